@@ -55,10 +55,10 @@ class ReadingProgress:
 
 READERS: Mapping[str, tuple[str, str]] = {
     "pdf": ("pdf", "pdf"),
-    "docx": ("office", "docx"),
-    "pptx": ("office", "pptx"),
-    "odt": ("office", "open_document"),
-    "odp": ("office", "open_document"),
+    "docx": ("word", "docx"),
+    "pptx": ("slides", "pptx"),
+    "odt": ("opendocument", "open_document"),
+    "odp": ("opendocument", "open_document"),
     "xlsx": ("sheets", "sheets"),
     "xlsb": ("sheets", "sheets"),
     "xls": ("sheets", "sheets"),

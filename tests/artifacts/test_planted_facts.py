@@ -31,16 +31,73 @@ RTF = rb"""{\rtf1\ansi Word{\super 1{\footnote\pard A note.\par}} after
 NUMBERING = """<w:abstractNum w:abstractNumId="0"><w:lvl w:ilvl="0"><w:numFmt w:val="decimal"/></w:lvl>
 <w:lvl w:ilvl="1"><w:numFmt w:val="bullet"/></w:lvl></w:abstractNum>
 <w:num w:numId="3"><w:abstractNumId w:val="0"/></w:num>"""
+STYLES = """<w:style w:styleId="Top"><w:name w:val="heading 1"/><w:numPr><w:numId w:val="4"/></w:numPr></w:style>
+<w:style w:styleId="Sub"><w:basedOn w:val="Top"/><w:outlineLvl w:val="1"/><w:numPr><w:ilvl w:val="1"/></w:numPr>
+</w:style>
+<w:style w:styleId="Points"><w:name w:val="List Bullet"/><w:numPr><w:numId w:val="5"/></w:numPr></w:style>"""
+
+
+def item(text: str, level: int, number: int = 3) -> str:
+    number = f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{number}"/></w:numPr>'
+    return f"<w:p><w:pPr>{number}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
+
+
+def level(number: int, kind: str, pattern: str, more: str = "") -> str:
+    return f'<w:lvl w:ilvl="{number}"><w:numFmt w:val="{kind}"/><w:lvlText w:val="{pattern}"/>{more}</w:lvl>'
+
+
+KINDS = {
+    "1": level(0, "upperRoman", "%1.") + level(1, "decimal", "%1.%2", "<w:isLgl/>"),
+    "2": level(0, "bullet", "•"),
+    "3": level(0, "lowerLetter", "%1)", '<w:start w:val="26"/>'),
+    "4": level(0, "chineseCounting", "第%1条"),
+}
+SHARED = "".join(
+    f'<w:abstractNum w:abstractNumId="{number}">{levels}</w:abstractNum>' for number, levels in KINDS.items()
+)
+SHARED += "".join(f'<w:num w:numId="{3 + int(n)}"><w:abstractNumId w:val="{n}"/></w:num>' for n in KINDS)
+SHARED += """<w:num w:numId="9"><w:abstractNumId w:val="3"/><w:lvlOverride w:ilvl="0"><w:startOverride w:val="2"/>
+</w:lvlOverride></w:num>"""
+
+
+def styled(text: str, style: str) -> str:
+    return f'<w:p><w:pPr><w:pStyle w:val="{style}"/></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>'
+
+
+def word_field(instruction: str, result: str) -> str:
+    def part_of(kind: str) -> str:
+        return f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>'
+
+    instruction = f"<w:r><w:instrText> {instruction} </w:instrText></w:r>"
+    return f"{part_of('begin')}{instruction}{part_of('separate')}<w:r><w:t>{result}</w:t></w:r>{part_of('end')}"
+
+
+LISTS = (
+    "".join(styled(*pair) for pair in (("Scope", "Top"), ("Terms", "Top"), ("Parties", "Sub"), ("buyer", "Points")))
+    + item("after y", 0, 6)
+    + item("after z", 0, 6)
+    + item("elsewhere", 0, 9)
+    + "".join(item(f"rule {number}", 0, 7) for number in range(1, 12))
+)
+LINKS = (
+    f"<w:p>{word_field('HYPERLINK &quot;https://example.org/f&quot;', 'field')}</w:p>"
+    f"<w:p>{word_field('IF ' + word_field('HYPERLINK https://example.org/g', 'inner'), 'outer')}</w:p>"
+    '<w:p><w:r><w:t>10</w:t></w:r><w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr><w:t>6</w:t></w:r></w:p>'
+    "<w:p><w:del><w:r><w:t>deleted</w:t></w:r></w:del><w:moveFrom><w:r><w:t>moved</w:t></w:r></w:moveFrom>"
+    "<w:r><w:rPr><w:vanish/></w:rPr><w:t>hidden</w:t></w:r><w:r><w:t>left</w:t></w:r></w:p>"
+    '<w:p><w:checkBox><w:default w:val="1"/></w:checkBox><w:r><w:t> agreed</w:t></w:r></w:p>'
+    "<w:p><m:nary><m:naryPr><m:chr m:val='∑'/></m:naryPr><m:sub><m:r><m:t>i</m:t></m:r></m:sub><m:e><m:d><m:dPr>"
+    "<m:begChr m:val='['/><m:endChr m:val=']'/></m:dPr><m:e><m:r><m:t>x</m:t></m:r></m:e></m:d></m:e></m:nary></w:p>"
+    '<w:p><w:r><w:t>claim</w:t><w:commentReference w:id="1"/></w:r></w:p>'
+    '<w:tbl><w:tr><w:tc><w:tcPr><w:gridSpan w:val="2"/></w:tcPr><w:p><w:r><w:t>wide</w:t></w:r></w:p></w:tc>'
+    "<w:tc><w:p><w:r><w:t>end</w:t></w:r></w:p></w:tc></w:tr></w:tbl>"
+    '<w:p><w:r><c:chart xmlns:c="urn:c" r:id="c"/></w:r></w:p>'
+)
 DOCUMENT = """<w:p><w:hyperlink r:id="x"><w:r><w:t>the </w:t></w:r><w:r><w:t>terms</w:t></w:r></w:hyperlink></w:p>
 <w:p><w:r><w:drawing><wp:docPr descr="Revenue rises"/><pic:cNvPr descr="Revenue rises"/></w:drawing>
 <w:t>seen</w:t></w:r></w:p>
 <w:p><m:f><m:num><m:r><m:t>a+1</m:t></m:r></m:num><m:den><m:r><m:t>b</m:t></m:r></m:den></m:f></w:p>
 <w:p><w:r><w:t>noted</w:t><w:footnoteReference w:id="2"/></w:r></w:p>"""
-
-
-def item(text: str, level: int) -> str:
-    number = f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="3"/></w:numPr>'
-    return f"<w:p><w:pPr>{number}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
 
 
 def part(name: str, xml: str) -> bytes:
@@ -67,12 +124,24 @@ DOCX = zip_of(
     }
 )
 
-SLIDE = """<p:sld xmlns:p="urn:p" xmlns:a="urn:a" xmlns:r="urn:r"><p:pic><p:cNvPr id="1" descr="Revenue rises"/></p:pic>
-<a:p><a:r><a:rPr><a:hlinkClick r:id="x"/></a:rPr><a:t>terms</a:t></a:r></a:p></p:sld>"""
 CHART = """<c:chartSpace xmlns:c="urn:c" xmlns:a="urn:a"><c:title><a:t>Sales</a:t></c:title><c:ser>
 <c:tx><c:pt idx="0"><c:v>North</c:v></c:pt></c:tx>
 <c:cat><c:pt idx="0"><c:v>Q1</c:v></c:pt><c:pt idx="1"><c:v>Q2</c:v></c:pt></c:cat>
 <c:val><c:pt idx="0"><c:v>12</c:v></c:pt><c:pt idx="1"><c:v>13.5</c:v></c:pt></c:val></c:ser></c:chartSpace>"""
+
+STYLED = zip_of(
+    {
+        "[Content_Types].xml": TYPES,
+        "word/document.xml": part("document", LISTS + LINKS),
+        "word/styles.xml": part("styles", STYLES),
+        "word/numbering.xml": part("numbering", SHARED),
+        "word/_rels/document.xml.rels": relations_of({"c": ("chart", "charts/chart1.xml")}),
+        "word/charts/chart1.xml": CHART.encode(),
+    }
+)
+
+SLIDE = """<p:sld xmlns:p="urn:p" xmlns:a="urn:a" xmlns:r="urn:r"><p:pic><p:cNvPr id="1" descr="Revenue rises"/></p:pic>
+<a:p><a:r><a:rPr><a:hlinkClick r:id="x"/></a:rPr><a:t>terms</a:t></a:r></a:p></p:sld>"""
 PPTX = zip_of(
     {
         "[Content_Types].xml": TYPES,
@@ -85,6 +154,36 @@ PPTX = zip_of(
     }
 )
 
+DECK = """<p:sld xmlns:p="urn:p" xmlns:a="urn:a" xmlns:r="urn:r"><p:sp><p:ph type="title"/><a:p><a:r>
+<a:t>Plan</a:t></a:r></a:p></p:sp><p:sp><p:cNvPr id="1"><a:hlinkClick r:id="x"/></p:cNvPr><a:p><a:r>
+<a:t>outer</a:t></a:r></a:p>
+<a:p><a:pPr lvl="1"/><a:r><a:t>inner</a:t></a:r></a:p><a:p><a:pPr><a:buAutoNum type="alphaLcParenR"/></a:pPr><a:r>
+<a:t>first</a:t></a:r></a:p><a:p><a:pPr><a:buAutoNum type="alphaLcParenR"/></a:pPr><a:r><a:t>second</a:t></a:r></a:p>
+<a:p><a:r><a:t>10</a:t></a:r><a:r><a:rPr baseline="30000"/><a:t>3</a:t></a:r></a:p></p:sp></p:sld>"""
+OLD_COMMENTS = """<p:cmLst xmlns:p="urn:p"><p:cm authorId="0"><p:text>Which year?</p:text></p:cm></p:cmLst>"""
+THREAD = """<m:cmLst xmlns:m="urn:m" xmlns:a="urn:a"><m:cm authorId="{A}"><m:replyLst><m:reply authorId="{B}"><m:txBody>
+<a:p><a:r><a:t>2031</a:t></a:r></a:p></m:txBody></m:reply></m:replyLst><m:txBody><a:p><a:r><a:t>Since when?</a:t></a:r>
+</a:p></m:txBody></m:cm></m:cmLst>"""
+COMMENTED = zip_of(
+    {
+        "[Content_Types].xml": TYPES,
+        "ppt/presentation.xml": b"<p:presentation xmlns:p='urn:p'/>",
+        "ppt/_rels/presentation.xml.rels": relations_of(
+            {"a": ("commentAuthors", "commentAuthors.xml"), "b": ("authors", "authors.xml")}
+        ),
+        "ppt/commentAuthors.xml": b"<x><cmAuthor id='0' name='Ann'/></x>",
+        "ppt/authors.xml": b"<x><author id='{A}' name='Bo'/><author id='{B}' name='Cy'/></x>",
+        "ppt/slides/slide1.xml": DECK.encode(),
+        "ppt/slides/_rels/slide1.xml.rels": links_of("https://example.org/").replace(
+            b"</Relationships>",
+            b'<Relationship Id="c" Type="urn:r/comments" Target="../comments/comment1.xml"/>'
+            b'<Relationship Id="d" Type="urn:s/comments" Target="../comments/thread1.xml"/></Relationships>',
+        ),
+        "ppt/comments/comment1.xml": OLD_COMMENTS.encode(),
+        "ppt/comments/thread1.xml": THREAD.encode(),
+    }
+)
+
 ODT = open_document(
     "text",
     '<text:h text:outline-level="2">Beta</text:h>'
@@ -94,6 +193,45 @@ ODT = open_document(
     "<text:list><text:list-item><text:p>one</text:p><text:list><text:list-item><text:p>deep</text:p>"
     "</text:list-item></text:list></text:list-item></text:list>",
 )
+
+FORMULA = b"""<math xmlns="urn:m"><semantics><mrow><mfrac><mi>p</mi><mi>q</mi></mfrac><mo>+</mo><msqrt><mi>u</mi>
+</msqrt></mrow><annotation encoding="StarMath 5.0">{p} over {q} + sqrt u</annotation></semantics></math>"""
+OUTLINE = """<text:outline-style><text:outline-level-style text:level="1" style:num-format="1"/>
+<text:outline-level-style text:level="2" style:num-format="1" text:display-levels="2"/></text:outline-style>
+<style:header><text:p>Confidential</text:p></style:header><style:header-left><text:p>Confidential</text:p></style:header-left>
+<style:footer><text:p>Imprint</text:p></style:footer>"""
+STEPS = """<text:list-style style:name="L1"><text:list-level-style-number text:level="1" style:num-suffix="."
+style:num-format="1"/><text:list-level-style-number text:level="2" style:num-suffix=")" style:num-format="a"/>
+</text:list-style>"""
+
+
+def steps(*items: str, more: str = "") -> str:
+    listed = "".join(f"<text:list-item><text:p>{item}</text:p></text:list-item>" for item in items)
+    return f'<text:list text:style-name="L1"{more}>{listed}</text:list>'
+
+
+NUMBERED = (
+    '<text:h text:outline-level="1">Alpha</text:h><text:h text:outline-level="2">Beta</text:h>'
+    + steps("one", f"two</text:p>{steps('deep')}<text:p>still two")
+    + steps("again")
+    + steps("on", more=' text:continue-numbering="true"')
+    + '<text:p>is <draw:object xlink:href="./Object 1"/> here</text:p>'
+    "<text:p>claim<office:annotation><dc:creator>Ann</dc:creator><dc:date>2031</dc:date><text:p>Why</text:p>"
+    "</office:annotation></text:p><text:p>a<text:s text:c='3'/>b</text:p>"
+)
+
+
+def open_parts(**parts: str) -> bytes:
+    """Build an OpenDocument text. A name with two underscores is one in a folder."""
+    spaces = " ".join(f'xmlns:{name}="urn:{name}"' for name in ("office", "text", "style", "draw", "xlink", "dc"))
+    entries = {
+        f"{name.replace('__', '/')}.xml": f"<office:document {spaces}>{xml}</office:document>".encode()
+        for name, xml in parts.items()
+    }
+    return zip_of({**entries, "Object 1/content.xml": FORMULA})
+
+
+WRITTEN = open_parts(content=STEPS + NUMBERED, styles=OUTLINE)
 
 STARRED = rb"{\rtf1 Word{\super\chftn}{\*\footnote\chftn A note.} after}"
 
@@ -125,9 +263,40 @@ PLANTED = (
     ("docx", DOCX, "place of a footnote", "noted[^2]\n"),
     ("docx", DOCX, "footnote", "[^2] A note\n"),
     ("docx", DOCX, "author of a comment", "Ann: Why"),
+    ("docx", STYLED, "headings numbered by their style", "# I. Scope\n# II. Terms\n## 2.1 Parties\n"),
+    ("docx", STYLED, "bullets by a style", "\n- buyer\n"),
+    ("docx", STYLED, "letters, and a list that begins elsewhere", "z) after y\naa) after z\nb) elsewhere\n"),
+    ("docx", STYLED, "Chinese numbers", "第一条 rule 1\n"),
+    ("docx", STYLED, "Chinese numbers over ten", "第十条 rule 10\n第十一条 rule 11\n"),
+    ("docx", STYLED, "link of a field", "[field](https://example.org/f)\n"),
+    ("docx", STYLED, "field in another's instruction", "\nouter\n"),
+    ("docx", STYLED, "exponent outside a formula", "10^6\n"),
+    ("docx", STYLED, "only what is shown", "10^6\nleft\n"),
+    ("docx", STYLED, "box that is ticked", "[x] agreed\n"),
+    ("docx", STYLED, "sum and delimiters", "∑_(i)[x]\n"),
+    ("docx", STYLED, "place of a comment", "claim[comment 1]\n"),
+    ("docx", STYLED, "cell over two columns", "wide\t\tend\n"),
+    ("docx", STYLED, "chart at its place", "[chart]\nSales\nNorth\tQ1\t12"),
     ("pptx", PPTX, "alternative text", "[image: Revenue rises]\n"),
     ("pptx", PPTX, "target of a link", "[terms](https://example.org/)\n"),
     ("pptx", PPTX, "data of a chart", "[chart on slide 1]\nSales\nNorth\tQ1\t12\nNorth\tQ2\t13.5"),
+    (
+        "pptx",
+        COMMENTED,
+        "title, address of a shape, levels",
+        "# Plan\n[link](https://example.org/)\nouter\n  - inner\n",
+    ),
+    ("pptx", COMMENTED, "numbered points", "a) first\nb) second\n"),
+    ("pptx", COMMENTED, "exponent", "10^3\n"),
+    ("pptx", COMMENTED, "comment", "[comments on slide 1]\nAnn: Which year?\n"),
+    ("pptx", COMMENTED, "comment with an answer", "Bo: Since when?\n  Cy: 2031"),
+    ("odt", WRITTEN, "numbered headings", "# 1 Alpha\n## 1.1 Beta\n"),
+    ("odt", WRITTEN, "numbered lists", "1. one\n2. two\n  a) deep\nstill two\n1. again\n2. on\n"),
+    ("odt", WRITTEN, "formula", "is (p)/(q)+√(u) here\n"),
+    ("odt", WRITTEN, "comment with its author", "claim[comment: Ann: Why ]\n"),
+    ("odt", WRITTEN, "several spaces", "a   b\n"),
+    ("odt", WRITTEN, "header of several kinds of pages, once", "[header]\nConfidential\n\n# 1"),
+    ("odt", WRITTEN, "footer", "[footer]\nImprint"),
     ("odt", ODT, "heading", "## Beta\n"),
     ("odt", ODT, "target of a link and footnote", "See [terms](https://example.org/)[footnote: A note ] after\n"),
     ("odt", ODT, "alternative text", "[image: Revenue rises]\n"),
@@ -145,3 +314,42 @@ PLANTED = (
 def test_planted_office_fact_is_found(reader: str, data: bytes, fact: str, expected: str) -> None:
     _, text = answer(io.BytesIO(data), {"reader": reader, "max_chars": 100_000})
     assert expected in text.decode()
+
+
+@pytest.mark.parametrize(
+    ("unit", "end"),
+    [
+        ('<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>x</w:instrText></w:r>', ""),
+        ('<w:r><w:fldChar w:fldCharType="separate"/><w:fldChar w:fldCharType="end"/></w:r>', ""),
+        ('<w:fldSimple w:instr="HYPERLINK x"><w:r><w:t>y</w:t></w:r>', "</w:fldSimple>"),
+        ("<m:d><m:e><m:nary><m:naryPr/>", "</m:nary></m:e></m:d>"),
+        ('<w:del><w:hyperlink r:id="x">', "</w:hyperlink></w:del>"),
+        ('<w:tc><w:tcPr><w:gridSpan w:val="999999"/></w:tcPr>', "</w:tc>"),
+        (item("x", 8, 6), ""),
+    ],
+)
+def test_hostile_word_document_is_read(unit: str, end: str) -> None:
+    """Fields that never end, formulas in formulas and the like neither fail nor hide what follows."""
+    body = f"<w:p>{unit * 2_000}{end * 2_000}</w:p><w:p><w:r><w:t>Words</w:t></w:r></w:p>"
+    data = zip_of({"word/document.xml": part("document", body), "word/numbering.xml": part("numbering", SHARED)})
+    assert answer(io.BytesIO(data), {"reader": "docx", "max_chars": 10**6})[1].endswith(b"Words")
+
+
+@pytest.mark.parametrize(
+    "units",
+    [
+        ("<text:list><text:list-item>", "</text:list-item></text:list>"),
+        ("<office:annotation><dc:creator>", "</dc:creator></office:annotation>"),
+        ("<mfrac><msqrt>", "</msqrt></mfrac>"),
+        ('<draw:object xlink:href="./Own"/><text:s text:c="999999"/>', ""),
+        (
+            "<text:list-style><text:list-level-style-number text:level='9' text:display-levels='9'/>",
+            "</text:list-style>",
+        ),
+    ],
+)
+def test_hostile_open_document_is_read(units: tuple[str, str]) -> None:
+    """Lists in lists and objects that contain themselves end."""
+    content = f"<text:p>Words</text:p>{units[0] * 2_000}{units[1] * 2_000}"
+    data = open_parts(content=content, Own__content=content)
+    assert b"Words" in answer(io.BytesIO(data), {"reader": "odt", "max_chars": 10**6})[1]

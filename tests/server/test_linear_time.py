@@ -43,7 +43,7 @@ MADE_ON_THE_SPOT = {
     "capabilities.core.describing.prompt": "one class, repeated",
     "capabilities.core.protocols.errors": "words of a table",
     "capabilities.core.providers.catalogue.names": "hosts of a table, a name whole",
-    "artifacts.extract.office": "a name, whole",
+    "artifacts.extract.word": "a name, whole",
     "routing_admin.platform.databases.explaining": "words of a table",
     "routing_admin.core.ranking": "words typed, cut and escaped",
 }

@@ -1,0 +1,133 @@
+"""Count the items of lists and write their numbers as word processors show them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from string import ascii_lowercase
+
+MAX_LEVELS = 10
+MAX_COUNTERS = 10_000
+MAX_PATTERN_CHARS = 60
+PLACE = re.compile(r"%([1-9])")
+ROMAN = {1000: "m", 900: "cm", 500: "d", 400: "cd", 100: "c", 90: "xc", 50: "l", 40: "xl"}
+ROMAN |= {10: "x", 9: "ix", 5: "v", 4: "iv", 1: "i"}
+DIGITS, UNITS = "零一二三四五六七八九", ("", "十", "百", "千")
+
+
+def _roman(number: int) -> str:
+    text = ""
+    for value, letters in ROMAN.items() if 0 < number < 4000 else ():
+        text += letters * (number // value)
+        number %= value
+    return text
+
+
+def _letters(number: int) -> str:
+    # After z follows aa, then bb.
+    return ascii_lowercase[(number - 1) % 26] * ((number - 1) // 26 + 1) if 0 < number <= 26 * 20 else ""
+
+
+def _chinese(number: int) -> str:
+    if not 0 < number < 10_000:
+        return ""
+    digits = str(number)
+    written = (
+        DIGITS[int(digit)] + (UNITS[len(digits) - at - 1] if digit != "0" else "") for at, digit in enumerate(digits)
+    )
+    text = re.sub("零+", "零", "".join(written)).rstrip("零")
+    return text[1:] if 10 <= number < 20 else text
+
+
+def _digits(number: int) -> str:
+    return "".join(DIGITS[int(digit)] for digit in str(number)).replace("零", "〇")
+
+
+WRITTEN: Mapping[str, Callable[[int], str]] = {
+    "lowerRoman": _roman,
+    "i": _roman,
+    "upperRoman": lambda number: _roman(number).upper(),
+    "I": lambda number: _roman(number).upper(),
+    "lowerLetter": _letters,
+    "a": _letters,
+    "upperLetter": lambda number: _letters(number).upper(),
+    "A": lambda number: _letters(number).upper(),
+    "decimalZero": lambda number: f"{number:02}",
+    "chineseCounting": _chinese,
+    "chineseCountingThousand": _chinese,
+    "taiwaneseCountingThousand": _chinese,
+    "japaneseCounting": _chinese,
+    "一, 二, 三, ...": _chinese,
+    "ideographDigital": _digits,
+    "taiwaneseCounting": _chinese,
+    "decimalEnclosedCircle": lambda number: chr(0x245F + number) if 0 < number <= 20 else "",
+    "decimalEnclosedCircleChinese": lambda number: chr(0x245F + number) if 0 < number <= 20 else "",
+    "①, ②, ③, ...": lambda number: chr(0x245F + number) if 0 < number <= 20 else "",
+}
+"""Kind of number, by Word's name or OpenDocument's, → how it is written. All other kinds are written in digits."""
+
+NO_NUMBER = frozenset({"none", ""})
+
+
+@dataclass(frozen=True, slots=True)
+class ListLevel:
+    """A level of a list. In `pattern`, `%1` is the first level's number. The kinds `none` and "" have no number."""
+
+    kind: str = "decimal"
+    pattern: str | None = None
+    start: int = 1
+    plain: bool = False
+    """Whether the numbers of other levels are written in digits, too."""
+
+    def written(self, number: int) -> str:
+        if self.kind in NO_NUMBER:
+            return ""
+        return WRITTEN.get(self.kind, str)(number) or str(number)
+
+
+class ListNumbers:
+    """Counts the items of every list, and returns what is before each."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, dict[int, int]] = {}
+
+    def restart(self, counter: str, level: int, start: int) -> None:
+        """Let the next item at this level have the number `start`."""
+        if counter in self._counts or len(self._counts) < MAX_COUNTERS:
+            self._counts.setdefault(counter, {})[level] = start - 1
+
+    def mark(self, counter: str, levels: Mapping[int, ListLevel], level: int) -> str:
+        """Count an item and return its number or bullet with a space and its indentation, or "" if it has none."""
+        own = levels.get(level)
+        if own is None:
+            return ""
+        counts = self._counts.get(counter, {})
+        if not counts and len(self._counts) < MAX_COUNTERS:
+            self._counts[counter] = counts
+        for deeper in [other for other in counts if other > level]:
+            del counts[deeper]
+        indentation = "  " * level
+        if own.kind == "bullet":
+            return f"{indentation}- "
+        counts[level] = counts.get(level, own.start - 1) + 1
+
+        def place(match: re.Match[str]) -> str:
+            at = int(match[1]) - 1
+            other = levels.get(at, ListLevel())
+            number = counts.get(at, other.start)
+            return str(number) if own.plain and at != level else other.written(number)
+
+        usual = f"%{level + 1}." if own.kind not in NO_NUMBER else ""
+        text = PLACE.sub(place, (usual if own.pattern is None else own.pattern)[:MAX_PATTERN_CHARS]).strip()
+        return f"{indentation}{text} " if text else ""
+
+
+def level_of(text: str) -> int:
+    """Return the level (from 0) that this attribute says, or 0."""
+    return int(text) if text in set("0123456789") else 0
+
+
+def start_of(text: str) -> int:
+    """Return the number that this attribute says, or 1."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else 1

@@ -1,0 +1,282 @@
+"""Extract text from OpenDocument texts and presentations: headings and lists with their numbers, links, formulas."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import BinaryIO
+from xml.parsers.expat import ExpatError
+
+from artifacts.extract.formulas import FormulaWriter
+from artifacts.extract.legacy import open_package
+from artifacts.extract.numbering import ListLevel, ListNumbers, level_of, start_of
+from artifacts.extract.office import MAX_TARGET_CHARS, Attributes, ignore
+from artifacts.extract.words import EnoughError, Progress, TextCollector, entry_blocks, read_xml
+
+MAX_LEVEL = 9
+MAX_STYLES = 10_000
+MAX_SPACES = 100
+MARGINS = ("header", "footer")
+MARGIN_CHARS = 10_000
+OUTLINE = ""
+"""Name of the style with the numbers of headings."""
+
+SILENT = frozenset({"tracked-changes", "note-citation"})
+LEVELS = {"list-level-style-number": "", "list-level-style-bullet": "bullet", "outline-level-style": ""}
+LEVELS |= {"list-level-style-image": "bullet"}
+CELLS = ("table-cell", "covered-table-cell")
+
+
+class ListStyleReader:
+    """Reads the styles of lists, and the one of headings: name → level → how its number is written."""
+
+    def __init__(self) -> None:
+        self.styles: dict[str, dict[int, ListLevel]] = {}
+        self._style, self._size = OUTLINE, 0
+
+    def start(self, name: str, attributes: Attributes) -> None:
+        if name in ("list-style", "outline-style"):
+            self._style = attributes.get("style:name", "") if name == "list-style" else OUTLINE
+        elif name in LEVELS and self._size < MAX_STYLES:
+            self._size += 1
+            level = level_of(attributes.get("text:level", "1")) - 1
+            kind = LEVELS[name] or attributes.get("style:num-format", "")
+            shown = min(max(level_of(attributes.get("text:display-levels", "1")), 1), level + 1) if level >= 0 else 1
+            places = ".".join(f"%{place + 1}" for place in range(level - shown + 1, level + 1)) if kind else ""
+            pattern = f"{attributes.get('style:num-prefix', '')}{places}{attributes.get('style:num-suffix', '')}"
+            start = start_of(attributes.get("text:start-value", "1"))
+            self.styles.setdefault(self._style, {})[level] = ListLevel(kind, pattern if kind else "", start)
+
+
+class OpenWriting:
+    """Reads the text in OpenDocument's XML. `lists` has the styles of lists, `add_object` adds another part."""
+
+    def __init__(
+        self, output: TextCollector, lists: ListStyleReader, add_object: Callable[[str], None] = ignore
+    ) -> None:
+        self._words, self._style_reader, self._add_object = output, lists, add_object
+        self._depth, self._cell, self._slides, self._silent, self._comments = 0, 0, 0, 0, 0
+        self._links = list[str]()
+        self._lists, self._counters, self._numbers = list[str](), list[str](), ListNumbers()
+        self._list_count, self._last_counters = 0, dict[str, str]()
+        self._item: Attributes | None = None
+        self._in_description = self._in_creator = False
+        self._formula: FormulaWriter | None = None
+        self._starts: dict[str, Callable[[Attributes], None]] = {
+            "p": self._start_paragraph,
+            "h": self._start_heading,
+            "list": self._start_list,
+            "list-item": self._start_item,
+            "a": self._start_link,
+            "note-body": lambda _: self._words.mark("[footnote: "),
+            "annotation": self._start_comment,
+            "tab": lambda _: self._words.add("\t"),
+            "line-break": lambda _: self._words.add("\n"),
+            "s": lambda attributes: self._words.add(" " * min(start_of(attributes.get("text:c", "1")), MAX_SPACES)),
+            "object": lambda attributes: self._add_object(attributes.get("xlink:href", "")),
+            "table": self._start_table,
+            **dict.fromkeys(CELLS, self._start_cell),
+            "page": self._start_slide,
+            "notes": lambda _: self._words.mark(f"[notes of slide {self._slides}]\n" if self._slides else ""),
+        }
+        self._ends: dict[str, Callable[[], None]] = {
+            "p": self._end_paragraph,
+            "h": self._end_paragraph,
+            "list": self._end_list,
+            "a": self._end_link,
+            "note-body": lambda: self._words.mark("]"),
+            "annotation": self._end_comment,
+            "creator": lambda: self._words.mark(": " if self._in_creator else ""),
+            **dict.fromkeys(CELLS, self._end_cell),
+            "table-row": lambda: self._words.add("\n"),
+        }
+
+    def start(self, name: str, attributes: Attributes) -> None:
+        self._in_description, self._in_creator = name == "desc", name == "creator" and self._comments > 0
+        if self._is_silent(name):
+            self._silent += 1
+        elif self._formula or name == "math":
+            self._formula = self._formula or FormulaWriter(self._words.add)
+            self._formula.start(name, attributes)
+        elif handler := self._starts.get(name):
+            if not self._silent:
+                handler(attributes)
+        else:
+            self._style_reader.start(name, attributes)
+
+    def end(self, name: str) -> None:
+        self._in_description = False
+        if self._is_silent(name):
+            self._silent -= 1
+        elif self._formula:
+            self._formula.end(name)
+            self._formula = None if name == "math" else self._formula
+        elif not self._silent and (handler := self._ends.get(name)):
+            handler()
+
+    def _is_silent(self, name: str) -> bool:
+        return name in SILENT or (name == "date" and self._comments > 0)
+
+    def text(self, text: str) -> None:
+        if self._silent:
+            return
+        if self._formula:
+            self._formula.text(text)
+        elif self._in_description:
+            if text.strip():
+                self._words.add(f"[image: {' '.join(text.split())}]")
+        # Only characters inside a paragraph are text. The rest is indentation.
+        elif self._depth or self._in_creator:
+            self._words.add(text)
+
+    def _start_paragraph(self, _: Attributes) -> None:
+        self._depth += 1
+        self._words.mark(self._item_mark())
+
+    def _start_heading(self, attributes: Attributes) -> None:
+        self._depth += 1
+        level = level_of(attributes.get("text:outline-level", "1")) or 1
+        number, outline = self._item_mark().strip(), self._style_reader.styles.get(OUTLINE, {})
+        if not number and attributes.get("text:is-list-header") != "true":
+            number = self._numbers.mark(OUTLINE, outline, level - 1).strip()
+        self._words.mark("#" * min(level, 6) + (f" {number} " if number not in ("", "-") else " "))
+
+    def _end_paragraph(self) -> None:
+        self._depth -= 1
+        self._words.add(" " if self._cell or self._depth else "\n")
+
+    def _start_list(self, attributes: Attributes) -> None:
+        style = attributes.get("text:style-name", "") or (self._lists[-1] if self._lists else "")
+        self._lists.append(style)
+        self._list_count += 1
+        counter = self._counters[-1] if self._counters else f"{style} {self._list_count}"
+        if not self._counters and attributes.get("text:continue-numbering") == "true":
+            counter = self._last_counters.get(style, counter)
+        elif continued := attributes.get("text:continue-list"):
+            counter = self._last_counters.get(f"#{continued}", counter)
+        self._counters.append(counter)
+        if len(self._last_counters) < MAX_STYLES:
+            self._last_counters[style] = counter
+            self._last_counters[f"#{attributes.get('xml:id', '')}"] = counter
+
+    def _end_list(self) -> None:
+        if self._lists:
+            self._lists.pop()
+            self._counters.pop()
+
+    def _start_item(self, attributes: Attributes) -> None:
+        self._item = attributes
+
+    def _item_mark(self) -> str:
+        item, self._item = self._item, None
+        if item is None or not self._lists:
+            return ""
+        level = min(len(self._lists) - 1, MAX_LEVEL)
+        if start := item.get("text:start-value"):
+            self._numbers.restart(self._counters[-1], level, start_of(start))
+        levels = self._style_reader.styles.get(self._lists[-1]) or {level: ListLevel("bullet")}
+        return self._numbers.mark(self._counters[-1], levels, level)
+
+    def _start_link(self, attributes: Attributes) -> None:
+        self._links.append(attributes.get("xlink:href", "")[:MAX_TARGET_CHARS])
+        self._words.mark("[" if self._links[-1] else "")
+
+    def _end_link(self) -> None:
+        target = self._links.pop() if self._links else ""
+        self._words.mark(f"]({target})" if target else "")
+
+    def _start_comment(self, _: Attributes) -> None:
+        self._comments += 1
+        self._words.mark("[comment: ")
+
+    def _end_comment(self) -> None:
+        self._comments -= 1
+        self._words.mark("]")
+
+    def _start_table(self, attributes: Attributes) -> None:
+        name = attributes.get("table:name", "")
+        self._words.mark(f"[sheet: {name}]\n" if name else "")
+
+    def _start_cell(self, _: Attributes) -> None:
+        self._cell += 1
+
+    def _end_cell(self) -> None:
+        self._cell -= 1
+        self._words.add("\t")
+
+    def _start_slide(self, _: Attributes) -> None:
+        self._slides += 1
+        self._words.mark(f"[slide {self._slides}]\n")
+
+
+class StylesReader:
+    """Reads the styles of lists, and the headers and footers of pages, each once."""
+
+    def __init__(self) -> None:
+        self.lists = ListStyleReader()
+        self.margins: dict[str, dict[str, None]] = {name: {} for name in MARGINS}
+        self._output, self._inside = TextCollector(0), ""
+        self._writing = OpenWriting(self._output, self.lists)
+
+    def start(self, name: str, attributes: Attributes) -> None:
+        if self._inside:
+            with suppress(EnoughError):
+                self._writing.start(name, attributes)
+        elif _margin(name):
+            self._inside, self._output = name, TextCollector(MARGIN_CHARS)
+            self._writing = OpenWriting(self._output, self.lists)
+        else:
+            self.lists.start(name, attributes)
+
+    def end(self, name: str) -> None:
+        if name == self._inside:
+            self._inside = ""
+            if text := self._output.text().strip():
+                self.margins[_margin(name)][text] = None
+        elif self._inside:
+            with suppress(EnoughError):
+                self._writing.end(name)
+
+    def text(self, text: str) -> None:
+        if self._inside:
+            with suppress(EnoughError):
+                self._writing.text(text)
+
+
+def _margin(name: str) -> str:
+    # The first and the left pages may have their own.
+    kind = name.removesuffix("-left").removesuffix("-first")
+    return kind if kind in MARGINS else ""
+
+
+def open_document(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
+    """Add the text of an OpenDocument text or presentation, between the headers and footers of its pages."""
+    package = open_package(source)
+    styles, names = StylesReader(), set(package.namelist())
+    # The text is worth having without damaged styles.
+    with suppress(ExpatError):
+        if "styles.xml" in names:
+            read_xml(entry_blocks(package, "styles.xml"), styles.start, styles.end, styles.text)
+    objects = {name for name in names if name.endswith("/content.xml")}
+
+    def add_object(address: str) -> None:
+        part = posixpath.normpath(f"{address[:MAX_TARGET_CHARS]}/content.xml")
+        # Each object once, as a damaged file could contain itself.
+        if part in objects:
+            objects.discard(part)
+            with suppress(ExpatError):
+                add_part(part)
+
+    def add_part(part: str) -> None:
+        writing = OpenWriting(output, styles.lists, add_object)
+        read_xml(entry_blocks(package, part), writing.start, writing.end, writing.text)
+
+    _add_margins(styles.margins["header"], "header", output)
+    add_part("content.xml")
+    _add_margins(styles.margins["footer"], "footer", output)
+
+
+def _add_margins(texts: Mapping[str, None], margin: str, output: TextCollector) -> None:
+    if texts:
+        output.add(f"[{margin}]\n" + "\n".join(texts) + "\n\n")

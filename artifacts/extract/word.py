@@ -1,0 +1,400 @@
+"""Extract text from Word packages: headings, lists with their numbers, links, formulas, notes and comments."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import BinaryIO
+
+from artifacts.extract.legacy import open_package
+from artifacts.extract.numbering import ListLevel, ListNumbers, level_of, start_of
+from artifacts.extract.office import (
+    MAX_TARGET_CHARS,
+    Attributes,
+    Writing,
+    add_chart,
+    addresses,
+    attribute,
+    ignore,
+    targets,
+)
+from artifacts.extract.words import EnoughError, Progress, TextCollector, entry_blocks, read_xml
+
+MAX_STYLES = 10_000
+MAX_ANCESTORS = 20
+MAX_SPAN = 100
+MARGINS = ("header", "footer")
+MARGIN_CHARS = 10_000
+MARKS: Mapping[str, str] = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+NOTES: Mapping[str, str] = {"footnote": "[^{}]", "endnote": "[^e{}]", "comment": "[comment {}]"}
+LINK = re.compile(r'\s*HYPERLINK\s+(?:"([^"\s]+)"|([^"\\\s]+))', re.IGNORECASE)
+PARTS = ("document", "footnotes", "endnotes", "comments")
+OFF = frozenset({"0", "false", "off"})
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What a paragraph's style says: the heading's level (0 for none), and the list and its level, if any."""
+
+    heading: int | None = None
+    list: str | None = None
+    level: int | None = None
+    parent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedList:
+    """A list of Word: the counter that it shares with others, its levels, and at which number they restart."""
+
+    counter: str
+    levels: Mapping[int, ListLevel]
+    restarts: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """The styles and lists of a document by their ids."""
+
+    styles: Mapping[str, Style] = field(default_factory=dict)
+    lists: Mapping[str, NumberedList] = field(default_factory=dict)
+
+
+def heading_level(outline: str) -> int:
+    """Return the heading level (from 1) for Word's outline level (from 0), or 0 for body text."""
+    return int(outline) + 1 if outline in set("012345") else 0
+
+
+class WordWriting(Writing):
+    """Reads a part of a Word package. The lists are counted in `numbers`. Fields that are links become links."""
+
+    # What was deleted or moved away, how it looked before a change, and what is repeated for older programs.
+    LEFT_OUT = frozenset({"Fallback", "del", "moveFrom", "pPrChange", "rPrChange"})
+
+    def __init__(
+        self,
+        output: TextCollector,
+        targets: Mapping[str, str],
+        looks: Looks,
+        add_part: Callable[[str], None] | None = None,
+    ) -> None:
+        super().__init__(output, targets, add_part)
+        self._looks, self._numbers, self._started_lists = looks, ListNumbers(), set[str]()
+        self._style, self._in_run, self._is_hidden, self._span = Style(), False, False, 1
+        self._fields = list[str | None]()  # instructions of open fields, None once the result has begun
+        self._instructions = 0  # how many of these are open
+        self._linking_fields, self._in_instruction, self._is_ticked = list[bool](), False, False
+        self._starts |= {
+            "pStyle": self._set_style,
+            "outlineLvl": self._set_outline,
+            "ilvl": self._set_level,
+            "numId": self._set_list,
+            "vertAlign": self._set_raised,
+            "vanish": self._set_hidden,
+            "gridSpan": self._set_span,
+            "hyperlink": self._start_hyperlink,
+            "instrText": self._start_instruction,
+            "fldChar": self._start_field_part,
+            "fldSimple": self._start_simple_field,
+            "checkBox": lambda _: self._tick({"val": "0"}),
+            "checked": self._tick,
+            "default": self._tick,
+            "shape": self._start_shape,
+            "relIds": self._start_diagram,
+            **{f"{name}Reference": self._refer(mark) for name, mark in NOTES.items()},
+            **{name: self._start_note(mark) for name, mark in NOTES.items()},
+            **{name: self._write_mark(mark) for name, mark in MARKS.items()},
+        }
+        self._ends |= {
+            "pPr": self._end_paragraph_properties,
+            "hyperlink": self._end_link,
+            "instrText": self._end_instruction,
+            "fldSimple": self._end_field,
+            "checkBox": lambda: self._add("[x]" if self._is_ticked else "[ ]"),
+        }
+
+    def text(self, text: str) -> None:
+        if self._in_instruction and self._fields and (so_far := self._fields[-1]) is not None:
+            self._fields[-1] = so_far + text[: MAX_TARGET_CHARS - len(so_far)]
+        elif self._in_text and not self._is_hidden and self._instructions <= 0:
+            self._add(text)
+
+    def _start_paragraph(self, attributes: Attributes) -> None:
+        super()._start_paragraph(attributes)
+        self._style = Style()
+
+    def _end_paragraph(self) -> None:
+        super()._end_paragraph()
+        # A field that never ends must not hide the rest.
+        while self._instructions > 0 and self._fields.pop() is not None:
+            self._instructions -= 1
+
+    def _set_style(self, attributes: Attributes) -> None:
+        self._style = self._looks.styles.get(attribute(attributes, "val"), Style())
+
+    def _set_outline(self, attributes: Attributes) -> None:
+        self._style = replace(self._style, heading=heading_level(attribute(attributes, "val")))
+
+    def _set_level(self, attributes: Attributes) -> None:
+        self._style = replace(self._style, level=level_of(attribute(attributes, "val")))
+
+    def _set_list(self, attributes: Attributes) -> None:
+        self._style = replace(self._style, list=attribute(attributes, "val"))
+
+    def _end_paragraph_properties(self) -> None:
+        mark = self._item_mark(self._style.list or "", self._style.level or 0)
+        if self._style.heading and not self._in_cell:
+            number = mark.strip()
+            mark = "#" * self._style.heading + (f" {number} " if number not in ("", "-") else " ")
+        self._mark = mark
+
+    def _item_mark(self, number: str, level: int) -> str:
+        found = self._looks.lists.get(number)
+        if found is None:
+            return ""
+        if number not in self._started_lists:
+            self._started_lists.add(number)
+            for restarted, start in found.restarts.items():
+                self._numbers.restart(found.counter, restarted, start)
+        return self._numbers.mark(found.counter, found.levels, level)
+
+    def _start_run(self, attributes: Attributes) -> None:
+        super()._start_run(attributes)
+        self._in_run, self._is_hidden = True, False
+
+    def _end_run(self) -> None:
+        super()._end_run()
+        self._in_run = self._is_hidden = False
+
+    def _set_raised(self, attributes: Attributes) -> None:
+        self._raised = self._in_run and attribute(attributes, "val") == "superscript"
+
+    def _set_hidden(self, attributes: Attributes) -> None:
+        self._is_hidden = self._in_run and attribute(attributes, "val") not in OFF
+
+    def _set_span(self, attributes: Attributes) -> None:
+        self._span = min(start_of(attribute(attributes, "val")), MAX_SPAN)
+
+    def _end_cell(self) -> None:
+        super()._end_cell()
+        self._words.mark("\t" * (self._span - 1))
+        self._span = 1
+
+    def _write_mark(self, mark: str) -> Callable[[Attributes], None]:
+        def write(_: Attributes) -> None:
+            # Outside a run, a tab is a tab stop.
+            if self._in_run and not self._is_hidden:
+                self._words.add(mark)
+
+        return write
+
+    def _refer(self, mark: str) -> Callable[[Attributes], None]:
+        return lambda attributes: self._add_mark(mark.format(attribute(attributes, "id")))
+
+    def _start_note(self, mark: str) -> Callable[[Attributes], None]:
+        def start(attributes: Attributes) -> None:
+            # Lines that separate notes from the text are notes with a type.
+            if not attribute(attributes, "type"):
+                author = attribute(attributes, "author")
+                self._words.mark(f"{mark.format(attribute(attributes, 'id'))} {f'{author}: ' if author else ''}")
+
+        return start
+
+    def _start_hyperlink(self, attributes: Attributes) -> None:
+        self._start_link(self._targets.get(attribute(attributes, "id"), ""))
+
+    def _start_instruction(self, _: Attributes) -> None:
+        self._in_instruction = True
+
+    def _end_instruction(self) -> None:
+        self._in_instruction = False
+
+    def _start_field_part(self, attributes: Attributes) -> None:
+        part = attribute(attributes, "fldCharType")
+        if part == "begin":
+            self._fields.append("")
+            self._instructions += 1
+        elif part == "separate" and self._fields and (instruction := self._fields[-1]) is not None:
+            self._fields.pop()
+            self._instructions -= 1
+            self._begin_result(instruction)
+        elif part == "end":
+            self._end_field()
+
+    def _start_simple_field(self, attributes: Attributes) -> None:
+        self._begin_result(attribute(attributes, "instr"))
+
+    def _begin_result(self, instruction: str) -> None:
+        found = LINK.match(instruction[:MAX_TARGET_CHARS])
+        target = (found[1] or found[2]) if found else ""
+        self._fields.append(None)
+        self._linking_fields.append(bool(target) and not self._link)
+        if target:
+            self._start_link(target)
+
+    def _end_field(self) -> None:
+        # A field without a result has an instruction only.
+        if self._fields and self._fields.pop() is not None:
+            self._instructions -= 1
+        elif self._linking_fields and self._linking_fields.pop():
+            self._end_link()
+
+    def _tick(self, attributes: Attributes) -> None:
+        self._is_ticked = attribute(attributes, "val") not in OFF
+
+    def _start_shape(self, attributes: Attributes) -> None:
+        # A picture as older versions of Word draw it.
+        if alternative := " ".join(attributes.get("alt", "").split()):
+            self._add(f"[image: {alternative}] ")
+
+    def _start_diagram(self, attributes: Attributes) -> None:
+        if self._add_part:
+            self._add_part(attribute(attributes, "dm"))
+
+
+class StyleReader:
+    """Reads the styles. A heading has an outline level or else a name that is English in every language."""
+
+    def __init__(self) -> None:
+        self._styles: dict[str, Style] = {}
+        self._id = ""
+
+    def start(self, name: str, attributes: Attributes) -> None:
+        value = attribute(attributes, "val")
+        if name == "style":
+            self._id = attribute(attributes, "styleId") if len(self._styles) < MAX_STYLES else ""
+        if not self._id:
+            return
+        style = self._styles.setdefault(self._id, Style())
+        if name == "name":
+            level = 1 if value.lower() == "title" else 0
+            level = int(value[-1]) if re.fullmatch(r"heading [1-6]", value.lower()) else level
+            style = replace(style, heading=level or None)
+        elif name == "outlineLvl":
+            style = replace(style, heading=heading_level(value))
+        elif name == "numId":
+            style = replace(style, list=value)
+        elif name == "ilvl":
+            style = replace(style, level=level_of(value))
+        elif name == "basedOn":
+            style = replace(style, parent=value)
+        self._styles[self._id] = style
+
+    def styles(self) -> dict[str, Style]:
+        """Return the styles with what they inherit."""
+        return {name: self._inherited(style) for name, style in self._styles.items()}
+
+    def _inherited(self, style: Style) -> Style:
+        parent = style.parent
+        for _ in range(MAX_ANCESTORS):
+            if not (above := self._styles.get(parent)):
+                break
+            style = replace(
+                style,
+                heading=above.heading if style.heading is None else style.heading,
+                list=above.list if style.list is None else style.list,
+                level=above.level if style.level is None else style.level,
+            )
+            parent = above.parent
+        return style
+
+
+class ListReader:
+    """Reads the lists and their levels."""
+
+    CHANGES: Mapping[str, Callable[[str], dict[str, object]]] = {
+        "numFmt": lambda value: {"kind": value},
+        "lvlText": lambda value: {"pattern": value},
+        "start": lambda value: {"start": start_of(value)},
+        "isLgl": lambda value: {"plain": value not in OFF},
+    }
+
+    def __init__(self) -> None:
+        self._levels = dict[str, dict[int, ListLevel]]()
+        self._restarts, self._parents = dict[str, dict[int, int]](), dict[str, str]()
+        self._own = dict[str, dict[int, ListLevel]]()  # levels that a list does not share
+        self._shared_by = dict[str, str]()  # a style → the levels that lists with this style share
+        self._linked = dict[str, str]()  # levels without content → the style whose levels they are
+        self._of, self._number, self._level, self._size = "", "", 0, 0
+
+    def start(self, name: str, attributes: Attributes) -> None:
+        value = attribute(attributes, "val")
+        if name == "abstractNum":
+            self._of, self._number = attribute(attributes, "abstractNumId"), ""
+        elif name == "num":
+            self._number = attribute(attributes, "numId")
+        elif name == "abstractNumId" and len(self._parents) < MAX_STYLES:
+            self._parents[self._number] = value
+        elif name in ("lvl", "lvlOverride"):
+            self._level = level_of(attribute(attributes, "ilvl"))
+            self._size += 1
+        elif name in self.CHANGES and self._size <= MAX_STYLES:
+            self._change(**self.CHANGES[name](value))
+        elif name == "startOverride" and self._size <= MAX_STYLES:
+            self._restarts.setdefault(self._number, {})[self._level] = start_of(value)
+        elif name == "styleLink" and len(self._shared_by) < MAX_STYLES:
+            self._shared_by[value] = self._of
+        elif name == "numStyleLink" and len(self._linked) < MAX_STYLES:
+            self._linked[self._of] = value
+
+    def _change(self, **values: object) -> None:
+        known, key = (self._own, self._number) if self._number else (self._levels, self._of)
+        levels = known.setdefault(key, {})
+        levels[self._level] = replace(levels.get(self._level, ListLevel()), **values)  # type: ignore[arg-type]
+
+    def lists(self) -> dict[str, NumberedList]:
+        found = dict[str, NumberedList]()
+        for number, parent in self._parents.items():
+            counter = self._shared_by.get(self._linked.get(parent, ""), parent)
+            levels, own = self._levels.get(counter, {}), self._own.get(number)
+            found[number] = NumberedList(counter, {**levels, **own} if own else levels, self._restarts.get(number, {}))
+        return found
+
+
+def docx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
+    """Add a document: page headers, text with marked headings, notes, comments, page footers."""
+    package = open_package(source)
+    names = set(package.namelist())
+    styles, lists = StyleReader(), ListReader()
+    for name, reader in (("word/styles.xml", styles), ("word/numbering.xml", lists)):
+        if name in names:
+            read_xml(entry_blocks(package, name), reader.start, ignore, ignore)
+    looks = Looks(styles.styles(), lists.lists())
+    margins = {kind: sorted(name for name in names if re.fullmatch(rf"word/{kind}\d*\.xml", name)) for kind in MARGINS}
+    _add_margins(package, margins["header"], "header", output)
+    for part in PARTS:
+        if (name := f"word/{part}.xml") in names:
+            output.mark("" if part == "document" else f"\n[{part}]\n")
+            _add_xml(package, name, output, looks)
+    _add_margins(package, margins["footer"], "footer", output)
+
+
+def _add_margins(package: zipfile.ZipFile, names: list[str], mark: str, output: TextCollector) -> None:
+    # First and even pages often repeat a header, so each different header is added once.
+    margins: dict[str, None] = {}
+    for name in names:
+        margin = TextCollector(MARGIN_CHARS)
+        with suppress(EnoughError):
+            _add_xml(package, name, margin, Looks())
+        if margin.text().strip():
+            margins[margin.text().strip()] = None
+    if margins:
+        output.add(f"[{mark}]\n" + "\n".join(margins) + "\n\n")
+
+
+def _add_xml(package: zipfile.ZipFile, name: str, output: TextCollector, looks: Looks) -> None:
+    charts, diagrams = targets(package, name, "chart"), targets(package, name, "diagramData")
+
+    def add_part(relation: str) -> None:
+        # Each part once, as a damaged file could name one without end.
+        if chart := charts.pop(relation, ""):
+            output.mark("[chart]\n")
+            add_chart(package, chart, output)
+        elif diagram := diagrams.pop(relation, ""):
+            drawn = Writing(output, {})
+            read_xml(entry_blocks(package, diagram), drawn.start, drawn.end, drawn.text)
+
+    writing = WordWriting(output, addresses(package, name), looks, add_part)
+    read_xml(entry_blocks(package, name), writing.start, writing.end, writing.text)
