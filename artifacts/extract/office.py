@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 import zipfile
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -11,6 +12,7 @@ from types import MappingProxyType
 from artifacts.extract.words import TextCollector, entry_blocks, read_xml
 
 MAX_TARGET_CHARS = 2_000
+LINK = re.compile(r'\s*HYPERLINK\s+(?:"([^"\s]+)"|([^"\\\s]+))', re.IGNORECASE)
 
 Attributes = Mapping[str, str]
 
@@ -183,6 +185,12 @@ class Writing:
 def attribute(attributes: Attributes, name: str) -> str:
     """Return the attribute with this name and any prefix, or ""."""
     return next((value for key, value in attributes.items() if key.rpartition(":")[2] == name), "")
+
+
+def link_of(instruction: str) -> str:
+    """Return the address that the code of a field (such as `HYPERLINK "…"`) leads to, or ""."""
+    found = LINK.match(instruction[:MAX_TARGET_CHARS])
+    return (found[1] or found[2]) if found else ""
 
 
 def ignore(_: str) -> None: ...

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import struct
 from codecs import lookup
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import BinaryIO
+from typing import BinaryIO, ClassVar
 
+from artifacts.extract.office import MAX_TARGET_CHARS, link_of
 from artifacts.extract.words import Progress, RefusedError, TextCollector
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -18,6 +20,7 @@ TOKEN = re.compile(
 )
 
 BREAKS = {"par": "\n", "line": "\n", "sect": "\n", "page": "\n", "row": "\n", "tab": "\t", "cell": "\t"}
+BREAKS |= {"nestrow": "\n", "nestcell": "\t"}
 LETTERS = {
     "emdash": "—",
     "endash": "–",
@@ -29,10 +32,17 @@ LETTERS = {
 }
 SYMBOLS = {"~": "\u00a0", "_": "-", "\\": "\\", "{": "{", "}": "}", "\n": "\n", "\r": "\n"}
 NO_TEXT = frozenset(
-    {"fonttbl", "colortbl", "stylesheet", "info", "pict", "fldinst", "objdata", "themedata", "datastore", "nonshppict"}
+    {"fonttbl", "colortbl", "stylesheet", "info", "pict", "objdata", "themedata", "datastore", "nonshppict", "shprslt"}
+    | {"nonesttables", "sp", "atnid", "atnref", "atndate"}
     | {"listtable", "listoverridetable", "rsidtbl", "generator", "xmlnstbl", "filetbl", "revtbl", "template"}
 )
 """Destinations without visible text. Every destination that begins with a star has none either."""
+
+COLLECTED = frozenset({"fldinst", "atnauthor", "sn", "sv"})
+"""Destinations whose text says something about others: the code of a field, an author, a property and its value."""
+
+OPENING = {"footnote": "[footnote: ", "annotation": "[comment: ", "header": "[header]\n", "footer": "[footer]\n"}
+OPENING |= {f"{margin}{pages}": f"[{margin}]\n" for margin in ("header", "footer") for pages in "lrf"}
 
 CHARSET_PAGES = {77: 10000, 128: 932, 129: 949, 130: 1361, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258}
 CHARSET_PAGES |= {177: 1255, 178: 1256, 186: 1257, 204: 1251, 222: 874, 238: 1250}
@@ -41,13 +51,21 @@ CHARSET_PAGES |= {177: 1255, 178: 1256, 186: 1257, 204: 1251, 222: 874, 238: 125
 
 @dataclass(slots=True)
 class RtfGroup:
-    r"""State inside braces: hidden text, fallback characters after a `\u`, the font's code page, a mark at the end."""
+    r"""State inside braces: hidden text, fallback characters after a `\u`, the font's code page, marks around it."""
 
     silent: bool = False
+    hidden: bool = False
+    raised: bool = False
     fonts: bool = False
     stand_ins: int = 1
     page: int = 0
+    begins_with: str = ""
     ends_with: str = ""
+    collects: str = ""
+
+    @property
+    def shows_text(self) -> bool:
+        return not self.silent and not self.hidden
 
 
 class RtfReader:
@@ -60,7 +78,10 @@ class RtfReader:
         self._words, self._stack, self._group = output, list[RtfGroup](), RtfGroup()
         self._page, self._font_pages, self._font = 1252, dict[int, int](), 0
         self._bytes, self._skip, self._high = bytearray(), 0, ""
-        self._in_table = False
+        self._in_table = self._was_raised = False
+        self._level = self._outline = 0  # of the heading whose mark is not written yet, and of the paragraph
+        self._pending = ""  # marks before the next text
+        self._collected = dict[str, str]()
 
     def read(self, data: bytes) -> None:
         """Parse all of the data; raise `RefusedError` if braces are nested too deeply."""
@@ -84,68 +105,136 @@ class RtfReader:
         # Skip the fallback characters after a `\u` that was read.
         skipped = min(self._skip, len(letters))
         self._skip -= skipped
-        if not self._group.silent:
+        if self._group.shows_text or self._group.collects:
             self._bytes += letters[skipped:]
 
     def _brace(self, brace: bytes) -> None:
         self._flush()
         self._skip = 0
         if brace == b"}":
-            if self._group.ends_with:
-                self._words.mark(self._group.ends_with)
+            self._end_group()
             self._group = self._stack.pop() if self._stack else RtfGroup()
+            self._add_property()
         elif len(self._stack) >= MAX_DEPTH:
             raise RefusedError("failed")
         else:
             self._stack.append(self._group)
-            self._group = replace(self._group, ends_with="")
+            self._group = replace(self._group, begins_with="", ends_with="")
 
     def _symbol(self, symbol: str) -> None:
         self._flush()
         if symbol == "*":
             self._group.silent = True
-        elif not self._group.silent:
-            self._words.add(SYMBOLS.get(symbol, ""))
+        else:
+            self._add(SYMBOLS.get(symbol, ""))
 
     def _control(self, word: str, number: int | None) -> None:
         self._flush()
-        if word in NO_TEXT:
+        if handler := self.CONTROLS.get(word):
+            handler(self, word, number)
+        elif word in NO_TEXT:
             self._group.silent, self._group.fonts = True, self._group.fonts or word == "fonttbl"
-        elif word == "upr":
-            # The first group repeats in ANSI what the second one, `ud`, has in Unicode.
-            self._group.silent = True
-        elif word == "ud" and self._stack:
-            self._group.silent = len(self._stack) > 1 and self._stack[-2].silent
-        elif word == "footnote" and not (self._stack and self._stack[-1].silent):
-            # Some programs put a star before it, though it has visible text.
-            self._group.silent, self._group.ends_with = False, "]"
-            self._words.mark("[footnote: ")
-        elif word in ("trowd", "intbl", "pard"):
-            self._in_table = word == "intbl" or (word == "trowd" and self._in_table)
-        elif word == "par" and self._in_table and not self._group.silent:
-            self._words.add(" ")
-        elif word == "u" and number is not None:
-            self._unicode(number % 0x10000)
-        elif word == "uc":
-            self._group.stand_ins = max(number or 0, 0)
-        elif word in ("ansicpg", "fcharset", "f"):
-            self._choose_page(word, number or 0)
-        elif not self._group.silent:
-            self._words.add(BREAKS.get(word) or LETTERS.get(word) or "")
+        else:
+            self._add(BREAKS.get(word) or LETTERS.get(word) or "")
 
-    def _unicode(self, code: int) -> None:
+    def _collect(self, word: str, _: int | None) -> None:
+        self._group.silent, self._group.collects = True, word
+        self._collected[word] = ""
+        if word == "sn":
+            self._collected.pop("sv", None)
+
+    def _repeat_in_unicode(self, word: str, _: int | None) -> None:
+        # The first group repeats in ANSI what the second one, `ud`, has in Unicode.
+        self._group.silent = word == "upr" or (len(self._stack) > 1 and self._stack[-2].silent)
+
+    def _start_shape(self, _: str, __: int | None) -> None:
+        # A starred destination with visible text.
+        self._group.silent = bool(self._stack) and self._stack[-1].silent
+
+    def _start_note(self, word: str, _: int | None) -> None:
+        # Some programs put a star before it, though it has visible text.
+        if self._stack and not self._stack[-1].shows_text:
+            return
+        author = self._collected.pop("atnauthor", "").strip() if word == "annotation" else ""
+        self._group.silent, self._group.raised = False, False
+        self._surround(
+            OPENING[word] + (f"{author}: " if author else ""), "\n" if word[:6] in ("header", "footer") else "]"
+        )
+
+    def _start_result(self, _: str, __: int | None) -> None:
+        target = link_of(self._collected.pop("fldinst", ""))
+        if target and self._group.shows_text:
+            self._surround("[", f"]({target})")
+
+    def _surround(self, before: str, after: str) -> None:
+        self._group.begins_with, self._group.ends_with = before, after
+        self._pending += before
+
+    def _end_group(self) -> None:
+        before = self._group.begins_with
+        if before and self._pending.endswith(before):
+            # There is no text in it.
+            self._pending = self._pending.removesuffix(before)
+        elif before:
+            self._words.mark(self._group.ends_with)
+
+    def _add_property(self) -> None:
+        if "sv" in self._collected and self._collected.get("sn", "").strip() == "wzDescription":
+            text = " ".join(self._collected["sv"].split())
+            self._collected.clear()
+            self._words.add(f"[image: {text}] " if text else "")
+
+    def _format_paragraph(self, word: str, number: int | None) -> None:
+        if word == "outlinelevel":
+            self._level = self._outline = number + 1 if number is not None and 0 <= number < 6 else 0
+            return
+        if word == "pard":
+            self._level = self._outline = 0
+        self._in_table = word == "intbl" or (word == "trowd" and self._in_table)
+
+    def _end_paragraph(self, _: str, __: int | None) -> None:
+        self._add(" " if self._in_table else "\n")
+        self._level = self._outline
+
+    def _format_text(self, word: str, number: int | None) -> None:
+        if word in ("v", "deleted"):
+            self._group.hidden = number != 0
+        elif word == "plain":
+            self._group.hidden = self._group.raised = False
+        else:
+            self._group.raised = word == "super" and number != 0
+
+    def _add(self, text: str) -> None:
+        if self._group.collects:
+            so_far = self._collected.get(self._group.collects, "")
+            self._collected[self._group.collects] = so_far + text[: MAX_TARGET_CHARS - len(so_far)]
+        elif text and self._group.shows_text:
+            self._words.add(text)
+
+    def _add_mark(self, text: str) -> None:
+        if self._group.shows_text:
+            self._words.mark(text)
+
+    def _count_stand_ins(self, _: str, number: int | None) -> None:
+        self._group.stand_ins = max(number or 0, 0)
+
+    def _take_unicode(self, _: str, number: int | None) -> None:
+        if number is None:
+            return
+        code = number % 0x10000
         # A character beyond U+FFFF is written as two consecutive surrogates.
         self._skip = self._group.stand_ins
-        if self._group.silent:
+        if not self._group.shows_text and not self._group.collects:
             return
         if 0xD800 <= code < 0xDC00:
             self._high = chr(code)
             return
         pair = (self._high + chr(code)).encode("utf-16-le", "surrogatepass")
         self._high = ""
-        self._words.add(pair.decode("utf-16-le", "replace"))
+        self._add_text(pair.decode("utf-16-le", "replace"))
 
-    def _choose_page(self, word: str, number: int) -> None:
+    def _choose_page(self, word: str, number: int | None) -> None:
+        number = number or 0
         if word == "ansicpg":
             self._page = number or 1252
         elif word == "f" and self._group.fonts:
@@ -157,8 +246,35 @@ class RtfReader:
 
     def _flush(self) -> None:
         if self._bytes:
-            self._words.add(self._bytes.decode(_codec(self._group.page or self._page), "replace"))
+            self._add_text(self._bytes.decode(_codec(self._group.page or self._page), "replace"))
             self._bytes.clear()
+
+    def _add_text(self, text: str) -> None:
+        # The mark of a heading or an exponent is written once, before the first text of it.
+        if self._level and not self._in_table and text.strip():
+            self._add_mark("#" * self._level + " ")
+            self._level = 0
+        if self._pending and self._group.shows_text and text.strip():
+            self._words.mark(self._pending)
+            self._pending = ""
+        if self._group.raised and not self._was_raised:
+            self._add_mark("^")
+        self._was_raised = self._group.raised
+        self._add(text)
+
+    CONTROLS: ClassVar[Mapping[str, Callable[[RtfReader, str, int | None], None]]] = {
+        **dict.fromkeys(COLLECTED, _collect),
+        **dict.fromkeys(("upr", "ud"), _repeat_in_unicode),
+        "shpinst": _start_shape,
+        **dict.fromkeys(OPENING, _start_note),
+        "fldrslt": _start_result,
+        **dict.fromkeys(("trowd", "intbl", "pard", "outlinelevel"), _format_paragraph),
+        "par": _end_paragraph,
+        **dict.fromkeys(("v", "deleted", "plain", "super", "sub", "nosupersub"), _format_text),
+        "u": _take_unicode,
+        "uc": _count_stand_ins,
+        **dict.fromkeys(("ansicpg", "fcharset", "f"), _choose_page),
+    }
 
 
 def _codec(page: int) -> str:

@@ -19,6 +19,7 @@ from artifacts.extract.office import (
     addresses,
     attribute,
     ignore,
+    link_of,
     targets,
 )
 from artifacts.extract.words import EnoughError, Progress, TextCollector, entry_blocks, read_xml
@@ -30,7 +31,6 @@ MARGINS = ("header", "footer")
 MARGIN_CHARS = 10_000
 MARKS: Mapping[str, str] = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 NOTES: Mapping[str, str] = {"footnote": "[^{}]", "endnote": "[^e{}]", "comment": "[comment {}]"}
-LINK = re.compile(r'\s*HYPERLINK\s+(?:"([^"\s]+)"|([^"\\\s]+))', re.IGNORECASE)
 PARTS = ("document", "footnotes", "endnotes", "comments")
 OFF = frozenset({"0", "false", "off"})
 
@@ -227,8 +227,7 @@ class WordWriting(Writing):
         self._begin_result(attribute(attributes, "instr"))
 
     def _begin_result(self, instruction: str) -> None:
-        found = LINK.match(instruction[:MAX_TARGET_CHARS])
-        target = (found[1] or found[2]) if found else ""
+        target = link_of(instruction)
         self._fields.append(None)
         self._linking_fields.append(bool(target) and not self._link)
         if target:

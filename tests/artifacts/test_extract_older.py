@@ -22,7 +22,7 @@ RICH = (
 
 def test_rtf_is_read_in_every_notation(read) -> None:
     """Code pages of fonts and Unicode escapes are decoded. Font tables, titles and pictures are omitted."""
-    assert read(RICH, RTF) == Text("Café\t—done\n你好\nlink\n😀 {braces}", "rtf")
+    assert read(RICH, RTF) == Text("Café\t—done\n你好\n[link](x)\n😀 {braces}", "rtf")
 
 
 def test_word_document_before_2007_is_read_by_its_pieces(read) -> None:

@@ -233,6 +233,14 @@ def open_parts(**parts: str) -> bytes:
 
 WRITTEN = open_parts(content=STEPS + NUMBERED, styles=OUTLINE)
 
+DRAWN = rb"""{\rtf1{\header\pard Confidential\par}{\footer\pard\par}\pard\outlinelevel1 {\b Beta}\par\pard
+See {\field{\*\fldinst {HYPERLINK "https://example.org/"}}{\fldrslt{the terms}}}\par
+10{\super 3{\v unseen}} m{\deleted gone}\par
+{\*\shppict{\pict{\*\picprop{\sp{\sn fill}{\sv 1}}{\sp{\sn wzDescription}{\sv Revenue rises}}}00}}seen\par
+{\shp{\*\shpinst{\sp{\sn x}{\sv 5}}{\shptxt\pard Box\par}}{\shprslt\pard Box\par}}
+claim{\*\atnid A}{\*\atnauthor Ann}\chatn{\*\annotation{\*\atnref 1}\pard Why}\par
+\trowd\pard\intbl{\itap2 inner\nestcell}{\nonesttables\par}\cell 2\cell\row\pard}"""
+
 STARRED = rb"{\rtf1 Word{\super\chftn}{\*\footnote\chftn A note.} after}"
 
 HIDDEN = xlsx({"Open": [["seen"]], "Secret": [["kept"]]}, hidden="Secret")
@@ -255,6 +263,13 @@ PLANTED = (
     ("xlsx", NOTED, "target of a link", "7\n[link at A1: https://example.org/]\n"),
     ("xlsx", NOTED, "comment", "[comment at A1: Check]\n"),
     ("xlsx", HIDDEN, "hidden sheet", "[sheet: Open]\nseen\n\n[sheet: Secret, hidden]\nkept"),
+    ("rtf", DRAWN, "heading after a header", "[header]\nConfidential\n\n## Beta\n"),
+    ("rtf", DRAWN, "target of a link", "See [the terms](https://example.org/)\n"),
+    ("rtf", DRAWN, "exponent, without what is hidden or deleted", "10^3 m\n"),
+    ("rtf", DRAWN, "alternative text", "[image: Revenue rises] seen\n"),
+    ("rtf", DRAWN, "words of a shape, once", "seen\nBox\nclaim"),
+    ("rtf", DRAWN, "comment with its author", "claim[comment: Ann: Why]\n"),
+    ("rtf", DRAWN, "table in a table", "inner\t\t2"),
     ("rtf", STARRED, "footnote after a star", "Word[footnote: A note.] after"),
     ("docx", DOCX, "target of a link", "[the terms](https://example.org/)"),
     ("docx", DOCX, "alternative text", "\n[image: Revenue rises] seen"),
@@ -353,3 +368,21 @@ def test_hostile_open_document_is_read(units: tuple[str, str]) -> None:
     content = f"<text:p>Words</text:p>{units[0] * 2_000}{units[1] * 2_000}"
     data = open_parts(content=content, Own__content=content)
     assert b"Words" in answer(io.BytesIO(data), {"reader": "odt", "max_chars": 10**6})[1]
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        r"{\field{\*\fldinst HYPERLINK x}{\fldrslt ",
+        r"{\field{\*\fldinst {",
+        r"{\footnote ",
+        r"{\*\annotation{\*\atnauthor x}",
+        r"{\sp{\sn wzDescription}{\sv x}",
+        r"{\upr{\*\ud ",
+        r"\outlinelevel1 \super x\nosupersub\par",
+    ],
+)
+def test_hostile_rtf_is_read(unit: str) -> None:
+    """Groups that are never closed neither fail nor take more time than others."""
+    data = rb"{\rtf1 Words\par " + unit.encode() * 2_500
+    assert answer(io.BytesIO(data), {"reader": "rtf", "max_chars": 10**6})[1].startswith(b"Words")
