@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from functools import lru_cache
 
 from capabilities.core.prices import CURRENCY, NO_CURRENCY, Price, Rates
 from capabilities.core.problems import Problem
@@ -14,6 +15,10 @@ from capabilities.core.translatable import translatable
 
 AMOUNT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 SOURCE_CHARS = 200
+
+
+ONE = Decimal(1)
+_read_rate = lru_cache(maxsize=256)(Decimal)  # a page of usage converts a thousand amounts by the same few rates
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +48,9 @@ class ExchangeTable:
 
     def total(self, sums: Mapping[str, int]) -> int | None:
         """Return the total of sums in several currencies, in `into`, or None if a rate is missing."""
-        amounts = [self.convert(nanos, currency, self.into) for currency, nanos in sums.items()]
-        return None if not self.into or None in amounts else sum(amount for amount in amounts if amount is not None)
+        into = self.into
+        amounts = [self.convert(nanos, currency, into) for currency, nanos in sums.items()]
+        return None if not into or None in amounts else sum(amount for amount in amounts if amount is not None)
 
     def convert(self, nanos: int, currency: str, target: str) -> int | None:
         """Return an amount in another currency, or None if there is no rate. A free amount needs no rate."""
@@ -71,8 +77,8 @@ class ExchangeTable:
     def _value(self, currency: str) -> Decimal | None:
         # All rates convert to one currency, so other pairs are converted through it.
         if self.into and currency == self.into:
-            return Decimal(1)
-        return next((Decimal(rate.rate) for rate in self.rates if rate.currency == currency), None)
+            return ONE
+        return next((_read_rate(rate.rate) for rate in self.rates if rate.currency == currency), None)
 
 
 def check_rate(rate: ExchangeRate, others: Iterable[ExchangeRate], today: date) -> Iterator[Problem]:

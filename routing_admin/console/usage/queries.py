@@ -21,10 +21,12 @@ from routing_admin.console.usage.periods import Period
 from routing_admin.models import FireDrill, LabelBudget, Revision
 from routing_admin.platform.databases.router import LOGS, one_moment
 from routing_admin.request_log.limit_uses import LimitUse, find_limit_uses
-from routing_admin.request_log.usage import UsageReport, list_times, sum_usage
+from routing_admin.request_log.usage import SERIES_COUNTS, UsageReport, list_times, sum_usage
 from routing_admin.request_log.usage_series import UsageSeries, sum_series
 
 MeasureIn = Callable[[UsageReport], Measure]
+LISTED = (*SERIES_COUNTS, "unpriced")
+"""Columns of the page's groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,7 @@ def read_usage(
     """
     with one_moment(LOGS):
         times = list_times(period.since, before=period.length, is_filtered=bool(only))
-        report = sum_usage(period.since, group, exchange, times, until=period.until, **only)
+        report = sum_usage(period.since, group, exchange, times, until=period.until, counted=LISTED, **only)
         names = [] if group == "day" else list_largest(report.groups, measure_in(report))
         series = sum_series(times, report.since, period.length, group, names, until=period.until, **only)
         return report, series, names
