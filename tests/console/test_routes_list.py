@@ -91,3 +91,17 @@ def test_of_a_long_chain_three_candidates_are_shown_and_the_rest_counted(admin: 
     chain = routes_of(admin, "q=long").row("long")
     assert [bool(chain.shows(words)) for words in ("long-2", "long-3", "4 more")] == [True, False, True]
     assert routes_of(admin, "q=four").row("four").shows("four-3")
+
+
+def test_a_route_that_cannot_answer_says_so_in_two_words_and_other_warnings_are_icons(admin: Client) -> None:
+    """Rows stay one or two lines high. The whole sentence is on hover and read aloud."""
+    unable = TaskRoute.objects.create(task_type="unable", position=100)
+    Candidate.objects.create(route=unable, position=1, provider=Provider.objects.get(name="openai"))
+    snapshot.refresh()
+    page = admin.get("/routes/").content.decode()
+    row = page[page.index('id="route-unable"') :]
+    badge = row[row.index('<span class="badge bad"') : row.index("</td>")]
+    assert 'title="No candidate can answer: all are skipped"' in badge
+    assert "Cannot answer" in badge
+    loses = page[page.index('id="route-design"') :]
+    assert 'class="ink warn" title="Candidate' in loses[: loses.index("</tr>")]

@@ -40,7 +40,7 @@ from routing_admin.console.routes.queries import (
 from routing_admin.console.services.queries import map_drifts
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, LanguageSpec, RouteSpec
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
-from routing_admin.core.planning.lint import SKIPS, CheckedCandidate, lint
+from routing_admin.core.planning.lint import SKIPS, ChainLint, CheckedCandidate, lint
 from routing_admin.dispatch.decisions import unusable_of
 from routing_admin.request_log.search_words import Search, search_last_day
 from routing_admin.request_log.time_ranges import window_start
@@ -67,13 +67,23 @@ class ListedCandidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListedWarning:
+    """A warning about a chain. Only what keeps a route from answering has a label: the route's page has the others."""
+
+    tone: str
+    icon: str
+    text: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RouteRow:
     task_type: str
     enabled: bool
     stays: bool
     chain: tuple[ListedCandidate, ...]
     guaranteed: Capabilities
-    warnings: tuple[tuple[str, str, str], ...]
+    warnings: tuple[ListedWarning, ...]
     traffic: Traffic
 
     @property
@@ -126,9 +136,15 @@ def route_row(state: Snapshot, route: RouteSpec, traffic: Traffic, drifts: Drift
         stays=route.task_type == DEFAULT_ROUTE,
         chain=tuple(_candidate(candidate) for candidate in findings.candidates),
         guaranteed=findings.guaranteed,
-        warnings=tuple(warnings_of(findings)),
+        warnings=tuple(_warnings(findings)),
         traffic=traffic,
     )
+
+
+def _warnings(findings: ChainLint) -> Iterator[ListedWarning]:
+    for number, (tone, icon, text) in enumerate(warnings_of(findings)):
+        label = str(STATES[UNABLE]) if not findings.callable and number == 0 else text if tone == "bad" else ""
+        yield ListedWarning(tone=tone, icon=icon, text=text, label=label)
 
 
 def _candidate(candidate: CheckedCandidate) -> ListedCandidate:
