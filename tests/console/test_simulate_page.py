@@ -256,3 +256,12 @@ def test_without_a_route_the_page_says_what_a_simulation_is(
     html = request.getfixturevalue(client).get("/simulate/").content.decode()
     assert "A simulation walks a route's fallback chain." in html
     assert ('class="btn primary" href="/routes/new/"' in html) is offers
+
+
+def test_the_page_opens_with_a_run_in_which_every_candidate_answers(admin: Client) -> None:
+    """Choosing a route shows its run at once, and so does each later choice in a browser with scripts."""
+    answer = admin.get("/simulate/?task=design")
+    assert answer.context["panel"].run_view.sentence == "Candidate 1, echo/echo-503, answers"
+    page = Page(answer)
+    assert page.shows("Candidate 1, echo/echo-503, answers")
+    assert 'hx-trigger="click, change from:#draft"' in answer.content.decode()

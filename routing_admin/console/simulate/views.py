@@ -51,7 +51,7 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
             repeat_request(panel, logged_request, may_read=may_read)
         if data.get("act") == "send" and request.method == "POST" and may(request.user, PagePart.REAL_REQUESTS):
             send(request, panel, state, route)
-        elif data.get("act") == "simulate" or logged:
+        else:
             run(panel, state, route)
     unknown = task if route is not None and route.task_type != task else ""
     context = {"panel": panel, "route": route, "unknown": unknown, "logged": logged}
