@@ -438,3 +438,20 @@ def test_what_has_a_row_of_its_own_is_not_counted_among_the_alerts() -> None:
         drifts=(),
     )
     assert [group.sentence for group in groups] == ["1 budget is nearly used up", "2 other alerts"]
+
+
+def test_up_to_three_problems_are_named_at_once_and_more_are_unfolded() -> None:
+    """A row of three lines costs less than a press; lines with buttons are always unfolded."""
+    groups = [
+        list_notices(
+            alerts={},
+            standings=(),
+            budgets=[LowBudget("", "atlas", Meter.TOKENS_PER_DAY, 94, None)] * count,
+            refusals=(),
+            quotas=(),
+            cooldowns=LocalCooldowns(lambda: 0.0, lambda: 0.0),
+            drifts=(),
+        )[0]
+        for count in (2, 3, 4)
+    ]
+    assert [group.are_few for group in groups] == [True, True, False]

@@ -13,12 +13,13 @@ from django.urls import reverse
 from django.utils import timezone
 
 from capabilities.acts import SYSTEM
+from capabilities.core.prices import NANO
 from capabilities.core.wire import Usage
 from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.console.history.actions import undo
 from routing_admin.core.fallback.chain import Attempt
-from routing_admin.models import Revision
+from routing_admin.models import Revision, UsageSum
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
 from tests.cast import AgentProgram
@@ -89,6 +90,16 @@ def test_usage_has_a_total_by_the_rate(admin: Client, used: datetime) -> None:
     assert figure.text == "9.10 CNY"
     for expected in ("2.00 CNY + 1.00 USD", "at 1 USD = 7.1 CNY, set 2026-11-20"):
         assert page.shows(expected)
+
+
+def test_savings_have_a_total_as_the_cost_has(admin: Client, used: datetime) -> None:
+    """Every tile with money has one figure if there are rates, with its currencies below."""
+    set_rate(admin)
+    UsageSum.objects.filter(currency="USD").update(saved_nanos=NANO)
+    UsageSum.objects.filter(currency="CNY").update(saved_nanos=3 * NANO)
+    page = Page(admin.get("/usage/"))
+    assert page.shows("10.10 CNY")
+    assert page.shows("3.00 CNY + 1.00 USD")
 
 
 def test_a_currency_without_a_rate_leaves_no_total(admin: Client, used: datetime) -> None:

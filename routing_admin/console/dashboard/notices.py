@@ -24,9 +24,10 @@ from routing_admin.console.services.queries import DriftView
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, Severity
 from routing_admin.core.fallback.cooldown import Cooldowns
 
-MAX_LINES = 5
-"""How many objects a row names. Its link leads to all of them."""
+MAX_LINES, FEW_LINES = 5, 3
+"""How many objects a row names, and up to how many it names without being opened. Its link leads to all of them."""
 MAX_CAUSES = 4
+PLAIN_LINE = "dashboard/notice_line.html"
 
 Item = TypeVar("Item")
 
@@ -62,8 +63,13 @@ class NoticeGroup:
     url: str
     lines: Sequence[Any] = ()
     causes: Sequence[Cause] = ()
-    line_template: str = "dashboard/notice_line.html"
+    line_template: str = PLAIN_LINE
     act_template: str = ""
+
+    @property
+    def are_few(self) -> bool:
+        # Lines with buttons take too much space.
+        return 0 < len(self.lines) <= FEW_LINES and self.line_template == PLAIN_LINE
 
     @property
     def first_lines(self) -> Sequence[NoticeLine]:

@@ -161,13 +161,12 @@ def usage(request: HttpRequest) -> HttpResponse:
         "since": report.since,
         "last_day": timezone.localtime(report.until - timedelta(microseconds=1)).date(),
         "searches": _searches(report.since, read.period.until, filters, ENDINGS),
-        "total_cost": total_text(total.costs, exchange),
         "rates": [rate for rate in exchange.rates if rate.currency in total.costs],
         "has_no_rate": bool(exchange.rates) and not total_text(total.costs, exchange) and bool(currency),
-        "costs": money_texts(total.costs),
+        "costs": _amounts(total.costs, exchange),
         "tokens": total.prompt_tokens + total.completion_tokens,
-        "savings": money_texts(total.savings),
-        "fallback_costs": money_texts(total.fallback_costs),
+        "savings": _amounts(total.savings, exchange),
+        "fallback_costs": _amounts(total.fallback_costs, exchange),
         "changes": {name: find_change(report, read.series, measure_of(name, currency, exchange)) for name in COMPARED},
         "listing": listing,
         "rows": list_rows(read, list(listing.page)),
@@ -262,6 +261,17 @@ def total_text(sums: Mapping[str, int], exchange: ExchangeTable) -> str:
     total = exchange.total(sums)
     needs_no_rate = {NO_CURRENCY, exchange.into}.issuperset(sums)
     return "" if total is None or needs_no_rate else money_text(total, exchange.into)
+
+
+class Amounts(TypedDict):
+    """Sums of a tile: in each currency, and their total, or "" if there is none."""
+
+    total: str
+    amounts: Sequence[str]
+
+
+def _amounts(sums: Mapping[str, int], exchange: ExchangeTable) -> Amounts:
+    return Amounts(total=total_text(sums, exchange), amounts=money_texts(sums))
 
 
 def _sums(period: Period, group: str, exchange: ExchangeTable, filters: Mapping[str, str]) -> UsageReport:
