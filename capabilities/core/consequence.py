@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+
+from capabilities.core.translatable import Translatable
 
 
 class Gravity(StrEnum):
@@ -25,3 +28,12 @@ class Consequence:
     sentence: str
     kind: str = ""
     name: str = ""
+
+
+def group_by_cause(consequences: Iterable[Consequence]) -> list[list[Consequence]]:
+    """Group consequences that say the same of several routes or agents, in the order of the first of each."""
+    groups: dict[tuple[Gravity, str], list[Consequence]] = {}
+    for one in consequences:
+        cause = one.sentence.template if isinstance(one.sentence, Translatable) else one.sentence
+        groups.setdefault((one.gravity, cause), []).append(one)
+    return list(groups.values())

@@ -9,6 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from capabilities.acts import Actor
+from capabilities.core.consequence import group_by_cause
 from capabilities.models import Agent, Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import put_agent, save_agent
@@ -107,16 +108,17 @@ def test_an_agent_made_at_run_time_counts_as_any_other(text_agent: AgentProgram)
     ]
 
 
-def test_of_many_consequences_the_gravest_five_are_seen_at_once(admin: Client) -> None:
-    """The further consequences are counted and can be unfolded, so that none is hidden."""
+def test_consequences_are_grouped_by_cause(admin: Client) -> None:
+    """Each cause is one line with its number of routes or agents, which unfolds, so that none is hidden."""
     echo = Provider.objects.get(name="echo")
     for number in range(8):
         route = TaskRoute.objects.create(task_type=f"alone-{number}", position=100 + number)
         Candidate.objects.create(route=route, position=1, provider=echo)
     snapshot.refresh()
     answer = admin.post(reverse("providers_switch"), {"name": ["echo"], "enabled": "0"})
-    effects = answer.context["effects"]
+    groups = group_by_cause(answer.context["effects"])
     page = Page(answer)
     listed = [item for item in page.controls if item.tag == "li" and "note" in (item.attributes.get("class") or "")]
-    assert len(listed) == len(effects) > 5
-    assert page.button(f"and {len(effects) - 5} more")
+    assert len(listed) == len(groups) < len(answer.context["effects"])
+    assert page.button(f"and {len(groups[0]) - 1} more")
+    assert page.shows("alone-7 has no model left that can be called.")

@@ -26,6 +26,7 @@ from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 
 from capabilities import labels
+from capabilities.core.consequence import Consequence, group_by_cause
 from capabilities.core.prices import money_text
 from capabilities.core.side_by_side import Parts
 from capabilities.core.validity import judge_validity
@@ -516,3 +517,8 @@ def toast(message: Message) -> dict[str, str]:
 @register.filter
 def note_icon(tone: str) -> str:
     return labels.NOTE_ICONS.get(tone, "info")
+
+
+@register.filter
+def by_cause(effects: Iterable[Consequence]) -> list[list[Consequence]]:
+    return group_by_cause(effects)
