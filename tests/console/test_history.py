@@ -111,9 +111,33 @@ def test_any_two_revisions_are_compared_in_either_direction(admin: Client, demo:
     assert [(change.label, change.name) for change in page.context["changes"]] == [("New", "two")]
     page = admin.get(reverse("compare"), {"a": second, "b": first})
     assert [(change.label, change.name) for change in page.context["changes"]] == [("Removed", "two")]
-    assert (admin.get(reverse("compare")).context["left"], page.context["right"]) == (first, first)
+    assert (admin.get(reverse("compare")).context["left"].number, page.context["right"].number) == (first, first)
     assert admin.get(reverse("compare"), {"a": 0, "b": first}).status_code == 200
-    assert admin.get(reverse("compare"), {"a": 10**12}).status_code == 404
+
+
+def test_an_unknown_revision_is_reported_at_its_field(admin: Client, demo: None) -> None:
+    number = alias("one")
+    for text in (str(10**12), "yesterday", "9" * 30):
+        answer = admin.get(reverse("compare"), {"a": text, "b": number})
+        assert answer.status_code == 422
+        assert Page(answer).shows(f"There is no revision “{text}”.")
+        assert "identical" not in Page(answer).text
+
+
+def test_a_revision_is_chosen_by_its_number_author_or_description(admin: Client, demo: None) -> None:
+    """The fields of the comparison suggest revisions with what they changed, the newest first."""
+    numbers = [alias("one"), alias("two")]
+    url = reverse("options", args=["revision"])
+    for part in ("", str(numbers[1]), "ada", "two"):
+        assert f'value="{numbers[1]}"' in admin.get(url, {"a": part}).content.decode(), part
+    assert f'value="{numbers[1]}"' not in admin.get(url, {"a": "one"}).content.decode()
+    assert re.search(rf'value="{numbers[1]}">Alias set · ada · \d{{4}}-', admin.get(url, {"a": ""}).content.decode())
+
+
+def test_the_compared_revisions_say_what_they_are(admin: Client, demo: None) -> None:
+    page = Page(admin.get(reverse("compare"), {"a": "0", "b": alias("one")}))
+    assert page.shows("The empty configuration before the first revision")
+    assert page.shows("Alias set · ada · just now")
 
 
 def test_restoring_shows_first_what_would_change_and_can_be_undone(admin: Client, demo: None) -> None:

@@ -7,12 +7,16 @@ from collections.abc import Callable, Mapping
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
+from capabilities.labels import actor_label
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.base.form_fields import Chosen, split_names
+from routing_admin.console.history.phrases import act_text
+from routing_admin.console.history.queries import find_revisions
 from routing_admin.console.people.queries import list_user_names
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.request_log.search import match_names
@@ -50,6 +54,20 @@ def list_actors(state: Snapshot) -> Options:
     return dict.fromkeys([*list_user_names(), *(agent.id for agent in state.agents)], "")
 
 
+def describe_revisions(part: str) -> Options:
+    """Return revisions whose number begins with a part, or whose author or description contains it. One query."""
+    return {
+        str(row.number): " · ".join(
+            (
+                str(act_text(row.message)),
+                actor_label(row.actor),
+                f"{timezone.localtime(row.created_at):%Y-%m-%d %H:%M}",
+            )
+        )
+        for row in find_revisions(part, MAX_OPTIONS)
+    }
+
+
 NAMES: Mapping[str, Callable[[Snapshot], Options]] = {
     "task": list_tasks,
     "service": list_services,
@@ -63,13 +81,16 @@ NAMES: Mapping[str, Callable[[Snapshot], Options]] = {
 @require_safe
 def options(request: HttpRequest, field: str) -> HttpResponse:
     """Show the options of a field for its value. Raise `Http404` for an unknown kind of field."""
-    if field not in NAMES:
-        raise Http404
     # The field posts its value under its own name, which a form may prefix.
     part = str(next(iter(request.GET.values()), "")).strip()
-    notes = NAMES[field](snapshot.current())
-    names = match_names(part, list(notes))[:MAX_OPTIONS]
-    return render(request, "components/options.html", {"options": [(name, notes[name]) for name in names]})
+    if field == "revision":
+        found = describe_revisions(part)
+    elif field in NAMES:
+        notes = NAMES[field](snapshot.current())
+        found = {name: notes[name] for name in match_names(part, list(notes))[:MAX_OPTIONS]}
+    else:
+        raise Http404
+    return render(request, "components/options.html", {"options": found.items()})
 
 
 @require_POST

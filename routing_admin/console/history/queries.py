@@ -49,6 +49,18 @@ def list_newest_numbers(limit: int) -> list[int]:
     return list(Revision.objects.order_by("-number").values_list("number", flat=True)[:limit])
 
 
+def find_revision_row(number: int) -> Revision | None:
+    """Return a revision without its snapshot, or None for an unknown number. One query."""
+    return Revision.objects.defer("snapshot").filter(number=number).first()
+
+
+def find_revisions(part: str, limit: int) -> Iterable[Revision]:
+    """Return the newest revisions whose number begins with `part`, or else whose author or description has it."""
+    if part.isdecimal():
+        return Revision.objects.defer("snapshot").filter(number__startswith=part).order_by("-number")[:limit]
+    return list_revisions(PageCursor(), limit, part).rows
+
+
 def find_barrier(kinds: Collection[str]) -> int:
     """Return the number of the newest revision that changed entries outside `kinds`, or 0 if there is none.
 

@@ -35,6 +35,7 @@ from routing_admin.console.history.queries import (
     find_barrier,
     find_effect,
     find_revision,
+    find_revision_row,
     list_newest_numbers,
     list_revisions,
 )
@@ -181,26 +182,41 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
     return render(request, "history/revision.html", context)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedSide:
+    """One of the two revisions to compare, as typed. `number` is None if there is no such revision.
+
+    Revision 0 is the empty configuration before the first revision; it has no row.
+    """
+
+    text: str
+    number: int | None
+    revision: Revision | None = None
+
+    @property
+    def message(self) -> Any:
+        return words.act_text(self.revision.message) if self.revision else ""
+
+
+def find_side(request: HttpRequest, name: str, default: int) -> ComparedSide:
+    text = request.GET.get(name, "").strip()
+    number = number_in(request, name) if text else default
+    if not number:
+        return ComparedSide(text=text or "0", number=number)
+    row = find_revision_row(number)
+    return ComparedSide(text=text or str(number), number=row.number if row else None, revision=row)
+
+
 @require_GET
 def compare(request: HttpRequest) -> HttpResponse:
-    """Compare revisions `a` and `b`, by default the newest two. Raise `Http404` for an unknown number."""
-    newest = list_newest_numbers(2)
-    right = number_in(request, "b") or (newest[0] if newest else 0)
-    left = number_in(request, "a")
-    if left is None:
-        # 0 is the empty configuration before the first revision.
-        left = newest[1] if len(newest) > 1 else 0
-    try:
-        old, new = configuration_at(left), configuration_at(right)
-    except NotFoundError as refusal:
-        raise Http404(str(refusal)) from refusal
-    context = {
-        "left": left,
-        "right": right,
-        "changes": words.change_lines(diff(old, new)),
-        **words.compare_texts(old, new),
-        "newest": newest[0] if newest else 0,
-    }
+    """Compare revisions `a` and `b`, by default the newest two. An unknown revision is reported at its field."""
+    newest = [*list_newest_numbers(2), 0, 0]
+    left, right = find_side(request, "a", newest[1]), find_side(request, "b", newest[0])
+    context: dict[str, Any] = {"left": left, "right": right}
+    if left.number is None or right.number is None:
+        return render(request, "history/compare.html", context, status=422)
+    old, new = configuration_at(left.number), configuration_at(right.number)
+    context |= {"changes": words.change_lines(diff(old, new)), **words.compare_texts(old, new), "is_compared": True}
     return render(request, "history/compare.html", context)
 
 
