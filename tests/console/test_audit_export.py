@@ -120,7 +120,9 @@ def test_configuration_export_is_audited(admin: Client, demo: None) -> None:
 def test_the_page_says_details_as_a_person_reads_them(admin: Client) -> None:
     """Details of an audit event are listed item by item, and values that look like secrets are masked."""
     details = {
+        "key": "ra_0a1b2c3d",
         "scopes": ["route", "registry:read"],
+        "expires": "2027-01-27T11:06:55+00:00",
         "size": 853,
         "on": True,
         "password": "swordfish",
@@ -128,12 +130,17 @@ def test_the_page_says_details_as_a_person_reads_them(admin: Client) -> None:
     }
     write_event(SYSTEM, AuditedAction("key.issue", "agent", "text-agent", details))
     page = re.sub("<[^>]+>", "", text_of(admin.get("/history/audit/")))
-    assert "scopes: route, registry:read · size: 853 · on: true · password: … · was: 30, null" in page
+    assert (
+        "Key: ra_0a1b2c3d · Scopes: route, registry:read · Expires: 2027-01-27 11:06:55 · Size: 853 B · On: yes"
+        " · password: … · was: 30, –"
+    ) in page.replace(" UTC", "")
+    chinese = re.sub("<[^>]+>", "", text_of(admin.get("/history/audit/", headers={"accept-language": "zh-hans"})))
+    assert "密钥：ra_0a1b2c3d · 权限范围：route、registry:read" in chinese
 
 
-def test_narrow_screens_keep_the_file_of_an_event(admin: Client) -> None:
+def test_narrow_screens_keep_the_file_of_an_event_by_its_name(admin: Client) -> None:
     """The columns of objects, numbers and addresses are dropped on phones, so the action's cell has them."""
     write_event(SYSTEM, AuditedAction("artifact.store", "artifact", "0a1b", {"filename": "plan.pdf"}))
     controls = Page(admin.get("/history/audit/?action=artifact.store")).controls
     (narrow,) = (one for one in controls if "narrow" in (one.attributes.get("class") or "").split())
-    assert re.fullmatch(r"0a1b filename: plan\.pdf \d+", narrow.name)
+    assert re.fullmatch(r"plan\.pdf Reference: 0a1b \d+", narrow.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -19,6 +18,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.html import format_html_join
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
@@ -27,13 +27,13 @@ from artifacts.storage.content import in_turn
 from capabilities.access import actor_of, may
 from capabilities.core.permissions import PagePart
 from capabilities.core.providers.redaction import redact
-from capabilities.sentences import join_words
 from routing_admin.configuration.revisions import DRILL_END
 from routing_admin.console.base.lists import FilterChip, page_size
 from routing_admin.console.base.readings import note_audit_export
 from routing_admin.console.base.tags.ui import short_name
 from routing_admin.console.drills.queries import describe_noted_end
 from routing_admin.console.history import phrases as words
+from routing_admin.console.history.details import list_details
 from routing_admin.console.history.queries import (
     AuditFilter,
     AuditForm,
@@ -42,7 +42,6 @@ from routing_admin.console.history.queries import (
     list_audit_events,
 )
 from routing_admin.console.history.views import ICONS, MAX_DIGITS, cursor_in
-from routing_admin.core.configuration.diff import round_floats
 
 if TYPE_CHECKING:
     from routing_admin.models import AuditEvent
@@ -163,6 +162,7 @@ class AuditLine:
     earlier: Sequence[AuditEvent]
     label: Any
     icon: str
+    name: str
     details: str
     count: int
     same_action: str
@@ -183,29 +183,28 @@ def audit_line(events: Sequence[AuditEvent], parameters: Mapping[str, str], coun
     """Return the newest of these events with its details in one line. Text that looks like a key is masked."""
     event, *earlier = events
     sentence = describe_noted_end(event.details) if event.action == DRILL_END else ""
-    # The name is redacted together with its value, because it may show that the value is a password.
-    lines = (redact(f"{name}: {_text_of(value)}").partition(": ") for name, value in event.details.items())
+    facts = dict(event.details)
+    # A file is known by its name, not by its reference.
+    name = facts.pop("filename", "") if event.object_kind == "artifact" else ""
+    lines = [*([(_("Reference"), event.object_name)] if name else []), *list_details(facts)]
     # File names are shortened as on other pages. Text with spaces wraps between its words.
     details = format_html_join(
-        " · ", "{}: {}", ((name, text if " " in text else short_name(text)) for name, _colon, text in lines if text)
+        " · ",
+        "{}{}{}",
+        ((label, _(": "), text if " " in text else short_name(text)) for label, text in lines),
     )
     return AuditLine(
         event=event,
         earlier=earlier,
         label=words.act_text(event.action),
         icon=ICONS.get(event.actor_kind, "user"),
+        name=redact(name) or event.object_name,
         details=details,
         count=0 if event.object_name else counts.get(event.revision or 0, 0),
         same_action=link(parameters, action=event.action),
         same_actor=link(parameters, actor=event.actor),
         sentence=sentence,
     )
-
-
-def _text_of(value: Any) -> str:
-    if isinstance(value, list):
-        return join_words(_text_of(item) for item in value)
-    return value if isinstance(value, str) else json.dumps(round_floats(value), ensure_ascii=False)
 
 
 def link(parameters: Mapping[str, str], **changes: str | int) -> str:

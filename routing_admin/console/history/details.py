@@ -1,0 +1,88 @@
+"""Details of an audit event, as its line of the audit log says them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
+
+from capabilities.core.providers.redaction import redact
+from capabilities.labels import KINDS, ROLES
+from capabilities.quantities import size_text
+from capabilities.sentences import join_words
+from routing_admin.console.base.tags.ui import exact
+from routing_admin.core.configuration.diff import round_floats
+
+NAMES: Mapping[str, str | Promise] = {
+    "after": pgettext_lazy("audit", "After"),
+    "before": pgettext_lazy("audit", "Before"),
+    "by": gettext_lazy("Successor"),
+    "capability": gettext_lazy("Capability"),
+    "count": pgettext_lazy("audit", "Number"),
+    "expires": gettext_lazy("Expires"),
+    "filename": gettext_lazy("File name"),
+    "folder": gettext_lazy("Folder"),
+    "from": pgettext_lazy("audit", "From"),
+    "ids": pgettext_lazy("audit", "Files"),
+    "key": gettext_lazy("Key"),
+    "kind": gettext_lazy("Kind"),
+    "link": gettext_lazy("Link"),
+    "mimeType": gettext_lazy("Type"),
+    "model": gettext_lazy("Model"),
+    "name": gettext_lazy("Name"),
+    "on": pgettext_lazy("audit", "On"),
+    "provider": gettext_lazy("Provider"),
+    "providers": gettext_lazy("Providers"),
+    "restores": gettext_lazy("Revision"),
+    "role": gettext_lazy("Role"),
+    "scopes": gettext_lazy("Scopes"),
+    "seconds": pgettext_lazy("audit", "Seconds"),
+    "services": gettext_lazy("Model services"),
+    "sessions": pgettext_lazy("audit", "Sessions"),
+    "size": gettext_lazy("Size"),
+    "to": pgettext_lazy("audit", "To"),
+    "token": gettext_lazy("Token"),
+    "tokens": pgettext_lazy("audit", "Tokens"),
+    "until": gettext_lazy("Until"),
+    "variable": gettext_lazy("Variable"),
+}
+"""The name of a detail in the event → its label. An unlisted name is shown as it is."""
+
+WORDS: Mapping[str, Mapping[str, str | Promise]] = {"kind": KINDS, "role": ROLES, "from": ROLES, "to": ROLES}
+PUBLIC = re.compile(r"(?:ra|rap|rat)_[0-9a-z]{8}")
+"""The public part of a key, a link or a token, which its page shows as well."""
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d[\d:.]*[+-]\d\d:\d\d")
+
+
+def list_details(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield label and text of each detail that has one. Text that looks like a secret is masked."""
+    for name, value in details.items():
+        if text := _mask(name, _text_of(name, value)):
+            yield str(NAMES.get(name, name)), text
+
+
+def _mask(name: str, text: str) -> str:
+    # The name is redacted together with its value, because it may show that the value is a password.
+    return text if PUBLIC.fullmatch(text) else redact(f"{name}: {text}").partition(": ")[2]
+
+
+def _text_of(name: str, value: Any) -> str:
+    if isinstance(value, list):
+        return join_words(_text_of(name, item) for item in value)
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    if value is None:
+        return "–"
+    if name == "size" and isinstance(value, int):
+        return size_text(value)
+    if not isinstance(value, str):
+        return json.dumps(round_floats(value), ensure_ascii=False)
+    if MOMENT.fullmatch(value):
+        return exact(datetime.fromisoformat(value))
+    return str(WORDS.get(name, {}).get(value, value))
