@@ -15,7 +15,7 @@ from artifacts.extract.words import RefusedError
 
 FORMATS = (
     *("PNG", "JPEG", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "ICO", "ICNS", "PPM", "TGA", "PCX", "JPEG2000"),
-    *("QOI", "PSD", "HEIF"),
+    *("QOI", "PSD", "HEIF", "MSP"),
 )
 """Pillow's decoders that are allowed for uploads. None of them starts another program, as EPS does. HEIF requires the
 extra `heic`.

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from artifacts.core.detection.extensions import ODF, OOXML
 from capabilities.core.vocabulary import Kind
 from tests.artifacts.compound_files import compound
-from tests.artifacts.head_samples import HEAD, STD, office, package
+from tests.artifacts.head_samples import HEAD, PIL, STD, drawn, office, package
 
 IMAGE, AUDIO, VIDEO, DOCUMENT, OTHER = Kind.IMAGE, Kind.AUDIO, Kind.VIDEO, Kind.DOCUMENT, Kind.OTHER
 WORD, EXCEL, POINT = "application/vnd.ms-word.", "application/vnd.ms-excel.", "application/vnd.ms-powerpoint."
@@ -19,6 +19,26 @@ MACRO = "macroenabled.12"
 
 # Name, function that returns the content, type, kind and origin. Packages contain only the part that identifies them.
 RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
+    # netpbm's pbm(5), pgm(5), ppm(5) and pam(5); Pillow's writer of IFUNC's format warns that it will be removed
+    ("plain.pbm", lambda: b"P1\n# made here\n4 2\n1010\n0101\n", "image/x-portable-bitmap", IMAGE, HEAD),
+    ("plain.pgm", lambda: b"P2\n3 2\n15\n 1  2  3\n13 14 15\n", "image/x-portable-graymap", IMAGE, HEAD),
+    ("plain.ppm", lambda: b"P3\n2 1\n255\n255 0 0  0 0 255\n", "image/x-portable-pixmap", IMAGE, HEAD),
+    ("one colour.ppm", lambda: b"P6\n40 40\n255\n" + b"d" * 4800, "image/x-portable-pixmap", IMAGE, HEAD),
+    (
+        "grey.pam",
+        lambda: b"P7\n# made here\nHEIGHT 2\nWIDTH 2\nMAXVAL 255\nDEPTH 1\nENDHDR\n\1abc",
+        "image/x-portable-arbitrarymap",
+        IMAGE,
+        HEAD,
+    ),
+    ("paint.msp", lambda: drawn("MSP", "1"), "image/x-msp", IMAGE, PIL),
+    (
+        "scan.im",
+        lambda: b"Image type: L image\r\nName: scan\r\nImage size (x*y): 4*2\r\n".ljust(511, b"\0") + b"\x1aabcdefgh",
+        "image/x-ifunc",
+        IMAGE,
+        HEAD,
+    ),
     # Open Design's specification of .dwg; RealAudio 3 (ffmpeg's rmdec.c)
     ("plan.dwg", lambda: b"AC1032\0\0\0\0\0\x0b\1" + bytes(100), "image/vnd.dwg", IMAGE, HEAD),
     ("old.ra", lambda: b".ra\xfd\0\3\0\x3a" + bytes(60), "audio/vnd.rn-realaudio", AUDIO, HEAD),

@@ -22,7 +22,7 @@ from artifacts.core.detection.kinds import (
     mime_of_filename,
 )
 from artifacts.core.detection.signatures import SIGNATURES
-from artifacts.core.detection.structures import mp3_frame
+from artifacts.core.detection.structures import mp3_frame, netpbm
 from artifacts.sniffer import detector
 from capabilities.core.vocabulary import Kind
 from tests.artifacts.faults import traces
@@ -180,12 +180,41 @@ def test_audio_after_an_id3_tag_is_detected_whatever_was_declared() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"!<arch>\nis how an archive begins\n", b"\n\n\x05\x01words", b"P6 is a format of pixmaps\n"]
+    "text",
+    [
+        b"!<arch>\nis how an archive begins\n",
+        b"\n\n\x05\x01words",
+        b"P6 is a format of pixmaps\n",
+        b"P1 was the best of the runs\n" * 50,
+        b"P1 1 2 3\nP2 4 5 6\n",
+        b"P2\n2 2\n15\n1 2 3\n",
+        b"P2\n2 2\n15\n1 2 3 16\n",
+        b"P3\n10 20\n255\npixels follow in this order\n",
+        b"P3\n1 1\n255\n" + b"1" * 9000 + b" 2 3\n",
+        b"P4\n10 20\nlines of words follow here\n" * 50,
+        b"P5\n1200 2500\n30\nare the pages to read\n" + b"in every copy\n" * 200,
+        b"P7\nWIDTH 4\nHEIGHT 4\nare two of the lines\n",
+        b"Image type: photo\nImage size (x*y): 4*2\n" + b"words of a catalogue\n" * 50,
+        b"LinS and DanM begin pictures\n" * 9,
+    ],
 )
 def test_text_that_begins_like_a_format_is_text(text: bytes) -> None:
     """A text that begins like a signature, such as one about archives, is not detected as that format."""
     assert detect(text).kind in (Kind.TEXT, Kind.OTHER)
     assert detect(text).mime_type in ("text/plain", "application/octet-stream")
+
+
+@pytest.mark.parametrize("word", ["FORM", "MAC ", "ORC", "LinS", "!BDN", "8BPS"])
+def test_legacy_text_whose_first_word_is_a_signature_is_the_text_that_its_name_says(word: str) -> None:
+    """A signature without its structure does not make media of what is named and decodes as text."""
+    detection = detect(f"{word} und größere Wörter für Äpfel und Öl.\n".encode("cp1252") * 9, None, "notes.txt")
+    assert (detection.mime_type, detection.encoding, detection.mismatch) == ("text/plain", "cp1252", False)
+
+
+@given(st.integers(1, 6), st.text("P0123456789 \n#\t\0\xffabc", max_size=80))
+def test_numbers_after_the_letters_of_a_pixmap_never_fail(kind: int, rest: str) -> None:
+    """Any such beginning is an image or not, without an error."""
+    assert netpbm(f"P{kind}\n{rest}".encode("latin-1")) in (True, False)
 
 
 def test_xml_document_is_detected_by_its_root_element() -> None:

@@ -51,7 +51,7 @@ WITHOUT_EXTENSION = {
 
 WITHOUT_NAME = {
     *("image/fits", "image/x-adobe-dng", "image/x-canon-cr2", "image/x-canon-cr3", "image/x-nikon-nef"),
-    *("image/x-portable-bitmap", "image/x-portable-graymap", "image/x-portable-pixmap", "image/x-xcf"),
+    "image/x-xcf",
     "audio/x-dsf",
 }
 """Media without a common name, which are named by their MIME type."""

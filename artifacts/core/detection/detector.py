@@ -226,10 +226,11 @@ def _same_media_container(claimed: str | None, mime: str) -> bool:
 
 
 def _is_text_accepted(text: TextFound, claimed: str | None, match: Match | None) -> bool:
-    # Strong proof overrules any claim, weak proof only fills a gap.
+    # Strong proof overrules any claim. Weak proof, as of a legacy encoding, fills a gap, and suffices for what is
+    # claimed to be text even if its first word is a signature, such as FORM or MAC.
     if text.proof is Proof.STRONG:
         return True
-    return match is None and (claimed is None or is_text_mime(claimed))
+    return match is None if claimed is None else is_text_mime(claimed)
 
 
 def _text(

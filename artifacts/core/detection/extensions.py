@@ -37,6 +37,8 @@ EXTENSIONS_OF_MIME: Mapping[str, str] = {
     "image/x-portable-pixmap": "ppm",
     "image/x-portable-graymap": "pgm",
     "image/x-portable-bitmap": "pbm",
+    "image/x-msp": "msp",
+    "image/x-ifunc": "im",
     "image/x-canon-cr2": "cr2",
     "image/x-canon-cr3": "cr3",
     "image/x-adobe-dng": "dng",

@@ -79,9 +79,55 @@ def sun_raster(data: bytes) -> bool:
     return be(data, 12, 4) in (1, 8, 24, 32) and be(data, 20, 4) in range(6) and be(data, 24, 4) in range(3)
 
 
+_GAP = rb"(?:\s|#[^\n]{0,200}\n)"
+_NUMBER = rb"([1-9][0-9]{0,6})"
+_NETPBM = re.compile(rb"P([1-6])([ \t\r]*(?:\n|(?=#)))?" + _GAP + rb"*" + _NUMBER + _GAP + rb"+" + _NUMBER)
+_MAXIMUM = re.compile(_GAP + rb"+" + _NUMBER)
+_CONTROL = re.compile(rb"[\0-\x08\x0e-\x1a]")
+ENOUGH_PIXELS = 1000
+"""Number of values from which a cut-off image is recognised although its bytes may be text."""
+
+
 def netpbm(data: bytes) -> bool:
-    # Width and height in decimal follow the letters and comments (netpbm's ppm(5)).
-    return re.match(rb"P[4-6](?:\s+#[^\n]{0,200}\n)*\s+[1-9][0-9]{0,6}\s+[1-9][0-9]{0,6}\s", data[:1024]) is not None
+    # Width, height and, except in bitmaps, a maximum in decimal follow the letters (netpbm's pbm(5), pgm(5), ppm(5)).
+    header = data[:1024]
+    size = _NETPBM.match(header)
+    if size is None:
+        return False
+    kind, is_bitmap, has_own_line = int(size[1]), size[1] in b"14", size[2] is not None
+    maximum = None if is_bitmap else _MAXIMUM.match(header, size.end())
+    if maximum is None and not is_bitmap:
+        return False
+    pixels, highest = data[(maximum or size).end() :], int(maximum[1]) if maximum else 1
+    if not pixels[:1].isspace():
+        return False
+    if kind > 3 and _CONTROL.search(pixels, 1, 4096):
+        return True
+    # The rest may be words after lines of numbers.
+    needed = int(size[3]) * int(size[4]) * (3 if kind in (3, 6) else 1)
+    if not has_own_line or kind == 4:
+        return False
+    if kind > 3:
+        depth = 1 if highest < 256 else 2
+        found = len(pixels) - 1
+        is_full = found == needed * depth or ENOUGH_PIXELS <= found < needed * depth
+        return is_full and (depth == 2 or max(pixels[1:]) <= highest)
+    return _are_decimals(re.sub(rb"#[^\n]*", b"", pixels), needed, highest, spaced=kind > 1)
+
+
+def _are_decimals(pixels: bytes, needed: int, highest: int, *, spaced: bool) -> bool:
+    if pixels.translate(None, b"0123456789 \t\r\n"):
+        return False
+    values = pixels.split() if spaced else [bytes((byte,)) for byte in pixels if byte > 0x20]
+    enough = min(needed, ENOUGH_PIXELS)
+    return len(values) >= enough and max(map(len, values)) <= 5 and max(map(int, values)) <= highest
+
+
+def portable_arbitrary_map(data: bytes) -> bool:
+    # Four facts, in any order and among others, each on its line, precede the end of the header (netpbm's pam(5)).
+    header, end, _ = data[:4096].partition(b"\nENDHDR\n")
+    facts = re.findall(rb"^(WIDTH|HEIGHT|DEPTH|MAXVAL)[ \t]+[1-9][0-9]{0,9}[ \t]*$", header, re.MULTILINE)
+    return bool(end) and sorted(facts) == [b"DEPTH", b"HEIGHT", b"MAXVAL", b"WIDTH"]
 
 
 def pcx(data: bytes) -> bool:
@@ -251,6 +297,19 @@ def at(offset: int, *options: bytes) -> Structure:
 def ogg(data: bytes) -> bool:
     # Valid with version 0, the first page of a stream, and a packet in it.
     return data[4:5] == b"\0" and be(data, 5, 1) & 2 == 2 and be(data, 26, 1) > 0
+
+
+def paint(data: bytes) -> bool:
+    # Width and height are positive, and the XOR of the header's sixteen words is 0 (Microsoft's Paint of Windows 1, 2).
+    return (
+        len(data) >= 32 and le(data, 4, 2) > 0 < le(data, 6, 2) and reduce(xor, struct.unpack("<16H", data[:32])) == 0
+    )
+
+
+def image_memory(data: bytes) -> bool:
+    # Lines of names and values, among them the size, end before byte 512 (IFUNC's Image Memory, as Pillow writes it).
+    lines = re.split(rb"[\0\x1a]", data[:512], maxsplit=1)[0]
+    return len(data) >= 512 and len(lines) < 512 and b"\nImage size (x*y): " in lines
 
 
 def wmf(data: bytes) -> bool:

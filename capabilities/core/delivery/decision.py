@@ -294,7 +294,7 @@ CONVERTIBLE = frozenset(
     for name in (
         *("jpeg", "png", "apng", "gif", "webp", "bmp", "tiff", "avif", "heic", "heif", "jp2", "jpx", "qoi", "icns"),
         *("x-icon", "vnd.microsoft.icon", "vnd.adobe.photoshop", "x-tga", "x-pcx"),
-        *("x-portable-pixmap", "x-portable-graymap", "x-portable-bitmap", "x-portable-anymap"),
+        *("x-portable-pixmap", "x-portable-graymap", "x-portable-bitmap", "x-portable-anymap", "x-msp"),
     )
 )
 """Image types that the decoder reads (HEIC if the extra is installed). Camera raw formats are not included."""
