@@ -38,10 +38,10 @@ def package(**entries: bytes) -> bytes:
     return buffer.getvalue()
 
 
-def office(part: str) -> bytes:
+def office(*parts: str) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        for name in ("[Content_Types].xml", "_rels/.rels", part):
+        for name in ("[Content_Types].xml", "_rels/.rels", *parts):
             archive.writestr(zipfile.ZipInfo(name), b"<a/>")
     return buffer.getvalue()
 

@@ -6,8 +6,11 @@ The comment above its row names the source.
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections.abc import Callable
 
+from artifacts.core.detection.containers import KEYNOTE, NUMBERS, PAGES
 from artifacts.core.detection.extensions import ODF, OOXML
 from capabilities.core.vocabulary import Kind
 from tests.artifacts.compound_files import compound
@@ -16,6 +19,35 @@ from tests.artifacts.head_samples import HEAD, PIL, STD, drawn, office, package
 IMAGE, AUDIO, VIDEO, DOCUMENT, OTHER = Kind.IMAGE, Kind.AUDIO, Kind.VIDEO, Kind.DOCUMENT, Kind.OTHER
 WORD, EXCEL, POINT = "application/vnd.ms-word.", "application/vnd.ms-excel.", "application/vnd.ms-powerpoint."
 MACRO = "macroenabled.12"
+
+APPLE = "http://developer.apple.com/namespaces/"
+
+
+def apple_root(name: str, space: str) -> bytes:
+    """Build the beginning of the XML in which iWork '08 and '09 keep a document, as libetonyek reads it."""
+    root = f'<{name} xmlns:sfa="{APPLE}sfa" xmlns:sf="{APPLE}sf" xmlns:{name.partition(":")[0]}="{APPLE}{space}"/>'
+    return b'<?xml version="1.0"?>\n' + root.encode()
+
+
+def apple_part(number: bytes) -> bytes:
+    """Build a part of iWork since 2013: Snappy's literal with object 1, whose message has this number."""
+    message = b"\x08" + number + b"\x12\3\1\0\5\x18\x10"
+    archive = b"\x08\1\x12" + bytes([len(message)]) + message
+    plain = bytes([len(archive)]) + archive + bytes(16)
+    packed = bytes([len(plain), len(plain) - 1 << 2]) + plain
+    return b"\0" + len(packed).to_bytes(3, "little") + packed
+
+
+def deflated(**entries: bytes) -> bytes:
+    """Build a zip of these entries, compressed."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in entries.items():
+            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
+TABLES = {"Index/CalculationEngine.iwa": b"c", "Index/Tables/DataList.iwa": b"t"}
 
 # Name, function that returns the content, type, kind and origin. Packages contain only the part that identifies them.
 RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
@@ -63,6 +95,44 @@ RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ("macro.xlam", lambda: office("xl/worksheets/sheet1.xml"), f"{EXCEL}addin.{MACRO}", DOCUMENT, STD),
     ("macro.potm", lambda: office("ppt/slides/slide1.xml"), f"{POINT}template.{MACRO}", DOCUMENT, STD),
     ("macro.ppsm", lambda: office("ppt/presentation.xml"), f"{POINT}slideshow.{MACRO}", DOCUMENT, STD),
+    (
+        "both.xlsb",
+        lambda: office("xl/workbook.bin", "xl/vbaProject.bin"),
+        f"{EXCEL}sheet.binary.{MACRO}",
+        DOCUMENT,
+        STD,
+    ),
+    # libetonyek's EtonyekDocument.cpp: the root elements of '08 and '09, the messages and names of 2013 and later
+    (
+        "talk 09.key",
+        lambda: deflated(**{"index.apxl": apple_root("key:presentation", "keynote2")}),
+        KEYNOTE,
+        DOCUMENT,
+        STD,
+    ),
+    ("sums 09.numbers", lambda: deflated(**{"index.xml": apple_root("ls:document", "ls")}), NUMBERS, DOCUMENT, STD),
+    ("letter 09.pages", lambda: deflated(**{"index.xml": apple_root("sl:document", "sl")}), PAGES, DOCUMENT, STD),
+    (
+        "talk.key",
+        lambda: package(**{"Index/Document.iwa": apple_part(b"\1"), "Index/Slide-12.iwa": b"s"}, **TABLES),
+        KEYNOTE,
+        DOCUMENT,
+        STD,
+    ),
+    (
+        "sums.numbers",
+        lambda: package(**{"Index/Document.iwa": apple_part(b"\1")}, **TABLES),
+        NUMBERS,
+        DOCUMENT,
+        STD,
+    ),
+    (
+        "letter with table.pages",
+        lambda: package(**{"Index/Document.iwa": apple_part(b"\x90\x4e")}, **TABLES),
+        PAGES,
+        DOCUMENT,
+        STD,
+    ),
     ("sum.odf", lambda: package(mimetype=f"{ODF}formula".encode()), f"{ODF}formula", DOCUMENT, STD),
     ("map.xmind", lambda: package(**{"content.json": b"[]"}), "application/vnd.xmind.workbook", OTHER, STD),
     ("comic.cbz", lambda: package(**{"1.png": b"p"}), "application/vnd.comicbook+zip", OTHER, STD),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -25,7 +28,8 @@ from artifacts.core.detection.signatures import SIGNATURES
 from artifacts.core.detection.structures import mp3_frame, netpbm
 from artifacts.sniffer import detector
 from capabilities.core.vocabulary import Kind
-from tests.artifacts.faults import traces
+from tests.artifacts.faults import no_fault_of_our_own, traces
+from tests.artifacts.head_samples import package
 
 DETECT = detector()
 ALONE = BinaryDetector()
@@ -341,6 +345,59 @@ def test_truncated_container_keeps_its_declared_type() -> None:
     cut = docx("x" * 50)[:60]
     kind = f"{OOXML}wordprocessingml.document"
     assert (detect(cut, kind).mime_type, detect(cut, kind).mismatch) == (kind, False)
+
+
+JAR = zip_of({"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\n", "a/B.class": b"\xca\xfe\xba\xbe" * 99})
+
+
+def streamed(entries: dict[str, bytes]) -> bytes:
+    """Build a zip as it is written to a pipe, with the length of each part after it."""
+    written = bytearray()
+
+    class Pipe(io.RawIOBase):
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: bytes) -> int:
+            written.extend(data)
+            return len(data)
+
+    with zipfile.ZipFile(Pipe(), "w") as archive:
+        for name, data in entries.items():
+            archive.writestr(name, data)
+    return bytes(written)
+
+
+def stored(entries: dict[str, bytes]) -> bytes:
+    return package(**entries)
+
+
+@pytest.mark.parametrize("write", [zip_of, stored, streamed])
+def test_zip_that_holds_a_jar_is_a_zip(write: Callable[[dict[str, bytes]], bytes]) -> None:
+    """This is so wherever it is cut off, although the program's own names are among its bytes."""
+    whole = write({"readme.txt": b"words", "lib/tool.jar": JAR, "notes.txt": b"more words"})
+    assert {ALONE.detect(whole[:end]).mime_type for end in range(40, len(whole) + 1)} == {"application/zip"}
+
+
+@pytest.mark.parametrize("write", [stored, streamed])
+def test_cut_off_jar_is_known_by_the_names_of_its_parts(write: Callable[[dict[str, bytes]], bytes]) -> None:
+    whole = write({"a/B.class": JAR, "META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\n", "c": b"c"})
+    assert ALONE.detect(whole[: whole.rindex(b"PK\1\2")]).mime_type == "application/java-archive"
+
+
+@pytest.mark.parametrize("data", [b"<page/>", b"<sl:document/>", b"<x:document xmlns:x='urn:x'>", b"\0\xff" * 50, b""])
+def test_zip_with_an_index_of_its_own_is_a_zip(data: bytes) -> None:
+    """The root element of a document of Apple is in one of its namespaces."""
+    assert ALONE.detect(zip_of({"index.xml": data})).mime_type == "application/zip"
+
+
+def test_damaged_part_of_a_document_of_apple_is_read_without_an_error() -> None:
+    """Then the names of the parts decide."""
+    whole = next(sample.data for sample in SAMPLES if sample.name == "sums 09.numbers")
+    start = whole.index(b"index.xml") + 9
+    damaged = whole[:start] + b"\xff" * 20 + whole[start + 20 :]
+    with no_fault_of_our_own():
+        assert ALONE.detect(damaged).mime_type == "application/zip"
 
 
 @pytest.mark.parametrize("subtype", ["presentationml.slideshow", "presentationml.template"])

@@ -1,11 +1,14 @@
 """Find the type of a container by its contents: office file or archive, audio or video.
 
 Every function reads a few places through `read_at`, and returns None if they do not show the contents. Then the file
-keeps the type of its signature. The work is bounded no matter what the bytes claim, and nothing is decompressed.
+keeps the type of its signature. The work is bounded no matter what the bytes claim: only the beginning of one part of
+an Apple document is decompressed.
 """
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections.abc import Callable, Iterator
 
 from artifacts.core.detection.extensions import ODF, OOXML
@@ -17,12 +20,14 @@ Inspect = Callable[[ReadAt, int], str | None]
 MAX_NAMES = 2_000
 MAX_DIRECTORY = 1 << 20
 MAX_SECTORS = 128
+MAX_PART = 2_048
+"""Number of bytes of one part of a zip that are read, before and after decompression."""
 
 OFFICE_PARTS = (
+    ("xl/workbook.bin", "application/vnd.ms-excel.sheet.binary.macroenabled.12"),
     ("word/vbaProject.bin", "application/vnd.ms-word.document.macroenabled.12"),
     ("xl/vbaProject.bin", "application/vnd.ms-excel.sheet.macroenabled.12"),
     ("ppt/vbaProject.bin", "application/vnd.ms-powerpoint.presentation.macroenabled.12"),
-    ("xl/workbook.bin", "application/vnd.ms-excel.sheet.binary.macroenabled.12"),
     ("word/", f"{OOXML}wordprocessingml.document"),
     ("xl/", f"{OOXML}spreadsheetml.sheet"),
     ("ppt/", f"{OOXML}presentationml.presentation"),
@@ -44,12 +49,23 @@ ZIP_PACKAGES = frozenset({"application/vnd.xmind.workbook"})
 ARCHIVE_PARTS = (
     ("AndroidManifest.xml", "application/vnd.android.package-archive"),
     ("META-INF/MANIFEST.MF", "application/java-archive"),
-    ("Index/Document.iwa", "application/vnd.apple.pages"),
     ("doc.kml", "application/vnd.google-earth.kmz"),
     ("OFD.xml", "application/ofd"),
     ("3D/3dmodel.model", "model/3mf"),
 )
 """Name inside another package built on zip → the package's type."""
+
+KEYNOTE, NUMBERS, PAGES = (f"application/vnd.apple.{name}" for name in ("keynote", "numbers", "pages"))
+APPLE_ROOT = re.compile(
+    rb'<(\w{1,20}):(?:document|presentation)\s[^>]*xmlns:\1="http://developer\.apple\.com/namespaces/(\w+)"'
+)
+APPLE_NAMESPACES = {b"key": KEYNOTE, b"keynote2": KEYNOTE, b"ls": NUMBERS, b"sl": PAGES}
+"""Namespace of the root element of a document before 2013 → its type (libetonyek)."""
+
+APPLE_MESSAGE = re.compile(rb"\x08\x01\x12[\x80-\xff]{0,3}[\0-\x7f]\x08(\x01|\x90\x4e)")
+"""Object 1 with its message's number: 1 in Keynote and Numbers, 10000 in Pages (libetonyek). A part is compressed with
+Snappy, which leaves its first bytes as they are.
+"""
 
 MIMETYPE_ENTRIES = frozenset(
     {
@@ -90,18 +106,49 @@ def zip_type(read_at: ReadAt, size: int) -> str | None:
     mimetype = _mimetype_entry(read_at(0, 256))
     if mimetype in MIMETYPE_ENTRIES:
         return mimetype
-    whole = list(_directory_names(read_at, size))
-    names = whole or list(_local_names(read_at(0, 64 * 1024)))
-    if not names:
+    directory = dict(_directory_entries(read_at, size))
+    parts = directory or dict(_local_entries(read_at(0, 64 * 1024)))
+    if not parts:
         return None
-    if "[Content_Types].xml" in names or "_rels/.rels" in names:
+    if "[Content_Types].xml" in parts or "_rels/.rels" in parts:
         for start, mime in OFFICE_PARTS:
-            if any(name.startswith(start) for name in names):
+            if any(name.startswith(start) for name in parts):
                 return mime
+    if apple := _apple_type(read_at, parts):
+        return apple
     for part, mime in ARCHIVE_PARTS:
-        if part in names:
+        if part in parts:
             return mime
-    return "application/zip" if whole else None
+    return "application/zip" if directory else None
+
+
+def _apple_type(read_at: ReadAt, parts: dict[str, int]) -> str | None:
+    # A Keynote document has slides. Any of the three may have tables, and with them an engine that calculates.
+    if "Index/Document.iwa" in parts:
+        if any(name.startswith(("Index/Slide", "Index/MasterSlide", "Index/TemplateSlide")) for name in parts):
+            return KEYNOTE
+        message = APPLE_MESSAGE.search(_part(read_at, parts["Index/Document.iwa"])[:64])
+        has_tables = "Index/CalculationEngine.iwa" in parts
+        is_numbers = message[1] == b"\x01" if message else has_tables
+        return NUMBERS if is_numbers else PAGES
+    if any(f"{name}.apxl{end}" in parts for name in ("index", "presentation") for end in ("", ".gz")):
+        return KEYNOTE
+    if "index.xml" in parts:
+        root = APPLE_ROOT.search(_part(read_at, parts["index.xml"]))
+        return APPLE_NAMESPACES.get(root[2]) if root else None
+    return None
+
+
+def _part(read_at: ReadAt, offset: int) -> bytes:
+    # The first bytes of a part that is stored or deflated, b"" of any other.
+    header = read_at(offset, 30)
+    data = read_at(offset + 30 + le(header, 26, 2) + le(header, 28, 2), MAX_PART)
+    if le(header, 8, 2) != 8:
+        return data if le(header, 8, 2) == 0 else b""
+    try:
+        return zlib.decompressobj(-15).decompress(data, MAX_PART)
+    except zlib.error:
+        return b""
 
 
 def _mimetype_entry(head: bytes) -> str:
@@ -122,8 +169,9 @@ def _until_header(head: bytes, start: int) -> str:
     return head[start:].split(b"PK", 1)[0].decode("ascii", "replace").strip()
 
 
-def _directory_names(read_at: ReadAt, size: int) -> Iterator[str]:
-    # The end record lies within the last 66,000 bytes: 22 bytes and a comment of up to 65,535.
+def _directory_entries(read_at: ReadAt, size: int) -> Iterator[tuple[str, int]]:
+    # Names with the offsets of their local headers. The end record lies within the last 66,000 bytes: 22 bytes and a
+    # comment of up to 65,535.
     tail_size = min(size, 66_000)
     tail = read_at(size - tail_size, tail_size)
     end = tail.rfind(b"PK\x05\x06")
@@ -138,18 +186,30 @@ def _directory_names(read_at: ReadAt, size: int) -> Iterator[str]:
         if directory[offset : offset + 4] != b"PK\x01\x02":
             return
         name = le(directory, offset + 28, 2)
-        yield directory[offset + 46 : offset + 46 + name].decode("utf-8", "replace")
+        yield directory[offset + 46 : offset + 46 + name].decode("utf-8", "replace"), le(directory, offset + 42, 4)
         offset += 46 + name + le(directory, offset + 30, 2) + le(directory, offset + 32, 2)
 
 
-def _local_names(head: bytes) -> Iterator[str]:
+def _local_entries(head: bytes) -> Iterator[tuple[str, int]]:
+    # A part may be a zip itself, whose names are not those of this zip.
     offset = head.find(b"PK\x03\x04")
     for _ in range(MAX_NAMES):
-        if offset < 0:
+        if head[offset : offset + 4] != b"PK\x03\x04" or offset < 0:
             return
         name = le(head, offset + 26, 2)
-        yield head[offset + 30 : offset + 30 + name].decode("utf-8", "replace")
-        offset = head.find(b"PK\x03\x04", offset + 30)
+        yield head[offset + 30 : offset + 30 + name].decode("utf-8", "replace"), offset
+        start = offset + 30 + name + le(head, offset + 28, 2)
+        length = le(head, offset + 18, 4)
+        is_streamed = le(head, offset + 6, 2) & 8 and not length
+        offset = _after_stream(head, start) if is_streamed else start + length
+
+
+def _after_stream(head: bytes, start: int) -> int:
+    # The length of a streamed part comes after it, as the middle of three numbers that a signature may precede.
+    offset = head.find(b"PK\x03\x04", start)
+    while offset >= 0 and le(head, offset - 8, 4) not in (offset - start - 12, offset - start - 16):
+        offset = head.find(b"PK\x03\x04", offset + 4)
+    return offset
 
 
 def ole2_type(read_at: ReadAt, size: int) -> str | None:
