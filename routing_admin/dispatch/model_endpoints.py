@@ -53,6 +53,8 @@ def endpoint_at(
         extra_body={**(service.extra_body if service else {}), **(extra_body or {})},
         max_output_tokens=tokens.output.tokens if tokens.output else None,
     )
+    layers = (content, service.content if service else None)
+    installation = state.configuration
     endpoint = model_endpoint(
         provider.protocol,
         target,
@@ -60,8 +62,9 @@ def endpoint_at(
         service_id=service.id if service else None,
         limits=service.limits if service else None,
         content={
-            "policy": _find_policy(state, content, service.content if service else None),
-            "text": _find_text(state, content, service.content if service else None),
+            "policy": _find_word("policy", installation.content_policy or DEFAULT_POLICY, *layers),
+            "text": _find_word("text", installation.content_text, *layers),
+            "html": _find_word("html", installation.content_html, *layers),
         },
         tokens=tokens,
         vendor_tools=provider.vendor_tools,
@@ -119,14 +122,9 @@ def with_key(endpoint: ModelEndpoint, state: Snapshot, key: PoolKey) -> ModelEnd
     return replace(endpoint, target=replace(endpoint.target, api_key=value))
 
 
-def _find_policy(state: Snapshot, *layers: Mapping[str, Any] | None) -> str:
-    policies = (str(layer.get("policy") or "") for layer in layers if layer)
-    return next(filter(None, policies), state.configuration.content_policy or DEFAULT_POLICY)
-
-
-def _find_text(state: Snapshot, *layers: Mapping[str, Any] | None) -> str:
-    limits = (str(layer.get("text") or "") for layer in layers if layer)
-    return next(filter(None, limits), state.configuration.content_text or "")
+def _find_word(name: str, default: str | None, *layers: Mapping[str, Any] | None) -> str:
+    words = (str(layer.get(name) or "") for layer in layers if layer)
+    return next(filter(None, words), default or "")
 
 
 @lru_cache(maxsize=2)

@@ -273,7 +273,8 @@ def _adaptation_key(reader: Reader) -> Hashable:
     slots = reader.slots
     # Slots hold dictionaries, which have no hash, so they are compared by their parts.
     parts = (slots.name, slots.max_request_bytes, slots.tool_media, *slots.by_kind.items())
-    return parts, reader.capabilities, reader.policies, reader.tool_media, reader.text_limit, reader.window
+    own = (reader.policies, reader.tool_media, reader.text_limit, reader.html_source, reader.window)
+    return parts, reader.capabilities, *own
 
 
 def _first_delivery(prepared: Prepared | Adapted | CannotRead) -> PartDelivery:

@@ -18,6 +18,7 @@ class Installation(models.Model):
     default_language = models.CharField(_("default language"), max_length=35, blank=True)
     content_policy = models.CharField(_("content policy"), max_length=40, blank=True, default="")
     content_text = models.CharField(_("text of a file"), max_length=20, blank=True, default="")
+    content_html = models.CharField(_("web pages"), max_length=20, blank=True, default="")
     catalogue = models.CharField(_("edition of the catalogue"), max_length=300, blank=True, default="")
     exchange_rates = models.JSONField(_("exchange rates"), default=list, blank=True)
     routing_extra = models.JSONField(default=dict, blank=True)

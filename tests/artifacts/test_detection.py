@@ -240,6 +240,24 @@ def test_clean_text_declared_as_media_archive_or_office_is_text(declared: str, t
     assert (detection.mime_type, detection.kind, detection.mismatch) == ("text/plain", Kind.TEXT, True)
 
 
+@pytest.mark.parametrize(
+    ("name", "mime_type"),
+    [
+        ("page.html.j2", "text/x-jinja"),
+        ("page.htm.erb", "text/x-template"),
+        ("page.vue", "text/x-vue"),
+        ("page.html", "text/html"),
+        ("notes.md", "text/html"),
+        ("index.php", "text/html"),
+    ],
+)
+def test_a_template_that_is_declared_as_a_page_is_source(name: str, mime_type: str) -> None:
+    """The name of a template counts more than `text/html`, which uploaders declare for any markup."""
+    page = b"<!doctype html><html><body><p>{{ name }}</p></body></html>"
+    detection = detect(page, "text/html", name)
+    assert (detection.mime_type, detection.declared_mime_type, detection.mismatch) == (mime_type, "text/html", False)
+
+
 def test_text_of_an_unknown_declared_type_keeps_that_type() -> None:
     """An unknown type may be a text format, so the type is kept and the file counts as text."""
     detection = detect(b"1 2 3\n", "application/x-own-thing")

@@ -49,6 +49,7 @@ run.ps1         | text/x-bat               | Write-Host hello
 tool.tsx        | application/typescript   | export const A = () => <p/>
 tool.jsx        | text/jsx                 | export default () => <p/>
 page.vue        | text/x-vue               | <template><p/></template>
+mail.erb        | text/x-template          | <p><%= name %></p>
 page.svelte     | text/x-svelte            | <script>let a = 1</script>
 page.hbs        | text/x-handlebars        | {{#if a}}b{{/if}}
 page.j2         | text/x-jinja             | {% if a %}b{% endif %}

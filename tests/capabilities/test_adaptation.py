@@ -281,6 +281,21 @@ def test_a_web_page_is_read_as_a_browser_shows_it(content: FakeContent, outcome:
     assert (inlined.delivery.outcome, inlined.text) == (Outcome.INLINED, f"Artifact content (page.html):\n{SOURCE}")
 
 
+@pytest.mark.parametrize(
+    ("mime_type", "outcome"),
+    [
+        ("text/html", Outcome.INLINED),
+        ("application/xhtml+xml", Outcome.INLINED),
+        ("message/rfc822", Outcome.EXTRACTED),
+    ],
+)
+def test_a_model_that_writes_code_gets_the_source_of_pages_alone(mime_type: str, outcome: Outcome) -> None:
+    page = replace(HTML, mime_type=mime_type, content=FakePage(words=SOURCE, seen="Sum\n42"))
+    delivery = adapted(chat_of(page), replace(reader("openai", policy="extract"), html_source=True)).deliveries[0]
+    assert delivery.delivery.outcome is outcome
+    assert (delivery.text or "").endswith(SOURCE if outcome is Outcome.INLINED else "Sum\n42")
+
+
 def test_notes_of_the_extraction_precede_the_text() -> None:
     """A note that only some pages were extracted is placed before the text."""
     content = FakeContent(words="page one", note="[pages 1-1 of 200]")

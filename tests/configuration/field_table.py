@@ -12,7 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from capabilities.core.delivery.reader import POLICY_WORDS
+from capabilities.core.delivery.reader import HTML_FORMS, POLICY_WORDS
 from capabilities.core.exchange import ExchangeRate
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.vocabulary import Capabilities, Source
@@ -192,6 +192,7 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
         "default_language": FieldRow(st.none() | st.sampled_from(["en", "zh", "zh-CN"]), "zh"),
         "content_policy": FieldRow(st.none() | st.sampled_from(sorted(POLICY_WORDS)), "describe"),
         "content_text": FieldRow(st.none() | st.sampled_from(["200000", "30%"]), "30%"),
+        "content_html": FieldRow(st.none() | st.sampled_from(HTML_FORMS), "source"),
         "catalogue": FieldRow(st.none() | words, "of a day"),
         "extra_routing": FieldRow(unknown_fields, {"x-version": 2}),
         "extra_services": FieldRow(unknown_fields, {"x-version": 3}),

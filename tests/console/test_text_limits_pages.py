@@ -1,4 +1,6 @@
-"""How much text of a file a model gets is set for the installation, a service and a route; the nearest one applies."""
+"""How much text of a file a model gets, and the form of web pages, is set for the installation, a service and a route;
+the nearest one applies.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,16 @@ from django.test import Client
 from test_settings_page import save
 
 from capabilities.acts import SYSTEM
+from capabilities.core.delivery.reader import Reader
 from capabilities.core.delivery.text_limit import TextLimit
+from capabilities.errors import InvalidError
 from capabilities.models import Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.exports import export
 from routing_admin.console.demo import load as demo
 from routing_admin.console.routes.draft import draft_of
 from routing_admin.console.services.actions import save_service
-from routing_admin.console.settings.actions import set_content_text
+from routing_admin.console.settings.actions import set_content_html, set_content_text
 from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.files.exporting import FileFormat
 from routing_admin.core.files.importing import import_files
@@ -28,13 +32,17 @@ from routing_admin.models import Installation
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def limit_of(service_id: str, route: Mapping[str, str] | None = None) -> TextLimit:
+def reader_of(service_id: str, route: Mapping[str, str] | None = None) -> Reader:
     state = snapshot.current()
     service = state.configuration.service(service_id)
     assert service is not None
     provider = state.configuration.provider(service.provider)
     assert provider is not None
-    return endpoint_at(state, provider, service.model, service=service, content=route).reader.text_limit
+    return endpoint_at(state, provider, service.model, service=service, content=route).reader
+
+
+def limit_of(service_id: str, route: Mapping[str, str] | None = None) -> TextLimit:
+    return reader_of(service_id, route).text_limit
 
 
 def test_the_nearest_limit_applies() -> None:
@@ -50,6 +58,18 @@ def test_the_nearest_limit_applies() -> None:
     assert limit_of("text-model", {"text": "10%"}) == TextLimit(share=0.1)
 
 
+def test_the_nearest_form_of_web_pages_applies() -> None:
+    demo.load()
+    assert not reader_of("text-model").html_source
+    set_content_html(SYSTEM, "source")
+    assert reader_of("text-model").html_source
+    row = Service.objects.get(service_id="text-model")
+    row.content = {"html": "words"}
+    save_service(SYSTEM, row)
+    assert not reader_of("text-model").html_source
+    assert reader_of("text-model", {"html": "source"}).html_source
+
+
 def test_the_window_is_the_services_or_the_catalogues() -> None:
     demo.load()
     row = Service.objects.get(service_id="text-model")
@@ -60,9 +80,12 @@ def test_the_window_is_the_services_or_the_catalogues() -> None:
 
 
 def test_the_installations_limit_is_one_revision_and_in_the_export(admin: Client) -> None:
-    assert save(admin, content_text="30%").status_code == 302
-    assert snapshot.current().configuration.content_text == "30%"
-    assert '"contentText": "30%"' in export(FileFormat.ROUTING).text
+    assert save(admin, content_text="30%", content_html="source").status_code == 302
+    configuration = snapshot.current().configuration
+    assert (configuration.content_text, configuration.content_html) == ("30%", "source")
+    text = export(FileFormat.ROUTING).text
+    assert '"contentText": "30%"' in text
+    assert '"contentHtml": "source"' in text
 
 
 @pytest.mark.parametrize("word", ["much", "0%", "101%", "12"])
@@ -73,29 +96,47 @@ def test_a_limit_that_cannot_be_read_is_refused(admin: Client, word: str) -> Non
     assert Installation.current().content_text == ""
 
 
+def test_an_unknown_form_of_web_pages_is_refused() -> None:
+    with pytest.raises(InvalidError):
+        set_content_html(SYSTEM, "markdown")
+    assert Installation.current().content_html == ""
+
+
 def test_a_service_keeps_its_limit_through_its_page(admin: Client) -> None:
     demo.load()
     page = admin.get("/services/text-model/").context["form"]
-    values = {name: page[name].value() for name in page.fields} | {"text": "30%"}
+    values = {name: page[name].value() for name in page.fields} | {"text": "30%", "html": "source"}
     posted = {name: value for name, value in values.items() if value not in (None, False)}
     assert admin.post("/services/text-model/", posted).status_code == 302
-    assert Service.objects.get(service_id="text-model").content["text"] == "30%"
+    content = Service.objects.get(service_id="text-model").content
+    assert (content["text"], content["html"]) == ("30%", "source")
 
 
 def test_a_routes_draft_has_its_limit() -> None:
     demo.load()
     route = snapshot.current().configuration.routes[0]
-    limited = replace(route, content={"policy": "extract", "text": "30%"})
+    limited = replace(route, content={"policy": "extract", "text": "30%", "html": "source"})
     draft = draft_of(limited, None)
     assert draft.form["text"].value() == "30%"
-    assert draft.spec(limited).content == {"policy": "extract", "text": "30%"}
+    assert draft.form["html"].value() == "source"
+    assert draft.spec(limited).content == {"policy": "extract", "text": "30%", "html": "source"}
 
 
 @pytest.mark.parametrize(
-    ("path", "content"), [("contentText", None), ("routing.default.content.text", {"text": "all"})]
+    ("path", "content"),
+    [
+        ("contentText", None),
+        ("contentHtml", None),
+        ("routing.default.content.text", {"text": "all"}),
+        ("routing.default.content.html", {"html": "all"}),
+    ],
 )
 def test_a_file_with_a_limit_that_cannot_be_read_is_refused(path: str, content: Mapping[str, str] | None) -> None:
     route = {"provider": "a", **({"content": content} if content else {})}
     provider = {"providerName": "a", "apiKey": "sk-1", "endpoint": "https://a.example/v1", "defaultModel": "m"}
-    file = {"providers": [provider], "routing": {"default": route}, **({} if content else {"contentText": "all"})}
+    file = {
+        "providers": [provider],
+        "routing": {"default": route},
+        **({} if content else {"contentText": "all", "contentHtml": "all"}),
+    }
     assert path in [problem.field for problem in import_files(EMPTY, [json.dumps(file)]).problems]

@@ -49,6 +49,7 @@ SAMPLES = {
         "audio/mpeg",
     ),
     "letter.docx": (docx(), ""),
+    "page.html": (b"<!doctype html><html><body><h1>Sum</h1><p>42</p></body></html>", "text/html"),
     "data.bin": (bytes(range(256)) * 4, "application/octet-stream"),
 }
 
@@ -71,6 +72,16 @@ class Script:
 def artifact(name: str) -> Artifact:
     data, declared = SAMPLES[name]
     return store_bytes(SYSTEM, data, owner="text-agent", filename=name, declared=declared)
+
+
+def test_preview_shows_the_source_of_a_page_where_a_service_gets_it(key):
+    """Services that differ in this setting alone do not share an adapted request."""
+    previewer = Previewer(artifact("page.html"))
+    endpoint = previewer.endpoints[0]
+    coder = replace(endpoint, reader=replace(endpoint.reader, html_source=True))
+    words, source = (delivery.text or "" for delivery in previewer.preview([endpoint, coder]).deliveries)
+    assert words.endswith("# Sum\n42")
+    assert "<h1>Sum</h1>" in source
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))

@@ -20,6 +20,7 @@ from artifacts.core.detection.kinds import OCTET_STREAM, PLAIN_TEXT, clean_mime,
 from artifacts.core.detection.kinds import mime_of_filename as named_type
 from artifacts.core.detection.likelihood import SHORT, reads_as_words
 from artifacts.core.detection.signatures import HEAD, Match
+from artifacts.core.detection.text_extensions import SOURCES_OF_PAGES
 from artifacts.core.store import BLOCK, ReadAt, blocks, slices
 from capabilities.core.vocabulary import Kind
 
@@ -65,9 +66,11 @@ class BinaryDetector:
         declared. This never raises: if the examination fails, only the metadata decides (ABR-8.3).
         """
         declared, type_by_name = clean_mime(declared_mime), named_type(filename)
+        claimed = type_by_name if declared == "text/html" and type_by_name in SOURCES_OF_PAGES else declared
+        claimed = claimed or type_by_name
         size = max(size or 0, len(head))
         try:
-            findings = self._inspect(head, size, read_at, declared or type_by_name, encoding)
+            findings = self._inspect(head, size, read_at, claimed, encoding)
         except OSError as error:
             log.warning("reading a file of %d bytes failed, so its type is as declared: %s", size, error)
             findings = _FAILED
@@ -76,7 +79,7 @@ class BinaryDetector:
             findings = _FAILED
         by_declaration = Evidence("declared", declared or "", "declared" if declared else "undeclared")
         by_name = (Evidence("extension", type_by_name, "extension"),) if type_by_name else ()
-        return _verdict(findings, declared, type_by_name, (by_declaration, *by_name, *findings.evidence))
+        return _verdict(findings, claimed, declared, type_by_name, (by_declaration, *by_name, *findings.evidence))
 
     def find_encoding(self, size: int, read_at: ReadAt) -> TextFound | None:
         """Return the encoding of a file known to be text, or None if no encoding decodes all its bytes."""
@@ -190,9 +193,12 @@ def _shares_bytes_with(mime: str, match: Match) -> bool:
 
 
 def _verdict(
-    findings: _ByteFindings, declared: str | None, type_by_name: str | None, notes: tuple[Evidence, ...]
+    findings: _ByteFindings,
+    claimed: str | None,
+    declared: str | None,
+    type_by_name: str | None,
+    notes: tuple[Evidence, ...],
 ) -> Detection:
-    claimed = declared or type_by_name
     # Three cases: the bytes prove a binary type, they are text, or they prove nothing.
     if findings.match and findings.match.proves:
         mime = claimed if claimed and _shares_bytes_with(claimed, findings.match) else findings.match.mime

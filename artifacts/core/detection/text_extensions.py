@@ -100,6 +100,7 @@ TEXT_EXTENSIONS: Mapping[str, str] = {
     "text/x-glsl": "glsl vert frag",
     "text/x-handlebars": "hbs handlebars",
     "text/x-jinja": "j2 jinja jinja2",
+    "text/x-template": "erb ejs tmpl tpl twig mustache njk liquid eex heex ftl cshtml astro",
     "text/x-vue": "vue",
     "text/x-svelte": "svelte",
     "text/x-asm": "asm s",
@@ -115,3 +116,9 @@ TEXT_EXTENSIONS: Mapping[str, str] = {
     "application/x-pem-file": "pem crt",
     "text/x-bibtex": "bib",
 }
+
+SOURCES_OF_PAGES = frozenset(
+    {"text/x-handlebars", "text/x-jinja", "text/x-template", "text/x-vue", "text/x-svelte", "text/jsx"}
+)
+"""Types of source that uploaders declare as `text/html`, too; the name decides. `index.php` may be what a server sent.
+"""

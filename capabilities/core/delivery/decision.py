@@ -166,9 +166,9 @@ def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Del
     return Delivery(Outcome.HOISTED if hoist else Outcome.NATIVE, fits, slot, file.mime_type, hoist)
 
 
-MARKED_UP = frozenset(
-    {"text/html", "application/xhtml+xml", "application/x-ipynb+json", "message/rfc822", "multipart/related"}
-)
+WEB_PAGES = frozenset({"text/html", "application/xhtml+xml"})
+
+MARKED_UP = WEB_PAGES | {"application/x-ipynb+json", "message/rfc822", "multipart/related"}
 """Types of text with markup. Policy `extract` drops the markup, which can cost more tokens than the words."""
 
 
@@ -180,7 +180,8 @@ ARCHIVES = frozenset(
 
 
 def _decide_text(file: FilePart, reader: Reader) -> Outcome:
-    extracts = ContentPolicy.EXTRACT in reader.policies and file.mime_type in MARKED_UP
+    rendered_types = MARKED_UP - WEB_PAGES if reader.html_source else MARKED_UP
+    extracts = ContentPolicy.EXTRACT in reader.policies and file.mime_type in rendered_types
     return Outcome.EXTRACTED if extracts else Outcome.INLINED
 
 

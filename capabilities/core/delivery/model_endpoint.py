@@ -95,8 +95,8 @@ def model_endpoint(
 ) -> ModelEndpoint:
     """Return the endpoint for a target, with the slots of its protocol and host and the administrator's limits.
 
-    `content` is the content policy of the route, or else of the service, and how much text of a file the model gets:
-    `{"policy": "extract+convert", "text": "30%"}`.
+    `content` is the content policy of the route, or else of the service, how much text of a file the model gets, and
+    the form of web pages: `{"policy": "extract+convert", "text": "30%", "html": "source"}`.
     `vendor_tools` is the provider's list, or None for the default.
     """
     quirks = quirks_for(target.endpoint, target.quirks)
@@ -107,6 +107,7 @@ def model_endpoint(
         capabilities=capabilities,
         policies=policies_in(content or {}),
         text_limit=text_limit_in(content or {}),
+        html_source=(content or {}).get("html") == "source",
         window=tokens.context.tokens if tokens.context else None,
         model=target.model,
     )

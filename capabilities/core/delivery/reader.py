@@ -37,6 +37,10 @@ DEFAULT_POLICY = "extract+convert"
 """The policy if neither the route, nor the service, nor the installation sets one."""
 
 
+HTML_FORMS = ("words", "source")
+"""What a model gets of a web page: its words with headings and links, or its source. The first is the default."""
+
+
 def policies_of(text: str | None) -> frozenset[ContentPolicy]:
     """Return the policies in text such as `describe` or `extract+convert`; raise ValueError if it is unknown."""
     return frozenset(ContentPolicy(name) for name in (text or "describe").replace(" ", "").split("+"))
@@ -56,6 +60,7 @@ class Reader:
     Longer text than `text_limit` is cut to its head and tail. `window` is the most tokens that the model reads, None if
     unknown. `model` is its name, by which the tokens of media are estimated. If the policies allow it, `describer_for`
     returns the model that describes a file, or "" if no model can. `tool_media` overrides the value of the slots.
+    With `html_source`, a web page arrives as its source, although the policies would extract its words.
     """
 
     slots: Slots
@@ -63,6 +68,7 @@ class Reader:
     policies: frozenset[ContentPolicy] = frozenset()
     tool_media: ToolMedia | None = None
     text_limit: TextLimit = DEFAULT_TEXT_LIMIT
+    html_source: bool = False
     window: int | None = None
     model: str = ""
     describer_for: Callable[[FilePart], str] = find_no_describer

@@ -53,6 +53,7 @@ def read() -> Configuration:
         default_language=installation.default_language or None,
         content_policy=installation.content_policy or None,
         content_text=installation.content_text or None,
+        content_html=installation.content_html or None,
         catalogue=installation.catalogue or None,
         exchange_rates=tuple(ExchangeRate(**rate) for rate in installation.exchange_rates),
         extra_routing=installation.routing_extra,

@@ -70,6 +70,7 @@ def write(new: Configuration) -> None:
     installation.default_language = new.default_language or ""
     installation.content_policy = new.content_policy or ""
     installation.content_text = new.content_text or ""
+    installation.content_html = new.content_html or ""
     installation.catalogue = new.catalogue or ""
     installation.exchange_rates = [asdict(rate) for rate in new.exchange_rates]
     installation.routing_extra, installation.services_extra = dict(new.extra_routing), dict(new.extra_services)

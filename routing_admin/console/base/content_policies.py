@@ -28,6 +28,12 @@ LABELS: Mapping[str, Promise] = MappingProxyType(
 """Maps the word for a policy in files and in the API to its label."""
 
 
+HTML_LABELS: Mapping[str, Promise] = MappingProxyType(
+    {"words": _("as words with headings and links"), "source": _("as source code")}
+)
+"""Maps the word for a form of web pages in files and in the API to its label."""
+
+
 def policy_choices(inherited: str | Promise = "") -> list[tuple[str, str | Promise]]:
     choices: list[tuple[str, str | Promise]] = [(word, LABELS[word]) for word in POLICY_WORDS]
     return [("", inherited), *choices] if inherited else choices
@@ -56,9 +62,19 @@ class TextLimitField(forms.CharField):
             raise forms.ValidationError(translate_sentence(problem))
 
 
-def text_word(content: Any) -> str:
-    """Return how much text of a file the `content` of a route or a service allows, or an empty string."""
-    return str(content.get("text") or "") if isinstance(content, Mapping) else ""
+class HtmlFormField(forms.ChoiceField):
+    """Whether a model gets the words of a web page or its source."""
+
+    def __init__(self, inherited: str | Promise = "") -> None:
+        choices: list[tuple[str, str | Promise]] = [*HTML_LABELS.items()]
+        super().__init__(
+            label=_("Web pages (HTML)"), required=False, choices=[("", inherited), *choices] if inherited else choices
+        )
+
+
+def content_word(content: Any, name: str) -> str:
+    """Return a word, such as the `text` limit, in the `content` of a route or a service, or an empty string."""
+    return str(content.get(name) or "") if isinstance(content, Mapping) else ""
 
 
 def with_content(content: Mapping[str, Any], **words: str) -> dict[str, Any]:

@@ -369,6 +369,7 @@ class SettingsThing(BaseModel):
     defaultLanguage: str | None
     contentPolicy: str | None
     contentText: str | None
+    contentHtml: str | None
     requestDays: int
     artifactDays: int | None
     quotaBytes: int | None
@@ -388,6 +389,7 @@ class SettingsIn(Body):
     defaultLanguage: Annotated[str | None, Field(max_length=35)] = None
     contentPolicy: Annotated[str | None, Field(max_length=40)] = None
     contentText: Annotated[str | None, Field(max_length=20)] = None
+    contentHtml: Annotated[str | None, Field(max_length=20)] = None
     requestDays: Annotated[int, Field(ge=1, le=CENTURY_DAYS)] = 1
     artifactDays: Annotated[int | None, Field(ge=1, le=CENTURY_DAYS)] = None
     quotaBytes: Annotated[int | None, Field(ge=MEBIBYTE, le=MAX_BYTES)] = None

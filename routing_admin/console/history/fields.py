@@ -45,6 +45,7 @@ FIELDS: Mapping[str, str | Promise] = {
     "content": gettext_lazy("content policy"),
     "content_policy": gettext_lazy("content policy"),
     "content_text": gettext_lazy("text of a file"),
+    "content_html": gettext_lazy("web pages"),
     "extra_body": gettext_lazy("additional request fields"),
     "routed": gettext_lazy("use by routes"),
     "candidates": gettext_lazy("fallback chain"),

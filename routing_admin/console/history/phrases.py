@@ -17,7 +17,7 @@ from capabilities.core.side_by_side import SideBySideRow
 from capabilities.core.translatable import insert_facts
 from capabilities.labels import CONTENTS, capability_label
 from capabilities.sentences import join_words
-from routing_admin.console.base.content_policies import LABELS
+from routing_admin.console.base.content_policies import HTML_LABELS, LABELS
 from routing_admin.console.history.fields import field_name
 from routing_admin.console.matrix.cells import SOURCES
 from routing_admin.core.configuration.diff import Change, ChangeKind, round_floats
@@ -92,6 +92,7 @@ ACTS: Mapping[str, Text] = {
     "alert.webhook_delete": gettext_lazy("Webhook of alerts deleted"),
     "alert.test": gettext_lazy("Test alert sent"),
     "installation.backup": gettext_lazy("Backed up"),
+    "installation.content_html": gettext_lazy("Form of web pages set"),
     "installation.content_policy": gettext_lazy("Content policy set"),
     "installation.content_text": gettext_lazy("Text of files set"),
     "installation.default_language": gettext_lazy("Default language set"),
@@ -317,6 +318,8 @@ def value_text(field: str, value: Any) -> str:
         return str(SOURCES.get(value, value))
     if field in ("content_policy", "content.policy"):
         return str(LABELS.get(value, value))
+    if field in ("content_html", "content.html"):
+        return str(HTML_LABELS.get(value, value))
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from django.http import QueryDict
 
-from routing_admin.console.base.content_policies import policy_word, text_word
+from routing_admin.console.base.content_policies import content_word, policy_word
 from routing_admin.console.base.form_fields import object_text
 from routing_admin.console.routes.forms import CandidateForm, RouteForm
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec
@@ -66,7 +66,7 @@ class Draft:
             enabled=cleaned.get("enabled", base.enabled),
             **{name: cleaned.get(name, getattr(base, name)) for name in NUMBERS},
             on_error=self._policy(base, cleaned.get("preset", ErrorPreset.SEED.value)),
-            content=_content(base, cleaned.get("policy", ""), cleaned.get("text", text_word(base.content))),
+            content=_content(base, cleaned),
             on_drop=cleaned.get("on_drop", base.on_drop),
             on_overflow=cleaned.get("on_overflow", base.on_overflow),
             directive=cleaned.get("directive", base.directive),
@@ -116,9 +116,10 @@ def _text(data: QueryDict, name: str) -> str:
     return str(data.get(name, ""))
 
 
-def _content(base: RouteSpec, policy: str, text: str) -> Mapping[str, Any]:
-    other_keys = {key: value for key, value in base.content.items() if key not in ("policy", "text")}
-    words = {"policy": policy, "text": text}
+def _content(base: RouteSpec, cleaned: Mapping[str, Any]) -> Mapping[str, Any]:
+    other_keys = {key: value for key, value in base.content.items() if key not in ("policy", "text", "html")}
+    words = {"policy": cleaned.get("policy", "")}
+    words |= {name: cleaned.get(name, content_word(base.content, name)) for name in ("text", "html")}
     return {**{key: word for key, word in words.items() if word}, **other_keys}
 
 
@@ -145,7 +146,8 @@ def draft_of(route: RouteSpec, version: int | None) -> Draft:
         data[name] = plain(getattr(route, name))
     data.update({"task_type": route.task_type, "preset": preset_of(route)})
     data["policy"] = policy_word(route.content)
-    data["text"] = text_word(route.content)
+    data["text"] = content_word(route.content, "text")
+    data["html"] = content_word(route.content, "html")
     data["on_drop"] = route.on_drop
     data["on_overflow"] = route.on_overflow
     data["directive"] = route.directive

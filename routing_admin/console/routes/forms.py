@@ -13,7 +13,7 @@ from django.utils.translation import pgettext_lazy
 from capabilities.core.storable import is_storable
 from capabilities.core.values import MAX_SECONDS, MAX_TOKENS, RETRIES, SHORTEST_SECONDS, TEMPERATURE
 from routing_admin.configuration import snapshot
-from routing_admin.console.base.content_policies import TextLimitField, policy_choices
+from routing_admin.console.base.content_policies import HtmlFormField, TextLimitField, policy_choices
 from routing_admin.console.base.form_fields import Combobox, JsonObjectField
 from routing_admin.core.configuration.specs import NO_DIRECTIVE, REFUSE, SKIP
 from routing_admin.core.fallback.policy import ErrorPreset
@@ -98,6 +98,7 @@ class RouteForm(forms.Form):
         help_text=_("Content policy"),
     )
     text = TextLimitField(_("as set by each model service"))
+    html = HtmlFormField(_("as set by each model service"))
 
 
 class CandidateForm(forms.Form):

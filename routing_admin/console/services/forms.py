@@ -19,10 +19,11 @@ from capabilities.labels import PRICE_LABELS
 from capabilities.models import Service
 from capabilities.sentences import translate_sentence
 from routing_admin.console.base.content_policies import (
+    HtmlFormField,
     TextLimitField,
+    content_word,
     policy_choices,
     policy_word,
-    text_word,
     with_content,
 )
 from routing_admin.console.base.form_fields import (
@@ -130,6 +131,7 @@ class ServiceForm(ServiceModelForm):
         required=False,
     )
     text = TextLimitField(gettext_lazy("as in Settings"))
+    html = HtmlFormField(gettext_lazy("as in Settings"))
     limits_json = forms.CharField(
         label=gettext_lazy("Custom limits (JSON)"),
         required=False,
@@ -193,7 +195,8 @@ class ServiceForm(ServiceModelForm):
             self.initial["provider"] = row.provider
         self.fields["tags"].initial = ", ".join(str(tag) for tag in row.capability_tags)
         self.fields["policy"].initial = policy_word(row.content)
-        self.fields["text"].initial = text_word(row.content)
+        for name in ("text", "html"):
+            self.fields[name].initial = content_word(row.content, name)
         self.fields["limits_json"].initial = limits_text(row.limits)
         self.fields["extra_body_json"].initial = row.extra_body
         self.fields.update(make_timeout_fields(row.timeouts))
@@ -250,8 +253,9 @@ class ServiceForm(ServiceModelForm):
             row.timeouts = timeouts_in(data, row.timeouts)
         if data["policy"] != policy_word(row.content):
             row.content = with_content(row.content, policy=data["policy"])
-        if "text" in self.data and data["text"] != text_word(row.content):
-            row.content = with_content(row.content, text=data["text"])
+        for name in ("text", "html"):
+            if name in self.data and data[name] != content_word(row.content, name):
+                row.content = with_content(row.content, **{name: data[name]})
         if not row.pk:
             row.declares_capabilities = False
         return row

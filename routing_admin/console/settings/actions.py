@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from capabilities.acts import Actor, AuditedAction
-from capabilities.core.delivery.reader import POLICY_WORDS
+from capabilities.core.delivery.reader import HTML_FORMS, POLICY_WORDS
 from capabilities.core.delivery.text_limit import find_problem
 from capabilities.core.exchange import ExchangeRate, check_rate
 from capabilities.core.problems import Problem
@@ -75,6 +75,26 @@ def set_content_text(actor: Actor, word: str) -> AuditedAction:
         row.content_text = word
         row.save()
     return act
+
+
+def set_content_html(actor: Actor, word: str) -> AuditedAction:
+    """Set the form of web pages if neither the route nor the service says it. Empty means the default.
+
+    Raise `InvalidError` for a word that is not in `HTML_FORMS`.
+    """
+    check_content_html(word)
+    act = AuditedAction("installation.content_html", "installation")
+    with ledger.change(actor, act):
+        row = Installation.current()
+        row.content_html = word
+        row.save()
+    return act
+
+
+def check_content_html(word: str) -> None:
+    if word and word not in HTML_FORMS:
+        message = _("There is no form of web pages %(word)s. It is one of: %(words)s.")
+        raise InvalidError([Problem("content_html", message % {"word": word, "words": join_words(HTML_FORMS)}, "enum")])
 
 
 def check_content_text(word: str) -> None:
@@ -160,6 +180,7 @@ CONFIGURED = {
     "default_language": ConfiguredSetting(check_default_language, set_default_language),
     "content_policy": ConfiguredSetting(check_content_policy, set_content_policy),
     "content_text": ConfiguredSetting(check_content_text, set_content_text),
+    "content_html": ConfiguredSetting(check_content_html, set_content_html),
 }
 
 

@@ -38,6 +38,7 @@ NAMES = {
     "defaultLanguage": "default_language",
     "contentPolicy": "content_policy",
     "contentText": "content_text",
+    "contentHtml": "content_html",
     "requestDays": "request_days",
     "artifactDays": "artifact_days",
     "quotaBytes": "quota_bytes",
@@ -45,7 +46,7 @@ NAMES = {
     "recordBodies": "record_bodies",
 }
 """JSON field → name of the setting."""
-TEXTS = {"default_language", "content_policy", "content_text"}
+TEXTS = {"default_language", "content_policy", "content_text", "content_html"}
 """Settings that are null in JSON if they are empty."""
 
 

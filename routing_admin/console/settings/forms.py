@@ -10,9 +10,9 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from capabilities.core.delivery.reader import DEFAULT_POLICY
+from capabilities.core.delivery.reader import DEFAULT_POLICY, HTML_FORMS
 from capabilities.core.exchange import SOURCE_CHARS
-from routing_admin.console.base.content_policies import TextLimitField, policy_choices
+from routing_admin.console.base.content_policies import HtmlFormField, TextLimitField, policy_choices
 from routing_admin.console.base.page_responses import Difference, render_value
 from routing_admin.console.base.schemas import CENTURY_DAYS, MEBIBYTE
 
@@ -40,6 +40,7 @@ class SettingsForm(forms.Form):
         choices=policy_choices(),
     )
     content_text = TextLimitField("50%")
+    content_html = HtmlFormField()
     request_days = forms.IntegerField(
         label=_("Days requests are kept"), min_value=1, max_value=CENTURY_DAYS, widget=forms.TextInput(attrs=PLAIN)
     )
@@ -135,7 +136,8 @@ class SettingsForm(forms.Form):
 def to_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Convert stored settings to the form's values, such as bytes to MiB."""
     mebibytes = {name: stored[name] // MEBIBYTE if stored[name] else None for name in IN_MEBIBYTES}
-    return {**stored, **mebibytes, "content_policy": stored["content_policy"] or DEFAULT_POLICY}
+    defaults = {"content_policy": DEFAULT_POLICY, "content_html": HTML_FORMS[0]}
+    return {**stored, **mebibytes, **{name: stored[name] or default for name, default in defaults.items()}}
 
 
 def read_shown(text: str, stored: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ def settings_of(row: Installation) -> dict[str, Any]:
         "default_language": row.default_language,
         "content_policy": row.content_policy,
         "content_text": row.content_text,
+        "content_html": row.content_html,
         **asdict(keeping_of(row)),
         "record_bodies": row.record_bodies,
     }

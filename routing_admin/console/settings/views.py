@@ -168,7 +168,7 @@ def context(request: HttpRequest, form: SettingsForm | None = None) -> dict[str,
 
 PARTS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     ("languages", gettext_lazy("Languages of answers"), ("default_language",)),
-    ("files", gettext_lazy("Files for models"), ("content_policy", "content_text")),
+    ("files", gettext_lazy("Files for models"), ("content_policy", "content_text", "content_html")),
     ("retention", gettext_lazy("Retention"), NUMBERS),
     ("bodies", gettext_lazy("Recording"), ("record_bodies",)),
     ("rates", gettext_lazy("Exchange rates"), ()),

@@ -50,7 +50,10 @@ LISTS = (
     ("exchange_rate", "exchange_rates", "currency"),
     ("budget", "label_budgets", "id"),
 )
-ROOT_FIELDS = ("default_language", "content_policy", "content_text", "catalogue", "extra_routing", "extra_services")
+ROOT_FIELDS = (
+    *("default_language", "content_policy", "content_text", "content_html"),
+    *("catalogue", "extra_routing", "extra_services"),
+)
 KIND_WORDS: Mapping[str, str] = {"service": "model service", "route": "task route", "exchange_rate": "exchange rate"}
 MORE_KEYS = "more_keys"
 UNORDERED = frozenset({"alias", "agent", "language", "budget"})

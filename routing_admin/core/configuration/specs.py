@@ -235,8 +235,8 @@ class Configuration:
     """The whole configuration. `default_language` is as written, None if absent (then `en`).
 
     `content_policy` applies where neither the route nor the service sets a policy. It is None if absent, and then
-    `DEFAULT_POLICY` applies. `content_text`, how much text of a file a model gets, applies in the same way. `catalogue`
-    is the version of the catalogue in use, None for the shipped version.
+    `DEFAULT_POLICY` applies. `content_text`, how much text of a file a model gets, and `content_html`, the form of web
+    pages, apply in the same way. `catalogue` is the version of the catalogue in use, None for the shipped version.
     """
 
     providers: tuple[ProviderSpec, ...] = ()
@@ -249,6 +249,7 @@ class Configuration:
     default_language: str | None = None
     content_policy: str | None = None
     content_text: str | None = None
+    content_html: str | None = None
     catalogue: str | None = None
     exchange_rates: tuple[ExchangeRate, ...] = ()
     extra_routing: JsonObject = field(default_factory=dict)

@@ -99,6 +99,7 @@ def routing_value(configuration: Configuration) -> dict[str, Any]:
                 "defaultLanguage": configuration.default_language,
                 "contentPolicy": configuration.content_policy,
                 "contentText": configuration.content_text,
+                "contentHtml": configuration.content_html,
             }
         ),
         **write_own_parts(configuration),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from capabilities.core.delivery.reader import HTML_FORMS
 from capabilities.core.delivery.text_limit import find_problem
 from capabilities.core.prices import check_price
 from capabilities.core.problems import Problem
@@ -94,7 +95,7 @@ def mapping(path: str, value: Any) -> Iterator[Problem]:
 def content(path: str, value: Any) -> Iterator[Problem]:
     yield from mapping(path, value)
     if isinstance(value, Mapping):
-        yield from broken((Rule("text", text_limit),), value, path)
+        yield from broken((Rule("text", text_limit), Rule("html", one_of(HTML_FORMS))), value, path)
 
 
 def text_limit(path: str, value: Any) -> Iterator[Problem]:

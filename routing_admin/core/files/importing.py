@@ -294,6 +294,7 @@ def merge_routing(
             default_language=value.get("defaultLanguage") or (None if prune else current.default_language),
             content_policy=value.get("contentPolicy") or (None if prune else current.content_policy),
             content_text=value.get("contentText") or (None if prune else current.content_text),
+            content_html=value.get("contentHtml") or (None if prune else current.content_html),
             extra_routing=({} if prune else dict(current.extra_routing)) | _root_extra(value),
         ),
         keys,

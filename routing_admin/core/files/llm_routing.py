@@ -26,7 +26,7 @@ from routing_admin.core.configuration.specs import (
 from routing_admin.core.documents.kept_fields import drop_absent, find_leftovers, plain_number, write_fields
 
 ROOT_KEYS = (
-    *("providers", "routing", "defaultLanguage", "contentPolicy", "contentText"),
+    *("providers", "routing", "defaultLanguage", "contentPolicy", "contentText", "contentHtml"),
     *("aliases", "agents", "languages", "labelBudgets", "exchangeRates", "catalogue"),
 )
 PROVIDER_SEED_KEYS = ("providerName", "apiKey", "endpoint", "defaultModel")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from capabilities.core.delivery.reader import POLICY_WORDS
+from capabilities.core.delivery.reader import HTML_FORMS, POLICY_WORDS
 from capabilities.core.problems import Problem
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.environment import FIRST_KEY, overrides
@@ -120,7 +120,11 @@ class ExistingNames:
 
 
 NO_NAMES = ExistingNames()
-CONTENT_RULES = (Rule("contentPolicy", rule.one_of(POLICY_WORDS)), Rule("contentText", rule.text_limit))
+CONTENT_RULES = (
+    Rule("contentPolicy", rule.one_of(POLICY_WORDS)),
+    Rule("contentText", rule.text_limit),
+    Rule("contentHtml", rule.one_of(HTML_FORMS)),
+)
 
 
 def validate(

@@ -225,7 +225,7 @@ def _list_losses(
     parts = tuple(part for field, part in UNSAID_PARTS.items() if getattr(configuration, field))
     if parts:
         yield translatable("Not in this file: %(what)s.", what=parts)
-    if configuration.content_policy or configuration.content_text:
+    if configuration.content_policy or configuration.content_text or configuration.content_html:
         yield translatable("The content policy of the installation cannot be expressed.")
 
 
