@@ -60,6 +60,11 @@ class FormulaWriter:
             self._add(self._open.pop().after)
         self._other_form -= name in OTHER_FORMS
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all elements are closed."""
+        return not self._open
+
     def text(self, text: str) -> None:
         words = text.translate(INVISIBLE).split()
         is_name = self._open and self._open[-1].name in ("mi", "mtext") and len("".join(words)) > 1

@@ -28,16 +28,24 @@ LEVELS |= {"list-level-style-image": "bullet"}
 CELLS = ("table-cell", "covered-table-cell")
 
 
-class ListStyleReader:
-    """Reads the styles of lists, and the one of headings: name → level → how its number is written."""
+class StyleReader:
+    """Reads the styles of lists and headings (name → level → how its number is written), and of exponents."""
 
     def __init__(self) -> None:
         self.styles: dict[str, dict[int, ListLevel]] = {}
-        self._style, self._size = OUTLINE, 0
+        self.raised = set[str]()
+        self._style, self._size, self._text_style = OUTLINE, 0, ""
 
     def start(self, name: str, attributes: Attributes) -> None:
         if name in ("list-style", "outline-style"):
             self._style = attributes.get("style:name", "") if name == "list-style" else OUTLINE
+        elif name == "style":
+            self._text_style = attributes.get("style:name", "")
+        elif name == "text-properties" and len(self.raised) < MAX_STYLES:
+            # Either `super` or how far it is raised.
+            position = attributes.get("style:text-position", "").split(" ")[0]
+            if position == "super" or (position.endswith("%") and position[:-1].isdecimal() and position != "0%"):
+                self.raised.add(self._text_style)
         elif name in LEVELS and self._size < MAX_STYLES:
             self._size += 1
             level = level_of(attributes.get("text:level", "1")) - 1
@@ -52,12 +60,10 @@ class ListStyleReader:
 class OpenWriting:
     """Reads the text in OpenDocument's XML. `lists` has the styles of lists, `add_object` adds another part."""
 
-    def __init__(
-        self, output: TextCollector, lists: ListStyleReader, add_object: Callable[[str], None] = ignore
-    ) -> None:
+    def __init__(self, output: TextCollector, lists: StyleReader, add_object: Callable[[str], None] = ignore) -> None:
         self._words, self._style_reader, self._add_object = output, lists, add_object
         self._depth, self._cell, self._slides, self._silent, self._comments = 0, 0, 0, 0, 0
-        self._links = list[str]()
+        self._links, self._is_raised = list[str](), False
         self._lists, self._counters, self._numbers = list[str](), list[str](), ListNumbers()
         self._list_count, self._last_counters = 0, dict[str, str]()
         self._item: Attributes | None = None
@@ -69,6 +75,7 @@ class OpenWriting:
             "list": self._start_list,
             "list-item": self._start_item,
             "a": self._start_link,
+            "span": self._start_span,
             "note-body": lambda _: self._words.mark("[footnote: "),
             "annotation": self._start_comment,
             "tab": lambda _: self._words.add("\t"),
@@ -85,6 +92,7 @@ class OpenWriting:
             "h": self._end_paragraph,
             "list": self._end_list,
             "a": self._end_link,
+            "span": self._end_span,
             "note-body": lambda: self._words.mark("]"),
             "annotation": self._end_comment,
             "creator": lambda: self._words.mark(": " if self._in_creator else ""),
@@ -111,7 +119,7 @@ class OpenWriting:
             self._silent -= 1
         elif self._formula:
             self._formula.end(name)
-            self._formula = None if name == "math" else self._formula
+            self._formula = None if self._formula.is_whole else self._formula
         elif not self._silent and (handler := self._ends.get(name)):
             handler()
 
@@ -128,6 +136,9 @@ class OpenWriting:
                 self._words.add(f"[image: {' '.join(text.split())}]")
         # Only characters inside a paragraph are text. The rest is indentation.
         elif self._depth or self._in_creator:
+            if self._is_raised:
+                self._words.mark("^")
+                self._is_raised = False
             self._words.add(text)
 
     def _start_paragraph(self, _: Attributes) -> None:
@@ -186,6 +197,12 @@ class OpenWriting:
         target = self._links.pop() if self._links else ""
         self._words.mark(f"]({target})" if target else "")
 
+    def _start_span(self, attributes: Attributes) -> None:
+        self._is_raised = attributes.get("text:style-name", "") in self._style_reader.raised
+
+    def _end_span(self) -> None:
+        self._is_raised = False
+
     def _start_comment(self, _: Attributes) -> None:
         self._comments += 1
         self._words.mark("[comment: ")
@@ -210,11 +227,11 @@ class OpenWriting:
         self._words.mark(f"[slide {self._slides}]\n")
 
 
-class StylesReader:
+class StylesPart:
     """Reads the styles of lists, and the headers and footers of pages, each once."""
 
     def __init__(self) -> None:
-        self.lists = ListStyleReader()
+        self.lists = StyleReader()
         self.margins: dict[str, dict[str, None]] = {name: {} for name in MARGINS}
         self._output, self._inside = TextCollector(0), ""
         self._writing = OpenWriting(self._output, self.lists)
@@ -253,7 +270,7 @@ def _margin(name: str) -> str:
 def open_document(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """Add the text of an OpenDocument text or presentation, between the headers and footers of its pages."""
     package = open_package(source)
-    styles, names = StylesReader(), set(package.namelist())
+    styles, names = StylesPart(), set(package.namelist())
     # The text is worth having without damaged styles.
     with suppress(ExpatError):
         if "styles.xml" in names:

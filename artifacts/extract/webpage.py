@@ -6,7 +6,7 @@ import posixpath
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from html.parser import HTMLParser
 from typing import BinaryIO
@@ -14,9 +14,10 @@ from urllib.parse import unquote
 from xml.parsers.expat import ExpatError
 
 from artifacts.core.detection.encodings import decode_blocks, find_text
+from artifacts.extract.formulas import OTHER_FORMS, FormulaWriter
 from artifacts.extract.words import STEP, Progress, TextCollector, entry_blocks, open_zip, read_xml
 
-HIDDEN = frozenset({"script", "style", "template", "noscript", "svg"})
+HIDDEN = frozenset({"script", "style", "template", "noscript", "svg", *OTHER_FORMS})
 BLOCKS = frozenset(
     {"address", "article", "aside", "blockquote", "br", "caption", "dd", "details", "div", "dl", "dt", "fieldset"}
     | {"figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "legend", "li"}
@@ -43,6 +44,9 @@ INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNOREC
 NO_TARGET = ("#", "javascript:", "data:", "cid:", "about:")
 """Beginnings of links that lead nowhere outside the page."""
 
+REPEATED_FORMULA = "katex-html"
+"""Class of an element that draws what the MathML before it says."""
+
 MAX_TARGET_CHARS = 2_000
 MAX_DEPTH = 20
 MAX_COLUMNS = 100
@@ -59,9 +63,10 @@ class VisibleTextParser(HTMLParser):
     Cells of a table are separated by tabs, images are replaced by their alternative text, and `pre` is kept as it is.
     """
 
-    def __init__(self, output: TextCollector) -> None:
+    def __init__(self, output: TextCollector, left_out: Container[str] = ()) -> None:
         super().__init__(convert_charrefs=True)
-        self._output, self._started = output, False
+        self._output, self._started, self._left_out = output, False, left_out
+        self._formula: FormulaWriter | None = None
         self._stack: list[str] = []
         self._open: Counter[str] = Counter()
         self._hidden_depth = 0  # depth of the hidden element, 0 if there is none
@@ -87,7 +92,9 @@ class VisibleTextParser(HTMLParser):
         while self._stack and self._is_ended_by(tag):
             self._pop()
         attributes = {name: value or "" for name, value in reversed(attrs)}
-        hidden = tag in HIDDEN or "hidden" in attributes or INVISIBLE.search(attributes.get("style", ""))
+        hidden = tag in HIDDEN or tag in self._left_out or "hidden" in attributes
+        hidden = hidden or bool(INVISIBLE.search(attributes.get("style", "")))
+        hidden = hidden or REPEATED_FORMULA in attributes.get("class", "")
         if tag == "svg":
             self._add_image(attributes.get("aria-label", ""))
         if tag not in VOID:
@@ -113,6 +120,9 @@ class VisibleTextParser(HTMLParser):
         if self._hidden_depth:
             return
         data = data.replace("\xad", "")
+        if self._formula:
+            self._formula.text(data)
+            return
         if self._open["pre"]:
             self._add_lines(data.replace("\r\n", "\n"))
             return
@@ -124,6 +134,9 @@ class VisibleTextParser(HTMLParser):
 
     def _is_ended_by(self, tag: str) -> bool:
         last = self._stack[-1]
+        # A block ends a formula that was never closed.
+        if self._formula and tag in BLOCKS:
+            return True
         return (last == "p" and tag in BLOCKS and tag != "br") or last in IMPLIED_ENDS.get(tag, ())
 
     def _pop(self) -> str:
@@ -136,6 +149,10 @@ class VisibleTextParser(HTMLParser):
         return tag
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        if self._formula or tag.rpartition(":")[2] == "math":
+            self._formula = self._formula or FormulaWriter(self._add)
+            self._formula.start(tag.rpartition(":")[2], attributes)
+            return
         if tag in ("tr", "table"):
             self._start_row(tag)
         elif tag in BLOCKS:
@@ -162,6 +179,10 @@ class VisibleTextParser(HTMLParser):
                 self._add_field_or_image(tag, attributes)
 
     def _end(self, tag: str) -> None:
+        if self._formula:
+            self._formula.end(tag.rpartition(":")[2])
+            self._formula = None if self._formula.is_whole else self._formula
+            return
         had_text = not self._mark
         match tag:
             case "a":
@@ -335,7 +356,8 @@ def epub(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     for number, name in enumerate(chapters, 1):
         progress.mark("chapters", number, len(chapters))
         output.mark(f"[chapter {number}]\n")
-        page = VisibleTextParser(output)
+        # A chapter's title is often the book's, and its heading is inside.
+        page = VisibleTextParser(output, left_out=("title",))
         for text in decode_blocks(entry_blocks(package, name), "utf-8"):
             page.feed(text)
         page.close()

@@ -19,7 +19,8 @@ BOOK = zip_of(
         "META-INF/container.xml": CONTAINER,
         "OPS/book.opf": PACKAGE,
         "OPS/a one.xhtml": b"<p>last</p>",
-        "OPS/b.xml": b"<p>first</p>",
+        "OPS/b.xml": b"<head><title>The Book</title></head><p>first</p><m:math><m:msup><m:mi>u</m:mi><m:mn>2</m:mn>"
+        b"</m:msup><m:annotation>u^2</m:annotation></m:math>",
         "OPS/nav.xhtml": b"<p>contents</p>",
     }
 )
@@ -200,7 +201,8 @@ OUTLINE = """<text:outline-style><text:outline-level-style text:level="1" style:
 <text:outline-level-style text:level="2" style:num-format="1" text:display-levels="2"/></text:outline-style>
 <style:header><text:p>Confidential</text:p></style:header><style:header-left><text:p>Confidential</text:p></style:header-left>
 <style:footer><text:p>Imprint</text:p></style:footer>"""
-STEPS = """<text:list-style style:name="L1"><text:list-level-style-number text:level="1" style:num-suffix="."
+STEPS = """<style:style style:name="T1"><style:text-properties style:text-position="super 58%"/></style:style>
+<text:list-style style:name="L1"><text:list-level-style-number text:level="1" style:num-suffix="."
 style:num-format="1"/><text:list-level-style-number text:level="2" style:num-suffix=")" style:num-format="a"/>
 </text:list-style>"""
 
@@ -218,6 +220,7 @@ NUMBERED = (
     + '<text:p>is <draw:object xlink:href="./Object 1"/> here</text:p>'
     "<text:p>claim<office:annotation><dc:creator>Ann</dc:creator><dc:date>2031</dc:date><text:p>Why</text:p>"
     "</office:annotation></text:p><text:p>a<text:s text:c='3'/>b</text:p>"
+    "<text:p>10<text:span text:style-name='T1'>6</text:span> m</text:p>"
 )
 
 
@@ -309,6 +312,7 @@ PLANTED = (
     ("odt", WRITTEN, "numbered lists", "1. one\n2. two\n  a) deep\nstill two\n1. again\n2. on\n"),
     ("odt", WRITTEN, "formula", "is (p)/(q)+√(u) here\n"),
     ("odt", WRITTEN, "comment with its author", "claim[comment: Ann: Why ]\n"),
+    ("odt", WRITTEN, "exponent", "10^6 m\n"),
     ("odt", WRITTEN, "several spaces", "a   b\n"),
     ("odt", WRITTEN, "header of several kinds of pages, once", "[header]\nConfidential\n\n# 1"),
     ("odt", WRITTEN, "footer", "[footer]\nImprint"),
@@ -317,7 +321,7 @@ PLANTED = (
     ("odt", ODT, "alternative text", "[image: Revenue rises]\n"),
     ("odt", ODT, "nested list", "- one\n  - deep"),
     ("epub", BOOK, "title and author", "The Book\nAnn Author\n\n"),
-    ("epub", BOOK, "order of the spine, any extension", "[chapter 1]\nfirst\n\n[chapter 2]\nlast"),
+    ("epub", BOOK, "order of the spine, any extension", "[chapter 1]\nfirst\nu^(2)\n\n[chapter 2]\nlast"),
     ("rtf", RTF, "footnote", "[footnote: A note.\n] after"),
     ("rtf", RTF, "text that is there in Unicode, too", "after你好\n"),
     ("rtf", RTF, "row of a table with paragraphs in a cell", "\nAnn B\t12\nEnd"),

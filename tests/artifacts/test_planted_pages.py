@@ -30,6 +30,9 @@ def f(x):
 <form><input name=city value=Oslo><input type=checkbox checked> agree <input type=hidden value=SECRET>
 <select><option>One<option selected>Two</select></form>
 <blockquote>quoted<br>words</blockquote>
+<p>is <span class=katex><math><semantics><mfrac><mi>p</mi><mi>q</mi></mfrac><annotation>\\frac pq</annotation>
+</semantics></math><span class=katex-html>pq</span></span> here
+<math><mi>open<p>after</p>
 <p hidden>unseen<p>seen<div style="display: none">unseen <b>too</b></div><![if x]><![<!["""
 
 
@@ -152,7 +155,9 @@ PLANTED = (
     (HTML, PAGE, "table rows with an empty cell", "Name\tSum\nAnn\t12\n\t13\nall\t\tend\n"),
     (HTML, PAGE, "exponent and struck out text", "10^3 ~~old~~ softhyphen"),
     (HTML, PAGE, "form", "Oslo [x] agree [ ] One [x] Two\n"),
-    (HTML, PAGE, "quotation", "> quoted\n> words\nseen"),
+    (HTML, PAGE, "formula, once", "is (p)/(q) here"),
+    (HTML, PAGE, "what follows a formula that is not closed", "open\nafter\n"),
+    (HTML, PAGE, "quotation", "> quoted\n> words\nis"),
     (HTML, PAGE, "last visible text", "seen"),
     ("eml", EML, "HTML body beside an empty one", "Subject: Outer\n\nSee [this](https://example.org/)\n"),
     ("eml", EML, "second text", "the list's footer"),
@@ -208,7 +213,9 @@ def test_table_of_very_many_cells_is_read_without_columns() -> None:
     assert text.endswith("a\nb\nc\nd\ne\nf")
 
 
-@pytest.mark.parametrize("unit", ["<", "<!--", "<div>", "<td colspan=99>", "<a href=x>y", "<blockquote>x", "<![<!["])
+@pytest.mark.parametrize(
+    "unit", ["<", "<!--", "<div>", "<td colspan=99>", "<a href=x>y", "<blockquote>x", "<![<![", "<math><mfrac>"]
+)
 def test_hostile_page_is_read(unit: str) -> None:
     """Unclosed constructs neither fail nor use up the stack."""
     assert read_here(HTML, f"<p>Words{unit * (50_000 // len(unit))}").startswith("Words")
