@@ -1,8 +1,8 @@
-/* Upload, order, matrix: each works without this. */
+/* Upload, order, matrix: all work without. */
 
 const { $, $$, on, saidFor, clone } = window.frameParts;
 
-/* Upload: a row per file, which keeps a refusal. */
+/* Upload: a row per file. */
 
 const mega = (bytes) => `${(bytes / 1048576).toFixed(1)} MB`;
 
@@ -52,13 +52,13 @@ function send(form, file) {
 }
 
 const sendAll = (form, files) => [...files].forEach((file) => send(form, file));
-const uploadOf = (event) => event.target.closest("[data-upload]");
 
-on("change", (event) => {
-  const form = uploadOf(event);
-  if (!form || event.target.type !== "file") return;
-  sendAll(form, event.target.files);
-  event.target.value = "";
+on("change", ({ target: picker }) => {
+  if (picker.type !== "file") return;
+  const form = picker.closest("[data-upload]");
+  if (!form) return void (picker.nextElementSibling.value = [...picker.files].map((file) => file.name).join(", "));
+  sendAll(form, picker.files);
+  picker.value = "";
 });
 
 for (const kind of ["dragover", "dragleave", "drop"]) on(kind, (event) => {
@@ -66,7 +66,7 @@ for (const kind of ["dragover", "dragleave", "drop"]) on(kind, (event) => {
   if (!area) return;
   event.preventDefault();
   area.classList.toggle("over", kind === "dragover");
-  if (kind === "drop") sendAll(uploadOf(event), event.dataTransfer.files);
+  if (kind === "drop") sendAll(area.closest("[data-upload]"), event.dataTransfer.files);
 });
 
 on("paste", (event) => {
@@ -75,7 +75,7 @@ on("paste", (event) => {
   if (form && files.length) sendAll(form, files);
 });
 
-/* A chain: dragged by the grip, or moved by its buttons; the server draws it. */
+/* A chain: dragged by the grip; the server draws it. */
 
 async function makeSortable(list) {
   if (!await import(list.dataset.sortable).catch(() => 0)) return;
@@ -87,7 +87,7 @@ async function makeSortable(list) {
   });
 }
 
-/* The matrix: one tab stop; arrows go to the nearest control. */
+/* The matrix: arrows go to the nearest control. */
 
 const STOPS = ".cell, th a, th button, td button";
 const stops = (row) => $$(STOPS, row).filter((stop) => stop.offsetParent);

@@ -169,3 +169,12 @@ def test_a_double_click_creates_one_token_and_the_form_shows_that_it_works(admin
     expect(admin_page.locator("#issued")).to_be_visible()
     assert admin_page.evaluate("sessionStorage.busy") == "true"
     assert AdminToken.objects.count() == 1
+
+
+def test_a_file_field_speaks_the_pages_language_and_names_what_was_chosen(admin_page: Any) -> None:
+    """The browser's own field would say "No file chosen" in the browser's language."""
+    page = admin_page
+    page.goto("/config/")
+    page.set_input_files("#file", [{"name": name, "mimeType": "application/json", "buffer": b"{}"} for name in "ab"])
+    assert page.locator("#file + output").inner_text() == "a, b"
+    assert page.locator("label", has=page.locator("#file")).inner_text().startswith("Choose files")
