@@ -121,7 +121,7 @@ def test_result_of_a_drill_is_on_the_page_and_in_the_audit_log(admin: Client) ->
         "3 were answered by two (2), three (1).",
         "1 failed.",
         "1 was left or refused.",
-        "Median: 121 ms slower than the provider",
+        "Median: 0.12 s slower than the provider",
     ):
         assert result.shows(expected)
     failed = result.link("planning")

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from capabilities.core.consequence import Consequence
+from capabilities.quantities import duration_text
 from capabilities.sentences import join_words
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.consequences import foresee_disabling
@@ -91,9 +92,10 @@ def describe_result(result: DrillResult) -> list[str]:
 
 
 def _describe_delay(ms: int) -> str:
+    facts = {"time": duration_text(abs(ms))}
     if ms < 0:
-        return _("Median: %(ms)s ms faster than the provider's own answers in the hour before.") % {"ms": -ms}
-    return _("Median: %(ms)s ms slower than the provider's own answers in the hour before.") % {"ms": ms}
+        return _("Median: %(time)s faster than the provider's own answers in the hour before.") % facts
+    return _("Median: %(time)s slower than the provider's own answers in the hour before.") % facts
 
 
 def describe_noted_end(details: Mapping[str, Any]) -> str:
