@@ -26,6 +26,7 @@ from routing_admin.console.base.tags.highlight import json_text
 from routing_admin.dispatch.preview import Previewer
 
 MAX_LINES, MAX_CHARS = 500, 6_000
+MANY_TIMES = 10
 """How much of the beginning of each text is compared. A model with a large window gets megabytes."""
 
 
@@ -104,7 +105,10 @@ FACTS: tuple[tuple[str | Promise, Callable[[DeliveryCard], str]], ...] = (
     (gettext_lazy("Missing parts"), lambda card: card.loss),
     (gettext_lazy("Place in the message"), lambda card: card.slot),
     (gettext_lazy("Tokens"), lambda card: f"≈ {card.tokens}" if card.tokens else _("tokens unknown")),
-    (gettext_lazy("Request"), lambda card: size_text(card.preview.bytes) if card.preview.payload else _("skipped")),
+    (
+        gettext_lazy("Size of the request"),
+        lambda card: size_text(card.preview.bytes) if card.preview.payload else _("skipped"),
+    ),
     (gettext_lazy("Protocol"), lambda card: card.preview.wire),
     (gettext_lazy("Content policies"), lambda card: join_words(card.policies)),
     (gettext_lazy("In the next turn"), lambda card: card.prefix),
@@ -120,8 +124,9 @@ def compare_tokens(left: DeliveryCard, right: DeliveryCard) -> str:
     names = {"left": left.id, "right": right.id, "first": left.tokens, "second": right.tokens}
     if first.tokens == second.tokens:
         return _("Tokens: about %(first)s each for %(left)s and %(right)s.") % names
-    # If the left count is zero, there is no percentage, only a direction.
-    share = f"{(second.tokens - first.tokens) / first.tokens:+.0%}" if first.tokens else "+"
+    # From ten times as many on a percentage says less than the factor. Of zero there is neither, only a direction.
+    ratio = second.tokens / first.tokens if first.tokens else 0
+    share = f"×{ratio:,.0f}" if ratio >= MANY_TIMES else f"{ratio - 1:+.0%}" if first.tokens else "+"
     template = _("Tokens: about %(first)s for %(left)s, about %(second)s for %(right)s (%(share)s).")
     return template % {**names, "share": share}
 
