@@ -107,12 +107,13 @@ def test_a_recent_time_is_relative_and_exact_and_an_earlier_one_is_exact() -> No
 
 
 def test_a_long_name_is_short_on_the_page_and_whole_for_everything_else() -> None:
-    """Only a CSS class hides the middle of a name. A name of 32 characters is not shortened."""
+    """Only a CSS class hides the middle of a name. A name of 40 characters is not shortened."""
     name = "service" + "wide" * 20
     assert short_name(name) == (
-        f'<span class="name" title="{name}">servicewidewidew<span class="mid">{name[16:-6]}</span>dewide</span>'
+        f'<span class="name" title="{name}">'
+        f'servicewidewidewidew<span class="mid">{name[20:-10]}</span>dewidewide</span>'
     )
-    assert short_name("a" * 32) == f'<span class="name">{"a" * 32}</span>'
+    assert short_name("a" * 40) == f'<span class="name">{"a" * 40}</span>'
 
 
 def test_long_names_within_a_sentence_are_short() -> None:

@@ -161,7 +161,7 @@ def soft_breaks(name: str) -> SafeString:
     return SafeString(re.sub(r"[:/_](?!\Z)|\.(?!\d|\Z)", r"\g<0><wbr>", escape(name)))
 
 
-LONG_NAME, NAME_START, NAME_END = 32, 16, 6
+LONG_NAME, NAME_START, NAME_END = 40, 20, 10
 """Longer names are shortened in the middle to so many characters at their start and end."""
 
 
