@@ -16,8 +16,8 @@ from routing_admin.console.base.content_policies import HtmlFormField, TextLimit
 from routing_admin.console.base.page_responses import Difference, render_value
 from routing_admin.console.base.schemas import CENTURY_DAYS, MEBIBYTE
 
-CURRENCY = {"class": "input num", "placeholder": "USD", "autocomplete": "off", "spellcheck": "false"}
-AMOUNT = {"class": "input num", "placeholder": "7.1", "inputmode": "decimal", "autocomplete": "off"}
+CURRENCY = {"class": "input num", "placeholder": "CNY", "autocomplete": "off", "spellcheck": "false"}
+AMOUNT = {"class": "input num", "placeholder": "0.14", "inputmode": "decimal", "autocomplete": "off"}
 PLAIN = {"class": "num", "inputmode": "numeric", "autocomplete": "off"}
 
 FORM_ID = "settings"
@@ -177,7 +177,7 @@ class ExchangeRateForm(forms.Form):
     into = forms.CharField(
         label=_("Converted to"),
         max_length=3,
-        widget=forms.TextInput(attrs={**CURRENCY, "placeholder": "CNY", "aria-label": _("Converted to")}),
+        widget=forms.TextInput(attrs={**CURRENCY, "placeholder": "USD", "aria-label": _("Converted to")}),
     )
     day = forms.CharField(label=_("Day"), max_length=10, widget=forms.TextInput(attrs={"type": "date"}))
     source = forms.CharField(
