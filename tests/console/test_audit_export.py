@@ -61,6 +61,15 @@ def test_the_csv_is_narrowed_as_the_page_and_no_cell_is_a_formula(admin: Client)
     }
 
 
+def test_a_file_is_found_by_its_name(admin: Client) -> None:
+    """The page names files by their names, so its search finds them by these, and by their references as before."""
+    write_event(SYSTEM, AuditedAction("artifact.store", "artifact", "0a1b", {"filename": "计划.pdf"}))
+    write_event(SYSTEM, AuditedAction("artifact.store", "artifact", "0c2d", {"size": 3}))
+    for text in ("计划", "0a1"):
+        (event,) = admin.get(reverse("audit"), {"object": text}).context["events"]
+        assert event.event.object_name == "0a1b"
+
+
 def test_days_narrow_the_page(admin: Client) -> None:
     """A range of days includes all events of its last day."""
     write_event(Actor("person", "ada"), AuditedAction("user.invite", "user", "eve"))

@@ -309,7 +309,9 @@ def value_text(field: str, value: Any) -> str:
         return _("enabled") if value else _("disabled")
     if isinstance(value, bool):
         return _("yes") if value else _("no")
-    if value in (None, "", {}, []):
+    if value in (None, ""):
+        return _("not set")
+    if value in ({}, []):
         return _("nothing")
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         labels = field.startswith("capabilities")

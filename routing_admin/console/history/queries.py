@@ -129,7 +129,8 @@ def select_audit_events(audit_filter: AuditFilter) -> QuerySet[AuditEvent]:
     if audit_filter.actor:
         rows = rows.filter(actor__icontains=audit_filter.actor)
     if audit_filter.object:
-        rows = rows.filter(object_name__icontains=audit_filter.object)
+        text = audit_filter.object  # the page names files by their names
+        rows = rows.filter(Q(object_name__icontains=text) | Q(details__filename__icontains=text))
     if audit_filter.revision is not None:
         rows = rows.filter(revision=audit_filter.revision)
     if audit_filter.since:
