@@ -82,6 +82,7 @@ TEXT_TYPES = frozenset(
         "multipart/related",
         "application/mbox",
         "application/vnd.apple.mpegurl",
+        "application/vnd.mif",
         "application/x-research-info-systems",
     }
 )

@@ -10,7 +10,7 @@ import io
 import zipfile
 from collections.abc import Callable
 
-from artifacts.core.detection.containers import KEYNOTE, NUMBERS, PAGES
+from artifacts.core.detection.containers import KEYNOTE, NUMBERS, PAGES, WORKS
 from artifacts.core.detection.extensions import ODF, OOXML
 from capabilities.core.vocabulary import Kind
 from tests.artifacts.compound_files import compound
@@ -18,7 +18,7 @@ from tests.artifacts.head_samples import HEAD, PIL, STD, drawn, office, package
 
 IMAGE, AUDIO, VIDEO, DOCUMENT, OTHER = Kind.IMAGE, Kind.AUDIO, Kind.VIDEO, Kind.DOCUMENT, Kind.OTHER
 WORD, EXCEL, POINT = "application/vnd.ms-word.", "application/vnd.ms-excel.", "application/vnd.ms-powerpoint."
-MACRO = "macroenabled.12"
+MACRO, PROJECT = "macroenabled.12", "application/vnd.ms-project"
 
 APPLE = "http://developer.apple.com/namespaces/"
 
@@ -132,6 +132,30 @@ RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
         PAGES,
         DOCUMENT,
         STD,
+    ),
+    # libwps' WPSHeader.cpp; Works' spreadsheets for Windows begin with record FF, then 5405 (Kessler's list)
+    ("letter 4.wps", lambda: compound({"MN0": b"\4\xfe", "MM": b"\x44\x4e"}), WORKS, DOCUMENT, HEAD),
+    ("short 8.wps", lambda: compound({"A": bytes(700), "CONTENTS": b"CHNKWKS \4\0\10\0"}), WORKS, DOCUMENT, HEAD),
+    ("long 2000.wps", lambda: compound({"CONTENTS": b"CHNKINK \4\0\10\0" + bytes(5000)}), WORKS, DOCUMENT, HEAD),
+    ("sums.wks", lambda: bytes.fromhex("ff000200040405540200") + bytes(60), WORKS, DOCUMENT, HEAD),
+    (
+        "sums.xlr",
+        lambda: compound({"Workbook": b"w", "WksSSWorkBook": b"x"}),
+        "application/vnd.ms-excel",
+        DOCUMENT,
+        HEAD,
+    ),
+    # MPXJ's MPPReader and the storages it opens; libwpd's WPXHeader.cpp; MS-PST 2.2.2.6
+    ("plan.mpp", lambda: compound({"Props14": b"p", "   114": {"TBkndTask": b"t"}}), PROJECT, DOCUMENT, HEAD),
+    ("plan 98.mpp", lambda: compound({"   1": {"TBkndTask": b"t"}}), PROJECT, DOCUMENT, HEAD),
+    ("letter.wpd", lambda: b"\xffWPC\x10\0\0\0\1\x0a\2\1" + bytes(60), "application/vnd.wordperfect", DOCUMENT, HEAD),
+    ("logo.wpg", lambda: b"\xffWPC\x10\0\0\0\1\x16\1\0" + bytes(60), "image/x-wordperfect-graphics", IMAGE, HEAD),
+    (
+        "mail.pst",
+        lambda: b"!BDN\1\2\3\4SM\x17\0\x13\0\1\1" + bytes(498),
+        "application/vnd.ms-outlook-pst",
+        OTHER,
+        HEAD,
     ),
     ("sum.odf", lambda: package(mimetype=f"{ODF}formula".encode()), f"{ODF}formula", DOCUMENT, STD),
     ("map.xmind", lambda: package(**{"content.json": b"[]"}), "application/vnd.xmind.workbook", OTHER, STD),

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import FR, SAMPLES, SVG, ZH, Sample, docx, iso_media, mp3, pdf, picture, pptx, wav, zip_of
 
+from artifacts.core.detection.containers import WORKS
 from artifacts.core.detection.detector import BinaryDetector
 from artifacts.core.detection.evidence import REASONS, Detection
 from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME, OOXML
@@ -28,6 +29,7 @@ from artifacts.core.detection.signatures import SIGNATURES
 from artifacts.core.detection.structures import mp3_frame, netpbm
 from artifacts.sniffer import detector
 from capabilities.core.vocabulary import Kind
+from tests.artifacts.compound_files import compound
 from tests.artifacts.faults import no_fault_of_our_own, traces
 from tests.artifacts.head_samples import package
 
@@ -200,6 +202,8 @@ def test_audio_after_an_id3_tag_is_detected_whatever_was_declared() -> None:
         b"P7\nWIDTH 4\nHEIGHT 4\nare two of the lines\n",
         b"Image type: photo\nImage size (x*y): 4*2\n" + b"words of a catalogue\n" * 50,
         b"LinS and DanM begin pictures\n" * 9,
+        b"!BDN begins a file of Outlook\n" * 9,
+        b"<MIFFile is the first element of such a file>\n",
     ],
 )
 def test_text_that_begins_like_a_format_is_text(text: bytes) -> None:
@@ -219,6 +223,35 @@ def test_legacy_text_whose_first_word_is_a_signature_is_the_text_that_its_name_s
 def test_numbers_after_the_letters_of_a_pixmap_never_fail(kind: int, rest: str) -> None:
     """Any such beginning is an image or not, without an error."""
     assert netpbm(f"P{kind}\n{rest}".encode("latin-1")) in (True, False)
+
+
+def test_framemaker_file_is_text_of_its_own_type_unless_its_name_says_otherwise() -> None:
+    text = b"<MIFFile 9.00> # made here\n<Para <ParaLine <String `Hello'>>>\n"
+    assert (detect(text).mime_type, detect(text).kind) == ("application/vnd.mif", Kind.TEXT)
+    assert detect(text, None, "about mif.md").mime_type == "text/markdown"
+
+
+@pytest.mark.parametrize("contents", [b"words", b"CHNK", b"", b"CHNKWKX" + bytes(5000)])
+def test_compound_file_with_other_contents_is_not_of_works(contents: bytes) -> None:
+    """The stream that Works calls `CONTENTS` may be in another program's file."""
+    assert ALONE.detect(compound({"CONTENTS": contents})).mime_type == "application/x-ole-storage"
+
+
+@given(st.binary(max_size=64), st.integers(0, 2000))
+def test_damaged_compound_file_of_works_is_read_without_an_error(garbage: bytes, position: int) -> None:
+    whole = compound({"A": bytes(700), "CONTENTS": b"CHNKWKS \4\0\10\0"})
+    damaged = whole[:position] + garbage + whole[position + len(garbage) :]
+    with no_fault_of_our_own():
+        ALONE.detect(damaged[: len(whole) - position])
+        ALONE.detect(damaged)
+
+
+def test_shared_extension_is_no_mismatch_but_a_declared_type_is() -> None:
+    """Kingsoft's office writes `.wps` as Works does, and `.msp` names patches for Windows as well as pictures."""
+    works = next(sample.data for sample in SAMPLES if sample.name == "letter 4.wps")
+    assert (detect(works, None, "a.wps").mime_type, detect(works, None, "a.wps").mismatch) == (WORKS, False)
+    assert detect(works, "application/msword", "a.wps").mismatch
+    assert not detect(compound({"Patch": b"p"}), None, "update.msp").mismatch
 
 
 def test_xml_document_is_detected_by_its_root_element() -> None:

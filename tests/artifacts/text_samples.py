@@ -90,6 +90,7 @@ song.lrc        | text/plain               | [00:01.00]hello
 genes.fasta     | text/x-fasta             | >seq1
 part.gcode      | text/x-gcode             | G28 ; home
 feeds.opml      | application/xml          | <opml version="2.0"/>
+manual.mif | application/vnd.mif | <MIFFile 9.00> # made here
 """
 
 # Name, encoding and text.

@@ -85,6 +85,10 @@ MIMETYPE_ENTRIES = frozenset(
 LOCKED_PACKAGE = "application/x-ole-storage"
 """Type of an office file with a password; only the file name shows which program it belongs to."""
 
+WORKS = "application/vnd.ms-works"
+WORKS_TEXT = (b"CHNKWKS", b"CHNKINK")
+"""Beginnings of the stream `CONTENTS` in which Works keeps a text from 2000 on (libwps)."""
+
 OLE2_STREAMS = (
     ("WordDocument", "application/msword"),
     ("Workbook", "application/vnd.ms-excel"),
@@ -94,6 +98,11 @@ OLE2_STREAMS = (
     ("VisioDocument", "application/vnd.visio"),
     ("BodyText", "application/x-hwp"),
     ("Quill", "application/vnd.ms-publisher"),
+    *((f"Props{version}", "application/vnd.ms-project") for version in (9, 12, 14)),
+    *((f"   1{version}", "application/vnd.ms-project") for version in ("", "9", "12", "14")),
+    ("MN0", WORKS),
+    ("MatOST", WORKS),
+    ("PerfectOffice_MAIN", "application/vnd.wordperfect"),
     ("EncryptedPackage", LOCKED_PACKAGE),
 )
 
@@ -224,14 +233,31 @@ def ole2_type(read_at: ReadAt, size: int) -> str | None:
             break
         directory += read_at((position + 1) * sector, sector)
         position = _next_sector(read_at, header, position, sector)
-    streams = set(_root_names(directory)) or set(_ole2_names(directory))
-    return next((mime for stream, mime in OLE2_STREAMS if stream in streams), None)
+    streams = dict(_root_entries(directory)) or dict(_ole2_entries(directory))
+    mime = next((mime for stream, mime in OLE2_STREAMS if stream in streams), None)
+    if mime is None and "CONTENTS" in streams:
+        start = _stream_start(read_at, header, directory, streams["CONTENTS"])
+        return WORKS if read_at(start, 8).startswith(WORKS_TEXT) else None
+    return mime
 
 
-def _ole2_names(directory: bytes) -> Iterator[str]:
+def _stream_start(read_at: ReadAt, header: bytes, directory: bytes, index: int) -> int:
+    # Streams of less than 4096 bytes lie in another, whose sectors the root entry begins (MS-CFB §2.4).
+    sector = 1 << le(header, 30, 2)
+    start, length = le(directory, 128 * index + 116, 4), le(directory, 128 * index + 120, 4)
+    if length >= le(header, 56, 4):
+        return (start + 1) * sector
+    skipped, rest = divmod(64 * start, sector)
+    position = le(directory, 116, 4)
+    for _ in range(min(skipped, MAX_SECTORS)):
+        position = _next_sector(read_at, header, position, sector)
+    return (position + 1) * sector + rest
+
+
+def _ole2_entries(directory: bytes) -> Iterator[tuple[str, int]]:
     for index in range(len(directory) // 128):
         if name := _ole2_name(directory, index):
-            yield name
+            yield name, index
 
 
 def _ole2_name(directory: bytes, index: int) -> str:
@@ -241,7 +267,7 @@ def _ole2_name(directory: bytes, index: int) -> str:
     return entry[: length - 2].decode("utf-16-le", "replace") if in_use else ""
 
 
-def _root_names(directory: bytes) -> Iterator[str]:
+def _root_entries(directory: bytes) -> Iterator[tuple[str, int]]:
     # Only names directly under the root are used. They are found by the tree of siblings (MS-CFB §2.6.4). Deeper names
     # belong to embedded files, such as the workbook in a presentation or an attachment in an e-mail.
     waiting, seen = [le(directory, 76, 4)], {0}
@@ -249,7 +275,7 @@ def _root_names(directory: bytes) -> Iterator[str]:
         index = waiting.pop()
         if index not in seen and index < len(directory) // 128:
             seen.add(index)
-            yield _ole2_name(directory, index)
+            yield _ole2_name(directory, index), index
             waiting += (le(directory, 128 * index + 68, 4), le(directory, 128 * index + 72, 4))
 
 

@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from artifacts.core.detection import encodings, signatures
-from artifacts.core.detection.containers import FAMILY_TYPES, INSPECT, LOCKED_PACKAGE, OFFICE_PROGRAMS, ZIP_PACKAGES
+from artifacts.core.detection.containers import (
+    FAMILY_TYPES,
+    INSPECT,
+    LOCKED_PACKAGE,
+    OFFICE_PROGRAMS,
+    WORKS,
+    ZIP_PACKAGES,
+)
 from artifacts.core.detection.encodings import Proof, TextFound
 from artifacts.core.detection.evidence import Detection, Evidence, Opinion, opinion_of
 from artifacts.core.detection.kinds import OCTET_STREAM, PLAIN_TEXT, clean_mime, is_binary_mime, is_text_mime, kind_of
@@ -25,6 +32,14 @@ from artifacts.core.store import BLOCK, ReadAt, blocks, slices
 from capabilities.core.vocabulary import Kind
 
 log = logging.getLogger(__name__)
+
+
+SAME_EXTENSIONS = (
+    (WORKS, "application/msword"),
+    (WORKS, "application/vnd.lotus-1-2-3"),
+    ("image/x-msp", "application/x-ole-storage"),
+)
+"""Types with a common extension: `.wps`, `.wks`, and `.msp` of Paint and of patches for Windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +228,7 @@ def _trust_bytes(
 ) -> Detection:
     # A signature with a valid structure overrules any metadata.
     reason = "bytes" if claimed is None else "agrees" if claimed == mime else "overruled"
-    mismatch = reason == "overruled" and (declared is not None or not _same_media_container(claimed, mime))
+    mismatch = reason == "overruled" and (declared is not None or not _share_an_extension(claimed, mime))
     return Detection(
         mime_type=mime,
         kind=kind_of(mime),
@@ -225,9 +240,10 @@ def _trust_bytes(
     )
 
 
-def _same_media_container(claimed: str | None, mime: str) -> bool:
-    # `.mp4` names the container correctly and says nothing about its contents, so this is not a mismatch.
-    families = (FAMILY_TYPES[name] for name in ("mp4", "ebml", "ogg", "asf"))
+def _share_an_extension(claimed: str | None, mime: str) -> bool:
+    # `.mp4` names the container correctly and says nothing about its contents, and both Kingsoft's office and Works
+    # write `.wps`, so neither is a mismatch.
+    families = (*(FAMILY_TYPES[name] for name in ("mp4", "ebml", "ogg", "asf")), *SAME_EXTENSIONS)
     return any((claimed or "").startswith(family) and mime.startswith(family) for family in families)
 
 

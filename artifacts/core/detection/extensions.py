@@ -1,6 +1,7 @@
 """Tables of file name extensions and their types (ABR-1.3).
 
-`.ts` (TypeScript or MPEG transport stream), `.bin` and `.dat` are absent on purpose: the bytes decide.
+`.ts` (TypeScript or MPEG transport stream), `.mif` (FrameMaker or MapInfo), `.bin` and `.dat` are absent on purpose:
+the bytes decide.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ EXTENSIONS_OF_MIME: Mapping[str, str] = {
     "image/x-portable-bitmap": "pbm",
     "image/x-msp": "msp",
     "image/x-ifunc": "im",
+    "image/x-wordperfect-graphics": "wpg",
     "image/x-canon-cr2": "cr2",
     "image/x-canon-cr3": "cr3",
     "image/x-adobe-dng": "dng",
@@ -124,9 +126,13 @@ EXTENSIONS_OF_MIME: Mapping[str, str] = {
     "application/pdf": "pdf",
     "application/rtf": "rtf",
     "application/msword": "doc dot wps",
-    "application/vnd.ms-excel": "xls xlt et",
+    "application/vnd.ms-excel": "xls xlt et xlr",
     "application/vnd.ms-powerpoint": "ppt pps dps",
     "application/vnd.ms-outlook": "msg",
+    "application/vnd.ms-outlook-pst": "pst ost",
+    "application/vnd.ms-project": "mpp mpt",
+    "application/vnd.ms-works": "wks wdb",
+    "application/vnd.wordperfect": "wpd wp5 wp6",
     f"{OOXML}wordprocessingml.document": "docx",
     f"{OOXML}spreadsheetml.sheet": "xlsx",
     f"{OOXML}presentationml.presentation": "pptx",

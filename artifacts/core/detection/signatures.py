@@ -156,6 +156,10 @@ FILES: tuple[Signature, ...] = (
     S("application/onenote", b"\xa1\x2f\xff\x43\xd9\xef\x76\x4c\x9e\xe2\x10\xea\x57\x22\x76\x5f", anything),
     S("application/vnd.lotus-1-2-3", b"\0\0\x02\0", at(4, b"\x04\x04\x06\0\x08\0", b"\x06\x04\x06\0\x08\0")),
     S("application/vnd.lotus-1-2-3", b"\0\0\x1a\0", number(4, 2, 0x1000, 0x1005, little=True)),
+    S("application/vnd.ms-works", b"\xff\0\2\0", at(4, b"\x04\x04\x05\x54\x02\0")),
+    S("application/vnd.wordperfect", b"\xffWPC", at(9, b"\x0a", b"\x2c")),
+    S("image/x-wordperfect-graphics", b"\xffWPC", at(9, b"\x16")),
+    S("application/vnd.ms-outlook-pst", b"!BDN", at(8, b"SM", b"SO")),
     S("application/x-quattro-pro", b"\0\0\x02\0", at(4, b"\x20\x51", b"\x01\x10", b"\x02\x10")),
     S("application/x-mobipocket-ebook", b"BOOKMOBI", anything, offset=60),
     S("application/vnd.ms-htmlhelp", b"ITSF\x03\0\0\0", anything),
@@ -287,6 +291,8 @@ MARKUP = (
 )
 """Markup at the beginning of text that states its type, more specific markup first."""
 
+FRAMEMAKER = re.compile(rb"<MIFFile\s+[0-9]+\.[0-9]+\s*>")
+
 
 MIN_HINT_BYTES = 3
 """Minimum number of bytes other than NUL in a signature without a structure, because several formats begin with NUL,
@@ -327,6 +333,8 @@ def text_type(head: bytes) -> str | None:
             return mime
     if not start.startswith(b"<"):
         return None
+    if FRAMEMAKER.match(start):
+        return "application/vnd.mif"
     name_space, mime = ROOTS.get(_root_element(start), (b"\0", ""))
     if name_space in start:
         return mime

@@ -64,6 +64,7 @@ FORMATS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "image/x-portable-pixmap": "PPM",
             "image/x-msp": "Microsoft Paint",
             "image/x-ifunc": "IM",
+            "image/x-wordperfect-graphics": "WordPerfect",
             "image/x-portable-arbitrarymap": "PAM",
             "image/x-portable-floatmap": "PFM",
             "image/x-xwindowdump": "XWD",
@@ -147,6 +148,10 @@ FORMATS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "application/x-hwp": "HWP",
             "application/hwp+zip": "HWPX",
             "application/vnd.ms-publisher": "Publisher",
+            "application/vnd.ms-project": "Project",
+            "application/vnd.ms-works": "Works",
+            "application/vnd.wordperfect": "WordPerfect",
+            "application/vnd.mif": "FrameMaker",
             "image/vnd.djvu": "DjVu",
             "application/vnd.visio": "Visio",
             "application/onenote": "OneNote",
@@ -209,7 +214,13 @@ FORMATS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 
-WHOLE: Mapping[str, tuple[str, str]] = MappingProxyType({"application/octet-stream": ("二进制文件", "binary file")})
+WHOLE: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "application/octet-stream": ("二进制文件", "binary file"),
+        "application/vnd.ms-outlook": ("Outlook 邮件", "Outlook message"),
+        "application/vnd.ms-outlook-pst": ("Outlook 数据文件", "Outlook data file"),
+    }
+)
 """Types with a special name instead of a format and a noun."""
 
 FORMAT_OF: Mapping[str, tuple[str, str]] = MappingProxyType(
