@@ -116,11 +116,13 @@ def netpbm(data: bytes) -> bool:
 
 
 def _are_decimals(pixels: bytes, needed: int, highest: int, *, spaced: bool) -> bool:
-    if pixels.translate(None, b"0123456789 \t\r\n"):
+    digits, enough = pixels.translate(None, b" \t\r\n"), min(needed, ENOUGH_PIXELS)
+    if not spaced:
+        return len(digits) >= enough and not digits.translate(None, b"01")
+    values = pixels.split()
+    if len(values) < enough or digits.translate(None, b"0123456789"):
         return False
-    values = pixels.split() if spaced else [bytes((byte,)) for byte in pixels if byte > 0x20]
-    enough = min(needed, ENOUGH_PIXELS)
-    return len(values) >= enough and max(map(len, values)) <= 5 and max(map(int, values)) <= highest
+    return max(map(len, values)) <= 5 and max(map(int, values)) <= highest
 
 
 def portable_arbitrary_map(data: bytes) -> bool:
