@@ -32,6 +32,7 @@ from capabilities.core.message import (
     ConvertTo,
     Drawable,
     Inspectable,
+    Inspection,
     Message,
     Rendered,
     Role,
@@ -357,6 +358,9 @@ class _WithoutData:
 
     def convert(self, target: ConvertTo) -> Converted | None:
         return self.content.convert(target)
+
+    def inspect(self) -> Inspection:
+        return self.content.inspect() if isinstance(self.content, Inspectable) else Inspection()
 
 
 def route_without_data(artifact: StoredArtifact, service_id: str, language: str | None) -> ContentRouteResult:

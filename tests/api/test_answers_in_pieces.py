@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
-from api_samples import pdf, png
+from api_samples import mp3, png
 from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 
@@ -34,13 +34,13 @@ def raw(agent: Any, ref: str, service: str) -> Any:
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize(("name", "kind", "service"), [("a.png", "image/png", "vision-model"), ('ü".pdf', "", "")])
+@pytest.mark.parametrize(("name", "kind", "service"), [("a.png", "image/png", "vision-model"), ('ü".mp3', "", "")])
 def test_streamed_bytes_equal_those_of_a_whole_response(
     size: int, name: str, kind: str, service: str, text_agent: Any
 ) -> None:
     """A streamed response has the same body and Content-Length as a whole one, for images and other files."""
-    data = (png() if kind else pdf()).ljust(size, b"\0")[: max(size, 60)]
-    created, target = text_agent.stored(name, data, kind or "application/pdf"), service or "multimodal-model"
+    data = (png() if kind else mp3()).ljust(size, b"\0")[: max(size, 60)]
+    created, target = text_agent.stored(name, data, kind or "audio/mpeg"), service or "multimodal-model"
     answer = raw(text_agent, created["ref"], target)
     body = b"".join(answer.streaming_content)
     artifact = RowStore("text-agent").get_artifact(created["ref"])

@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from capabilities.core.texts import description
+from capabilities.core.texts.description import Flaw
 from capabilities.core.texts.friendly import FORMAT_OF, WHOLE, friendly_type
 from capabilities.core.texts.parser import READERS
 from capabilities.core.texts.phrases import escape_name, hides, read_back
@@ -300,17 +301,17 @@ def test_without_a_name_the_id_is_shown_and_without_both_that_it_is_unknown() ->
     assert description.unreadable_block("", None, "x/y", None, "zh").startswith("[无法读取] 未知文件 (artifact:未知)")
 
 
-@given(names, names, st.sampled_from([*FORMAT_OF, *WHOLE]) | names, sizes, languages)
+@given(names, names, st.sampled_from([*FORMAT_OF, *WHOLE]) | names, sizes, languages, st.sampled_from([None, *Flaw]))
 def test_an_unreadable_block_gives_its_fields_back(
-    filename: str, artifact_id: str, mime_type: str, size: int | None, language: str
+    filename: str, artifact_id: str, mime_type: str, size: int | None, language: str, flaw: Flaw | None
 ) -> None:
-    """Name, reference, type and size of an unreadable block are parsed back, no matter what they contain."""
-    text = description.unreadable_block(filename, artifact_id, mime_type, size, language)
+    """Name, reference, type, size and flaw of an unreadable block are parsed back, no matter what they contain."""
+    text = description.unreadable_block(filename, artifact_id, mime_type, size, language, flaw)
     parsed = description.parse(text)
     assert parsed is not None
     assert (parsed.block, parsed.language, parsed.filename) == ("unreadable", language, filename)
     assert parsed.artifact_ref == description.reference_of(artifact_id)
-    assert parsed.type_name == friendly_type(mime_type, language)
+    assert (parsed.type_name, parsed.flaw) == (friendly_type(mime_type, language), flaw or "")
     assert parsed.size == (None if size is None else description.human_size(size))
     assert len(text.splitlines()) == 3 + (size is not None)
 

@@ -16,11 +16,21 @@ from typing import Any, Protocol
 
 from artifacts.core.artifact import StoredArtifact
 from artifacts.core.detection.kinds import OCTET_STREAM, clean_mime, kind_of, mime_of_filename
-from capabilities.core.delivery.decision import Delivery, Outcome, Reader, decide
+from capabilities.core.delivery.decision import Delivery, Outcome, Reader, decide, decide_description
+from capabilities.core.delivery.flaws import find_flaw
 from capabilities.core.delivery.obstacles import ReasonCode, because
 from capabilities.core.delivery.slot_choice import GET_ARTIFACT_SLOTS
+from capabilities.core.delivery.writing import FLAWS
 from capabilities.core.message import UnreadableError
-from capabilities.core.texts.description import HEAD_CHARS, Excerpt, failed_block, head_and_tail, page, unreadable_block
+from capabilities.core.texts.description import (
+    HEAD_CHARS,
+    Excerpt,
+    Flaw,
+    failed_block,
+    head_and_tail,
+    page,
+    unreadable_block,
+)
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Kind
 from capabilities.core.wire import WriteData, base64_text
 
@@ -101,8 +111,12 @@ class ArtifactContentRouter:
         errors. For unreadable bytes, the result is an error message and a warning instead of an exception.
         """
         typed_artifact, (capabilities, warnings) = self._complete_type(artifact), self._capabilities(service_id)
-        delivery = decide(typed_artifact.part(), Reader(GET_ARTIFACT_SLOTS, capabilities))
+        part, reader = typed_artifact.part(), Reader(GET_ARTIFACT_SLOTS, capabilities)
+        delivery = decide(part, reader)
         try:
+            # A provider refuses the whole request for a document that cannot be opened.
+            if delivery.outcome is Outcome.NATIVE and (flaw := find_flaw(part)):
+                delivery = decide_description(part, reader, flaw)
             result = _ROUTES[delivery.outcome](typed_artifact, delivery, _Options(language, offset, limit, self.write))
         except UnreadableError as error:
             result = _describe_failure(
@@ -219,13 +233,13 @@ def _excerpt(text: str, options: _Options) -> Excerpt:
 def _describe(artifact: StoredArtifact, delivery: Delivery, options: _Options) -> ContentRouteResult:
     if delivery.reason.code is ReasonCode.UNREADABLE:
         return _describe_failure(artifact, delivery, options.language, str(delivery.reason.facts["problem"]))
-    description = _cannot_read(artifact, options.language)
+    description = _cannot_read(artifact, options.language, FLAWS.get(delivery.reason.code))
     return ContentRouteResult(_content_type(artifact), "text", artifact.metadata(), delivery, content=description)
 
 
-def _cannot_read(artifact: StoredArtifact, language: str | None) -> str:
+def _cannot_read(artifact: StoredArtifact, language: str | None, flaw: Flaw | None = None) -> str:
     mime_type = artifact.mime_type or OCTET_STREAM
-    return unreadable_block(artifact.filename, artifact.id, mime_type, artifact.size, language)
+    return unreadable_block(artifact.filename, artifact.id, mime_type, artifact.size, language, flaw)
 
 
 def _describe_failure(

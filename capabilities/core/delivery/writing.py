@@ -122,6 +122,8 @@ def _write_as(delivery: Delivery, file: FilePart, reader: Reader, position: Posi
 
 
 FLAWS: Mapping[ReasonCode, Flaw] = MappingProxyType({ReasonCode.LOCKED: Flaw.LOCKED, ReasonCode.DAMAGED: Flaw.DAMAGED})
+CANNOT_BE_OPENED = frozenset({ReasonCode.UNREADABLE, *FLAWS})
+"""Reasons for which neither another agent nor another model can read a file."""
 
 
 def description(file: FilePart, reason: Reason, style: TextStyle) -> str:

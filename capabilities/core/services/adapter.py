@@ -10,7 +10,7 @@ from typing import Any
 from capabilities.core.message import FilePart
 from capabilities.core.services.agents import AgentDirectory, CanRead, has_capability_for
 from capabilities.core.services.registry import LlmServiceRegistry
-from capabilities.core.texts.description import attachment_block, content_type_of
+from capabilities.core.texts.description import Flaw, attachment_block, content_type_of
 from capabilities.core.texts.friendly import FORMAT_OF
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Direction, Kind, is_text_mime
 
@@ -84,9 +84,14 @@ class ContentAdapter:
         self.agent_id = agent_id
         self.has_send_message = has_send_message
 
-    def adapt_to_text(self, attachment: AttachmentInfo, *, unreadable: bool = False) -> AdaptedContent:
-        """Return the attachment as text and fields. `unreadable` says that its bytes are unavailable (MCR-E4)."""
-        suggested = self._find_readers(attachment)
+    def adapt_to_text(
+        self, attachment: AttachmentInfo, *, unreadable: bool = False, flaw: Flaw | None = None
+    ) -> AdaptedContent:
+        """Return the attachment as text and fields. `unreadable` says that its bytes are unavailable (MCR-E4).
+
+        `flaw` says why no model can open it, so no agent is suggested.
+        """
+        suggested = [] if flaw else self._find_readers(attachment)
         text = attachment_block(
             attachment.kind,
             attachment.artifact_ref,
@@ -97,6 +102,7 @@ class ContentAdapter:
             suggested,
             self.has_send_message,
             unreadable=unreadable,
+            flaw=flaw,
         )
         return AdaptedContent(text, _info(attachment, suggested))
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from capabilities.core.delivery.decision import Outcome, Reader, decide
+from capabilities.core.delivery.flaws import find_flaw
 from capabilities.core.delivery.slot_choice import MESSAGE_SLOTS
+from capabilities.core.delivery.writing import FLAWS
 from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, UnreadableError, blob_of
 from capabilities.core.services.adapter import AttachmentInfo, ContentAdapter
 from capabilities.core.services.registry import LlmServiceRegistry
@@ -34,11 +36,15 @@ class AgentMessage:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An attachment's bytes, in memory or as a blob, with the type and name from the store if it knows them better."""
+    """An attachment's bytes, in memory or as a blob, with the type and name from the store if it knows them better.
+
+    `stored` is the file in the store, which can be opened to find out whether it is locked or damaged.
+    """
 
     data: bytes | Blob
     mime_type: str | None = None
     filename: str | None = None
+    stored: FilePart | None = None
 
     @property
     def blob(self) -> Blob:
@@ -132,7 +138,11 @@ class CapabilityRouter:
         if decide(file, reader).outcome is not Outcome.NATIVE:
             return "\n".join(filter(None, (self.adapter.adapt_to_text(attachment).text, self.words_about(attachment))))
         try:
-            return _part(file, self.load(attachment), self.write)
+            loaded = self.load(attachment)
+            # A provider refuses the whole message for a document that cannot be opened.
+            if loaded.stored and (flaw := find_flaw(loaded.stored)):
+                return self.adapter.adapt_to_text(attachment, flaw=FLAWS[flaw.code]).text
+            return _part(file, loaded, self.write)
         except UnreadableError:
             return failed_block(attachment.filename, file.artifact_id, self.adapter.language)
 

@@ -96,15 +96,23 @@ def attachment_block(
 
 
 def unreadable_block(
-    filename: str | None, artifact_id: str | None, mime_type: str, size: int | None, language: str | None
+    filename: str | None,
+    artifact_id: str | None,
+    mime_type: str,
+    size: int | None,
+    language: str | None,
+    flaw: Flaw | None = None,
 ) -> str:
-    """Return the result of get_artifact for a model that lacks the capability (ABR-4.3), with the file's name or id."""
+    """Return the result of get_artifact for a model that lacks the capability (ABR-4.3), with the file's name or id.
+
+    `flaw` says why no model can read the file.
+    """
     phrases = phrases_for(language)
     name = escape_name(filename or artifact_id or phrases.nameless)
     lines = [f"{phrases.unreadable}{name} ({escape_name(reference_of(artifact_id or phrases.unknown), ' ')})"]
     lines += [phrases.type + escape_name(friendly_type(mime_type or "application/octet-stream", nearest(language)))]
     lines += [phrases.short_size + human_size(size)] if size is not None else []
-    return "\n".join([*lines, phrases.cannot_read])
+    return "\n".join([*lines, phrases.flaws[flaw] if flaw else phrases.cannot_read])
 
 
 def failed_block(filename: str | None, artifact_id: str | None, language: str | None) -> str:

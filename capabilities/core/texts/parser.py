@@ -116,7 +116,7 @@ def _read_attachment(at: _LineReader, language: str, phrases: Phrases) -> BlockA
     kinds = [kind for kind, phrase in phrases.nouns.items() if phrase == type_noun]
     names = [at.name(label) for label in (phrases.filename, phrases.reference, phrases.link)]
     size, mime_type, unreadable = at.after(phrases.size), at.name(phrases.mime_type), at.take(phrases.unreadable_status)
-    flaw = next((name for name, status in phrases.flaws.items() if at.take(status)), "")
+    flaw = _take_flaw(at, phrases)
     if not (kinds and at.take("") and at.take(phrases.cannot)):
         return None
     names_tool = at.take(phrases.forward_to(kinds[0]))
@@ -149,7 +149,8 @@ def _read_unreadable(at: _LineReader, language: str, phrases: Phrases) -> BlockA
     first = at.after(phrases.unreadable, ")")
     type_name = at.name(phrases.type)
     size = at.after(phrases.short_size)
-    if first is None or type_name is None or not PLACE.search(first) or not at.take(phrases.cannot_read):
+    flaw = _take_flaw(at, phrases)
+    if first is None or type_name is None or not PLACE.search(first) or not (flaw or at.take(phrases.cannot_read)):
         return None
     # The last " (" belongs to the reference. Any earlier ones are part of the name.
     name, _, reference = first.rpartition(" (")
@@ -160,7 +161,12 @@ def _read_unreadable(at: _LineReader, language: str, phrases: Phrases) -> BlockA
         artifact_ref=read_back(reference),
         size=size,
         type_name=type_name,
+        flaw=flaw,
     ), at.position
+
+
+def _take_flaw(at: _LineReader, phrases: Phrases) -> str:
+    return next((name for name, status in phrases.flaws.items() if at.take(status)), "")
 
 
 def _read_failed(at: _LineReader, language: str, phrases: Phrases) -> BlockAndEnd | None:

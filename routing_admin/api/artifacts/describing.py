@@ -11,7 +11,7 @@ from artifacts.core.delivery.content_router import ContentRouteResult
 from capabilities.access import principal_of
 from capabilities.core.delivery.decision import Outcome
 from capabilities.core.delivery.model_description import DescriptionState, ModelDescription
-from capabilities.core.delivery.obstacles import ReasonCode
+from capabilities.core.delivery.writing import CANNOT_BE_OPENED
 from capabilities.core.message import FilePart
 from routing_admin.api.calls import CallError, agent_actor
 from routing_admin.dispatch.describing_for_agents import describer
@@ -36,7 +36,7 @@ def describer_for(request: HttpRequest, language: str) -> Describe:
 
 def add_description(result: ContentRouteResult, file: FilePart | None, describe: Describe) -> ContentRouteResult:
     """Append a model's description to a result that has only a file's metadata."""
-    if result.delivery.outcome is not Outcome.DESCRIBED or result.delivery.reason.code is ReasonCode.UNREADABLE:
+    if result.delivery.outcome is not Outcome.DESCRIBED or result.delivery.reason.code in CANNOT_BE_OPENED:
         return result
     description = describe(file) if file is not None else None
     if description is None:

@@ -132,7 +132,7 @@ def _load(row: Artifact | None) -> Loaded:
     artifact = open_artifact(row) if row is not None else None
     if artifact is None or artifact.unreadable or artifact.content is None:
         raise UnreadableError((artifact.unreadable if artifact else None) or "artifact_missing")
-    return Loaded(artifact.content.blob(), artifact.mime_type, artifact.filename)
+    return Loaded(artifact.content.blob(), artifact.mime_type, artifact.filename, artifact.part())
 
 
 router = Router()

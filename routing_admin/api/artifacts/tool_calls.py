@@ -14,7 +14,7 @@ from artifacts.core.delivery.tools import TEXTS
 from artifacts.library import queries as library
 from artifacts.storage.content import RowStore
 from capabilities.core.delivery.decision import Outcome
-from capabilities.core.delivery.obstacles import ReasonCode
+from capabilities.core.delivery.writing import CANNOT_BE_OPENED
 from capabilities.core.texts.description import nearest
 from capabilities.core.wire import WriteData, base64_text
 from routing_admin.api import registry
@@ -91,7 +91,7 @@ def read_artifact(
 
 def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[str, ...] | None:
     # Agents created at run time also count, so the readers are determined for every call.
-    if result.delivery.outcome is not Outcome.DESCRIBED or result.delivery.reason.code is ReasonCode.UNREADABLE:
+    if result.delivery.outcome is not Outcome.DESCRIBED or result.delivery.reason.code in CANNOT_BE_OPENED:
         return None
     part = RowStore(agent).part(ref)
     return tuple(readers_of(snapshot.current(), part, agent)) if part else None
