@@ -157,8 +157,11 @@ class Preview:
 
 
 def loss_as_json(loss: Loss | None) -> dict[str, Any] | None:
-    """Return what is not delivered: `cut`, `scaled` or `replaced`, and its share in percent, null if unknown."""
-    return {"kind": loss.kind.value, "percent": loss.percent} if loss else None
+    """Return what is not delivered: `cut`, `scaled` or `replaced`, its share in percent, and the replaced bytes.
+
+    A number is null if it is unknown or 0.
+    """
+    return {"kind": loss.kind.value, "percent": loss.percent, "replaced": loss.count or None} if loss else None
 
 
 def preview(row: Artifact, *, language: str | None = None, agent: str | None = None) -> Preview:

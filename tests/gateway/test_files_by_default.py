@@ -66,6 +66,14 @@ def test_bytes_that_do_not_decode_are_reported_to_the_model_in_the_header_and_th
     assert (delivery["shown"], delivery["loss"]["facts"]) == ("cut", {"count": 2})
 
 
+def test_a_text_that_is_cut_and_has_such_bytes_is_reported_as_both(key):
+    log = "今天的天气很好。\n".encode() * 9_778 + b"\xff\xfe\n"
+    answer = post(key, chat_body(file(log, "rotated.log", "text/plain"), model="echo-text"))
+    assert answer.headers["x-routing-adaptation"] == "text=inlined:cut:replaced"
+    (delivery,) = logged(answer.headers["x-request-id"]).attempts.last().deliveries
+    assert (delivery["shown"], delivery["loss"]["facts"]) == ("cut", {"percent": 50, "count": 2})
+
+
 def test_truncated_text_is_reported_in_the_header_and_the_log(key):
     """If the text of a file was truncated, a header says so, and the log has the missing percentage."""
     answer = post(key, chat_body(file(b"word " * 17_600, "long.txt", "text/plain"), model="echo-text"))

@@ -79,6 +79,8 @@ def locked_pdf() -> bytes:
 
 MADE = {
     "long.txt": "一行字和 words\n".encode() * 20_000,
+    "rotated.log": "今天的天气很好。\n".encode() * 50 + b"\xff\xfe\n",
+    "long.log": "今天的天气很好。\n".encode() * 20_000 + b"\xff\xfe\n",
     "wide.png": picture("PNG", (9000, 4)),
     "scan.pdf": picture("PDF", (120, 90)),
     "pages.tiff": several("TIFF"),
@@ -86,7 +88,9 @@ MADE = {
     "locked.pdf": locked_pdf(),
     "damaged.pdf": b"%PDF-1.7\n1 0 obj\n<< /Type /Catalog",
 }
-"""A text that is truncated, an image that is scaled down, and a document without text that becomes page images."""
+"""A text that is truncated, texts with stray bytes, an image that is scaled down, and a document without text that
+becomes page images.
+"""
 
 TAKEN_APART = {
     *("photo.bmp", "photo.avif", "scan.pcx", "wide.png", "scan.pdf", "report.pdf", "office.docx", "openpyxl.xlsx"),

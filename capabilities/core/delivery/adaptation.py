@@ -106,7 +106,7 @@ def is_sent_unchanged(chat: ChatRequest, reader: Reader) -> bool:
 def summary(deliveries: Sequence[PartDelivery]) -> str:
     """Return the `x-routing-adaptation` header, such as `image=native;file=described:2`, in order of appearance.
 
-    A suffix says how a file was shortened (`text=inlined:cut`, `image=converted:scaled:2`) or what came of a
+    Suffixes say what was lost of a file (`text=inlined:cut:replaced`, `image=converted:scaled:2`) or what came of a
     description by a model (`image=described:by_model`, `image=described:describer_failed`).
     """
     if not deliveries:
@@ -120,7 +120,7 @@ def _ending(delivery: Delivery) -> str:
     outcome = delivery.outcome.value
     if delivery.description:
         return f"{outcome}:{delivery.description.state.value}"
-    return f"{outcome}:{delivery.loss.kind.value}" if delivery.loss else outcome
+    return ":".join((outcome, *(kind.value for kind in delivery.loss.kinds))) if delivery.loss else outcome
 
 
 def _files(message: Message) -> Iterator[tuple[int, FilePart]]:

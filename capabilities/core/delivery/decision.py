@@ -31,23 +31,26 @@ class LossKind(StrEnum):
     REPLACED = "replaced"
 
 
-SENTENCES: Mapping[tuple[LossKind, bool], str] = MappingProxyType(
+SENTENCES: Mapping[tuple[LossKind, *tuple[str, ...]], str] = MappingProxyType(
     {
-        (LossKind.CUT, True): translatable("Cut: %(percent)s%% is missing."),
-        (LossKind.CUT, False): translatable("Cut: only the beginning arrives."),
-        (LossKind.SCALED, True): translatable("Scaled down: %(percent)s%% fewer pixels."),
-        (LossKind.SCALED, False): translatable("Scaled down."),
-        (LossKind.REPLACED, False): translatable("Bytes that cannot be decoded arrive as U+FFFD: %(count)s."),
+        (LossKind.CUT, "percent"): translatable("Cut: %(percent)s%% is missing."),
+        (LossKind.CUT, "percent", "count"): translatable(
+            "Cut: %(percent)s%% is missing. Bytes that cannot be decoded arrive as U+FFFD: %(count)s."
+        ),
+        (LossKind.CUT,): translatable("Cut: only the beginning arrives."),
+        (LossKind.SCALED, "percent"): translatable("Scaled down: %(percent)s%% fewer pixels."),
+        (LossKind.SCALED,): translatable("Scaled down."),
+        (LossKind.REPLACED, "count"): translatable("Bytes that cannot be decoded arrive as U+FFFD: %(count)s."),
     }
 )
-"""English sentences, which the pages translate, by the kind of loss and whether its share is known."""
+"""English sentences, which the pages translate, by the kind of loss and what is known of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
     """A part of a file that does not arrive. `share` is the lost fraction of the file (0 to 1), or None if unknown.
 
-    `count` is the number of bytes that were replaced.
+    `count` is the number of bytes that were replaced, also in a text that is cut.
     """
 
     kind: LossKind
@@ -59,10 +62,15 @@ class Loss:
         # The percentage is never 0 or 100, since something is lost and something arrives.
         return None if self.share is None else min(max(round(self.share * 100), 1), 99)
 
+    @property
+    def kinds(self) -> tuple[LossKind, ...]:
+        also = (LossKind.REPLACED,) if self.count and self.kind is not LossKind.REPLACED else ()
+        return (self.kind, *also)
+
     def sentence(self) -> Translatable:
-        percent = self.percent
-        facts = {"percent": percent} if percent is not None else {"count": self.count} if self.count else {}
-        return Translatable(SENTENCES[self.kind, percent is not None], facts)
+        known = {"percent": self.percent, "count": self.count or None}
+        facts = {name: number for name, number in known.items() if number is not None}
+        return Translatable(SENTENCES[self.kind, *facts], facts)
 
 
 def loss_of(kind: LossKind, arrives: float, whole: float) -> Loss | None:

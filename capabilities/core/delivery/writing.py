@@ -263,8 +263,9 @@ def _lost_text(text: Text, arrives: int) -> Loss | None:
         return Loss(LossKind.CUT)
     # Two losses are combined: text that was not extracted from the file, and extracted text that is not shown.
     share = text.share * arrives / len(text.text) if text.text else text.share
-    replaced = Loss(LossKind.REPLACED, count=text.strays) if text.strays else None
-    return loss_of(LossKind.CUT, share, 1) or replaced
+    if cut := loss_of(LossKind.CUT, share, 1):
+        return replace(cut, count=text.strays)
+    return Loss(LossKind.REPLACED, count=text.strays) if text.strays else None
 
 
 def _find_text(file: FilePart, delivery: Delivery) -> tuple[Text | None, Delivery]:
