@@ -19,6 +19,7 @@ from artifacts.core.store import LocalFile
 from artifacts.extract.answer_cache import answers
 from artifacts.extract.drawing import MAX_IMAGE_BYTES
 from artifacts.extract.process import Result, run
+from artifacts.extract.stored_results import StoredResults
 from capabilities.core.message import Converted, ConvertTo, Inspection, Text, blob_of
 
 MAX_CHARS = 2_000_000
@@ -68,6 +69,9 @@ READERS = {
 }
 """Type → the name of the reader that extracts its text. No text can be extracted from other types."""
 
+TEXT_VERSION = 1
+"""Increase this if readers find text where they found none, since the disk keeps which files have no text."""
+
 READERS_OF_MAIL = frozenset({"eml", "mht", "msg"})
 """Readers of formats that can have attachments."""
 
@@ -92,13 +96,19 @@ def can_extract(mime_type: str) -> bool:
 
 
 def extract_text(
-    path: LocalFile, mime_type: str, max_chars: int = MAX_CHARS, *, cache_key: str = "", encoding: str | None = None
+    path: LocalFile,
+    mime_type: str,
+    max_chars: int = MAX_CHARS,
+    *,
+    cache_key: str = "",
+    stored: StoredResults | None = None,
+    encoding: str | None = None,
 ) -> Text | None:
     """Return a document's text with `[page n]`, `[sheet: name]` or `[slide n]` marks, or None if it has none.
 
     `encoding` is the encoding of a text format, if known. The result's `source` is the reader's name, and its `note` is
     a `[truncated: …]` line if the document has more text. With `cache_key`, the hash of the bytes, the result is
-    cached.
+    cached in memory. That there is no text, as in a scan, is also kept in `stored`.
     """
     reader = READERS.get(mime_type)
     if reader is None:
@@ -106,7 +116,7 @@ def extract_text(
     options: dict[str, object] = {"reader": reader, "max_chars": max_chars}
     if reader in READERS_OF_TEXT and encoding:
         options["encoding"] = encoding
-    result = _run_or_reuse(cache_key, path, "text", options, 4 * max_chars + 4096)
+    result = _run_or_reuse(cache_key, path, "text", options, 4 * max_chars + 4096, stored)
     text = result.payload.decode("utf-8", "replace")
     if result.reason or not text.strip():
         return None
@@ -160,12 +170,27 @@ def read_attachment(path: LocalFile, mime_type: str, number: int, max_bytes: int
 
 
 def _run_or_reuse(
-    cache_key: str, path: LocalFile, operation: str, options: Mapping[str, object], max_output: int
+    cache_key: str,
+    path: LocalFile,
+    operation: str,
+    options: Mapping[str, object],
+    max_output: int,
+    stored: StoredResults | None = None,
 ) -> Result:
     if not cache_key:
         return run(path, operation, options, max_output=max_output)
     key = (cache_key, operation, json.dumps(dict(options), sort_keys=True))
-    return answers().answer(key, lambda: run(path, operation, options, max_output=max_output))
+    stored_key = (*key, str(TEXT_VERSION))
+
+    def find_or_run() -> Result:
+        if stored and (found := stored.find(stored_key)):
+            return found
+        result = run(path, operation, options, max_output=max_output)
+        if stored and result.reason == "no_text":
+            stored.keep(stored_key, result)
+        return result
+
+    return answers().answer(key, find_or_run)
 
 
 def thumbnail(path: LocalFile) -> bytes | None:

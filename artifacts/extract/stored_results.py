@@ -30,7 +30,7 @@ class StoredResults:
         except OSError:
             return None
         result = parse_output(output)
-        return None if result.reason else result
+        return None if result.reason == "crashed" else result
 
     def keep(self, key: tuple[str, ...], result: Result) -> None:
         """Store a result, if the disk has room for it, and delete those used longest ago if there are too many."""

@@ -61,7 +61,7 @@ def open_store(bucket: Bucket | None, root: Path) -> ByteStore:
 
 
 stored_pages = owned(lambda: StoredResults(Path(settings.DATA_DIR) / "thumbnails"))
-"""Rendered pages of stored files, deleted with them as thumbnails are."""
+"""Rendered pages of stored files, and which files have no text; deleted with the files as thumbnails are."""
 
 
 @value_class
@@ -104,7 +104,9 @@ class StoredContent:
         if not extract.can_extract(self.mime_type):
             return None
         with self.store.local_file(self.sha256) as path:
-            return extract.extract_text(path, self.mime_type, cache_key=self.sha256, encoding=self.encoding)
+            return extract.extract_text(
+                path, self.mime_type, cache_key=self.sha256, stored=stored_pages(), encoding=self.encoding
+            )
 
 
 def health(sha256: str, store: ByteStore | None = None) -> str | None:

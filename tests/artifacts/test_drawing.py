@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from samples import pdf
 
-from artifacts.extract import drawing
+from artifacts.extract import drawing, extract_text
 from artifacts.extract.drawing import draw_pages
 from artifacts.extract.process import Result
 from artifacts.extract.stored_results import StoredResults
@@ -41,6 +41,22 @@ def test_pages_of_a_stored_file_survive_a_restart(scan: Path, settings, tmp_path
     scan.unlink()
     renew()
     assert pictures(draw_pages(scan, JPEG, cache_key=SHA256, stored=stored_pages())) == drawn
+
+
+def test_that_a_scan_has_no_text_survives_a_restart(tmp_path: Path) -> None:
+    path, stored = tmp_path / "scan.pdf", StoredResults(tmp_path / "pages")
+    path.write_bytes(pdf("", ""))
+    assert extract_text(path, "application/pdf", cache_key=SHA256, stored=stored) is None
+    path.write_bytes(pdf("words that the file had before"))
+    renew()
+    assert extract_text(path, "application/pdf", cache_key=SHA256, stored=stored) is None
+    assert extract_text(path, "application/pdf", cache_key="8" * 64, stored=stored) is not None
+
+
+def test_a_text_is_not_kept_on_the_disk(scan: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "pages"
+    assert extract_text(scan, "application/pdf", cache_key=SHA256, stored=StoredResults(folder)) is not None
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize("is_stored", [True, False])

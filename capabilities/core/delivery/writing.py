@@ -234,10 +234,10 @@ def _write_text(
 ) -> WrittenFile:
     text, delivery = _find_text(file, delivery)
     if text is None:
-        reason = find_flaw(file) or because(ReasonCode.NO_TEXT_FOUND, mime_type=file.mime_type)
-        # A scan has no text to extract, but the model may be able to see its pages.
+        reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=file.mime_type)
+        # A scan has no text to extract, but the model may be able to see its pages. These show that it has no flaw.
         as_pages = _write_pages(file, replace(delivery, reason=reason), reader, position, style)
-        return as_pages or _write_description_instead(file, reader, position, style, reason)
+        return as_pages or _write_description_instead(file, reader, position, style, find_flaw(file) or reason)
     limit = reader.text_limit.chars_of(text.text, reader.window, position.tokens)
     tail_chars = limit * TAIL_CHARS // (HEAD_CHARS + TAIL_CHARS)
     excerpt = head_and_tail(
