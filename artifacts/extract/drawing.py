@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from artifacts.core.store import LocalFile
 from artifacts.extract.answer_cache import Key, answers
@@ -20,6 +22,29 @@ MAX_PAGE_SIDE, MAX_PAGE_BYTES = 4096, 4 * 1024 * 1024
 """Limits of a rendered page. Few targets have lower ones, so that most get the same images."""
 UNLIMITED = 0
 """Instead of a `max_side`: the pages are smaller than every limit for which they were rendered."""
+
+
+class NotDrawnError(Exception):
+    """Pages or frames must be drawn first, which `without_drawing` forbids."""
+
+
+_may_draw = ContextVar("may_draw", default=True)
+
+
+@contextmanager
+def without_drawing() -> Iterator[None]:
+    """Have only pages and frames that are already drawn; others raise `NotDrawnError`."""
+    token = _may_draw.set(False)
+    try:
+        yield
+    finally:
+        _may_draw.reset(token)
+
+
+def _run(path: LocalFile, operation: str, options: Mapping[str, object], *, is_quick: bool = True) -> Result:
+    if not _may_draw.get():
+        raise NotDrawnError
+    return run(path, operation, options, max_output=MAX_IMAGE_BYTES + 64 * 1024, is_quick=is_quick)
 
 
 def draw_pages(
@@ -77,7 +102,7 @@ def _draw_frames(path: LocalFile, target: ConvertTo, count: int, cache_key: str)
     }
 
     def draw() -> Result:
-        return run(path, "frames", options, max_output=MAX_IMAGE_BYTES + 64 * 1024)
+        return _run(path, "frames", options)
 
     key = (cache_key, "frames", json.dumps(options, sort_keys=True))
     result = answers().answer(key, draw) if cache_key else draw()
@@ -99,7 +124,7 @@ def _draw_or_reuse(
     def draw() -> Result:
         # One or two pages are as quick as a small document.
         is_quick = int(str(options["count"])) <= 2
-        return run(path, "pages", options, max_output=MAX_IMAGE_BYTES + 64 * 1024, is_quick=is_quick)
+        return _run(path, "pages", options, is_quick=is_quick)
 
     if not cache_key:
         return draw()

@@ -14,6 +14,7 @@ from typing import Any
 
 from artifacts.core.artifact import StoredArtifact
 from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
+from artifacts.extract.drawing import NotDrawnError, without_drawing
 from artifacts.models import Artifact
 from artifacts.storage.content import open_artifact
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, TextStyle, adapt, text_style_for
@@ -197,6 +198,15 @@ class Previewer:
 
     def form_at(self, endpoint: ModelEndpoint) -> DeliveryForm:
         return _first_delivery(self._adapt(endpoint)).delivery.form
+
+    def must_draw(self, endpoint: ModelEndpoint) -> bool:
+        """Return whether pages must be drawn before `form_at` is known, which can take seconds."""
+        try:
+            with without_drawing():
+                self._adapt(endpoint)
+        except NotDrawnError:
+            return True
+        return False
 
     @cached_property
     def readers(self) -> tuple[str, ...]:

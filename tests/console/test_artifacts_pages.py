@@ -28,6 +28,7 @@ from routing_admin.dispatch.plan import prepare_for
 from routing_admin.dispatch.preview import preview
 from routing_admin.models import RequestLog
 from tests.api.api_samples import png
+from tests.artifacts.samples import pdf
 from tests.cast import HTMX
 from tests.console.page import Page
 from tests.console.visits import queries_of
@@ -52,6 +53,22 @@ def page(client: Client, row: Artifact, query: str = "") -> str:
 
 def upload(client: Client, *files: SimpleUploadedFile, **headers: str) -> Any:
     return client.post(reverse("artifact_upload"), {"file": list(files)}, headers=headers)
+
+
+def test_the_page_of_a_scan_shows_what_is_known_and_loads_the_drawn_pages(viewer: Client, demo: None) -> None:
+    """Models that get the pages as images wait, others are there at once; the second time, nothing waits."""
+    row = stored("scan.pdf", pdf("", ""), "application/pdf")
+    first = viewer.get(reverse("artifact", args=[row.pk])).context
+    assert service_of("echo-vision") in {endpoint.name for endpoint in first["waiting"]}
+    assert "converted" not in [group.badge for group in first["groups"]]
+    shown = page(viewer, row, "?language=en")
+    assert f'hx-get="/artifacts/{row.pk}/?language=en&amp;draw=1"' in shown
+    assert "Drawing the pages for" in shown
+    drawn = viewer.get(reverse("artifact", args=[row.pk]), {"draw": "1"}).context
+    assert (drawn["waiting"], drawn["services"]) == ((), first["services"])
+    assert drawn["counts"]["converted"] == len(first["waiting"])
+    again = viewer.get(reverse("artifact", args=[row.pk])).context
+    assert (again["waiting"], again["counts"]) == ((), drawn["counts"])
 
 
 @pytest.mark.requirement("ABR-1.1")

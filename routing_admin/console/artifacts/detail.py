@@ -48,7 +48,10 @@ MODEL_LANGUAGES = (("zh", "中文"), ("en", "English"))
 
 @require_GET
 def artifact(request: HttpRequest, pk: str) -> HttpResponse:
-    """Show the page. `?service=` opens a service, and `?q=`, `?routed=1` and `?form=` filter the services."""
+    """Show the page. `?service=` opens a service, and `?q=`, `?routed=1` and `?form=` filter the services.
+
+    With `?draw=1`, also services for which pages must be drawn; otherwise the page loads these when it is there.
+    """
     return artifact_page(request, require_found(find_artifact(pk)))
 
 
@@ -63,7 +66,8 @@ def artifact_page(
     if request.GET.get("fragment") == "card":
         return card(request, row, asked_for.opened)
     previewer = Previewer(row, language=language)
-    endpoints = receiving.list_endpoints(previewer, asked_for, may_read)
+    draws = request.GET.get("draw") == "1"
+    endpoints = receiving.list_endpoints(previewer, asked_for, may_read, draws=draws)
     context = {
         **_about(row, may_read),
         **_correcting(request, row, form),
@@ -72,6 +76,8 @@ def artifact_page(
         "pair": receiving.pick_pair(endpoints.groups),
         "forms": endpoints.forms,
         "page": endpoints.page,
+        "waiting": endpoints.waiting,
+        "waiting_shown": endpoints.waiting[: receiving.FEW],
         "services": endpoints.total,
         "all_services": len(previewer.endpoints),
         "filter": asked_for,

@@ -148,11 +148,12 @@ class EndpointFilter:
 
 @dataclass(frozen=True, slots=True)
 class EndpointList:
-    """The number of services by form, and the groups with their cards."""
+    """The number of services by form, the groups with their cards, and the services for which pages must be drawn."""
 
     counts: Mapping[str, int]
     groups: tuple[Group, ...]
     page: Page[ModelEndpoint] | None
+    waiting: tuple[ModelEndpoint, ...] = ()
 
     @property
     def forms(self) -> list[tuple[str, str, str | Promise, int]]:
@@ -160,13 +161,19 @@ class EndpointList:
 
     @property
     def total(self) -> int:
-        return sum(self.counts.values())
+        return sum(self.counts.values()) + len(self.waiting)
 
 
-def list_endpoints(previewer: Previewer, asked_for: EndpointFilter, may_read: bool) -> EndpointList:
+def list_endpoints(
+    previewer: Previewer, asked_for: EndpointFilter, may_read: bool, *, draws: bool = True
+) -> EndpointList:
+    """List the services. Without `draws`, those for which pages must be drawn are left waiting."""
+    selected = asked_for.select(previewer.endpoints)
+    waiting = [endpoint for endpoint in selected if previewer.must_draw(endpoint)]
     by_form: dict[DeliveryForm, list[ModelEndpoint]] = {}
-    for endpoint in asked_for.select(previewer.endpoints):
-        by_form.setdefault(previewer.form_at(endpoint), []).append(endpoint)
+    for endpoint in selected:
+        if draws or endpoint not in waiting:
+            by_form.setdefault(previewer.form_at(endpoint), []).append(endpoint)
     # Every service is counted by its form, but only those on the page get a full preview.
     counts = {badge: len(by_form.get(form, ())) for form, badge, _, _, _ in GROUPS}
     page, groups = None, []
@@ -176,19 +183,23 @@ def list_endpoints(previewer: Previewer, asked_for: EndpointFilter, may_read: bo
             continue
         page = Paginator(endpoints, PER_PAGE).get_page(asked_for.page) if asked_for.badge else None
         shown = list(page) if page else _first_few(endpoints, asked_for.opened)
-        cards = _build_cards(previewer.preview(shown), may_read, tone, asked_for.opened)
+        # A group whose rows were there before, waiting, does not open its first card, which would move what follows.
+        opens_first = shown[0] not in waiting
+        cards = _build_cards(previewer.preview(shown), may_read, tone, asked_for.opened, opens_first=opens_first)
         groups.append(Group(badge, label, tone, hint, cards, len(endpoints)))
-    return EndpointList(counts, tuple(groups), page)
+    return EndpointList(counts, tuple(groups), page, () if draws else tuple(waiting))
 
 
 def _first_few(endpoints: list[ModelEndpoint], opened: str) -> list[ModelEndpoint]:
     return [endpoint for position, endpoint in enumerate(endpoints) if position < FEW or endpoint.name == opened]
 
 
-def _build_cards(preview: Preview, may_read: bool, tone: str, opened: str) -> tuple[DeliveryCard, ...]:
+def _build_cards(
+    preview: Preview, may_read: bool, tone: str, opened: str, *, opens_first: bool
+) -> tuple[DeliveryCard, ...]:
     first = preview.deliveries[0]
     # The requested card is open, else the first if it is short.
-    open_id = opened or (first.service_id if len(first.text or "") <= SHORT else "")
+    open_id = opened or (first.service_id if opens_first and len(first.text or "") <= SHORT else "")
     return tuple(
         build_card(preview, delivery, may_read, tone, is_open=delivery.service_id == open_id)
         for delivery in preview.deliveries
