@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
-from itertools import chain, groupby, pairwise
-from typing import Any, BinaryIO
+from functools import partial
+from typing import BinaryIO
 
 import pypdfium2
-from pypdfium2 import raw
 
+from artifacts.extract.pdf_notes import NotesReader
+from artifacts.extract.pdf_rows import align_rows
 from artifacts.extract.words import Progress, RefusedError, TextCollector
 
 UNREADABLE_PAGE = "[this page could not be read]"
-MAX_FIELDS, MAX_VALUE_BYTES = 2_000, 64 * 1024
-PASSWORD = 1 << 13
-"""Flag of a text field that holds a password (ISO 32000-1, table 228)."""
-
-MAX_CELLS, MAX_COLUMNS = 5_000, 100
-"""Maximum number of lines and cells of a page whose places are read, and of columns for which empty cells are found."""
-
-GAP_OF_HEIGHT = 0.9
-"""Width of a gap between the cells of a row, as a multiple of the characters' height. Justified words are closer."""
-
-BULLETS = frozenset("•‣◦▪●○–-·*\uf0b7")
-"""Characters before an item of a list, which are no cell of a table."""
-
-REPLACED = (("\r", ""), ("\x02", "-"), ("\ufffe", "-"), ("\0", ""))
-"""PDFium's ends of lines, and the two characters that it makes of a hyphen there."""
 
 
 def pdf(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
@@ -47,7 +31,7 @@ def pdf(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     with closing(document):
         if document.get_formtype():
             document.init_forms()
-        _add_pages(len(document), lambda number: _page_text(document, number), output, progress)
+        _add_pages(len(document), partial(_page_text, document, NotesReader(document)), output, progress)
 
 
 def open_pdf(data: bytes) -> pypdfium2.PdfDocument:
@@ -80,141 +64,7 @@ def _add_pages(total: int, text_of: Callable[[int], str], output: TextCollector,
         output.add(f"{text}\n\n")
 
 
-def _page_text(document: pypdfium2.PdfDocument, number: int) -> str:
+def _page_text(document: pypdfium2.PdfDocument, notes: NotesReader, number: int) -> str:
     with closing(document[number]) as page, closing(page.get_textpage()) as text_page:
-        text = _align_rows(text_page.get_text_range(), text_page)
-        fields = "\n".join(_fields(document.formenv, page)) if document.formenv else ""
-    return "\n\n".join(filter(None, (text, f"[form]\n{fields}" if fields else "")))
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A part of a line, and its place: the boxes of its first and of its last character."""
-
-    text: str
-    first: raw.FS_RECTF
-    last: raw.FS_RECTF
-
-    @property
-    def left(self) -> float:
-        return float(self.first.left)
-
-    @property
-    def right(self) -> float:
-        return max(float(self.last.right), self.left)
-
-
-def _align_rows(text: str, page: pypdfium2.PdfTextPage) -> str:
-    # If characters are missing in the text, their indexes do not lead to their places.
-    if len(text) != page.count_chars():
-        return _clean(text)
-    rows, start, count = list[list[Cell] | str](), 0, 0
-    for line in text.split("\n"):
-        cells = list(_cells(line, start, page)) if count < MAX_CELLS else []
-        count += len(cells)
-        if cells and rows and isinstance(last := rows[-1], list) and _is_right_of(last[-1], cells[0]):
-            last += cells
-        else:
-            rows.append(cells or line)
-        start += len(line) + 1
-    result = list[str]()
-    for is_table, group in groupby(rows, key=lambda row: isinstance(row, list) and len(row) > 1):
-        block = list(group)
-        result += _table([row for row in block if isinstance(row, list)]) if is_table else map(_line, block)
-    return _clean("\n".join(result))
-
-
-def _clean(text: str) -> str:
-    for written, meant in REPLACED:
-        text = text.replace(written, meant)
-    return text
-
-
-def _line(row: list[Cell] | str) -> str:
-    return row if isinstance(row, str) else row[0].text
-
-
-def _cells(line: str, start: int, page: pypdfium2.PdfTextPage) -> Iterator[Cell]:
-    """Yield the parts of a line between which there are wide gaps."""
-    end = len(line.rstrip())
-    begin = len(line) - len(line.lstrip())
-    if begin >= end:
-        return
-    first = _box(page, start + begin)
-    at = line.find(" ", begin)
-    while 0 < at < end - 1:
-        # PDFium adds a space of no width where there is room between characters, no matter how much.
-        space, after = _box(page, start + at), _box(page, start + at + 1)
-        if after.left - space.right > GAP_OF_HEIGHT * (after.top - after.bottom) > 0 and line[begin:at] not in BULLETS:
-            yield Cell(line[begin:at].strip(), first, space)
-            begin, first = at + 1, after
-        at = line.find(" ", at + 1)
-    yield Cell(line[begin:end].strip(), first, _box(page, start + end - 1))
-
-
-def _is_right_of(cell: Cell, other: Cell) -> bool:
-    # PDFium also breaks the line after a cell of one character.
-    before, after = cell.last, other.first
-    height = before.top - before.bottom
-    return bool(
-        after.left - before.right > GAP_OF_HEIGHT * height > 0 and abs(after.bottom - before.bottom) < height / 4
-    )
-
-
-def _box(page: pypdfium2.PdfTextPage, index: int) -> raw.FS_RECTF:
-    box = raw.FS_RECTF()
-    raw.FPDFText_GetLooseCharBox(page.raw, index, box)
-    return box
-
-
-def _table(block: list[list[Cell]]) -> list[str]:
-    # Cells whose places overlap are in one column, so that a row keeps its empty cells.
-    edges, right = list[float](), float("-inf")
-    for cell in sorted(chain.from_iterable(block), key=lambda cell: cell.left):
-        if cell.left > right:
-            edges.append(cell.left)
-        right = max(right, cell.right)
-    rows = list[str]()
-    for cells in block:
-        columns = [bisect(edges, cell.left) - 1 for cell in cells]
-        steps = [column - last for last, column in pairwise([0, *columns])]
-        # What spans several columns makes them one.
-        if min(steps[1:]) < 1 or len(edges) > MAX_COLUMNS:
-            steps = [0] + [1] * (len(cells) - 1)
-        rows.append("".join("\t" * step + cell.text for step, cell in zip(steps, cells, strict=True)))
-    return rows
-
-
-def _fields(form: pypdfium2.PdfFormEnv, page: pypdfium2.PdfPage) -> Iterator[str]:
-    for index in range(min(raw.FPDFPage_GetAnnotCount(page), MAX_FIELDS)):
-        annotation = raw.FPDFPage_GetAnnot(page, index)
-        if not annotation:
-            continue
-        try:
-            if raw.FPDFAnnot_GetSubtype(annotation) == raw.FPDF_ANNOT_WIDGET and (line := _field(form, annotation)):
-                yield line
-        finally:
-            raw.FPDFPage_CloseAnnot(annotation)
-
-
-def _field(form: pypdfium2.PdfFormEnv, annotation: raw.FPDF_ANNOTATION) -> str:
-    kind = raw.FPDFAnnot_GetFormFieldType(form, annotation)
-    if raw.FPDFAnnot_GetFormFieldFlags(form, annotation) & PASSWORD and kind == raw.FPDF_FORMFIELD_TEXTFIELD:
-        return ""
-    name = _string(raw.FPDFAnnot_GetFormFieldAlternateName, form, annotation)
-    name = name or _string(raw.FPDFAnnot_GetFormFieldName, form, annotation)
-    if kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
-        choice = _string(raw.FPDFAnnot_GetFormFieldExportValue, form, annotation)
-        label = f"{name}: {choice}" if kind == raw.FPDF_FORMFIELD_RADIOBUTTON and choice else name
-        return f"{'[x]' if raw.FPDFAnnot_IsChecked(form, annotation) else '[ ]'} {label}"
-    if kind in (raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX):
-        value = _string(raw.FPDFAnnot_GetFormFieldValue, form, annotation)
-        return f"{name}: {value}" if value else ""
-    return ""
-
-
-def _string(read: Any, form: pypdfium2.PdfFormEnv, annotation: raw.FPDF_ANNOTATION) -> str:
-    size = min(read(form, annotation, None, 0), MAX_VALUE_BYTES)
-    buffer = (raw.FPDF_WCHAR * (size // 2 + 1))()
-    read(form, annotation, buffer, size)
-    return bytes(buffer).decode("utf-16-le", "replace").partition("\0")[0].replace("\r\n", "\n").replace("\r", "\n")
+        text = align_rows(text_page.get_text_range(), page, text_page)
+        return "\n\n".join(filter(None, (text, *notes.read(page, text_page))))

@@ -7,6 +7,7 @@ import json
 import struct
 from email.message import EmailMessage
 from functools import cache
+from itertools import pairwise
 
 import pytest
 from compound_files import compound, msg_properties
@@ -142,6 +143,52 @@ FORM = pdf_of(
     page="/Annots[6 0 R 7 0 R 8 0 R 9 0 R]",
     catalog="/AcroForm<</Fields[6 0 R 7 0 R 8 0 R 9 0 R]>>",
 )
+
+
+def draw_lines(xs: tuple[int, ...], ys: tuple[int, ...], as_boxes: bool = False) -> str:
+    """Draw the lines of a table, or a box for each of its cells, between two texts."""
+    if as_boxes:
+        boxes = (f"{x} {y} {right - x} {top - y} re S" for x, right in pairwise(xs) for y, top in pairwise(ys))
+        return f"ET {' '.join(boxes)} BT /F 10 Tf "
+    down = (f"{x} {ys[0]} m {x} {ys[-1]} l S" for x in xs)
+    across = (f"{xs[0]} {y} {xs[-1] - xs[0]} 1 re f" for y in ys)
+    return f"ET {' '.join((*down, *across))} BT /F 10 Tf "
+
+
+def draw_texts(*texts: tuple[int, int, str]) -> str:
+    return "".join(f"1 0 0 1 {x} {y} Tm ({text}) Tj\n" for x, y, text in texts)
+
+
+RULED_TEXTS = draw_texts(
+    *((52, 706, "Item name"), (102, 706, "Price"), (152, 706, "Note")),
+    *(
+        (52, 690, "Lamp"),
+        (102, 690, "twelve"),
+        (102, 678, "and a half"),
+        (52, 662, "Chair"),
+        (152, 662, "two"),
+        (152, 650, "left"),
+    ),
+    (50, 600, "Words after"),
+)
+RULED = pdf_of(draw_lines((50, 100, 150, 200), (644, 674, 702, 718)) + RULED_TEXTS)
+BOXED = pdf_of(draw_lines((50, 100, 150, 200), (644, 674, 702, 718), as_boxes=True) + RULED_TEXTS)
+HEADED = pdf_of(
+    draw_lines((50, 100, 150), (640, 702, 718))
+    + draw_texts(*((x, 706 - 16 * row, f"r{row}c{x}") for row in range(4) for x in (52, 102)))
+)
+FRAMED = pdf_of(
+    draw_lines((50, 300), (640, 702, 718)) + draw_texts((52, 690, "Words in a box"), (52, 678, "of several lines"))
+)
+NOTED = pdf_of(
+    "1 0 0 1 50 700 Tm (See the terms and) Tj 1 0 0 1 50 686 Tm (conditions.) Tj",
+    "<</Type/Annot/Subtype/Link/Rect[70 697 140 710]/A<</S/URI/URI(https://example.org/terms)>>>>",
+    "<</Type/Annot/Subtype/Link/Rect[50 683 120 696]/A<</S/URI/URI(https://example.org/terms)>>>>",
+    "<</Type/Annot/Subtype/Text/Rect[0 0 9 9]/Contents(Which ones?)/T(Ann)>>",
+    form_field("agency", "Tx", "/V(Parks)"),
+    form_field("pin", "Tx", "/Ff 8192/V(SECRET)"),
+    page="/Annots[6 0 R 7 0 R 8 0 R 9 0 R 10 0 R]",
+)
 EML, MSG, NOTEBOOK = forwarding_mail(), outlook_mail(), notebook()
 
 PLANTED = (
@@ -173,6 +220,14 @@ PLANTED = (
     ("msg", MSG, "attached message", "[attached message: Тема]\nSubject: Тема\n\nВнутри\n"),
     ("pdf", TABLE, "text despite wrong cross references", "[page 1]\nWords before\n"),
     ("pdf", TABLE, "rows with empty cells", "Name\tSpring\tAutumn\tNote\nAnn\t12\t\tgood\n\t1\t2\n"),
+    ("pdf", RULED, "cells of several lines", "Item name\tPrice\tNote\nLamp\ttwelve and a half\n"),
+    ("pdf", RULED, "empty cell between drawn lines", "Chair\t\ttwo left\nWords after\n"),
+    ("pdf", BOXED, "cells drawn as boxes", "Lamp\ttwelve and a half\nChair\t\ttwo left\n"),
+    ("pdf", HEADED, "rows without lines between them", "r0c52\tr0c102\nr1c52\tr1c102\nr2c52\tr2c102\nr3c52\tr3c102\n"),
+    ("pdf", FRAMED, "words in a frame", "Words in a box\nof several lines\n"),
+    ("pdf", NOTED, "link over two lines", "[links]\n[the terms and conditions.](https://example.org/terms)\n"),
+    ("pdf", NOTED, "comment with its author", "[comments]\nAnn: Which ones?\n"),
+    ("pdf", NOTED, "field on a page cut out of a form", "[form]\nagency: Parks\n"),
     ("pdf", FORM, "form", "Your city:\n\n[form]\ncity: Oslo\n[x] agree\nsize: Large\n"),
     ("ipynb", NOTEBOOK, "traceback", "[output 1]\nTraceback\nCell In[1], line 3\nKeyError: 'x'\n\n"),
     ("ipynb", NOTEBOOK, "end of a long output", "…\n"),
@@ -202,7 +257,7 @@ def test_what_a_browser_hides_is_not_read() -> None:
 
 
 def test_password_in_a_form_is_not_read() -> None:
-    assert "SECRET" not in read_here("pdf", FORM)
+    assert "SECRET" not in read_here("pdf", FORM) + read_here("pdf", NOTED)
 
 
 def test_table_of_very_many_cells_is_read_without_columns() -> None:

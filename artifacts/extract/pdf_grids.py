@@ -1,0 +1,175 @@
+"""Find the lines that are drawn between the cells of tables on a PDF page. Runs only in the child process."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Iterator
+from ctypes import c_float, c_int
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pypdfium2
+from pypdfium2 import raw
+
+MAX_OBJECTS, MAX_RULES, MAX_SEGMENTS = 20_000, 4_000, 20_000
+"""Maximum number of a page's objects that are looked at, of lines that are kept, and of segments of drawn shapes."""
+
+MAX_COLUMNS = 100
+MAX_THICKNESS = 3.0
+MIN_LENGTH = 5.0
+TOLERANCE = 3.0
+"""Points. Lines that are closer than this are one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A line across at `place`, from `start` to `end`: y and x for a horizontal one, x and y for a vertical one."""
+
+    place: float
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Disjoint intervals in order."""
+
+    starts: list[float]
+    ends: list[float]
+
+    def contains(self, value: float) -> bool:
+        at = bisect(self.starts, value) - 1
+        return at >= 0 and value <= self.ends[at]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The drawn lines of a table: the borders of its columns (with the heights at which they are) and of its rows."""
+
+    bottom: float
+    top: float
+    columns: list[float]
+    spans: list[Spans]
+    rows: list[float]
+
+    def column(self, x: float) -> int:
+        return bisect(self.columns, x)
+
+    def row(self, y: float) -> int:
+        """Return the row's number, from the top."""
+        return len(self.rows) - bisect(self.rows, y)
+
+    def separates(self, left: float, right: float, y: float) -> bool:
+        """Return whether there is a vertical line between two places of this height."""
+        first = bisect(self.columns, left - 1)
+        return any(self.spans[at].contains(y) for at in range(first, bisect(self.columns, right + 1)))
+
+
+def grids_of(page: pypdfium2.PdfPage) -> list[Grid]:
+    """Return the grids of a page from the bottom to the top. No two are beside each other."""
+    across, down = list[Rule](), list[Rule]()
+    for is_horizontal, rule in _rules(page):
+        (across if is_horizontal else down).append(rule)
+        if len(across) + len(down) >= MAX_RULES:
+            break
+    grids, places = list[Grid](), sorted(rule.place for rule in across)
+    for group in _stacked(down):
+        bottom, top = min(rule.start for rule in group), max(rule.end for rule in group)
+        rows = _distinct(places[bisect(places, bottom - TOLERANCE) : bisect(places, top + TOLERANCE)])
+        columns = _columns(group)
+        if 2 <= len(columns) <= MAX_COLUMNS and len(rows) >= 3:
+            grids.append(Grid(bottom, top, list(columns), list(columns.values()), rows))
+    return grids
+
+
+def _rules(page: pypdfium2.PdfPage) -> Iterator[tuple[bool, Rule]]:
+    left, bottom, right, top = (c_float() for _ in range(4))
+    segments = 0
+    for index in range(min(raw.FPDFPage_CountObjects(page), MAX_OBJECTS)):
+        shape = raw.FPDFPage_GetObject(page, index)
+        if raw.FPDFPageObj_GetType(shape) != raw.FPDF_PAGEOBJ_PATH:
+            continue
+        if not raw.FPDFPageObj_GetBounds(shape, left, bottom, right, top):
+            continue
+        if rule := _rule(left.value, bottom.value, right.value, top.value):
+            yield rule
+        elif right.value - left.value > MAX_THICKNESS < top.value - bottom.value and _is_stroked(shape):
+            count = raw.FPDFPath_CountSegments(shape)
+            segments += count
+            if segments <= MAX_SEGMENTS:
+                yield from _sides(shape, count)
+
+
+def _rule(left: float, bottom: float, right: float, top: float) -> tuple[bool, Rule] | None:
+    width, height = right - left, top - bottom
+    if height <= MAX_THICKNESS and width >= MIN_LENGTH:
+        return True, Rule((bottom + top) / 2, left, right)
+    if width <= MAX_THICKNESS and height >= MIN_LENGTH:
+        return False, Rule((left + right) / 2, bottom, top)
+    return None
+
+
+def _is_stroked(shape: Any) -> bool:
+    fill, stroke = c_int(), c_int()
+    return bool(raw.FPDFPath_GetDrawMode(shape, fill, stroke) and stroke.value)
+
+
+def _sides(shape: Any, count: int) -> Iterator[tuple[bool, Rule]]:
+    matrix, x, y = raw.FS_MATRIX(), c_float(), c_float()
+    if not raw.FPDFPageObj_GetMatrix(shape, matrix):
+        return
+    points = list[tuple[float, float, int]]()
+    for index in range(count):
+        segment = raw.FPDFPath_GetPathSegment(shape, index)
+        if not raw.FPDFPathSegment_GetPoint(segment, x, y):
+            return
+        across = matrix.a * x.value + matrix.c * y.value + matrix.e
+        up = matrix.b * x.value + matrix.d * y.value + matrix.f
+        points.append((across, up, raw.FPDFPathSegment_GetType(segment)))
+    for (x1, y1, _), (x2, y2, kind) in pairwise(points):
+        if kind == raw.FPDF_SEGMENT_LINETO and (abs(x1 - x2) < 1 or abs(y1 - y2) < 1):
+            rule = _rule(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
+            if rule:
+                yield rule
+
+
+def _stacked(rules: list[Rule]) -> Iterator[list[Rule]]:
+    # Lines whose heights overlap belong to one table.
+    group, top = list[Rule](), float("-inf")
+    for rule in sorted(rules, key=lambda rule: rule.start):
+        if rule.start > top + TOLERANCE and group:
+            yield group
+            group = []
+        group.append(rule)
+        top = max(top, rule.end)
+    if group:
+        yield group
+
+
+def _columns(rules: list[Rule]) -> dict[float, Spans]:
+    columns, last = dict[float, list[Rule]](), float("-inf")
+    for rule in sorted(rules, key=lambda rule: rule.place):
+        if rule.place - last > TOLERANCE:
+            last = rule.place
+        columns.setdefault(last, []).append(rule)
+    return {place: _spans(found) for place, found in columns.items()}
+
+
+def _spans(rules: list[Rule]) -> Spans:
+    spans = Spans([], [])
+    for rule in sorted(rules, key=lambda rule: rule.start):
+        if spans.ends and rule.start <= spans.ends[-1] + TOLERANCE:
+            spans.ends[-1] = max(spans.ends[-1], rule.end)
+        else:
+            spans.starts.append(rule.start)
+            spans.ends.append(rule.end)
+    return spans
+
+
+def _distinct(places: list[float]) -> list[float]:
+    kept = list[float]()
+    for place in places:
+        if not kept or place - kept[-1] > TOLERANCE:
+            kept.append(place)
+    return kept

@@ -1,0 +1,224 @@
+"""Write the lines of a PDF page with the rows of its tables, which drawn lines or gaps show."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain, groupby, pairwise
+
+import pypdfium2
+from pypdfium2 import raw
+
+from artifacts.extract.pdf_grids import MAX_COLUMNS, Grid, grids_of
+
+MAX_CELLS = 5_000
+"""Maximum number of lines and cells of a page whose places are read."""
+
+GAP_OF_HEIGHT = 0.9
+"""Width of a gap between the cells of a row, as a multiple of the characters' height. Justified words are closer."""
+
+BULLETS = frozenset("•‣◦▪●○–-·*\uf0b7")
+"""Characters before an item of a list, which are no cell of a table."""
+
+REPLACED = (("\r", ""), ("\x02", "-"), ("\ufffe", "-"), ("\0", ""))
+"""PDFium's ends of lines, and the two characters that it makes of a hyphen there."""
+
+FULL_SHARE = 0.8
+"""Share of a band's places with text from which its lines are rows of their own, rather than lines within its cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A part of a line, and its place: the boxes of its first and of its last character."""
+
+    text: str
+    first: raw.FS_RECTF
+    last: raw.FS_RECTF
+
+    @property
+    def left(self) -> float:
+        return float(self.first.left)
+
+    @property
+    def right(self) -> float:
+        return max(float(self.last.right), self.left)
+
+    @property
+    def middle(self) -> float:
+        return float(self.first.bottom + self.first.top) / 2
+
+    @property
+    def height(self) -> float:
+        return float(self.first.top - self.first.bottom)
+
+
+@dataclass(frozen=True, slots=True)
+class GridTable:
+    """A table with drawn lines, and the lines of text in it."""
+
+    grid: Grid
+    lines: list[list[Cell]] = field(default_factory=list)
+
+    def rows(self) -> list[str]:
+        """Return the rows, or nothing if the lines are no table but a frame, say."""
+        bands = dict[int, list[Cell]]()
+        for cell in chain.from_iterable(self.lines):
+            bands.setdefault(self.grid.row(cell.middle), []).append(cell)
+        columns = {self._column(cell) for cell in chain.from_iterable(self.lines)}
+        if len(bands) < 2 or len(columns) < 2:
+            return []
+        # Where gaps part the columns that lines group, the gaps say more.
+        if sum(len({self._column(cell) for cell in line}) < len(line) for line in self.lines) > len(self.lines) / 4:
+            return []
+        first = min(columns)
+        return [self._row(row, first) for _, band in sorted(bands.items()) for row in self._split(band)]
+
+    def _column(self, cell: Cell) -> int:
+        return self.grid.column((cell.left + min(cell.right, cell.left + cell.height)) / 2)
+
+    def _split(self, band: list[Cell]) -> Iterator[list[Cell]]:
+        # Where lines are drawn below the head only, each line of text is a row.
+        lines, last = list[list[Cell]](), float("inf")
+        for cell in sorted(band, key=lambda cell: -cell.middle):
+            if last - cell.middle > cell.height / 2:
+                lines.append([])
+                last = cell.middle
+            lines[-1].append(cell)
+        places = len(lines) * len({self._column(cell) for cell in band})
+        filled = sum(len({self._column(cell) for cell in line}) for line in lines)
+        if len(lines) > 1 and places > len(lines) and filled > FULL_SHARE * places:
+            yield from lines
+        else:
+            yield band
+
+    def _row(self, cells: list[Cell], first: int) -> str:
+        texts = dict[int, list[str]]()
+        for cell in cells:
+            texts.setdefault(self._column(cell), []).append(cell.text)
+        return "\t".join(" ".join(texts.get(column, ())) for column in range(first, max(texts) + 1))
+
+
+def align_rows(text: str, page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextPage) -> str:
+    """Return the page's text, with tabs between the cells of tables."""
+    # If characters are missing in the text, their indexes do not lead to their places.
+    if len(text) != text_page.count_chars():
+        return _clean(text)
+    grids = grids_of(page)
+    tables, bottoms = [GridTable(grid) for grid in grids], [grid.bottom for grid in grids]
+    rows, start, count = list[list[Cell] | str | GridTable](), 0, 0
+    for line in text.split("\n"):
+        cells = list(_cells(line, start, text_page, grids, bottoms)) if count < MAX_CELLS else []
+        count += len(cells)
+        if table := _table_of(cells, tables, bottoms):
+            if not table.lines:
+                rows.append(table)
+            table.lines.append(cells)
+        elif cells and rows and isinstance(last := rows[-1], list) and _is_right_of(last[-1], cells[0]):
+            last += cells
+        else:
+            rows.append(cells or line)
+        start += len(line) + 1
+    return _clean("\n".join(_lines(rows)))
+
+
+def _table_of(cells: list[Cell], tables: list[GridTable], bottoms: list[float]) -> GridTable | None:
+    at = bisect(bottoms, cells[0].middle) - 1 if cells else -1
+    return tables[at] if at >= 0 and cells[0].middle < tables[at].grid.top else None
+
+
+def _lines(rows: list[list[Cell] | str | GridTable]) -> Iterator[str]:
+    known = list[list[Cell] | str]()
+    for row in rows:
+        if not isinstance(row, GridTable):
+            known.append(row)
+        elif drawn := row.rows():
+            yield from _lines_by_gaps(known)
+            yield from drawn
+            known.clear()
+        else:
+            known += row.lines
+    yield from _lines_by_gaps(known)
+
+
+def _lines_by_gaps(rows: list[list[Cell] | str]) -> Iterator[str]:
+    for is_table, group in groupby(rows, key=lambda row: isinstance(row, list) and len(row) > 1):
+        block = list(group)
+        yield from _table([row for row in block if isinstance(row, list)]) if is_table else map(_line, block)
+
+
+def _clean(text: str) -> str:
+    for written, meant in REPLACED:
+        text = text.replace(written, meant)
+    return text
+
+
+def _line(row: list[Cell] | str) -> str:
+    return row if isinstance(row, str) else row[0].text
+
+
+def _cells(
+    line: str, start: int, page: pypdfium2.PdfTextPage, grids: list[Grid], bottoms: list[float]
+) -> Iterator[Cell]:
+    """Yield the parts of a line between which there are drawn lines or wide gaps."""
+    end = len(line.rstrip())
+    begin = len(line) - len(line.lstrip())
+    if begin >= end:
+        return
+    first = _box(page, start + begin)
+    middle = (first.bottom + first.top) / 2
+    grid = grids[bisect(bottoms, middle) - 1] if bottoms and middle > bottoms[0] else None
+    spaces = list[tuple[int, raw.FS_RECTF, raw.FS_RECTF]]()
+    at = line.find(" ", begin)
+    while 0 < at < end - 1:
+        spaces.append((at, _box(page, start + at), _box(page, start + at + 1)))
+        at = line.find(" ", at + 1)
+    # PDFium adds a space of no width where there is room between characters, no matter how much.
+    if grid or any(_is_wide(space, after, after) for _, space, after in spaces):
+        for at, space, after in spaces:
+            before = _box(page, start + at - 1)
+            # A written space is at the end of one cell or the beginning of the next.
+            is_wide = _is_wide(space, after, after) or _is_wide(before, space, after)
+            if (is_wide and line[begin:at] not in BULLETS) or (
+                grid and grid.separates(before.right, after.left, middle)
+            ):
+                yield Cell(line[begin:at].strip(), first, space)
+                begin, first = at + 1, after
+    yield Cell(line[begin:end].strip(), first, _box(page, start + end - 1))
+
+
+def _is_wide(left: raw.FS_RECTF, right: raw.FS_RECTF, letter: raw.FS_RECTF) -> bool:
+    return bool(right.left - left.right > GAP_OF_HEIGHT * (letter.top - letter.bottom) > 0)
+
+
+def _is_right_of(cell: Cell, other: Cell) -> bool:
+    # PDFium also breaks the line after a cell of one character.
+    before, after = cell.last, other.first
+    height = before.top - before.bottom
+    return bool(
+        after.left - before.right > GAP_OF_HEIGHT * height > 0 and abs(after.bottom - before.bottom) < height / 4
+    )
+
+
+def _box(page: pypdfium2.PdfTextPage, index: int) -> raw.FS_RECTF:
+    box = raw.FS_RECTF()
+    raw.FPDFText_GetLooseCharBox(page.raw, index, box)
+    return box
+
+
+def _table(block: list[list[Cell]]) -> list[str]:
+    # Cells whose places overlap are in one column, so that a row keeps its empty cells.
+    edges, right = list[float](), float("-inf")
+    for cell in sorted(chain.from_iterable(block), key=lambda cell: cell.left):
+        if cell.left > right:
+            edges.append(cell.left)
+        right = max(right, cell.right)
+    rows = list[str]()
+    for cells in block:
+        columns = [bisect(edges, cell.left) - 1 for cell in cells]
+        steps = [column - last for last, column in pairwise([0, *columns])]
+        # What spans several columns makes them one.
+        if min(steps[1:]) < 1 or len(edges) > MAX_COLUMNS:
+            steps = [0] + [1] * (len(cells) - 1)
+        rows.append("".join("\t" * step + cell.text for step, cell in zip(steps, cells, strict=True)))
+    return rows
