@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ GAP_OF_HEIGHT = 0.9
 
 BULLETS = frozenset("•‣◦▪●○–-·*\uf0b7")
 """Characters before an item of a list, which are no cell of a table."""
+
+HYPHENATED = re.compile(r"(?<![\w-])([^\W\d_]{2,40})[\x02\ufffe]([^\W\d_]{2,40})(?![\w\x02\ufffe-])")
+"""A word that the end of a line parts. With another hyphen, or a capital letter after it, it may have its own."""
 
 REPLACED = (("\r", ""), ("\x02", "-"), ("\ufffe", "-"), ("\0", ""))
 """PDFium's ends of lines, and the two characters that it makes of a hyphen there."""
@@ -148,6 +152,7 @@ def _lines_by_gaps(rows: list[list[Cell] | str]) -> Iterator[str]:
 
 
 def _clean(text: str) -> str:
+    text = HYPHENATED.sub(lambda parts: parts[1] + ("" if parts[2].islower() else "-") + parts[2], text)
     for written, meant in REPLACED:
         text = text.replace(written, meant)
     return text

@@ -37,12 +37,21 @@ OFF = frozenset({"0", "false", "off"})
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What a paragraph's style says: the heading's level (0 for none), and the list and its level, if any."""
+    """What a style or a paragraph says: the heading's level (0 for none), and the list and its level, if any."""
 
     heading: int | None = None
     list: str | None = None
     level: int | None = None
     parent: str = ""
+
+    def over(self, other: Style) -> Style:
+        """Return what this style says, and else the other one."""
+        return replace(
+            self,
+            heading=other.heading if self.heading is None else self.heading,
+            list=other.list if self.list is None else self.list,
+            level=other.level if self.level is None else self.level,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +141,7 @@ class WordWriting(Writing):
             self._instructions -= 1
 
     def _set_style(self, attributes: Attributes) -> None:
-        self._style = self._looks.styles.get(attribute(attributes, "val"), Style())
+        self._style = replace(self._style, parent=attribute(attributes, "val"))
 
     def _set_outline(self, attributes: Attributes) -> None:
         self._style = replace(self._style, heading=heading_level(attribute(attributes, "val")))
@@ -144,10 +153,11 @@ class WordWriting(Writing):
         self._style = replace(self._style, list=attribute(attributes, "val"))
 
     def _end_paragraph_properties(self) -> None:
-        mark = self._item_mark(self._style.list or "", self._style.level or 0)
-        if self._style.heading and not self._in_cell:
+        style = self._style.over(self._looks.styles.get(self._style.parent, Style()))
+        mark = self._item_mark(style.list or "", style.level or 0)
+        if style.heading and not self._in_cell:
             number = mark.strip()
-            mark = "#" * self._style.heading + (f" {number} " if number not in ("", "-") else " ")
+            mark = "#" * style.heading + (f" {number} " if number not in ("", "-") else " ")
         self._mark = mark
 
     def _item_mark(self, number: str, level: int) -> str:
@@ -290,12 +300,7 @@ class StyleReader:
         for _ in range(MAX_ANCESTORS):
             if not (above := self._styles.get(parent)):
                 break
-            style = replace(
-                style,
-                heading=above.heading if style.heading is None else style.heading,
-                list=above.list if style.list is None else style.list,
-                level=above.level if style.level is None else style.level,
-            )
+            style = style.over(above)
             parent = above.parent
         return style
 

@@ -77,7 +77,7 @@ LISTS = (
     "".join(styled(*pair) for pair in (("Scope", "Top"), ("Terms", "Top"), ("Parties", "Sub"), ("buyer", "Points")))
     + item("after y", 0, 6)
     + item("after z", 0, 6)
-    + item("elsewhere", 0, 9)
+    + item("elsewhere", 0, 9).replace("</w:pPr>", '<w:pStyle w:val="Points"/></w:pPr>')
     + "".join(item(f"rule {number}", 0, 7) for number in range(1, 12))
 )
 LINKS = (

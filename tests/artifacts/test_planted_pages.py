@@ -180,6 +180,11 @@ HEADED = pdf_of(
 FRAMED = pdf_of(
     draw_lines((50, 300), (640, 702, 718)) + draw_texts((52, 690, "Words in a box"), (52, 678, "of several lines"))
 )
+HYPHENATED = pdf_of(
+    draw_texts(
+        (50, 700, "It is dan-"), (50, 688, "gerous for Jean-"), (50, 676, "Paul and state-of-"), (50, 664, "the-art.")
+    )
+)
 NOTED = pdf_of(
     "1 0 0 1 50 700 Tm (See the terms and) Tj 1 0 0 1 50 686 Tm (conditions.) Tj",
     "<</Type/Annot/Subtype/Link/Rect[70 697 140 710]/A<</S/URI/URI(https://example.org/terms)>>>>",
@@ -225,6 +230,7 @@ PLANTED = (
     ("pdf", BOXED, "cells drawn as boxes", "Lamp\ttwelve and a half\nChair\t\ttwo left\n"),
     ("pdf", HEADED, "rows without lines between them", "r0c52\tr0c102\nr1c52\tr1c102\nr2c52\tr2c102\nr3c52\tr3c102\n"),
     ("pdf", FRAMED, "words in a frame", "Words in a box\nof several lines\n"),
+    ("pdf", HYPHENATED, "words parted at the ends of lines", "It is dangerous for Jean-Paul and state-of-the-art.\n"),
     ("pdf", NOTED, "link over two lines", "[links]\n[the terms and conditions.](https://example.org/terms)\n"),
     ("pdf", NOTED, "comment with its author", "[comments]\nAnn: Which ones?\n"),
     ("pdf", NOTED, "field on a page cut out of a form", "[form]\nagency: Parks\n"),
