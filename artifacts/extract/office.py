@@ -31,7 +31,7 @@ class Writing:
         self, output: TextCollector, targets: Mapping[str, str], add_part: Callable[[str], None] | None = None
     ) -> None:
         self._words, self._targets, self._add_part = output, targets, add_part
-        self._in_text = self._in_properties = self._raised = self._was_raised = False
+        self._in_text = self._in_properties = self._raised = self._was_raised = self._struck = self._was_struck = False
         self._in_cell = self._left_out = 0
         self._mark = ""  # what is written before the paragraph's first text
         self._link, self._link_is_open = "", False
@@ -88,9 +88,11 @@ class Writing:
 
     def _add(self, text: str) -> None:
         self._begin()
+        if self._struck != self._was_struck:
+            self._words.mark("~~")
         if self._raised and not self._was_raised:
             self._words.mark("^")
-        self._was_raised = self._raised
+        self._was_raised, self._was_struck = self._raised, self._struck
         self._words.add(text)
 
     def _begin(self) -> None:
@@ -109,13 +111,16 @@ class Writing:
         self._mark, self._was_raised = "", False
 
     def _end_paragraph(self) -> None:
+        if self._was_struck:
+            self._words.mark("~~")
+        self._was_struck = False
         self._words.add(" " if self._in_cell else "\n")
 
     def _start_run(self, _: Attributes) -> None:
-        self._raised = False
+        self._raised = self._struck = False
 
     def _end_run(self) -> None:
-        self._raised = False
+        self._raised = self._struck = False
 
     def _start_properties(self, _: Attributes) -> None:
         self._in_properties = True

@@ -16,7 +16,7 @@ from artifacts.extract.words import EnoughError, Progress, TextCollector, entry_
 
 MAX_LEVEL = 9
 MAX_STYLES = 10_000
-MAX_SPACES = 100
+MAX_SPACES = MAX_COLUMNS = 100
 MARGINS = ("header", "footer")
 MARGIN_CHARS = 10_000
 OUTLINE = ""
@@ -33,7 +33,7 @@ class StyleReader:
 
     def __init__(self) -> None:
         self.styles: dict[str, dict[int, ListLevel]] = {}
-        self.raised = set[str]()
+        self.raised, self.struck = set[str](), set[str]()
         self._style, self._size, self._text_style = OUTLINE, 0, ""
 
     def start(self, name: str, attributes: Attributes) -> None:
@@ -41,11 +41,13 @@ class StyleReader:
             self._style = attributes.get("style:name", "") if name == "list-style" else OUTLINE
         elif name == "style":
             self._text_style = attributes.get("style:name", "")
-        elif name == "text-properties" and len(self.raised) < MAX_STYLES:
+        elif name == "text-properties" and len(self.raised) + len(self.struck) < MAX_STYLES:
             # Either `super` or how far it is raised.
             position = attributes.get("style:text-position", "").split(" ")[0]
             if position == "super" or (position.endswith("%") and position[:-1].isdecimal() and position != "0%"):
                 self.raised.add(self._text_style)
+            if attributes.get("style:text-line-through-style", "none") != "none":
+                self.struck.add(self._text_style)
         elif name in LEVELS and self._size < MAX_STYLES:
             self._size += 1
             level = level_of(attributes.get("text:level", "1")) - 1
@@ -62,8 +64,9 @@ class OpenWriting:
 
     def __init__(self, output: TextCollector, lists: StyleReader, add_object: Callable[[str], None] = ignore) -> None:
         self._words, self._style_reader, self._add_object = output, lists, add_object
-        self._depth, self._cell, self._slides, self._silent, self._comments = 0, 0, 0, 0, 0
-        self._links, self._is_raised = list[str](), False
+        self._depth, self._slides, self._silent, self._comments = 0, 0, 0, 0
+        self._cells = list[int]()  # how many columns each open cell stands for
+        self._links, self._spans, self._is_raised = list[str](), list[str](), False
         self._lists, self._counters, self._numbers = list[str](), list[str](), ListNumbers()
         self._list_count, self._last_counters = 0, dict[str, str]()
         self._item: Attributes | None = None
@@ -155,7 +158,7 @@ class OpenWriting:
 
     def _end_paragraph(self) -> None:
         self._depth -= 1
-        self._words.add(" " if self._cell or self._depth else "\n")
+        self._words.add(" " if self._cells or self._depth else "\n")
 
     def _start_list(self, attributes: Attributes) -> None:
         style = attributes.get("text:style-name", "") or (self._lists[-1] if self._lists else "")
@@ -198,10 +201,14 @@ class OpenWriting:
         self._words.mark(f"]({target})" if target else "")
 
     def _start_span(self, attributes: Attributes) -> None:
-        self._is_raised = attributes.get("text:style-name", "") in self._style_reader.raised
+        style = attributes.get("text:style-name", "")
+        self._is_raised = style in self._style_reader.raised
+        self._spans.append("~~" if style in self._style_reader.struck else "")
+        self._words.mark(self._spans[-1])
 
     def _end_span(self) -> None:
         self._is_raised = False
+        self._words.mark(self._spans.pop() if self._spans else "")
 
     def _start_comment(self, _: Attributes) -> None:
         self._comments += 1
@@ -215,12 +222,11 @@ class OpenWriting:
         name = attributes.get("table:name", "")
         self._words.mark(f"[sheet: {name}]\n" if name else "")
 
-    def _start_cell(self, _: Attributes) -> None:
-        self._cell += 1
+    def _start_cell(self, attributes: Attributes) -> None:
+        self._cells.append(min(start_of(attributes.get("table:number-columns-repeated", "1")), MAX_COLUMNS))
 
     def _end_cell(self) -> None:
-        self._cell -= 1
-        self._words.add("\t")
+        self._words.add("\t" * (self._cells.pop() if self._cells else 1))
 
     def _start_slide(self, _: Attributes) -> None:
         self._slides += 1

@@ -56,6 +56,7 @@ class RtfGroup:
     silent: bool = False
     hidden: bool = False
     raised: bool = False
+    struck: bool = False
     fonts: bool = False
     stand_ins: int = 1
     page: int = 0
@@ -78,7 +79,7 @@ class RtfReader:
         self._words, self._stack, self._group = output, list[RtfGroup](), RtfGroup()
         self._page, self._font_pages, self._font = 1252, dict[int, int](), 0
         self._bytes, self._skip, self._high = bytearray(), 0, ""
-        self._in_table = self._was_raised = False
+        self._in_table = self._was_raised = self._was_struck = False
         self._level = self._outline = 0  # of the heading whose mark is not written yet, and of the paragraph
         self._pending = ""  # marks before the next text
         self._collected = dict[str, str]()
@@ -193,14 +194,19 @@ class RtfReader:
         self._in_table = word == "intbl" or (word == "trowd" and self._in_table)
 
     def _end_paragraph(self, _: str, __: int | None) -> None:
+        if self._was_struck:
+            self._add_mark("~~")
+            self._was_struck = False
         self._add(" " if self._in_table else "\n")
         self._level = self._outline
 
     def _format_text(self, word: str, number: int | None) -> None:
         if word in ("v", "deleted"):
             self._group.hidden = number != 0
+        elif word in ("strike", "striked"):
+            self._group.struck = number != 0
         elif word == "plain":
-            self._group.hidden = self._group.raised = False
+            self._group.hidden = self._group.raised = self._group.struck = False
         else:
             self._group.raised = word == "super" and number != 0
 
@@ -257,6 +263,9 @@ class RtfReader:
         if self._pending and self._group.shows_text and text.strip():
             self._words.mark(self._pending)
             self._pending = ""
+        if self._group.shows_text and self._group.struck != self._was_struck:
+            self._words.mark("~~")
+            self._was_struck = self._group.struck
         if self._group.raised and not self._was_raised:
             self._add_mark("^")
         self._was_raised = self._group.raised
@@ -270,7 +279,7 @@ class RtfReader:
         "fldrslt": _start_result,
         **dict.fromkeys(("trowd", "intbl", "pard", "outlinelevel"), _format_paragraph),
         "par": _end_paragraph,
-        **dict.fromkeys(("v", "deleted", "plain", "super", "sub", "nosupersub"), _format_text),
+        **dict.fromkeys(("v", "deleted", "plain", "strike", "striked", "super", "sub", "nosupersub"), _format_text),
         "u": _take_unicode,
         "uc": _count_stand_ins,
         **dict.fromkeys(("ansicpg", "fcharset", "f"), _choose_page),

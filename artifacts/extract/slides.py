@@ -77,6 +77,7 @@ class SlideWriting(Writing):
     def _start_properties(self, attributes: Attributes) -> None:
         super()._start_properties(attributes)
         self._raised = attributes.get("baseline", "").rstrip("0").isdecimal()
+        self._struck = attributes.get("strike", "noStrike") != "noStrike"
 
     def _end_run(self) -> None:
         super()._end_run()

@@ -8,6 +8,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Container, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import BinaryIO
 from urllib.parse import unquote
@@ -57,6 +58,31 @@ MAX_UNPARSED = 1 << 20
 """Characters of a construct without an end, such as a comment, that are kept, because each block is searched again."""
 
 
+@dataclass(slots=True)
+class TableState:
+    """Columns of the row's last cell (0 if it has none yet), the next column, and for how many rows one is covered."""
+
+    last: int = 0
+    column: int = 0
+    covered: dict[int, int] = field(default_factory=dict)
+
+    def start_row(self) -> None:
+        self.last = self.column = 0
+        self.covered = {column: rows - 1 for column, rows in self.covered.items() if rows > 1}
+
+    def start_cell(self, columns: int, rows: int) -> int:
+        """Return how many columns it is after the beginning of the last cell, or of the row."""
+        distance = self.last
+        while self.covered.get(self.column):
+            self.column += 1
+            distance += 1
+        self.last = max(1, min(columns, MAX_COLUMNS))
+        if rows > 1 and self.column < MAX_COLUMNS:
+            self.covered.update(dict.fromkeys(range(self.column, self.column + self.last), rows))
+        self.column += self.last
+        return distance
+
+
 class VisibleTextParser(HTMLParser):
     """Collects the text that a browser would show. Headings, lists, quotations and links are marked as in Markdown.
 
@@ -71,7 +97,7 @@ class VisibleTextParser(HTMLParser):
         self._open: Counter[str] = Counter()
         self._hidden_depth = 0  # depth of the hidden element, 0 if there is none
         self._lists: list[int | None] = []  # number of the last item, None in a list without numbers
-        self._tables = [0]  # columns of the row's last cell, 0 if the row has no cell yet
+        self._tables = [TableState()]
         self._row_is_empty = self._pre_is_empty = False
         self._targets: list[str] = []
         self._break = self._space = self._mark = ""  # what is added before the next text, in this order
@@ -160,7 +186,7 @@ class VisibleTextParser(HTMLParser):
         self._mark += MARKS.get(tag, "")
         match tag:
             case "td" | "th":
-                self._start_cell(_number(attributes.get("colspan"), 1))
+                self._start_cell(_number(attributes.get("colspan"), 1), _number(attributes.get("rowspan"), 1))
             case "ol":
                 self._lists.append(_number(attributes.get("start"), 1) - 1)
             case "ul":
@@ -188,7 +214,7 @@ class VisibleTextParser(HTMLParser):
             case "a":
                 self._end_link()
             case "table":
-                del self._tables[1:][-1:]
+                del self._tables[max(len(self._tables) - 1, 1) :]
             case "ol" | "ul" if self._lists:
                 self._lists.pop()
             case "del" | "s" | "strike":
@@ -206,17 +232,17 @@ class VisibleTextParser(HTMLParser):
         self._break_line(ends_row=True)
         self._row_is_empty = True
         if tag == "table":
-            self._tables.append(0)
-        self._tables[-1] = 0
+            self._tables.append(TableState())
+        self._tables[-1].start_row()
 
-    def _start_cell(self, columns: int) -> None:
-        if not self._tables[-1]:
+    def _start_cell(self, columns: int, rows: int) -> None:
+        is_first = not self._tables[-1].last
+        distance = self._tables[-1].start_cell(columns, rows)
+        if is_first:
             self._break_line(ends_row=True)
-        else:
-            if "\n" in self._break and not self._row_is_empty:
-                self._break = ""
-            self._break = (self._break + "\t" * self._tables[-1])[:MAX_TABS]
-        self._tables[-1] = max(1, min(columns, MAX_COLUMNS))
+        elif "\n" in self._break and not self._row_is_empty:
+            self._break = ""
+        self._break = (self._break + "\t" * distance)[:MAX_TABS]
 
     def _start_item(self, value: str | None) -> None:
         number = self._lists[-1] if self._lists else None

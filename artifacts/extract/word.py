@@ -32,6 +32,24 @@ MARGIN_CHARS = 10_000
 MARKS: Mapping[str, str] = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 NOTES: Mapping[str, str] = {"footnote": "[^{}]", "endnote": "[^e{}]", "comment": "[comment {}]"}
 PARTS = ("document", "footnotes", "endnotes", "comments")
+GREEK = {
+    f"{ord(latin):02x}": greek
+    for latin, greek in zip(
+        "abcdefghiklmnopqrstuwxyzABCDEFGHIKLMNOPQRSTUWXYZ",
+        "αβχδεφγηικλμνοπθρστυωξψζΑΒΧΔΕΦΓΗΙΚΛΜΝΟΠΘΡΣΤΥΩΞΨΖ",
+        strict=True,
+    )
+}
+SYMBOLS: Mapping[str, Mapping[str, str]] = {
+    "symbol": GREEK
+    | {"a3": "≤", "a5": "∞", "ae": "→", "b0": "°", "b1": "±", "b3": "≥", "b4": "×", "b6": "∂", "b7": "•", "b8": "÷"}
+    | {"b9": "≠", "ba": "≡", "bb": "≈", "ce": "∈", "d1": "∇", "d6": "√", "de": "⇒", "e5": "∑", "f2": "∫"},
+    "wingdings": {"4a": "☺", "4c": "☹", "6f": "☐", "71": "☐", "72": "☐", "a8": "☐", "fe": "☑", "52": "☑", "fd": "☒"}
+    | {"78": "☒", "fc": "✓", "fb": "✗", "df": "←", "e0": "→", "e8": "→", "f0": "⇨", "a7": "▪", "6c": "●", "6e": "■"},
+    "wingdings 2": {"50": "✓", "4f": "✗", "52": "☑", "53": "☒", "a3": "☐", "51": "☒", "54": "☒"},
+}
+"""Font → the last two digits of a character's code → what it looks like."""
+
 OFF = frozenset({"0", "false", "off"})
 
 
@@ -102,6 +120,9 @@ class WordWriting(Writing):
             "numId": self._set_list,
             "vertAlign": self._set_raised,
             "vanish": self._set_hidden,
+            "strike": self._set_struck,
+            "dstrike": self._set_struck,
+            "sym": self._add_symbol,
             "gridSpan": self._set_span,
             "hyperlink": self._start_hyperlink,
             "instrText": self._start_instruction,
@@ -180,6 +201,16 @@ class WordWriting(Writing):
 
     def _set_raised(self, attributes: Attributes) -> None:
         self._raised = self._in_run and attribute(attributes, "val") == "superscript"
+
+    def _set_struck(self, attributes: Attributes) -> None:
+        self._struck = self._in_run and attribute(attributes, "val") not in OFF
+
+    def _add_symbol(self, attributes: Attributes) -> None:
+        # A character of a font with signs in place of letters, often in the private area from U+F000.
+        signs = SYMBOLS.get(attribute(attributes, "font").lower(), {})
+        code = attribute(attributes, "char")[-2:].lower()
+        if code in signs and not self._is_hidden:
+            self._add(signs[code])
 
     def _set_hidden(self, attributes: Attributes) -> None:
         self._is_hidden = self._in_run and attribute(attributes, "val") not in OFF

@@ -86,6 +86,8 @@ LINKS = (
     '<w:p><w:r><w:t>10</w:t></w:r><w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr><w:t>6</w:t></w:r></w:p>'
     "<w:p><w:del><w:r><w:t>deleted</w:t></w:r></w:del><w:moveFrom><w:r><w:t>moved</w:t></w:r></w:moveFrom>"
     "<w:r><w:rPr><w:vanish/></w:rPr><w:t>hidden</w:t></w:r><w:r><w:t>left</w:t></w:r></w:p>"
+    "<w:p><w:r><w:t>for </w:t></w:r><w:r><w:rPr><w:strike/></w:rPr><w:t>old</w:t></w:r><w:r><w:t> new</w:t></w:r>"
+    '<w:r><w:sym w:font="Wingdings" w:char="F0FE"/><w:sym w:font="Symbol" w:char="F061"/></w:r></w:p>'
     '<w:p><w:checkBox><w:default w:val="1"/></w:checkBox><w:r><w:t> agreed</w:t></w:r></w:p>'
     "<w:p><m:nary><m:naryPr><m:chr m:val='∑'/></m:naryPr><m:sub><m:r><m:t>i</m:t></m:r></m:sub><m:e><m:d><m:dPr>"
     "<m:begChr m:val='['/><m:endChr m:val=']'/></m:dPr><m:e><m:r><m:t>x</m:t></m:r></m:e></m:d></m:e></m:nary></w:p>"
@@ -160,7 +162,8 @@ DECK = """<p:sld xmlns:p="urn:p" xmlns:a="urn:a" xmlns:r="urn:r"><p:sp><p:ph typ
 <a:t>outer</a:t></a:r></a:p>
 <a:p><a:pPr lvl="1"/><a:r><a:t>inner</a:t></a:r></a:p><a:p><a:pPr><a:buAutoNum type="alphaLcParenR"/></a:pPr><a:r>
 <a:t>first</a:t></a:r></a:p><a:p><a:pPr><a:buAutoNum type="alphaLcParenR"/></a:pPr><a:r><a:t>second</a:t></a:r></a:p>
-<a:p><a:r><a:t>10</a:t></a:r><a:r><a:rPr baseline="30000"/><a:t>3</a:t></a:r></a:p></p:sp></p:sld>"""
+<a:p><a:r><a:t>10</a:t></a:r><a:r><a:rPr baseline="30000"/><a:t>3</a:t></a:r></a:p>
+<a:p><a:r><a:rPr strike="sngStrike"/><a:t>old</a:t></a:r></a:p></p:sp></p:sld>"""
 OLD_COMMENTS = """<p:cmLst xmlns:p="urn:p"><p:cm authorId="0"><p:text>Which year?</p:text></p:cm></p:cmLst>"""
 THREAD = """<m:cmLst xmlns:m="urn:m" xmlns:a="urn:a"><m:cm authorId="{A}"><m:replyLst><m:reply authorId="{B}"><m:txBody>
 <a:p><a:r><a:t>2031</a:t></a:r></a:p></m:txBody></m:reply></m:replyLst><m:txBody><a:p><a:r><a:t>Since when?</a:t></a:r>
@@ -202,6 +205,7 @@ OUTLINE = """<text:outline-style><text:outline-level-style text:level="1" style:
 <style:header><text:p>Confidential</text:p></style:header><style:header-left><text:p>Confidential</text:p></style:header-left>
 <style:footer><text:p>Imprint</text:p></style:footer>"""
 STEPS = """<style:style style:name="T1"><style:text-properties style:text-position="super 58%"/></style:style>
+<style:style style:name="T2"><style:text-properties style:text-line-through-style="solid"/></style:style>
 <text:list-style style:name="L1"><text:list-level-style-number text:level="1" style:num-suffix="."
 style:num-format="1"/><text:list-level-style-number text:level="2" style:num-suffix=")" style:num-format="a"/>
 </text:list-style>"""
@@ -220,13 +224,17 @@ NUMBERED = (
     + '<text:p>is <draw:object xlink:href="./Object 1"/> here</text:p>'
     "<text:p>claim<office:annotation><dc:creator>Ann</dc:creator><dc:date>2031</dc:date><text:p>Why</text:p>"
     "</office:annotation></text:p><text:p>a<text:s text:c='3'/>b</text:p>"
-    "<text:p>10<text:span text:style-name='T1'>6</text:span> m</text:p>"
+    "<text:p>10<text:span text:style-name='T1'>6</text:span> m <text:span text:style-name='T2'>old</text:span></text:p>"
+    "<table:table><table:table-row><table:table-cell table:number-columns-repeated='2'/><table:table-cell>"
+    "<text:p>third</text:p></table:table-cell></table:table-row></table:table>"
 )
 
 
 def open_parts(**parts: str) -> bytes:
     """Build an OpenDocument text. A name with two underscores is one in a folder."""
-    spaces = " ".join(f'xmlns:{name}="urn:{name}"' for name in ("office", "text", "style", "draw", "xlink", "dc"))
+    spaces = " ".join(
+        f'xmlns:{name}="urn:{name}"' for name in ("office", "text", "style", "draw", "xlink", "dc", "table")
+    )
     entries = {
         f"{name.replace('__', '/')}.xml": f"<office:document {spaces}>{xml}</office:document>".encode()
         for name, xml in parts.items()
@@ -238,7 +246,7 @@ WRITTEN = open_parts(content=STEPS + NUMBERED, styles=OUTLINE)
 
 DRAWN = rb"""{\rtf1{\header\pard Confidential\par}{\footer\pard\par}\pard\outlinelevel1 {\b Beta}\par\pard
 See {\field{\*\fldinst {HYPERLINK "https://example.org/"}}{\fldrslt{the terms}}}\par
-10{\super 3{\v unseen}} m{\deleted gone}\par
+10{\super 3{\v unseen}} m{\deleted gone} {\strike old}\par
 {\*\shppict{\pict{\*\picprop{\sp{\sn fill}{\sv 1}}{\sp{\sn wzDescription}{\sv Revenue rises}}}00}}seen\par
 {\shp{\*\shpinst{\sp{\sn x}{\sv 5}}{\shptxt\pard Box\par}}{\shprslt\pard Box\par}}
 claim{\*\atnid A}{\*\atnauthor Ann}\chatn{\*\annotation{\*\atnref 1}\pard Why}\par
@@ -268,7 +276,7 @@ PLANTED = (
     ("xlsx", HIDDEN, "hidden sheet", "[sheet: Open]\nseen\n\n[sheet: Secret, hidden]\nkept"),
     ("rtf", DRAWN, "heading after a header", "[header]\nConfidential\n\n## Beta\n"),
     ("rtf", DRAWN, "target of a link", "See [the terms](https://example.org/)\n"),
-    ("rtf", DRAWN, "exponent, without what is hidden or deleted", "10^3 m\n"),
+    ("rtf", DRAWN, "exponent, without what is hidden or deleted", "10^3 m ~~old~~\n"),
     ("rtf", DRAWN, "alternative text", "[image: Revenue rises] seen\n"),
     ("rtf", DRAWN, "words of a shape, once", "seen\nBox\nclaim"),
     ("rtf", DRAWN, "comment with its author", "claim[comment: Ann: Why]\n"),
@@ -290,6 +298,7 @@ PLANTED = (
     ("docx", STYLED, "field in another's instruction", "\nouter\n"),
     ("docx", STYLED, "exponent outside a formula", "10^6\n"),
     ("docx", STYLED, "only what is shown", "10^6\nleft\n"),
+    ("docx", STYLED, "struck out words, signs of a font", "for ~~old~~ new☑α\n"),
     ("docx", STYLED, "box that is ticked", "[x] agreed\n"),
     ("docx", STYLED, "sum and delimiters", "∑_(i)[x]\n"),
     ("docx", STYLED, "place of a comment", "claim[comment 1]\n"),
@@ -305,14 +314,15 @@ PLANTED = (
         "# Plan\n[link](https://example.org/)\nouter\n  - inner\n",
     ),
     ("pptx", COMMENTED, "numbered points", "a) first\nb) second\n"),
-    ("pptx", COMMENTED, "exponent", "10^3\n"),
+    ("pptx", COMMENTED, "exponent, struck out word", "10^3\n~~old~~\n"),
     ("pptx", COMMENTED, "comment", "[comments on slide 1]\nAnn: Which year?\n"),
     ("pptx", COMMENTED, "comment with an answer", "Bo: Since when?\n  Cy: 2031"),
     ("odt", WRITTEN, "numbered headings", "# 1 Alpha\n## 1.1 Beta\n"),
     ("odt", WRITTEN, "numbered lists", "1. one\n2. two\n  a) deep\nstill two\n1. again\n2. on\n"),
     ("odt", WRITTEN, "formula", "is (p)/(q)+√(u) here\n"),
     ("odt", WRITTEN, "comment with its author", "claim[comment: Ann: Why ]\n"),
-    ("odt", WRITTEN, "exponent", "10^6 m\n"),
+    ("odt", WRITTEN, "exponent, struck out word", "10^6 m ~~old~~\n"),
+    ("odt", WRITTEN, "repeated empty cells", "\t\tthird"),
     ("odt", WRITTEN, "several spaces", "a   b\n"),
     ("odt", WRITTEN, "header of several kinds of pages, once", "[header]\nConfidential\n\n# 1"),
     ("odt", WRITTEN, "footer", "[footer]\nImprint"),

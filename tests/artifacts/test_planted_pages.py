@@ -26,7 +26,9 @@ def f(x):
         return  1
 </pre>
 <ol><li>first<li>second<ul><li>deep</ul></ol>
-<table><tr><th>Name<th>Sum<tr><td><p>Ann</p><td><p>12</p><tr><td><td>13<tr><td colspan=2>all<td>end</table>
+<table><tr><th>Name<th>Sum<tr><td><p>Ann</p><td><p>12</p><tr><td><td>13<tr><td colspan=2>all<td>end
+<tr><td rowspan=3>Both<td>one<td>1<tr><td>two<td rowspan=2>2<tr><td>three<td>x
+<tr><td><table><tr><td>in</table><td>out</table>
 <p>10<sup>3</sup> <del>old</del> soft&shy;hyphen
 <form><input name=city value=Oslo><input type=checkbox checked> agree <input type=hidden value=SECRET>
 <select><option>One<option selected>Two</select></form>
@@ -205,6 +207,8 @@ PLANTED = (
     (HTML, PAGE, "preformatted text", "\ndef f(x):\n    if x:\n        return  1\n1."),
     (HTML, PAGE, "numbered and nested list", "1. first\n2. second\n  - deep\n"),
     (HTML, PAGE, "table rows with an empty cell", "Name\tSum\nAnn\t12\n\t13\nall\t\tend\n"),
+    (HTML, PAGE, "cells over several rows", "Both\tone\t1\n\ttwo\t2\n\tthree\t\tx\n"),
+    (HTML, PAGE, "cell after a table in a cell", "in\tout\n"),
     (HTML, PAGE, "exponent and struck out text", "10^3 ~~old~~ softhyphen"),
     (HTML, PAGE, "form", "Oslo [x] agree [ ] One [x] Two\n"),
     (HTML, PAGE, "formula, once", "is (p)/(q) here"),
@@ -275,7 +279,18 @@ def test_table_of_very_many_cells_is_read_without_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["<", "<!--", "<div>", "<td colspan=99>", "<a href=x>y", "<blockquote>x", "<![<![", "<math><mfrac>"]
+    "unit",
+    [
+        "<",
+        "<!--",
+        "<div>",
+        "<td colspan=99>",
+        "<tr><td rowspan=999999 colspan=99>",
+        "<a href=x>y",
+        "<blockquote>x",
+        "<![<![",
+        "<math><mfrac>",
+    ],
 )
 def test_hostile_page_is_read(unit: str) -> None:
     """Unclosed constructs neither fail nor use up the stack."""
