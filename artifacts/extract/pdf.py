@@ -31,7 +31,7 @@ def pdf(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     with closing(document):
         if document.get_formtype():
             document.init_forms()
-        _add_pages(len(document), partial(_page_text, document, NotesReader(document)), output, progress)
+        _add_pages(len(document), partial(_page_text, document, NotesReader(document), set()), output, progress)
 
 
 def open_pdf(data: bytes) -> pypdfium2.PdfDocument:
@@ -64,7 +64,7 @@ def _add_pages(total: int, text_of: Callable[[int], str], output: TextCollector,
         output.add(f"{text}\n\n")
 
 
-def _page_text(document: pypdfium2.PdfDocument, notes: NotesReader, number: int) -> str:
+def _page_text(document: pypdfium2.PdfDocument, notes: NotesReader, words: set[str], number: int) -> str:
     with closing(document[number]) as page, closing(page.get_textpage()) as text_page:
-        text = align_rows(text_page.get_text_range(), page, text_page)
+        text = align_rows(text_page.get_text_range(), page, text_page, words)
         return "\n\n".join(filter(None, (text, *notes.read(page, text_page))))

@@ -6,16 +6,16 @@ from bisect import bisect
 from collections.abc import Iterator
 from ctypes import c_float, c_int
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import pypdfium2
 from pypdfium2 import raw
 
-MAX_OBJECTS, MAX_RULES, MAX_SEGMENTS = 20_000, 4_000, 20_000
+MAX_OBJECTS, MAX_RULES, MAX_SEGMENTS = 20_000, 2_000, 20_000
 """Maximum number of a page's objects that are looked at, of lines that are kept, and of segments of drawn shapes."""
 
-MAX_COLUMNS = 100
+MAX_COLUMNS, MAX_GRIDS = 100, 50
 MAX_THICKNESS = 3.0
 MIN_LENGTH = 5.0
 TOLERANCE = 3.0
@@ -43,15 +43,20 @@ class Spans:
         return at >= 0 and value <= self.ends[at]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
     """The drawn lines of a table: the borders of its columns (with the heights at which they are) and of its rows."""
 
+    left: float
+    right: float
     bottom: float
     top: float
     columns: list[float]
     spans: list[Spans]
     rows: list[float]
+
+    def contains(self, x: float, y: float) -> bool:
+        return self.left < x < self.right and self.bottom < y < self.top
 
     def column(self, x: float) -> int:
         return bisect(self.columns, x)
@@ -62,25 +67,62 @@ class Grid:
 
     def separates(self, left: float, right: float, y: float) -> bool:
         """Return whether there is a vertical line between two places of this height."""
+        if not self.bottom < y < self.top:
+            return False
         first = bisect(self.columns, left - 1)
         return any(self.spans[at].contains(y) for at in range(first, bisect(self.columns, right + 1)))
 
 
 def grids_of(page: pypdfium2.PdfPage) -> list[Grid]:
-    """Return the grids of a page from the bottom to the top. No two are beside each other."""
+    """Return the grids of a page: at least two lines down and three across that touch each other."""
     across, down = list[Rule](), list[Rule]()
-    for is_horizontal, rule in _rules(page):
+    for is_horizontal, rule in islice(_rules(page), MAX_RULES):
         (across if is_horizontal else down).append(rule)
-        if len(across) + len(down) >= MAX_RULES:
-            break
-    grids, places = list[Grid](), sorted(rule.place for rule in across)
-    for group in _stacked(down):
-        bottom, top = min(rule.start for rule in group), max(rule.end for rule in group)
-        rows = _distinct(places[bisect(places, bottom - TOLERANCE) : bisect(places, top + TOLERANCE)])
-        columns = _columns(group)
-        if 2 <= len(columns) <= MAX_COLUMNS and len(rows) >= 3:
-            grids.append(Grid(bottom, top, list(columns), list(columns.values()), rows))
+    grids = list[Grid]()
+    for columns, rows in _connected(down, across):
+        places, lines = _columns(columns), _distinct([rule.place for rule in rows])
+        if 2 <= len(places) <= MAX_COLUMNS and len(lines) >= 3 and len(grids) < MAX_GRIDS:
+            grids.append(
+                Grid(
+                    left=min(rule.start for rule in rows),
+                    right=max(rule.end for rule in rows),
+                    bottom=min(rule.start for rule in columns),
+                    top=max(rule.end for rule in columns),
+                    columns=list(places),
+                    spans=list(places.values()),
+                    rows=lines,
+                )
+            )
     return grids
+
+
+def _connected(down: list[Rule], across: list[Rule]) -> Iterator[tuple[list[Rule], list[Rule]]]:
+    """Yield the vertical and the horizontal lines that touch each other, directly or by others."""
+    across = sorted(across, key=lambda rule: rule.place)
+    heights = [rule.place for rule in across]
+    parents = list(range(len(across)))
+
+    def root(at: int) -> int:
+        while parents[at] != at:
+            parents[at] = at = parents[parents[at]]
+        return at
+
+    touched = list[int]()  # for each vertical line, a horizontal one that it touches, or -1
+    for rule in down:
+        first = -1
+        for at in range(bisect(heights, rule.start - TOLERANCE), bisect(heights, rule.end + TOLERANCE)):
+            if across[at].start - TOLERANCE <= rule.place <= across[at].end + TOLERANCE:
+                first = at if first < 0 else first
+                parents[root(at)] = root(first)
+        touched.append(first)
+    groups = dict[int, tuple[list[Rule], list[Rule]]]()
+    for rule, at in zip(down, touched, strict=True):
+        if at >= 0:
+            groups.setdefault(root(at), ([], []))[0].append(rule)
+    for at, rule in enumerate(across):
+        if group := groups.get(root(at)):
+            group[1].append(rule)
+    yield from groups.values()
 
 
 def _rules(page: pypdfium2.PdfPage) -> Iterator[tuple[bool, Rule]]:
@@ -132,19 +174,6 @@ def _sides(shape: Any, count: int) -> Iterator[tuple[bool, Rule]]:
             rule = _rule(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
             if rule:
                 yield rule
-
-
-def _stacked(rules: list[Rule]) -> Iterator[list[Rule]]:
-    # Lines whose heights overlap belong to one table.
-    group, top = list[Rule](), float("-inf")
-    for rule in sorted(rules, key=lambda rule: rule.start):
-        if rule.start > top + TOLERANCE and group:
-            yield group
-            group = []
-        group.append(rule)
-        top = max(top, rule.end)
-    if group:
-        yield group
 
 
 def _columns(rules: list[Rule]) -> dict[float, Spans]:

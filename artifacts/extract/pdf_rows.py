@@ -23,7 +23,10 @@ BULLETS = frozenset("•‣◦▪●○–-·*\uf0b7")
 """Characters before an item of a list, which are no cell of a table."""
 
 HYPHENATED = re.compile(r"(?<![\w-])([^\W\d_]{2,40})[\x02\ufffe]([^\W\d_]{2,40})(?![\w\x02\ufffe-])")
-"""A word that the end of a line parts. With another hyphen, or a capital letter after it, it may have its own."""
+"""A word that the end of a line parts, without another hyphen."""
+
+WORD = re.compile(r"(?<![\w\x02\ufffe])[^\W\d_]{3,80}(?![\w\x02\ufffe])")
+MAX_WORDS = 200_000
 
 REPLACED = (("\r", ""), ("\x02", "-"), ("\ufffe", "-"), ("\0", ""))
 """PDFium's ends of lines, and the two characters that it makes of a hyphen there."""
@@ -103,32 +106,40 @@ class GridTable:
         return "\t".join(" ".join(texts.get(column, ())) for column in range(first, max(texts) + 1))
 
 
-def align_rows(text: str, page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextPage) -> str:
-    """Return the page's text, with tabs between the cells of tables."""
+def align_rows(text: str, page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextPage, words: set[str]) -> str:
+    """Return the page's text, with tabs between the cells of tables.
+
+    `words` are those of the document so far, to which this page's are added.
+    """
+    if len(words) < MAX_WORDS:
+        words.update(WORD.findall(text.lower()))
     # If characters are missing in the text, their indexes do not lead to their places.
     if len(text) != text_page.count_chars():
-        return _clean(text)
-    grids = grids_of(page)
-    tables, bottoms = [GridTable(grid) for grid in grids], [grid.bottom for grid in grids]
+        return _clean(text, words)
+    tables = [GridTable(grid) for grid in grids_of(page)]
     rows, start, count = list[list[Cell] | str | GridTable](), 0, 0
     for line in text.split("\n"):
-        cells = list(_cells(line, start, text_page, grids, bottoms)) if count < MAX_CELLS else []
+        cells = list(_cells(line, start, text_page, [table.grid for table in tables])) if count < MAX_CELLS else []
         count += len(cells)
-        if table := _table_of(cells, tables, bottoms):
-            if not table.lines:
-                rows.append(table)
-            table.lines.append(cells)
-        elif cells and rows and isinstance(last := rows[-1], list) and _is_right_of(last[-1], cells[0]):
-            last += cells
-        else:
-            rows.append(cells or line)
+        for table, group in groupby(cells, key=lambda cell: _table_of(cell, tables)):
+            found = list(group)
+            if table:
+                if not table.lines:
+                    rows.append(table)
+                table.lines.append(found)
+            elif rows and isinstance(last := rows[-1], list) and _is_right_of(last[-1], found[0]):
+                last += found
+            else:
+                rows.append(found)
+        if not cells:
+            rows.append(line)
         start += len(line) + 1
-    return _clean("\n".join(_lines(rows)))
+    return _clean("\n".join(_lines(rows)), words)
 
 
-def _table_of(cells: list[Cell], tables: list[GridTable], bottoms: list[float]) -> GridTable | None:
-    at = bisect(bottoms, cells[0].middle) - 1 if cells else -1
-    return tables[at] if at >= 0 and cells[0].middle < tables[at].grid.top else None
+def _table_of(cell: Cell, tables: list[GridTable]) -> GridTable | None:
+    place = cell.left + 1, cell.middle
+    return next((table for table in tables if table.grid.contains(*place)), None)
 
 
 def _lines(rows: list[list[Cell] | str | GridTable]) -> Iterator[str]:
@@ -151,8 +162,15 @@ def _lines_by_gaps(rows: list[list[Cell] | str]) -> Iterator[str]:
         yield from _table([row for row in block if isinstance(row, list)]) if is_table else map(_line, block)
 
 
-def _clean(text: str) -> str:
-    text = HYPHENATED.sub(lambda parts: parts[1] + ("" if parts[2].islower() else "-") + parts[2], text)
+def _clean(text: str, words: set[str]) -> str:
+    def join(parts: re.Match[str]) -> str:
+        # A hyphen is the word's own before a capital letter, or between two words that are never written as one.
+        left, right = parts[1].lower(), parts[2]
+        is_own = not (right.islower() and parts[1][1:].islower())
+        is_own = is_own or (left in words and right in words and left + right not in words)
+        return parts[1] + "-" * is_own + right
+
+    text = HYPHENATED.sub(join, text)
     for written, meant in REPLACED:
         text = text.replace(written, meant)
     return text
@@ -162,9 +180,7 @@ def _line(row: list[Cell] | str) -> str:
     return row if isinstance(row, str) else row[0].text
 
 
-def _cells(
-    line: str, start: int, page: pypdfium2.PdfTextPage, grids: list[Grid], bottoms: list[float]
-) -> Iterator[Cell]:
+def _cells(line: str, start: int, page: pypdfium2.PdfTextPage, grids: list[Grid]) -> Iterator[Cell]:
     """Yield the parts of a line between which there are drawn lines or wide gaps."""
     end = len(line.rstrip())
     begin = len(line) - len(line.lstrip())
@@ -172,21 +188,20 @@ def _cells(
         return
     first = _box(page, start + begin)
     middle = (first.bottom + first.top) / 2
-    grid = grids[bisect(bottoms, middle) - 1] if bottoms and middle > bottoms[0] else None
+    beside = [grid for grid in grids if grid.bottom < middle < grid.top]
     spaces = list[tuple[int, raw.FS_RECTF, raw.FS_RECTF]]()
     at = line.find(" ", begin)
     while 0 < at < end - 1:
         spaces.append((at, _box(page, start + at), _box(page, start + at + 1)))
         at = line.find(" ", at + 1)
     # PDFium adds a space of no width where there is room between characters, no matter how much.
-    if grid or any(_is_wide(space, after, after) for _, space, after in spaces):
+    if beside or any(_is_wide(space, after, after) for _, space, after in spaces):
         for at, space, after in spaces:
             before = _box(page, start + at - 1)
             # A written space is at the end of one cell or the beginning of the next.
             is_wide = _is_wide(space, after, after) or _is_wide(before, space, after)
-            if (is_wide and line[begin:at] not in BULLETS) or (
-                grid and grid.separates(before.right, after.left, middle)
-            ):
+            is_ruled = any(grid.separates(before.right, after.left, middle) for grid in beside)
+            if is_ruled or (is_wide and line[begin:at] not in BULLETS):
                 yield Cell(line[begin:at].strip(), first, space)
                 begin, first = at + 1, after
     yield Cell(line[begin:end].strip(), first, _box(page, start + end - 1))

@@ -184,7 +184,19 @@ FRAMED = pdf_of(
 )
 HYPHENATED = pdf_of(
     draw_texts(
-        (50, 700, "It is dan-"), (50, 688, "gerous for Jean-"), (50, 676, "Paul and state-of-"), (50, 664, "the-art.")
+        *(
+            (50, 700 - 12 * row, line)
+            for row, line in enumerate(
+                (
+                    "It is dan-",
+                    "gerous for Jean-",
+                    "Paul: state-of-",
+                    "the-art space, never",
+                    "separated, or space-",
+                    "separated.",
+                )
+            )
+        )
     )
 )
 NOTED = pdf_of(
@@ -234,7 +246,12 @@ PLANTED = (
     ("pdf", BOXED, "cells drawn as boxes", "Lamp\ttwelve and a half\nChair\t\ttwo left\n"),
     ("pdf", HEADED, "rows without lines between them", "r0c52\tr0c102\nr1c52\tr1c102\nr2c52\tr2c102\nr3c52\tr3c102\n"),
     ("pdf", FRAMED, "words in a frame", "Words in a box\nof several lines\n"),
-    ("pdf", HYPHENATED, "words parted at the ends of lines", "It is dangerous for Jean-Paul and state-of-the-art.\n"),
+    (
+        "pdf",
+        HYPHENATED,
+        "words parted at the ends of lines",
+        "It is dangerous for Jean-Paul: state-of-the-art space, never\nseparated, or space-separated.\n",
+    ),
     ("pdf", NOTED, "link over two lines", "[links]\n[the terms and conditions.](https://example.org/terms)\n"),
     ("pdf", NOTED, "comment with its author", "[comments]\nAnn: Which ones?\n"),
     ("pdf", NOTED, "field on a page cut out of a form", "[form]\nagency: Parks\n"),
