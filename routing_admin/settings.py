@@ -153,12 +153,13 @@ SERVER_HOOKS = "routing_admin.wiring.make_server_hooks"
 ASGI_APPLICATION = "routing_admin.asgi.application"
 # Uses our own template for selects, because Django renders each option with its own template.
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
+LOADERS = ["routing_admin.console.base.template_loader.Loader", "django.template.loaders.app_directories.Loader"]
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [FILES / "templates"],
-        "APP_DIRS": True,
         "OPTIONS": {
+            "loaders": [("template_partials.loader.Loader", [("django.template.loaders.cached.Loader", LOADERS)])],
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.template.context_processors.i18n",

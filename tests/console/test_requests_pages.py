@@ -18,7 +18,15 @@ from capabilities.core.translatable import data_of
 from capabilities.core.wire import Fault
 from capabilities.models import Agent
 from routing_admin.console.requests.advice import ADVICE
-from routing_admin.console.requests.story import build_steps, build_story, build_tracks, content_of, explain_outcome
+from routing_admin.console.requests.story import (
+    build_steps,
+    build_story,
+    build_tracks,
+    color_chips,
+    content_of,
+    explain_outcome,
+    fold_skips,
+)
 from routing_admin.core.fallback.chain import CANCELLED, SkipReason
 from routing_admin.core.fallback.remedies import Remedy
 from routing_admin.core.fallback.table import CALLERS_FAULTS, TABLE
@@ -442,6 +450,22 @@ def test_the_list_says_what_was_asked_for(db: None, columns: dict[str, Any], exp
     """The list shows what was requested: a route, a service, a model, or an unknown name."""
     name_asked = asked_for(logged("req_1", **columns))
     assert (name_asked.name, name_asked.kind, name_asked.route) == expected
+
+
+def test_candidates_skipped_for_one_reason_are_one_chip_in_a_row() -> None:
+    """A row of a chain without keys is one line high. Other attempts, and later skips, keep their own chips."""
+    names = [f"p/{number}" for number in range(5)]
+    codes = ["key_missing", "key_missing", "503", "503", "key_missing"]
+    chips = color_chips(
+        [{"name": name, "code": code, "tone": "warn"} for name, code in zip(names, codes, strict=True)], "failed"
+    )
+    folded = [(str(chip["code"]), chip.get("tries", 1), chip["name"]) for chip in fold_skips(chips)]
+    assert folded == [
+        ("skipped: no key", 2, "p/0, p/1"),
+        ("503", 1, "p/2"),
+        ("503", 1, "p/3"),
+        ("skipped: no key", 1, "p/4"),
+    ]
 
 
 def test_a_final_failure_looks_final(admin: Client) -> None:

@@ -9,6 +9,7 @@ from django.test import Client
 
 from capabilities.models import Agent, Provider, Service
 from capabilities.runtime import renew
+from routing_admin.console.matrix.cells import short_types
 from routing_admin.dispatch import send
 from routing_admin.dispatch.kept_refusals import KeptRefusals, kept_refusals
 from routing_admin.models import Revision
@@ -300,3 +301,9 @@ def test_a_viewer_reads_a_service_and_changes_nothing(admin: Client, viewer: Cli
     assert viewer.get("/services/vision-model/").status_code == 200
     for address in ("/services/", "/catalogue/", "/forget/", "/delete/service/"):
         assert viewer.post(f"{address}vision-model/").status_code == 403
+
+
+def test_types_of_files_are_shown_as_extensions() -> None:
+    """`vnd.openxmlformats-officedocument.wordprocessingml.document` made a row seven lines high."""
+    word = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+    assert short_types([word, "application/pdf", "image/x-own", "image/png"]) == ["docx", "pdf", "png", "x-own"]

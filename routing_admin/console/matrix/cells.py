@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
 from django.utils.translation import gettext as _
 
+from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME
 from capabilities.core.prices import FIELDS, Price, amount_of
 from capabilities.core.providers.catalogue import Fact, FactVerdict, StatedLimit
 from capabilities.core.providers.catalogue.price_verdicts import find_contested, judge_price
@@ -207,5 +208,5 @@ def words(text: str) -> list[str]:
 
 @register.filter
 def short_types(types: Iterable[str]) -> list[str]:
-    """Return the subtypes of MIME types, sorted: `gif`, `jpeg`, `pdf`."""
-    return sorted(mime_type.split("/")[-1] for mime_type in types)
+    """Return the file extensions of MIME types, sorted: `docx`, `gif`, `pdf`; the subtype if there is none."""
+    return sorted(EXTENSIONS_OF_MIME.get(mime_type, mime_type.split("/")[-1]).split()[0] for mime_type in types)

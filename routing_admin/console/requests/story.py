@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from django.utils.functional import Promise
@@ -425,8 +427,21 @@ def build_row(row: RequestLog) -> dict[str, Any]:
     """Return the template context for a request's row in a list."""
     entry = {"row": row, "target": asked_for(row), "ending": row.ending, "tone": failure_tone(row.ending)}
     entry["operation"] = operation_name(row.surface)
-    chain = color_chips(row.chain, row.ending)
+    chain = fold_skips(color_chips(row.chain, row.ending))
     return {**entry, "chain": chain, **content_of(row.adaptation)}
+
+
+def fold_skips(chips: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the chips of a row, in which candidates skipped in succession for the same reason are one with a count."""
+    folded: list[dict[str, Any]] = []
+    for code, same in groupby(chips, key=itemgetter("code")):
+        run = list(same)
+        if len(run) > 1 and code in SKIP_WORDS.values():
+            names = ", ".join(chip.get("name", "") for chip in run)
+            folded.append({**run[0], "name": names, "tries": len(run)})
+        else:
+            folded += run
+    return folded
 
 
 WORST_FIRST = (DeliveryForm.DESCRIBED, DeliveryForm.CUT, DeliveryForm.CONVERTED, DeliveryForm.AS_IS)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
@@ -23,7 +24,7 @@ from capabilities.core.providers.presets import limits_template, quirks_for
 from capabilities.core.translatable import insert_facts
 from capabilities.core.vocabulary import Source
 from capabilities.errors import ActionError, ConflictError
-from capabilities.labels import capability_label
+from capabilities.labels import KINDS, capability_label
 from capabilities.sentences import join_words
 from routing_admin.console.base.consequences import find_obstacle, find_unconfirmed, foresee_deletion
 from routing_admin.console.base.page_responses import (
@@ -175,7 +176,7 @@ def find_switch_differences(form: ServiceForm, current: Service) -> list[Differe
 class SlotLine:
     """A kind of input of a service: its limits, and whether they are the service's own."""
 
-    name: str
+    label: str | Promise
     slot: Slot | None
     own: bool
 
@@ -186,7 +187,9 @@ def list_slots(row: Service) -> list[SlotLine]:
     template = limits_template(provider.endpoint, provider.protocol)
     slots = slots_for(provider.protocol, template, row.limits or None, quirks, row.model)
     return [
-        SlotLine(name, slots.get(kinds[0]), name in row.limits) for name, kinds in SLOT_KINDS.items() if name != "text"
+        SlotLine(KINDS[kinds[0]], slots.get(kinds[0]), name in row.limits)
+        for name, kinds in SLOT_KINDS.items()
+        if name != "text"
     ]
 
 

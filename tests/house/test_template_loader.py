@@ -1,0 +1,17 @@
+"""Templates are rendered without the indentation that makes them readable."""
+
+from __future__ import annotations
+
+from django.template.loader import get_template
+from django.template.loaders.filesystem import Loader
+
+from routing_admin.console.base.template_loader import INDENTATION
+
+
+def test_templates_lose_their_indentation_and_keep_their_lines() -> None:
+    template = get_template("routes/list.html").template
+    source = Loader(template.engine).get_contents(template.origin)
+    assert "\n          " in source
+    assert template.source == INDENTATION.sub("", source)
+    assert template.source.count("\n") == source.count("\n")
+    assert not [line for line in template.source.splitlines() if line.startswith(" ")]
