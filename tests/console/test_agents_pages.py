@@ -278,6 +278,26 @@ def test_the_snippets_carry_the_real_address_and_the_agents_model(admin: Client,
     assert page.region("Tools").shows("get_artifact")
 
 
+def test_the_calls_of_an_agent_whose_model_cannot_answer_ask_for_the_default_route(admin: Client) -> None:
+    """The demo's agents use models without a key: their page says so, and its calls work all the same."""
+    use = Page(admin.get("/agents/text-agent/")).region("Use it")
+    assert use.shows("text-model cannot answer now. example has no key")
+    assert use.shows("these calls ask for auto, the default route.")
+    assert use.link("Open the provider")
+    assert '"model": "auto"' in use.region("curl").text
+    Agent.objects.filter(agent_id="text-agent").update(limits={"models": ["text-model"]})
+    use = Page(admin.get("/agents/text-agent/")).region("Use it")
+    assert not use.shows("the default route")
+    assert '"model": "text-model"' in use.region("curl").text
+
+
+def test_the_calls_of_an_agent_whose_model_can_answer_ask_for_it(admin: Client) -> None:
+    put_agent(SYSTEM, "text-agent", "worker-1", service_id="echo-text")
+    use = Page(admin.get("/agents/worker-1/")).region("Use it")
+    assert not use.shows("cannot answer")
+    assert '"model": "echo-text"' in use.region("curl").text
+
+
 def test_agents_made_at_run_time_are_marked_as_such(admin: Client) -> None:
     """The page of an agent created at run time says which agent created it, and that it is called with its creator's
     key.

@@ -11,6 +11,12 @@ from django.utils.translation import get_language
 
 from artifacts.core.delivery.tools import tool_definitions
 from capabilities.models import Agent
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.console.routes.queries import Standing, find_standing
+from routing_admin.core.configuration.specs import DEFAULT_ROUTE, CandidateSpec, RouteSpec, ServiceSpec
+from routing_admin.core.planning.model_names import task_name
+from routing_admin.core.planning.plan import NoRouteError, resolve_route
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +90,37 @@ claude""",
 """Example calls by client and programming language, with the placeholders `{base}` and `{model}`."""
 
 
+AUTO = "auto"
+"""The name of the default route."""
+
+
 def name_model(row: Agent) -> str:
     if row.task_type:
-        return f"task:{row.task_type}"
-    # `auto` is the default route.
-    return row.service.service_id if row.service else "auto"
+        return task_name(row.task_type)
+    return row.service.service_id if row.service else AUTO
 
 
-def write_snippets(row: Agent, key: str = "") -> tuple[Snippet, ...]:
+def find_service(state: Snapshot, row: Agent) -> ServiceSpec | None:
+    return state.configuration.service(row.service.service_id) if row.service else None
+
+
+def find_use(state: Snapshot, row: Agent) -> Standing | None:
+    """Return whether the agent's service or route can answer, and why not; None if there is no route."""
+    if service := find_service(state, row):
+        return find_standing(state, RouteSpec(service.id, (CandidateSpec(service.provider, service.model),)))
+    return find_route_standing(state, row.task_type)
+
+
+def find_route_standing(state: Snapshot, task_type: str = "") -> Standing | None:
+    try:
+        return find_standing(state, resolve_route(state.configuration, task_type)[0])
+    except NoRouteError:
+        return None
+
+
+def write_snippets(model: str, key: str = "") -> tuple[Snippet, ...]:
     """Return example calls. They contain the key if it is given, else a variable that holds it."""
-    values = {"base": settings.PUBLIC_URL.rstrip("/"), "model": name_model(row)}
+    values = {"base": settings.PUBLIC_URL.rstrip("/"), "model": model}
     texts = ((*heading, text.format(**values)) for heading, text in CALLS.items())
     return tuple(Snippet(name, language, _fill_in(text, key) if key else text) for name, language, text in texts)
 
@@ -107,9 +134,24 @@ def _fill_in(text: str, key: str) -> str:
 
 
 def describe_use(row: Agent, key: str = "") -> dict[str, Any]:
+    """Return the template's variables. If the agent's model cannot answer, the calls ask for the default route."""
     language = "zh" if (get_language() or "").startswith("zh") else "en"
-    tools = {"tools": tool_definitions(language)}
-    return {"snippets": write_snippets(row, key), "tool_server": describe_tool_server(), "tools": tools}
+    state, own, allowed = snapshot.current(), name_model(row), row.limits.get("models")
+    use, default = find_use(state, row), find_route_standing(state)
+    has_detour = default is not None and default.ready and (not allowed or task_name(DEFAULT_ROUTE) in allowed)
+    is_silent = use is not None and not use.ready
+    model = AUTO if is_silent and has_detour else own
+    service = find_service(state, row)
+    return {
+        "own_model": own,
+        "called_model": model,
+        "why_silent": " ".join(use.reasons) if use and is_silent else "",
+        "is_silent": is_silent,
+        "silent_provider": service.provider if service else "",
+        "snippets": write_snippets(model, key),
+        "tool_server": describe_tool_server(),
+        "tools": {"tools": tool_definitions(language)},
+    }
 
 
 def describe_tool_server() -> dict[str, Any]:

@@ -116,7 +116,7 @@ def list_standings(state: Snapshot) -> tuple[Standing, ...]:
 # Snapshots are immutable, so a result can be cached by snapshot and language.
 @lru_cache(maxsize=4)
 def _list_standings(state: Snapshot, _language: str | None) -> tuple[Standing, ...]:
-    return tuple(_standing(state, route) for route in state.configuration.routes if route.enabled)
+    return tuple(find_standing(state, route) for route in state.configuration.routes if route.enabled)
 
 
 def list_unable(standings: Sequence[Standing]) -> list[str]:
@@ -129,7 +129,7 @@ def list_ready(state: Snapshot, route: RouteSpec) -> list[PlannedCandidate]:
     return [candidate for candidate in _plan(state, route) if candidate.skip is None]
 
 
-def _standing(state: Snapshot, route: RouteSpec) -> Standing:
+def find_standing(state: Snapshot, route: RouteSpec) -> Standing:
     planned = _plan(state, route)
     ready = [candidate for candidate in planned if candidate.skip is None]
     skipped = [candidate for candidate in planned if candidate.skip is not None]
