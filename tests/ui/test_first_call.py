@@ -48,3 +48,7 @@ def test_a_new_keys_first_call_is_waited_for_and_arrives(admin_page: Any, live_s
     panel.get_by_text("The first call arrived and was answered").wait_for()
     assert "echo/echo-text" in panel.inner_text()
     assert page.locator("#issued").inner_text().strip() == key  # the same page still shows the key
+    public = key.split("_")[1]
+    page.locator("#agent-keys tr", has_text=public).get_by_text(
+        "Working", exact=True
+    ).wait_for()  # no longer “Never used”
