@@ -215,7 +215,16 @@ def test_connection_test_shows_result_and_duration(admin: Client) -> None:
     assert Page(admin.post("/providers/echo/test/", headers=HTMX)).shows("echo answered in")
     alert = Page(admin.post("/providers/openai/test/", headers=HTMX)).alert
     assert "key_missing" in alert
+    assert "openai was not called." in alert
     assert "LLM_PROVIDER_OPENAI_API_KEY" in alert
+
+
+def test_earlier_steps_of_adding_a_provider_lead_to_its_page(admin: Client) -> None:
+    """Who finds at the test that the key is wrong gets back to it by the step."""
+    for step in ("Choose an endpoint", "Enter the key"):
+        link = Page(admin.get("/providers/openai/models/")).link(step)
+        assert link
+        assert link.attributes["href"] == "/providers/openai/"
 
 
 def test_adding_a_provider_is_one_flow_from_preset_to_services_and_aliases(admin: Client) -> None:

@@ -49,6 +49,10 @@ ADVICE: Mapping[str, str | Promise] = {
 """Fault → what to do next. Faults that the provider's own message explains are left out."""
 
 
+NOT_CALLED = frozenset({Fault.KEY_MISSING, Fault.ORIGIN_REFUSED})
+"""Faults found before anything is sent; with a status, the provider itself answered so."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialResult:
     """The result of a call to a provider, in words.
@@ -107,7 +111,10 @@ def explain_answer(name: str, result: CheckResult) -> DialResult:
         query = urlencode({f"quirk_{option}": text for option, text in texts.items()})
         url = f"{reverse('provider', args=[name])}?{query}" if texts else ""
         return DialResult(ok=True, sentence=sentence, models=result.models, took=took, options=options, options_url=url)
-    sentence = _("%(name)s gave no usable answer within %(time)s.") % {"name": name, "time": took}
+    if result.fault in NOT_CALLED and result.status is None:
+        sentence = _("%(name)s was not called.") % {"name": name}
+    else:
+        sentence = _("%(name)s gave no usable answer within %(time)s.") % {"name": name, "time": took}
     # Our own messages are advice. Any other text comes from the provider and is shown as a quotation.
     is_own = isinstance(result.message, Translatable)
     advice = join_sentences((translate_sentence(result.message) if is_own else "", advice_for(result.fault)))
