@@ -160,11 +160,16 @@ SIZE = """() => [
   document.documentElement.scrollWidth - document.documentElement.clientWidth,
   document.documentElement.scrollHeight,
 ]"""
-AXE = """async () => (await axe.run({ exclude: ["tr", "li", "option"].map((one) => [`${one}:nth-child(n+13)`]) }, {
-  resultTypes: ["violations"],
-  runOnly: { type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] } })).violations
-  .flatMap((one) => one.nodes.map((node) => one.id + ": " + node.html.slice(0, 160)))"""
-"""Long lists are checked up to their twelfth row: the others look alike and would take axe minutes."""
+AXE = """async () => {
+  document.querySelectorAll(":is(tr, li, option):nth-child(n+13)").forEach((one) => one.remove());
+  const { violations } = await axe.run({ resultTypes: ["violations"],
+    runOnly: { type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] } });
+  return violations.flatMap((one) => one.nodes.map((node) => one.id + ": " + node.html.slice(0, 160)));
+}"""
+"""Long lists are checked up to their twelfth row, since the others look alike.
+
+The others are removed: axe takes half its time for rows that it only leaves out of its answer.
+"""
 
 pytestmark = pytest.mark.ui
 
@@ -316,12 +321,13 @@ def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Vi
         page_faults = _document(page, answer, LANGUAGES[language], expected)
         if name == "models, 340":
             _offer_models(page)
-        page.evaluate(visitor.axe)
         page_faults += [*page.evaluate(COVERED), *_sizes(page, len(answer.body()), HEAVIER.get(name, HEAVIEST))]
-        page_faults += page.evaluate(AXE)
         # Narrow widths are measured with the narrow page: the window is resized, the page is not loaded again.
         for measured in (one for one in MEASURED if (one < 700) == (width < 700)):
             page_faults += measure(page, measured)
+        page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate(visitor.axe)
+        page_faults += page.evaluate(AXE)  # last, since it removes rows
         faults += [f"{language} {width}: {fault}" for fault in page_faults]
         faults += [text for text in visitor.complaints if "404" not in text or name != "not found"]
     page.context.clear_cookies()
