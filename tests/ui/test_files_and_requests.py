@@ -19,6 +19,7 @@ from routing_admin.core.fallback.chain import Attempt
 from routing_admin.models import RequestLog
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
+from tests.artifacts.samples import pdf
 
 pytestmark = [pytest.mark.ui, pytest.mark.django_db(transaction=True, databases=["default", "logs"])]
 FILES = Path(__file__).resolve().parents[1] / "artifacts" / "files"
@@ -54,6 +55,28 @@ def test_a_chosen_file_is_uploaded_listed_and_shown_as_each_model_gets_it(admin_
     echo.get_by_role("link", name="See it in the log").click()
     page.locator("#main h1", has_text="Request").wait_for()
     assert RequestLog.objects.filter(surface="page").count() == 1
+
+
+def test_a_scans_page_fills_in_what_its_pages_decide(
+    admin_page: Any, demo: str, axe: Callable[[Any], list[str]]
+) -> None:
+    """Rows wait until the pages are drawn. Then sentence, proportions and groups follow in place."""
+    page, held = admin_page, list[Any]()
+    row = store_bytes(SYSTEM, pdf("", ""), filename="scan.pdf", declared="application/pdf")
+    page.route("**/artifacts/**draw=1*", lambda route: held.append(route))  # it must have attributes
+    page.goto(f"/artifacts/{row.pk}/?language=en")
+    expect(page.locator("#lead")).to_contain_text("Drawing the pages for")
+    expect(page.locator("#groups")).to_have_attribute("aria-busy", "true")
+    expect(page.locator("#forms")).not_to_contain_text("Converted")
+    assert axe(page) == []
+    height = page.evaluate("document.documentElement.scrollHeight")
+    held[0].continue_()
+    expect(page.locator("#g-converted")).to_be_visible()
+    expect(page.locator("#waiting")).to_have_count(0)
+    expect(page.locator("#forms")).to_contain_text("Converted")
+    expect(page.locator("#lead")).to_contain_text("model services only get a description")
+    assert abs(page.evaluate("document.documentElement.scrollHeight") - height) <= 8
+    assert "draw=1" not in page.url
 
 
 def test_chosen_files_are_deleted_and_undo_brings_them_back(admin_page: Any, demo: str) -> None:
