@@ -19,6 +19,9 @@ MAX_CELLS = 5_000
 GAP_OF_HEIGHT = 0.9
 """Width of a gap between the cells of a row, as a multiple of the characters' height. Justified words are closer."""
 
+SPACE_OF_HEIGHT = 0.15
+"""Width of a gap between words of a line that PDFium broke."""
+
 BULLETS = frozenset("•‣◦▪●○–-·*\uf0b7")
 """Characters before an item of a list, which are no cell of a table."""
 
@@ -129,6 +132,8 @@ def align_rows(text: str, page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextP
                 table.lines.append(found)
             elif rows and isinstance(last := rows[-1], list) and _is_right_of(last[-1], found[0]):
                 last += found
+            elif rows and isinstance(last := rows[-1], list) and (joined := _join(last[-1], found[0])):
+                last[-1:] = [joined, *found[1:]]
             else:
                 rows.append(found)
         if not cells:
@@ -213,11 +218,22 @@ def _is_wide(left: raw.FS_RECTF, right: raw.FS_RECTF, letter: raw.FS_RECTF) -> b
 
 def _is_right_of(cell: Cell, other: Cell) -> bool:
     # PDFium also breaks the line after a cell of one character.
+    return _on_one_line(cell, other) and other.left - cell.last.right > GAP_OF_HEIGHT * cell.height > 0
+
+
+def _join(cell: Cell, other: Cell) -> Cell | None:
+    # Where PDFium takes a narrow column for vertical writing, each character of a line is a line.
+    gap, height = other.left - cell.last.right, cell.height
+    if not _on_one_line(cell, other) or not -height / 4 < gap <= GAP_OF_HEIGHT * height:
+        return None
+    return Cell(f"{cell.text}{' ' if gap > SPACE_OF_HEIGHT * height else ''}{other.text}", cell.first, other.last)
+
+
+def _on_one_line(cell: Cell, other: Cell) -> bool:
+    # The box of a ligature is lower than the others.
     before, after = cell.last, other.first
-    height = before.top - before.bottom
-    return bool(
-        after.left - before.right > GAP_OF_HEIGHT * height > 0 and abs(after.bottom - before.bottom) < height / 4
-    )
+    height, raised = before.top - before.bottom, after.bottom - before.bottom
+    return bool(abs(raised) < height / 4 or abs(raised + after.top - before.top) < height / 4)
 
 
 def _box(page: pypdfium2.PdfTextPage, index: int) -> raw.FS_RECTF:

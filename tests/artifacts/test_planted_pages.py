@@ -199,6 +199,10 @@ HYPHENATED = pdf_of(
         )
     )
 )
+NARROW = pdf_of(
+    draw_texts(*((50 + 8 * at, 770, letter) for at, letter in enumerate("HEAD")))
+    + draw_texts(*((300, 760 - 9 * row, f"entry{row}") for row in range(80)))
+)
 NOTED = pdf_of(
     "1 0 0 1 50 700 Tm (See the terms and) Tj 1 0 0 1 50 686 Tm (conditions.) Tj",
     "<</Type/Annot/Subtype/Link/Rect[70 697 140 710]/A<</S/URI/URI(https://example.org/terms)>>>>",
@@ -252,6 +256,7 @@ PLANTED = (
         "words parted at the ends of lines",
         "It is dangerous for Jean-Paul: state-of-the-art space, never\nseparated, or space-separated.\n",
     ),
+    ("pdf", NARROW, "line above a column that looks like vertical writing", "[page 1]\nHEAD\nentry0\nentry1\n"),
     ("pdf", NOTED, "link over two lines", "[links]\n[the terms and conditions.](https://example.org/terms)\n"),
     ("pdf", NOTED, "comment with its author", "[comments]\nAnn: Which ones?\n"),
     ("pdf", NOTED, "field on a page cut out of a form", "[form]\nagency: Parks\n"),
