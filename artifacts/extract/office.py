@@ -12,6 +12,7 @@ from types import MappingProxyType
 from artifacts.extract.words import TextCollector, entry_blocks, read_xml
 
 MAX_TARGET_CHARS = 2_000
+MAX_CATEGORY_LEVELS = 10
 LINK = re.compile(r'\s*HYPERLINK\s+(?:"([^"\s]+)"|([^"\\\s]+))', re.IGNORECASE)
 
 Attributes = Mapping[str, str]
@@ -235,31 +236,42 @@ class ChartReader:
     """Reads a chart's title and the values of its series, a line for each: series, category, value."""
 
     def __init__(self, output: TextCollector) -> None:
-        self._words, self._text, self._part, self._index = output, "", "", ""
-        self._series: dict[str, dict[str, str]] = {}
+        self._words, self._text, self._part, self._index = output, "", "", 0
+        self._series: dict[str, list[dict[int, str]]] = {}
 
-    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+    def start(self, name: str, attributes: Attributes) -> None:
         self._text = ""
         if name == "ser":
             self._series = {}
         elif name in CHART_PARTS:
             self._part = CHART_PARTS[name]
+            self._series.setdefault(self._part, [{}])
+        elif name == "lvl" and len(levels := self._series.get(self._part, [])) < MAX_CATEGORY_LEVELS:
+            levels.append({})
         elif name == "pt":
-            self._index = attributes.get("idx", "")
+            index = attributes.get("idx", "")
+            self._index = int(index) if index.isascii() and index.isdecimal() and len(index) < 8 else 0
 
     def end(self, name: str) -> None:
         if name == "t":
             self._words.add(f"{self._text}\n")
-        elif name == "v":
-            self._series.setdefault(self._part, {})[self._index] = self._text
+        elif name == "v" and (levels := self._series.get(self._part)):
+            levels[-1][self._index] = self._text
         elif name == "ser":
-            title = " ".join(self._series.get("series", {}).values())
-            names = self._series.get("category", {})
-            for index, value in self._series.get("value", {}).items():
-                self._words.add("\t".join(filter(None, (title, names.get(index, ""), value))) + "\n")
+            title = " ".join(self._values("series").values())
+            # Of categories in groups, the inner ones come first. A group's name is at its first category.
+            inner, *groups = [level for level in self._series.get("category", []) if level] or [{}]
+            names = [""] * len(groups)
+            for index, value in sorted(self._values("value").items()):
+                names = [group.get(index, name) for group, name in zip(groups, names, strict=True)]
+                category = " ".join(filter(None, (*reversed(names), inner.get(index, ""))))
+                self._words.add("\t".join(filter(None, (title, category, value))) + "\n")
 
     def text(self, text: str) -> None:
         self._text += text[: MAX_TARGET_CHARS - len(self._text)] if len(self._text) < MAX_TARGET_CHARS else ""
+
+    def _values(self, part: str) -> dict[int, str]:
+        return self._series.get(part, [{}])[0]
 
 
 CHART_PARTS = {"tx": "series", "cat": "category", "xVal": "category", "val": "value", "yVal": "value"}

@@ -130,7 +130,12 @@ DOCX = zip_of(
 CHART = """<c:chartSpace xmlns:c="urn:c" xmlns:a="urn:a"><c:title><a:t>Sales</a:t></c:title><c:ser>
 <c:tx><c:pt idx="0"><c:v>North</c:v></c:pt></c:tx>
 <c:cat><c:pt idx="0"><c:v>Q1</c:v></c:pt><c:pt idx="1"><c:v>Q2</c:v></c:pt></c:cat>
-<c:val><c:pt idx="0"><c:v>12</c:v></c:pt><c:pt idx="1"><c:v>13.5</c:v></c:pt></c:val></c:ser></c:chartSpace>"""
+<c:val><c:pt idx="0"><c:v>12</c:v></c:pt><c:pt idx="1"><c:v>13.5</c:v></c:pt></c:val></c:ser><c:ser>
+<c:cat><c:lvl>
+<c:pt idx="0"><c:v>Rome</c:v></c:pt><c:pt idx="1"><c:v>Bari</c:v></c:pt><c:pt idx="2"><c:v>Nice</c:v></c:pt>
+</c:lvl><c:lvl><c:pt idx="0"><c:v>Italy</c:v></c:pt><c:pt idx="2"><c:v>France</c:v></c:pt></c:lvl></c:cat>
+<c:val><c:pt idx="0"><c:v>1</c:v></c:pt><c:pt idx="1"><c:v>2</c:v></c:pt><c:pt idx="2"><c:v>3</c:v></c:pt></c:val>
+</c:ser></c:chartSpace>"""
 
 STYLED = zip_of(
     {
@@ -317,6 +322,7 @@ PLANTED = (
     ("pptx", COMMENTED, "exponent, struck out word", "10^3\n~~old~~\n"),
     ("pptx", COMMENTED, "comment", "[comments on slide 1]\nAnn: Which year?\n"),
     ("pptx", COMMENTED, "comment with an answer", "Bo: Since when?\n  Cy: 2031"),
+    ("pptx", PPTX, "categories in groups", "Italy Rome\t1\nItaly Bari\t2\nFrance Nice\t3"),
     ("odt", WRITTEN, "numbered headings", "# 1 Alpha\n## 1.1 Beta\n"),
     ("odt", WRITTEN, "numbered lists", "1. one\n2. two\n  a) deep\nstill two\n1. again\n2. on\n"),
     ("odt", WRITTEN, "formula", "is (p)/(q)+√(u) here\n"),
