@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 import olefile
 
+from artifacts.extract.office import MAX_TARGET_CHARS, link_of
 from artifacts.extract.words import Progress, RefusedError, TextCollector, open_zip
 
 # Compound files (OLE2), in whose streams older Office keeps its documents.
@@ -104,7 +105,7 @@ def doc(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     at = 0
     for name, length in zip(PARTS, lengths, strict=True):
         part, at = text[at : at + max(length, 0)], at + max(length, 0)
-        visible = without_field_codes(part).translate(WORD_MARKS)
+        visible = with_field_results(part).translate(WORD_MARKS)
         if visible.strip() and name != "macros":
             output.add((f"\n[{name}]\n" if name else "") + visible)
 
@@ -135,20 +136,29 @@ def _pieces(main: bytes, table: bytes) -> str:
     return "".join(parts)
 
 
-def without_field_codes(text: str) -> str:
-    """Return Word's text with the results of fields but without their codes, such as `HYPERLINK "…"`."""
+def with_field_results(text: str) -> str:
+    """Return Word's text with the results of fields in place of their codes. Links are marked with their addresses."""
     if FIELD not in text:
         return text
-    visible, in_code = [], list[bool]()
+    visible, fields, in_codes = list[str](), list[tuple[list[str] | None, str]](), 0
     for char in text:
+        code, target = fields[-1] if fields else (None, "")
         if char == FIELD:
-            in_code.append(True)
-        elif char == FIELD_RESULT and in_code:
-            in_code[-1] = False
-        elif char == FIELD_END and in_code:
-            in_code.pop()
-        elif not any(in_code[-8:]):
+            fields.append(([], ""))
+            in_codes += 1
+        elif char == FIELD_RESULT and code is not None:
+            in_codes -= 1
+            target = link_of("".join(code)) if not in_codes else ""
+            fields[-1] = (None, target)
+            visible.append("[" if target else "")
+        elif char == FIELD_END and fields:
+            fields.pop()
+            in_codes -= code is not None
+            visible.append(f"]({target})" if target else "")
+        elif not in_codes:
             visible.append(char)
+        elif code is not None and len(code) < MAX_TARGET_CHARS:
+            code.append(char)
     return "".join(visible)
 
 

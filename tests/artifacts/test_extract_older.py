@@ -28,10 +28,11 @@ def test_rtf_is_read_in_every_notation(read) -> None:
 def test_word_document_before_2007_is_read_by_its_pieces(read) -> None:
     """A piece has one or two bytes per character.
 
-    Fields are replaced by their results, cells are separated by tabs, and footnotes are at the end.
+    Fields are replaced by their results, links have addresses, tabs separate cells, and footnotes are at the end.
     """
-    text = "标题\rsee \x13HYPERLINK x\x14link\x15 caf\xe9\ra\x07b\x07\r"
-    assert read(doc(text, "note\r"), DOC) == Text("标题\nsee link café\na\tb\n\n[footnotes]\nnote", "doc")
+    link = "\x13HYPERLINK x\x14link\x15, \x13IF \x13PAGE\x141\x15 = 1\x14yes\x15"
+    text = f"标题\rsee {link} caf\xe9\ra\x07b\x07\r"
+    assert read(doc(text, "note\r"), DOC) == Text("标题\nsee [link](x), yes café\na\tb\n\n[footnotes]\nnote", "doc")
 
 
 def test_presentation_before_2007_is_read_by_its_newest_edit(read) -> None:
