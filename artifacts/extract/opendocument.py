@@ -71,6 +71,7 @@ class OpenWriting:
         self._list_count, self._last_counters = 0, dict[str, str]()
         self._item: Attributes | None = None
         self._in_description = self._in_creator = False
+        self._is_title, self._notes = False, ""
         self._formula: FormulaWriter | None = None
         self._starts: dict[str, Callable[[Attributes], None]] = {
             "p": self._start_paragraph,
@@ -88,7 +89,8 @@ class OpenWriting:
             "table": self._start_table,
             **dict.fromkeys(CELLS, self._start_cell),
             "page": self._start_slide,
-            "notes": lambda _: self._words.mark(f"[notes of slide {self._slides}]\n" if self._slides else ""),
+            "frame": self._start_frame,
+            "notes": self._start_notes,
         }
         self._ends: dict[str, Callable[[], None]] = {
             "p": self._end_paragraph,
@@ -139,6 +141,9 @@ class OpenWriting:
                 self._words.add(f"[image: {' '.join(text.split())}]")
         # Only characters inside a paragraph are text. The rest is indentation.
         elif self._depth or self._in_creator:
+            if self._notes and text.strip():
+                self._words.mark(self._notes)
+                self._notes = ""
             if self._is_raised:
                 self._words.mark("^")
                 self._is_raised = False
@@ -146,7 +151,8 @@ class OpenWriting:
 
     def _start_paragraph(self, _: Attributes) -> None:
         self._depth += 1
-        self._words.mark(self._item_mark())
+        self._words.mark("# " if self._is_title else self._item_mark())
+        self._is_title = False
 
     def _start_heading(self, attributes: Attributes) -> None:
         self._depth += 1
@@ -228,8 +234,16 @@ class OpenWriting:
     def _end_cell(self) -> None:
         self._words.add("\t" * (self._cells.pop() if self._cells else 1))
 
+    def _start_frame(self, attributes: Attributes) -> None:
+        self._is_title = attributes.get("presentation:class", "") == "title"
+
+    def _start_notes(self, _: Attributes) -> None:
+        # Some programs write notes without text on each slide.
+        self._notes = f"[notes of slide {self._slides}]\n" if self._slides else ""
+
     def _start_slide(self, _: Attributes) -> None:
         self._slides += 1
+        self._notes = ""
         self._words.mark(f"[slide {self._slides}]\n")
 
 

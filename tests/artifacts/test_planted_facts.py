@@ -238,7 +238,8 @@ NUMBERED = (
 def open_parts(**parts: str) -> bytes:
     """Build an OpenDocument text. A name with two underscores is one in a folder."""
     spaces = " ".join(
-        f'xmlns:{name}="urn:{name}"' for name in ("office", "text", "style", "draw", "xlink", "dc", "table")
+        f'xmlns:{name}="urn:{name}"'
+        for name in ("office", "text", "style", "draw", "xlink", "dc", "table", "presentation")
     )
     entries = {
         f"{name.replace('__', '/')}.xml": f"<office:document {spaces}>{xml}</office:document>".encode()
@@ -256,6 +257,12 @@ See {\field{\*\fldinst {HYPERLINK "https://example.org/"}}{\fldrslt{the terms}}}
 {\shp{\*\shpinst{\sp{\sn x}{\sv 5}}{\shptxt\pard Box\par}}{\shprslt\pard Box\par}}
 claim{\*\atnid A}{\*\atnauthor Ann}\chatn{\*\annotation{\*\atnref 1}\pard Why}\par
 \trowd\pard\intbl{\itap2 inner\nestcell}{\nonesttables\par}\cell 2\cell\row\pard}"""
+
+SLIDES = open_parts(
+    content='<draw:page><draw:frame presentation:class="title"><text:p>Plan</text:p></draw:frame><draw:frame><text:p>'
+    "Words</text:p></draw:frame><presentation:notes><text:p/></presentation:notes></draw:page>"
+    "<draw:page><text:p>Next</text:p><presentation:notes><text:p>Smile</text:p></presentation:notes></draw:page>"
+)
 
 STARRED = rb"{\rtf1 Word{\super\chftn}{\*\footnote\chftn A note.} after}"
 
@@ -332,6 +339,7 @@ PLANTED = (
     ("odt", WRITTEN, "several spaces", "a   b\n"),
     ("odt", WRITTEN, "header of several kinds of pages, once", "[header]\nConfidential\n\n# 1"),
     ("odt", WRITTEN, "footer", "[footer]\nImprint"),
+    ("odp", SLIDES, "titles and notes", "[slide 1]\n# Plan\nWords\n\n[slide 2]\nNext\n[notes of slide 2]\nSmile"),
     ("odt", ODT, "heading", "## Beta\n"),
     ("odt", ODT, "target of a link and footnote", "See [terms](https://example.org/)[footnote: A note ] after\n"),
     ("odt", ODT, "alternative text", "[image: Revenue rises]\n"),
