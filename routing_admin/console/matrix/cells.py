@@ -41,7 +41,7 @@ LABELS: Mapping[str, str | Promise] = {
     "output": gettext_lazy("%(service)s writes %(capability)s, %(source)s"),
 }
 CELL = (
-    '<input class="cell" type="checkbox" role="switch" name="on" value="1" id="c-{pk}-{side}-{name}"'
+    '<input class="cell" type="checkbox" role="switch" name="on" id="c-{pk}-{side}-{name}"'
     ' data-source="{source}" title="{title}" aria-label="{label}"{checked}{mark}{act}>'
 )
 ROW = (

@@ -34,7 +34,7 @@ OVERFLOWS = (
 )
 
 DIRECTIVES = (
-    ("", _("the request's language, else the default")),
+    ("", _("the request's, else the default")),
     (NO_DIRECTIVE, _("as the caller wrote, without a directive")),
 )
 
