@@ -12,7 +12,10 @@ from django.urls import reverse
 from artifacts.library import store_bytes
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
+from capabilities.models import Provider
+from routing_admin.configuration import snapshot
 from routing_admin.dispatch.preview import Previewer
+from tests.console.page import Page
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 PICTURE = Path(__file__).resolve().parents[1] / "artifacts" / "files" / "magick.png"
@@ -35,6 +38,24 @@ def test_what_differs_between_two_models_is_marked(admin: Client, row: Artifact)
     assert text.count("differs") >= 3
     assert 'class="diff"' in text
     assert "image_url" in text
+
+
+@pytest.mark.parametrize(
+    ("protocol", "part"),
+    [
+        ("openai", "image_url"),
+        ("openai-responses", "input_image"),
+        ("anthropic", "image"),
+        ("gemini", "inlineData"),
+    ],
+)
+def test_the_place_in_the_message_is_named_in_every_protocol(
+    admin: Client, row: Artifact, protocol: str, part: str
+) -> None:
+    Provider.objects.filter(name="example").update(protocol=protocol)
+    snapshot.refresh()
+    cell = Page(admin.get(reverse("artifact_compare", args=[row.pk]), {"a": "text-model", "b": "vision-model"}))
+    assert cell.row("Place in the message").shows(part)
 
 
 def test_a_model_beside_itself_differs_in_nothing(admin: Client, row: Artifact) -> None:

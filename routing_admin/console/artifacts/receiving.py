@@ -244,6 +244,8 @@ def _slot(delivery: DeliveryPreview) -> str:
 # OpenAI and Anthropic put the kind of the media part into `type`, Gemini uses it as the key.
 MEDIA_KEYS = (
     "image_url",
+    "input_image",
+    "input_file",
     "input_audio",
     "video_url",
     "inlineData",
