@@ -228,3 +228,13 @@ def test_stored_rows_beyond_the_few_that_are_read_are_told_as_more(demo: None, a
 def test_kind_words_are_not_searched_for_in_the_list_of_the_kind() -> None:
     assert without_kind_words("Provider vllm", FoundKind.PROVIDER) == "vllm"
     assert without_kind_words("渠道", FoundKind.PROVIDER) == ""
+
+
+def test_a_page_that_is_not_found_leads_to_the_search(admin: Client) -> None:
+    """Visitors who are not signed in are offered no search."""
+    answer = admin.get("/no-such-page/")
+    assert answer.status_code == 404
+    link = Page(answer).link("Find it by its name")
+    assert link
+    assert link.attributes["href"] == "/find/"
+    assert not Page(Client().get("/no-such-page/")).link("Find it by its name")
