@@ -11,6 +11,8 @@ GENERAL = "General"
 MAX_CODE_CHARS = 255
 """Excel's limit. A longer code is not a format that a person chose."""
 MAX_DECIMALS = 30
+MAX_DATES = 10_000
+"""Dates that a format remembers: a column often has the same ones."""
 
 BUILT_IN = {
     1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: '"$"#,##0;("$"#,##0)', 6: '"$"#,##0;("$"#,##0)',
@@ -52,6 +54,22 @@ class Section:
     kind: str
 
 
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A section that Python's own formatting writes: digits with a fixed number of decimals between words."""
+
+    before: str
+    spec: str
+    after: str
+    factor: float
+    limit: float
+
+
+_PLAIN = re.compile(r"(?:#,##|#*)(0+)(?:\.(0{1,9}))?(,{0,3})")
+_HALVES_UP = 1 + 1e-15
+"""What makes a half of the 15 digits that Excel keeps, such as 2.675, no less than a half."""
+
+
 class NumberFormat:
     """A compiled format. A code that cannot be read is `General`."""
 
@@ -61,16 +79,28 @@ class NumberFormat:
         elif system := _SYSTEM_DATE.match(code):
             code = "yyyy-mm-dd" if system[1] == "800" else "h:mm:ss"
         self._from_1904 = from_1904
-        self._sections = [_section(tokens) for tokens in _split(code)[:4]]
+        # A line break in a format would end the row.
+        self._sections = [_section(tokens) for tokens in _split(" ".join(code.splitlines()).replace("\t", " "))[:4]]
+        self._dates = dict[float, str]()
         self._conditional = any(section.condition for section in self._sections[:2])
+        self._plain = [None if self._conditional else _plain(section) for section in self._sections[:2]]
+        self._has_zero = len(self._sections) > 2
 
     def number(self, value: float) -> str:
         """Return the number as it is shown, and as `General` if its format would not show any of it."""
+        plain = self._plain[-1 if value < 0 else 0]
+        if plain and -plain.limit < value < plain.limit and (value or not self._has_zero):
+            shown = f"{plain.before}{abs(value) * plain.factor:{plain.spec}}{plain.after}"
+            return f"-{shown}" if value < 0 and len(self._plain) == 1 else shown
+        if value in self._dates:
+            return self._dates[value]
         section, sign = self._choose(value)
         try:
             shown = _render(section, abs(value), sign, value, from_1904=self._from_1904)
         except ArithmeticError:  # a number at the limits of a float does not survive its percent signs
             shown = ""
+        if section.kind == "date" and len(self._dates) < MAX_DATES:
+            self._dates[value] = shown
         return shown if shown.strip() or not value else general(value)
 
     def words(self, text: str) -> str:
@@ -95,14 +125,33 @@ class NumberFormat:
         return (sections[1], "") if value < 0 and len(sections) > 1 else (sections[0], sign)
 
 
+def _plain(section: Section) -> Plain | None:
+    kinds = [kind for kind, _ in section.tokens]
+    places = [index for index, kind in enumerate(kinds) if kind in ("digit", ".", ",")]
+    if section.kind != "number" or section.condition or not places or set(kinds) & {"exponent", "/"}:
+        return None
+    first, last = places[0], places[-1] + 1
+    code = "".join(text for _, text in section.tokens[first:last])
+    match = _PLAIN.fullmatch(code)
+    if not match or len(places) != last - first or ("," in code[:2] and len(match[1]) > 1):
+        return None
+    decimals = len(match[2] or "")
+    zeros = len(match[1]) + decimals + bool(decimals)
+    factor = 100.0 ** min(kinds.count("%"), 5) / 1000.0 ** len(match[3])
+    spec = f",.{decimals}f" if code.startswith("#,") else f"0{zeros}.{decimals}f"
+    before, after = ("".join(text for _, text in part) for part in (section.tokens[:first], section.tokens[last:]))
+    # Beyond, all 15 digits of a number are before the last decimal.
+    return Plain(before, spec, after, factor * _HALVES_UP, 1e11 / factor / 10.0**decimals)
+
+
 def general(value: float) -> str:
     """Return a number as Excel's `General` in a wide cell, but with all digits of whole numbers, such as of phones."""
     if value == int(value) and abs(value) < 1e15:
         return str(int(value))
     if 1e-4 <= abs(value) < 1e11:
         whole = len(str(int(abs(value))))
-        shown = _fixed(abs(value), max(0, 10 - whole))
-        return ("-" if value < 0 else "") + (shown.rstrip("0").rstrip(".") if "." in shown else shown)
+        shown = f"{value * _HALVES_UP:.{max(0, 10 - whole)}f}"
+        return shown.rstrip("0").rstrip(".") if "." in shown else shown
     mantissa, _, exponent = f"{value:.5e}".partition("e")
     return f"{mantissa.rstrip('0').rstrip('.')}E{exponent}"
 
@@ -196,11 +245,6 @@ def _digits(value: float, decimals: int) -> int:
     if shift >= 0:
         return digits * int(10**shift)
     return 0 if shift < -16 else (digits + 5 * int(10 ** (-shift - 1))) // int(10**-shift)
-
-
-def _fixed(value: float, decimals: int) -> str:
-    digits = str(_digits(value, decimals)).rjust(decimals + 1, "0")
-    return f"{digits[:-decimals]}.{digits[-decimals:]}" if decimals else digits
 
 
 def _number(tokens: tuple[tuple[str, str], ...], size: float) -> str:

@@ -10,8 +10,8 @@ from typing import BinaryIO
 from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
 
 from artifacts.extract.legacy import is_locked
-from artifacts.extract.sheet_notes import SheetNotes
 from artifacts.extract.words import Progress, RefusedError, TextCollector, open_zip
+from artifacts.extract.workbook import BROKEN, WORKBOOK, Workbook
 
 MAX_UNPACKED_BYTES = 512 * 1024 * 1024
 """Maximum of the sizes that all entries together announce. If they are false, the memory limit applies."""
@@ -30,20 +30,36 @@ def sheets(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     if is_locked(source):
         raise RefusedError("encrypted")
     _refuse_bombs(source)
+    if zipfile.is_zipfile(source) and _as_shown(open_zip(source), output, progress):
+        return
+    source.seek(0)
     try:
         workbook = CalamineWorkbook.from_filelike(source)
-        notes = SheetNotes(source) if zipfile.is_zipfile(source) else None
         hidden_sheets = {sheet.name for sheet in workbook.sheets_metadata if sheet.visible != SheetVisibleEnum.Visible}
         for number, name in enumerate(workbook.sheet_names, 1):
             progress.mark("sheets", number, len(workbook.sheet_names))
             hidden = ", hidden" if name in hidden_sheets else ""
             output.mark(f"[sheet: {name}{hidden}]\n")
             _add_rows(workbook, name, output)
-            if notes:
-                notes.add(name, output)
             output.add("\n")
     except CalamineError as error:
         raise RefusedError("encrypted" if "password" in str(error).lower() else "failed") from error
+
+
+def _as_shown(package: zipfile.ZipFile, output: TextCollector, progress: Progress) -> bool:
+    """Return whether the package is one whose formats are read here, and not by the library."""
+    if WORKBOOK not in package.NameToInfo:
+        return False
+    try:
+        workbook = Workbook(package, output)
+    except BROKEN:
+        return False
+    for index, (name, is_hidden) in enumerate(workbook.sheets):
+        progress.mark("sheets", index + 1, len(workbook.sheets))
+        output.mark(f"[sheet: {name}{', hidden' if is_hidden else ''}]\n")
+        workbook.add(index)
+        output.add("\n")
+    return bool(workbook.sheets)
 
 
 def _refuse_bombs(source: BinaryIO) -> None:

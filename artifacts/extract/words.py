@@ -68,6 +68,12 @@ End = Callable[[str], None]
 
 def read_xml(blocks: Iterator[bytes], start: Start, end: End, on_text: Callable[[str], None]) -> None:
     """Parse XML with three handlers, which get names without prefix; raise `RefusedError` if it declares entities."""
+    for _ in parsed_blocks(blocks, start, end, on_text):
+        pass
+
+
+def parsed_blocks(blocks: Iterator[bytes], start: Start, end: End, on_text: Callable[[str], None]) -> Iterator[None]:
+    """Parse XML like `read_xml`, a block at a time: after each, its caller may have enough."""
     parser = expat.ParserCreate()
     parser.buffer_text = True
 
@@ -81,6 +87,7 @@ def read_xml(blocks: Iterator[bytes], start: Start, end: End, on_text: Callable[
     parser.CharacterDataHandler = on_text
     for block in blocks:
         parser.Parse(block, False)
+        yield
     parser.Parse(b"", True)
 
 
@@ -94,13 +101,13 @@ def open_zip(source: BinaryIO) -> zipfile.ZipFile:
     return package
 
 
-def entry_blocks(package: zipfile.ZipFile, name: str) -> Iterator[bytes]:
-    """Yield an entry's bytes; raise `RefusedError` past `MAX_ENTRY_BYTES`, no matter what size it announces."""
+def entry_blocks(package: zipfile.ZipFile, name: str, max_bytes: int = MAX_ENTRY_BYTES) -> Iterator[bytes]:
+    """Yield an entry's bytes; raise `RefusedError` past `max_bytes`, no matter what size it announces."""
     size = 0
     with package.open(name) as entry:
         while block := entry.read(STEP):
             size += len(block)
-            if size > MAX_ENTRY_BYTES:
+            if size > max_bytes:
                 raise RefusedError("too_large")
             yield block
 

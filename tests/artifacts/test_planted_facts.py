@@ -282,7 +282,47 @@ NOTED = zip_of(
     }
 )
 
+STYLES = """<styleSheet><numFmts><numFmt numFmtId="164" formatCode="dd.mm.yyyy"/>
+<numFmt numFmtId="165" formatCode="[$€-407] #,##0.00;[Red]([$€-407] #,##0.00)"/>
+<numFmt numFmtId="166" formatCode="[&gt;=1000]0.0,&quot;k&quot;;0"/></numFmts><cellXfs>"""
+STYLES += (
+    "".join(f'<xf numFmtId="{number}"/>' for number in (0, 10, 164, 18, 165, 2, 3, 166)) + "</cellXfs></styleSheet>"
+)
+CELLS = """<c r="A1" s="1"><v>0.1234</v></c><c r="B1" s="2"><v>46348</v></c><c r="C1" s="3"><v>0.75</v></c>
+<c r="D1" s="4"><v>-1234.5</v></c><c r="E1" s="5"><v>2.675</v></c><c r="F1" s="6"><v>1234567</v></c>
+<c r="G1" s="7"><v>12345</v></c><c r="H1" t="e"><f>1/0</f><v>#DIV/0!</v></c><c r="I1"><f>A1+B1</f></c>
+<c r="J1"><v>0.30000000000000004</v></c>
+<c r="K1" t="str"><f>HYPERLINK("https://example.net/","more")</f><v>more</v></c>"""
+SHOWN = zip_of(
+    {name: package.read(name) for package in (zipfile.ZipFile(io.BytesIO(NOTED)),) for name in package.namelist()}
+    | {
+        "xl/styles.xml": STYLES.encode(),
+        "xl/worksheets/sheet1.xml": (
+            f'<worksheet xmlns:r="urn:r"><cols><col min="3" max="4" hidden="1"/></cols><sheetData><row r="1">{CELLS}'
+            '</row><row r="2" hidden="1"><c r="B2"><v>7</v></c></row></sheetData><mergeCells><mergeCell ref="A1:A3"/>'
+            '</mergeCells><hyperlinks><hyperlink ref="A1" r:id="x"/></hyperlinks></worksheet>'
+        ).encode(),
+    }
+)
+
 PLANTED = (
+    ("xlsx", SHOWN, "percent", "12.34%\t"),
+    ("xlsx", SHOWN, "date as its format says", "\t22.11.2026\t"),
+    ("xlsx", SHOWN, "time", "\t6:00 PM\t"),
+    ("xlsx", SHOWN, "negative money", "\t(€ 1,234.50)\t"),
+    ("xlsx", SHOWN, "rounding", "\t2.68\t"),
+    ("xlsx", SHOWN, "thousands", "\t1,234,567\t"),
+    ("xlsx", SHOWN, "condition", "\t12.3k\t"),
+    ("xlsx", SHOWN, "error", "\t#DIV/0!\t"),
+    ("xlsx", SHOWN, "formula without a value", "\t=A1+B1\t"),
+    ("xlsx", SHOWN, "number without a format", "\t0.3\tmore\n"),
+    ("xlsx", SHOWN, "target of a formula's link", "[link at K1: https://example.net/]\n"),
+    ("xlsx", SHOWN, "target of a link", "[link at A1: https://example.org/]\n"),
+    ("xlsx", SHOWN, "comment", "[comment at A1: Check]\n"),
+    ("xlsx", SHOWN, "hidden row", "\n[hidden row]\t7\n"),
+    ("xlsx", SHOWN, "hidden columns", "[sheet: Open]\n[hidden columns: C-D]\n"),
+    ("xlsx", SHOWN, "merged cells", "[merged cells: A1:A3]\n"),
+    ("xlsx", SHOWN, "hidden sheet", "[sheet: Secret, hidden]\nkept"),
     ("xlsx", NOTED, "target of a link", "7\n[link at A1: https://example.org/]\n"),
     ("xlsx", NOTED, "comment", "[comment at A1: Check]\n"),
     ("xlsx", HIDDEN, "hidden sheet", "[sheet: Open]\nseen\n\n[sheet: Secret, hidden]\nkept"),
