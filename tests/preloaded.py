@@ -27,10 +27,18 @@ ROOT = Path(__file__).resolve().parents[1]
 LIBRARIES = (
     *("aiohttp", "charset_normalizer", "cryptography.fernet", "markdown_it", "prometheus_client", "pydantic"),
     *("django.core.handlers.asgi", "django.core.management", "django.db.models", "django.forms", "django.template"),
-    *("django.test", "django.urls", "django.views.generic", "uvicorn", "uvicorn.lifespan.on"),
+    *("django.test", "django.urls", "django.views.generic", "uvicorn", "uvicorn.lifespan.on", "uvicorn.loops.uvloop"),
+    *("csp.middleware", "django.contrib.admin", "django.db.backends.sqlite3.base", "django.db.migrations.executor"),
+    *("environ", "httptools", "orjson", "platformdirs", "pydantic.json_schema", "pydantic.networks", "pydantic.types"),
+    *("django_htmx.middleware", "whitenoise.middleware"),
 )
-CORES = ("artifacts.core", "capabilities.core", "routing_admin.core")
-"""Packages without Django, so that nothing in them depends on settings."""
+PACKAGES = (
+    *("artifacts.core", "capabilities.core", "routing_admin.core"),
+    *("capabilities.migrations", "routing_admin.upstream", "routing_admin.configuration.stamped_cache"),
+    *("routing_admin.console.base.tags.charting", "routing_admin.console.base.tags.drawing"),
+    *("routing_admin.gateway.http", "routing_admin.platform.server.http_protocol"),
+)
+"""Modules and packages that can be imported without settings, so that nothing in them depends on any."""
 READ_BY_THE_INTERPRETER = ("COVERAGE", "LANG", "LC_", "LD_", "MALLOC_", "PYTHON", "SSL_", "TZ")
 """Beginnings of environment variables that take effect when an interpreter starts."""
 PR_SET_CHILD_SUBREAPER = 36
@@ -123,9 +131,9 @@ def start_helper() -> socket.socket:
 def preload() -> None:
     for name in LIBRARIES:
         importlib.import_module(name)
-    for core in CORES:
-        package = importlib.import_module(core)
-        for module in pkgutil.walk_packages(package.__path__, f"{core}."):
+    for name in PACKAGES:
+        path = getattr(importlib.import_module(name), "__path__", ())
+        for module in pkgutil.walk_packages(path, f"{name}."):
             importlib.import_module(module.name)
     gc.collect()
     gc.freeze()
