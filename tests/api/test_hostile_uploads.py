@@ -17,6 +17,7 @@ from artifacts.storage.content import byte_store
 from artifacts.storage.thumbnails import thumbnail_of
 from capabilities.acts import SYSTEM
 from capabilities.models import Service
+from routing_admin.configuration.revisions import ledger
 from routing_admin.console.services.actions import save_service
 from tests.stored_bytes import list_unfinished
 
@@ -84,10 +85,10 @@ class Upload:
 @pytest.fixture
 def upload(text_agent: Any, caplog: pytest.LogCaptureFixture) -> Iterable[Upload]:
     """The services extract every supported document and convert every image."""
-    for name in SERVICES:
-        row = Service.objects.get(service_id=name)
-        row.policy = "convert+extract"
-        save_service(SYSTEM, row)
+    with ledger.exclusive():  # reads the new configuration once
+        for row in Service.objects.filter(service_id__in=SERVICES):
+            row.policy = "convert+extract"
+            save_service(SYSTEM, row)
     yield Upload(text_agent)
     assert list_unfinished(byte_store()) == []
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []

@@ -6,6 +6,7 @@ import gzip
 import io
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -82,12 +83,12 @@ def gzip_bomb() -> bytes:
 
 @pytest.mark.parametrize(
     ("data", "mime"),
-    [(gzip_bomb(), GZIP), (b"PK\x05\x06" + b"\xff" * 18, ZIP), (b"\xff" * 5000, TAR), (b"\x1f\x8b\x08", GZIP)],
+    [(gzip_bomb, GZIP), (b"PK\x05\x06" + b"\xff" * 18, ZIP), (b"\xff" * 5000, TAR), (b"\x1f\x8b\x08", GZIP)],
     ids=["bomb", "wild directory", "no tar", "cut"],
 )
-def test_bomb_or_damaged_archive_yields_nothing(read, data: bytes, mime: str) -> None:
+def test_bomb_or_damaged_archive_yields_nothing(read, data: bytes | Callable[[], bytes], mime: str) -> None:
     """For a decompression bomb or a damaged archive, `extract_text` returns None and raises no exception."""
-    assert read(data, mime) is None
+    assert read(data if isinstance(data, bytes) else data(), mime) is None
 
 
 class CountingFile(io.BytesIO):

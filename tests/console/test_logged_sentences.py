@@ -48,7 +48,10 @@ pages = pytest.mark.django_db(databases=["default", "logs"])
 def calls(*names: str) -> Iterator[ast.Call]:
     for app in APPS:
         for path in sorted((ROOT / app).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            source = path.read_text(encoding="utf-8")
+            if not any(f"{name}(" in source for name in names):
+                continue
+            for node in ast.walk(ast.parse(source)):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
                     yield node
 
