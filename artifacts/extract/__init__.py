@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from artifacts.core.detection.encodings import count_strays
 from artifacts.core.detection.extensions import ODF, OOXML
-from artifacts.core.store import LocalFile
+from artifacts.core.store import BLOCK, LocalFile
 from artifacts.extract.answer_cache import answers
 from artifacts.extract.drawing import MAX_IMAGE_BYTES
 from artifacts.extract.process import Result, run
@@ -106,9 +107,9 @@ def extract_text(
 ) -> Text | None:
     """Return a document's text with `[page n]`, `[sheet: name]` or `[slide n]` marks, or None if it has none.
 
-    `encoding` is the encoding of a text format, if known. The result's `source` is the reader's name, and its `note` is
-    a `[truncated: …]` line if the document has more text. With `cache_key`, the hash of the bytes, the result is
-    cached in memory. That there is no text, as in a scan, is also kept in `stored`.
+    `encoding` is the encoding of a text format, if known. The result's `source` is the reader's name, or that encoding
+    if some bytes do not decode. Its `note` is a `[truncated: …]` line if the document has more text. With `cache_key`,
+    the hash of the bytes, the result is cached in memory. That there is no text, as in a scan, is kept in `stored`.
     """
     reader = READERS.get(mime_type)
     if reader is None:
@@ -122,7 +123,11 @@ def extract_text(
         return None
     share = result.header.get("share")
     known_share = share if isinstance(share, int | float) and 0 <= share <= 1 else None
-    return Text(text, reader, str(result.header.get("note", "")), known_share)
+    note, strays = str(result.header.get("note", "")), 0
+    if reader in READERS_OF_TEXT and encoding and "\ufffd" in text:
+        with path.open("rb") as source:
+            strays = count_strays(iter(lambda: source.read(BLOCK), b""), encoding)
+    return Text(text, encoding if strays and encoding else reader, note, known_share, strays)
 
 
 def convert_image(path: LocalFile, target: ConvertTo, *, cache_key: str = "") -> Converted | None:

@@ -74,6 +74,13 @@ def test_a_text_that_is_cut_and_has_such_bytes_is_reported_as_both(key):
     assert (delivery["shown"], delivery["loss"]["facts"]) == ("cut", {"percent": 50, "count": 2})
 
 
+def test_such_bytes_of_a_web_page_are_reported_beside_its_words(key):
+    page = f"<html><body><h1>天气</h1><p>{'今天的天气很好。' * 50}".encode() + b"\xff\xfe</p></body></html>"
+    answer = post(key, chat_body(file(page, "weather.html", "text/html"), model="echo-text"))
+    assert answer.headers["x-routing-adaptation"] == "text=extracted:replaced"
+    assert "[2 个字节无法按 UTF-8 解码，以 U+FFFD 代替]" in answer.json()["choices"][0]["message"]["content"]
+
+
 def test_truncated_text_is_reported_in_the_header_and_the_log(key):
     """If the text of a file was truncated, a header says so, and the log has the missing percentage."""
     answer = post(key, chat_body(file(b"word " * 17_600, "long.txt", "text/plain"), model="echo-text"))

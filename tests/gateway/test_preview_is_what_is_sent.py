@@ -81,6 +81,7 @@ MADE = {
     "long.txt": "一行字和 words\n".encode() * 20_000,
     "rotated.log": "今天的天气很好。\n".encode() * 50 + b"\xff\xfe\n",
     "long.log": "今天的天气很好。\n".encode() * 20_000 + b"\xff\xfe\n",
+    "rotated.html": b"<!doctype html><p>" + "今天的天气很好。\n".encode() * 50 + b"\xff\xfe",
     "wide.png": picture("PNG", (9000, 4)),
     "scan.pdf": picture("PDF", (120, 90)),
     "pages.tiff": several("TIFF"),

@@ -167,8 +167,12 @@ def _controls(block: bytes, text: str, single: bool) -> int:
 def decode_text(read: Callable[[], Iterable[bytes]], encoding: str) -> Text:
     """Return the text of a stream, which `read` opens, and once more if some bytes may not have decoded."""
     text = "".join(decode_blocks(read(), encoding))
-    strays = _survey(read(), canonical(encoding) or "utf-8", whole=True).strays if "\ufffd" in text else 0
-    return Text(text, encoding, strays=strays)
+    return Text(text, encoding, strays=count_strays(read(), encoding) if "\ufffd" in text else 0)
+
+
+def count_strays(blocks: Iterable[bytes], encoding: str) -> int:
+    """Return how many bytes do not decode."""
+    return _survey(blocks, canonical(encoding) or "utf-8", whole=True).strays
 
 
 @dataclass(frozen=True, slots=True)
