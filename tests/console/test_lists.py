@@ -107,13 +107,15 @@ def test_a_recent_time_is_relative_and_exact_and_an_earlier_one_is_exact() -> No
 
 
 def test_a_long_name_is_short_on_the_page_and_whole_for_everything_else() -> None:
-    """Only a CSS class hides the middle of a name. A name of 40 characters is not shortened."""
+    """Only a CSS class hides the middle of a name. A name of 32 characters, or of 40 in several words, is whole."""
     name = "service" + "wide" * 20
     assert short_name(name) == (
-        f'<span class="name" title="{name}">'
-        f'servicewidewidewidew<span class="mid">{name[20:-10]}</span>dewidewide</span>'
+        f'<span class="name" title="{name}">servicewidewidew<span class="mid">{name[16:-6]}</span>dewide</span>'
     )
-    assert short_name("a" * 40) == f'<span class="name">{"a" * 40}</span>'
+    for whole in ("a" * 32, "billing-transcription-cleanup-crawler"):
+        assert short_name(whole) == f'<span class="name">{whole}</span>'
+    assert "mid" in short_name("a" * 33)
+    assert "mid" in short_name("billing-transcription-cleanup-and-translation")
 
 
 def test_long_names_within_a_sentence_are_short() -> None:

@@ -161,8 +161,10 @@ def soft_breaks(name: str) -> SafeString:
     return SafeString(re.sub(r"[:/_](?!\Z)|\.(?!\d|\Z)", r"\g<0><wbr>", escape(name)))
 
 
-LONG_NAME, NAME_START, NAME_END = 40, 20, 10
+LONG_NAME, NAME_START, NAME_END = 32, 16, 6
 """Longer names are shortened in the middle to so many characters at their start and end."""
+LONG_WORDS = re.compile(r"(?=.{,40}\Z)[^-:/_.]{,24}(?:[-:/_.][^-:/_.]{,24})*\Z")
+"""Names of several short words, which fit narrow columns on two lines and are shown whole."""
 
 
 @register.filter
@@ -172,7 +174,7 @@ def short_name(name: object) -> SafeString:
     The middle is hidden by the stylesheet only, so that the name is copied, found and read aloud as a whole.
     """
     text = str(name)
-    if len(text) <= LONG_NAME:
+    if len(text) <= LONG_NAME or LONG_WORDS.match(text):
         return format_html('<span class="name">{}</span>', soft_breaks(text))
     start, middle, end = text[:NAME_START], text[NAME_START:-NAME_END], text[-NAME_END:]
     return format_html(
