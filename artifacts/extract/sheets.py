@@ -10,9 +10,11 @@ from typing import BinaryIO
 from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
 
 from artifacts.extract.legacy import is_locked
-from artifacts.extract.words import Progress, RefusedError, TextCollector, open_zip
-from artifacts.extract.workbook import BROKEN, WORKBOOK, Workbook
+from artifacts.extract.open_sheets import OpenSheets
+from artifacts.extract.words import Progress, RefusedError, TextCollector, entry_blocks, open_zip, read_xml
+from artifacts.extract.workbook import BROKEN, UNREADABLE, WORKBOOK, Workbook, timed_blocks
 
+CONTENT, MANIFEST = "content.xml", "META-INF/manifest.xml"
 MAX_UNPACKED_BYTES = 512 * 1024 * 1024
 """Maximum of the sizes that all entries together announce. If they are false, the memory limit applies."""
 
@@ -48,6 +50,9 @@ def sheets(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
 
 def _as_shown(package: zipfile.ZipFile, output: TextCollector, progress: Progress) -> bool:
     """Return whether the package is one whose formats are read here, and not by the library."""
+    if CONTENT in package.NameToInfo:
+        _add_open_sheets(package, output, progress)
+        return True
     if WORKBOOK not in package.NameToInfo:
         return False
     try:
@@ -60,6 +65,19 @@ def _as_shown(package: zipfile.ZipFile, output: TextCollector, progress: Progres
         workbook.add(index)
         output.add("\n")
     return bool(workbook.sheets)
+
+
+def _add_open_sheets(package: zipfile.ZipFile, output: TextCollector, progress: Progress) -> None:
+    if b"encryption-data" in b"".join(entry_blocks(package, MANIFEST) if MANIFEST in package.NameToInfo else ()):
+        raise RefusedError("encrypted")
+    try:
+        total = sum(block.count(b"<table:table ") for block in timed_blocks(package, CONTENT, output))
+        sheets = OpenSheets(output, progress, total)
+        read_xml(timed_blocks(package, CONTENT, output), sheets.start, sheets.end, sheets.text)
+    except BROKEN:
+        if not output.has_words:
+            raise RefusedError("failed") from None
+        output.add(UNREADABLE)
 
 
 def _refuse_bombs(source: BinaryIO) -> None:

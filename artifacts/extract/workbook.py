@@ -16,7 +16,7 @@ from artifacts.extract.words import TextCollector, entry_blocks, parsed_blocks, 
 WORKBOOK = "xl/workbook.xml"
 MAX_SHEETS = 10_000
 MAX_STYLES = 65_536
-MAX_STRINGS_BYTES = MAX_SHEET_BYTES = 512 * 1024 * 1024
+MAX_PART_BYTES = 512 * 1024 * 1024
 MAX_NOTES = 10_000
 MAX_RANGES = 200
 MAX_CELLS_AT_ONCE = 10_000
@@ -70,9 +70,7 @@ class Workbook:
         return self._formats[style]
 
     def _blocks(self, part: str) -> Iterator[bytes]:
-        for block in entry_blocks(self._package, part, MAX_SHEET_BYTES):
-            self._output.mark("")  # a part without words ends at the limit of time, too
-            yield block
+        return timed_blocks(self._package, part, self._output)
 
     def _read_sheets(self) -> None:
         files = targets(self._package, WORKBOOK, "worksheet") | targets(self._package, WORKBOOK, "chartsheet")
@@ -175,7 +173,8 @@ class Sheet:
         self._value, self._formula = list[str](), list[str]()
         self._into: list[str] | None = None
         self._phonetic = False
-        self._line, self._column, self._written, self._hidden = list[str](), 0, 0, False
+        self._line, self._column, self._written, self._size = list[str](), 0, 0, 0
+        self._hidden = False
         self._columns, self._hidden_columns = dict[str, int](), list[str]()
         self._notes, self._merged, self._shared = list[str](), list[str](), dict[str, str]()
 
@@ -235,7 +234,7 @@ class Sheet:
             if line.strip():
                 self._output.add(f"[hidden row] {line}\n" if self._hidden else f"{line}\n")
             self._line.clear()
-        self._column = self._written = 0
+        self._column = self._written = self._size = 0
 
     def add_notes(self) -> None:
         for note in self._notes:
@@ -260,9 +259,9 @@ class Sheet:
             is_far = gap > MAX_GAP
             self._line.append("\t" * (min(len(self._line), 1) if is_far else gap))
             self._line.append(f"{self._name}: {shown}" if is_far else shown)
-            self._written = column
+            self._written, self._size = column, self._size + len(shown)
         self._column = column + 1
-        if len(self._line) > MAX_CELLS_AT_ONCE:
+        if len(self._line) > MAX_CELLS_AT_ONCE or self._size > MAX_CELL_CHARS:
             self.flush()
 
     def _shown(self, value: str) -> str:
@@ -288,6 +287,13 @@ class Sheet:
             if len(self._columns) < MAX_COLUMNS:
                 self._columns[letters] = column
         return column
+
+
+def timed_blocks(package: zipfile.ZipFile, part: str, output: TextCollector) -> Iterator[bytes]:
+    """Yield a part's bytes; raise `EnoughError` at the collector's limit of time, even if it has no words."""
+    for block in entry_blocks(package, part, MAX_PART_BYTES):
+        output.mark("")
+        yield block
 
 
 def shown_number(value: str, number_format: NumberFormat | None) -> str:

@@ -305,7 +305,29 @@ SHOWN = zip_of(
     }
 )
 
+ODS = open_document(
+    "spreadsheet",
+    """<office:automatic-styles xmlns:style="urn:s"><style:style style:name="ta1"><style:table-properties
+table:display="false"/></style:style></office:automatic-styles>
+<table:table table:name="Open"><table:table-column/><table:table-column table:visibility="collapse"
+table:number-columns-repeated="2"/><table:table-row><table:table-cell office:value-type="percentage"
+office:value="0.1234" table:number-columns-spanned="2"><text:p>12.34%</text:p></table:table-cell>
+<table:covered-table-cell/><table:table-cell table:formula="of:=[.A1]+[.B1]"/><table:table-cell office:value-type="float" office:value="7"/>
+<table:table-cell office:value-type="string"><office:annotation><text:p>Check</text:p></office:annotation><text:p>see
+<text:a xmlns:xlink="urn:x" xlink:href="https://example.org/">terms</text:a></text:p><text:p>two</text:p></table:table-cell>
+</table:table-row><table:table-row table:visibility="filter"><table:table-cell office:value-type="string"><text:p>gone
+</text:p></table:table-cell></table:table-row></table:table><table:table table:name="Secret" table:style-name="ta1">
+<table:table-row><table:table-cell><text:p>kept</text:p></table:table-cell></table:table-row></table:table>""",
+)
+
 PLANTED = (
+    ("ods", ODS, "number as shown, formula and value without a text", "12.34%\t\t=[.A1]+[.B1]\t7\tsee terms two\n"),
+    ("ods", ODS, "hidden columns", "[sheet: Open]\n[hidden columns: B-C]\n"),
+    ("ods", ODS, "hidden row", "\n[hidden row] gone\n"),
+    ("ods", ODS, "target of a link", "[link at E1: https://example.org/]\n"),
+    ("ods", ODS, "comment", "[comment at E1: Check]\n"),
+    ("ods", ODS, "merged cells", "[merged cells: A1:B1]\n"),
+    ("ods", ODS, "hidden sheet", "[sheet: Secret, hidden]\nkept"),
     ("xlsx", SHOWN, "percent", "12.34%\t"),
     ("xlsx", SHOWN, "date as its format says", "\t22.11.2026\t"),
     ("xlsx", SHOWN, "time", "\t6:00 PM\t"),
