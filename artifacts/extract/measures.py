@@ -18,6 +18,8 @@ ZIPPED = (OOXML, ODF, "application/zip", "application/epub+zip", "application/ja
 PACKAGES = (*ZIPPED, "application/msword", "application/vnd.ms-", "application/rtf")
 """Beginnings of the types that are opened to see whether they need a password or are damaged."""
 
+BARE_SHEETS = (b"\x09\x00\x04\x00", b"\x09\x02\x06\x00", b"\x09\x04\x06\x00")
+"""The first record and its length in Excel 2, 3 and 4, which have no compound file around their records."""
 FILEPASS, MAX_RECORDS, MAX_MANIFEST = 0x2F, 64, 16 * 1024 * 1024
 
 
@@ -69,6 +71,8 @@ def _package(source: BinaryIO, mime: str) -> dict[str, object]:
             return {"encrypted": _is_locked(CompoundFile(source))}
         if mime == "application/rtf" and start.startswith(b"{\\rt"):
             return {"encrypted": False}
+        if mime == "application/vnd.ms-excel" and start.startswith(BARE_SHEETS):
+            return {"encrypted": _needs_password(source.read(MAX_MANIFEST))}
         if not start.startswith(b"PK"):
             raise RefusedError("failed")
         return {"encrypted": _has_encrypted_entries(open_zip(source))}
@@ -88,7 +92,11 @@ def _is_locked(file: CompoundFile) -> bool:
             return bool(struct.unpack_from("<I", user, 12)[0] != NO_ENCRYPTION)
     except struct.error as error:
         raise RefusedError("failed") from error
-    workbook, at = file.read("Workbook") or file.read("Book"), 0
+    return _needs_password(file.read("Workbook") or file.read("Book"))
+
+
+def _needs_password(workbook: bytes) -> bool:
+    at = 0
     for _ in range(MAX_RECORDS):
         if at + 4 > len(workbook):
             return False

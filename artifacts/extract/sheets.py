@@ -10,6 +10,7 @@ from typing import BinaryIO
 from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
 
 from artifacts.extract.legacy import is_locked
+from artifacts.extract.old_sheets import is_old, old_sheets
 from artifacts.extract.open_sheets import OpenSheets
 from artifacts.extract.words import Progress, RefusedError, TextCollector, entry_blocks, open_zip, read_xml
 from artifacts.extract.workbook import BROKEN, UNREADABLE, WORKBOOK, Workbook, timed_blocks
@@ -31,6 +32,9 @@ def sheets(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """
     if is_locked(source):
         raise RefusedError("encrypted")
+    if is_old(source):
+        old_sheets(source, output)
+        return
     _refuse_bombs(source)
     if zipfile.is_zipfile(source) and _as_shown(open_zip(source), output, progress):
         return

@@ -198,3 +198,48 @@ def ppt(title: str, box: str, *, token: int = 0xE391C05F) -> bytes:
     stream += _ppt_record(0xFF5, struct.pack("<7I", 0, 0, first_edit, directory, 1, 3, 0))
     user = _ppt_record(0xFF6, struct.pack("<3I", 20, token, edit) + bytes(8))
     return compound({"PowerPoint Document": pad(stream, SMALL), "Current User": user})
+
+
+def bare_xls(version: int) -> bytes:
+    """Build a sheet of BIFF2, 3 or 4: a text, a percentage and an error, in a second row a truth and a formula."""
+
+    def record(kind: int, data: bytes, later: int = 0x200) -> bytes:
+        return struct.pack("<HH", kind + (later if version > 2 else 0), len(data)) + data
+
+    def cell(row: int, column: int, style: int) -> bytes:
+        # BIFF2 has the number of the format in a cell's attributes, and later versions that of a style.
+        return struct.pack(
+            "<HH3B" if version == 2 else "<HHH", row, column, *((0, style, 0) if version == 2 else (style,))
+        )
+
+    word = b"hello" if version == 2 else b"\0hello"
+    long = b"sum " if version == 2 else b"\0sum "
+    styles = (
+        b""
+        if version == 2
+        else b"".join(record(0x43, bytes((0, n)) + bytes(10), 0x200 * (version - 2)) for n in (0, 1))
+    )
+    codes = b"".join(
+        struct.pack("<HH", 0x41E if version == 4 else 0x1E, len(code) + (3 if version == 4 else 1))
+        + (b"\0\0" if version == 4 else b"")
+        + bytes((len(code),))
+        + code
+        for code in (b"General", b"0.0%")
+    )
+    number = struct.pack("<d", 0.125)
+    text_result = b"\0" * 6 + b"\xff\xff"
+    return b"".join(
+        (
+            struct.pack("<HH", 0x0009 + 0x200 * (version - 2), 4 if version == 2 else 6),
+            bytes(4 if version == 2 else 6),
+            codes,
+            styles,
+            record(4, cell(0, 0, 0) + b"\x05" + word),
+            record(3, cell(0, 1, 1) + number),
+            record(5, cell(0, 3, 0) + b"\x07\x01"),
+            record(5, cell(1, 0, 0) + b"\x01\x00"),
+            record(6, cell(1, 1, 0) + text_result + bytes(8), 0x200 * (version - 2)),
+            record(7, b"\x04" + long),
+            struct.pack("<HH", 0x0A, 0),
+        )
+    )

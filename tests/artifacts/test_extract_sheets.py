@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from compound_files import bare_xls
 from samples import TYPES, open_document, xls, xlsb, xlsx, xlsx_of_rows, zip_of
 
 from artifacts.core.detection.extensions import ODF, OOXML
@@ -42,6 +43,11 @@ def test_xls_and_xlsb_are_read(read) -> None:
     assert read(xlsb("你好"), XLSB) == Text("[sheet: Bin]\n7\t你好", "xlsb")
 
 
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_sheets_of_excel_2_to_4_are_read_as_they_are_shown(read, version: int) -> None:
+    assert read(bare_xls(version), XLS) == Text("hello\t12.5%\t\t#DIV/0!\nTRUE\tsum", "xls")
+
+
 def test_cells_of_opendocument_are_as_they_are_shown(read) -> None:
     """Repeated cells are repeated so that columns remain aligned."""
     cells = (
@@ -73,10 +79,11 @@ REPEATED = (
     ("data", "mime"),
     [
         (xls(1, "x")[:1500], XLS),
+        (bare_xls(4)[:10] + b"\x03\x02\x01\x00\0" * 9, XLS),
         (xlsb("x")[:400], XLSB),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\xff" * 4000, XLS),
     ],
-    ids=["cut xls", "cut xlsb", "broken chains"],
+    ids=["cut xls", "cut bare xls", "cut xlsb", "broken chains"],
 )
 def test_hostile_workbook_yields_nothing(read, data: bytes, mime: str) -> None:
     """`extract_text` returns None for a damaged file."""

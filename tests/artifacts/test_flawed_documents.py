@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from compound_files import compound
+from compound_files import bare_xls, compound
 
 from artifacts.core.detection.extensions import ODF, OOXML
 from artifacts.extract import inspect
@@ -54,6 +54,8 @@ def workbook(*records: int) -> bytes:
         (word(0), DOC, SOUND),
         (workbook(0x0809, 0x2F), XLS, LOCKED),
         (workbook(0x0809, 0x0A), XLS, SOUND),
+        (bare_xls(4), XLS, SOUND),
+        (bare_xls(3)[:10] + struct.pack("<HHI", 0x2F, 4, 0), XLS, LOCKED),
         (compound({"Current User": struct.pack("<5I", 0, 0, 0, 0xF3D1C4DF, 8)}), PPT, LOCKED),
         (packed(word="x")[:-10], DOCX, DAMAGED),
         (b"PK\x03\x04 torn", DOCX, DAMAGED),

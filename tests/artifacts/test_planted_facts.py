@@ -312,7 +312,8 @@ table:display="false"/></style:style></office:automatic-styles>
 <table:table table:name="Open"><table:table-column/><table:table-column table:visibility="collapse"
 table:number-columns-repeated="2"/><table:table-row><table:table-cell office:value-type="percentage"
 office:value="0.1234" table:number-columns-spanned="2"><text:p>12.34%</text:p></table:table-cell>
-<table:covered-table-cell/><table:table-cell table:formula="of:=[.A1]+[.B1]"/><table:table-cell office:value-type="float" office:value="7"/>
+<table:covered-table-cell/><table:table-cell table:formula="of:=[.A1]+[.B1]"/>
+<table:table-cell office:value-type="float" office:value="7"/>
 <table:table-cell office:value-type="string"><office:annotation><text:p>Check</text:p></office:annotation><text:p>see
 <text:a xmlns:xlink="urn:x" xlink:href="https://example.org/">terms</text:a></text:p><text:p>two</text:p></table:table-cell>
 </table:table-row><table:table-row table:visibility="filter"><table:table-cell office:value-type="string"><text:p>gone
