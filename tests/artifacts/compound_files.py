@@ -231,7 +231,7 @@ def bare_xls(version: int) -> bytes:
     return b"".join(
         (
             struct.pack("<HH", 0x0009 + 0x200 * (version - 2), 4 if version == 2 else 6),
-            bytes(4 if version == 2 else 6),
+            bytes((version, 0, 0x10, 0) if version == 2 else (version, 0, 0x10, 0, 0, 0)),
             codes,
             styles,
             record(4, cell(0, 0, 0) + b"\x05" + word),

@@ -8,6 +8,7 @@ import pytest
 from compound_files import bare_xls
 from samples import TYPES, open_document, xls, xlsb, xlsx, xlsx_of_rows, zip_of
 
+from artifacts.core.detection.detector import BinaryDetector
 from artifacts.core.detection.extensions import ODF, OOXML
 from artifacts.extract import extract_text
 from capabilities.core.message import Text
@@ -45,6 +46,7 @@ def test_xls_and_xlsb_are_read(read) -> None:
 
 @pytest.mark.parametrize("version", [2, 3, 4])
 def test_sheets_of_excel_2_to_4_are_read_as_they_are_shown(read, version: int) -> None:
+    assert BinaryDetector().detect(bare_xls(version)).mime_type == XLS
     assert read(bare_xls(version), XLS) == Text("hello\t12.5%\t\t#DIV/0!\nTRUE\tsum", "xls")
 
 

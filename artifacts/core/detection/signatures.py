@@ -154,6 +154,11 @@ FILES: tuple[Signature, ...] = (
     S("application/x-ole-storage", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", is_.ole2, family="ole2"),
     S("application/onenote", b"\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d\xae\xb1\x53\x78\xd0\x29\x96\xd3", anything),
     S("application/onenote", b"\xa1\x2f\xff\x43\xd9\xef\x76\x4c\x9e\xe2\x10\xea\x57\x22\x76\x5f", anything),
+    # Excel 2, 3 and 4: the first record, its length, a version, and what it begins: a sheet, chart, macros, workspace
+    *(
+        S("application/vnd.ms-excel", mark, at(6, b"\x10\0", b"\x20\0", b"\x40\0", b"\0\1"))
+        for mark in (b"\x09\0\x04\0", b"\x09\x02\x06\0", b"\x09\x04\x06\0")
+    ),
     S("application/vnd.lotus-1-2-3", b"\0\0\x02\0", at(4, b"\x04\x04\x06\0\x08\0", b"\x06\x04\x06\0\x08\0")),
     S("application/vnd.lotus-1-2-3", b"\0\0\x1a\0", number(4, 2, 0x1000, 0x1005, little=True)),
     S("application/vnd.ms-works", b"\xff\0\2\0", at(4, b"\x04\x04\x05\x54\x02\0")),
