@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 import zipfile
 from typing import BinaryIO
 
@@ -20,12 +19,10 @@ MAX_UNPACKED_BYTES = 512 * 1024 * 1024
 """Maximum of the sizes that all entries together announce. If they are false, the memory limit applies."""
 
 Value = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
-_DURATION = re.compile(r"PT(\d{1,9})H(\d{1,2})M(\d{1,2})S")
-"""A duration in OpenDocument."""
 
 
 def sheets(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add each sheet of XLSX, XLSB, XLS and ODS with its last computed values.
+    """Add each sheet of XLSX, ODS, XLSB and XLS: the first two as they are shown, the others with their values.
 
     Raise `RefusedError`: `too_large` if the unpacked size is too large, `encrypted`, or `failed` if it is not a
     workbook.
@@ -117,5 +114,5 @@ def cell_text(value: Value) -> str:
         seconds = round(value.total_seconds())
         return f"{'-' * (seconds < 0)}{abs(seconds) // 3600}:{abs(seconds) // 60 % 60:02}:{abs(seconds) % 60:02}"
     if isinstance(value, str):
-        return " ".join(_DURATION.sub(r"\1:\2:\3", value).split())
+        return " ".join(value.split())
     return str(value)
