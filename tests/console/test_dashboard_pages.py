@@ -34,6 +34,7 @@ from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.request_log import health
 from routing_admin.request_log.health import Sample, judge, quantile
 from tests.console.page import Page
+from tests.console.visits import undo_in
 from tests.gateway.plane import unreadable_tables
 
 NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
@@ -168,15 +169,15 @@ def test_of_many_providers_only_those_called_or_failing_have_a_tile(admin: Clien
     for number in range(SHOWN):
         Provider.objects.create(name=f"idle-{number}", endpoint="https://idle.example/v1", position=100 + number)
     snapshot.refresh()
-    page = admin.get("/").content.decode()
-    assert "No provider was called in the last hour." in page
+    page = Page(admin.get("/"))
+    assert page.shows("No provider was called in the last hour.")
     count = Provider.objects.count()
-    assert f"All providers, {count} more" in page
+    assert page.link(f"All providers, {count} more")
     logged("r1", 0)
-    page = admin.get("/").content.decode()
-    assert 'id="provider-echo"' in page
-    assert 'id="provider-idle-1"' not in page
-    assert f"All providers, {count - 1} more" in page
+    page = Page(admin.get("/"))
+    assert page.control("provider-echo")
+    assert page.control("provider-idle-1") is None
+    assert page.link(f"All providers, {count - 1} more")
 
 
 def test_a_provider_whose_address_is_refused_is_not_said_to_lack_a_key(demo: None, settings: Any) -> None:
@@ -194,13 +195,11 @@ def test_every_enabled_provider_is_tested_a_few_at_a_time(admin: Client, demo: N
     """
     url, htmx = reverse("providers_test"), {"hx-request": "true"}
     count = Provider.objects.filter(enabled=True).count()
-    first = admin.post(url, headers=htmx).content.decode()
-    assert f"0 of {count} tested" in first
-    page = admin.post(url, {"from": "0"}, headers=htmx).content.decode()
-    assert 'id="tested-echo"' in page
-    last = admin.post(url, {"from": str(count), "failed": ["openai"]}, headers=htmx).content.decode()
-    assert f"1 of {count} without an answer: openai" in " ".join(last.split())
-    assert "Test all" in last
+    assert f"0 of {count} tested" in Page(admin.post(url, headers=htmx)).text
+    assert Page(admin.post(url, {"from": "0"}, headers=htmx)).control("tested-echo")
+    last = Page(admin.post(url, {"from": str(count), "failed": ["openai"]}, headers=htmx))
+    assert f"1 of {count} without an answer: openai" in last.text
+    assert last.button("Test all")
 
 
 @pytest.mark.parametrize("outcome", ["skipped_cooling", "client_cancelled", "http_400", "http_413", "http_400_content"])
@@ -224,13 +223,13 @@ def test_unconfigured_model_marks_no_provider(db: None, demo: None) -> None:
 
 def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None) -> None:
     """The dashboard says that all routes work, or names those without a candidate that can be called."""
-    text = admin.get(reverse("dashboard")).content.decode()
-    assert "All 6 task routes are working. 2 of them skip candidates that cannot be called." in text
+    page = Page(admin.get(reverse("dashboard")))
+    assert page.shows("All 6 task routes are working. 2 of them skip candidates that cannot be called.")
     Provider.objects.filter(name="echo").update(enabled=False)
     snapshot.refresh()
-    text = admin.get(reverse("dashboard")).content.decode()
-    assert "6 of 6 task routes cannot answer" in text
-    assert "has no key" in text
+    page = Page(admin.get(reverse("dashboard")))
+    assert page.shows("6 of 6 task routes cannot answer")
+    assert page.shows("has no key")
 
 
 def test_routes_that_cannot_answer_are_one_row_with_causes(admin: Client, demo: None) -> None:
@@ -267,9 +266,9 @@ def test_the_list_of_routes_is_filtered_by_state(admin: Client, demo: None, stat
 
 def test_empty_installation_lists_what_is_missing(admin: Client) -> None:
     """An empty installation's dashboard says that there are no routes and no providers."""
-    text = admin.get(reverse("dashboard")).content.decode()
-    assert "No task route yet" in text
-    assert "No providers yet" in text
+    page = Page(admin.get(reverse("dashboard")))
+    assert page.shows("No task route yet")
+    assert page.shows("No providers yet")
 
 
 @pytest.mark.parametrize(("number", "hidden"), [(0, 0), (5, 0), (6, 0), (7, 2)])
@@ -282,35 +281,34 @@ def test_a_line_is_never_hidden_alone(number: int, hidden: int) -> None:
 
 def test_the_checklist_counts_what_the_rows_say(admin: Client, demo: None) -> None:
     """An answered request and a changed password complete their steps of the checklist."""
-    assert "0 of 7 done" in admin.get(reverse("dashboard")).content.decode()
+    assert Page(admin.get(reverse("dashboard"))).shows("0 of 7 done")
     logged("r1", 0.1)
-    assert "1 of 7 done" in admin.get(reverse("dashboard")).content.decode()
+    assert Page(admin.get(reverse("dashboard"))).shows("1 of 7 done")
     user = get_user_model().objects.get(username="admin")
     choose_password(SYSTEM, user, "another horse battery staple")
     admin.force_login(user)
-    assert "2 of 7 done" in admin.get(reverse("dashboard")).content.decode()
+    assert Page(admin.get(reverse("dashboard"))).shows("2 of 7 done")
 
 
 def test_refresh_returns_the_live_part_alone(admin: Client, demo: None) -> None:
     """A refresh of the dashboard returns only the fragment. A boosted link returns the whole page."""
-    text = admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "live"}).content.decode()
-    assert text.lstrip().startswith('<div id="live"')
-    assert not Page(text).is_whole
-    boosted = admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "main"}).content.decode()
-    assert Page(boosted).is_whole
+    part = Page(admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "live"}))
+    assert part.controls[0] is part.control("live")
+    assert not part.is_whole
+    boosted = Page(admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "main"}))
+    assert boosted.is_whole
 
 
 def test_removing_the_demo_can_be_undone(admin: Client, demo: None) -> None:
-    text = admin.post(reverse("demo_remove"), follow=True).content.decode()
+    answer = admin.post(reverse("demo_remove"), follow=True)
     assert snapshot.current().configuration.routes == ()
-    address = next(part.split('"')[0] for part in text.split('action="')[1:] if part.startswith("/undo/"))
-    admin.post(address, {"next": "/"})
+    admin.post(reverse("undo", args=[undo_in(admin, answer)]), {"next": "/"})
     assert len(snapshot.current().configuration.routes) == 6
 
 
 def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
     """Removing the demo returns 403 to a viewer, whose page has no such button."""
-    assert reverse("demo_remove") not in viewer.get(reverse("dashboard")).content.decode()
+    assert Page(viewer.get(reverse("dashboard"))).form(reverse("demo_remove")) is None
     assert viewer.post(reverse("demo_remove")).status_code == 403
 
 
@@ -354,11 +352,11 @@ def test_the_page_says_since_when_the_configuration_cannot_be_read(
             snapshot.look()
         since = snapshot.unread_since()
         assert since is not None
-        page = admin.get(reverse("dashboard"), headers={"accept-language": language}).content.decode()
-        assert sentence.format(since=exact(since), number=number) in page
+        page = Page(admin.get(reverse("dashboard"), headers={"accept-language": language}))
+        assert page.shows(sentence.format(since=exact(since), number=number))
     snapshot.look()
-    page = admin.get(reverse("dashboard"), headers={"accept-language": language}).content.decode()
-    assert sentence.split("{since}")[1].split("{number}")[0] not in page
+    page = Page(admin.get(reverse("dashboard"), headers={"accept-language": language}))
+    assert page.shows(sentence.split("{since}")[1].split("{number}")[0].strip()) is None
 
 
 def test_team_and_project_of_the_same_name_both_show_a_low_budget(monkeypatch: pytest.MonkeyPatch) -> None:
