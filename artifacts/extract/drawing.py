@@ -21,7 +21,7 @@ MAX_IMAGE_BYTES = 20 * 1024 * 1024
 MAX_PAGE_SIDE, MAX_PAGE_BYTES = 4096, 4 * 1024 * 1024
 """Limits of a rendered page. Few targets have lower ones, so that most get the same images."""
 UNLIMITED = 0
-"""Instead of a `max_side`: the pages are smaller than every limit for which they were rendered."""
+"""Key used in place of a `max_side` for pages that did not have to be scaled down to it."""
 
 
 class NotDrawnError(Exception):
@@ -66,7 +66,7 @@ def draw_pages(
     if mime_type.startswith("image/"):
         return _draw_frames(path, target, count, cache_key)
     options: dict[str, object] = {
-        # The renderer prefers JPEG, so what else a target accepts makes no difference.
+        # The renderer prefers JPEG, so the other types that a target accepts make no difference.
         "mime_types": ["image/jpeg"] if "image/jpeg" in target.mime_types else list(target.mime_types),
         "max_bytes": min(target.max_bytes or MAX_PAGE_BYTES, MAX_PAGE_BYTES),
         "max_side": min(target.max_side or MAX_PAGE_SIDE, MAX_PAGE_SIDE),

@@ -116,7 +116,7 @@ def _header(message: EmailMessage, name: str) -> str:
 
 
 def _parts(part: EmailMessage, *, shown: bool = True) -> Iterator[tuple[EmailMessage, bool]]:
-    # Yield each part that is no container, and whether it belongs to the text. Other forms of the text are omitted.
+    # Yield each part that is not a container, and whether it is part of the text. Alternative versions are skipped.
     kind = part.get_content_type()
     if kind == "message/rfc822" or not part.is_multipart():
         is_text = kind in ("text/plain", "text/html") and not part.get_filename() and not part.is_attachment()

@@ -1,4 +1,4 @@
-"""Measure what needs a parser: pages, seconds, pixels. Runs only in the child process."""
+"""Measure pages, seconds and pixels of files that need a parser. Runs only in the child process."""
 
 from __future__ import annotations
 

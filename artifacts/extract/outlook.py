@@ -151,7 +151,7 @@ class Properties:
         return self._value(number, "<I")
 
     def _detected_charset(self) -> str | None:
-        # Together, the subject, the names and the body show an encoding that one of them is too short for.
+        # The encoding is detected from subject, names and body together, because each alone may be too short.
         sample = b"\n".join(
             self._file.read(self.stream(number, "001E"))[:STEP] for number in (BODY, SUBJECT, SENDER, TO)
         )

@@ -35,7 +35,7 @@ QUOTING: Mapping[str, str | Promise] = {
 }
 """Messages that quote another one (`said`), each in a wording without the quote."""
 LISTS = frozenset({EXHAUSTED, LONE_FAILED, OUT_OF_TIME, NOT_ACCEPTED, NOT_SUPPORTED})
-"""Messages whose quote only repeats the attempts."""
+"""Messages that quote only what the list of attempts already shows."""
 
 
 @dataclass(frozen=True, slots=True)

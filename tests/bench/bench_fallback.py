@@ -27,7 +27,7 @@ CALLS = 300
 
 @dataclass(frozen=True)
 class Measured:
-    """Milliseconds of sequential measurements."""
+    """The durations of repeated runs, in milliseconds, in the order of the runs."""
 
     name: str
     values: list[float]

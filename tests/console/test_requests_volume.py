@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from html import unescape
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
@@ -23,7 +21,7 @@ from routing_admin.request_log.search import filter_rows
 from routing_admin.request_log.search_words import parse
 from routing_admin.request_log.usage_rollups import usage_rollups
 from routing_admin.request_log.volume import Outcome, count_volume, find_range
-from tests.console.visits import text_of
+from tests.console.page import Control, Page
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 
@@ -113,17 +111,18 @@ def test_a_search_for_an_ending_counts_this_ending(now: datetime, word: str, exp
     assert counted.total() == filter_rows(search, now).count()
 
 
+def bars_on(page: Page) -> list[Control]:
+    return [item for item in page.items if item.shows("total ")]
+
+
 def test_a_bar_leads_to_the_requests_it_counts(viewer: Client, now: datetime) -> None:
     """A bar of a day, an hour or five minutes links to a search that finds as many requests as it counts."""
     typed, spans = "agent:ann", []
     for _step in range(3):
-        html = viewer.get("/volume/requests/", {"q": typed}).content.decode()
-        bars = re.findall(
-            r'<li[^>]*><a href="([^"]*)"><span class="tip"><b>([^<]*)</b>.*?<span>total (\d+)</span>', html
-        )
-        full = [(parse_qs(urlsplit(unescape(url)).query)["q"][0], title) for url, title, total in bars if total == "8"]
-        typed, title = full[-1]
-        spans.append(title)
+        bars = bars_on(Page(viewer.get("/volume/requests/", {"q": typed})))
+        bar = next(bar for bar in reversed(bars) if bar.shows("total 8"))
+        typed = parse_qs(urlsplit(bar.addresses[0]).query)["q"][0]
+        spans.append(next(control.text for control in bar.controls if control.tag == "b"))
         assert filter_rows(parse(typed, now), now).count() == 8
     today = f"{now:%Y-%m-%d}"
     assert spans == [today, f"{today} 09:00–10:00", f"{today} 09:10–09:15"]
@@ -141,28 +140,30 @@ def test_a_large_log_is_counted_as_far_as_it_says(
     """If there are too many rows to read, only the newest days are counted, and the chart says so."""
     monkeypatch.setattr(volume, "MAX_SCANNED", 30)
     assert outcomes_of("surface:v1", now) == times(3, 3)
-    page = text_of(viewer.get("/volume/requests/", {"q": "surface:v1"}))
-    assert f"Counted from {now - 2 * DAY:%Y-%m-%d} 00:00 on" in page
+    page = Page(viewer.get("/volume/requests/", {"q": "surface:v1"}))
+    assert page.shows(f"Counted from {now - 2 * DAY:%Y-%m-%d} 00:00 on")
 
 
 def test_the_list_loads_its_chart_and_links_to_it(viewer: Client, now: datetime) -> None:
     """The chart does not delay the list: htmx loads it later, and without scripts a link leads to its page."""
-    html = viewer.get("/requests/", {"q": "agent:ann"}).content.decode()
-    assert html.count("/volume/requests/?q=agent%3Aann") == 2
-    part = viewer.get("/volume/requests/", {"q": "agent:ann"}, headers={"HX-Request": "true"}).content.decode()
-    assert "<html" not in part
-    assert part.count("hx-get") == part.count("&amp;show=") // 2
-    page = viewer.get("/volume/requests/", {"q": "agent:ann"}).content.decode()
-    assert "<h1>Requests over time</h1>" in page
-    assert "No request matches" in text_of(viewer.get("/volume/requests/", {"q": "agent:unknown"}))
+    page, url = Page(viewer.get("/requests/", {"q": "agent:ann"})), "/volume/requests/?q=agent%3Aann"
+    assert page.loading(url)
+    assert url in page.addresses
+    part = Page(viewer.get(url, headers={"HX-Request": "true"}))
+    assert not part.is_whole
+    choices = [control for control in part.controls if "&show=" in (control.attributes.get("href") or "")]
+    assert choices
+    assert [control.attributes["hx-get"] for control in choices] == [choice.attributes["href"] for choice in choices]
+    assert Page(viewer.get(url)).heading("Requests over time")
+    assert Page(viewer.get("/volume/requests/", {"q": "agent:unknown"})).shows("No request matches")
 
 
 def test_a_young_log_is_shown_as_a_day(viewer: Client, now: datetime) -> None:
     """If all requests are of the last hour, the chart still shows 25 hours, unless the search has a time range."""
     RequestLog.objects.filter(started_at__lt=now - HOUR).delete()
-    assert viewer.get("/volume/requests/").content.decode().count('class="tip"') == 25
+    assert len(bars_on(Page(viewer.get("/volume/requests/")))) == 25
     write([made("ann", now - timedelta(minutes=4))])
-    assert viewer.get("/volume/requests/", {"q": "since:10m"}).content.decode().count('class="tip"') == 2
+    assert len(bars_on(Page(viewer.get("/volume/requests/", {"q": "since:10m"})))) == 2
 
 
 CALLED = [
@@ -187,44 +188,44 @@ def test_pages_of_what_is_called_load_the_chart_of_its_requests_before_their_for
 ) -> None:
     """A range of days is one click away, and the chart leads to the very requests."""
     log_call(HOUR)
-    page = unescape(admin.get(address).content.decode())
-    match = re.search(r'id="over-time" hx-get="([^"]+)"', page)
-    assert match is not None
-    assert match.start() < page.index('class="cols aside')
-    query = parse_qs(urlsplit(match[1]).query)["q"]
-    assert query == [f"{term} since:7d"]
-    part = unescape(admin.get(match[1], headers={"hx-target": "over-time", "hx-request": "true"}).content.decode())
-    assert "<html" not in part
-    assert part.count(f"?q={term.replace(' ', '%20').replace(':', '%3A')}%20since%3A") >= 3
-    assert part.count('aria-current="true"') == 2  # the range, and what the chart shows
-    assert f"q={term.replace(' ', '+')}+since:" in part
+    page = Page(admin.get(address))
+    chart = page.control("over-time")
+    columns = next(one for one in page.controls if {"cols", "aside"} <= {*(one.attributes.get("class") or "").split()})
+    assert page.controls.index(chart) < page.controls.index(columns)
+    url = chart.attributes["hx-get"]
+    assert parse_qs(urlsplit(url).query)["q"] == [f"{term} since:7d"]
+    part = Page(admin.get(url, headers={"hx-target": "over-time", "hx-request": "true"}))
+    assert not part.is_whole
+    searches = [parse_qs(urlsplit(url).query).get("q", [""])[0] for url in part.addresses]
+    assert sum(search.startswith(f"{term} since:") for search in searches) >= 3
+    chosen = [control for control in part.controls if control.attributes.get("aria-current") == "true"]
+    assert len(chosen) == 2  # the range, and what the chart shows
 
 
 def test_a_folded_chart_is_a_line_with_its_totals_and_its_course(admin: Client) -> None:
     log_call(HOUR)
-    page = admin.get("/routes/design/").content.decode()
-    summary = page.partition('<details class="card">')[2].partition("</summary>")[0]
-    assert 'id="over-time-strip"' in summary
-    assert 'id="over-time"' not in summary
-    url = unescape(re.findall(r'id="over-time-strip" hx-get="([^"]+)"', summary)[0])
-    strip = admin.get(url, headers={"hx-target": "over-time-strip", "hx-request": "true"}).content.decode()
-    assert " ".join(re.sub("<[^>]+>", " ", strip).split()) == "1 request · 0 failed (0%) · 7 days"
-    assert "polyline" in strip
-    assert "<a" not in strip  # the line is the button that unfolds the chart
+    page = Page(admin.get("/routes/design/"))
+    (summary,) = [one for one in page.controls if one.tag == "summary" and one.control("over-time-strip")]
+    assert summary.control("over-time") is None
+    url = summary.control("over-time-strip").attributes["hx-get"]
+    strip = Page(admin.get(url, headers={"hx-target": "over-time-strip", "hx-request": "true"}))
+    assert strip.text == "1 request · 0 failed (0%) · 7 days"
+    assert [control for control in strip.controls if control.tag == "polyline"]
+    assert strip.addresses == []  # the line is the button that unfolds the chart
 
 
 @pytest.mark.parametrize(("address", "term"), CALLED[:3])
 def test_the_chart_of_what_is_seldom_called_covers_a_month(address: str, term: str, admin: Client) -> None:
     """It needs no query of the whole log, and a page without requests keeps no room for a chart."""
-    assert "No requests in the last 30 days." in text_of(admin.get(address))
+    assert Page(admin.get(address)).shows("No requests in the last 30 days.")
     log_call(timedelta(days=20))
-    page = admin.get(address).content.decode()
-    assert f"?q={quote(term)}%20since%3A30d" in page
+    loaded = [control.attributes.get("hx-get") or "" for control in Page(admin.get(address)).controls]
+    assert any(f"?q={quote(term)}%20since%3A30d" in url for url in loaded)
     RequestLog.objects.update(started_at=timezone.now() - timedelta(days=31))
     AttemptLog.objects.update(at=timezone.now() - timedelta(days=31))
-    page = text_of(admin.get(address))
-    assert 'id="over-time"' not in page
-    assert "Last request:" in page
+    page = Page(admin.get(address))
+    assert page.control("over-time") is None
+    assert page.shows("Last request:")
 
 
 def test_a_day_with_too_many_requests_is_counted_from_its_newest_hours(
@@ -240,10 +241,8 @@ def test_a_day_with_too_many_requests_is_counted_from_its_newest_hours(
 
 
 def test_a_bar_that_the_search_cuts_leads_only_to_what_it_counts(now: datetime, admin: Client) -> None:
-    page = unescape(admin.get("/volume/requests/", {"q": "since:5d until:2h"}).content.decode())
-    untils = {
-        parse_qs(urlsplit(url).query)["q"][0].partition("until:")[2]
-        for url in re.findall(r'href="(/requests/\?q=since:\d{4}[^"]+until:\d{4}[^"]+)"', page)
-    }
+    bars = bars_on(Page(admin.get("/volume/requests/", {"q": "since:5d until:2h"})))
+    searches = [parse_qs(urlsplit(url).query)["q"][0] for bar in bars for url in bar.addresses]
+    untils = {search.partition("until:")[2] for search in searches}
     assert untils
     assert max(untils) <= f"{timezone.localtime(now - 2 * HOUR):%Y-%m-%dT%H:%M}"

@@ -36,7 +36,7 @@ LARGE: dict[str, tuple[str, bytes]] = {
     "head_large_line": ("a status line of 100 KB", LINE.rstrip() + b"x" * 100_000 + b"\r\n\r\n"),
     "head_large_header": ("a header of 100 KB", LINE + b"x-odd: " + b"x" * 100_000 + b"\r\n\r\n"),
 }
-"""Heads over the size limit."""
+"""Response heads that exceed the size limit, with a description and their bytes."""
 CHUNKS: dict[str, tuple[str, bytes]] = {
     "chunk_size_word": ("a chunk whose size is no number", b"size\r\n{}\r\n"),
     "chunk_size_negative": ("a chunk of less than nothing", b"-2\r\n{}\r\n"),

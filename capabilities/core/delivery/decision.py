@@ -124,7 +124,7 @@ FORMS: Mapping[Outcome, DeliveryForm] = MappingProxyType(
         Outcome.REFUSED: DeliveryForm.DESCRIBED,
     }
 )
-"""The form of a file that arrives as a whole."""
+"""Outcome of a delivery → what users are shown, unless part of the file was cut off."""
 
 
 @value_class

@@ -241,7 +241,10 @@ CACHE_PLACES = places_where(lambda name: name.endswith((".cache_control", ".prom
 
 
 def brief_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Return names for users and headers: without duplicates, in ASCII, cut, and only counted beyond the limits."""
+    """Return distinct names, escaped to ASCII and shortened, for a message or a header.
+
+    Names beyond the limits are replaced by a last entry with their number.
+    """
     ascii_names = [name.encode("ascii", "backslashreplace").decode()[:NAME_CHARS] for name in dict.fromkeys(names)]
     remaining, count = ALL_CHARS, 0
     for name in ascii_names[:MAX_NAMES]:

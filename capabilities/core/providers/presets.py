@@ -39,7 +39,7 @@ def preset_for_url_host(endpoint: str) -> HostPreset | None:
 
 
 def preset_for_endpoint(endpoint: str) -> HostPreset | None:
-    """Return the row for the host in a URL if the protocol at the URL is also the row's, else None."""
+    """Return the row for a URL, or None if no row has its host and protocol."""
     preset = preset_for_host(_parts(endpoint).hostname or "")
     return preset if preset is not None and preset.protocol == protocol_of(endpoint) else None
 

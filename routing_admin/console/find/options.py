@@ -50,7 +50,7 @@ def list_candidates(state: Snapshot) -> Options:
 
 
 def list_actors(state: Snapshot) -> Options:
-    """Return the names of users and agents, whose actions the audit log has. One query."""
+    """Return the names of users and agents, which are the actors of the audit log. One query."""
     return dict.fromkeys([*list_user_names(), *(agent.id for agent in state.agents)], "")
 
 

@@ -1,4 +1,4 @@
-"""The periods that the page of usage covers: the last days, or any days."""
+"""Periods that the usage page can show: a number of days until today, or any range of days."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ SPOKEN = ("openai", "anthropic", "gemini")
 OURS_UNSAID: Mapping[str, Any] = MappingProxyType(
     {"limits": {}, "price": {}, "content": {}, "timeouts": {}, "extra_body": {}, "routed": False}
 )
-"""A service's fields beyond the seeds', with their defaults."""
+"""Fields of a service that the seeds' format lacks, with their defaults."""
 
 UNSAID_OF_PROVIDER: Mapping[str, str] = MappingProxyType(
     {
