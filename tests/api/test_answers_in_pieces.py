@@ -76,7 +76,7 @@ def test_ten_megabytes_are_never_whole_in_memory(text_agent: Any) -> None:
     assert peak < len(LARGE) // 3
 
 
-def test_a_routed_message_with_files_comes_in_pieces(text_agent: Any) -> None:
+def test_a_routed_message_with_files_is_sent_in_pieces(text_agent: Any) -> None:
     """Each attachment is in its place, and a quote in its type is escaped."""
     refs = [text_agent.stored(f"{n}.png", png(n, n), "image/png")["ref"] for n in (1, 2)]
     attachments = [{"type": "image", "artifactRef": ref, "mimeType": 'image/x"y\\'} for ref in refs]

@@ -69,7 +69,7 @@ def test_wrong_method_uses_the_same_error_shape(path: str) -> None:
     assert response["Allow"] == "GET"
 
 
-def test_the_callers_request_id_comes_back(text_agent: Any) -> None:
+def test_the_callers_request_id_is_returned(text_agent: Any) -> None:
     """A plain request id is returned in header and errors. Any other value is replaced."""
     response = text_agent.get("/agents/unknown", headers={"x-request-id": "my-call-1"})
     assert (response["x-request-id"], response.json()["requestId"]) == ("my-call-1", "my-call-1")

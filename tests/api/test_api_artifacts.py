@@ -194,7 +194,7 @@ def test_text_is_returned_unchanged(text: str, text_agent: Any) -> None:
     assert text_agent.artifact(created["ref"])["content"] == text
 
 
-def test_long_text_comes_in_pages_of_characters(text_agent: Any) -> None:
+def test_long_text_is_read_in_pages_of_characters(text_agent: Any) -> None:
     """Offset and limit count characters. The note names the next call, and `totalChars` is the whole length."""
     text = "字" * 100_000
     ref = text_agent.post("/artifacts", {"text": text, "filename": "long.md"}).json()["ref"]

@@ -113,7 +113,7 @@ def test_calls_are_found_by_method_path_and_title(client: Client) -> None:
     assert "No call matches." in text_of(client.get("/api/v1/docs?q=nothing-like-this"))
 
 
-def test_another_language_is_told_that_calls_are_described_in_english(client: Client) -> None:
+def test_another_language_says_that_calls_are_described_in_english(client: Client) -> None:
     note = "调用和字段的说明只有英文。"
     assert note in text_of(client.get("/api/v1/docs", headers={"accept-language": "zh-CN"}))
     assert note not in text_of(client.get("/api/v1/docs"))

@@ -38,7 +38,7 @@ from routing_admin.models import AuditEvent, Installation
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
 
-def test_media_that_comes_again_stays_one_artifact(demo: None) -> None:
+def test_media_that_is_sent_again_stays_one_artifact(demo: None) -> None:
     """With `once`, media are deduplicated by owner and hash. Another owner's or a deleted artifact is not reused."""
     first = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="a.png")
     repeated = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="b.png")
@@ -180,7 +180,7 @@ class ForAnyText(TestCase):
 
     @pytest.mark.requirement("ABR-P1", "ABR-INV2")
     @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200))
-    def test_any_text_that_is_stored_comes_back_equal(self, text: str) -> None:
+    def test_any_stored_text_is_read_back_unchanged(self, text: str) -> None:
         row = actions.store_text(SYSTEM, text, filename="any.bin")
         content = open_artifact(row).content
         assert content is not None
@@ -189,7 +189,7 @@ class ForAnyText(TestCase):
         assert (row.kind, row.is_binary, decoded.text) == ("text", False, text)
 
 
-def test_an_upload_in_pieces_of_unknown_length_comes_in_whole(demo: None) -> None:
+def test_an_upload_in_pieces_of_unknown_length_is_stored_completely(demo: None) -> None:
     """`Transfer-Encoding: chunked` needs no Content-Length, unless the server cannot measure the body."""
     form = (
         b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n'

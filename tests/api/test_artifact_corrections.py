@@ -269,7 +269,7 @@ def test_correction_of_an_outdated_state_is_a_conflict(db: None) -> None:
     assert Artifact.objects.get(pk=row.pk).encoding == "utf-8"
 
 
-def test_media_that_comes_again_finds_its_corrected_artifact(db: None) -> None:
+def test_media_that_is_sent_again_finds_its_corrected_artifact(db: None) -> None:
     """Equal bytes from the same owner are one artifact, with its correction."""
     row = actions.store_bytes(SYSTEM, BINARY, once=True, owner="text-agent")
     actions.correct_artifact(SYSTEM, row, mime_type="text/plain")

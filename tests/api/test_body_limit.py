@@ -91,7 +91,7 @@ def test_a_chat_request_has_room_however_small_uploads_are() -> None:
 
 
 @override_settings(MAX_UPLOAD_BYTES=MIB)
-async def test_a_body_that_grows_too_large_is_cut_off_while_it_comes() -> None:
+async def test_a_body_that_grows_too_large_is_refused_while_it_arrives() -> None:
     """The response is 413 once the limit is exceeded, no matter how much would follow and what length was announced."""
     (status, body), bytes_read, chunks_taken = await send_chunks("/api/v1/artifacts", [b"x" * MIB] * 50)
     assert status == 413

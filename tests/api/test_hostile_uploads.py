@@ -142,7 +142,7 @@ def test_an_evil_name_is_a_name(start: int, upload: Upload) -> None:
         assert not is_kept or not re.search(r"[/\\\0\r\n]", answer.json()["filename"]), name
 
 
-def test_an_odd_type_is_no_type(upload: Upload) -> None:
+def test_an_invalid_type_is_stored_as_given(upload: Upload) -> None:
     """An invalid type is stored as given. A part header over Django's limit is rejected."""
     for kind in ODD_TYPES:
         answer = upload.send(form(kind=kind))

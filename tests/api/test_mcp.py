@@ -265,7 +265,7 @@ async def test_a_key_lists_and_calls_what_it_may(installation: Installation) -> 
         ({"host": "elsewhere.example"}, 400, "host_not_allowed"),
     ],
 )
-def test_strangers_are_turned_away_before_the_package_is_imported(
+def test_requests_without_a_key_are_refused_before_the_package_is_imported(
     installation: Installation, headers: dict[str, str], status: int, code: str
 ) -> None:
     """Requests without a valid key get errors in the gateway's own format, before the MCP package is imported."""

@@ -135,7 +135,7 @@ def test_unlisted_model_stays_unknown(model: str) -> None:
         (None, "hawk-eye-2", "pattern", ("text", "vision"), 5),
     ],
 )
-def test_the_asked_provider_comes_first_then_the_maker_then_what_all_hosts_say(
+def test_the_asked_provider_takes_precedence_over_the_maker_and_all_hosts(
     hint: str | None, model: str, matched_by: str, reads: tuple[str, ...], limit: int
 ) -> None:
     """The entry of the requested provider is preferred, then the maker's, then what all hosts agree on."""

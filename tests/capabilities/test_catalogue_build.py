@@ -80,7 +80,7 @@ def test_prices_are_built_from_the_sources_as_their_packages_hold_them(tmp_path:
     ]
 
 
-def test_the_shipped_catalogue_says_where_it_comes_from() -> None:
+def test_the_shipped_catalogue_names_its_sources() -> None:
     """The catalogue and its notice name each source with edition, date and licence."""
     document = from_json(json.loads(gzip.decompress(build.TARGET.read_bytes())))
     assert [(note.name, note.licence) for note in document.notes] == [
@@ -214,7 +214,7 @@ def test_the_earliest_of_a_hosts_last_days_counts() -> None:
     assert last_days == {"azure": {"gpt-a": date(2027, 1, 1)}}
 
 
-def test_a_document_comes_back_from_its_file() -> None:
+def test_a_document_is_read_back_from_its_file() -> None:
     """Writing and reading a catalogue keep the order of rows and sources; makers' dates are first."""
     first, maker = SourceNote("List", "1", "2026-01-02", "MIT"), SourceNote("Maker", "3", "2026-01-01")
     document = build_document(

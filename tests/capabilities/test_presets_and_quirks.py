@@ -101,7 +101,7 @@ def test_the_protocol_is_read_from_the_endpoint(endpoint: str, protocol: str) ->
     assert protocol_of(endpoint) == protocol
 
 
-def test_a_provider_s_own_option_comes_before_its_host_s() -> None:
+def test_a_providers_own_option_takes_precedence_over_its_hosts() -> None:
     """A provider's own quirk takes precedence over its host's. Null counts as absent."""
     endpoint = "https://api.mistral.ai/v1"
     assert quirks_for(endpoint, {})["input_audio_shape"] == "string"

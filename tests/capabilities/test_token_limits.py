@@ -34,13 +34,13 @@ def message_of(count: int) -> Adapted:
         ({"contextTokens": 0, "outputTokens": True}, None, None, None),
     ],
 )
-def test_the_administrators_word_comes_before_the_catalogues(stated, entry, context, output):
+def test_the_administrators_limit_takes_precedence_over_the_catalogues(stated, entry, context, output):
     """An administrator's limits precede the catalogue's, separately for context and output."""
     assert token_limits(stated, entry) == TokenLimits(context, output)
 
 
 @pytest.mark.parametrize(("tokens", "fits"), [(1500, True), (1501, False)])
-def test_too_long_is_half_as_much_again(tokens: int, fits: bool):
+def test_a_request_is_too_long_from_half_as_much_again(tokens: int, fits: bool):
     """A request is tried up to 1.5 times the context size, since the estimate may be wrong."""
     assert (TokenLimits(TokenLimit(1000)).obstacle(message_of(tokens), "m") is None) is fits
 

@@ -135,7 +135,7 @@ def test_the_whole_demo_is_removed_and_brought_back_by_undo(demo: None) -> None:
     assert rows.read() == before
 
 
-def test_a_deleted_provider_comes_back_with_its_key() -> None:
+def test_a_restored_provider_has_its_key() -> None:
     """Undo restores the stored key as well, although the revision contains only its fingerprint."""
     provider = make_provider()
     save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))

@@ -113,7 +113,7 @@ def test_an_administrator_sees_and_ends_the_sessions_of_others(
 
 
 @pytest.mark.parametrize(("role", "remains"), [("editor", False), ("viewer", False), ("administrator", True)])
-def test_a_role_that_falls_ends_the_sessions_begun_with_it(role: str, remains: bool, admin: Client, demo: None) -> None:
+def test_a_reduced_role_ends_its_sessions(role: str, remains: bool, admin: Client, demo: None) -> None:
     """If a role change removes permissions, the user's sessions are ended, and the audit event has their number."""
     ada = person("ada", is_staff=True)
     browser = signed_in(ada)

@@ -220,7 +220,7 @@ async def test_begun_stream_of_a_failed_chain_ends_with_an_error_event(key, loop
     assert (row.outcome, row.status) == ("all_providers_failed", 200)
 
 
-async def test_comments_are_repeated_until_content_comes(key, loopback, monkeypatch):
+async def test_comments_are_repeated_until_the_first_content(key, loopback, monkeypatch):
     """Each comment is sent on its own, so that a proxy forwards it immediately."""
     monkeypatch.setattr(keep_alive, "REPEAT_SECONDS", SOON)
     call = call_to("alone", key)

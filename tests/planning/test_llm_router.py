@@ -128,7 +128,7 @@ def test_refusal_is_raised_at_once_and_no_later_candidate_is_called(configuratio
 
 @pytest.mark.requirement("MMR-P11", "MMR-E5")
 @given(configurations(), st.none() | languages, st.none() | st.text(min_size=1, max_size=20))
-def test_the_directive_of_the_language_in_effect_stands_before_the_system_prompt(configuration, language, system):
+def test_the_directive_of_the_language_in_effect_precedes_the_system_prompt(configuration, language, system):
     """The language is the request's if it is supported, otherwise the default language, otherwise English.
 
     The directive for that language appears exactly once.

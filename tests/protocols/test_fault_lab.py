@@ -35,7 +35,7 @@ def test_a_script_is_played_in_order_and_then_all_is_well() -> None:
         assert lab.played == ["http_503", "http_429", "ok", "ok"]
 
 
-def test_a_single_step_is_played_for_ever_and_a_model_name_comes_before_it() -> None:
+def test_a_single_step_repeats_forever_and_a_model_name_takes_precedence() -> None:
     """A single step is repeated without end. The model name `fault:http_500` takes precedence over the script."""
     with Lab({"lab": "http_503"}) as lab:
         assert [post(lab.url(), CHAT)[0] for _ in range(3)] == [503] * 3

@@ -100,7 +100,7 @@ def test_invalid_media_is_skipped(protocol: str, body: str, count: int) -> None:
     assert len(reply.media) == count
 
 
-def test_a_whole_image_that_comes_instead_of_a_stream_is_one() -> None:
+def test_a_complete_image_instead_of_a_stream_is_one_image() -> None:
     """An image in a complete response is read even if a stream was requested."""
     body = '{"choices":[{"finish_reason":"stop","message":{"images":[{"image_url":"data:image/png;base64,AA=="}]}}]}'
     decoder = PROTOCOLS["openai"].decoder()

@@ -65,7 +65,7 @@ def test_every_play_is_understood_as_what_it_is(lab: Lab, protocol: str, name: s
 
 @EACH_PROTOCOL
 @WHOLE_AND_STREAMED
-def test_an_answer_comes_whole(lab: Lab, protocol: str, stream: bool) -> None:
+def test_an_answer_arrives_completely(lab: Lab, protocol: str, stream: bool) -> None:
     """An answer has the same reasoning, text, usage, model and id, complete and streamed."""
     answer = exchange(protocol, lab.url(protocol), "fault:reasoning", CHAT, stream=stream)
     assert isinstance(answer, Answer)
@@ -79,7 +79,7 @@ def test_an_answer_comes_whole(lab: Lab, protocol: str, stream: bool) -> None:
 
 @EACH_PROTOCOL
 @WHOLE_AND_STREAMED
-def test_a_tool_call_comes_whole(lab: Lab, protocol: str, stream: bool) -> None:
+def test_a_tool_call_arrives_completely(lab: Lab, protocol: str, stream: bool) -> None:
     """Name, id, arguments, signature and the finish reason `tool_calls` are the same, complete and streamed."""
     answer = exchange(protocol, lab.url(protocol), "fault:tool_call", CHAT, stream=stream)
     assert isinstance(answer, Answer)

@@ -298,7 +298,7 @@ def test_parts_of_a_summary_are_paragraphs_and_free_text_of_a_tool_streams() -> 
     assert isinstance(stream_events[-1], Finish)
 
 
-def test_how_probable_words_were_comes_along() -> None:
+def test_log_probabilities_are_part_of_the_answer() -> None:
     """The Responses API sends a list of tokens; the answer has them in the format of chat completions."""
     token = {"token": "yes", "logprob": -0.1, "bytes": [1], "top_logprobs": []}
     part = {"type": "output_text", "text": "yes", "logprobs": [token]}

@@ -85,7 +85,7 @@ def learned(frame: TextFrame, number: int, text: str) -> None:
     frame.learn(json.dumps(value), value, value["delta"], "content")
 
 
-def test_where_no_event_has_a_frame_none_is_looked_for_any_more() -> None:
+def test_without_a_common_frame_the_search_for_one_stops() -> None:
     """After some tries without a common frame, the search for one stops.
 
     Events with random padding would otherwise all be parsed twice.
