@@ -40,17 +40,17 @@ def license_name(package: importlib.metadata.Distribution) -> str:
 
 def main() -> int:
     """Print them, and return 1 if a package has no license text."""
-    without = list[str]()
+    unlicensed = list[str]()
     for package in sorted(importlib.metadata.distributions(), key=lambda package: package.name.lower()):
         texts = list(licenses_of(package))
         if not texts:
-            without.append(package.name)
+            unlicensed.append(package.name)
         print(RULE, package.name, package.version, license_name(package), RULE, sep="\n")
         for name, text in texts:
             print(f"--- {name}", text.strip(), "", sep="\n\n")
-    if without:
-        print(f"No license text: {', '.join(without)}. Put it into {MISSING}.", file=sys.stderr)
-    return bool(without)
+    if unlicensed:
+        print(f"No license text: {', '.join(unlicensed)}. Put it into {MISSING}.", file=sys.stderr)
+    return bool(unlicensed)
 
 
 if __name__ == "__main__":

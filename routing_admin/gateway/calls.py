@@ -90,7 +90,7 @@ PERSON_FIELDS = ("account_uuid", "device_id")
 def labels_of_call(key: Labels, body: Object) -> Labels:
     """Return the key's labels, completed by labels in the body."""
     in_body = read_labels(body)
-    return key if in_body is NO_LABELS else in_body if key is NO_LABELS else key.over(in_body)
+    return key if in_body is NO_LABELS else in_body if key is NO_LABELS else key.with_fallback(in_body)
 
 
 def read_labels(body: Object) -> Labels:

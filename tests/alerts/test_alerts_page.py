@@ -90,7 +90,9 @@ def test_an_alert_about_a_limit_links_to_where_the_limit_is_set(holder: str, url
     for condition in (warned, spent):  # the second ends the first
         note_trouble(condition, timezone.now())
         page = Page(viewer.get("/alerts/"))
-        (link,) = [each for each in page.controls if each.tag == "a" and each.name.startswith("X has used ")]
+        (link,) = [
+            control for control in page.controls if control.tag == "a" and control.name.startswith("X has used ")
+        ]
         assert link.attributes["href"] == url
 
 

@@ -89,12 +89,12 @@ def test_programs_get_fields_beside_the_text(chat):
     sending.send_due(hook_of(chat), now)
     end_kind(AlertKind.KEY_REFUSED, now + timedelta(seconds=1))
     sending.send_due(hook_of(chat), now + timedelta(minutes=5))
-    begun, over = (message.body for message in chat.received)
+    begun, ended = (message.body for message in chat.received)
     assert (begun["event"], begun["kind"], begun["subject"]) == ("begun", "key_refused", "deepseek")
     assert (begun["severity"], begun["since"], begun["times"]) == ("critical", now.isoformat(), 1)
     assert begun["message"]["en"] == "The provider deepseek refuses its key (401)."
     assert "deepseek" in begun["message"]["zh"] != begun["message"]["en"]
-    assert (over["event"], over["ended"]) == ("over", (now + timedelta(seconds=1)).isoformat())
+    assert (ended["event"], ended["ended"]) == ("over", (now + timedelta(seconds=1)).isoformat())
 
 
 def test_a_chinese_chat_reads_chinese_unless_the_address_says_otherwise(chat):

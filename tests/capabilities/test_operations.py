@@ -251,7 +251,7 @@ def test_the_sdk_has_no_token_type_missing_from_our_tables(model: type[BaseModel
 
 def test_a_transcript_in_plain_text_becomes_the_event_of_its_end() -> None:
     """If a provider does not stream, its plain transcript is sent as the event that ends a stream."""
-    said = decode("transcriptions", b"Good morning", "text/plain", stream=True, answer_format="text")
-    assert isinstance(said, PassedAnswer)
-    events = [json.loads(line[6:]) for line in said.text.splitlines() if line.startswith("data: ")]
+    answer = decode("transcriptions", b"Good morning", "text/plain", stream=True, answer_format="text")
+    assert isinstance(answer, PassedAnswer)
+    events = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
     assert events == [{"type": "transcript.text.done", "text": "Good morning"}]

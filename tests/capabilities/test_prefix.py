@@ -361,5 +361,5 @@ def test_a_prediction_is_about_one_more_of_the_last_file() -> None:
     who = reader({"image": {"maxTotalBytes": 100}})
     small, large = picture(0, 10), picture(1, 60)
     for files, breaks in (((small, large), True), ((large, small), False)):
-        chat = ChatRequest(tuple(Message(Role.USER, (TextPart("look"), each)) for each in files))
+        chat = ChatRequest(tuple(Message(Role.USER, (TextPart("look"), file)) for file in files))
         assert (predict_break(chat, adapted(chat.messages, who), who, ENGLISH) is not None) is breaks

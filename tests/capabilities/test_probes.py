@@ -222,7 +222,7 @@ def test_an_answer_that_does_not_depend_on_the_file_is_right_for_one_word_at_mos
         assert right == [] or right == names[:1] == names
     words_drawn = ("4711", "0815") if name == "audio" else ("YOGURT", "WILLOW")
     # An answer that happens to name a drawn word would be right by chance.
-    assume(not any(drawn in each for drawn in words_drawn for each in words_found))
+    assume(not any(drawn in word for drawn in words_drawn for word in words_found))
     replies = iter(answers)
     (finding,) = conduct(
         [probe], lambda chats: [ProbeAnswer(text=next(replies)) for _ in chats], lambda *_: words_drawn

@@ -36,10 +36,10 @@ class Part:
     def controls(self) -> list[Control]:
         """All elements within this one, in the order of the page, without those of templates that scripts fill."""
         return [
-            each
+            control
             for child in self.children
             if isinstance(child, Control) and child.tag != "template"
-            for each in (child, *child.controls)
+            for control in (child, *child.controls)
         ]
 
     @cached_property
@@ -184,7 +184,7 @@ class Part:
     def fact(self, term: str) -> Control:
         """Return what is beside a term of a list of facts."""
         pairs = [control for control in self.controls if control.tag in {"dt", "dd"}]
-        return _required(term, {each.name: fact for each, fact in pairwise(pairs) if each.tag == "dt"})
+        return _required(term, {title.name: fact for title, fact in pairwise(pairs) if title.tag == "dt"})
 
     @property
     def items(self) -> list[Control]:

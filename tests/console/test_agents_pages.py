@@ -49,8 +49,8 @@ def test_the_list_says_what_each_agent_uses_and_reads_and_how_many_have_no_key(a
     assert page.link("task:design").attributes["href"] == "/routes/design/"
     sentence = "2 of 3 agents cannot call models: they have no working key."
     assert page.link(sentence).attributes["href"] == "?state=no_key"
-    without = Page(admin.get("/agents/?state=no_key"))
-    assert [without.link(name) is None for name in NAMES] == [False, True, False]
+    filtered = Page(admin.get("/agents/?state=no_key"))
+    assert [filtered.link(name) is None for name in NAMES] == [False, True, False]
     assert Page(admin.get("/agents/?q=multimodal")).row("multimodal-agent").shows("audio")
 
 

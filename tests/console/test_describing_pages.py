@@ -138,7 +138,7 @@ def test_rows_of_attempts_hide_the_same_columns_on_a_phone(admin: Client, key: s
     with describing_lab():
         answer = post(key, chat_body(image(), model="task:blind", language="en"))
     attempts = Page(admin.get(reverse("request", args=[logged(answer.headers["x-request-id"]).pk]))).region("Attempts")
-    table = [each for each in attempts.controls if each.tag == "table"][-1]
+    table = [control for control in attempts.controls if control.tag == "table"][-1]
     hidden = [
         ["p2" in (cell.attributes.get("class") or "") for cell in row.controls if cell.tag in ("th", "td")]
         for row in table.controls

@@ -86,7 +86,7 @@ def test_usage_has_a_total_by_the_rate(admin: Client, used: datetime) -> None:
     row = page.row("text-agent")
     assert row.shows("9.10 CNY")
     assert not row.shows("1.00 USD")
-    (figure,) = [each for each in page.controls if each.attributes.get("title") == "2.00 CNY + 1.00 USD"]
+    (figure,) = [control for control in page.controls if control.attributes.get("title") == "2.00 CNY + 1.00 USD"]
     assert figure.text == "9.10 CNY"
     for expected in ("2.00 CNY + 1.00 USD", "at 1 USD = 7.1 CNY, set 2026-11-20"):
         assert page.shows(expected)

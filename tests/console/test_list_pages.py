@@ -85,7 +85,7 @@ def add_history() -> None:
 def add_requests() -> None:
     now = timezone.now()
     facts = [RequestFacts(f"r{number}", now, "v1", agent=f"many-{number}") for number in range(MANY)]
-    write([entry_of(each, (Attempt("echo", "echo-text", "ok"),)) for each in facts])
+    write([entry_of(fact, (Attempt("echo", "echo-text", "ok"),)) for fact in facts])
 
 
 LISTS: dict[str, Callable[[], None]] = {

@@ -263,7 +263,9 @@ def test_the_list_is_sorted_by_its_columns_and_filtered_by_state(admin: Client) 
     assert not {"vision-model", "text-model"} & set(working)
     page = Page(admin.get("/services/?sort=-agents"))
     assert page.rows[0] == "text-model"
-    assert [each.name for each in page.controls if each.attributes.get("aria-sort") == "descending"] == ["Agents"]
+    assert [control.name for control in page.controls if control.attributes.get("aria-sort") == "descending"] == [
+        "Agents"
+    ]
 
 
 def test_a_refused_parameter_is_on_the_page_until_it_is_forgotten(admin: Client) -> None:

@@ -299,7 +299,7 @@ def test_conflicting_change_shows_both_versions(admin: Client) -> None:
     actions.keep(Actor("person", "olga"), Keeping(90))
     page = admin.post("/settings/", form)
     assert page.status_code == 409
-    assert [(each.theirs, each.mine) for each in page.context["conflict"]] == [("90", "7")]
+    assert [(conflict.theirs, conflict.mine) for conflict in page.context["conflict"]] == [("90", "7")]
     mine = Page(page).field("Days requests are kept")
     assert mine
     assert mine.value == "7"

@@ -13,7 +13,7 @@ from tests.mutants.mutations import find_mutations, is_sound
 
 def mutants_of(source: str) -> list[str]:
     encoded = source.encode()
-    return [each.apply(encoded).decode() for each in find_mutations(encoded) if is_sound(each, encoded)]
+    return [mutation.apply(encoded).decode() for mutation in find_mutations(encoded) if is_sound(mutation, encoded)]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_the_same_seed_chooses_the_same_mutants_of_every_file() -> None:
     """Another seed chooses other mutants. Each file has one before any file has a second."""
     chosen = choose(1, 6, "routing_admin/upstream")
     assert chosen == choose(1, 6, "routing_admin/upstream") != choose(2, 6, "routing_admin/upstream")
-    assert set(Counter(each.path for each in chosen).values()) == {1}
+    assert set(Counter(mutant.path for mutant in chosen).values()) == {1}
 
 
 def test_a_mutant_is_tested_by_its_own_folder_and_the_nearest_tests_first() -> None:

@@ -70,16 +70,16 @@ class Copy:
         """Yield each mutant's verdict, or None if it does more than change the code of functions."""
         plan: list[dict[str, Any]] = [
             {
-                "path": each.path,
-                "groups": group_tests(each.path, imports()),
-                "edits": [(start, end, new.decode()) for start, end, new in each.mutation.edits],
+                "path": mutant.path,
+                "groups": group_tests(mutant.path, imports()),
+                "edits": [(start, end, new.decode()) for start, end, new in mutant.mutation.edits],
             }
-            for each in mutants
+            for mutant in mutants
         ]
         self.folder.with_suffix(".plan").write_text(json.dumps(plan), "utf-8")
         reading, writing = os.pipe()
         words = [f"--mutants={self.folder}.plan", f"--verdicts=/dev/fd/{writing}", f"--seconds={seconds:.0f}"]
-        words += sorted({file for each in plan for group in each["groups"] for file in group})
+        words += sorted({file for entry in plan for group in entry["groups"] for file in group})
         host = self.start(words, writing)
         os.close(writing)
         with os.fdopen(reading) as lines:
@@ -186,13 +186,13 @@ def copies(count: int) -> Iterator[list[Copy]]:
     paths = [path for path in listed.stdout.decode().split("\0") if path and (ROOT / path).is_file()]
     with tempfile.TemporaryDirectory(prefix="mutants-") as place:
         made = [Copy(Path(place) / str(number)) for number in range(count)]
-        for each in made:
+        for copy in made:
             for path in paths:
-                (each.folder / path).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / path, each.folder / path)
-                _copy_bytecode(ROOT / path, each.folder / path)
-            if (ROOT / ".venv").exists() and not (each.folder / ".venv").exists():
-                (each.folder / ".venv").symlink_to((ROOT / ".venv").resolve())
+                (copy.folder / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / path, copy.folder / path)
+                _copy_bytecode(ROOT / path, copy.folder / path)
+            if (ROOT / ".venv").exists() and not (copy.folder / ".venv").exists():
+                (copy.folder / ".venv").symlink_to((ROOT / ".venv").resolve())
         yield made
 
 
@@ -202,27 +202,30 @@ def run(mutants: Sequence[Mutant], jobs: int, seconds: float) -> list[Verdict]:
         shares = [mutants[at::jobs] for at in range(jobs)]
         lists = pool.map(lambda copy, share: copy.judge_all(share, seconds), made, shares)
         verdicts = [verdict for share in lists for verdict in share]
-        unsound = made[0].failing(sorted({each.noticed_by for each in verdicts if "::" in (each.noticed_by or "")}))
+        unsound = made[0].failing(
+            sorted({verdict.noticed_by for verdict in verdicts if "::" in (verdict.noticed_by or "")})
+        )
         for test in unsound:
             print(f"{test} fails without a mutant, too")
         return [
-            made[0].judge(each.mutant, seconds, unsound) if each.noticed_by in unsound else each for each in verdicts
+            made[0].judge(verdict.mutant, seconds, unsound) if verdict.noticed_by in unsound else verdict
+            for verdict in verdicts
         ]
 
 
 def report(verdicts: Sequence[Verdict]) -> None:
     rows = []
     for area in [*AREAS, "together"]:
-        own = [each for each in verdicts if area in (each.mutant.area, "together")]
-        caught = sum(each.noticed_by is not None for each in own)
-        rows.append((area, len(own), caught, len(own) - caught, round(sum(each.seconds for each in own))))
+        own = [verdict for verdict in verdicts if area in (verdict.mutant.area, "together")]
+        caught = sum(verdict.noticed_by is not None for verdict in own)
+        rows.append((area, len(own), caught, len(own) - caught, round(sum(verdict.seconds for verdict in own))))
     show("mutants by area", ("area", "mutants", "caught", "survived", "seconds"), [row for row in rows if row[1]])
-    for each in verdicts:
-        if each.noticed_by is None:
-            source = (ROOT / each.mutant.path).read_bytes()
-            print(f"\n{each.mutant.path}:{each.mutant.mutation.line} {each.mutant.mutation.kind}")
-            print(*changed_lines(source, each.mutant.mutation.apply(source)), sep="\n")
-            print(*(f"  ran {line}" for line in each.ran), sep="\n")
+    for verdict in verdicts:
+        if verdict.noticed_by is None:
+            source = (ROOT / verdict.mutant.path).read_bytes()
+            print(f"\n{verdict.mutant.path}:{verdict.mutant.mutation.line} {verdict.mutant.mutation.kind}")
+            print(*changed_lines(source, verdict.mutant.mutation.apply(source)), sep="\n")
+            print(*(f"  ran {line}" for line in verdict.ran), sep="\n")
 
 
 def changed_lines(before: bytes, after: bytes) -> list[str]:
@@ -232,9 +235,9 @@ def changed_lines(before: bytes, after: bytes) -> list[str]:
 
 def stop(*_: object) -> None:
     """Kill every pytest, so that threads stop waiting for it and the copies are removed."""
-    for each in STARTED:
-        if each.poll() is None:
-            os.killpg(each.pid, signal.SIGKILL)
+    for process in STARTED:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
     sys.exit(1)
 
 

@@ -55,9 +55,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """With `--mutants`, judge each mutant in a fork instead of running the collected tests."""
     if session.config.getoption("--mutants") is None:
         return None
-    for each in json.loads(Path(session.config.getoption("--mutants")).read_text("utf-8")):
+    for mutant in json.loads(Path(session.config.getoption("--mutants")).read_text("utf-8")):
         with Path(session.config.getoption("--verdicts")).open("a") as verdicts:
-            verdicts.write(json.dumps(_judge_in_fork(session, each)) + "\n")
+            verdicts.write(json.dumps(_judge_in_fork(session, mutant)) + "\n")
     return True
 
 
@@ -126,14 +126,19 @@ def swap_functions(path: Path, source: bytes) -> bool:
         return False
     keys = Counter(_key(code) for code in _functions(new))
     codes = {_key(code): code for code in _functions(new) if keys[_key(code)] == 1}
-    live = [each for each in gc.get_objects() if type(each) is FunctionType]  # isinstance would evaluate lazy objects
+    # isinstance would evaluate lazy objects
+    live = [function for function in gc.get_objects() if type(function) is FunctionType]
     known = {_key(code): code for code in _functions(old)}
     changed = {key for key in known if key not in codes or known[key] != codes[key]}
-    found = [each for each in live if each.__code__.co_filename == str(path) and _key(each.__code__) in changed]
-    for each in found:
-        if (key := _key(each.__code__)) not in codes:
+    found = [
+        function
+        for function in live
+        if function.__code__.co_filename == str(path) and _key(function.__code__) in changed
+    ]
+    for function in found:
+        if (key := _key(function.__code__)) not in codes:
             return False
-        each.__code__ = codes[key]
+        function.__code__ = codes[key]
     return bool(found)
 
 
@@ -142,18 +147,18 @@ def _key(code: CodeType) -> Key:
 
 
 def _nested(code: CodeType) -> Iterator[CodeType]:
-    return (each for each in code.co_consts if isinstance(each, CodeType))
+    return (constant for constant in code.co_consts if isinstance(constant, CodeType))
 
 
 def _functions(code: CodeType) -> Iterator[CodeType]:
-    for each in _nested(code):
-        if each.co_flags & 1:  # CO_OPTIMIZED is set for functions, not for class bodies
-            yield each
-        yield from _functions(each)
+    for nested in _nested(code):
+        if nested.co_flags & 1:  # CO_OPTIMIZED is set for functions, not for class bodies
+            yield nested
+        yield from _functions(nested)
 
 
 def _skeletons(code: CodeType) -> list[object]:
     """Return the code that runs when the module is imported, including its class bodies."""
-    plain = [None if isinstance(each, CodeType) else (type(each), each) for each in code.co_consts]
+    plain = [None if isinstance(constant, CodeType) else (type(constant), constant) for constant in code.co_consts]
     own = [code.co_code, code.co_names, plain]
-    return [own, *(_skeletons(each) for each in _nested(code) if not each.co_flags & 1)]
+    return [own, *(_skeletons(nested) for nested in _nested(code) if not nested.co_flags & 1)]

@@ -48,7 +48,7 @@ def choose(seed: int, count: int, only: str = "") -> list[Mutant]:
                 queues.remove(queue)
             elif len(chosen) < count:
                 chosen.append(mutant)
-    return sorted(chosen, key=lambda each: (AREAS.index(each.area), each.path, each.mutation.line))
+    return sorted(chosen, key=lambda mutant: (AREAS.index(mutant.area), mutant.path, mutant.mutation.line))
 
 
 def area_of(path: str) -> str | None:
@@ -78,8 +78,8 @@ def _mutants_of(area: str, only: str, chance: random.Random) -> Iterator[Mutant]
 def _take(left: list[Mutation], source: bytes, chance: random.Random) -> Mutation | None:
     """Remove and return a mutation. Each kind is equally likely, although most candidates change an integer."""
     while left:
-        kind = chance.choice(sorted({each.kind for each in left}))
-        taken = next(each for each in left if each.kind == kind)
+        kind = chance.choice(sorted({mutation.kind for mutation in left}))
+        taken = next(mutation for mutation in left if mutation.kind == kind)
         left.remove(taken)
         if is_sound(taken, source):
             return taken
@@ -108,7 +108,7 @@ def group_tests(path: str, graph: Graph) -> list[list[str]]:
     package = module.rpartition(".")[0]
     groups: list[list[str]] = [[], [], []]
     for name in files:
-        distance = 1 if any(_below(each, package) for each in graph[name]) else 2
+        distance = 1 if any(_below(module, package) for module in graph[name]) else 2
         groups[0 if near.get(name) == 1 else distance].append(name.replace(".", "/") + ".py")
     return [group for group in groups if group]
 
@@ -122,15 +122,15 @@ def _distances(module: str, graph: Graph) -> Mapping[str, int]:
     """Map every module that imports this one, directly or indirectly, to the number of imports in between."""
     importers: dict[str, list[str]] = {}
     for name, imported in graph.items():
-        for each in imported:
-            importers.setdefault(each, []).append(name)
+        for target in imported:
+            importers.setdefault(target, []).append(name)
     distances, waiting = {module: 0}, deque([module])
     while waiting:
         name = waiting.popleft()
-        for each in importers.get(name, ()):
-            if each not in distances:
-                distances[each] = distances[name] + 1
-                waiting.append(each)
+        for importer in importers.get(name, ()):
+            if importer not in distances:
+                distances[importer] = distances[name] + 1
+                waiting.append(importer)
     return distances
 
 
@@ -145,5 +145,5 @@ def imports() -> Graph:
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        graph[name.removesuffix(".__init__")] = [each for each in dict.fromkeys(found) if each in known]
+        graph[name.removesuffix(".__init__")] = [module for module in dict.fromkeys(found) if module in known]
     return graph

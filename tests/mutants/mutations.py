@@ -52,7 +52,7 @@ class Mutation:
 def find_mutations(source: bytes) -> list[Mutation]:
     """Return the mutations in source order. None changes the line numbers."""
     found = _Finder(source).visit(ast.parse(source), in_test=False)
-    return sorted(found, key=lambda each: (each.line, each.kind, each.edits))
+    return sorted(found, key=lambda mutation: (mutation.line, mutation.kind, mutation.edits))
 
 
 def is_sound(mutation: Mutation, source: bytes) -> bool:
@@ -111,8 +111,8 @@ class _Finder:
                     if isinstance(default, ast.Constant) and isinstance(default.value, bool):
                         yield self.replace("default argument", default, str(not default.value).encode())
             case ast.Set() | ast.Tuple() if len(node.elts) > 2 and all(map(_is_name, node.elts)):
-                for each, following in pairwise(node.elts):
-                    yield self.blank("name removed", self.span(each)[0], self.span(following)[0])
+                for element, following in pairwise(node.elts):
+                    yield self.blank("name removed", self.span(element)[0], self.span(following)[0])
 
     def swap(self, kind: str, operator: ast.AST, operands: Sequence[ast.expr]) -> Iterator[Mutation]:
         """Exchange the operator between each two operands. Yield nothing if a comment is in between."""
@@ -133,10 +133,10 @@ class _Finder:
 
         At the end of a block none is removed, since this may change nothing.
         """
-        for each in block[:-1]:
-            match each:
-                case ast.If(body=[ast.Return() | ast.Raise() | ast.Continue()], orelse=[]) if not _is_skipped(each):
-                    yield self.blank("guard removed", *self.span(each), keep=b"pass")
+        for guard in block[:-1]:
+            match guard:
+                case ast.If(body=[ast.Return() | ast.Raise() | ast.Continue()], orelse=[]) if not _is_skipped(guard):
+                    yield self.blank("guard removed", *self.span(guard), keep=b"pass")
 
     def replace(self, kind: str, node: ast.expr | ast.stmt, new: bytes) -> Mutation:
         start, end = self.span(node)
@@ -170,7 +170,7 @@ def _is_skipped(node: ast.AST) -> bool:
         case ast.Assign(targets=[ast.Name(id=name), *_], value=value):
             # A test of `MAX_BYTES = 64 * 1024` could only repeat the number.
             return name in UNTESTED_NAMES or (
-                name.isupper() and all(isinstance(each, NUMERIC) for each in ast.walk(value))
+                name.isupper() and all(isinstance(part, NUMERIC) for part in ast.walk(value))
             )
         case ast.Subscript(value=ast.Name(id=name)):
             return name[:1].isupper() and not name.isupper()  # a generic type with its parameters

@@ -37,7 +37,7 @@ def test_a_call_without_a_row_or_a_scope_is_refused() -> None:
     assert refuse_call(principal, "POST", "/v1/chat/completions") is None
     unlisted = refuse_call(principal, "POST", "/v1/unlisted")
     missing = refuse_call(Principal("a", "k", frozenset()), "POST", "/v1/chat/completions")
-    assert [each and (each.status, each.code) for each in (unlisted, missing)] == [
+    assert [refusal and (refusal.status, refusal.code) for refusal in (unlisted, missing)] == [
         (403, "forbidden"),
         (403, "scope_missing"),
     ]
@@ -50,7 +50,7 @@ def test_only_a_stored_key_with_its_secret_is_accepted(demo: Any) -> None:
     forged = "_".join((*key.split("_")[:2], *other.split("_", 2)[2:]))
     assert isinstance(authenticate({"authorization": f"Bearer {key}"}), Principal)
     assert authenticate({}) == NO_KEY
-    assert [authenticate({"api-key": each}) for each in ("x", other, forged)] == [BAD_KEY] * 3
+    assert [authenticate({"api-key": key}) for key in ("x", other, forged)] == [BAD_KEY] * 3
 
 
 def test_a_key_acts_as_its_own_agent_and_not_as_one_it_did_not_make(demo: Any) -> None:
@@ -61,7 +61,7 @@ def test_a_key_acts_as_its_own_agent_and_not_as_one_it_did_not_make(demo: Any) -
     assert (refused.status, refused.code) == (403, "agent_forbidden")
 
 
-def test_a_key_signed_with_an_older_secret_is_signed_anew_and_still_accepted(demo: Any) -> None:
+def test_a_key_signed_with_an_older_secret_is_signed_again_and_still_accepted(demo: Any) -> None:
     headers = {"authorization": f"Bearer {key_of('text-agent')}"}
     AgentKey.objects.update(signed_with="older")
     assert isinstance(authenticate(headers), Principal)

@@ -47,7 +47,9 @@ def test_configuration_and_every_revision_are_kept(upgraded: dict[str, Any]) -> 
     """The export contains everything that it contained before, and every revision and the audit log can be opened."""
     was, current = (dict(upgraded[when]["configuration"]) for when in ("was", "is"))
     for configuration in (was, current):  # the earliest version did not export those
-        configuration["providers"] = [each for each in configuration["providers"] if "fromServices" not in each]
+        configuration["providers"] = [
+            provider for provider in configuration["providers"] if "fromServices" not in provider
+        ]
     assert {name: current[name] for name in was} == was
     assert set(current) - set(was) <= {"aliases", "agents"}
     assert set(upgraded["is"]["revisions"]) == {200}

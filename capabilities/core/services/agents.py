@@ -136,7 +136,7 @@ class Labels:
     def of(self, label: LabelKind) -> str:
         return str(getattr(self, label.value))
 
-    def over(self, fallback: Labels) -> Labels:
+    def with_fallback(self, fallback: Labels) -> Labels:
         """Return these labels, with empty ones taken from `fallback`."""
         return Labels(self.team or fallback.team, self.project or fallback.project, self.user or fallback.user)
 

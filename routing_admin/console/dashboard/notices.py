@@ -143,7 +143,7 @@ def _group_routes(standings: Iterable[Standing]) -> NoticeGroup:
         % {"count": len(unable)},
         url=f"{routes_url}?{urlencode({'state': UNABLE})}",
         lines=[
-            NoticeLine(each.task_type, find_url("route", each.task_type), " ".join(each.reasons)) for each in unable
+            NoticeLine(route.task_type, find_url("route", route.task_type), " ".join(route.reasons)) for route in unable
         ],
         causes=[
             Cause(str(CAUSES[cause]), count, f"{routes_url}?{urlencode({'state': UNABLE, 'cause': cause})}")

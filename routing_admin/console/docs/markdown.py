@@ -52,7 +52,7 @@ class Document:
 
     @property
     def parts(self) -> list[dict[str, str]]:
-        return [{"id": each.anchor, "label": each.heading} for each in self.sections if each.tag == PART]
+        return [{"id": section.anchor, "label": section.heading} for section in self.sections if section.tag == PART]
 
     @property
     def html(self) -> SafeString:
@@ -142,7 +142,7 @@ def _free_anchor(heading: str, taken: set[str]) -> str:
 def _plain(token: Token) -> str:
     if not token.children:
         return MARKUP.sub(r"\1", token.content).replace("\n", " ") if token.type == "inline" else token.content
-    return "".join(" " if each.type == "softbreak" else each.content for each in token.children)
+    return "".join(" " if child.type == "softbreak" else child.content for child in token.children)
 
 
 def _with_links(children: Sequence[Token], resolve: Callable[[str], Target | None]) -> Iterator[Token]:

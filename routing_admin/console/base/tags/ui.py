@@ -479,7 +479,9 @@ def pager(
     elif not (newer or older or size > PAGE_SIZES[0]):
         size = 0
     sizes = (
-        [(each, query_with(context, **{SIZE: each}), each == size) for each in PAGE_SIZES] if size in PAGE_SIZES else []
+        [(choice, query_with(context, **{SIZE: choice}), choice == size) for choice in PAGE_SIZES]
+        if size in PAGE_SIZES
+        else []
     )
     return {"newer": newer, "older": older, "summary": summary, "by_time": page is None, "sizes": sizes}
 
