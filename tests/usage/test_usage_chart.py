@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from html import unescape
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -27,7 +26,7 @@ from routing_admin.request_log.search_words import parse
 from routing_admin.request_log.usage import Counts, list_times, sum_usage
 from routing_admin.request_log.usage_rollups import usage_rollups
 from routing_admin.request_log.usage_series import sum_series
-from tests.console.visits import text_of
+from tests.console.page import Control, Page
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 DAY = timedelta(days=1)
@@ -60,19 +59,25 @@ def entries(count: int, at: datetime, agent: str, provider: str = "dollars", out
     return made
 
 
-def legend_of(page: str) -> list[tuple[str, str]]:
-    found = re.findall(
-        r'<span class="swatch (\w+)"></span>\s*<(?:a|span)[^>]*>([^<]*)</(?:a|span)>\s*<b>([^<]*)</b>', page
-    )
-    return [(unescape(name), total) for _tone, name, total in found]
+def read_legend(page: Page) -> list[tuple[str, str]]:
+    """Return the name and the total of each series, which follow its colour."""
+    return [
+        (name.text, total.text)
+        for colour, name, total in zip(page.controls, page.controls[1:], page.controls[2:], strict=False)
+        if (colour.attributes.get("class") or "").startswith("swatch") and total.tag == "b"
+    ]
+
+
+def list_bars(page: Page) -> list[Control]:
+    return [item for item in page.items if item.shows("total ")]
 
 
 def test_the_largest_agents_have_colours_and_the_rest_is_one(viewer: Client, noon: datetime) -> None:
     """The six largest agents have a series each, and the other two share one. The totals add up."""
     for number in range(8):
         write(entries(10 - number, noon, f"agent-{number}"))
-    page = viewer.get("/usage/", {"days": "7", "metric": "requests"}).content.decode()
-    assert legend_of(page) == [
+    page = Page(viewer.get("/usage/", {"days": "7", "metric": "requests"}))
+    assert read_legend(page) == [
         *((f"agent-{number}", f"{10 - number}") for number in range(6)),
         ("2 others", "7"),
     ]
@@ -83,10 +88,13 @@ def test_each_metric_can_be_chosen(viewer: Client, noon: datetime) -> None:
     write([*entries(3, noon, "ann"), *entries(1, noon, "bob", outcome="http_503")])
     expected = {"cost": "ann 3.00 USD", "tokens": "ann 300", "requests": "ann 3", "failures": "bob 1"}
     for metric, first in expected.items():
-        page = viewer.get("/usage/", {"days": "1", "metric": metric}).content.decode()
-        assert " ".join(legend_of(page)[0]) == first
-    assert "400" in text_of(viewer.get("/usage/", {"days": "1"}))
-    assert "280 input, 0 of them cached, and 120 output" in text_of(viewer.get("/usage/", {"days": "1"}))
+        page = Page(viewer.get("/usage/", {"days": "1", "metric": metric}))
+        assert " ".join(read_legend(page)[0]) == first
+    page = Page(viewer.get("/usage/", {"days": "1"}))
+    assert page.shows("400")
+    assert page.shows("280 input, 0 of them cached, and 120 output") or any(
+        control.attributes.get("title") == "280 input, 0 of them cached, and 120 output" for control in page.controls
+    )
 
 
 def test_currencies_are_chosen_or_converted() -> None:
@@ -105,14 +113,15 @@ def test_currencies_are_chosen_or_converted() -> None:
 def test_a_bar_leads_to_its_requests(viewer: Client, noon: datetime) -> None:
     """An hour's link leads to exactly the requests that its bar counts."""
     write([*entries(4, noon - timedelta(hours=3), "ann"), *entries(2, noon - timedelta(hours=2), "ann")])
-    page = viewer.get("/usage/", {"days": "1", "metric": "requests"}).content.decode()
-    bars = re.findall(r'<li[^>]*><a href="([^"]*)"><span class="tip">.*?<span>total (\d+)</span>', page)
-    counted = [(int(total), len(find(parse(query_of(url))).rows)) for url, total in bars if total != "0"]
-    assert counted == [(4, 4), (2, 2)]
+    page = Page(viewer.get("/usage/", {"days": "1", "metric": "requests"}))
+    bars = [bar for bar in list_bars(page) if not bar.shows("total 0")]
+    counted = [len(find(parse(query_of(bar.addresses[0]))).rows) for bar in bars]
+    assert counted == [4, 2]
+    assert all(bar.shows(f"total {count}") for bar, count in zip(bars, counted, strict=True))
 
 
 def query_of(url: str) -> str:
-    return parse_qs(urlsplit(unescape(url)).query)["q"][0]
+    return parse_qs(urlsplit(url).query)["q"][0]
 
 
 def test_the_change_compares_complete_days(viewer: Client, noon: datetime) -> None:
@@ -122,12 +131,12 @@ def test_the_change_compares_complete_days(viewer: Client, noon: datetime) -> No
     """
     write([*entries(6, noon - DAY, "ann"), *entries(50, noon, "ann")])
     write([*entries(3, noon - 8 * DAY, "ann"), *entries(70, noon - 7 * DAY, "ann")])
-    assert "on the period before" not in viewer.get("/usage/", {"days": "7", "metric": "requests"}).content.decode()
+    assert Page(viewer.get("/usage/", {"days": "7", "metric": "requests"})).shows("on the period before") is None
     write(entries(1, noon - 13 * DAY, "ann"))
-    page = viewer.get("/usage/", {"days": "7", "metric": "requests"}).content.decode()
-    assert "+50.0% on the period before" in " ".join(page.split())
-    assert 'title="6 on complete days, 4 on the same days before"' in page
-    assert "the period before" in page
+    page = Page(viewer.get("/usage/", {"days": "7", "metric": "requests"}))
+    (change,) = [one for one in page.controls if (one.attributes.get("title") or "").startswith("6 on complete days")]
+    assert change.attributes["title"] == "6 on complete days, 4 on the same days before"
+    assert change.text == "+50.0% on the period before"
 
 
 @pytest.mark.parametrize("only", [{}, {"team": ""}])
@@ -153,8 +162,10 @@ def test_series_are_the_same_from_rollups_and_from_sums(noon: datetime, only: di
 def test_a_revision_is_marked_with_a_link(viewer: Client, noon: datetime) -> None:
     """The chart marks the day of a change to the configuration and links to the revision."""
     write(entries(1, noon, "ann"))
-    page = viewer.get("/usage/", {"days": "365"}).content.decode()
-    assert re.search(r'<a class="event" href="/history/\d+/" title="Revision \d+', page)
+    page = Page(viewer.get("/usage/", {"days": "365"}))
+    marks = [one for one in page.controls if (one.attributes.get("title") or "").startswith("Revision ")]
+    assert marks
+    assert all(mark.tag == "a" and re.fullmatch(r"/history/\d+/", mark.attributes["href"] or "") for mark in marks)
 
 
 def test_any_days_can_be_chosen(viewer: Client, noon: datetime) -> None:
@@ -162,19 +173,17 @@ def test_any_days_can_be_chosen(viewer: Client, noon: datetime) -> None:
     for number in range(6):
         write(entries(number + 1, noon - number * DAY, f"agent-{number}"))
     days = {"from": f"{noon - 3 * DAY:%Y-%m-%d}", "to": f"{noon - 2 * DAY:%Y-%m-%d}"}
-    page = viewer.get("/usage/", {**days, "metric": "requests"}).content.decode()
-    assert legend_of(page) == [("agent-3", "4"), ("agent-2", "3")]
-    assert page.count('class="tip"') == 2
-    bar = re.search(r'<li><a href="(/requests/\?q=[^"]+)"><span class="tip">', page)
-    assert bar is not None
-    assert len(find(parse(query_of(unescape(bar[1])), noon)).rows) == 4
-    link = re.search(r'href="(/csv/usage/\?[^"]+chart=1)"', page)
-    assert link is not None
-    lines = viewer.get(unescape(link[1])).content.decode("utf-8-sig").split()
+    page = Page(viewer.get("/usage/", {**days, "metric": "requests"}))
+    assert read_legend(page) == [("agent-3", "4"), ("agent-2", "3")]
+    bars = list_bars(page)
+    assert len(bars) == 2
+    assert len(find(parse(query_of(bars[0].addresses[0]), noon)).rows) == 4
+    (link,) = [url for url in page.addresses if url.startswith("/csv/usage/") and url.endswith("chart=1")]
+    lines = viewer.get(link).content.decode("utf-8-sig").split()
     assert [line.split(",")[1:] for line in lines] == [["agent-3", "agent-2"], ["4", "0"], ["0", "3"]]
     # `days` takes precedence over `from` and `to`.
-    week = viewer.get("/usage/", {**days, "days": "7", "metric": "requests"}).content.decode()
-    assert ("agent-0", "1") in legend_of(week)
+    week = Page(viewer.get("/usage/", {**days, "days": "7", "metric": "requests"}))
+    assert ("agent-0", "1") in read_legend(week)
 
 
 @pytest.mark.parametrize(
