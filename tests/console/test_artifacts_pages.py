@@ -167,12 +167,12 @@ def test_the_list_finds_by_name_and_kind_and_says_when_nothing_matches(admin: Cl
     """The URL of the list contains its filters, and an empty result offers to clear them."""
     stored("cat.png")
     stored("notes.txt", b"words", "text/plain")
-    list_page = admin.get(reverse("artifacts"), {"q": "CAT"}).content.decode()
-    assert "cat.png" in list_page
-    assert "notes.txt" not in list_page
-    assert "notes.txt" in admin.get(reverse("artifacts"), {"kind": "text"}).content.decode()
-    assert "Clear filters" in admin.get(reverse("artifacts"), {"q": "dog"}).content.decode()
-    assert "cat.png" in admin.get(reverse("artifacts"), {"kind": "nonsense"}).content.decode()
+    list_page = Page(admin.get(reverse("artifacts"), {"q": "CAT"}))
+    assert list_page.shows("cat.png")
+    assert list_page.shows("notes.txt") is None
+    assert Page(admin.get(reverse("artifacts"), {"kind": "text"})).shows("notes.txt")
+    assert Page(admin.get(reverse("artifacts"), {"q": "dog"})).link("Clear filters")
+    assert Page(admin.get(reverse("artifacts"), {"kind": "nonsense"})).shows("cat.png")
 
 
 def test_list_query_count_is_the_same_for_three_and_thirty(admin: Client) -> None:
@@ -285,7 +285,7 @@ def test_a_file_sent_to_a_model_is_answered_in_place_and_logged(admin: Client, d
     text = response.content.decode()
     logged = RequestLog.objects.get()
     assert (response.status_code, Page(text).is_whole) == (200, False)
-    assert reverse("request", args=[logged.pk]) in text
+    assert reverse("request", args=[logged.pk]) in Page(text).addresses
     assert (logged.surface, logged.outcome, logged.adaptation) == ("page", "ok", "image=native")
     assert Page(admin.post(address, {"service": service_of("echo-vision")})).is_whole
 
@@ -293,7 +293,7 @@ def test_a_file_sent_to_a_model_is_answered_in_place_and_logged(admin: Client, d
 def test_a_model_without_a_key_says_why_it_cannot_be_tried(admin: Client, demo: None) -> None:
     """For a model without a key, the reason is shown in place of the answer."""
     response = admin.post(reverse("artifact_send", args=[stored().pk]), {"service": "text-model"})
-    assert "has no key" in response.content.decode()
+    assert Page(response).shows("has no key")
 
 
 def test_a_viewer_sends_nothing_and_an_unknown_service_is_missing(admin: Client, viewer: Client, demo: None) -> None:

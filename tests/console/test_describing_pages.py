@@ -31,24 +31,28 @@ def described_everywhere() -> None:
     snapshot.refresh()
 
 
-def card(client: Client, row: Artifact) -> str:
-    return client.get(reverse("artifact", args=[row.pk]) + "?service=blind&fragment=card&language=en").content.decode()
+ASK = "Ask seer now Asking …"
+"""The button's text while it is idle and while it is busy, of which the stylesheet shows one."""
 
 
-def ask_for_description(client: Client, row: Artifact, **headers: str) -> str:
+def card(client: Client, row: Artifact) -> Page:
+    return Page(client.get(reverse("artifact", args=[row.pk]) + "?service=blind&fragment=card&language=en"))
+
+
+def ask_for_description(client: Client, row: Artifact, **headers: str) -> Page:
     address = reverse("artifact_describe", args=[row.pk])
-    return client.post(address, {"service": "blind", "language": "en"}, headers=headers, follow=True).content.decode()
+    return Page(client.post(address, {"service": "blind", "language": "en"}, headers=headers, follow=True))
 
 
 def test_preview_names_the_describer_without_calling_it(admin: Client) -> None:
     """A preview names the describer, offers to call it, and marks the description's place in the payload."""
     with describing_lab() as lab:
         described_everywhere()
-        text = card(admin, stored())
+        page = card(admin, stored())
         assert lab.requests == []
-    assert "Would be described by seer; not cached, tokens unknown" in text
-    assert "Ask seer now" in text
-    assert text.count("[Here seer describes the file; it was not asked yet]") == 2
+    assert page.shows("Would be described by seer; not cached, tokens unknown")
+    assert page.button(ASK)
+    assert page.text.count("[Here seer describes the file; it was not asked yet]") == 2
 
 
 def test_asking_shows_the_description_and_stores_it(admin: Client) -> None:
@@ -64,12 +68,12 @@ def test_asking_shows_the_description_and_stores_it(admin: Client) -> None:
         assert len(bodies_to(lab, "seer")) == 1
         assert bodies_to(lab, "blind") == []
     logged = RequestLog.objects.get(surface="describe")
-    assert "seer described the file; its words are kept." in answered
-    assert reverse("request", args=[logged.pk]) in answered
-    for text in (answered, next_card):
-        assert f"&gt; {WORDS}" in text
-        assert "Described by seer; cached" in text
-        assert "Ask seer now" not in text
+    assert answered.shows("seer described the file; its words are kept.")
+    assert reverse("request", args=[logged.pk]) in answered.addresses
+    for page in (answered, next_card):
+        assert page.shows(f"> {WORDS}")
+        assert page.shows("Described by seer; cached")
+        assert page.button(ASK) is None
 
 
 def test_failed_describing_is_shown_and_can_be_retried(admin: Client) -> None:
@@ -78,11 +82,11 @@ def test_failed_describing_is_shown_and_can_be_retried(admin: Client) -> None:
         described_everywhere()
         row = stored()
         answered = ask_for_description(admin, row)
-        assert "seer described the file" in ask_for_description(admin, row, **HTMX)
+        assert ask_for_description(admin, row, **HTMX).shows("seer described the file")
         assert len(bodies_to(lab, "seer")) == 2
-    assert "seer did not describe the file (" in answered
-    assert "seer failed to describe the file" in answered
-    assert "Ask seer now" in answered
+    assert answered.shows("seer did not describe the file (")
+    assert answered.shows("seer failed to describe the file")
+    assert answered.button(ASK)
 
 
 def test_viewer_calls_no_describer_and_reads_no_description(admin: Client, viewer: Client) -> None:
@@ -90,10 +94,10 @@ def test_viewer_calls_no_describer_and_reads_no_description(admin: Client, viewe
     with describing_lab():
         described_everywhere()
         row = stored()
-        assert "Ask seer now" not in card(viewer, row)
+        assert card(viewer, row).button(ASK) is None
         assert viewer.post(reverse("artifact_describe", args=[row.pk]), {"service": "blind"}).status_code == 403
         ask_for_description(admin, row)
-        assert WORDS not in card(viewer, row)
+        assert WORDS not in card(viewer, row).text
     assert FileDescription.objects.count() == 1
 
 
@@ -122,14 +126,15 @@ def test_a_request_shows_the_describers_call_under_its_attempt(admin: Client, ke
     with describing_lab():
         first = post(key, chat_body(image(), model="task:blind", language="en"))
         second = post(key, chat_body(image(), model="task:blind", language="en"))
-    text = admin.get(reverse("request", args=[logged(first.headers["x-request-id"]).pk])).content.decode()
+    page = Page(admin.get(reverse("request", args=[logged(first.headers["x-request-id"]).pk])))
     describer_call = RequestLog.objects.get(surface="describe")
-    assert text.count("seer describes the image") == text.count(">describes the image<") == 1  # waterfall and table
-    assert reverse("request", args=[describer_call.pk]) in text
-    assert f"{describer_call.prompt_tokens} in, {describer_call.completion_tokens} out" in text
-    assert "describing a file" in text
-    second_page = admin.get(reverse("request", args=[logged(second.headers["x-request-id"]).pk])).content.decode()
-    assert "seer describes " not in second_page
+    texts = [control.text for control in page.controls if control.tag != "html"]
+    assert "describes the image" in texts
+    assert reverse("request", args=[describer_call.pk]) in page.addresses
+    assert page.shows(f"{describer_call.prompt_tokens} in, {describer_call.completion_tokens} out")
+    assert page.shows("describing a file")
+    second_page = Page(admin.get(reverse("request", args=[logged(second.headers["x-request-id"]).pk])))
+    assert second_page.shows("describes the image") is None
     assert admin.get(reverse("request", args=[describer_call.pk])).status_code == 200
 
 
@@ -161,10 +166,10 @@ def test_simulation_names_the_describer_without_calling_it(admin: Client) -> Non
     """A simulation names the describer without calling it, and marks the description's place in the payload."""
     with describing_lab() as lab:
         form = {"task": "blind", "act": "simulate", "sim-message": "Look!", "sim-artifact": stored().pk}
-        text = admin.post(reverse("simulate"), {**form, "sim-language": "en"}).content.decode()
+        page = Page(admin.post(reverse("simulate"), {**form, "sim-language": "en"}))
         assert lab.requests == []
-    assert "an image would be described by seer; not cached, tokens unknown" in text
-    assert "[Here seer describes the file; it was not asked yet]" in text
+    assert page.shows("an image would be described by seer; not cached, tokens unknown")
+    assert page.shows("[Here seer describes the file; it was not asked yet]")
 
 
 def test_route_says_where_no_describer_is_set_and_links_to_it(admin: Client) -> None:
@@ -174,13 +179,13 @@ def test_route_says_where_no_describer_is_set_and_links_to_it(admin: Client) -> 
         row.enabled = False
         save_route(SYSTEM, row, expected=row.version)
         for address in (reverse("route", args=["blind"]), reverse("routes")):
-            assert "The task route describe is disabled" in admin.get(address).content.decode()
+            assert Page(admin.get(address)).shows("The task route describe is disabled")
         delete_route(SYSTEM, TaskRoute.objects.get(task_type="describe"))
-        text = admin.get(reverse("route", args=["blind"])).content.decode()
+        page = Page(admin.get(reverse("route", args=["blind"])))
         offer = reverse("route_new") + "?task_type=describe"
-        assert "There is no task route describe" in text
-        assert offer in text
-        assert 'value="describe"' in admin.get(offer).content.decode()
+        assert page.shows("There is no task route describe")
+        assert offer in page.addresses
+        assert "describe" in [control.value for control in Page(admin.get(offer)).controls if control.tag == "input"]
 
 
 def test_a_preview_says_why_no_model_describes_a_file(admin: Client) -> None:
@@ -189,7 +194,8 @@ def test_a_preview_says_why_no_model_describes_a_file(admin: Client) -> None:
         described_everywhere()
         row = stored()
         sound = actions.store_bytes(SYSTEM, b"ID3\x04" + bytes(40), filename="song.mp3", declared="audio/mpeg")
-        assert "No model describes it: The model does not support" in card(admin, sound)
+        assert card(admin, sound).shows("No model describes it: The model does not support")
         delete_route(SYSTEM, TaskRoute.objects.get(task_type="describe"))
         snapshot.refresh()
-        assert "The route describe is missing or disabled, or none of its models can be called." in card(admin, row)
+        reason = "The route describe is missing or disabled, or none of its models can be called."
+        assert card(admin, row).shows(reason)
