@@ -128,9 +128,9 @@ def test_without_a_webhook_the_page_says_how_to_set_one(admin: Client, settings:
     """Without a webhook the page has a field for it and no button, and a POST to the test explains how to set one."""
     settings.ALERT_WEBHOOK = None
     answer = admin.get("/alerts/")
-    assert "Enter the address of a chat" in text_of(answer)
+    assert Page(answer).shows("Enter the address of a chat")
     assert Page(answer).button("Test") is None
-    assert "No webhook is set" in text_of(admin.post("/alerts/test/"))
+    assert Page(admin.post("/alerts/test/")).shows("No webhook is set")
 
 
 def test_only_administrators_send_tests(viewer: Client, editor: Client, chat: Chat) -> None:
