@@ -223,7 +223,7 @@ def test_services_outside_every_route_can_be_left_out(admin: Client, demo: None)
     assert 'id="d-text-model"' not in page(admin, row, "?routed=1")
 
 
-def test_one_service_comes_as_a_fragment(admin: Client, demo: None) -> None:
+def test_one_service_is_returned_as_a_fragment(admin: Client, demo: None) -> None:
     """A service's card loads its fragment when it is opened. The fragment of an unknown service returns 404."""
     row = stored()
     address = reverse("artifact", args=[row.pk])
@@ -257,7 +257,7 @@ def test_page_shows_a_few_services_of_each_form(admin: Client, demo: None) -> No
     assert "No model service matches." in page(admin, row, "?q=nothing-like-it")
 
 
-def test_only_an_open_card_comes_with_what_the_model_gets(admin: Client, demo: None) -> None:
+def test_only_an_open_card_contains_what_the_model_gets(admin: Client, demo: None) -> None:
     """A card with short text is open immediately. Long text is loaded when its card is opened."""
     card = page(admin, stored())
     assert card.count('class="tabset"') == card.count('class="delivery"') - card.count('hx-trigger="toggle once"')

@@ -202,7 +202,7 @@ def test_names_in_other_letters_are_found_in_any_case(demo: None) -> None:
     assert find_artifacts_beginning("设计稿 FINAL") == [Artifact.objects.get(pk=file.pk)]
 
 
-def test_every_cut_is_told_with_its_true_numbers_and_a_way_to_the_rest(demo: None, admin: Client) -> None:
+def test_every_shortened_list_has_its_true_number_and_a_link_to_the_rest(demo: None, admin: Client) -> None:
     """The page and the dialog count all matches, and a kind that is cut off links to its list, searched alike."""
     Provider.objects.bulk_create(
         Provider(name=f"farm-{number}", endpoint="echo://local", protocol="echo", default_model="m", key_source="none")
@@ -217,7 +217,7 @@ def test_every_cut_is_told_with_its_true_numbers_and_a_way_to_the_rest(demo: Non
     assert not find(admin, "farm-3").shows(" of ")
 
 
-def test_stored_rows_beyond_the_few_that_are_read_are_told_as_more(demo: None, admin: Client) -> None:
+def test_stored_rows_beyond_the_few_that_are_read_are_counted_as_more(demo: None, admin: Client) -> None:
     """Requests are not counted: if more are stored than are shown, the total has a plus."""
     for number in range(MAX_OF_KIND + 3):
         log(f"req_6741a2b3c4d5e6f{number}")

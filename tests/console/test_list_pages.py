@@ -121,7 +121,7 @@ def rows_of(answer: Any) -> int:
 
 
 @pytest.mark.parametrize("address", LISTS)
-def test_a_list_comes_in_pages_of_a_size_that_is_chosen_and_remembered(admin: Client, address: str) -> None:
+def test_the_page_size_of_a_list_is_chosen_and_remembered(admin: Client, address: str) -> None:
     """A page of a list has 25 rows, or the number in the URL, or else the number last chosen in this browser."""
     LISTS[address]()
     assert rows_of(admin.get(address)) == 25

@@ -49,7 +49,7 @@ def names(listing: Listing[Machine]) -> list[str]:
     return [row.name for row in listing.page]
 
 
-def test_a_list_is_sorted_naturally_and_comes_in_pages() -> None:
+def test_a_list_is_sorted_naturally_and_paged() -> None:
     """Without `sort` the default order applies. A page after the last shows the last."""
     assert names(listed({})) == ["m-2", "m-9", "m-10"]
     assert names(listed({"page": "2"})) == names(listed({"page": "99"})) == ["N-1"]

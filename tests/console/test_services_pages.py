@@ -115,7 +115,7 @@ def switches_in(page: Page) -> set[str]:
 @pytest.mark.parametrize(
     "fields", [{"limits_json": "{"}, {"custom": "x" * 101}, {"name": ""}], ids=["limits", "capability", "name"]
 )
-def test_what_cannot_be_saved_comes_back_with_every_switch_as_it_was_set(admin: Client, fields: dict[str, str]) -> None:
+def test_a_rejected_form_is_shown_with_every_switch_as_it_was_set(admin: Client, fields: dict[str, str]) -> None:
     """A form that cannot be saved is rejected with 422. Its switches are kept, and nothing is written."""
     row, before = Service.objects.get(service_id="vision-model"), on_of("vision-model")
     chosen = ["input:text", "input:audio", "output:text"]
@@ -214,7 +214,7 @@ def test_a_service_that_an_agent_uses_cannot_be_deleted(admin: Client) -> None:
     assert not Service.objects.filter(service_id="echo-503").exists()
 
 
-def test_what_stands_in_the_way_of_a_deletion_is_named_in_part_and_counted(admin: Client, demo: None) -> None:
+def test_obstacles_to_a_deletion_are_counted_and_the_first_are_named(admin: Client, demo: None) -> None:
     """The error for a service in use names five of its agents and counts the others. The page has only the number."""
     service = Service.objects.get(service_id="vision-model")
     Agent.objects.bulk_create(Agent(agent_id=f"z-{n}", name="", service=service) for n in range(300))

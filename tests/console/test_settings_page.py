@@ -74,7 +74,7 @@ def in_force(environment: dict[str, str], dotenv: dict[str, str], directory: Pat
     }
 
 
-def test_a_value_says_where_it_comes_from(tmp_path: Path) -> None:
+def test_a_value_names_its_source(tmp_path: Path) -> None:
     """The source of a setting is the environment, the file `.env`, a generated file, or the default."""
     (tmp_path / "secret_key").write_text("s3cret")
     environment = {
@@ -338,7 +338,7 @@ def test_bodies_are_recorded_only_after_a_warning(admin: Client) -> None:
     assert [event.details for event in AuditEvent.objects.order_by("id")] == [{"on": True}, {"on": False}]
 
 
-def test_demo_data_goes_with_one_click_and_comes_back_with_undo(admin: Client) -> None:
+def test_demo_data_is_removed_with_one_click_and_restored_with_undo(admin: Client) -> None:
     """The section for removing the demo is shown only while there is demo data."""
     demo.load()
     assert Page(admin.get("/settings/")).button("Delete demo data")

@@ -61,7 +61,7 @@ def test_an_invited_person_chooses_password_and_language_and_is_in(admin_account
     assert acts() == [("user.invite", "ines"), ("user.join", "ines")]
 
 
-def test_the_language_comes_along_to_another_browser(admin_account: User) -> None:
+def test_the_language_is_the_same_in_another_browser(admin_account: User) -> None:
     """Signing in with another browser applies the user's language. Changing it in that browser is also stored."""
     accept(invite(admin_account))
     other_browser = browser_of()
