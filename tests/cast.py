@@ -39,7 +39,7 @@ PASSWORD = "correct horse battery staple"  # the password of users who exist for
 
 
 COPY_SECONDS = 60.0
-"""How long the demo's rows are copied before it is loaded again: pages say how long ago something changed."""
+"""Maximum age of the kept rows. Then the demo is loaded again, since pages say how long ago something changed."""
 
 Rows = Mapping[str, list[tuple[Any, ...]]]
 """The rows of tables by the tables' names."""
@@ -124,7 +124,7 @@ def person(name: str, *, is_editor: bool = False, **role: Any) -> Any:
 
 
 def browser_of(account: Any = None, **options: Any) -> Client:
-    """Return a browser without scripts, signed in if an account is given."""
+    """Return a browser without JavaScript, signed in if an account is given."""
     client = Client(**options)
     if account is not None:
         client.force_login(account)

@@ -23,7 +23,7 @@ from capabilities.core.halves import may_hold_half, mend, mend_text
 # values are counted first, in short steps, and a parser gets only as many as it may parse in one step.
 
 BLOCK = 16 * 1024
-"""Bytes scanned in one step. A shorter string never counts as long."""
+"""Bytes scanned in one step. Only longer strings are decoded in pieces."""
 MAX_ANSWER_VALUES = 100_000
 """The most values in a provider's response or in one event of a stream. They take ten milliseconds to parse."""
 NUMBERS_PER_ANSWER_VALUE = 16

@@ -147,7 +147,7 @@ class MessageIn(Body):
 
 
 class RouteMessageIn(Body):
-    """A message and the service it is for, by default the calling agent's."""
+    """A message and the service it is for, by default the service of the calling agent."""
 
     message: MessageIn
     serviceId: str | None = Field(None, max_length=200)

@@ -30,7 +30,7 @@ RETRY_SECONDS = 60.0
 
 
 class Publisher:
-    """Publish both files, and remember what this process published last."""
+    """Publishes `llm-routing.json` and `llmservices.json`, and remembers what this process published last."""
 
     def __init__(self) -> None:
         self._directory, self._stamp, self._due = "", -1, float("-inf")

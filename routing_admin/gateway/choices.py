@@ -199,7 +199,7 @@ async def _forward(
 
 
 async def enclose_list(blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Yield blocks of elements, each preceded by a comma, as one JSON list."""
+    """Yield a JSON list from blocks whose elements are each preceded by a comma."""
     async with aclosing(blocks):
         prefix = b"["
         async for block in blocks:

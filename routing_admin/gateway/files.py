@@ -48,7 +48,7 @@ def content(request: HttpRequest, ref: str) -> HttpResponseBase:
     row = find_file(request, ref)
     try:
         return download(request, row)
-    # The store is only unavailable, so the file is not gone.
+    # The store is temporarily unavailable, so the file is not gone.
     except StoreAwayError:
         raise
     except ArtifactError as error:

@@ -83,7 +83,7 @@ class AnswerStream:
                 if batch is None:
                     return
                 pieces = []
-                for event in batch:  # an asynchronous comprehension takes twice the time
+                for event in batch:  # an asynchronous comprehension takes twice as long
                     pieces.append(delta(event) if isinstance(event, Delta) else await self._write_other(event))  # noqa: PERF401
                 block = b"".join(pieces)
                 if block:
@@ -116,7 +116,7 @@ class AnswerStream:
         # Generated files are stored before they are sent, audio before the end.
         if isinstance(event, Supplement):
             return await self._write_supplement(event)
-        # Pieces of audio are stored as one file, once all have arrived.
+        # Chunks of audio are stored as one file once all have arrived.
         stored = await self._keep(self.sounds) if self.sounds else ()
         self.has_kept_sounds = True
         if isinstance(event, Finish):

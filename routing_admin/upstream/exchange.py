@@ -165,7 +165,7 @@ async def read_body(
             if block:
                 texts.append(text := decompressor.feed(block))
                 size += len(text)
-                # White space before an answer is a provider's keep-alive, allowed for as long as the first content may
+                # Leading whitespace is a provider's keep-alive, allowed for as long as the first content may
                 # take.
                 begun = begun or size >= SLOWEST_BYTES or not (text.isspace() or not text)
             if not block or head.content.at_eof():

@@ -143,7 +143,7 @@ def test_the_page_sets_limits_and_shows_what_is_used(admin: Client, caller: Call
 
 
 def test_the_dashboard_names_agents_whose_budgets_run_out(admin: Client, text_agent: AgentProgram) -> None:
-    """From 80 % of a budget on, the dashboard links to the agent.
+    """Once 80 % of a budget is used, the dashboard links to the agent.
 
     Rates are not listed, since they recover by themselves.
     """
@@ -160,6 +160,6 @@ def test_the_dashboard_names_agents_whose_budgets_run_out(admin: Client, text_ag
 
 @pytest.mark.parametrize("amount", ["0", "-1", "many", "1.5", str(10**16)])
 def test_a_limit_is_a_whole_number(admin: Client, demo: None, amount: str) -> None:
-    """A limit that is not a whole number is rejected at its field."""
+    """A limit that is not a whole number is rejected with the field's name."""
     assert admin.post("/agents/text-agent/", {"name": "Text", "version": "1", "inFlight": amount}).status_code == 422
     assert Agent.objects.get(agent_id="text-agent").limits == {}

@@ -22,7 +22,7 @@ UNSEEN = frozenset({"head", "script", "style", "template"})
 
 FIELDS = ("input", "select", "textarea")
 REGIONS = frozenset({"section", "aside", "nav", "form", "fieldset", "dialog", "ul", "ol"})
-"""Elements that are regions if they have a name."""
+"""Elements that are regions if they have an accessible name."""
 
 Found = TypeVar("Found")
 

@@ -274,7 +274,7 @@ def guess(**headers: str) -> int:
 
 
 def test_guessed_links_lock_out_of_links_and_not_out_of_signing_in(admin_account: Any) -> None:
-    """After fifty guesses of links, an IP address gets 429 for links, but users at that address can still sign in."""
+    """After fifty guessed links, an IP address gets 429 for links, but its users can still sign in."""
     assert [guess() for _ in range(51)] == [404] * 50 + [429]
     form = {"username": admin_account.get_username(), "password": PASSWORD}
     assert Client().post("/login/", form).status_code == 302

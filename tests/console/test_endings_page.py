@@ -46,7 +46,7 @@ def end(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_the_dashboard_says_what_a_route_loses_and_when(admin: Client, viewer: Client, end: Any) -> None:
-    """The dashboard shows what a route loses by a retired model, with date, source and successor.
+    """The dashboard shows what a route loses when a model is retired, with date, source and successor.
 
     Only an administrator gets a button for the successor.
     """

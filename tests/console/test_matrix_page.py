@@ -199,7 +199,7 @@ def test_the_catalogue_fills_every_page_of_what_is_shown(admin: Client) -> None:
 
 
 def test_a_row_is_probed_in_its_place(admin: Client) -> None:
-    """Probing a row returns the updated row with what the model reads. Without scripts it redirects."""
+    """Probing a row returns the updated row with what the model reads. Without JavaScript it redirects."""
     row = Service.objects.get(service_id="echo-vision")
     answer = Page(admin.post(f"/matrix/probe/{row.pk}/", headers=HTMX))
     assert answer.rows == ["echo-vision"]

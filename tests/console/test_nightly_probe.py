@@ -54,7 +54,7 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def gemini_service(demo: None, lab: Lab) -> Service:
-    """A service whose probe found that it reads everything."""
+    """A service whose probe found that it reads every kind of content."""
     provider = Provider(name="gem", protocol="gemini", endpoint=lab.url("gemini"), default_model="x-1")
     provider.key_source = "none"
     save_provider(SYSTEM, provider)

@@ -181,7 +181,7 @@ def kept_in(call_kept: list[Any]) -> list[Any]:
 
 
 def test_every_item_of_an_answer_is_kept_whole_and_streamed() -> None:
-    """Reasoning with its signature, text and calls are stored under ids that contain the answer's key."""
+    """Signed reasoning, text and calls are each stored under an id that contains the answer's id."""
     kept: list[Any] = []
     call = parse({"model": "m", "input": "x"}, lambda _: None)
     assert call.is_stored

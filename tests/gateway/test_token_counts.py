@@ -100,7 +100,7 @@ def test_failing_counter_is_replaced_by_an_estimate(claude, server, step):
 
 
 def test_described_image_is_counted_as_text_and_not_stored(claude, server):
-    """A token count stores no image. The counted description has a reference of the same length as in a call."""
+    """A token count stores no image. The counted description's placeholder id is as long as a real one."""
     messages = [{"role": "user", "content": [{"type": "image", "source": PICTURE}]}]
     request_fields = {"model": "by-anthropic/lab", "messages": messages}
     before = server.get("/v1/files")["data"]

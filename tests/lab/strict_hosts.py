@@ -185,7 +185,7 @@ def pairs_calls_with_results(host: StrictHost, body: Body) -> None:
 
 
 def keeps_thoughts_with_calls(host: StrictHost, body: Body) -> None:
-    """Each reasoning item needs the item that follows it, and its encrypted content must verify."""
+    """Reject a reasoning item without the item that followed it, or whose encrypted content does not verify."""
     for item, following in zip(body["input"], [*body["input"][1:], {}], strict=True):
         if item["type"] == "reasoning":
             proof = item["encrypted_content"]

@@ -1,4 +1,4 @@
-"""The table of prices in yuan is well-formed and has the numbers that the vendors publish."""
+"""The table of prices in yuan is well-formed and matches the vendors' published prices."""
 
 from __future__ import annotations
 

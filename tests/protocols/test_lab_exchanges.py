@@ -87,7 +87,7 @@ def test_a_tool_call_arrives_completely(lab: Lab, protocol: str, stream: bool) -
     assert (call.name, call.arguments) == ("get_weather", '{"city": "Zürich", "days": 2}')
     assert call.id
     assert answer.finish_reason == "tool_calls"
-    # In the lab, only Gemini signs its calls.
+    # In the lab, only Gemini adds thought signatures to its tool calls.
     assert call.signature == {"gemini": "c2lnbmVk"}.get(protocol)
 
 

@@ -85,7 +85,7 @@ BOUNDED = re.compile(
 
 
 def redact_line(text: str) -> None:
-    """Redact the text in a log line that contains it as a path."""
+    """Redact a log line whose path is the text."""
     RedactFilter().filter(logging.LogRecord("a", 40, "a.py", 1, "Not Found: %s", (text,), None))
 
 

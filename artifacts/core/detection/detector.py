@@ -203,7 +203,7 @@ def _is_alike(claimed: str, inner: str) -> bool:
 
 
 def _shares_bytes_with(mime: str, match: Match) -> bool:
-    # The bytes of these types begin in the same way, so they cannot distinguish them.
+    # These types share their leading bytes, so the bytes cannot tell them apart.
     return mime in match.also or mime.startswith(FAMILY_TYPES.get(match.family, ("\0",)))
 
 

@@ -29,7 +29,7 @@ ROOM_CODES = frozenset({ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoomLimit:
-    """The most that files may use together. `slot` and `key` are empty for the bytes of the whole request.
+    """The most files, or bytes of them, in a request. `slot` and `key` are empty for the bytes of the whole request.
 
     A request has one object per limit, so limits are compared by identity.
     """

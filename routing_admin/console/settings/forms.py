@@ -166,7 +166,7 @@ class LanguageForm(forms.Form):
 
 
 class ExchangeRateForm(forms.Form):
-    """The value of one unit of a currency in another, with its day and source."""
+    """The value of one unit of a currency in another, with its date and source."""
 
     currency = forms.CharField(
         label=_("Currency"), max_length=3, widget=forms.TextInput(attrs={**CURRENCY, "aria-label": _("Currency")})

@@ -20,7 +20,7 @@ METERS = (
     Meter.MONEY_PER_DAY,
     Meter.MONEY_PER_MONTH,
 )
-"""The limits that labels can have."""
+"""Meters of the limits that a team, project or user can have."""
 KINDS = {
     LabelKind.TEAM: gettext_lazy("Team"),
     LabelKind.PROJECT: gettext_lazy("Project"),

@@ -1,4 +1,4 @@
-"""The page of usage and its CSV, which show the same sums."""
+"""The usage page and its CSV export, which show the same totals."""
 
 from __future__ import annotations
 

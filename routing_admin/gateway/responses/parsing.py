@@ -66,7 +66,7 @@ INCLUDED_OF_TOOLS = re.compile(r"(\w+_call(?:_output)?)\.")
 
 
 def parse(body: Object, find: Find) -> ChatCall:
-    """Return the call in a JSON object; raise `BadRequestError` with `param`."""
+    """Return the call that a JSON object describes; raise `BadRequestError` with the wrong field as `param`."""
     routing, stream = read_routing_options(body), read_flag(body, "stream") or False
     check_counts(body, "input")
     previous = body.get(PREVIOUS)

@@ -131,7 +131,7 @@ def list_pending() -> list[Migration]:
 
 @dataclass(slots=True)
 class _MigrationStatements:
-    """Measure the progress of migrations in rows: a statement counts the rows of the table that it names."""
+    """Measures the progress of migrations: each statement counts as many rows as the table that it names has."""
 
     rows: Mapping[str, int]
     total: int

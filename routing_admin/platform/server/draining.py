@@ -39,7 +39,7 @@ class DrainingError(Exception):
     should_retry, retry_after = True, 1.0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the error as `/api/v1` writes it; no attempt was completed."""
+        """Return the error as `/api/v1` writes it. `attempts` is empty, since none was completed."""
         return {"error": self.code, "message": self.message, "attempts": []}
 
 

@@ -28,7 +28,7 @@ def settle() -> None:
     """
     gc.collect()
     gc.freeze()
-    collect_rarely()  # also in a worker process, which does not start as the program does
+    collect_rarely()  # also in a worker process, which does not start through the main program
     with suppress(OSError, AttributeError):  # other C libraries have no such option
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
 

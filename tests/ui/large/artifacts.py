@@ -54,7 +54,7 @@ def picture(width: int, height: int, seed: int) -> bytes:
 
 
 def made_files(rng: Random) -> Iterator[MadeFile]:
-    """Yield realistic files of requests without end. Every kind occurs among the first twelve."""
+    """Yield an endless sequence of realistic files for requests. Every kind occurs among the first twelve."""
     number = 0
     while True:
         number += 1
