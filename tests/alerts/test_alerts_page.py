@@ -106,7 +106,7 @@ def test_every_alert_kind_links_to_an_existing_page(kind: AlertKind, admin: Clie
 
 
 def test_test_button_sends_an_alert_and_reports_success(admin: Client, chat: Chat) -> None:
-    """The button sends a test with and without scripts, and the audit log names who sent it."""
+    """The button sends a test with and without JavaScript, and the audit log names who sent it."""
     for headers in ({}, HTMX):
         answer = admin.post("/alerts/test/", headers=headers)
         assert answer.status_code == 200

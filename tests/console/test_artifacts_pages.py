@@ -81,7 +81,7 @@ def test_a_file_uploaded_by_a_script_is_kept_and_its_page_named(admin: Client) -
 
 
 def test_several_files_of_a_plain_form_are_kept_and_lead_back_to_the_list(admin: Client) -> None:
-    """Without scripts the upload form posts all files together and redirects to the list."""
+    """Without JavaScript the upload form posts all files together and redirects to the list."""
     files = (SimpleUploadedFile("a.txt", b"one"), SimpleUploadedFile("b.txt", b"two"))
     response = upload(admin, *files)
     assert (response.status_code, response["Location"]) == (302, reverse("artifacts"))

@@ -79,7 +79,7 @@ def test_chosen_models_can_be_adjusted_first(admin: Client) -> None:
 
 @pytest.mark.parametrize("act", ["test", "fetch"])
 def test_a_test_that_fails_keeps_the_models_that_were_offered(admin: Client, demo: None, act: str) -> None:
-    """After a failed test, the listed and chosen models and the search are kept, even without scripts."""
+    """After a failed test, the listed and chosen models and the search are kept, even without JavaScript."""
     chosen = {"names": "model-a\nmodel-b", "use": ["model-b"]}
     first = Page(admin.post("/providers/openai/models/", {**chosen, "act": "find"}))
     button = first.button("Test connection Testing …")

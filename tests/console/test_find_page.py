@@ -156,7 +156,7 @@ def test_requests_are_searched_as_their_search_understands(
 
 
 def test_find_is_a_page_without_scripts(demo: None, admin: Client) -> None:
-    """Without scripts the dialog's form leads to a page. Before anything is typed, the dialog suggests what to type."""
+    """Without JavaScript the dialog's form leads to a page. Before anything is typed, it suggests what to type."""
     page = Page(admin.get("/find/?q=echo"))
     assert page.heading("Find")
     assert "/providers/echo/" in page.addresses

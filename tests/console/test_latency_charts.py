@@ -125,7 +125,7 @@ def test_percentiles_are_those_of_answered_requests(log: None, now: datetime) ->
 
 
 def test_the_chart_is_switched_to_times_and_saved_as_csv(log: None, now: datetime, viewer: Client) -> None:
-    """Without scripts, the same links lead to a page with the chart. Percentiles have no total."""
+    """Without JavaScript, the same links lead to a page with the chart. Percentiles have no total."""
     page = Page(viewer.get("/volume/requests/", {"q": "agent:ann"}))
     link = page.link("First content")
     assert link is not None

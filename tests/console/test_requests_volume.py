@@ -145,7 +145,7 @@ def test_a_large_log_is_counted_as_far_as_it_says(
 
 
 def test_the_list_loads_its_chart_and_links_to_it(viewer: Client, now: datetime) -> None:
-    """The chart does not delay the list: htmx loads it later, and without scripts a link leads to its page."""
+    """The chart does not delay the list: htmx loads it later, and without JavaScript a link leads to its page."""
     page, url = Page(viewer.get("/requests/", {"q": "agent:ann"})), "/volume/requests/?q=agent%3Aann"
     assert page.loading(url)
     assert url in page.addresses

@@ -35,7 +35,7 @@ def test_a_switch_of_the_matrix_is_saved_by_keyboard_and_undone_from_the_toast(a
 def test_a_switch_and_a_field_of_a_service_are_kept_by_one_save(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], scripts: bool
 ) -> None:
-    """With the keyboard alone, one Save stores a switch and a field, with and without scripts."""
+    """With the keyboard alone, one Save stores a switch and a field, with and without JavaScript."""
     page = sign_in(new_page(java_script_enabled=scripts))
     page.goto("/services/vision-model/")
     page.get_by_role("switch", name="Audio").focus()

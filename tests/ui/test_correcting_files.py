@@ -75,7 +75,7 @@ def test_a_file_is_corrected_by_keyboard_without_leaving_the_page(admin_page: An
 
 
 def test_the_form_works_without_scripts(new_page: Callable[..., Any], sign_in: Any, guess: Artifact) -> None:
-    """Without scripts, the form for corrections is sent and redirects to the artifact's page."""
+    """Without JavaScript, the form for corrections is sent and redirects to the artifact's page."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto(f"/artifacts/{guess.pk}/")
     page.locator("#guess_encoding").select_option("gb18030")

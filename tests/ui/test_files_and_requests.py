@@ -142,7 +142,7 @@ def test_the_demo_goes_once_its_list_was_seen_and_comes_back_with_one_click(admi
 def test_files_are_uploaded_and_deleted_without_scripts(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], demo: str
 ) -> None:
-    """Without scripts, plain forms upload and delete files."""
+    """Without JavaScript, plain forms upload and delete files."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/artifacts/")
     page.locator("input[type=file]").set_input_files(HELLO)

@@ -154,7 +154,7 @@ def test_the_help_names_both_keys(admin_page: Any) -> None:
 
 
 def test_without_scripts_the_dialog_leads_to_a_page(new_page: Callable[..., Any], sign_in: Any) -> None:
-    """Without scripts, the button opens the search dialog, and Enter opens a page with the results."""
+    """Without JavaScript, the button opens the search dialog, and Enter opens a page with the results."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/")
     page.locator(".side .find").click()

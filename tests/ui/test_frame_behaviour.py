@@ -220,7 +220,7 @@ def test_destruction_asks_in_a_dialog_that_repeats_the_verb_and_gives_the_focus_
 
 
 def test_without_scripts_the_pages_still_work(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
-    """Without scripts, navigation, theme, dialogs and toasts work, since they are plain HTML elements."""
+    """Without JavaScript, navigation, theme, dialogs and toasts work, since they are plain HTML elements."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/flash/")
     expect(page.locator("#toasts .toast")).to_contain_text("3 个工件已删除")

@@ -1,4 +1,4 @@
-"""Rejected forms in a browser: error summary and focus. Also, what differs without scripts."""
+"""Rejected forms in a browser: error summary and focus. Also, what differs without JavaScript."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_refused_form_puts_the_focus_on_what_is_wrong(
 def test_the_matrix_looks_switched_off_without_scripts(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], demo: None
 ) -> None:
-    """Without scripts a click could not be saved, so each cell shows a value instead of a switch, with a note."""
+    """Without JavaScript a click could not be saved, so each cell shows a value instead of a switch, with a note."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/matrix/")
     cells = page.locator("#grid td:has(> .cell)")

@@ -70,7 +70,7 @@ def test_one_bar_says_what_changed_and_saves_it_with_ctrl_enter(admin_page: Any)
 
 
 def test_settings_are_saved_without_scripts(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
-    """Without scripts, the button Save is visible, and Enter in a field saves as well."""
+    """Without JavaScript, the button Save is visible, and Enter in a field saves as well."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/settings/")
     expect(page.get_by_role("button", name="Save")).to_be_in_viewport()

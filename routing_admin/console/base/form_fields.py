@@ -63,7 +63,7 @@ class Combobox(forms.TextInput):
 
 
 class Chosen(forms.Textarea):
-    """Names, one per line: chips that can be removed, and a combobox that adds one. Without scripts, a text area."""
+    """Names, one per line: chips that can be removed, and a combobox that adds one. Without JavaScript, a text area."""
 
     template_name = "components/chosen.html"
 

@@ -117,7 +117,7 @@ def find_token(public_id: str) -> AdminToken | None:
 
 
 def tokens_behind() -> list[str]:
-    """Return the names of valid tokens that need an older signing secret because they were not used since the rotation."""
+    """Return the names of valid tokens that still need an older signing secret: not used since the rotation."""
     valid = AdminToken.objects.filter(revoked_at=None, expires_at__gt=timezone.now()).select_related("owner")
     outdated = valid.exclude(signed_with=name_of_secret(newest_secret()))
     return sorted(name_of(row.owner.get_username(), row.name) for row in outdated)
