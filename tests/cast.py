@@ -6,14 +6,12 @@ Their fixtures are in conftest.py.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.apps import apps
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import DEFAULT_DB_ALIAS, connection, router, transaction
@@ -26,8 +24,6 @@ from capabilities.models import Agent
 from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import issue_key, save_agent
-from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.configuration.stamped_cache import ReadState
 from routing_admin.console.demo import load
 from routing_admin.console.people.actions import issue_token
 from routing_admin.models import Person
@@ -47,24 +43,8 @@ Rows = Mapping[str, list[tuple[Any, ...]]]
 
 @dataclass
 class _LoadedDemo:
-    """The demo's rows, and the snapshot that was read from them with these settings and variables."""
-
     rows: Rows
     until: float
-    snapshot: Snapshot
-    settings: object
-    variables: Mapping[str, str]
-
-    def is_read_alike(self) -> bool:
-        return (self.settings, self.variables) == (_settings(), _variables())
-
-
-def _settings() -> object:
-    return settings._wrapped  # another object while a test overrides any
-
-
-def _variables() -> Mapping[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
 
 
 _loaded: list[_LoadedDemo] = []
@@ -82,8 +62,6 @@ def load_demo() -> None:
     newest = next((demo for demo in _loaded if time.monotonic() < demo.until), None)
     if newest is not None and not any(_read_rows(newest.rows).values()):
         _insert(newest.rows)
-        if newest.is_read_alike():
-            _take(newest.snapshot)
         snapshot.current()  # as after a real load: a process without a configuration is not ready
         return
     models = apps.get_models(include_auto_created=True)
@@ -92,14 +70,7 @@ def load_demo() -> None:
     load.load()
     changed = {table: rows for table, rows in _read_rows(tables).items() if rows != before[table]}
     if not any(before[table] for table in changed):
-        kept = _settings(), _variables()
-        _loaded[:] = [_LoadedDemo(changed, time.monotonic() + COPY_SECONDS, snapshot.current(), *kept)]
-
-
-def _take(read: Snapshot) -> None:
-    """Use a snapshot that was read from equal rows, which takes milliseconds to read."""
-    now = time.monotonic()
-    snapshot.newest()._state = ReadState(read, read.stamp, now, now)
+        _loaded[:] = [_LoadedDemo(changed, time.monotonic() + COPY_SECONDS)]
 
 
 def _read_rows(tables: Iterable[str]) -> Rows:
