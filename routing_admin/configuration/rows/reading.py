@@ -129,10 +129,12 @@ def capabilities_of(cells: Iterable[ServiceCapability]) -> Capabilities:
     return Capabilities(tuple(sides["input"]), tuple(sides["output"]))
 
 
-def route_spec(row: TaskRoute, candidates: Iterable[Candidate]) -> RouteSpec:
+def route_spec(row: TaskRoute, candidates: Iterable[Candidate] | None = None) -> RouteSpec:
+    """Return a route's values; `candidates` spares a query where its rows are known."""
+    chain = row.candidates.all() if candidates is None else candidates
     return RouteSpec(
         task_type=row.task_type,
-        candidates=tuple(candidate_spec(candidate) for candidate in candidates),
+        candidates=tuple(candidate_spec(candidate) for candidate in chain),
         temperature=row.temperature,
         max_tokens=row.max_tokens,
         on_error=row.on_error,

@@ -112,7 +112,7 @@ def route(request: HttpRequest, task_type: str) -> HttpResponse:
     row = find_route_with_chain(task_type)
     if row is None:
         raise Http404
-    return edit(request, row, route_spec(row, row.candidates.all()))
+    return edit(request, row, route_spec(row))
 
 
 @require_http_methods(["GET", "POST"])
@@ -186,7 +186,7 @@ def show_conflict(request: HttpRequest, page: EditorPage, sentence: str) -> Http
         return show(request, page, status=409)
     # The user has now seen the other change, so saving again overwrites it.
     page.draft.version = current.version
-    base = route_spec(current, current.candidates.all())
+    base = route_spec(current)
     draft_spec = page.draft.spec(base)
     configuration = page.state.configuration
     conflict = Conflict(
