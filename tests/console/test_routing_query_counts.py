@@ -47,7 +47,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/history/{first}/": (9, 1),
     "/history/{first}/?effect": (8, 1),
     "/history/{first}/restore/": (5, 0),
-    "/history/compare/?a=0&b={first}": (5, 0),
+    "/history/compare/?a=0&b={first}": (6, 0),
     "/history/audit/": (5, 0),
     "/matrix/catalogue/": (3, 0),
     "/matrix/catalogue/{edition}/": (6, 0),

@@ -33,7 +33,9 @@ pytestmark = pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer is 
 
 CUT_BEFORE = {
     "capabilities.core.protocols.errors.CONTEXT": 16_384,  # `ErrorBody.words`
+    "artifacts.core.detection.containers.APPLE_ROOT": 2_048,  # `MAX_PART`
     "artifacts.core.detection.encoding_names.DECLARATIONS": 4_096,  # `DECLARATION_BYTES`
+    "artifacts.extract.number_formats._TOKEN": 255,  # `MAX_CODE_CHARS`
     "capabilities.core.protocols.errors.RULES": 16_384,
 }
 """Maximum input lengths of patterns that are only used for shortened text. A comment names what shortens it."""
