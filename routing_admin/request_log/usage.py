@@ -189,14 +189,15 @@ up.
 REPORT = """
 WITH pairs (start, value, currency, {counts}) AS ({sums})
 SELECT NULL, value, currency, {by_value} FROM pairs GROUP BY value, currency
-UNION ALL SELECT NULL, value, currency, {by_value} FROM ({rollups}) AS rollups GROUP BY value, currency
 UNION ALL SELECT start, NULL, currency, {by_start} FROM pairs GROUP BY start, currency
+UNION ALL SELECT NULL, value, currency, {by_value} FROM ({rollups}) AS rollups GROUP BY value, currency
 UNION ALL SELECT start, NULL, currency, {by_start} FROM ({smallest}) AS rollups GROUP BY start, currency
 """
 """Query for sums by value, and by hour or day.
 
 It reads roll-ups where they exist, and rows of all other periods once. Each part is summed by itself, which lets SQLite
-read the roll-ups without a copy of them; a value or start may be in two rows, which are added up here.
+read the roll-ups without a copy of them; a value or start may be in two rows, which are added up here. The first two
+parts settle the types of all four, since PostgreSQL takes two columns of NULL for text.
 """
 
 
