@@ -134,6 +134,7 @@ EXTRA = {
 """The same pages in other states: with the widest names, with the most choices, and empty."""
 
 SHIFTS = """
+localStorage.clear();  // a form from which axe removed rows was kept as a draft, which moves the next page down
 window.shifted = 0;
 new PerformanceObserver((list) => list.getEntries().forEach((entry) => { window.shifted += entry.value; }))
   .observe({ type: "layout-shift", buffered: true });
