@@ -97,7 +97,8 @@ class NumberFormat:
         section, sign = self._choose(value)
         try:
             shown = _render(section, abs(value), sign, value, from_1904=self._from_1904)
-        except ArithmeticError:  # a number at the limits of a float does not survive its percent signs
+        # A number at the limits of a float does not survive its percent signs, and a code may be no format at all.
+        except (ArithmeticError, ValueError):
             shown = ""
         if section.kind == "date" and len(self._dates) < MAX_DATES:
             self._dates[value] = shown
@@ -321,7 +322,7 @@ def _fraction(tokens: tuple[tuple[str, str], ...], size: float) -> str:
     rest = size - whole
     if size >= 1e15:
         return general(size)
-    if below.strip("0#?").isdigit():
+    if below.isascii() and below.isdecimal() and below.strip("0"):
         bottom = int(below[:6]) or 1
         top = math.floor(rest * bottom + 0.5)
     else:

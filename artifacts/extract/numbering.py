@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from string import ascii_lowercase
 
-MAX_LEVELS = 10
 MAX_COUNTERS = 10_000
 MAX_PATTERN_CHARS = 60
 PLACE = re.compile(r"%([1-9])")
@@ -41,7 +40,7 @@ def _chinese(number: int) -> str:
 
 
 def _digits(number: int) -> str:
-    return "".join(DIGITS[int(digit)] for digit in str(number)).replace("零", "〇")
+    return "".join(DIGITS[int(digit)] for digit in str(abs(number))).replace("零", "〇")
 
 
 WRITTEN: Mapping[str, Callable[[int], str]] = {
@@ -115,7 +114,8 @@ class ListNumbers:
         def place(match: re.Match[str]) -> str:
             at = int(match[1]) - 1
             other = levels.get(at, ListLevel())
-            number = counts.get(at, other.start)
+            # A level above that has no item yet counts as its first.
+            number = max(counts.get(at, other.start), other.start)
             return str(number) if own.plain and at != level else other.written(number)
 
         usual = f"%{level + 1}." if own.kind not in NO_NUMBER else ""
@@ -125,7 +125,7 @@ class ListNumbers:
 
 def level_of(text: str) -> int:
     """Return the level (from 0) that this attribute says, or 0."""
-    return int(text) if text in set("0123456789") else 0
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 3 else 0
 
 
 def start_of(text: str) -> int:

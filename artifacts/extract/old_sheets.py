@@ -11,10 +11,11 @@ from typing import BinaryIO
 from artifacts.extract.measures import BARE_SHEETS
 from artifacts.extract.number_formats import GENERAL, NumberFormat, general
 from artifacts.extract.words import RefusedError, TextCollector
-from artifacts.extract.workbook import MAX_GAP, column_name, one_line
+from artifacts.extract.workbook import MAX_GAP, UNREADABLE, column_name, one_line
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_FORMATS = 4_096
+RECORDS_AT_ONCE = 4_096
 FILEPASS, CODEPAGE, DATEMODE, SHEET, NOTE = 0x2F, 0x42, 0x22, 0x8F, 0x1C
 FORMATS, STYLES = {0x001E: 0, 0x041E: 2}, {0x0043: 2, 0x0243: 1, 0x0443: 1}
 """Record → the offset of the format's length, and of its number in a style."""
@@ -38,12 +39,16 @@ def old_sheets(source: BinaryIO, output: TextCollector) -> None:
         raise RefusedError("too_large")
     sheets = OldSheets(output)
     try:
-        for kind, record in _records(data):
+        for count, (kind, record) in enumerate(_records(data)):
+            if count % RECORDS_AT_ONCE == 0:
+                output.mark("")  # ends the reading at its limit of time
             sheets.add(kind, record)
+        sheets.flush()
     except (struct.error, IndexError) as error:
+        sheets.flush()
         if not output.has_words:
             raise RefusedError("failed") from error
-    sheets.flush()
+        output.add(UNREADABLE)
     for note in sheets.notes:
         output.add(note)
 

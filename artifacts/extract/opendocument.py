@@ -6,19 +6,19 @@ import posixpath
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import BinaryIO
-from xml.parsers.expat import ExpatError
 
 from artifacts.extract.formulas import FormulaWriter
 from artifacts.extract.legacy import open_package
 from artifacts.extract.numbering import ListLevel, ListNumbers, level_of, start_of
 from artifacts.extract.office import MAX_TARGET_CHARS, Attributes, ignore
-from artifacts.extract.words import EnoughError, Progress, TextCollector, entry_blocks, read_xml
+from artifacts.extract.words import BROKEN, EnoughError, Progress, TextCollector, entry_blocks, read_xml
 
 MAX_LEVEL = 9
 MAX_STYLES = 10_000
 MAX_SPACES = MAX_COLUMNS = 100
 MARGINS = ("header", "footer")
 MARGIN_CHARS = 10_000
+MAX_NESTED_OBJECTS = 10
 OUTLINE = ""
 """Name of the style with the numbers of headings."""
 
@@ -292,18 +292,20 @@ def open_document(source: BinaryIO, output: TextCollector, progress: Progress) -
     package = open_package(source)
     styles, names = StylesPart(), set(package.namelist())
     # The text is worth having without damaged styles.
-    with suppress(ExpatError):
+    with suppress(*BROKEN):
         if "styles.xml" in names:
             read_xml(entry_blocks(package, "styles.xml"), styles.start, styles.end, styles.text)
-    objects = {name for name in names if name.endswith("/content.xml")}
+    objects, within = {name for name in names if name.endswith("/content.xml")}, list[str]()
 
     def add_object(address: str) -> None:
         part = posixpath.normpath(f"{address[:MAX_TARGET_CHARS]}/content.xml")
-        # Each object once, as a damaged file could contain itself.
-        if part in objects:
+        # Each object once, as a damaged file could contain itself, and a chain of them only so deep.
+        if part in objects and len(within) < MAX_NESTED_OBJECTS:
             objects.discard(part)
-            with suppress(ExpatError):
+            within.append(part)
+            with suppress(*BROKEN):
                 add_part(part)
+            within.pop()
 
     def add_part(part: str) -> None:
         writing = OpenWriting(output, styles.lists, add_object)

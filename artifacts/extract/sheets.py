@@ -11,8 +11,8 @@ from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
 from artifacts.extract.legacy import is_locked
 from artifacts.extract.old_sheets import is_old, old_sheets
 from artifacts.extract.open_sheets import OpenSheets
-from artifacts.extract.words import Progress, RefusedError, TextCollector, entry_blocks, open_zip, read_xml
-from artifacts.extract.workbook import BROKEN, UNREADABLE, WORKBOOK, Workbook, timed_blocks
+from artifacts.extract.words import BROKEN, Progress, RefusedError, TextCollector, entry_blocks, open_zip, read_xml
+from artifacts.extract.workbook import UNREADABLE, WORKBOOK, Workbook, timed_blocks
 
 CONTENT, MANIFEST = "content.xml", "META-INF/manifest.xml"
 MAX_UNPACKED_BYTES = 512 * 1024 * 1024

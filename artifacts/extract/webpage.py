@@ -177,7 +177,8 @@ class VisibleTextParser(HTMLParser):
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         if self._formula or tag.rpartition(":")[2] == "math":
             self._formula = self._formula or FormulaWriter(self._add)
-            self._formula.start(tag.rpartition(":")[2], attributes)
+            if tag not in VOID:  # no end tag would follow
+                self._formula.start(tag.rpartition(":")[2], attributes)
             return
         if tag in ("tr", "table"):
             self._start_row(tag)

@@ -23,7 +23,7 @@ from artifacts.extract.office import (
     targets,
 )
 from artifacts.extract.word_styles import OFF, ListReader, Looks, Style, StyleReader, heading_level
-from artifacts.extract.words import EnoughError, Progress, TextCollector, entry_blocks, read_xml
+from artifacts.extract.words import BROKEN, EnoughError, Progress, TextCollector, entry_blocks, read_xml
 
 MAX_SPAN = 100
 MARGINS = ("header", "footer")
@@ -256,8 +256,9 @@ def docx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     names = set(package.namelist())
     styles, lists = StyleReader(), ListReader()
     for name, reader in (("word/styles.xml", styles), ("word/numbering.xml", lists)):
-        if name in names:
-            read_xml(entry_blocks(package, name), reader.start, ignore, ignore)
+        with suppress(*BROKEN):  # words are worth having without their styles
+            if name in names:
+                read_xml(entry_blocks(package, name), reader.start, ignore, ignore)
     looks = Looks(styles.styles(), lists.lists())
     margins = {kind: sorted(name for name in names if re.fullmatch(rf"word/{kind}\d*\.xml", name)) for kind in MARGINS}
     _add_margins(package, margins["header"], "header", output)

@@ -6,6 +6,7 @@ import json
 import re
 import time
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, Protocol
 from xml.parsers import expat
@@ -16,6 +17,9 @@ BUDGET_SECONDS = 15.0
 MAX_ENTRY_BYTES = 64 * 1024 * 1024
 MAX_ENTRIES = 5_000
 STEP = 64 * 1024
+
+BROKEN = (expat.ExpatError, zipfile.BadZipFile, zlib.error, EOFError)
+"""What a damaged part of a package raises."""
 
 
 class RefusedError(Exception):

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 import re
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
-from xml.parsers.expat import ExpatError
 
 from artifacts.extract.number_formats import BUILT_IN, GENERAL, NumberFormat, general
 from artifacts.extract.office import addresses, attribute, ignore, targets
-from artifacts.extract.words import TextCollector, entry_blocks, parsed_blocks, read_xml
+from artifacts.extract.words import BROKEN, TextCollector, entry_blocks, parsed_blocks, read_xml
 
 WORKBOOK = "xl/workbook.xml"
+SHEET_KINDS = ("worksheet", "chartsheet", "xlMacrosheet")
 MAX_SHEETS = 10_000
 MAX_STYLES = 65_536
 MAX_PART_BYTES = 512 * 1024 * 1024
@@ -24,7 +23,6 @@ MAX_CELL_CHARS = 2_000_000
 MAX_COLUMNS = 16_384
 MAX_GAP = 50
 """Empty cells in a row that become tabs. After more of them, a cell is written behind its name, as `XFD1: `."""
-BROKEN = (ExpatError, zipfile.BadZipFile, zlib.error, EOFError)
 UNREADABLE = "[this sheet could not be read to its end]\n"
 
 _LINK = re.compile(r'HYPERLINK\(\s*"([^"]{1,2000})"', re.IGNORECASE)
@@ -47,13 +45,17 @@ class Workbook:
     def add(self, index: int) -> None:
         """Add the sheet's rows, then a line for each link, comment and group of merged cells."""
         part = self._parts[index]
-        links = addresses(self._package, part) if part else {}
-        sheet = Sheet(self, self._output, links)
+        if not part:
+            self._output.add(UNREADABLE)
+            return
+        sheet = Sheet(self, self._output, self._links(part))
+        is_torn = False
         try:
-            if part:
-                read_xml(self._blocks(part), sheet.start, sheet.end, sheet.text)
+            read_xml(self._blocks(part), sheet.start, sheet.end, sheet.text)
         except BROKEN:
             sheet.flush()
+            is_torn = True
+        if is_torn or (self.strings and self.strings.is_torn):
             self._output.add(UNREADABLE)
         sheet.add_notes()
         self._add_comments(part)
@@ -69,11 +71,19 @@ class Workbook:
             self._formats[style] = known
         return self._formats[style]
 
+    def _links(self, part: str) -> Mapping[str, str]:
+        try:
+            return addresses(self._package, part)
+        except BROKEN:
+            return {}  # the cells are worth having without their links
+
     def _blocks(self, part: str) -> Iterator[bytes]:
         return timed_blocks(self._package, part, self._output)
 
     def _read_sheets(self) -> None:
-        files = targets(self._package, WORKBOOK, "worksheet") | targets(self._package, WORKBOOK, "chartsheet")
+        files = dict[str, str]()
+        for kind in SHEET_KINDS:
+            files |= targets(self._package, WORKBOOK, kind)
 
         def collect(name: str, attributes: Mapping[str, str]) -> None:
             if name == "sheet" and len(self.sheets) < MAX_SHEETS:
@@ -120,11 +130,11 @@ class Workbook:
                 count[0] += 1
                 self._output.add(f"[comment at {at[0]}: {' '.join(''.join(words).split())}]\n")
 
-        for comments in dict.fromkeys(targets(self._package, part, "comments").values()):
-            try:
+        try:
+            for comments in dict.fromkeys(targets(self._package, part, "comments").values()):
                 read_xml(self._blocks(comments), start, end, words.append)
-            except BROKEN:
-                return  # the cells are worth having without a damaged comment
+        except BROKEN:
+            return  # the cells are worth having without a damaged comment
 
 
 class SharedStrings:
@@ -133,6 +143,8 @@ class SharedStrings:
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._found, self._parts = list[str](), list[str]()
         self._in_text = self._phonetic = False
+        self.is_torn = False
+        """Whether the part ended before its end, so that later texts are missing."""
         self._parsing = parsed_blocks(blocks, self._start, self._end, self._text)
 
     def get(self, index: int) -> str:
@@ -140,7 +152,10 @@ class SharedStrings:
         while index >= len(self._found):
             try:
                 next(self._parsing)
-            except (StopIteration, *BROKEN):
+            except StopIteration:
+                break
+            except BROKEN:
+                self.is_torn = True
                 break
         return self._found[index] if 0 <= index < len(self._found) else ""
 

@@ -50,6 +50,11 @@ def test_sheets_of_excel_2_to_4_are_read_as_they_are_shown(read, version: int) -
     assert read(bare_xls(version), XLS) == Text("hello\t12.5%\t\t#DIV/0!\nTRUE\tsum", "xls")
 
 
+def test_an_old_sheet_that_is_torn_says_so_after_its_rows(read) -> None:
+    note = bytes.fromhex("1c00 0200 0000")
+    assert read(bare_xls(2) + note, XLS).text.endswith("sum\n[this sheet could not be read to its end]")
+
+
 def test_cells_of_opendocument_are_as_they_are_shown(read) -> None:
     """Repeated cells are repeated so that columns remain aligned."""
     cells = (

@@ -58,6 +58,21 @@ def test_a_damaged_part_leaves_the_cells(part: str, data: bytes) -> None:
     assert text_of(book(**{part: data})) == "[sheet: S]\nseen"
 
 
+def test_texts_that_are_missing_are_said_to_be_missing() -> None:
+    sheet = b'<worksheet><sheetData><row><c t="s"><v>0</v></c><c t="s"><v>1</v></c></row></sheetData></worksheet>'
+    torn = book(sheet=sheet, strings=b"<sst><si><t>seen</t></si><si><t>lost")
+    assert text_of(torn) == "[sheet: S]\nseen\n[this sheet could not be read to its end]"
+
+
+def test_damaged_relations_and_a_missing_sheet_leave_the_others() -> None:
+    with zipfile.ZipFile(io.BytesIO(xlsx({"S": [["seen"]], "T": [["too"]]}))) as package:
+        entries = {name: package.read(name) for name in package.namelist()}
+    damaged = zip_of(entries | {"xl/worksheets/_rels/sheet2.xml.rels": b"<Relationships><"})
+    assert text_of(damaged) == "[sheet: S]\nseen\n\n[sheet: T]\ntoo"
+    del entries["xl/worksheets/sheet1.xml"]
+    assert text_of(zip_of(entries)).startswith("[sheet: S]\n[this sheet could not be read to its end]\n\n[sheet: T]")
+
+
 @pytest.mark.parametrize("end", [b"", b"</wrong>", b"<x>" * 100_000])
 def test_a_torn_sheet_says_so_after_its_rows(end: bytes) -> None:
     assert text_of(book(sheet=ROW + end)) == "[sheet: S]\nseen\n[this sheet could not be read to its end]"

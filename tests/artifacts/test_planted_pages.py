@@ -317,3 +317,8 @@ def test_table_of_very_many_cells_is_read_without_columns() -> None:
 def test_hostile_page_is_read(unit: str) -> None:
     """Unclosed constructs neither fail nor use up the stack."""
     assert read_here(HTML, f"<p>Words{unit * (50_000 // len(unit))}").startswith("Words")
+
+
+def test_a_picture_in_a_formula_does_not_swallow_what_follows() -> None:
+    page = "<p>Is <math><mi>x</mi><img></math></p><h1>Title</h1><p>Hello <b>world</b></p>"
+    assert read_here(HTML, page) == "Is x\n# Title\nHello world"

@@ -26,8 +26,8 @@ from routing_admin.console.base.tags.highlight import json_text
 from routing_admin.dispatch.preview import Previewer
 
 MAX_LINES, MAX_CHARS = 500, 6_000
-MANY_TIMES = 10
 """How much of the beginning of each text is compared. A model with a large window gets megabytes."""
+MANY_TIMES = 10
 
 
 @dataclass(frozen=True, slots=True)

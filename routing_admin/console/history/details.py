@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -84,5 +85,6 @@ def _text_of(name: str, value: Any) -> str:
     if not isinstance(value, str):
         return json.dumps(round_floats(value), ensure_ascii=False)
     if MOMENT.fullmatch(value):
-        return exact(datetime.fromisoformat(value))
+        with suppress(ValueError):  # a name may look like the thirtieth of February
+            return exact(datetime.fromisoformat(value))
     return str(WORDS.get(name, {}).get(value, value))
