@@ -90,11 +90,14 @@ class ListNumbers:
 
     def __init__(self) -> None:
         self._counts: dict[str, dict[int, int]] = {}
+        self._starts: dict[str, dict[int, int]] = {}
+        """The numbers at which the next items begin, by counter and level."""
 
     def restart(self, counter: str, level: int, start: int) -> None:
         """Let the next item at this level have the number `start`."""
-        if counter in self._counts or len(self._counts) < MAX_COUNTERS:
-            self._counts.setdefault(counter, {})[level] = start - 1
+        if counter in self._starts or len(self._starts) < MAX_COUNTERS:
+            self._starts.setdefault(counter, {})[level] = start
+            self._counts.get(counter, {}).pop(level, None)
 
     def mark(self, counter: str, levels: Mapping[int, ListLevel], level: int) -> str:
         """Count an item and return its number or bullet with a space and its indentation, or "" if it has none."""
@@ -109,13 +112,13 @@ class ListNumbers:
         indentation = "  " * level
         if own.kind == "bullet":
             return f"{indentation}- "
-        counts[level] = counts.get(level, own.start - 1) + 1
+        starts = self._starts.get(counter, {})
+        counts[level] = counts[level] + 1 if level in counts else starts.pop(level, own.start)
 
         def place(match: re.Match[str]) -> str:
             at = int(match[1]) - 1
             other = levels.get(at, ListLevel())
-            # A level above that has no item yet counts as its first.
-            number = max(counts.get(at, other.start), other.start)
+            number = counts.get(at, starts.get(at, other.start))
             return str(number) if own.plain and at != level else other.written(number)
 
         usual = f"%{level + 1}." if own.kind not in NO_NUMBER else ""

@@ -15,6 +15,8 @@ from artifacts.extract.words import Progress, RefusedError, TextCollector
 MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 10_000
 MAX_FONTS = 10_000
+MAX_PENDING = 10_000
+"""Characters of marks before a text. Notes without a word, one in the other, would make them long."""
 TOKEN = re.compile(
     rb"\\([A-Za-z]{1,32})(-?\d{1,10})? ?|\\'([0-9A-Fa-f]{2})|\\([^A-Za-z])|([{}])|[\r\n]+|([^\\{}\r\n]+)"
 )
@@ -168,8 +170,9 @@ class RtfReader:
             self._surround("[", f"]({target})")
 
     def _surround(self, before: str, after: str) -> None:
-        self._group.begins_with, self._group.ends_with = before, after
-        self._pending += before
+        if len(self._pending) < MAX_PENDING:
+            self._group.begins_with, self._group.ends_with = before, after
+            self._pending += before
 
     def _end_group(self) -> None:
         before = self._group.begins_with

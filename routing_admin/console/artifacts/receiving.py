@@ -170,9 +170,10 @@ def list_endpoints(
     """List the services. Without `draws`, those for which pages must be drawn are left waiting."""
     selected = asked_for.select(previewer.endpoints)
     waiting = [endpoint for endpoint in selected if previewer.must_draw(endpoint)]
+    is_waiting = {id(endpoint) for endpoint in waiting}
     by_form: dict[DeliveryForm, list[ModelEndpoint]] = {}
     for endpoint in selected:
-        if draws or endpoint not in waiting:
+        if draws or id(endpoint) not in is_waiting:
             by_form.setdefault(previewer.form_at(endpoint), []).append(endpoint)
     # Every service is counted by its form, but only those on the page get a full preview.
     counts = {badge: len(by_form.get(form, ())) for form, badge, _, _, _ in GROUPS}
@@ -184,7 +185,7 @@ def list_endpoints(
         page = Paginator(endpoints, PER_PAGE).get_page(asked_for.page) if asked_for.badge else None
         shown = list(page) if page else _first_few(endpoints, asked_for.opened)
         # A group whose rows were there before, waiting, does not open its first card, which would move what follows.
-        opens_first = shown[0] not in waiting
+        opens_first = id(shown[0]) not in is_waiting
         cards = _build_cards(previewer.preview(shown), may_read, tone, asked_for.opened, opens_first=opens_first)
         groups.append(Group(badge, label, tone, hint, cards, len(endpoints)))
     return EndpointList(counts, tuple(groups), page, () if draws else tuple(waiting))
