@@ -43,6 +43,10 @@ def _digits(number: int) -> str:
     return "".join(DIGITS[int(digit)] for digit in str(abs(number))).replace("零", "〇")
 
 
+def _circled(number: int) -> str:
+    return chr(0x245F + number) if 0 < number <= 20 else ""
+
+
 WRITTEN: Mapping[str, Callable[[int], str]] = {
     "lowerRoman": _roman,
     "i": _roman,
@@ -60,9 +64,9 @@ WRITTEN: Mapping[str, Callable[[int], str]] = {
     "一, 二, 三, ...": _chinese,
     "ideographDigital": _digits,
     "taiwaneseCounting": _chinese,
-    "decimalEnclosedCircle": lambda number: chr(0x245F + number) if 0 < number <= 20 else "",
-    "decimalEnclosedCircleChinese": lambda number: chr(0x245F + number) if 0 < number <= 20 else "",
-    "①, ②, ③, ...": lambda number: chr(0x245F + number) if 0 < number <= 20 else "",
+    "decimalEnclosedCircle": _circled,
+    "decimalEnclosedCircleChinese": _circled,
+    "①, ②, ③, ...": _circled,
 }
 """Kind of number, by Word's name or OpenDocument's, → how it is written. All other kinds are written in digits."""
 

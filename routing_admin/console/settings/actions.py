@@ -41,12 +41,7 @@ def set_default_language(actor: Actor, code: str) -> AuditedAction:
     Raise `InvalidError` if the language has no directive.
     """
     check_default_language(code)
-    act = AuditedAction("installation.default_language", "language", code)
-    with ledger.change(actor, act):
-        row = Installation.current()
-        row.default_language = code
-        row.save()
-    return act
+    return _set(actor, AuditedAction("installation.default_language", "language", code), "default_language", code)
 
 
 def set_content_policy(actor: Actor, word: str) -> AuditedAction:
@@ -55,12 +50,7 @@ def set_content_policy(actor: Actor, word: str) -> AuditedAction:
     Raise `InvalidError` for a word that is not in `POLICY_WORDS`.
     """
     check_content_policy(word)
-    act = AuditedAction("installation.content_policy", "installation")
-    with ledger.change(actor, act):
-        row = Installation.current()
-        row.content_policy = word
-        row.save()
-    return act
+    return _set(actor, AuditedAction("installation.content_policy", "installation"), "content_policy", word)
 
 
 def set_content_text(actor: Actor, word: str) -> AuditedAction:
@@ -69,12 +59,7 @@ def set_content_text(actor: Actor, word: str) -> AuditedAction:
     Raise `InvalidError` for a word that is neither characters nor a share.
     """
     check_content_text(word)
-    act = AuditedAction("installation.content_text", "installation")
-    with ledger.change(actor, act):
-        row = Installation.current()
-        row.content_text = word
-        row.save()
-    return act
+    return _set(actor, AuditedAction("installation.content_text", "installation"), "content_text", word)
 
 
 def set_content_html(actor: Actor, word: str) -> AuditedAction:
@@ -83,10 +68,13 @@ def set_content_html(actor: Actor, word: str) -> AuditedAction:
     Raise `InvalidError` for a word that is not in `HTML_FORMS`.
     """
     check_content_html(word)
-    act = AuditedAction("installation.content_html", "installation")
+    return _set(actor, AuditedAction("installation.content_html", "installation"), "content_html", word)
+
+
+def _set(actor: Actor, act: AuditedAction, field: str, value: str) -> AuditedAction:
     with ledger.change(actor, act):
         row = Installation.current()
-        row.content_html = word
+        setattr(row, field, value)
         row.save()
     return act
 
