@@ -91,7 +91,7 @@ class OldSheets:
             row, column, length = struct.unpack_from("<3H", data)
             if row < 0xFFFF and len(self.notes) < MAX_FORMATS:
                 text = one_line(self._decoded(data[6 : 6 + length]))
-                self.notes.append(f"[comment at {column_name(str(column + 1))}{row + 1}: {text}]\n")
+                self.notes.append(f"[comment at {column_name(column + 1)}{row + 1}: {text}]\n")
         elif kind & 0xFF in (INTEGER, NUMBER, LABEL, BOOLERR, FORMULA, STRING, RK) and kind >> 8 in (0, 2, 4):
             self._add_cell(kind & 0xFF, data, is_first=kind < 0x100)
 

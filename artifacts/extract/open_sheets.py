@@ -63,7 +63,7 @@ class OpenSheets:
             count = _count(attributes.get("table:number-columns-repeated", ""))
             first, self._columns = self._columns + 1, self._columns + count
             if attributes.get("table:visibility", "") in HIDDEN and len(self._hidden_columns) < MAX_RANGES:
-                names = dict.fromkeys((column_name(str(first)), column_name(str(self._columns))))
+                names = dict.fromkeys((column_name(first), column_name(self._columns)))
                 self._hidden_columns.append("-".join(names))
         elif name == "style":
             self._style = attributes.get("style:name", "")
@@ -93,11 +93,11 @@ class OpenSheets:
             self._value = f"={formula.partition(':=')[2] or formula.lstrip('=')}"
         across, down = (_count(attributes.get(spanned, "")) for spanned in SPANNED)
         if name == "table-cell" and (across > 1 or down > 1) and len(self._merged) < MAX_RANGES:
-            self._merged.append(f"{self._name}:{column_name(str(self._column + across))}{self._row + down}")
+            self._merged.append(f"{self._name}:{column_name(self._column + across)}{self._row + down}")
 
     @property
     def _name(self) -> str:
-        return f"{column_name(str(self._column + 1))}{self._row + 1}"
+        return f"{column_name(self._column + 1)}{self._row + 1}"
 
     def text(self, text: str) -> None:
         if self._depth and self._cell:

@@ -215,7 +215,10 @@ class Sheet:
 
     def _start_other(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "col" and attributes.get("hidden", "") in ("1", "true") and len(self._hidden_columns) < MAX_RANGES:
-            first, last = (column_name(attributes.get(end, "")) for end in ("min", "max"))
+            first, last = (
+                column_name(int(text) if is_index(text) else 0)
+                for text in map(attributes.get, ("min", "max"), ("", ""))
+            )
             self._hidden_columns.append(first if first == last else f"{first}-{last}")
         elif name == "sheetData" and self._hidden_columns:
             self._output.mark(f"[hidden columns: {', '.join(self._hidden_columns)}]\n")
@@ -343,9 +346,9 @@ def column_number(letters: str) -> int:
     return number - 1 if number <= MAX_COLUMNS else -1
 
 
-def column_name(number: str) -> str:
+def column_name(number: int) -> str:
     """Return the letters of a column's number from 1, such as AA for 27."""
-    rest, letters = int(number) if number.isdecimal() and len(number) < 6 else 0, ""
+    rest, letters = number if number < 100_000 else 0, ""
     while rest:
         rest, letter = divmod(rest - 1, 26)
         letters = chr(65 + letter) + letters
