@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from routing_admin.core.alerts.webhook import parse_webhook
-from tests.engines.webhook import Chat, running_chat
+from tests.engines.webhook import WebhookReceiver, running_receiver
 
 
 @pytest.fixture
-def chat(settings: Any) -> Iterator[Chat]:
+def chat(settings: Any) -> Iterator[WebhookReceiver]:
     """A running chat server whose URL is the configured webhook."""
-    with running_chat() as server:
+    with running_receiver() as server:
         settings.ALERT_WEBHOOK = parse_webhook(server.base + "/hook")
         yield server

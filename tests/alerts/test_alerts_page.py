@@ -24,15 +24,15 @@ from routing_admin.models import AuditEvent, Installation
 from tests.cast import HTMX, token_of
 from tests.console.page import Page
 from tests.console.visits import text_of
-from tests.engines.webhook import Chat, running_chat
+from tests.engines.webhook import WebhookReceiver, running_receiver
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 SECRETS = ("swordfish", "0123456789abcdef", "SECRETSECRET")
 
 
 @pytest.fixture
-def chat(settings: Any) -> Iterator[Chat]:
-    with running_chat() as server:
+def chat(settings: Any) -> Iterator[WebhookReceiver]:
+    with running_receiver() as server:
         address = f"{server.base}/hook/0123456789abcdef?key=swordfish-swordfish#shape=feishu&secret=SECRETSECRET"
         settings.ALERT_WEBHOOK = parse_webhook(address)
         yield server
@@ -105,7 +105,7 @@ def test_every_alert_kind_links_to_an_existing_page(kind: AlertKind, admin: Clie
     assert admin.get((link.attributes["href"] or "").partition("#")[0]).status_code == 200
 
 
-def test_test_button_sends_an_alert_and_reports_success(admin: Client, chat: Chat) -> None:
+def test_test_button_sends_an_alert_and_reports_success(admin: Client, chat: WebhookReceiver) -> None:
     """The button sends a test with and without JavaScript, and the audit log names who sent it."""
     for headers in ({}, HTMX):
         answer = admin.post("/alerts/test/", headers=headers)
@@ -117,7 +117,7 @@ def test_test_button_sends_an_alert_and_reports_success(admin: Client, chat: Cha
     assert [event.details["arrived"] for event in events] == [True, True]
 
 
-def test_refused_test_alert_shows_the_reason(admin: Client, chat: Chat) -> None:
+def test_refused_test_alert_shows_the_reason(admin: Client, chat: WebhookReceiver) -> None:
     """If the chat rejects the test, its reason is shown, even from a response with status 200."""
     chat.replies[:] = [(200, b'{"code": 19021, "msg": "sign match fail: SECRETSECRET"}')]
     alert = Page(admin.post("/alerts/test/")).region("Delivery").alert
@@ -133,7 +133,7 @@ def test_without_a_webhook_the_page_says_how_to_set_one(admin: Client, settings:
     assert Page(admin.post("/alerts/test/")).shows("No webhook is set")
 
 
-def test_only_administrators_send_tests(viewer: Client, editor: Client, chat: Chat) -> None:
+def test_only_administrators_send_tests(viewer: Client, editor: Client, chat: WebhookReceiver) -> None:
     """Only administrators can send a test; others see the page without the button."""
     for person in (viewer, editor):
         assert Page(person.get("/alerts/")).button("Test") is None
@@ -200,7 +200,7 @@ def test_alerts_of_one_kind_are_one_card_that_shows_the_first_five(admin: Client
 def test_the_webhook_entered_on_the_page_is_stored_encrypted_and_used(admin: Client, settings: Any) -> None:
     """No page and no row shows the webhook's URL. A URL that cannot be used is rejected without being repeated."""
     settings.ALERT_WEBHOOK = None
-    with running_chat() as server:
+    with running_receiver() as server:
         address = f"{server.base}/hook/0123456789abcdef#shape=feishu&secret=SECRETSECRET"
         page = text_of(admin.post("/alerts/webhook/", {"address": address}, follow=True))
         assert Page(page).region("Delivery").code(server.base.removeprefix("http://"))
@@ -221,14 +221,14 @@ def test_the_webhook_entered_on_the_page_is_stored_encrypted_and_used(admin: Cli
 
 def test_the_watch_sends_to_the_stored_webhook(admin: Client, settings: Any) -> None:
     settings.ALERT_WEBHOOK = None
-    with running_chat() as server:
+    with running_receiver() as server:
         admin.post("/alerts/webhook/", {"address": f"{server.base}/hook"})
         note_trouble(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), timezone.now())
         AlertWatch().round()
         assert "openai" in [call.body["subject"] for call in server.received]
 
 
-def test_a_webhook_in_the_environment_takes_precedence(admin: Client, chat: Chat) -> None:
+def test_a_webhook_in_the_environment_takes_precedence(admin: Client, chat: WebhookReceiver) -> None:
     page = Page(admin.post("/alerts/webhook/", {"address": "https://hooks.slack.com/services/x"}, follow=True))
     assert page.region("Delivery").shows("Set by ROUTING_ADMIN_ALERT_WEBHOOK")
     assert not page.field("Webhook address")
@@ -271,7 +271,7 @@ def test_scripts_acknowledge_and_mute_alerts_and_set_the_webhook(admin_account: 
     assert call("PUT", "/webhook", {"address": None}).json() == {"webhook": None}
 
 
-def test_scripts_read_alerts_and_send_tests(admin_account: Any, chat: Chat) -> None:
+def test_scripts_read_alerts_and_send_tests(admin_account: Any, chat: WebhookReceiver) -> None:
     """The administrators' API lists alerts and sends tests, without the webhook's secrets."""
     note_trouble(condition_of(AlertKind.KEY_REFUSED, "deepseek", status=401), timezone.now())
     headers = {"authorization": f"Bearer {token_of(admin_account)}"}
@@ -286,7 +286,9 @@ def test_scripts_read_alerts_and_send_tests(admin_account: Any, chat: Chat) -> N
     assert all(secret not in answer.content.decode() for secret in SECRETS)
 
 
-def test_no_page_log_or_export_has_the_address(admin: Client, chat: Chat, caplog: Any, monkeypatch: Any) -> None:
+def test_no_page_log_or_export_has_the_address(
+    admin: Client, chat: WebhookReceiver, caplog: Any, monkeypatch: Any
+) -> None:
     """Pages, logs and exports show only the host of the webhook's URL and the chat's message format."""
     monkeypatch.setenv("ROUTING_ADMIN_ALERT_WEBHOOK", f"{chat.base}/hook/0123456789abcdef#secret=SECRETSECRET")
     chat.replies[:] = [(500, b"swordfish-swordfish SECRETSECRET /hook/0123456789abcdef")]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.engines.webhook import Chat, running_chat
+from tests.engines.webhook import WebhookReceiver, running_receiver
 from tests.gateway.serving import Server, served
 from tests.processes import wait_until
 
@@ -21,13 +21,13 @@ HELLO = json.dumps({"model": "one/lab", "messages": [{"role": "user", "content":
 
 
 @pytest.fixture
-def chat() -> Iterator[Chat]:
-    with running_chat() as started:
+def chat() -> Iterator[WebhookReceiver]:
+    with running_receiver() as started:
         yield started
 
 
 @pytest.fixture
-def server(tmp_path: Any, chat: Chat) -> Iterator[Server]:
+def server(tmp_path: Any, chat: WebhookReceiver) -> Iterator[Server]:
     settings = {"ALERT_WEBHOOK": f"{chat.base}/hook/swordfish-swordfish", "ALLOWED_ORIGINS": "*"}
     with served(tmp_path, settings=settings, options=("--workers", "2")) as started:
         yield started
@@ -45,7 +45,7 @@ def call(server: Server) -> None:
         refused.close()
 
 
-def test_two_processes_report_a_refused_key_and_its_end_once(server: Server, chat: Chat) -> None:
+def test_two_processes_report_a_refused_key_and_its_end_once(server: Server, chat: WebhookReceiver) -> None:
     """Two processes send one alert for a rejected key. `/metrics` counts the alert until a successful call ends it."""
     server.lab.play({"one": "http_401"})
     for _ in range(8):
@@ -64,7 +64,7 @@ def test_two_processes_report_a_refused_key_and_its_end_once(server: Server, cha
     assert "swordfish" not in server.log
 
 
-def test_killed_process_is_reported_once(server: Server, chat: Chat) -> None:
+def test_killed_process_is_reported_once(server: Server, chat: WebhookReceiver) -> None:
     """A killed process is detected once, by the other process or the replacement."""
     wait_until(lambda: len(children(server)) == 2, PATIENCE)
     victim = int(children(server)[-1])

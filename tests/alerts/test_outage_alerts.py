@@ -35,7 +35,7 @@ from routing_admin.platform.redis.link import RedisLink
 from routing_admin.platform.server.alert_file import KeptAlert, alert_file
 from routing_admin.platform.server.draining import ProcessMark
 from routing_admin.request_log.journal import journal
-from tests.engines.webhook import Chat
+from tests.engines.webhook import WebhookReceiver
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
@@ -73,7 +73,7 @@ def failing_watch() -> AlertWatch:
     return watch
 
 
-def received(chat: Chat) -> list[tuple[str, str]]:
+def received(chat: WebhookReceiver) -> list[tuple[str, str]]:
     return [(message.body["event"], message.body["kind"]) for message in chat.received]
 
 

@@ -23,7 +23,7 @@ from routing_admin.console.docs.rules import document_url
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, condition_of
 from routing_admin.core.alerts.webhook import ShapeName, parse_webhook
 from routing_admin.upstream import Upstream
-from tests.engines.webhook import Chat, hmac_signature, running_chat
+from tests.engines.webhook import WebhookReceiver, hmac_signature, running_receiver
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -40,8 +40,8 @@ SECRET_PATH = "/hook/0123456789abcdef?key=swordfish-swordfish"
 
 
 @pytest.fixture
-def chat() -> Iterator[Chat]:
-    with running_chat() as server:
+def chat() -> Iterator[WebhookReceiver]:
+    with running_receiver() as server:
         yield server
 
 
@@ -49,7 +49,7 @@ def trouble(kind: AlertKind, **facts: Any) -> Any:
     return condition_of(kind, "deepseek", next(iter(KINDS[kind].sentences)), **{**FACTS, "problem": "twice", **facts})
 
 
-def hook_of(chat: Chat, shape: str = "json", options: str = "") -> Any:
+def hook_of(chat: WebhookReceiver, shape: str = "json", options: str = "") -> Any:
     return parse_webhook(f"{chat.base}{SECRET_PATH}#shape={shape}{options}")
 
 

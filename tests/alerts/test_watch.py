@@ -28,7 +28,7 @@ from routing_admin.platform.server import store_monitor
 from routing_admin.request_log.call_outcomes import call_outcomes
 from routing_admin.request_log.journal import journal
 from tests.cast import key_of, limit_agent
-from tests.engines.webhook import Chat, running_chat
+from tests.engines.webhook import WebhookReceiver, running_receiver
 from tests.gateway.plane import chat_body, post
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
@@ -43,10 +43,10 @@ def refusal(status: int, message: str = "no", code: str = "") -> tuple[int, byte
 
 
 @pytest.fixture
-def provider(demo: None) -> Iterator[Chat]:
+def provider(demo: None) -> Iterator[WebhookReceiver]:
     """A provider with scripted answers, the only candidate of its own route."""
     call_outcomes().take()
-    with running_chat() as server:
+    with running_receiver() as server:
         row = Provider.objects.create(
             name="night-owl",
             endpoint=f"{server.base}/v1/chat/completions",
@@ -60,13 +60,13 @@ def provider(demo: None) -> Iterator[Chat]:
         yield server
 
 
-def send_requests(*replies: tuple[int, bytes], provider: Chat) -> None:
+def send_requests(*replies: tuple[int, bytes], provider: WebhookReceiver) -> None:
     provider.replies[:] = replies
     post(key_of("text-agent"), chat_body("hello", model="task:night"))
     journal().flush()
 
 
-def received(chat: Chat) -> list[tuple[str, str, str]]:
+def received(chat: WebhookReceiver) -> list[tuple[str, str, str]]:
     return [(message.body["event"], message.body["kind"], message.body["subject"]) for message in chat.received]
 
 
@@ -215,7 +215,7 @@ def test_alert_is_on_the_page_without_a_webhook(settings, demo, monkeypatch):
     watch().round()
     (alert,) = list_alerts()
     assert (alert.sent_at, alert.tries, alert.error) == (None, 0, "")
-    with running_chat() as server:
+    with running_receiver() as server:
         settings.ALERT_WEBHOOK = parse_webhook(server.base + "/hook")
         watch().round()
     assert len(server.received) == 1

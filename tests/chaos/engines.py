@@ -22,7 +22,7 @@ from tests.bench.table import show
 from tests.chaos.callers import CUT, Finding, Reply, ask, at_once, chat, finding, send, upload
 from tests.chaos.engine_faults import FAULTS, EngineFault
 from tests.chaos.machines import BUDGET, LIMIT, MACHINES, PATIENCE, PAUSE, REFUSALS, WRITTEN, Machines, machines
-from tests.engines.webhook import Chat, running_chat
+from tests.engines.webhook import WebhookReceiver, running_receiver
 from tests.gateway.serving import manage
 
 CALLERS = 4
@@ -103,7 +103,7 @@ class Night:
     """The load on the machines, and the current fault."""
 
     machines: Machines
-    webhook: Chat
+    webhook: WebhookReceiver
     tally: Tally
     tallies: list[Tally] = field(default_factory=list)
     reported: int = 0
@@ -282,7 +282,7 @@ class Night:
 
 @contextmanager
 def night() -> Iterator[Night]:
-    with running_chat() as webhook:
+    with running_receiver() as webhook:
         hook = {"ROUTING_ADMIN_ALERT_WEBHOOK": f"{webhook.base}/hook", "ROUTING_ADMIN_ALLOWED_ORIGINS": "*"}
         with machines(0, hook) as installation:
             manage(installation.environments[0], "shell", "-c", LIMIT % (BUDGET * 1000))

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db import connection
 
-from tests.engines.databases import url_of
+from tests.engines.databases import database_url
 from tests.preloaded import start_program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +57,7 @@ class AnotherProcess:
 @contextmanager
 def another_process() -> Iterator[AnotherProcess]:
     environment = os.environ | {
-        "DATABASE_URL": url_of(str(connection.settings_dict["NAME"])),
+        "DATABASE_URL": database_url(str(connection.settings_dict["NAME"])),
         "DJANGO_SETTINGS_MODULE": "routing_admin.settings",
     }
     command = [sys.executable, "-c", WORK]

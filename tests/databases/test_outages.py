@@ -35,7 +35,7 @@ from routing_admin.request_log.insertion import rows_of
 from routing_admin.request_log.journal import BATCH, Journal
 from tests.cast import PASSWORD, browser_of
 from tests.chaos.callers import Reply, ask, chat
-from tests.engines.databases import database_of, is_postgresql
+from tests.engines.databases import database_environment, is_postgresql
 from tests.engines.journals import catch_up, spooling_journal
 from tests.engines.others import MAIN, other_connection
 from tests.gateway.plane import PNG_URL, chat_body, image
@@ -277,7 +277,7 @@ def is_read_only(reply: Reply) -> bool:
 @pytest.mark.skipif(not is_postgresql(), reason="about PostgreSQL: python -m tests.engines")
 def test_server_with_a_read_only_database_answers_calls_and_loses_no_entry(tmp_path: Path) -> None:
     """While the database is read-only, calls are answered. After the outage the log is complete."""
-    database = database_of(tmp_path)["DATABASE_URL"].rpartition("/")[2]
+    database = database_environment(tmp_path)["DATABASE_URL"].rpartition("/")[2]
     with served(tmp_path) as server:
         text = {"text": "a few words", "filename": "notes.txt"}
         ids = [f"before-{number}" for number in range(3)]

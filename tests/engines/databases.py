@@ -11,19 +11,19 @@ import psycopg
 URL = "TESTS_DATABASE_URL"
 
 
-def database_of(directory: Path) -> dict[str, str]:
+def database_environment(directory: Path) -> dict[str, str]:
     """Return the environment variables for the directory's database, which is created on first use. Empty on SQLite."""
     if URL not in os.environ:
         return {}
-    name = _name_of(directory)
+    name = _database_name(directory)
     with psycopg.connect(os.environ[URL], autocommit=True) as connection:
         exists = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone()
         if exists is None:
             connection.execute(f'CREATE DATABASE "{name}"')
-    return {"DATABASE_URL": url_of(name)}
+    return {"DATABASE_URL": database_url(name)}
 
 
-def url_of(name: str) -> str:
+def database_url(name: str) -> str:
     if URL not in os.environ:
         return f"sqlite:///{name}"
     server, _, _ = os.environ[URL].rpartition("/")
@@ -35,17 +35,17 @@ def copy_database(source: Path, target: Path) -> None:
     if URL in os.environ:
         drop_database(target)
         with psycopg.connect(os.environ[URL], autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{_name_of(target)}" TEMPLATE "{_name_of(source)}"')
+            connection.execute(f'CREATE DATABASE "{_database_name(target)}" TEMPLATE "{_database_name(source)}"')
 
 
 def drop_database(directory: Path) -> None:
     """Drop the directory's database. Do nothing on SQLite."""
     if URL in os.environ:
         with psycopg.connect(os.environ[URL], autocommit=True) as connection:
-            connection.execute(f'DROP DATABASE IF EXISTS "{_name_of(directory)}" WITH (FORCE)')
+            connection.execute(f'DROP DATABASE IF EXISTS "{_database_name(directory)}" WITH (FORCE)')
 
 
-def _name_of(directory: Path) -> str:
+def _database_name(directory: Path) -> str:
     return f"served_{hashlib.sha256(str(directory).encode()).hexdigest()[:16]}"
 
 

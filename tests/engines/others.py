@@ -12,7 +12,7 @@ import psycopg
 from django.db import connections
 
 from routing_admin.platform.databases.router import LOG_MODELS
-from tests.engines.databases import database_of, is_postgresql
+from tests.engines.databases import database_environment, is_postgresql
 
 MAIN, LOG = "routing_admin.sqlite3", "logs.sqlite3"
 """Names of an installation's SQLite files. On PostgreSQL they stand for the tables in these files."""
@@ -29,7 +29,7 @@ def other_connection(database: Path | str = "default") -> Iterator[Any]:
         file = database if isinstance(database, Path) else connections[database].settings_dict["NAME"]
         connection: Any = sqlite3.connect(str(file), isolation_level=None, timeout=10)
     elif isinstance(database, Path):
-        connection = psycopg.connect(database_of(database.parent)["DATABASE_URL"], autocommit=True)
+        connection = psycopg.connect(database_environment(database.parent)["DATABASE_URL"], autocommit=True)
     else:
         parameters = connections[database].get_connection_params()
         plain = {name: value for name, value in parameters.items() if name not in ("context", "cursor_factory")}

@@ -32,7 +32,7 @@ class Received:
 
 
 @dataclass
-class Chat:
+class WebhookReceiver:
     """A chat that records the notices it receives. It responds with `replies` in order, then with `ACCEPTED`."""
 
     base: str
@@ -46,7 +46,7 @@ def hmac_signature(key: str, text: str) -> str:
 
 
 @contextmanager
-def running_chat() -> Iterator[Chat]:
+def running_receiver() -> Iterator[WebhookReceiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -64,7 +64,7 @@ def running_chat() -> Iterator[Chat]:
             """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    chat = Chat(f"http://127.0.0.1:{server.server_port}")
+    chat = WebhookReceiver(f"http://127.0.0.1:{server.server_port}")
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tests.engines.databases import copy_database, database_of, drop_database
+from tests.engines.databases import copy_database, database_environment, drop_database
 from tests.lab import Lab
 from tests.lab.server import Script
 from tests.preloaded import run_python, start_program
@@ -145,7 +145,7 @@ def prepare(environment: dict[str, str], directory: Path, files: Iterable[Any]) 
 def is_of_its_own(environment: dict[str, str], directory: Path) -> bool:
     """Return whether the installation has a database or bytes outside its directory, which no copy would have."""
     return (
-        environment.get("DATABASE_URL") != database_of(directory).get("DATABASE_URL")
+        environment.get("DATABASE_URL") != database_environment(directory).get("DATABASE_URL")
         or "ROUTING_ADMIN_ARTIFACTS_URL" in environment
     )
 
@@ -198,7 +198,7 @@ def _make_template(settings: frozenset[tuple[str, str]], contents: tuple[str, ..
     folder = Path(tempfile.mkdtemp(prefix="routing-admin-served-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-    own = {"ROUTING_ADMIN_DATA_DIR": str(folder), "ROUTING_ADMIN_ALLOWED_ORIGINS": "*", **database_of(folder)}
+    own = {"ROUTING_ADMIN_DATA_DIR": str(folder), "ROUTING_ADMIN_ALLOWED_ORIGINS": "*", **database_environment(folder)}
     environment = {**inherited, **dict(settings), **own}
     if not contents:
         manage(environment, "bootstrap", "--no-traffic")
@@ -269,7 +269,7 @@ def environment_of(directory: Path, lab: Lab) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     origin = lab.url("openai").split("/lab")[0]
     settings = {"ROUTING_ADMIN_DATA_DIR": str(directory), "ROUTING_ADMIN_ALLOWED_ORIGINS": origin}
-    return inherited | database_of(directory) | settings
+    return inherited | database_environment(directory) | settings
 
 
 def listening(

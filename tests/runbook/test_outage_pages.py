@@ -15,7 +15,7 @@ from tests.engines.cluster import find_programs, running_cluster
 from tests.engines.programs import find_program
 from tests.engines.redis import MISSING, PROGRAMS, RedisServer
 from tests.engines.s3 import CREDENTIALS, s3_server
-from tests.engines.webhook import Chat, running_chat
+from tests.engines.webhook import WebhookReceiver, running_receiver
 from tests.processes import free_port, wait_until
 from tests.runbook.installation import Installation
 
@@ -24,9 +24,9 @@ PATIENCE = 120
 
 
 @pytest.fixture
-def chat(installation: Installation) -> Iterator[Chat]:
+def chat(installation: Installation) -> Iterator[WebhookReceiver]:
     """Yield a simulated chat service, to which the installation sends its alerts."""
-    with running_chat() as receiver:
+    with running_receiver() as receiver:
         installation.environment |= {
             "ROUTING_ADMIN_ALERT_WEBHOOK": f"{receiver.base}/hook",
             "ROUTING_ADMIN_ALLOWED_ORIGINS": "*",
@@ -34,7 +34,7 @@ def chat(installation: Installation) -> Iterator[Chat]:
         yield receiver
 
 
-def begun(chat: Chat, kind: str) -> Callable[[], bool]:
+def begun(chat: WebhookReceiver, kind: str) -> Callable[[], bool]:
     return lambda: ("begun", kind) in [(notice.body["event"], notice.body["kind"]) for notice in chat.received]
 
 
@@ -48,7 +48,7 @@ def is_whole(installation: Installation) -> bool:
 
 
 @pytest.mark.skipif(find_programs() is None, reason="PostgreSQL is not installed")
-def test_stopped_database_is_restarted_and_nothing_is_lost(installation: Installation, chat: Chat) -> None:
+def test_stopped_database_is_restarted_and_nothing_is_lost(installation: Installation, chat: WebhookReceiver) -> None:
     """The database URL has two hosts, of which the first is never up. The alert is sent during the outage."""
     with running_cluster() as cluster:
         url = cluster.make_database("away").replace("@127.0.0.1", f"@127.0.0.1:{free_port()},127.0.0.1")
@@ -72,7 +72,9 @@ def test_stopped_database_is_restarted_and_nothing_is_lost(installation: Install
     assert [notice.body["kind"] for notice in chat.received].count("database") == 1
 
 
-def test_artifact_store_recovers_from_an_outage(installation: Installation, chat: Chat, tmp_path: Path) -> None:
+def test_artifact_store_recovers_from_an_outage(
+    installation: Installation, chat: WebhookReceiver, tmp_path: Path
+) -> None:
     """During an outage of the artifact store, calls without files are answered."""
     with gate_before(urlsplit(s3_server().url).port or 0) as gate:
         url = f"s3://artifacts/{tmp_path.name}?endpoint_url=http://127.0.0.1:{gate.port}"
@@ -95,7 +97,7 @@ def test_artifact_store_recovers_from_an_outage(installation: Installation, chat
 
 
 @pytest.mark.skipif(find_program(*PROGRAMS) is None, reason=MISSING)
-def test_killed_redis_is_restarted(installation: Installation, chat: Chat, tmp_path: Path) -> None:
+def test_killed_redis_is_restarted(installation: Installation, chat: WebhookReceiver, tmp_path: Path) -> None:
     """During an outage of Redis, calls are answered."""
     redis = RedisServer(tmp_path)
     redis.start()

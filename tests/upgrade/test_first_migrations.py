@@ -15,7 +15,7 @@ from routing_admin.console.backups.data_transfer.target import Destination
 from routing_admin.platform.databases.router import LOGS
 from routing_admin.platform.databases.schema import find_leaves
 from tests.engines.cluster import find_programs
-from tests.engines.databases import database_of, drop_database, is_postgresql, url_of
+from tests.engines.databases import database_environment, database_url, drop_database, is_postgresql
 
 EARLIER = [("artifacts", "0001_initial"), ("capabilities", "0001_initial"), ("routing_admin", "0026_label_budgets")]
 STATEMENTS = "SELECT sql || ';' FROM sqlite_master WHERE sql IS NOT NULL"
@@ -43,13 +43,13 @@ def dump(url: str) -> str:
 @pytest.mark.django_db(databases=["default", LOGS])
 def test_new_database_has_the_schema_of_the_replaced_migrations(tmp_path: Path) -> None:
     """The schemas are equal in SQLite and in PostgreSQL."""
-    url = database_of(tmp_path).get("DATABASE_URL", f"sqlite:///{tmp_path}/old.sqlite3")
+    url = database_environment(tmp_path).get("DATABASE_URL", f"sqlite:///{tmp_path}/old.sqlite3")
     old = Destination(url)
     old.make_tables(EARLIER)
     old.make_tables()
     old.close()
     if is_postgresql():
-        new = dump(url_of(connections["default"].settings_dict["NAME"]))
+        new = dump(database_url(connections["default"].settings_dict["NAME"]))
         assert list_statements(new) == list_statements(dump(url))
         drop_database(tmp_path)
         return
