@@ -12,7 +12,7 @@ from tests.engines.webhook import WebhookReceiver, running_receiver
 
 
 @pytest.fixture
-def chat(settings: Any) -> Iterator[WebhookReceiver]:
+def receiver(settings: Any) -> Iterator[WebhookReceiver]:
     """A running chat server whose URL is the configured webhook."""
     with running_receiver() as server:
         settings.ALERT_WEBHOOK = parse_webhook(server.base + "/hook")

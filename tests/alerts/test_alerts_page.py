@@ -31,7 +31,7 @@ SECRETS = ("swordfish", "0123456789abcdef", "SECRETSECRET")
 
 
 @pytest.fixture
-def chat(settings: Any) -> Iterator[WebhookReceiver]:
+def receiver(settings: Any) -> Iterator[WebhookReceiver]:
     with running_receiver() as server:
         address = f"{server.base}/hook/0123456789abcdef?key=swordfish-swordfish#shape=feishu&secret=SECRETSECRET"
         settings.ALERT_WEBHOOK = parse_webhook(address)
@@ -105,21 +105,21 @@ def test_every_alert_kind_links_to_an_existing_page(kind: AlertKind, admin: Clie
     assert admin.get((link.attributes["href"] or "").partition("#")[0]).status_code == 200
 
 
-def test_test_button_sends_an_alert_and_reports_success(admin: Client, chat: WebhookReceiver) -> None:
+def test_test_button_sends_an_alert_and_reports_success(admin: Client, receiver: WebhookReceiver) -> None:
     """The button sends a test with and without JavaScript, and the audit log names who sent it."""
     for headers in ({}, HTMX):
         answer = admin.post("/alerts/test/", headers=headers)
         assert answer.status_code == 200
         assert Page(answer).region("Delivery").shows("The test was delivered. Check the chat.")
-    assert len(chat.received) == 2
-    assert "admin" in chat.received[0].body["content"]["text"]
+    assert len(receiver.received) == 2
+    assert "admin" in receiver.received[0].body["content"]["text"]
     events = AuditEvent.objects.filter(action="alert.test")
     assert [event.details["arrived"] for event in events] == [True, True]
 
 
-def test_refused_test_alert_shows_the_reason(admin: Client, chat: WebhookReceiver) -> None:
+def test_refused_test_alert_shows_the_reason(admin: Client, receiver: WebhookReceiver) -> None:
     """If the chat rejects the test, its reason is shown, even from a response with status 200."""
-    chat.replies[:] = [(200, b'{"code": 19021, "msg": "sign match fail: SECRETSECRET"}')]
+    receiver.replies[:] = [(200, b'{"code": 19021, "msg": "sign match fail: SECRETSECRET"}')]
     alert = Page(admin.post("/alerts/test/")).region("Delivery").alert
     assert alert == "The test was not delivered. It answered with code 19021: sign match fail: …"
 
@@ -133,12 +133,12 @@ def test_without_a_webhook_the_page_says_how_to_set_one(admin: Client, settings:
     assert Page(admin.post("/alerts/test/")).shows("No webhook is set")
 
 
-def test_only_administrators_send_tests(viewer: Client, editor: Client, chat: WebhookReceiver) -> None:
+def test_only_administrators_send_tests(viewer: Client, editor: Client, receiver: WebhookReceiver) -> None:
     """Only administrators can send a test; others see the page without the button."""
     for person in (viewer, editor):
         assert Page(person.get("/alerts/")).button("Test") is None
         assert person.post("/alerts/test/").status_code == 403
-    assert chat.received == []
+    assert receiver.received == []
 
 
 def list_actions(page: Page) -> list[str]:
@@ -146,7 +146,7 @@ def list_actions(page: Page) -> list[str]:
     return [action for action in actions if re.fullmatch(r"/alerts/\d+/\w+/", action)]
 
 
-def counted_in_navigation(page: Page) -> bool:
+def is_counted_in_navigation(page: Page) -> bool:
     return page.region("Main").link("Alerts 1") is not None
 
 
@@ -155,18 +155,18 @@ def test_an_acknowledged_alert_leaves_the_navigation_until_it_starts_again(edito
     now = timezone.now()
     note_trouble(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), now - timedelta(hours=1))
     page = Page(editor.get("/alerts/"))
-    assert counted_in_navigation(page)
+    assert is_counted_in_navigation(page)
     (path, _) = list_actions(page)
     assert list_actions(Page(viewer.get("/alerts/"))) == []
     assert viewer.post(path).status_code == 403
     page = Page(editor.post(path, follow=True))
-    assert not counted_in_navigation(page)
+    assert not is_counted_in_navigation(page)
     assert page.shows("acknowledged by ed")
     assert page.shows("1 of them is acknowledged or muted.")
     assert page.button("Withdraw")
     end_kind(AlertKind.KEY_REFUSED, now - timedelta(minutes=30))
     note_trouble(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), now)
-    assert counted_in_navigation(Page(editor.get("/alerts/")))
+    assert is_counted_in_navigation(Page(editor.get("/alerts/")))
     end_kind(AlertKind.KEY_REFUSED, now + timedelta(minutes=1))
     assert editor.post(path, headers={"referer": "http://testserver/alerts/"}, follow=True).status_code == 200
     assert AuditEvent.objects.filter(action="alert.acknowledge").count() == 1
@@ -178,7 +178,7 @@ def test_a_muted_alert_is_not_sent_until_its_mute_ends(editor: Client) -> None:
     assert path.endswith("/mute/")
     page = Page(editor.post(path, {"hours": "8"}, follow=True))
     assert page.shows("muted until")
-    assert not counted_in_navigation(page)
+    assert not is_counted_in_navigation(page)
     assert claim_next(timezone.now() + timedelta(hours=7)) is None
     claimed = claim_next(timezone.now() + timedelta(hours=9))
     assert claimed is not None
@@ -228,13 +228,13 @@ def test_the_watch_sends_to_the_stored_webhook(admin: Client, settings: Any) -> 
         assert "openai" in [call.body["subject"] for call in server.received]
 
 
-def test_a_webhook_in_the_environment_takes_precedence(admin: Client, chat: WebhookReceiver) -> None:
+def test_a_webhook_in_the_environment_takes_precedence(admin: Client, receiver: WebhookReceiver) -> None:
     page = Page(admin.post("/alerts/webhook/", {"address": "https://hooks.slack.com/services/x"}, follow=True))
     assert page.region("Delivery").shows("Set by ROUTING_ADMIN_ALERT_WEBHOOK")
     assert not page.field("Webhook address")
     webhook = find_webhook()
     assert webhook is not None
-    assert webhook.host == chat.base.removeprefix("http://")
+    assert webhook.host == receiver.base.removeprefix("http://")
 
 
 def test_a_stored_webhook_that_cannot_be_decrypted_is_said(admin: Client, settings: Any) -> None:
@@ -271,33 +271,33 @@ def test_scripts_acknowledge_and_mute_alerts_and_set_the_webhook(admin_account: 
     assert call("PUT", "/webhook", {"address": None}).json() == {"webhook": None}
 
 
-def test_scripts_read_alerts_and_send_tests(admin_account: Any, chat: WebhookReceiver) -> None:
+def test_scripts_read_alerts_and_send_tests(admin_account: Any, receiver: WebhookReceiver) -> None:
     """The administrators' API lists alerts and sends tests, without the webhook's secrets."""
     note_trouble(condition_of(AlertKind.KEY_REFUSED, "deepseek", status=401), timezone.now())
     headers = {"authorization": f"Bearer {token_of(admin_account)}"}
     answer = Client().get("/api/v1/admin/alerts", headers=headers)
     (alert,) = answer.json()["alerts"]
     assert (alert["kind"], alert["subject"], alert["ended"], alert["sent"]) == ("key_refused", "deepseek", None, None)
-    assert answer.json()["webhook"] == {"host": chat.base.removeprefix("http://"), "shape": "feishu"}
+    assert answer.json()["webhook"] == {"host": receiver.base.removeprefix("http://"), "shape": "feishu"}
     for reply, arrived in ((200, b'{"code": 0}'), True), ((200, b'{"code": 19021, "msg": "no"}'), False):
-        chat.replies[:] = [reply]
+        receiver.replies[:] = [reply]
         tested = Client().post("/api/v1/admin/alerts/test", headers=headers).json()
         assert (tested["arrived"], tested["error"] is None) == (arrived, arrived)
     assert all(secret not in answer.content.decode() for secret in SECRETS)
 
 
 def test_no_page_log_or_export_has_the_address(
-    admin: Client, chat: WebhookReceiver, caplog: Any, monkeypatch: Any
+    admin: Client, receiver: WebhookReceiver, caplog: Any, monkeypatch: Any
 ) -> None:
     """Pages, logs and exports show only the host of the webhook's URL and the chat's message format."""
-    monkeypatch.setenv("ROUTING_ADMIN_ALERT_WEBHOOK", f"{chat.base}/hook/0123456789abcdef#secret=SECRETSECRET")
-    chat.replies[:] = [(500, b"swordfish-swordfish SECRETSECRET /hook/0123456789abcdef")]
+    monkeypatch.setenv("ROUTING_ADMIN_ALERT_WEBHOOK", f"{receiver.base}/hook/0123456789abcdef#secret=SECRETSECRET")
+    receiver.replies[:] = [(500, b"swordfish-swordfish SECRETSECRET /hook/0123456789abcdef")]
     pages = [admin.post("/alerts/test/").content.decode()]
     addresses = ("/alerts/", "/settings/", "/history/audit/", "/config/export/llm-routing/")
     answers = [admin.get(address) for address in addresses]
     assert [answer.status_code for answer in answers] == [200] * 4
     pages += [b"".join(answer).decode() for answer in answers]
-    assert chat.base.removeprefix("http://") in pages[1]
+    assert receiver.base.removeprefix("http://") in pages[1]
     assert "Feishu" in pages[1]
     for secret in SECRETS:
         assert all(secret not in page for page in pages)

@@ -16,19 +16,19 @@ from tests.engines.webhook import WebhookReceiver, running_receiver
 from tests.gateway.serving import Server, served
 from tests.processes import wait_until
 
-PATIENCE = 60
+TIMEOUT_SECONDS = 60
 HELLO = json.dumps({"model": "one/lab", "messages": [{"role": "user", "content": "hello"}]}).encode()
 
 
 @pytest.fixture
-def chat() -> Iterator[WebhookReceiver]:
+def receiver() -> Iterator[WebhookReceiver]:
     with running_receiver() as started:
         yield started
 
 
 @pytest.fixture
-def server(tmp_path: Any, chat: WebhookReceiver) -> Iterator[Server]:
-    settings = {"ALERT_WEBHOOK": f"{chat.base}/hook/swordfish-swordfish", "ALLOWED_ORIGINS": "*"}
+def server(tmp_path: Any, receiver: WebhookReceiver) -> Iterator[Server]:
+    settings = {"ALERT_WEBHOOK": f"{receiver.base}/hook/swordfish-swordfish", "ALLOWED_ORIGINS": "*"}
     with served(tmp_path, settings=settings, options=("--workers", "2")) as started:
         yield started
 
@@ -45,38 +45,38 @@ def call(server: Server) -> None:
         refused.close()
 
 
-def test_two_processes_report_a_refused_key_and_its_end_once(server: Server, chat: WebhookReceiver) -> None:
+def test_two_processes_report_a_refused_key_and_its_end_once(server: Server, receiver: WebhookReceiver) -> None:
     """Two processes send one alert for a rejected key. `/metrics` counts the alert until a successful call ends it."""
     server.lab.play({"one": "http_401"})
     for _ in range(8):
         call(server)
-    wait_until(lambda: bool(chat.received), PATIENCE)
-    wait_until(lambda: open_alerts(server, "key_refused"), PATIENCE)
+    wait_until(lambda: bool(receiver.received), TIMEOUT_SECONDS)
+    wait_until(lambda: open_alerts(server, "key_refused"), TIMEOUT_SECONDS)
     server.lab.play({})
 
     def is_healthy() -> bool:
         call(server)
         return not open_alerts(server, "key_refused")
 
-    wait_until(is_healthy, PATIENCE)
-    bodies = [message.body for message in chat.received if message.body["kind"] == "key_refused"]
+    wait_until(is_healthy, TIMEOUT_SECONDS)
+    bodies = [message.body for message in receiver.received if message.body["kind"] == "key_refused"]
     assert [(body["event"], body["subject"]) for body in bodies] == [("begun", "one")]
     assert "swordfish" not in server.log
 
 
-def test_killed_process_is_reported_once(server: Server, chat: WebhookReceiver) -> None:
+def test_killed_process_is_reported_once(server: Server, receiver: WebhookReceiver) -> None:
     """A killed process is detected once, by the other process or the replacement."""
-    wait_until(lambda: len(children(server)) == 2, PATIENCE)
-    victim = int(children(server)[-1])
+    wait_until(lambda: len(child_processes(server)) == 2, TIMEOUT_SECONDS)
+    victim = int(child_processes(server)[-1])
     os.kill(victim, signal.SIGKILL)
-    wait_until(lambda: bool(chat.received), PATIENCE)
-    (body,) = [message.body for message in chat.received]
+    wait_until(lambda: bool(receiver.received), TIMEOUT_SECONDS)
+    (body,) = [message.body for message in receiver.received]
     assert (body["event"], body["kind"]) == ("begun", "process_crashed")
-    wait_until(lambda: len(children(server)) == 2, PATIENCE)
+    wait_until(lambda: len(child_processes(server)) == 2, TIMEOUT_SECONDS)
     server.process.terminate()
     server.process.wait(timeout=60)
     assert list((server.directory / "processes").glob("*")) == []
 
 
-def children(server: Server) -> list[str]:
+def child_processes(server: Server) -> list[str]:
     return [path.name.partition("-")[0] for path in (server.directory / "processes").glob("[0-9]*-*")]

@@ -19,7 +19,7 @@ NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 REFUSED = condition_of(AlertKind.KEY_REFUSED, "deepseek", status=401)
 FULL = condition_of(AlertKind.DISK, "data directory", free=12)
-WELL = (AlertKind.KEY_REFUSED, "deepseek")
+RECOVERED = (AlertKind.KEY_REFUSED, "deepseek")
 
 
 def send_all(now: datetime) -> list[str]:
@@ -44,7 +44,7 @@ def test_end_is_reported_once_and_a_recurrence_again():
     """The end of an alert is sent once, after a delay. If the condition returns, the alert is sent again."""
     ledger.note_trouble(REFUSED, NOON)
     send_all(NOON)
-    ledger.end_alerts({WELL: NOON + MINUTE}, {}, NOON + MINUTE)
+    ledger.end_alerts({RECOVERED: NOON + MINUTE}, {}, NOON + MINUTE)
     assert send_all(NOON + 2 * MINUTE) == []
     assert send_all(NOON + 4 * MINUTE) == ["key_refused over"]
     ledger.note_trouble(REFUSED, NOON + 10 * MINUTE)
@@ -57,7 +57,7 @@ def test_flapping_condition_is_reported_once():
     ledger.note_trouble(REFUSED, NOON)
     send_all(NOON)
     for minutes in range(1, 20, 2):
-        ledger.end_alerts({WELL: NOON + minutes * MINUTE}, {}, NOON + minutes * MINUTE)
+        ledger.end_alerts({RECOVERED: NOON + minutes * MINUTE}, {}, NOON + minutes * MINUTE)
         ledger.note_trouble(REFUSED, NOON + (minutes + 1) * MINUTE)
         assert send_all(NOON + (minutes + 1) * MINUTE) == []
     assert list_alerts()[0].ended_at is None
@@ -66,9 +66,9 @@ def test_flapping_condition_is_reported_once():
 def test_older_observation_changes_nothing():
     """Reports older than the stored state change nothing, since reports from two processes may arrive out of order."""
     ledger.note_trouble(REFUSED, NOON)
-    ledger.end_alerts({WELL: NOON - MINUTE}, {}, NOON)
+    ledger.end_alerts({RECOVERED: NOON - MINUTE}, {}, NOON)
     assert list_alerts()[0].ended_at is None
-    ledger.end_alerts({WELL: NOON + MINUTE}, {}, NOON + MINUTE)
+    ledger.end_alerts({RECOVERED: NOON + MINUTE}, {}, NOON + MINUTE)
     ledger.note_trouble(REFUSED, NOON + MINUTE / 2)
     assert list_alerts()[0].ended_at == NOON + MINUTE
 

@@ -73,15 +73,15 @@ def failing_watch() -> AlertWatch:
     return watch
 
 
-def received(chat: WebhookReceiver) -> list[tuple[str, str]]:
-    return [(message.body["event"], message.body["kind"]) for message in chat.received]
+def received(receiver: WebhookReceiver) -> list[tuple[str, str]]:
+    return [(message.body["event"], message.body["kind"]) for message in receiver.received]
 
 
-def names(conditions: Iterator[Condition]) -> set[AlertKind]:
+def condition_kinds(conditions: Iterator[Condition]) -> set[AlertKind]:
     return {condition.kind for condition in conditions}
 
 
-def test_read_only_database_and_its_end_are_each_reported_once(chat, database_outage):
+def test_read_only_database_and_its_end_are_each_reported_once(receiver, database_outage):
     """If the database accepts no writes, one of two processes sends the alert.
 
     The page shows it, and the database stores it after the outage.
@@ -89,8 +89,8 @@ def test_read_only_database_and_its_end_are_each_reported_once(chat, database_ou
     first, second = failing_watch(), failing_watch()
     for watch in (first, second, first):
         watch.offline_round()
-    assert received(chat) == [("begun", "database")]
-    assert "read-only" in chat.received[0].body["text"]
+    assert received(receiver) == [("begun", "database")]
+    assert "read-only" in receiver.received[0].body["text"]
     assert [(alert.kind, alert.ended_at, bool(alert.sent_at)) for alert in list_alerts()] == [(DATABASE[0], None, True)]
     assert count_open().by_kind[AlertKind.DATABASE] == 1
     database_outage.undo()
@@ -99,8 +99,8 @@ def test_read_only_database_and_its_end_are_each_reported_once(chat, database_ou
     assert alert_file().read() == {}
     later = timezone.now() + 5 * MINUTE
     ledger.end_alerts({}, {}, later)
-    sending.send_due(parse_webhook(f"{chat.base}/hook"), later + 5 * MINUTE)
-    assert received(chat) == [("begun", "database"), ("over", "database")]
+    sending.send_due(parse_webhook(f"{receiver.base}/hook"), later + 5 * MINUTE)
+    assert received(receiver) == [("begun", "database"), ("over", "database")]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_read_only_database_and_its_end_are_each_reported_once(chat, database_ou
         (sqlite3.SQLITE_IOERR, "disk I/O error", "does not answer"),
     ],
 )
-def test_the_alert_says_what_kind_of_outage_it_is(chat, monkeypatch, code, error, expected):
+def test_the_alert_says_what_kind_of_outage_it_is(receiver, monkeypatch, code, error, expected):
     """The alert names the kind of outage, since a database that refuses writes does not have to be restarted."""
     cause = sqlite3.OperationalError()
     cause.sqlite_errorcode = code
@@ -122,7 +122,7 @@ def test_the_alert_says_what_kind_of_outage_it_is(chat, monkeypatch, code, error
 
     monkeypatch.setattr(watching, "check_writable", refuse)
     failing_watch().offline_round()
-    assert expected in chat.received[0].body["message"]["en"]
+    assert expected in receiver.received[0].body["message"]["en"]
 
 
 def test_entries_that_wait_in_memory_are_an_alert_at_once(monkeypatch):
@@ -132,17 +132,17 @@ def test_entries_that_wait_in_memory_are_an_alert_at_once(monkeypatch):
     assert (condition.kind, "0 wait in memory" in condition.sentence) == (AlertKind.LOG_WAITING, True)
 
 
-def test_an_outage_shorter_than_a_restart_is_no_alert(chat, database_outage):
+def test_an_outage_shorter_than_a_restart_is_no_alert(receiver, database_outage):
     watch = AlertWatch()
     watch.round()
     watch.offline_round()
-    assert received(chat) == []
+    assert received(receiver) == []
     database_outage.undo()
     watch.round()
     assert watch.asking_since is None
 
 
-def test_flapping_database_is_reported_once(chat, database_outage):
+def test_flapping_database_is_reported_once(receiver, database_outage):
     """An alert that is in the database and was sent is not sent again from the file."""
     failing_watch().offline_round()
     database_outage.undo()
@@ -153,10 +153,10 @@ def test_flapping_database_is_reported_once(chat, database_outage):
     assert watch.asking_since is not None
     watch.asking_since -= troubles.SETTLED
     watch.offline_round()
-    assert received(chat) == [("begun", "database")]
+    assert received(receiver) == [("begun", "database")]
 
 
-def test_outage_after_a_reported_recovery_is_reported_again(chat, database_outage, monkeypatch):
+def test_outage_after_a_reported_recovery_is_reported_again(receiver, database_outage, monkeypatch):
     """A failure after the end was sent is a new outage, even if it occurs before the process reads the alerts again."""
     failing_watch().offline_round()
     database_outage.undo()
@@ -173,7 +173,7 @@ def test_outage_after_a_reported_recovery_is_reported_again(chat, database_outag
         watch.round()
         monkeypatch.setattr(timezone, "now", lambda shift=shift: datetime.now(UTC) + shift + troubles.SETTLED)
         watch.offline_round()
-        assert received(chat) == [("begun", "database")] * begun
+        assert received(receiver) == [("begun", "database")] * begun
 
 
 def test_open_alert_shows_the_newest_numbers():
@@ -185,7 +185,7 @@ def test_open_alert_shows_the_newest_numbers():
     assert "361" in str(alert_file().read()[("log_lost", "one")].sentence)
 
 
-def test_pending_alert_is_sent_without_the_database(chat, database_outage, monkeypatch):
+def test_pending_alert_is_sent_without_the_database(receiver, database_outage, monkeypatch):
     """During an outage, an alert that the database holds unsent is sent from the file.
 
     An alert that was sent is not.
@@ -193,7 +193,7 @@ def test_pending_alert_is_sent_without_the_database(chat, database_outage, monke
     database_outage.undo()
     redis = condition_of(AlertKind.REDIS, "Redis", problem="It is silent.")
     monkeypatch.setattr(watching, "find_outages", lambda now: iter([redis]))
-    chat.replies[:] = [(503, b"busy")]
+    receiver.replies[:] = [(503, b"busy")]
     watch = AlertWatch()
     watch.round()
     database_outage.setattr(watching, "check_writable", lambda: (_ for _ in ()).throw(OperationalError("gone")))
@@ -201,13 +201,13 @@ def test_pending_alert_is_sent_without_the_database(chat, database_outage, monke
     assert watch.asking_since is not None
     watch.asking_since -= troubles.SETTLED
     watch.offline_round()
-    assert received(chat) == [("begun", "redis"), ("begun", "database"), ("begun", "redis")]
+    assert received(receiver) == [("begun", "redis"), ("begun", "database"), ("begun", "redis")]
     database_outage.undo()
     watch.round()
     assert [alert.kind for alert in list_alerts() if alert.sent_at is None] == []
 
 
-def test_hanging_database_is_marked_as_being_queried(chat, monkeypatch):
+def test_hanging_database_is_marked_as_being_queried(receiver, monkeypatch):
     """Claiming alerts is marked as a database query. Waiting for the chat is not, no matter how long it takes."""
     watch, asking = AlertWatch(), []
     ledger.note_trouble(condition_of(AlertKind.DISK, "data directory", free=1), timezone.now())
@@ -228,14 +228,14 @@ def test_a_failure_that_is_not_the_database_is_no_outage(monkeypatch):
     assert watch.asking_since is None
 
 
-def test_process_with_a_full_disk_sends_an_alert_once(chat, database_outage, monkeypatch):
+def test_process_with_a_full_disk_sends_an_alert_once(receiver, database_outage, monkeypatch):
     """An alert is sent once even if the process cannot write its file; it is kept in memory then."""
     # No file can be created in /proc.
     monkeypatch.setattr(type(alert_file()), "path", property(lambda _: Path("/proc/alerts.json")))
     watch = failing_watch()
     watch.offline_round()
     watch.offline_round()
-    assert received(chat) == [("begun", "database")]
+    assert received(receiver) == [("begun", "database")]
     with alert_file().edit() as stored:
         stored.clear()
 
@@ -254,10 +254,10 @@ def test_long_outages_of_store_redis_log_and_configuration_are_reported(monkeypa
     monkeypatch.setattr(journal(), "behind_since", now)
     monkeypatch.setattr(snapshot, "unread_since", lambda: now)
     quick = {AlertKind.REDIS, AlertKind.ARTIFACT_STORE}
-    assert names(troubles.find_outages(now)) == set()
-    assert names(troubles.find_outages(now + 10 * timedelta(seconds=1))) == quick
+    assert condition_kinds(troubles.find_outages(now)) == set()
+    assert condition_kinds(troubles.find_outages(now + 10 * timedelta(seconds=1))) == quick
     slow = {AlertKind.LOG_WAITING, AlertKind.CONFIGURATION_STALE}
-    assert names(troubles.find_outages(now + MINUTE)) == quick | slow
+    assert condition_kinds(troubles.find_outages(now + MINUTE)) == quick | slow
 
 
 def test_lost_log_entries_are_reported_when_more_are_lost(monkeypatch):
@@ -274,18 +274,18 @@ def test_lost_log_entries_are_reported_when_more_are_lost(monkeypatch):
     assert list_alerts()[0].last_seen_at > alert.last_seen_at
 
 
-def test_a_webhook_that_fails_three_times_is_an_alert_until_something_arrives(chat, settings):
+def test_a_webhook_that_fails_three_times_is_an_alert_until_something_arrives(receiver, settings):
     """A webhook that fails three times is an alert on the page until a delivery succeeds."""
     ledger.note_trouble(condition_of(AlertKind.DISK, "data directory", free=1), NOON)
-    chat.replies[:] = [(503, b"busy")] * 3
+    receiver.replies[:] = [(503, b"busy")] * 3
     for minutes in (0, 1, 3):
         assert AlertKind.WEBHOOK_FAILING not in [alert.kind for alert in list_alerts()]
         sending.send_due(settings.ALERT_WEBHOOK, NOON + minutes * MINUTE)
-        chat.replies[:] = chat.replies[:2]
+        receiver.replies[:] = receiver.replies[:2]
     failing = next(alert for alert in list_alerts() if alert.kind is AlertKind.WEBHOOK_FAILING)
     assert "503" in failing.sentence
-    assert chat.base.rpartition("/")[2] in failing.sentence
-    chat.replies.clear()
+    assert receiver.base.rpartition("/")[2] in failing.sentence
+    receiver.replies.clear()
     sending.send_due(settings.ALERT_WEBHOOK, NOON + 10 * MINUTE)
     assert all(alert.ended_at for alert in list_alerts() if alert.kind is AlertKind.WEBHOOK_FAILING)
 
@@ -314,10 +314,10 @@ def test_overdue_backup_and_prune_are_reported_until_they_run(monkeypatch):
 
     A copy before a migration is not a backup. If they have never run, neither is overdue.
     """
-    assert names(troubles.find_overdue(timezone.now() + 100 * DAY)) == set()
+    assert condition_kinds(troubles.find_overdue(timezone.now() + 100 * DAY)) == set()
     record_backup(SYSTEM, {"folder": "20261122-before-0030"})
     prune(SYSTEM, timezone.now())
-    assert names(troubles.find_overdue(timezone.now() + 100 * DAY)) == {AlertKind.PRUNE_OVERDUE}
+    assert condition_kinds(troubles.find_overdue(timezone.now() + 100 * DAY)) == {AlertKind.PRUNE_OVERDUE}
     record_backup(SYSTEM, {})
     monkeypatch.setattr(timezone, "now", lambda: datetime.now(UTC) + 100 * DAY)
     AlertWatch().round()

@@ -40,20 +40,20 @@ SECRET_PATH = "/hook/0123456789abcdef?key=swordfish-swordfish"
 
 
 @pytest.fixture
-def chat() -> Iterator[WebhookReceiver]:
+def receiver() -> Iterator[WebhookReceiver]:
     with running_receiver() as server:
         yield server
 
 
-def trouble(kind: AlertKind, **facts: Any) -> Any:
+def make_condition(kind: AlertKind, **facts: Any) -> Any:
     return condition_of(kind, "deepseek", next(iter(KINDS[kind].sentences)), **{**FACTS, "problem": "twice", **facts})
 
 
-def hook_of(chat: WebhookReceiver, shape: str = "json", options: str = "") -> Any:
-    return parse_webhook(f"{chat.base}{SECRET_PATH}#shape={shape}{options}")
+def make_webhook(receiver: WebhookReceiver, shape: str = "json", options: str = "") -> Any:
+    return parse_webhook(f"{receiver.base}{SECRET_PATH}#shape={shape}{options}")
 
 
-def text_of_body(shape: str, body: Any) -> str:
+def body_text(shape: str, body: Any) -> str:
     return str({"feishu": lambda: body["content"]["text"]}.get(shape, lambda: _text(body["text"]))())
 
 
@@ -62,34 +62,34 @@ def _text(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("shape", [name.value for name in ShapeName])
-def test_each_kind_arrives_once_in_every_shape(chat, shape):
+def test_each_kind_arrives_once_in_every_shape(receiver, shape):
     """Each kind of alert is sent once, in each chat's message format, with a link to the page that says what to do."""
     now = timezone.now()
     for kind in AlertKind:
-        note_trouble(trouble(kind), now)
+        note_trouble(make_condition(kind), now)
     for minutes in range(3):
-        sending.send_due(hook_of(chat, shape), now + timedelta(minutes=minutes))
-    texts = [text_of_body(shape, message.body) for message in chat.received]
+        sending.send_due(make_webhook(receiver, shape), now + timedelta(minutes=minutes))
+    texts = [body_text(shape, message.body) for message in receiver.received]
     assert len(texts) == len(AlertKind)
     for kind in AlertKind:
         of_kind = [text for text in texts if settings.PUBLIC_URL + document_url(KINDS[kind].page) in text]
         assert len(of_kind) == sum(row.page == KINDS[kind].page for row in KINDS.values())
         assert all(text.startswith("[routing_admin] ") and "/alerts/" in text for text in of_kind)
-    assert {message.path for message in chat.received} == {SECRET_PATH}
+    assert {message.path for message in receiver.received} == {SECRET_PATH}
     assert all(alert.sent_at and not alert.error for alert in list_alerts())
 
 
-def test_programs_get_fields_beside_the_text(chat):
+def test_programs_get_fields_beside_the_text(receiver):
     """Plain JSON has event, subject, severity, time and messages in both languages.
 
     The end of an alert is also sent.
     """
     now = timezone.now()
-    note_trouble(trouble(AlertKind.KEY_REFUSED), now)
-    sending.send_due(hook_of(chat), now)
+    note_trouble(make_condition(AlertKind.KEY_REFUSED), now)
+    sending.send_due(make_webhook(receiver), now)
     end_kind(AlertKind.KEY_REFUSED, now + timedelta(seconds=1))
-    sending.send_due(hook_of(chat), now + timedelta(minutes=5))
-    begun, ended = (message.body for message in chat.received)
+    sending.send_due(make_webhook(receiver), now + timedelta(minutes=5))
+    begun, ended = (message.body for message in receiver.received)
     assert (begun["event"], begun["kind"], begun["subject"]) == ("begun", "key_refused", "deepseek")
     assert (begun["severity"], begun["since"], begun["times"]) == ("critical", now.isoformat(), 1)
     assert begun["message"]["en"] == "The provider deepseek refuses its key (401)."
@@ -97,35 +97,37 @@ def test_programs_get_fields_beside_the_text(chat):
     assert (ended["event"], ended["ended"]) == ("over", (now + timedelta(seconds=1)).isoformat())
 
 
-def test_a_chinese_chat_reads_chinese_unless_the_address_says_otherwise(chat):
+def test_a_chinese_chat_reads_chinese_unless_the_address_says_otherwise(receiver):
     """An alert is in the language of the chat's message format, unless the URL contains `lang=`."""
     now = timezone.now()
-    note_trouble(trouble(AlertKind.DISK), now)
-    sending.send_due(hook_of(chat, "wecom"), now)
-    assert "数据目录所在磁盘只剩 12 MiB" in chat.received[0].body["text"]["content"]
-    assert sending.send(hook_of(chat, "wecom", "&lang=en"), sending.write_test("en", "ada", now)) == ""
-    assert "Test: alerts arrive here." in chat.received[1].body["text"]["content"]
+    note_trouble(make_condition(AlertKind.DISK), now)
+    sending.send_due(make_webhook(receiver, "wecom"), now)
+    assert "数据目录所在磁盘只剩 12 MiB" in receiver.received[0].body["text"]["content"]
+    assert sending.send(make_webhook(receiver, "wecom", "&lang=en"), sending.write_test("en", "ada", now)) == ""
+    assert "Test: alerts arrive here." in receiver.received[1].body["text"]["content"]
 
 
-def test_signatures_arrive_unchanged(chat):
+def test_signatures_arrive_unchanged(receiver):
     """DingTalk's signature is in the URL, Feishu's in the body. The secret itself is never sent."""
     notice = sending.write_test("en", "ada", timezone.now())
     for shape in ("dingtalk", "feishu"):
-        assert sending.send(hook_of(chat, shape, "&secret=SEC+/0123456789=="), notice) == ""
-    secret, (dingtalk, feishu) = "SEC+/0123456789==", chat.received
+        assert sending.send(make_webhook(receiver, shape, "&secret=SEC+/0123456789=="), notice) == ""
+    secret, (dingtalk, feishu) = "SEC+/0123456789==", receiver.received
     query = parse_qs(urlsplit(dingtalk.path).query)
     assert query["sign"] == [hmac_signature(secret, f"{query['timestamp'][0]}\n{secret}")]
     assert feishu.body["sign"] == hmac_signature(f"{feishu.body['timestamp']}\n{secret}", "")
-    assert all(secret not in message.path + json.dumps(message.body) for message in chat.received)
+    assert all(secret not in message.path + json.dumps(message.body) for message in receiver.received)
 
 
-def test_a_refused_notice_is_tried_again_until_it_is_taken(chat, caplog):
+def test_a_refused_notice_is_tried_again_until_it_is_taken(receiver, caplog):
     """A rejected alert is retried. Neither the log nor the stored error contains the webhook's URL or secret."""
     caplog.set_level(logging.DEBUG)
-    echo = json.dumps({"errcode": 93000, "errmsg": f"invalid webhook url {chat.base}{SECRET_PATH} secret SECRETSECRET"})
-    chat.replies[:] = [(200, echo.encode()), (503, b"busy")]
-    now, hook = timezone.now(), hook_of(chat, "dingtalk", "&secret=SECRETSECRET")
-    note_trouble(trouble(AlertKind.KEY_REFUSED), now)
+    echo = json.dumps(
+        {"errcode": 93000, "errmsg": f"invalid webhook url {receiver.base}{SECRET_PATH} secret SECRETSECRET"}
+    )
+    receiver.replies[:] = [(200, echo.encode()), (503, b"busy")]
+    now, hook = timezone.now(), make_webhook(receiver, "dingtalk", "&secret=SECRETSECRET")
+    note_trouble(make_condition(AlertKind.KEY_REFUSED), now)
     errors = []
     for minutes in (0, 1, 3, 10):
         sending.send_due(hook, now + timedelta(minutes=minutes))
@@ -133,7 +135,7 @@ def test_a_refused_notice_is_tried_again_until_it_is_taken(chat, caplog):
     assert "93000" in errors[0]
     assert "503" in errors[1]
     assert errors[2:] == ["", ""]
-    assert len(chat.received) == 3
+    assert len(receiver.received) == 3
     for secret in ("swordfish", "0123456789abcdef", "SECRETSECRET"):
         assert secret not in caplog.text + "".join(errors)
 
@@ -149,28 +151,30 @@ def test_unreachable_chat_gives_an_error_message(base, expected):
     assert "swordfish" not in error
 
 
-def test_a_redirect_is_not_followed(chat):
+def test_a_redirect_is_not_followed(receiver):
     """A redirect is not followed, since it would send the alert to an unconfigured host."""
-    chat.replies[:] = [(302, b"")]
-    assert "redirects are not followed" in sending.send(hook_of(chat), sending.write_test("en", "ada", timezone.now()))
-    assert len(chat.received) == 1
+    receiver.replies[:] = [(302, b"")]
+    assert "redirects are not followed" in sending.send(
+        make_webhook(receiver), sending.write_test("en", "ada", timezone.now())
+    )
+    assert len(receiver.received) == 1
 
 
-def test_forbidden_address_is_not_called(chat, monkeypatch):
+def test_forbidden_address_is_not_called(receiver, monkeypatch):
     """The origin policy for outgoing calls applies to the webhook, and the error names the setting."""
     monkeypatch.setattr(sending, "process_upstream", lambda: Upstream(OriginPolicy()))
-    error = sending.send(hook_of(chat), sending.write_test("en", "ada", timezone.now()))
+    error = sending.send(make_webhook(receiver), sending.write_test("en", "ada", timezone.now()))
     assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in error
     assert "swordfish" not in error
-    assert chat.received == []
+    assert receiver.received == []
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
-def test_concurrent_senders_send_once(chat):
+def test_concurrent_senders_send_once(receiver):
     """Of many threads that send at the same time, each with its own connection, one sends each alert."""
-    now, hook = timezone.now(), hook_of(chat)
+    now, hook = timezone.now(), make_webhook(receiver)
     for kind in AlertKind:
-        note_trouble(trouble(kind), now)
+        note_trouble(make_condition(kind), now)
 
     def round_of_sending(_: int) -> None:
         try:
@@ -180,4 +184,4 @@ def test_concurrent_senders_send_once(chat):
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(round_of_sending, range(6)))
-    assert sorted(message.body["kind"] for message in chat.received) == sorted(AlertKind)
+    assert sorted(message.body["kind"] for message in receiver.received) == sorted(AlertKind)

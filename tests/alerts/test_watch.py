@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 MODEL = "owl-1"
 ANSWER = {"id": "1", "object": "chat.completion", "choices": [{"index": 0, "message": {"content": "hi"}}]}
-WELL = (200, json.dumps(ANSWER).encode())
+SUCCESS = (200, json.dumps(ANSWER).encode())
 
 
 def refusal(status: int, message: str = "no", code: str = "") -> tuple[int, bytes]:
@@ -66,8 +66,8 @@ def send_requests(*replies: tuple[int, bytes], provider: WebhookReceiver) -> Non
     journal().flush()
 
 
-def received(chat: WebhookReceiver) -> list[tuple[str, str, str]]:
-    return [(message.body["event"], message.body["kind"], message.body["subject"]) for message in chat.received]
+def received(receiver: WebhookReceiver) -> list[tuple[str, str, str]]:
+    return [(message.body["event"], message.body["kind"], message.body["subject"]) for message in receiver.received]
 
 
 @pytest.mark.parametrize(
@@ -79,35 +79,35 @@ def received(chat: WebhookReceiver) -> list[tuple[str, str, str]]:
         (refusal(404, "no such model", "model_not_found"), "retired_model", f"night-owl/{MODEL}"),
     ],
 )
-def test_failed_call_alerts_once_and_an_answer_ends_it(chat, provider, reply, kind, subject):
+def test_failed_call_alerts_once_and_an_answer_ends_it(receiver, provider, reply, kind, subject):
     """An alert from failed calls is sent once. A successful call ends it."""
     send_requests(*[reply] * 5, provider=provider)
     for _ in range(3):
         watch().round()
-    assert received(chat).count(("begun", kind, subject)) == 1
+    assert received(receiver).count(("begun", kind, subject)) == 1
     renew(process_run_context)  # ends the cooldown
-    send_requests(WELL, provider=provider)
+    send_requests(SUCCESS, provider=provider)
     watch().round()
     assert [alert.ended_at is not None for alert in list_alerts() if alert.kind == kind] == [True]
 
 
-def test_unconfigured_model_named_by_a_caller_raises_no_alert(chat, provider):
+def test_unconfigured_model_named_by_a_caller_raises_no_alert(receiver, provider):
     """A model name that is neither a candidate's nor a service's raises no alert, no matter what callers request."""
     provider.replies[:] = [refusal(404, "no such model", "model_not_found")]
     post(key_of("text-agent"), chat_body("hello", model="night-owl/owl-xl"))
     journal().flush()
     watch().round()
-    assert "retired_model" not in [kind for _, kind, _ in received(chat)]
+    assert "retired_model" not in [kind for _, kind, _ in received(receiver)]
 
 
-def test_routes_without_candidates_are_reported_in_one_alert(chat, provider):
+def test_routes_without_candidates_are_reported_in_one_alert(receiver, provider):
     """A route whose candidates are all in cooldown raises an alert.
 
     If every route is affected, one alert covers all.
     """
     send_requests(refusal(402, "Insufficient Balance"), provider=provider)
     watch().round()
-    assert ("begun", "all_cooling", "night") in received(chat)
+    assert ("begun", "all_cooling", "night") in received(receiver)
     TaskRoute.objects.exclude(task_type="night").delete()
     Candidate.objects.create(
         route=TaskRoute.objects.create(task_type="late", position=1),
@@ -117,8 +117,8 @@ def test_routes_without_candidates_are_reported_in_one_alert(chat, provider):
     )
     snapshot.refresh()
     watch().round()
-    assert ("begun", "all_cooling", "*") in received(chat)
-    assert ("begun", "all_cooling", "late") not in received(chat)
+    assert ("begun", "all_cooling", "*") in received(receiver)
+    assert ("begun", "all_cooling", "late") not in received(receiver)
 
 
 def set_drawn(holder: str, meter: Meter, drawn: int) -> None:
@@ -127,7 +127,7 @@ def set_drawn(holder: str, meter: Meter, drawn: int) -> None:
     LimitWindow.objects.update_or_create(**window, defaults={"drawn": drawn, "ends_at": end})
 
 
-def test_budget_alerts_when_low_and_when_exhausted(chat, demo):
+def test_budget_alerts_when_low_and_when_exhausted(receiver, demo):
     """A budget of an agent or key raises an alert when little or nothing is left.
 
     A limit per minute is not a budget.
@@ -141,15 +141,15 @@ def test_budget_alerts_when_low_and_when_exhausted(chat, demo):
         set_drawn(f"key:{key[3:11]}", Meter.TOKENS_PER_MONTH, key_tokens)
         watch().round()
     agent, key_subject = "agent:text-agent tokensPerDay", f"key:{key[3:11]} tokensPerMonth"
-    assert received(chat) == [
+    assert received(receiver) == [
         ("begun", "budget", agent),
         ("begun", "budget", f"{agent} 100%"),
         ("begun", "budget", key_subject),
     ]
-    assert "The agent text-agent has used 85% of its limit “Tokens per day”." in chat.received[0].body["text"]
+    assert "The agent text-agent has used 85% of its limit “Tokens per day”." in receiver.received[0].body["text"]
 
 
-def test_budget_that_is_used_up_has_one_alert(chat, demo):
+def test_budget_that_is_used_up_has_one_alert(receiver, demo):
     """The warning is neither raised beside it, nor shown, counted or sent as resolved when it came before."""
     limit_agent(tokensPerDay=100)
     snapshot.refresh()
@@ -171,14 +171,14 @@ def test_budget_that_is_used_up_has_one_alert(chat, demo):
     assert [alert.subject for alert in list_alerts() if alert.ended_at is None] == [subject]
 
 
-def test_nearly_full_disk_is_reported(chat, demo, monkeypatch):
+def test_nearly_full_disk_is_reported(receiver, demo, monkeypatch):
     """A nearly full disk raises an alert, at the same threshold as on the dashboard."""
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     watch().round()
-    assert received(chat) == [("begun", "disk", "data directory")]
+    assert received(receiver) == [("begun", "disk", "data directory")]
 
 
-def test_retired_model_is_reported(chat, demo, monkeypatch):
+def test_retired_model_is_reported(receiver, demo, monkeypatch):
     """A retired model raises an alert if a route uses it."""
     endpoint, model = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
     end = default_catalogue().retirement_at("claude", endpoint, model)
@@ -190,10 +190,10 @@ def test_retired_model_is_reported(chat, demo, monkeypatch):
     Candidate.objects.create(route=route, provider=row, model=model, position=1)
     snapshot.refresh()
     watch().round()
-    assert ("begun", "retired_model", f"claude/{model}") in received(chat)
+    assert ("begun", "retired_model", f"claude/{model}") in received(receiver)
 
 
-def test_refused_import_is_reported_until_a_valid_one(chat, demo, tmp_path):
+def test_refused_import_is_reported_until_a_valid_one(receiver, demo, tmp_path):
     """A rejected import raises an alert and a successful one ends it, whether by page, script or command."""
     with pytest.raises(InvalidError):
         import_configuration(Actor("person", "ada"), [b'{"routing": {"planning": 7}}'])
@@ -202,8 +202,8 @@ def test_refused_import_is_reported_until_a_valid_one(chat, demo, tmp_path):
     with pytest.raises(CommandError):
         call_command("import_config", str(file))
     watch().round()
-    assert sorted(kind for _, kind, _ in received(chat)) == ["configuration_rejected"] * 2
-    assert ("begun", "configuration_rejected", "person ada") in received(chat)
+    assert sorted(kind for _, kind, _ in received(receiver)) == ["configuration_rejected"] * 2
+    assert ("begun", "configuration_rejected", "person ada") in received(receiver)
     import_configuration(SYSTEM, [b'{"services": []}'])
     assert all(alert.ended_at for alert in list_alerts() if alert.kind is AlertKind.CONFIGURATION_REJECTED)
 

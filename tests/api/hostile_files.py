@@ -25,7 +25,9 @@ from tests.artifacts.samples import (
     SAMPLES,
     be16,
     be32,
+    build_zip,
     docx,
+    draw_picture,
     flac,
     iso_media,
     le32,
@@ -33,10 +35,8 @@ from tests.artifacts.samples import (
     ole2,
     open_document,
     pdf,
-    picture,
     wav,
     xlsx,
-    zip_of,
 )
 
 MIB = 1 << 20
@@ -54,7 +54,7 @@ class HostileFile:
     make: Callable[[], bytes]
 
 
-def png_of(width: int, height: int, *extra_chunks: bytes, data: bytes = b"\0" * 64) -> bytes:
+def build_png(width: int, height: int, *extra_chunks: bytes, data: bytes = b"\0" * 64) -> bytes:
     """Return a PNG that declares this size, regardless of its data."""
     head = be32(width) + be32(height) + b"\x08\x02\0\0\0"
     chunks = [chunk(b"IHDR", head), *extra_chunks, chunk(b"IDAT", zlib.compress(data)), chunk(b"IEND", b"")]
@@ -65,7 +65,7 @@ def chunk(name: bytes, data: bytes) -> bytes:
     return be32(len(data)) + name + data + be32(zlib.crc32(name + data))
 
 
-def packed(name: str, size: int, *, method: int = zipfile.ZIP_DEFLATED) -> bytes:
+def zip_with_spaces(name: str, size: int, *, method: int = zipfile.ZIP_DEFLATED) -> bytes:
     """Return a zip archive with one entry that unpacks to `size` spaces."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as package:
@@ -83,7 +83,7 @@ def nested(levels: int, pack: Callable[[bytes], bytes], core: bytes = b"the end"
     return core
 
 
-def tar_with(*names: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int = 0) -> bytes:
+def build_tar(*names: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int = 0) -> bytes:
     """Return a tar archive with entries of this kind and declared size, without their data."""
     entries = []
     for name in names:
@@ -115,43 +115,47 @@ def mislabelled_files() -> Iterator[HostileFile]:
 
 # Small archives that unpack to very large files, nest deeply or have very many entries.
 BOMBS: Mapping[str, tuple[str, str, Callable[[], bytes]]] = {
-    "docx of 100 MB": ("a.docx", "", lambda: packed("word/document.xml", 100 * MIB)),
-    "xlsx of 64 MB": ("a.xlsx", "", lambda: packed(SHEET, 64 * MIB)),
-    "pptx of 64 MB": ("a.pptx", "", lambda: packed("ppt/slides/slide1.xml", 64 * MIB)),
-    "odt of 64 MB": ("a.odt", ODT, lambda: packed("content.xml", 64 * MIB)),
-    "epub of 64 MB": ("a.epub", "application/epub+zip", lambda: packed("a.xhtml", 64 * MIB)),
-    "bzip2 in a zip": ("a.zip", "", lambda: packed("a", 64 * MIB, method=zipfile.ZIP_BZIP2)),
-    "lzma in a zip": ("b.zip", "", lambda: packed("a", 64 * MIB, method=zipfile.ZIP_LZMA)),
+    "docx of 100 MB": ("a.docx", "", lambda: zip_with_spaces("word/document.xml", 100 * MIB)),
+    "xlsx of 64 MB": ("a.xlsx", "", lambda: zip_with_spaces(SHEET, 64 * MIB)),
+    "pptx of 64 MB": ("a.pptx", "", lambda: zip_with_spaces("ppt/slides/slide1.xml", 64 * MIB)),
+    "odt of 64 MB": ("a.odt", ODT, lambda: zip_with_spaces("content.xml", 64 * MIB)),
+    "epub of 64 MB": ("a.epub", "application/epub+zip", lambda: zip_with_spaces("a.xhtml", 64 * MIB)),
+    "bzip2 in a zip": ("a.zip", "", lambda: zip_with_spaces("a", 64 * MIB, method=zipfile.ZIP_BZIP2)),
+    "lzma in a zip": ("b.zip", "", lambda: zip_with_spaces("a", 64 * MIB, method=zipfile.ZIP_LZMA)),
     "gzip of 128 MB": ("a.gz", "application/gzip", lambda: gzip.compress(bytes(128 * MIB), 1)),
     "gzipped tar": (
         "a.tgz",
         "application/gzip",
-        lambda: gzip.compress(tar_with("a", size=8 << 30) + bytes(64 * MIB), 1),
+        lambda: gzip.compress(build_tar("a", size=8 << 30) + bytes(64 * MIB), 1),
     ),
     "bzip2 of 64 MB": ("a.bz2", "application/x-bzip2", lambda: bz2.compress(bytes(64 * MIB))),
     "xz of 64 MB": ("a.xz", "application/x-xz", lambda: lzma.compress(bytes(64 * MIB))),
-    "zips in zips": ("n.zip", "", lambda: nested(60, lambda core: zip_of({"a.zip": core}))),
+    "zips in zips": ("n.zip", "", lambda: nested(60, lambda core: build_zip({"a.zip": core}))),
     "gzips in gzips": ("n.gz", "", lambda: nested(200, gzip.compress)),
-    "a zip of 20,000 names": ("many.zip", "", lambda: zip_of({f"{n}.txt": b"" for n in range(20_000)})),
-    "the same name 500 times": ("same.tar", "", lambda: tar_with(*["a"] * 500)),
+    "a zip of 20,000 names": ("many.zip", "", lambda: build_zip({f"{n}.txt": b"" for n in range(20_000)})),
+    "the same name 500 times": ("same.tar", "", lambda: build_tar(*["a"] * 500)),
     "svg of 40 MB": ("a.svgz", "image/svg+xml", lambda: gzip.compress(b"<svg>" + b" " * 40 * MIB + b"</svg>", 1)),
-    "pdf stream of 100 MB": ("a.pdf", "", lambda: pdf_of(zlib.compress(bytes(100 * MIB), 1), b"/Filter /FlateDecode")),
-    "pdf filters in filters": ("b.pdf", "", lambda: pdf_of(b"x", b"/Filter [" + b"/FlateDecode " * 5000 + b"]")),
+    "pdf stream of 100 MB": (
+        "a.pdf",
+        "",
+        lambda: build_pdf(zlib.compress(bytes(100 * MIB), 1), b"/Filter /FlateDecode"),
+    ),
+    "pdf filters in filters": ("b.pdf", "", lambda: build_pdf(b"x", b"/Filter [" + b"/FlateDecode " * 5000 + b"]")),
     "png text of 64 MB": (
         "t.png",
         "",
-        lambda: png_of(4, 4, chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(64 * MIB), 1))),
+        lambda: build_png(4, 4, chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(64 * MIB), 1))),
     ),
     "png profile of 64 MB": (
         "p.png",
         "",
-        lambda: png_of(4, 4, chunk(b"iCCP", b"a\0\0" + zlib.compress(bytes(64 * MIB), 1))),
+        lambda: build_png(4, 4, chunk(b"iCCP", b"a\0\0" + zlib.compress(bytes(64 * MIB), 1))),
     ),
     "gif of 3,000 frames": ("f.gif", "image/gif", lambda: frames(3000)),
 }
 
 
-def pdf_of(
+def build_pdf(
     stream: bytes, stream_entries: bytes = b"", *, catalog: bytes = b"/Pages 2 0 R", pages: bytes = b""
 ) -> bytes:
     """Return a PDF with one page, drawn by the content stream `stream`."""
@@ -195,14 +199,14 @@ ESCAPES = (
 def escaping_archives() -> Iterator[HostileFile]:
     """Yield archives whose names, links and devices point outside; nothing is ever unpacked to disk."""
     for number, name in enumerate(ESCAPES):
-        yield HostileFile("zip slip", f"slip{number}.zip", "application/zip", partial(zip_of, {name: b"x"}))
+        yield HostileFile("zip slip", f"slip{number}.zip", "application/zip", partial(build_zip, {name: b"x"}))
     for number, name in enumerate(ESCAPES[:6]):
-        yield HostileFile("tar slip", f"slip{number}.tar", "application/x-tar", partial(tar_with, name))
+        yield HostileFile("tar slip", f"slip{number}.tar", "application/x-tar", partial(build_tar, name))
     kinds = {b"2": "symbolic link", b"1": "hard link", b"3": "character device", b"4": "block device", b"6": "fifo"}
     for kind, name in kinds.items():
-        make = partial(tar_with, "a", kind=kind, target="/etc/passwd")
+        make = partial(build_tar, "a", kind=kind, target="/etc/passwd")
         yield HostileFile(name, f"{name}.tar", "application/x-tar", make)
-    yield HostileFile("a size of a terabyte", "huge.tar", "application/x-tar", partial(tar_with, "a", size=1 << 40))
+    yield HostileFile("a size of a terabyte", "huge.tar", "application/x-tar", partial(build_tar, "a", size=1 << 40))
 
 
 def wide_images() -> Mapping[str, tuple[str, bytes]]:
@@ -210,12 +214,12 @@ def wide_images() -> Mapping[str, tuple[str, bytes]]:
     jpeg = b"\xff\xd8\xff\xe0\0\x10JFIF\0\1\1\0\0\1\0\1\0\0\xff\xc0\0\x11\x08\xff\xff\xff\xff\3\1\x11\0\2\x11\0\3\x11\0"
     bmp = b"BM" + le32(1 << 30) + bytes(4) + le32(54) + le32(40)
     return {
-        "30k.png": ("image/png", png_of(30_000, 30_000)),
-        "31bit.png": ("image/png", png_of(2**31 - 1, 2**31 - 1)),
-        "32bit.png": ("image/png", png_of(2**32 - 1, 2**32 - 1)),
-        "nothing.png": ("image/png", png_of(0, 0)),
-        "line.png": ("image/png", png_of(1, 2**31 - 1)),
-        "broken.png": ("image/png", png_of(8, 8)[:40] + b"\xff" * 200),
+        "30k.png": ("image/png", build_png(30_000, 30_000)),
+        "31bit.png": ("image/png", build_png(2**31 - 1, 2**31 - 1)),
+        "32bit.png": ("image/png", build_png(2**32 - 1, 2**32 - 1)),
+        "nothing.png": ("image/png", build_png(0, 0)),
+        "line.png": ("image/png", build_png(1, 2**31 - 1)),
+        "broken.png": ("image/png", build_png(8, 8)[:40] + b"\xff" * 200),
         "wide.gif": ("image/gif", b"GIF89a\xff\xff\xff\xff\xf7\0\0" + bytes(768) + b",\0\0\0\0\xff\xff\xff\xff\0\x0b"),
         "wide.jpg": ("image/jpeg", jpeg),
         "endless.jpg": ("image/jpeg", b"\xff\xd8" + b"\xff\xe0\0\2" * 100_000),
@@ -238,22 +242,24 @@ def wide_images() -> Mapping[str, tuple[str, bytes]]:
 
 
 # "Billion laughs": each entity contains the previous one ten times.
-LAUGHS = (
+BILLION_LAUGHS = (
     b'<!DOCTYPE d [<!ENTITY a0 "ha">'
     + b"".join(b'<!ENTITY a%d "%s">' % (n, b"&a%d;" % (n - 1) * 10) for n in range(1, 10))
     + b"]>"
 )
 # Entities that would read a local file and call a local server.
-EXTERNAL = b'<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd"><!ENTITY % y SYSTEM "http://127.0.0.1:9/x"> %y;]>'
+EXTERNAL_ENTITIES = (
+    b'<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd"><!ENTITY % y SYSTEM "http://127.0.0.1:9/x"> %y;]>'
+)
 # One long entity, referenced thousands of times.
-QUADRATIC = b'<!DOCTYPE d [<!ENTITY a "' + b"a" * 50_000 + b'">]>'
-DEEP = b"<a>" * 50_000
+QUADRATIC_XML = b'<!DOCTYPE d [<!ENTITY a "' + b"a" * 50_000 + b'">]>'
+DEEPLY_NESTED_XML = b"<a>" * 50_000
 
 
 def xml_bombs() -> Iterator[HostileFile]:
     """Yield XML bombs, external entities and deep nesting, as plain files and inside every office format."""
-    kinds = {"laughs": LAUGHS + b"<d>&a9;</d>", "external": EXTERNAL + b"<d>&x;</d>"}
-    kinds |= {"quadratic": QUADRATIC + b"<d>" + b"&a;" * 5000 + b"</d>", "deep": DEEP}
+    kinds = {"laughs": BILLION_LAUGHS + b"<d>&a9;</d>", "external": EXTERNAL_ENTITIES + b"<d>&x;</d>"}
+    kinds |= {"quadratic": QUADRATIC_XML + b"<d>" + b"&a;" * 5000 + b"</d>", "deep": DEEPLY_NESTED_XML}
     for name, body in kinds.items():
         yield HostileFile(name, f"{name}.xml", "application/xml", partial(bytes, body))
         yield HostileFile(name, f"{name}.svg", "image/svg+xml", partial(bytes, b"<svg>" + body))
@@ -265,7 +271,7 @@ def xml_bombs() -> Iterator[HostileFile]:
             "content.xml": "odt",
         }.items():
             entries = {"[Content_Types].xml": TYPES} if file != "odt" else {"mimetype": ODT.encode()}
-            yield HostileFile(name, f"{name}.{file}", "", partial(zip_of, {**entries, part: body}))
+            yield HostileFile(name, f"{name}.{file}", "", partial(build_zip, {**entries, part: body}))
 
 
 # PDFs with broken, circular or very large structures.
@@ -273,20 +279,24 @@ BROKEN_PDFS: Mapping[str, Callable[[], bytes]] = {
     "no table": lambda: pdf("x").split(b"xref")[0],
     "table of itself": lambda: pdf("x").replace(b"trailer <<", b"trailer << /Prev 9 "),
     "endless table": lambda: b"%PDF-1.4\nxref\n0 99999999999\n" + b"0000000000 65535 f \n" * 1000,
-    "pages in pages": lambda: pdf_of(b"", pages=b"<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2 >>"),
-    "a billion pages": lambda: pdf_of(b"", pages=b"<< /Type /Pages /Kids [3 0 R] /Count 1000000000 >>"),
-    "a page 9,000 times": lambda: pdf_of(b"", pages=b"<< /Type /Pages /Kids [%s] /Count 9000 >>" % (b"3 0 R " * 9000)),
-    "no catalogue": lambda: pdf_of(b"", catalog=b"/Pages 99 0 R"),
-    "catalogue of itself": lambda: pdf_of(b"", catalog=b"/Pages 1 0 R"),
-    "deep brackets": lambda: pdf_of(b"[" * 50_000),
+    "pages in pages": lambda: build_pdf(b"", pages=b"<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2 >>"),
+    "a billion pages": lambda: build_pdf(b"", pages=b"<< /Type /Pages /Kids [3 0 R] /Count 1000000000 >>"),
+    "a page 9,000 times": lambda: build_pdf(
+        b"", pages=b"<< /Type /Pages /Kids [%s] /Count 9000 >>" % (b"3 0 R " * 9000)
+    ),
+    "no catalogue": lambda: build_pdf(b"", catalog=b"/Pages 99 0 R"),
+    "catalogue of itself": lambda: build_pdf(b"", catalog=b"/Pages 1 0 R"),
+    "deep brackets": lambda: build_pdf(b"[" * 50_000),
     "deep dictionaries": lambda: b"%PDF-1.4\n1 0 obj\n" + b"<</A" * 20_000,
     "start before the file": lambda: pdf("x").replace(b"startxref\n", b"startxref\n-"),
     "start behind the file": lambda: pdf("x").replace(b"startxref\n", b"startxref\n999999"),
-    "a script": lambda: pdf_of(b"", catalog=b"/Pages 2 0 R /OpenAction << /S /JavaScript /JS (app.alert(1)) >>"),
-    "a launch": lambda: pdf_of(b"", catalog=b"/Pages 2 0 R /OpenAction << /S /Launch /F (/bin/sh) >>"),
+    "a script": lambda: build_pdf(b"", catalog=b"/Pages 2 0 R /OpenAction << /S /JavaScript /JS (app.alert(1)) >>"),
+    "a launch": lambda: build_pdf(b"", catalog=b"/Pages 2 0 R /OpenAction << /S /Launch /F (/bin/sh) >>"),
     "a page as wide as the world": lambda: pdf("x").replace(b"MediaBox [0 0", b"MediaBox [0 -9999999999999"),
     "an unknown lock": lambda: pdf("x").replace(b"trailer <<", b"trailer << /Encrypt << /Filter /Nobody /V 99 >> "),
-    "an image of no filter": lambda: pdf_of(b"x" * 99, b"/Filter /JBIG2Decode /DecodeParms << /JBIG2Globals 4 0 R >>"),
+    "an image of no filter": lambda: build_pdf(
+        b"x" * 99, b"/Filter /JBIG2Decode /DecodeParms << /JBIG2Globals 4 0 R >>"
+    ),
     "only a head": lambda: b"%PDF-1.7",
     "a head and noughts": lambda: b"%PDF-1.7" + bytes(100_000),
 }
@@ -294,18 +304,18 @@ BROKEN_PDFS: Mapping[str, Callable[[], bytes]] = {
 # Files that look like two formats at the same time.
 POLYGLOTS: Mapping[str, Callable[[], bytes]] = {
     "gif.html": lambda: b"GIF89a/*<html><script>alert(1)</script>*/=1;",
-    "pdf.zip": lambda: pdf("x") + zip_of({"a": b"b"}),
-    "zip.pdf": lambda: zip_of({"a": b"b"}) + pdf("x"),
-    "png.zip": lambda: picture("PNG") + zip_of({"a.exe": b"MZ"}),
-    "png.php": lambda: picture("PNG") + b"<?php system($_GET[0]); ?>",
-    "jpg.js": lambda: b"\xff\xd8\xff\xe0/*" + picture("JPEG")[6:] + b"*/=alert(1)",
+    "pdf.zip": lambda: pdf("x") + build_zip({"a": b"b"}),
+    "zip.pdf": lambda: build_zip({"a": b"b"}) + pdf("x"),
+    "png.zip": lambda: draw_picture("PNG") + build_zip({"a.exe": b"MZ"}),
+    "png.php": lambda: draw_picture("PNG") + b"<?php system($_GET[0]); ?>",
+    "jpg.js": lambda: b"\xff\xd8\xff\xe0/*" + draw_picture("JPEG")[6:] + b"*/=alert(1)",
     "docx.pdf": lambda: b"%PDF-1.7\n" + docx("x"),
-    "mp3.zip": lambda: mp3() + zip_of({"a": b"b"}),
+    "mp3.zip": lambda: mp3() + build_zip({"a": b"b"}),
     "html.pdf": lambda: b"<html>" + pdf("x") + b"</html>",
     "svg.html": lambda: b'<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"><script>1</script></svg>',
-    "tar.png": lambda: tar_with("\x89PNG\r\n\x1a\n") + picture("PNG"),
+    "tar.png": lambda: build_tar("\x89PNG\r\n\x1a\n") + draw_picture("PNG"),
     "exe.pdf": lambda: b"MZ" + bytes(58) + le32(64) + b"PE\0\0" + pdf("x"),
-    "sh.png": lambda: b"#!/bin/sh\nrm -rf /\n" + picture("PNG"),
+    "sh.png": lambda: b"#!/bin/sh\nrm -rf /\n" + draw_picture("PNG"),
     "rtf.docx": lambda: b"{\\rtf1 " + docx("x"),
     "ole.html": lambda: ole2("WordDocument") + b"<html><script>1</script>",
 }
@@ -357,8 +367,8 @@ ODD_BYTES: Mapping[str, tuple[str, Callable[[], bytes]]] = {
     "lists.avi": ("video/x-msvideo", lambda: b"RIFF\xff\xff\xff\xffAVI " + b"LIST\xff\xff\xff\x7fhdrl" * 9000),
     "directory.zip": ("application/zip", lambda: b"PK\x05\x06" + b"\xff" * 18),
     "ends.zip": ("application/zip", lambda: b"PK\3\4" + bytes(26) + b"PK\5\6" * 20_000),
-    "overlap.zip": ("application/zip", lambda: overlapping(zip_of({"a": b"x" * 99}))),
-    "locked.zip": ("application/zip", lambda: zip_of({"a": b"x"}).replace(b"\x14\0\0\0", b"\x14\0\x01\0")),
+    "overlap.zip": ("application/zip", lambda: overlapping(build_zip({"a": b"x" * 99}))),
+    "locked.zip": ("application/zip", lambda: build_zip({"a": b"x"}).replace(b"\x14\0\0\0", b"\x14\0\x01\0")),
     "pages.sqlite": ("", lambda: b"SQLite format 3\0" + be16(65_535) + b"\xff" * 500),
     "font.ttf": ("font/ttf", lambda: b"\0\1\0\0\xff\xff" + b"\xff" * 5000),
     "empty.png": ("image/png", lambda: b""),
@@ -384,7 +394,7 @@ def overlapping(data: bytes) -> bytes:
     return data[:start] + entry * 300 + tail
 
 
-def of_table(trick: str, table: Mapping[str, tuple[str, Callable[[], bytes]]]) -> list[HostileFile]:
+def list_files(trick: str, table: Mapping[str, tuple[str, Callable[[], bytes]]]) -> list[HostileFile]:
     return [HostileFile(trick, name, mime, make) for name, (mime, make) in table.items()]
 
 
@@ -393,11 +403,13 @@ FAMILIES: Mapping[str, list[HostileFile]] = {
     "mislabelled": list(mislabelled_files()),
     "bombs": [HostileFile(trick, *rest) for trick, rest in BOMBS.items()],
     "escapes": list(escaping_archives()),
-    "pixels": of_table("pixels", {name: (mime, partial(bytes, data)) for name, (mime, data) in wide_images().items()}),
+    "pixels": list_files(
+        "pixels", {name: (mime, partial(bytes, data)) for name, (mime, data) in wide_images().items()}
+    ),
     "xml": list(xml_bombs()),
     "pdfs": [
         HostileFile(trick, f"{n}.pdf", "application/pdf", make) for n, (trick, make) in enumerate(BROKEN_PDFS.items())
     ],
     "polyglots": [HostileFile("polyglot", name, "", make) for name, make in POLYGLOTS.items()],
-    "bytes": of_table("odd bytes", ODD_BYTES),
+    "bytes": list_files("odd bytes", ODD_BYTES),
 }

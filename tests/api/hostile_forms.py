@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-EDGE = "an-edge-of-the-form"
+BOUNDARY = "an-edge-of-the-form"
 
 # File names as a form may send them.
-EVIL_NAMES = (
+HOSTILE_NAMES = (
     *(
         "../../etc/passwd",
         "/etc/passwd",
@@ -44,17 +44,17 @@ ODD_TYPES = (
 )
 
 
-def form(name: str = "a.txt", kind: str = "text/plain", data: bytes = b"some words\n", field: str = "file") -> bytes:
+def multipart_form(
+    name: str = "a.txt", kind: str = "text/plain", data: bytes = b"some words\n", field: str = "file"
+) -> bytes:
     """Return a multipart form with one part, without escaping anything."""
-    head = (
-        f'--{EDGE}\r\nContent-Disposition: form-data; name="{field}"; filename="{name}"\r\nContent-Type: {kind}\r\n\r\n'
-    )
-    return head.encode("utf-8", "surrogatepass") + data + f"\r\n--{EDGE}--\r\n".encode()
+    head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{field}"; filename="{name}"\r\nContent-Type: {kind}\r\n\r\n'
+    return head.encode("utf-8", "surrogatepass") + data + f"\r\n--{BOUNDARY}--\r\n".encode()
 
 
 def faulty_forms() -> Iterator[tuple[str, bytes]]:
     """Yield forms that violate the multipart format, with a label."""
-    edge, valid = EDGE.encode(), form()
+    edge, valid = BOUNDARY.encode(), multipart_form()
     head = b'Content-Disposition: form-data; name="file"; filename="a"'
     yield "nothing", b""
     yield "no end", valid[:-30]
@@ -64,14 +64,14 @@ def faulty_forms() -> Iterator[tuple[str, bytes]]:
     yield "no head", b"--" + edge + b"\r\n\r\nx\r\n--" + edge + b"--\r\n"
     yield "no name", valid.replace(b'name="file"; ', b"")
     yield "no filename", valid.replace(b'; filename="a.txt"', b"")
-    yield "another field", form(field="upload")
-    yield "two files", valid[: -len(EDGE) - 6] + valid
-    yield "five hundred files", valid[: -len(EDGE) - 6] * 500 + valid
+    yield "another field", multipart_form(field="upload")
+    yield "two files", valid[: -len(BOUNDARY) - 6] + valid
+    yield "five hundred files", valid[: -len(BOUNDARY) - 6] * 500 + valid
     yield (
         "two thousand fields",
         (b"--" + edge + b'\r\nContent-Disposition: form-data; name="a"\r\n\r\nb\r\n') * 2000 + valid,
     )
-    yield "a field of four megabytes", form(field="type").replace(b"; filename", b"; x") + b"y" * (4 << 20)
+    yield "a field of four megabytes", multipart_form(field="type").replace(b"; filename", b"; x") + b"y" * (4 << 20)
     yield "a head of a megabyte", valid.replace(b"text/plain", b"text/plain; a=" + b"b" * (1 << 20))
     yield "ten thousand heads", valid.replace(b"Content-Type", b"X: y\r\n" * 10_000 + b"Content-Type")
     yield "a head without a colon", valid.replace(b"Content-Type: ", b"Content-Type ")
@@ -90,15 +90,16 @@ def faulty_forms() -> Iterator[tuple[str, bytes]]:
         "a form in a form",
         valid.replace(b"text/plain", b"multipart/mixed; boundary=x").replace(b"some words", b"--x\r\n\r\n"),
     )
-    yield "the edge in the data", form(data=b"--" + edge[:-1] + b"\r\n--" + edge + b"x" * 99)
+    yield "the edge in the data", multipart_form(data=b"--" + edge[:-1] + b"\r\n--" + edge + b"x" * 99)
     yield "dashes without end", b"-" * 300_000
     yield "edges without end", (b"--" + edge + b"\r\n") * 20_000
     yield "heads without end", b"--" + edge + b"\r\n" + (head + b"\r\n") * 5000
     yield (
         "metadata that nests",
-        valid[: -len(EDGE) - 6] + form(field="metadata", data=b"[" * 90_000).replace(b"; filename", b"; x"),
+        valid[: -len(BOUNDARY) - 6]
+        + multipart_form(field="metadata", data=b"[" * 90_000).replace(b"; filename", b"; x"),
     )
     yield (
         "metadata of a number",
-        valid[: -len(EDGE) - 6] + form(field="metadata", data=b"7").replace(b"; filename", b"; x"),
+        valid[: -len(BOUNDARY) - 6] + multipart_form(field="metadata", data=b"7").replace(b"; filename", b"; x"),
     )

@@ -28,7 +28,7 @@ LARGE = png()[:33] + bytes(n * 7 % 251 for n in range(1000)) * 10_000
 SIZES = [len(png()), len(png()) + 1, len(png()) + 2, 256 * 1024 - 1, 256 * 1024, 3 * 256 * 1024 + 1]
 
 
-def raw(agent: Any, ref: str, service: str) -> Any:
+def fetch_bytes(agent: Any, ref: str, service: str) -> Any:
     """Return the response with its body still unread."""
     return agent.client.get(f"/api/v1/artifacts/{ref}?serviceId={service}", headers=agent.headers)
 
@@ -41,7 +41,7 @@ def test_streamed_bytes_equal_those_of_a_whole_response(
     """A streamed response has the same body and Content-Length as a whole one, for images and other files."""
     data = (png() if kind else mp3()).ljust(size, b"\0")[: max(size, 60)]
     created, target = text_agent.stored(name, data, kind or "audio/mpeg"), service or "multimodal-model"
-    answer = raw(text_agent, created["ref"], target)
+    answer = fetch_bytes(text_agent, created["ref"], target)
     body = b"".join(answer.streaming_content)
     artifact = RowStore("text-agent").get_artifact(created["ref"])
     assert artifact is not None
@@ -66,9 +66,9 @@ async def test_asgi_sends_the_same_bytes(text_agent: Any) -> None:
 def test_ten_megabytes_are_never_whole_in_memory(text_agent: Any) -> None:
     """While a large file is streamed, Python's peak memory stays far below the file's size."""
     ref = text_agent.stored("large.png", LARGE, "image/png")["ref"]
-    b"".join(raw(text_agent, ref, "vision-model").streaming_content)
+    b"".join(fetch_bytes(text_agent, ref, "vision-model").streaming_content)
     tracemalloc.start()
-    answer = raw(text_agent, ref, "vision-model")
+    answer = fetch_bytes(text_agent, ref, "vision-model")
     length = sum(len(piece) for piece in answer.streaming_content)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -94,7 +94,7 @@ def test_missing_bytes_are_reported_before_the_first_piece(text_agent: Any) -> N
     """If the stored bytes are missing, the response is not streamed. It has the failure text and a warning."""
     created = text_agent.stored("a.png", png(), "image/png")
     byte_store().delete(created["sha256"])
-    answer = raw(text_agent, created["ref"], "vision-model")
+    answer = fetch_bytes(text_agent, created["ref"], "vision-model")
     assert (answer.streaming, answer.json()["warnings"]) == (False, ["artifact_missing"])
 
 

@@ -17,7 +17,7 @@ from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from capabilities.core.texts.description import parse
 from routing_admin.models import AuditEvent, Installation, Revision
-from tests.artifacts.faults import no_fault_of_our_own
+from tests.artifacts.faults import expect_no_internal_error
 from tests.stored_bytes import list_unfinished, overwrite
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
@@ -87,7 +87,7 @@ def test_a_text_upload_that_names_its_encoding_is_text(
     kind: str, name: str, data: bytes, encoding: str, text_agent: Any
 ) -> None:
     """A correct charset parameter is used and a wrong one ignored; the text is returned unchanged."""
-    with no_fault_of_our_own():
+    with expect_no_internal_error():
         created = text_agent.stored(name, data, kind)
     assert (created["kind"], created["mimeType"], created["encoding"]) == ("text", kind.split(";")[0], encoding)
     assert text_agent.artifact(created["ref"])["content"] == data.decode(encoding)

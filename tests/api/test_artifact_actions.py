@@ -170,7 +170,7 @@ def test_a_web_page_is_extracted_where_the_policy_says_so(demo: None) -> None:
     assert extracted.payload == prepared.request.elide()
 
 
-class ForAnyText(TestCase):
+class TestAnyText(TestCase):
     """Properties of all texts, with each example in its own transaction."""
 
     databases = {"default", "logs"}

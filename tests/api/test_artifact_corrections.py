@@ -31,7 +31,7 @@ def corrected(agent: Any, ref: str, **fields: Any) -> dict[str, Any]:
     return dict(answer.json())
 
 
-def unchanging(artifact: dict[str, Any]) -> tuple[Any, ...]:
+def immutable_fields(artifact: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(
         artifact[name] for name in ("id", "sha256", "size", "filename", "createdAt", "owner", "detectedMimeType")
     )
@@ -42,7 +42,7 @@ def test_a_corrected_encoding_is_read_at_once_everywhere(text_agent: Any) -> Non
     stored = text_agent.stored("notes.txt", KOREAN.encode("cp949"), "text/plain")
     miscorrected = corrected(text_agent, stored["ref"], encoding="gb18030")
     assert (miscorrected["encoding"], miscorrected["corrected"]) == ("gb18030", {"encoding": "gb18030"})
-    assert unchanging(miscorrected) == unchanging(stored)
+    assert immutable_fields(miscorrected) == immutable_fields(stored)
     assert text_agent.artifact(stored["ref"])["content"] != KOREAN
     assert corrected(text_agent, stored["ref"], encoding="EUC-KR") == stored
     assert text_agent.artifact(stored["ref"])["content"] == KOREAN

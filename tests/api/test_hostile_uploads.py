@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from hostile_files import FAMILIES, HostileFile
-from hostile_forms import EDGE, EVIL_NAMES, ODD_TYPES, faulty_forms, form
+from hostile_forms import BOUNDARY, HOSTILE_NAMES, ODD_TYPES, faulty_forms, multipart_form
 
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
@@ -24,41 +24,41 @@ from tests.stored_bytes import list_unfinished
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 # A long run of base64, which no message should contain.
-WALL = re.compile(r"[A-Za-z0-9+/=]{400}")
+LONG_BASE64 = re.compile(r"[A-Za-z0-9+/=]{400}")
 FORMS = dict(faulty_forms())
 SERVICES = ("text-model", "vision-model", "multimodal-model")
 
 
-def sentence_of(answer: Any) -> str:
+def error_text(answer: Any) -> str:
     """Return a refusal's message. Fail if the response is a server error, or if the message contains base64, a
     traceback or a path.
     """
     text = answer.content.decode()
     assert 400 <= answer.status_code < 500, text[:300]
     assert len(text) < 4000
-    assert not WALL.search(text)
+    assert not LONG_BASE64.search(text)
     assert "Traceback" not in text
     assert "/artifacts/" not in text
     return text
 
 
-class Upload:
+class Uploader:
     """An agent that uploads files and checks the results."""
 
     def __init__(self, agent: Any) -> None:
         self.agent = agent
 
     def send(self, body: bytes, path: str = "/api/v1/artifacts") -> Any:
-        kind = f"multipart/form-data; boundary={EDGE}"
+        kind = f"multipart/form-data; boundary={BOUNDARY}"
         return self.agent.client.generic("POST", path, body, kind, headers=self.agent.headers)
 
-    def is_kept(self, answer: Any) -> bool:
+    def check_stored_or_refused(self, answer: Any) -> bool:
         """Return whether the file was stored.
 
         Fail unless get_artifact, preview and download work, or the upload was rejected with a message.
         """
         if answer.status_code != 201:
-            return not sentence_of(answer)
+            return not error_text(answer)
         ref = answer.json()["ref"]
         for service in SERVICES:
             routed = self.agent.artifact(ref, serviceId=service)
@@ -79,17 +79,17 @@ class Upload:
             "/v1/chat/completions", json.dumps(body), "application/json", headers=self.agent.headers
         )
         if answer.status_code != 200:
-            sentence_of(answer)
+            error_text(answer)
 
 
 @pytest.fixture
-def upload(text_agent: Any, caplog: pytest.LogCaptureFixture) -> Iterable[Upload]:
+def upload(text_agent: Any, caplog: pytest.LogCaptureFixture) -> Iterable[Uploader]:
     """The services extract every supported document and convert every image."""
     with ledger.exclusive():  # reads the new configuration once
         for row in Service.objects.filter(service_id__in=SERVICES):
             row.policy = "convert+extract"
             save_service(SYSTEM, row)
-    yield Upload(text_agent)
+    yield Uploader(text_agent)
     assert list_unfinished(byte_store()) == []
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
 
@@ -102,13 +102,13 @@ def inline_part(file: HostileFile, data: bytes) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_hostile_file_is_kept_and_answers_everywhere(family: str, upload: Upload) -> None:
+def test_a_hostile_file_is_kept_and_answers_everywhere(family: str, upload: Uploader) -> None:
     """Each file is uploaded, routed, previewed and downloaded, some also through /v1/files or inside a chat request."""
     for number, file in enumerate(FAMILIES[family]):
         data = file.make()
-        assert upload.is_kept(upload.send(form(file.filename, file.mime, data))), file
+        assert upload.check_stored_or_refused(upload.send(multipart_form(file.filename, file.mime, data))), file
         if number % 3 == 0:
-            repeated = upload.send(form(file.filename, file.mime, data), "/v1/files")
+            repeated = upload.send(multipart_form(file.filename, file.mime, data), "/v1/files")
             assert repeated.status_code == 200, file
         if number % 4 == 0:
             upload.chat_with(inline_part(file, data))
@@ -122,44 +122,44 @@ CORRECTIONS = (
 )
 
 
-def test_a_hostile_file_that_is_corrected_answers_everywhere(upload: Upload) -> None:
+def test_a_hostile_file_that_is_corrected_answers_everywhere(upload: Uploader) -> None:
     """A malicious file can still be read after its type is corrected. Every ninth file is tested."""
     files = [file for family in FAMILIES.values() for file in family][::9]
     for number, file in enumerate(files):
-        answer = upload.send(form(file.filename, file.mime, file.make()))
+        answer = upload.send(multipart_form(file.filename, file.mime, file.make()))
         body = CORRECTIONS[number % len(CORRECTIONS)]
         fixed = upload.agent.call("PATCH", f"/artifacts/{answer.json()['ref']}", body)
         assert fixed.status_code == 200, file
-        assert (fixed.json()["sha256"], upload.is_kept(answer)) == (answer.json()["sha256"], True)
+        assert (fixed.json()["sha256"], upload.check_stored_or_refused(answer)) == (answer.json()["sha256"], True)
 
 
-@pytest.mark.parametrize("start", range(0, len(EVIL_NAMES), 15))
-def test_an_evil_name_is_a_name(start: int, upload: Upload) -> None:
+@pytest.mark.parametrize("start", range(0, len(HOSTILE_NAMES), 15))
+def test_an_evil_name_is_a_name(start: int, upload: Uploader) -> None:
     """A malicious name is cleaned and stored, and never used as a path."""
-    for name in EVIL_NAMES[start : start + 15]:
-        answer = upload.send(form(name))
-        is_kept = upload.is_kept(answer)
+    for name in HOSTILE_NAMES[start : start + 15]:
+        answer = upload.send(multipart_form(name))
+        is_kept = upload.check_stored_or_refused(answer)
         assert not is_kept or not re.search(r"[/\\\0\r\n]", answer.json()["filename"]), name
 
 
-def test_an_invalid_type_is_stored_as_given(upload: Upload) -> None:
+def test_an_invalid_type_is_stored_as_given(upload: Uploader) -> None:
     """An invalid type is stored as given. A part header over Django's limit is rejected."""
     for kind in ODD_TYPES:
-        answer = upload.send(form(kind=kind))
-        assert upload.is_kept(answer) or len(kind) > 1024, kind[:50]
+        answer = upload.send(multipart_form(kind=kind))
+        assert upload.check_stored_or_refused(answer) or len(kind) > 1024, kind[:50]
 
 
 @pytest.mark.parametrize("fault", FORMS)
 @pytest.mark.parametrize("path", ["/api/v1/artifacts", "/v1/files"])
-def test_a_faulty_form_is_refused_or_read_as_far_as_it_is_one(fault: str, path: str, upload: Upload) -> None:
+def test_a_faulty_form_is_refused_or_read_as_far_as_it_is_one(fault: str, path: str, upload: Uploader) -> None:
     """A malformed form never causes a server error. If it is refused, nothing is stored."""
     answer = upload.send(FORMS[fault], path)
     if answer.status_code not in (200, 201):
-        sentence_of(answer)
+        error_text(answer)
 
 
 def test_hostile_files_are_all_different() -> None:
     """The samples comprise over 250 different files, and over 100 names, types and forms."""
     files = {(file.filename, file.mime, file.trick) for family in FAMILIES.values() for file in family}
     assert len(files) >= 250
-    assert len({*EVIL_NAMES}) + len({*ODD_TYPES}) + len({*FORMS.values()}) >= 100
+    assert len({*HOSTILE_NAMES}) + len({*ODD_TYPES}) + len({*FORMS.values()}) >= 100

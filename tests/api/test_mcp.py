@@ -87,7 +87,7 @@ def _upload(server: Server, key: str, name: str) -> str:
         return str(json.loads(response.read())["ref"])
 
 
-def text_of(result: CallToolResult) -> str:
+def first_text(result: CallToolResult) -> str:
     """Return the text of the first content block."""
     (first, *_) = result.content
     assert first.type == "text"
@@ -122,13 +122,16 @@ async def test_an_artifact_is_the_one_of_the_api(installation: Installation, age
             by_api = installation.get(f"/api/v1/artifacts/{ref}", agent)
             result = await client.call_tool("get_artifact", {"ref": ref})
             assert not result.is_error
-            assert body_of(result) == data_of(by_api)
-            assert name not in ("photo.png", "song.mp3", "report.pdf") or body_of(result)[1] in ("", FILES[name].data)
+            assert decode_result(result) == decode_routing(by_api)
+            assert name not in ("photo.png", "song.mp3", "report.pdf") or decode_result(result)[1] in (
+                "",
+                FILES[name].data,
+            )
             facts = {key: value for key, value in by_api.items() if key not in ("content", "imageUrl", "file")}
             assert (result.meta["artifact"], result.structured_content) == (facts, None)
 
 
-def body_of(result: CallToolResult) -> tuple[str, Any, str]:
+def decode_result(result: CallToolResult) -> tuple[str, Any, str]:
     """Return type, bytes and text of the first content block."""
     first = result.content[0]
     if first.type == "text":
@@ -138,7 +141,7 @@ def body_of(result: CallToolResult) -> tuple[str, Any, str]:
     return (inner.mime_type, base64.b64decode(data), "")
 
 
-def data_of(routed: dict[str, Any]) -> tuple[str, Any, str]:
+def decode_routing(routed: dict[str, Any]) -> tuple[str, Any, str]:
     """Return type, bytes and text of the API's response."""
     if routed["routing"] == "image_url":
         head, _, data = routed["imageUrl"]["image_url"]["url"].partition(";base64,")
@@ -173,8 +176,8 @@ async def test_text_is_stored_listed_and_read(installation: Installation) -> Non
         stored = await client.call_tool("store_artifact", {"text": "你好 agents", "filename": "greeting.md"})
         ref = stored.structured_content["ref"]
         page = await client.call_tool("get_artifact", {"ref": ref, "offset": 3, "limit": 3})
-        assert text_of(page).startswith("age\n[")
-        assert "offset=6" in text_of(page)
+        assert first_text(page).startswith("age\n[")
+        assert "offset=6" in first_text(page)
         result = await client.call_tool("list_artifacts", {"q": "greeting", "kind": "text", "limit": 1})
         assert [artifact["ref"] for artifact in result.structured_content["artifacts"]] == [ref]
     async with installation.client("multimodal-agent") as client:
@@ -230,7 +233,7 @@ async def test_a_wrong_call_is_answered_with_a_sentence(
     async with installation.client("text-agent", query="?language=en") as client:
         result = await client.call_tool(name, arguments)
     assert result.is_error
-    assert sentence in text_of(result)
+    assert sentence in first_text(result)
 
 
 async def test_null_is_an_argument_left_out(installation: Installation) -> None:
@@ -242,7 +245,7 @@ async def test_null_is_an_argument_left_out(installation: Installation) -> None:
         artifacts = await client.call_tool("list_artifacts", dict.fromkeys(("q", "kind", "limit", "cursor")))
         artifact = await client.call_tool("get_artifact", {"ref": installation.refs["readme.md"], "offset": None})
     assert not artifacts.is_error
-    assert text_of(artifact) == FILES["readme.md"].data.decode()
+    assert first_text(artifact) == FILES["readme.md"].data.decode()
 
 
 async def test_a_key_lists_and_calls_what_it_may(installation: Installation) -> None:
@@ -252,7 +255,7 @@ async def test_a_key_lists_and_calls_what_it_may(installation: Installation) -> 
         assert tool_names == ["find_capable_agents", "get_my_capabilities"]
         result = await client.call_tool("store_artifact", {"text": "x", "filename": "n"})
         assert result.is_error
-        assert "artifacts:write" in text_of(result)
+        assert "artifacts:write" in first_text(result)
         with pytest.raises(MCPError, match="There is no tool 'remove'"):
             await client.call_tool("remove", {})
 

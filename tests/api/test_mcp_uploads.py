@@ -28,16 +28,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @asynccontextmanager
-async def tools(server: Server) -> Any:
+async def connect_client(server: Server) -> Any:
     async with httpx2.AsyncClient(headers={"authorization": f"Bearer {server.key}"}) as http:
         transport = streamable_http_client(f"{server.url}/mcp?language=en", http_client=http)
         async with Client(transport) as client:
             yield client
 
 
-async def link_for(server: Server, filename: str, **fields: Any) -> dict[str, Any]:
+async def request_upload_link(server: Server, filename: str, **fields: Any) -> dict[str, Any]:
     """Return the tool's response to a call without text, which contains the upload link."""
-    async with tools(server) as client:
+    async with connect_client(server) as client:
         result = await client.call_tool("store_artifact", {"filename": filename, **fields})
     assert not result.is_error
     return dict(result.structured_content)
@@ -45,7 +45,7 @@ async def link_for(server: Server, filename: str, **fields: Any) -> dict[str, An
 
 async def test_the_tool_says_how_in_one_sentence(server: Server) -> None:
     """The tool's description tells a model how to upload a file. Only the name is required."""
-    async with tools(server) as client:
+    async with connect_client(server) as client:
         tool = next(
             definition for definition in (await client.list_tools()).tools if definition.name == "store_artifact"
         )
@@ -56,7 +56,7 @@ async def test_the_tool_says_how_in_one_sentence(server: Server) -> None:
 
 async def test_a_file_is_put_once_and_read_by_every_agent(server: Server) -> None:
     """A link needs no key and has the host that the client used. The reference is known in advance."""
-    link = await link_for(server, "photo.png", mimeType="image/png", size=len(PHOTO))
+    link = await request_upload_link(server, "photo.png", mimeType="image/png", size=len(PHOTO))
     assert link["uploadUrl"].startswith(f"{server.url}/api/v1/uploads/")
     stored = httpx2.put(link["uploadUrl"], content=PHOTO)
     assert (stored.status_code, stored.json()["ref"], stored.json()["owner"]) == (201, link["ref"], "text-agent")
@@ -71,7 +71,7 @@ async def test_a_large_file_needs_no_key_but_a_link(server: Server, tmp_path: Pa
     curl = shutil.which("curl")
     assert curl is not None
     for source in (("-T", "large.bin"), ("-T", "-")):
-        link = await link_for(server, "large.bin")
+        link = await request_upload_link(server, "large.bin")
         with (tmp_path / "large.bin").open("rb") as file:
             completed = subprocess.run(
                 [curl, "-sS", "-w", "%{http_code}", "-o", "answer.json", *source, link["uploadUrl"]],
@@ -89,12 +89,12 @@ async def test_a_file_over_the_limit_is_refused_and_the_link_stays(server: Serve
     """An upload over the limit is rejected by its received size, no matter what was declared, and the link stays
     valid.
     """
-    link = await link_for(server, "large.bin")
+    link = await request_upload_link(server, "large.bin")
     for content in (b"x" * (LIMIT + 1), (b"x" * 1024 for _ in range(LIMIT // 1024 + 1))):
         refused = httpx2.put(link["uploadUrl"], content=content)
         assert (refused.status_code, refused.json()["error"]) == (413, "too_large")
     assert httpx2.put(link["uploadUrl"], content=b"x").status_code == 201
-    async with tools(server) as client:
+    async with connect_client(server) as client:
         result = await client.call_tool("store_artifact", {"filename": "large.bin", "size": LIMIT + 1})
     assert result.is_error
     assert str(LIMIT) in result.content[0].text
@@ -102,14 +102,14 @@ async def test_a_file_over_the_limit_is_refused_and_the_link_stays(server: Serve
 
 async def test_unknown_link_takes_no_large_file(server: Server) -> None:
     """An unknown link returns 404, at the latest once the body exceeds the limit for unknown callers."""
-    link = await link_for(server, "a.bin")
+    link = await request_upload_link(server, "a.bin")
     for size in (10, LIMIT):
         assert httpx2.put(f"{link['uploadUrl']}x", content=b"x" * size).status_code == 404
 
 
 async def test_text_is_stored_directly(server: Server) -> None:
     """Text, even if it is empty, is stored directly."""
-    async with tools(server) as client:
+    async with connect_client(server) as client:
         for text in ("words", ""):
             result = await client.call_tool("store_artifact", {"filename": "note.md", "text": text})
             assert result.structured_content["size"] == len(text)
@@ -117,7 +117,7 @@ async def test_text_is_stored_directly(server: Server) -> None:
 
 async def test_no_secret_is_in_the_servers_log(server: Server) -> None:
     """Rejected requests are logged with their URL, from which the secret is removed."""
-    link = await link_for(server, "a.bin")
+    link = await request_upload_link(server, "a.bin")
     for _ in range(2):
         httpx2.put(link["uploadUrl"], content=b"x")
     httpx2.get(link["uploadUrl"])

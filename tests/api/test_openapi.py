@@ -30,7 +30,7 @@ from tests.cast import AgentProgram, key_of, token_of
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def document() -> Any:
+def load_document() -> Any:
     """Return the document without its security parts, so that generated calls keep the valid key."""
     schema: Any = agents_api().get_openapi_schema(path_prefix="/api/v1/")
     for methods in schema["paths"].values():
@@ -39,19 +39,19 @@ def document() -> Any:
     return schema
 
 
-DOCUMENT = document()
+DOCUMENT = load_document()
 CALLS = [(path, method) for path, methods in DOCUMENT["paths"].items() for method in methods]
 
 
 @cache
-def described() -> Any:
+def load_schema() -> Any:
     """Return the schema bound to the application; cached, since loading it reads the program's constants."""
     schema = schemathesis.openapi.from_dict(DOCUMENT)
     schema.app = get_wsgi_application()
     return schema
 
 
-def can_be_wrong(operation: Any) -> bool:
+def has_checked_input(operation: Any) -> bool:
     """Return whether an operation has input with a format, unlike a name in a path or a file's bytes."""
     forms = operation.get("requestBody", {}).get("content", {}).keys() - {"application/octet-stream"}
     return bool(forms) or any(parameter["in"] == "query" for parameter in operation.get("parameters", ()))
@@ -61,7 +61,7 @@ CASES = [
     pytest.param(path, method, mode, id=f"{method} {path} {mode.value}")
     for path, method in CALLS
     for mode in GenerationMode
-    if mode is GenerationMode.POSITIVE or can_be_wrong(DOCUMENT["paths"][path][method])
+    if mode is GenerationMode.POSITIVE or has_checked_input(DOCUMENT["paths"][path][method])
 ]
 EXAMPLES = 20
 CHECKS = [
@@ -74,7 +74,7 @@ CHECKS = [
 ]
 FORM = "multipart/form-data"
 IN_PATHS = re.compile(r"\{(\w+)\}")
-QUIET = settings(
+SETTINGS = settings(
     max_examples=EXAMPLES,
     derandomize=True,
     database=None,
@@ -85,7 +85,7 @@ QUIET = settings(
 
 
 @pytest.fixture
-def known(demo: None, admin_account: Any) -> dict[str, str]:
+def path_values(demo: None, admin_account: Any) -> dict[str, str]:
     """Return existing names for the parameters in paths."""
     program = AgentProgram("text-agent", key_of("text-agent", scopes=SCOPES))
     ref = program.stored("note.txt", b"Gr\xc3\xbcezi.", "text/plain")["ref"]
@@ -100,7 +100,7 @@ def known(demo: None, admin_account: Any) -> dict[str, str]:
 
 
 @pytest.fixture(autouse=True)
-def open_connections(known: dict[str, str]) -> Iterator[None]:
+def open_connections(path_values: dict[str, str]) -> Iterator[None]:
     """Keep the end of a request from closing the test's connection, as Django's test client does."""
     signals = (request_started, request_finished)
     for signal in signals:
@@ -111,24 +111,24 @@ def open_connections(known: dict[str, str]) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("path", "method", "mode"), CASES)
-def test_a_call_answers_as_described(known: dict[str, str], path: str, method: str, mode: GenerationMode) -> None:
+def test_a_call_answers_as_described(path_values: dict[str, str], path: str, method: str, mode: GenerationMode) -> None:
     """Whether or not the input fits the document, the response has a documented status, type and shape, never 5xx."""
-    operation = described()[path][method]
+    operation = load_schema()[path][method]
     has_form = FORM in DOCUMENT["paths"][path][method].get("requestBody", {}).get("content", {})
     checks = [
         check for check in CHECKS if check is not negative_data_rejection or not has_form
     ]  # a field accepts any text
-    path_parameters = {name: known[name] for name in IN_PATHS.findall(path)}
+    path_parameters = {name: path_values[name] for name in IN_PATHS.findall(path)}
     cases = operation.as_strategy(mode)
     if path_parameters:
         cases |= operation.as_strategy(mode, path_parameters=path_parameters)
 
-    @QUIET
+    @SETTINGS
     @given(case=cases)
     def call(case: schemathesis.Case) -> None:
         if mode is GenerationMode.POSITIVE:
             case.query.pop("wait", None)  # otherwise the call would wait for a revision
-        secret = known["admin_token" if "/admin/" in path else "key"]
+        secret = path_values["admin_token" if "/admin/" in path else "key"]
         headers = {"authorization": f"Bearer {secret}", "host": "127.0.0.1", "accept-encoding": "identity"}
         case.call_and_validate(headers=headers, checks=checks)
 

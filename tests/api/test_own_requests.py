@@ -30,7 +30,7 @@ def old_key(demo: None) -> None:
     RequestLog.objects.all().delete()
 
 
-def logged(number: int, agent: str = "text-agent", **values: Any) -> RequestLog:
+def make_log_row(number: int, agent: str = "text-agent", **values: Any) -> RequestLog:
     """Create a logged request that started `number` minutes ago."""
     usual = {"outcome": "ok", "status": 200, "surface": "v1", "task_type": "planning", "asked_model": "task:planning"}
     started_at = timezone.now() - timedelta(minutes=number)
@@ -42,7 +42,7 @@ def ids(answer: Any) -> list[str]:
     return [request["id"] for request in answer.json()["requests"]]
 
 
-def pages(program: AgentProgram, **filters: Any) -> Iterator[list[str]]:
+def list_pages(program: AgentProgram, **filters: Any) -> Iterator[list[str]]:
     """Yield the ids of every page, following its cursors."""
     cursor = ""
     while True:
@@ -75,10 +75,10 @@ def test_call_is_listed_with_its_outcome(old_key: None, text_agent: AgentProgram
 def test_every_request_is_on_one_page(old_key: None, text_agent: AgentProgram) -> None:
     """Pages list every request once, newest first, even with equal times and while requests are added."""
     for number in range(7):
-        logged(number)
+        make_log_row(number)
     RequestLog.objects.filter(pk__in=["req_3", "req_4"]).update(started_at=timezone.now() - timedelta(minutes=3))
     ids_seen: list[str] = []
-    for page in pages(text_agent, limit=2):
+    for page in list_pages(text_agent, limit=2):
         ids_seen += page
         RequestLog.objects.filter(pk="req_late").delete()
         RequestLog.objects.create(id="req_late", started_at=timezone.now(), agent="text-agent", outcome="ok")
@@ -91,9 +91,9 @@ def test_agent_sees_only_requests_of_its_own_lifetime(old_key: None, text_agent:
 
     Neither a filter nor the request's id shows them.
     """
-    logged(1)
-    logged(2, agent="vision-agent")
-    logged(9)
+    make_log_row(1)
+    make_log_row(2, agent="vision-agent")
+    make_log_row(9)
     Agent.objects.filter(agent_id="text-agent").update(created_at=timezone.now() - timedelta(minutes=5))
     assert ids(text_agent.get("/requests", agent="vision-agent")) == ["req_1"]
     assert ids(text_agent.get("/requests", since="2020-01-01")) == ["req_1"]
@@ -102,10 +102,10 @@ def test_agent_sees_only_requests_of_its_own_lifetime(old_key: None, text_agent:
 
 def test_filters_narrow_the_list(old_key: None, text_agent: AgentProgram) -> None:
     """The list can be filtered by outcome, route, called model and time, alone and combined."""
-    logged(1, model="m-1", provider="p")
-    logged(2, outcome="all_providers_failed", status=502, task_type="design")
-    logged(3, outcome="rate_limited", status=429)
-    logged(4000, model="m-1", provider="p")
+    make_log_row(1, model="m-1", provider="p")
+    make_log_row(2, outcome="all_providers_failed", status=502, task_type="design")
+    make_log_row(3, outcome="rate_limited", status=429)
+    make_log_row(4000, model="m-1", provider="p")
     for row, model in (("req_1", "m-1"), ("req_2", "m-2"), ("req_4000", "m-1")):
         started_at = RequestLog.objects.get(pk=row).started_at
         AttemptLog.objects.create(request_id=row, position=0, provider="p", model=model, at=started_at)
@@ -151,7 +151,7 @@ def test_invalid_filters_are_refused_by_name(text_agent: AgentProgram, filters: 
 def test_a_page_takes_two_queries_of_the_log(old_key: None, text_agent: AgentProgram) -> None:
     """A page makes two queries to the log, one for requests and one for their files. Neither reads bodies."""
     for number in range(20):
-        logged(number, adaptation="image=native")
+        make_log_row(number, adaptation="image=native")
     with CaptureQueriesContext(connections[LOGS]) as caught:
         assert len(ids(text_agent.get("/requests"))) == 20
     statements = [query["sql"] for query in caught if "requestlog" in query["sql"] or "attemptlog" in query["sql"]]
@@ -181,8 +181,8 @@ def test_a_key_without_the_scope_lists_nothing(demo: None) -> None:
 
 def test_an_administrators_script_sees_all_or_one_agents(old_key: None, admin_account: Any) -> None:
     """An administrator's script needs the scope and never gets recorded bodies."""
-    logged(1, body={"messages": ["secret words"]})
-    logged(2, agent="vision-agent")
+    make_log_row(1, body={"messages": ["secret words"]})
+    make_log_row(2, agent="vision-agent")
 
     tokens: dict[tuple[str, ...], str] = {}
 

@@ -24,7 +24,7 @@ def quota(demo: None) -> int:
     return 100
 
 
-def by_openai(agent: Any, method: str, path: str, **options: Any) -> Any:
+def call_openai(agent: Any, method: str, path: str, **options: Any) -> Any:
     return getattr(Client(), method)(f"/v1/files{path}", headers=agent.headers, **options)
 
 
@@ -38,7 +38,7 @@ def test_over_the_quota_the_answer_is_507_with_what_to_do(quota: int, text_agent
     answers = {
         "file": text_agent.upload("second.txt", b"y" * 30, "text/plain").json(),
         "words": text_agent.post("/artifacts", {"text": "w" * 30, "filename": "a.txt"}).json(),
-        "openai": by_openai(text_agent, "post", "", data={"purpose": "user_data", "file": file}).json()["error"],
+        "openai": call_openai(text_agent, "post", "", data={"purpose": "user_data", "file": file}).json()["error"],
     }
     for answer in answers.values():
         assert "storage_full" in (answer.get("code"), answer.get("error"))
@@ -78,8 +78,8 @@ def test_an_expired_artifact_is_gone_from_every_call(text_agent: Any, vision_age
         assert agent.get("/artifacts").json()["artifacts"] == []
         assert agent.get("/artifacts", q=created["id"]).json()["artifacts"] == []
         for method, path in (("get", f"/{ref}"), ("get", f"/{ref}/content"), ("delete", f"/{ref}")):
-            assert by_openai(agent, method, path).status_code == 404
-        assert by_openai(agent, "get", "").json()["data"] == []
+            assert call_openai(agent, method, path).status_code == 404
+        assert call_openai(agent, "get", "").json()["data"] == []
     message = {"text": "", "attachments": [{"type": "image", "artifactRef": ref}]}
     answer = vision_agent.post("/messages/route", {"message": message}).json()
     assert "base64" not in str(answer["processedContent"])

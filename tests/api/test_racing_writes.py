@@ -46,7 +46,7 @@ def script() -> Script:
 
 
 @contextmanager
-def racing(act: Callable[[], Any]) -> Iterator[None]:
+def act_before_next_write(act: Callable[[], Any]) -> Iterator[None]:
     """Run `act` in another connection when this thread next begins to write."""
     waiting = [act]
 
@@ -83,7 +83,7 @@ def test_a_stale_write_never_wins_over_an_acknowledged_one(method: str, path: st
     """A write with an outdated ETag returns 409, and the rival's change is kept."""
     entry, tag = entry_at(script, path)
     second_script = Script(script.headers["authorization"].removeprefix("Bearer "))
-    with racing(lambda: second_script.call("PUT", path, entry | ENTRIES[path])):
+    with act_before_next_write(lambda: second_script.call("PUT", path, entry | ENTRIES[path])):
         answer = script.call(method, path, entry if method == "PUT" else None, if_match=tag)
     assert (answer.status_code, answer.json()["error"]) == (409, "changed_meanwhile")
     stored, _tag = entry_at(script, path)
@@ -98,7 +98,7 @@ def test_a_conditional_put_makes_nothing_again_that_was_deleted(path: str, scrip
     Agent.objects.filter(task_type="planning").update(task_type="")
     entry, tag = entry_at(script, path)
     second_script = Script(script.headers["authorization"].removeprefix("Bearer "))
-    with racing(lambda: second_script.call("DELETE", path)):
+    with act_before_next_write(lambda: second_script.call("DELETE", path)):
         assert script.call("PUT", path, entry, if_match=tag).status_code == 409
     assert script.call("GET", path).status_code == 404
     assert script.call("PUT", path, entry).status_code == 201
@@ -111,9 +111,9 @@ def test_a_put_without_a_condition_creates_or_replaces_in_every_race(script: Scr
     """
     path, agent = "/agents/text-agent", {"name": "Mine"}
     second_script = Script(script.headers["authorization"].removeprefix("Bearer "))
-    with racing(lambda: second_script.call("PUT", path, {"name": "Theirs"})):
+    with act_before_next_write(lambda: second_script.call("PUT", path, {"name": "Theirs"})):
         assert script.call("PUT", path, agent).status_code == 200
-    with racing(lambda: second_script.call("DELETE", path)):
+    with act_before_next_write(lambda: second_script.call("DELETE", path)):
         assert script.call("PUT", path, agent | {"name": "Again"}).status_code == 201
     assert Agent.objects.get(agent_id="text-agent").name == "Again"
 
@@ -124,7 +124,7 @@ def test_a_revoked_key_has_no_successor(script: Script) -> None:
     before = AgentKey.objects.count()
     path = f"/agents/text-agent/keys/{key}"
     second_script = Script(script.headers["authorization"].removeprefix("Bearer "))
-    with racing(lambda: second_script.call("DELETE", path)):
+    with act_before_next_write(lambda: second_script.call("DELETE", path)):
         assert script.call("POST", f"{path}/rotate", {}).status_code == 409
     assert AgentKey.objects.count() == before
 
@@ -132,7 +132,7 @@ def test_a_revoked_key_has_no_successor(script: Script) -> None:
 def test_a_key_for_an_agent_that_is_deleted_is_refused(script: Script) -> None:
     """Issuing a key for an agent that is being deleted returns 409 and not 500."""
     second_script = Script(script.headers["authorization"].removeprefix("Bearer "))
-    with racing(lambda: second_script.call("DELETE", "/agents/text-agent")):
+    with act_before_next_write(lambda: second_script.call("DELETE", "/agents/text-agent")):
         assert script.call("POST", "/agents/text-agent/keys", {}).status_code == 409
 
 
@@ -143,7 +143,7 @@ def test_a_switch_beside_a_deletion_makes_nothing_again(script: Script) -> None:
     )
     browser = browser_of(User.objects.get(username="admin"))
     address = f"/matrix/cell/{service.pk}/?side=input&name=vision"
-    with racing(lambda: delete_service(SYSTEM, Service.objects.get(pk=service.pk))):
+    with act_before_next_write(lambda: delete_service(SYSTEM, Service.objects.get(pk=service.pk))):
         answer = browser.post(address, {"on": "on"}, headers=HTMX)
     assert (answer.status_code, answer.headers.get("HX-Refresh")) == (204, "true")
     assert not Service.objects.filter(service_id="gone").exists()
@@ -153,7 +153,7 @@ def test_a_switch_beside_a_deletion_makes_nothing_again(script: Script) -> None:
 def test_bulk_changes_count_versions_from_what_is_stored(script: Script) -> None:
     """A form that was opened between two concurrent changes is refused as stale."""
     row = Provider.objects.get(name="echo")
-    with racing(lambda: script_rename("echo")):
+    with act_before_next_write(lambda: script_rename("echo")):
         enable_providers(SYSTEM, [row], enabled=False)
     assert (Provider.objects.get(name="echo").version, row.version) == (3, 3)
 

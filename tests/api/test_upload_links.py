@@ -33,7 +33,7 @@ PHOTO = next(sample for sample in SAMPLES if sample.name == "photo.png")
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
-def offered(agent: AgentProgram, **fields: Any) -> dict[str, Any]:
+def create_link(agent: AgentProgram, **fields: Any) -> dict[str, Any]:
     answer = agent.post("/uploads", {"filename": "photo.png", **fields})
     assert answer.status_code == 201, answer.content
     return dict(answer.json())
@@ -46,7 +46,7 @@ def put(link: dict[str, Any] | str, data: bytes = PHOTO.data, kind: str = "", **
 
 def test_the_file_becomes_the_agents_artifact_under_the_promised_reference(text_agent: AgentProgram) -> None:
     """An upload by link needs no key. Its type is detected, and the audit log names the agent."""
-    link = offered(text_agent)
+    link = create_link(text_agent)
     stored = put(link)
     assert stored.status_code == 201
     artifact = stored.json()
@@ -59,7 +59,7 @@ def test_the_file_becomes_the_agents_artifact_under_the_promised_reference(text_
 
 def test_what_a_link_says(text_agent: AgentProgram) -> None:
     """A link has URL, method, expiry and maximum size. Its row stores only a digest of the secret."""
-    link = offered(text_agent)
+    link = create_link(text_agent)
     assert link["uploadUrl"].startswith(f"http://testserver{PATH}")
     assert (link["method"], link["maxBytes"]) == ("PUT", 25 * 1024 * 1024)
     remaining = datetime.fromisoformat(link["expiresAt"]) - timezone.now()
@@ -71,7 +71,7 @@ def test_what_a_link_says(text_agent: AgentProgram) -> None:
 
 def test_a_link_is_used_once(text_agent: AgentProgram) -> None:
     """The second use of an upload link returns 410 with the stored reference and stores nothing."""
-    link = offered(text_agent)
+    link = create_link(text_agent)
     put(link)
     repeated = put(link, b"other")
     assert (repeated.status_code, repeated.json()["error"], repeated.json()["ref"]) == (
@@ -100,7 +100,7 @@ def test_unknown_link_is_404(text_agent: AgentProgram, token: str) -> None:
 def test_a_file_that_is_too_large_is_413_and_the_link_stays(text_agent: AgentProgram, settings: Any) -> None:
     """A file that is too large returns 413 and is not stored, and the link stays valid."""
     settings.MAX_UPLOAD_BYTES = 100
-    link = offered(text_agent)
+    link = create_link(text_agent)
     stored_link = set(byte_store().digests())
     answer = put(link, b"x" * 101)
     assert (answer.status_code, answer.json()["error"], answer.json()["limit"]) == (413, "too_large", 100)
@@ -117,16 +117,18 @@ def test_a_file_known_to_be_too_large_gets_no_link(text_agent: AgentProgram) -> 
 
 
 def test_an_empty_file_is_kept(text_agent: AgentProgram) -> None:
-    assert put(offered(text_agent), b"").json()["size"] == 0
+    assert put(create_link(text_agent), b"").json()["size"] == 0
 
 
 def test_the_links_type_counts_before_the_requests(text_agent: AgentProgram) -> None:
     """A link without a type uses the request's type, except for default types that programs send unasked."""
-    assert put(offered(text_agent, mimeType="text/markdown"), b"# x", "text/plain").json()["declaredMimeType"] == (
+    assert put(create_link(text_agent, mimeType="text/markdown"), b"# x", "text/plain").json()["declaredMimeType"] == (
         "text/markdown"
     )
-    assert put(offered(text_agent, filename="x"), b"a,b", "text/csv").json()["declaredMimeType"] == "text/csv"
-    assert put(offered(text_agent), PHOTO.data, "application/x-www-form-urlencoded").json()["declaredMimeType"] is None
+    assert put(create_link(text_agent, filename="x"), b"a,b", "text/csv").json()["declaredMimeType"] == "text/csv"
+    assert (
+        put(create_link(text_agent), PHOTO.data, "application/x-www-form-urlencoded").json()["declaredMimeType"] is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -134,14 +136,14 @@ def test_the_links_type_counts_before_the_requests(text_agent: AgentProgram) -> 
 )
 def test_what_is_not_the_bare_file_is_415(text_agent: AgentProgram, kind: str, headers: dict[str, str]) -> None:
     """A multipart form returns 415, since its envelope would otherwise be stored. The link stays valid."""
-    link = offered(text_agent)
+    link = create_link(text_agent)
     assert put(link, PHOTO.data, kind, **headers).status_code == 415
     assert put(link).status_code == 201
 
 
 def test_a_link_ends_with_the_key_it_was_made_with(text_agent: AgentProgram) -> None:
     """A link ends with the key that created it, or with the key's agent."""
-    by_key, by_agent = offered(text_agent), offered(text_agent)
+    by_key, by_agent = create_link(text_agent), create_link(text_agent)
     revoke_key(SYSTEM, AgentKey.objects.get(public_id=text_agent.key.split("_")[1]))
     assert put(by_key).status_code == 410
     Agent.objects.filter(agent_id="text-agent").delete()
@@ -170,9 +172,9 @@ def test_of_two_concurrent_uploads_one_is_stored(text_agent: AgentProgram) -> No
 
 def test_prune_and_the_next_link_remove_expired_links(text_agent: AgentProgram) -> None:
     """`prune` and the next link delete expired rows, which are not needed to reject the link."""
-    offered(text_agent)
+    create_link(text_agent)
     UploadLink.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    offered(text_agent)
+    create_link(text_agent)
     assert UploadLink.objects.count() == 1
     prune(SYSTEM, timezone.now() + timedelta(hours=1))
     assert not UploadLink.objects.exists()

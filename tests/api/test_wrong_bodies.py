@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 Schema = Mapping[str, Any]
 # One value of each JSON type.
-OF_EACH_TYPE: Mapping[str, Any] = {
+VALUE_OF_EACH_TYPE: Mapping[str, Any] = {
     "null": None,
     "boolean": False,
     "integer": 7,
@@ -64,7 +64,7 @@ QUERIES: dict[str, list[Schema]] = {
 }
 
 
-def branches(schema: Schema) -> dict[str, Schema]:
+def schemas_by_type(schema: Schema) -> dict[str, Schema]:
     """Map each accepted JSON type to its schema."""
     found = {branch.get("type", "string"): branch for branch in schema.get("anyOf") or schema.get("allOf") or [schema]}
     return found | ({"integer": found["number"]} if "number" in found else {})
@@ -72,7 +72,7 @@ def branches(schema: Schema) -> dict[str, Schema]:
 
 def minimal_value(schema: Schema) -> Any:
     """Return a minimal valid value."""
-    kind, branch = next((kind, branch) for kind, branch in branches(schema).items() if kind != "null")
+    kind, branch = next((kind, branch) for kind, branch in schemas_by_type(schema).items() if kind != "null")
     if kind == "object":
         names = branch.get("required") or list(branch.get("properties", ()))[: branch.get("minProperties", 0)]
         return {name: minimal_value(branch["properties"][name]) for name in names}
@@ -81,7 +81,7 @@ def minimal_value(schema: Schema) -> Any:
 
 def out_of_bounds_values(schema: Schema) -> Iterator[Any]:
     """Yield values of the right type that are out of bounds."""
-    for branch in branches(schema).values():
+    for branch in schemas_by_type(schema).values():
         yield from (
             "x" * (branch[bound] + step) for bound, step in (("maxLength", 1), ("minLength", -1)) if bound in branch
         )
@@ -95,8 +95,8 @@ def out_of_bounds_values(schema: Schema) -> Iterator[Any]:
 
 def values_with_one_error(schema: Schema, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield values with exactly one error, each with its path."""
-    allowed = branches(schema)
-    yield from ((path or "body", value) for kind, value in OF_EACH_TYPE.items() if kind not in allowed)
+    allowed = schemas_by_type(schema)
+    yield from ((path or "body", value) for kind, value in VALUE_OF_EACH_TYPE.items() if kind not in allowed)
     yield from ((path, value) for value in out_of_bounds_values(schema))
     if "minProperties" in allowed.get("object", {}):
         yield path, {}
@@ -118,7 +118,7 @@ def values_with_one_error(schema: Schema, path: str = "") -> Iterator[tuple[str,
         )
 
 
-class EitherProgram:
+class AgentOrAdministrator:
     """An agent with every scope, and an administrator's script for the calls under /admin/."""
 
     def __init__(self, agent: Any, token: str) -> None:
@@ -133,10 +133,10 @@ class EitherProgram:
 
 @pytest.fixture
 def agent(caller: Any, admin_account: Any, viewer_account: Any) -> Any:
-    return EitherProgram(caller("text-agent", *SCOPES), token_of(admin_account))
+    return AgentOrAdministrator(caller("text-agent", *SCOPES), token_of(admin_account))
 
 
-def refusal(response: Any) -> tuple[int, list[str]]:
+def error_fields(response: Any) -> tuple[int, list[str]]:
     """Return the status and the paths of the errors."""
     return response.status_code, [detail["path"] for detail in response.json().get("details", ())]
 
@@ -145,16 +145,16 @@ def refusal(response: Any) -> tuple[int, list[str]]:
 def test_body_with_one_error_is_refused_with_its_path(agent: Any, call: str) -> None:
     """The error is 422 with a path such as `message.attachments[0].size`. `false` is not 0, and `"7"` is not 7."""
     wrong_values = list(values_with_one_error(BODIES[call]))
-    refusals = [refusal(agent.call(*call.split(), json.dumps(value).encode())) for _, value in wrong_values]
+    refusals = [error_fields(agent.call(*call.split(), json.dumps(value).encode())) for _, value in wrong_values]
     assert list(zip(refusals, wrong_values, strict=True)) == [
         ((422, [expected_path]), (expected_path, value)) for expected_path, value in wrong_values
     ]
 
 
-@pytest.mark.parametrize("value", [*OF_EACH_TYPE.values()])
+@pytest.mark.parametrize("value", [*VALUE_OF_EACH_TYPE.values()])
 def test_value_that_is_no_configuration_file_is_refused(agent: Any, value: Any) -> None:
     """A JSON value that is not a configuration file returns 422."""
-    status, paths = refusal(agent.post(FILES, json.dumps(value).encode()))
+    status, paths = error_fields(agent.post(FILES, json.dumps(value).encode()))
     assert (status, bool(paths)) == (422, True)
 
 
@@ -164,8 +164,8 @@ def test_a_parameter_of_an_address_that_is_wrong_is_refused(agent: Any, call: st
     needed = {item["name"]: "x" for item in QUERIES[call] if item.get("required")}
     for parameter in QUERIES[call]:
         schema, name = parameter["schema"], parameter["name"]
-        values = [*map(str, out_of_bounds_values(schema)), *(() if "string" in branches(schema) else ("many",))]
-        refusals = [refusal(agent.call(*call.split(), **{**needed, name: value})) for value in values]
+        values = [*map(str, out_of_bounds_values(schema)), *(() if "string" in schemas_by_type(schema) else ("many",))]
+        refusals = [error_fields(agent.call(*call.split(), **{**needed, name: value})) for value in values]
         assert refusals == [(422, [name])] * len(values)
 
 
@@ -177,7 +177,7 @@ def test_the_document_has_the_bounds_and_the_words_of_every_call() -> None:
     assert (tokens["minimum"], tokens["maximum"]) == (1, 2**31 - 1)
     assert BODIES["POST /artifacts"]["properties"]["visibility"]["enum"] == ["shared", "private"]
     direction = next(parameter for parameter in QUERIES["GET /agents"] if parameter["name"] == "direction")
-    assert branches(direction["schema"])["string"]["enum"] == ["input", "output", "both"]
+    assert schemas_by_type(direction["schema"])["string"]["enum"] == ["input", "output", "both"]
     limit = next(parameter for parameter in QUERIES["GET /artifacts"] if parameter["name"] == "limit")
     assert (limit["schema"]["minimum"], limit["schema"]["maximum"]) == (1, 200)
 
