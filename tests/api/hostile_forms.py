@@ -48,7 +48,8 @@ def multipart_form(
     name: str = "a.txt", kind: str = "text/plain", data: bytes = b"some words\n", field: str = "file"
 ) -> bytes:
     """Return a multipart form with one part, without escaping anything."""
-    head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{field}"; filename="{name}"\r\nContent-Type: {kind}\r\n\r\n'
+    disposition = f'Content-Disposition: form-data; name="{field}"; filename="{name}"'
+    head = f"--{BOUNDARY}\r\n{disposition}\r\nContent-Type: {kind}\r\n\r\n"
     return head.encode("utf-8", "surrogatepass") + data + f"\r\n--{BOUNDARY}--\r\n".encode()
 
 

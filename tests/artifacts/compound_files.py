@@ -35,7 +35,7 @@ def chain(start: int, count: int) -> list[int]:
     return [*range(start + 1, start + count), END] if count else []
 
 
-def compound(tree: Mapping[str, object]) -> bytes:
+def build_compound_file(tree: Mapping[str, object]) -> bytes:
     """Build a compound file. `tree` maps a name to bytes (a stream) or to another mapping (a storage)."""
     entries = [Entry("Root Entry", 5)]
     _add(entries, entries[0], tree)
@@ -103,7 +103,7 @@ def xls(day: int, text: str) -> bytes:
     front = _record(0x809, bof) + styles
     name = struct.pack("<IBBBB", len(front) + 19, 0, 0, 3, 0) + b"Old"
     sheet = _record(0x809, struct.pack("<HHHHII", 0x600, 16, 0, 0, 0, 0)) + cells + _record(0x0A)
-    return compound({"Workbook": pad(front + _record(0x85, name) + _record(0x0A) + sheet, SMALL)})
+    return build_compound_file({"Workbook": pad(front + _record(0x85, name) + _record(0x0A) + sheet, SMALL)})
 
 
 def _binary_record(number: int, data: bytes = b"") -> bytes:
@@ -145,7 +145,7 @@ def msg(subject: str, body: str, attachment: str) -> bytes:
         return {f"__substg1.0_{number}001F": value.encode("utf-16-le")}
 
     inner = {**text("3707", attachment), **text("370E", "text/csv"), "__substg1.0_37010102": b"a,b\n1"}
-    return compound(
+    return build_compound_file(
         {
             "__properties_version1.0": msg_properties(134_398_116_000_000_000),
             **text("0037", subject),
@@ -171,7 +171,7 @@ def doc(text: str, note: str = "", *, version: int = 193, flags: int = 0x200) ->
     pieces = struct.pack("<HIH", 0, start, 0) + struct.pack("<HIH", 0, (start + len(wide)) * 2 | 1 << 30, 0)
     table = b"\x01\x02\0\0\0" + b"\x02" + struct.pack("<I", len(positions + pieces)) + positions + pieces
     struct.pack_into("<II", head, 0x1A2, 0, len(table))
-    return compound({"WordDocument": pad(bytes(head) + wide + narrow, SMALL), "1Table": table})
+    return build_compound_file({"WordDocument": pad(bytes(head) + wide + narrow, SMALL), "1Table": table})
 
 
 def _ppt_record(kind: int, data: bytes, head: int = 0) -> bytes:
@@ -197,7 +197,7 @@ def ppt(title: str, box: str, *, token: int = 0xE391C05F) -> bytes:
     edit = len(stream)
     stream += _ppt_record(0xFF5, struct.pack("<7I", 0, 0, first_edit, directory, 1, 3, 0))
     user = _ppt_record(0xFF6, struct.pack("<3I", 20, token, edit) + bytes(8))
-    return compound({"PowerPoint Document": pad(stream, SMALL), "Current User": user})
+    return build_compound_file({"PowerPoint Document": pad(stream, SMALL), "Current User": user})
 
 
 def bare_xls(version: int) -> bytes:

@@ -33,7 +33,7 @@ LIBC.syscall.restype = ctypes.c_long
 INTEL = os.uname().machine == "x86_64"
 
 
-def native(name: str, *arguments: object) -> Callable[[], None]:
+def library_call(name: str, *arguments: object) -> Callable[[], None]:
     """Return an attempt that calls a function of the C library."""
     function = getattr(LIBC, name)
 
@@ -48,10 +48,10 @@ def native(name: str, *arguments: object) -> Callable[[], None]:
 def system_call(intel: int, arm: int, *arguments: object) -> Callable[[], None]:
     """Return an attempt that makes a system call by its number."""
     words = [ctypes.c_long(word) if isinstance(word, int) else word for word in arguments]
-    return native("syscall", ctypes.c_long(intel if INTEL else arm), *words)
+    return library_call("syscall", ctypes.c_long(intel if INTEL else arm), *words)
 
 
-def calls_of_32_bits() -> Callable[[], None]:
+def call_32_bit_getpid() -> Callable[[], None]:
     """Return an attempt that uses the numbers of 32-bit programs, among which no filter of 64-bit ones looks."""
     code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     code.write(bytes.fromhex("b814000000cd80c3"))  # mov eax, 20 (getpid); int 0x80; ret
@@ -79,11 +79,11 @@ def fork() -> None:
     os.waitpid(child, 0)
 
 
-def start() -> None:
+def spawn_process() -> None:
     os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)
 
 
-def path_of(path: Path) -> bytes:
+def encode_path(path: Path) -> bytes:
     return os.fsencode(path)
 
 
@@ -107,15 +107,15 @@ FILES: dict[str, Callable[[], object]] = {
     "list the data": lambda: os.listdir(DATA),
     "list the root": lambda: os.listdir("/"),
     "read beside the program": read(ROOT / "pyproject.toml"),
-    "C: open the secret key": native("open", path_of(SECRET), READ),
-    "C: fopen the secret key": lambda: native_pointer("fopen", path_of(SECRET), b"r"),
-    "C: openat the parent's environment": native("openat", HERE, path_of(PARENTS / "environ"), READ),
-    "C: load a library of the data": lambda: native_pointer("dlopen", path_of(SECRET), 2),
+    "C: open the secret key": library_call("open", encode_path(SECRET), READ),
+    "C: fopen the secret key": lambda: pointer_call("fopen", encode_path(SECRET), b"r"),
+    "C: openat the parent's environment": library_call("openat", HERE, encode_path(PARENTS / "environ"), READ),
+    "C: load a library of the data": lambda: pointer_call("dlopen", encode_path(SECRET), 2),
 }
 """What Landlock forbids."""
 
 
-def native_pointer(name: str, *arguments: object) -> None:
+def pointer_call(name: str, *arguments: object) -> None:
     function = POINTERS[name]
     ctypes.set_errno(0)
     if not function(*arguments):
@@ -149,7 +149,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "make a queue of bytes": lambda: os.mkfifo(DATA / "fifo"),
     "make memory as a file": lambda: os.memfd_create("x"),
     "fork": fork,
-    "start a program": start,
+    "start a program": spawn_process,
     "start a shell": lambda: subprocess.run(["/bin/true"], check=True),
     "look whether the parent can be signalled": lambda: os.kill(PARENT, 0),
     "signal its group": lambda: os.kill(0, 0),
@@ -171,51 +171,51 @@ CALLS: dict[str, Callable[[], object]] = {
     "unmask files": lambda: os.umask(0),
     "rename the machine": lambda: socket.sethostname(socket.gethostname()),
     "block signals' timer": lambda: signal.setitimer(signal.ITIMER_REAL, 0),
-    "C: open a file for writing": native("open", path_of(OTHER), WRITE),
-    "C: make a file": native("creat", path_of(DATA / "created"), 0o600),
-    "C: open by openat2": system_call(437, 437, HERE, path_of(SECRET), bytes(24), 24),
-    "C: truncate": native("truncate", path_of(OTHER), 0),
+    "C: open a file for writing": library_call("open", encode_path(OTHER), WRITE),
+    "C: make a file": library_call("creat", encode_path(DATA / "created"), 0o600),
+    "C: open by openat2": system_call(437, 437, HERE, encode_path(SECRET), bytes(24), 24),
+    "C: truncate": library_call("truncate", encode_path(OTHER), 0),
     "C: fork": system_call(56, 220, signal.SIGCHLD, 0, 0, 0, 0),
     "C: clone3": system_call(435, 435, bytes(64), 64),
     "C: execute": system_call(59, 221, b"/bin/nothing", None, None),
     "C: execute a descriptor": system_call(322, 281, 0, b"", None, None, 0x1000),
-    "C: signal the parent": native("kill", PARENT, 0),
+    "C: signal the parent": library_call("kill", PARENT, 0),
     "C: signal the parent's thread": system_call(234, 131, PARENT, PARENT, 0),
     "C: queue a signal": system_call(129, 138, PARENT, signal.SIGWINCH, BUFFER),
-    "C: trace the parent": native("ptrace", 0x4206, PARENT, None, None),
+    "C: trace the parent": library_call("ptrace", 0x4206, PARENT, None, None),
     "C: read the parent's memory": system_call(310, 270, PARENT, BUFFER, 1, BUFFER, 1, 0),
     "C: take the parent's descriptor": system_call(438, 438, 0, 0, 0),
-    "C: socket": native("socket", socket.AF_INET, socket.SOCK_STREAM, 0),
+    "C: socket": library_call("socket", socket.AF_INET, socket.SOCK_STREAM, 0),
     "C: io_uring": system_call(425, 425, 1, BUFFER),
-    "C: mount": native("mount", b"none", b"/mnt", b"tmpfs", 0, None),
-    "C: unmount": native("umount2", b"/mnt", 0),
-    "C: another root": native("chroot", path_of(DATA)),
-    "C: namespaces": native("unshare", 0x10000000),
-    "C: another's namespace": native("setns", 0, 0),
+    "C: mount": library_call("mount", b"none", b"/mnt", b"tmpfs", 0, None),
+    "C: unmount": library_call("umount2", b"/mnt", 0),
+    "C: another root": library_call("chroot", encode_path(DATA)),
+    "C: namespaces": library_call("unshare", 0x10000000),
+    "C: another's namespace": library_call("setns", 0, 0),
     "C: keys of the kernel": system_call(250, 219, 0, -3, 0, 0, 0),
     "C: programs in the kernel": system_call(321, 280, 5, BUFFER, 48),
     "C: events of the processor": system_call(298, 241, BUFFER, 0, -1, -1, 0),
     "C: faults of memory": system_call(323, 282, 1),
-    "C: shared memory": native("shmget", 0, 4096, 0o1600),
-    "C: messages": native("msgget", 0, 0o1600),
-    "C: handle of a file": system_call(303, 264, HERE, path_of(SECRET), BUFFER, BUFFER, 0),
-    "C: watch files": native("inotify_init1", 0),
+    "C: shared memory": library_call("shmget", 0, 4096, 0o1600),
+    "C: messages": library_call("msgget", 0, 0o1600),
+    "C: handle of a file": system_call(303, 264, HERE, encode_path(SECRET), BUFFER, BUFFER, 0),
+    "C: watch files": library_call("inotify_init1", 0),
     "C: watch everything": system_call(300, 262, 0, 0),
-    "C: send a file": native("sendfile", 1, 0, None, 1),
-    "C: personality": native("personality", 0xFFFFFFFF),
-    "C: become another": native("setuid", os.getuid()),
-    "C: make the parent's death known": native("prctl", 1, signal.SIGWINCH, 0, 0, 0),
-    "C: another filter": native("prctl", 22, 1, 0, 0, 0),
-    "C: input of the terminal": native("ioctl", 0, 0x5412, b"x"),
-    "C: attributes of a file": native("setxattr", path_of(OTHER), b"user.x", b"x", 1, 0),
+    "C: send a file": library_call("sendfile", 1, 0, None, 1),
+    "C: personality": library_call("personality", 0xFFFFFFFF),
+    "C: become another": library_call("setuid", os.getuid()),
+    "C: make the parent's death known": library_call("prctl", 1, signal.SIGWINCH, 0, 0, 0),
+    "C: another filter": library_call("prctl", 22, 1, 0, 0, 0),
+    "C: input of the terminal": library_call("ioctl", 0, 0x5412, b"x"),
+    "C: attributes of a file": library_call("setxattr", encode_path(OTHER), b"user.x", b"x", 1, 0),
     "C: a module of the kernel": system_call(313, 273, 0, b"", 0),
-    "C: swap": system_call(167, 224, path_of(OTHER), 0),
+    "C: swap": system_call(167, 224, encode_path(OTHER), 0),
     "C: the clock": system_call(159, 171, None),
 }
 """What the filter of system calls forbids."""
 
 if INTEL:
-    CALLS["C: calls of 32 bits"] = calls_of_32_bits()
+    CALLS["C: calls of 32 bits"] = call_32_bit_getpid()
     CALLS["C: calls of x32"] = system_call(0x40000000 | 39, 0)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class _Traces(logging.Handler):
+class _ErrorCollector(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.records: list[logging.LogRecord] = []
@@ -18,9 +18,9 @@ class _Traces(logging.Handler):
 
 
 @contextmanager
-def traces() -> Iterator[list[logging.LogRecord]]:
+def collect_errors() -> Iterator[list[logging.LogRecord]]:
     """Collect the records with a traceback that `artifacts` logs in this block. Each of them is caused by a bug."""
-    handler, log = _Traces(), logging.getLogger("artifacts")
+    handler, log = _ErrorCollector(), logging.getLogger("artifacts")
     log.addHandler(handler)
     try:
         yield handler.records
@@ -29,9 +29,9 @@ def traces() -> Iterator[list[logging.LogRecord]]:
 
 
 @contextmanager
-def no_fault_of_our_own() -> Iterator[None]:
+def expect_no_internal_error() -> Iterator[None]:
     """Raise an AssertionError for the first traceback that is logged in this block."""
-    with traces() as records:
+    with collect_errors() as records:
         yield
     for record in records:
         raise AssertionError(record.getMessage()) from (record.exc_info[1] if record.exc_info else None)

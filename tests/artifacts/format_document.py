@@ -41,7 +41,7 @@ TITLES = {
     Kind.OTHER: "other",
 }
 # The word in a cell that says what a model gets.
-WORDS = {
+OUTCOME_LABELS = {
     Outcome.NATIVE: "file",
     Outcome.INLINED: "text",
     Outcome.EXTRACTED: "words",
@@ -53,7 +53,7 @@ WORDS = {
 Cells = tuple[str, ...]
 
 
-class Something:
+class PlaceholderContent:
     """Content that exists. None of its other properties matter."""
 
     def blob(self) -> Blob:
@@ -66,24 +66,26 @@ class Something:
         return None
 
 
-def outcome(mime_type: str, protocol: str, model: Capabilities, policy: str) -> str:
+def outcome_label(mime_type: str, protocol: str, model: Capabilities, policy: str) -> str:
     """Return the word for how a model receives a small, intact file of this type."""
     target = Target("provider", "https://api.example.com/v1", "model")
     reader = model_endpoint(protocol, target, model, content={"policy": policy}).reader
-    file = FilePart(kind_of(mime_type), mime_type, "file", 1, pages=1, width=9, height=9, content=Something())
+    file = FilePart(kind_of(mime_type), mime_type, "file", 1, pages=1, width=9, height=9, content=PlaceholderContent())
     delivered = decide(file, reader).outcome
     if delivered is Outcome.EXTRACTED and not can_extract(mime_type):
         delivered = Outcome.DESCRIBED
-    return "pages" if delivered is Outcome.CONVERTED and mime_type in PAGED else WORDS[delivered]
+    return "pages" if delivered is Outcome.CONVERTED and mime_type in PAGED else OUTCOME_LABELS[delivered]
 
 
 def cells(mime_type: str, protocol: str) -> Cells:
     """Return what the three models get under each policy, or a single word if all of them get the same."""
-    words_by_policy = ([outcome(mime_type, protocol, model, policy) for model in MODELS] for policy in FACTUAL_WORDS)
+    words_by_policy = (
+        [outcome_label(mime_type, protocol, model, policy) for model in MODELS] for policy in FACTUAL_WORDS
+    )
     return tuple(words[0] if len(set(words)) == 1 else " / ".join(words) for words in words_by_policy)
 
 
-def groups() -> dict[tuple[Kind, tuple[Cells, ...]], list[str]]:
+def group_formats() -> dict[tuple[Kind, tuple[Cells, ...]], list[str]]:
     """Map kind and cells for each protocol to the usual extensions of all formats that are treated this way."""
     formats: dict[tuple[Kind, tuple[Cells, ...]], list[str]] = {}
     for mime_type, extensions in EXTENSIONS_OF_MIME.items():
@@ -92,9 +94,9 @@ def groups() -> dict[tuple[Kind, tuple[Cells, ...]], list[str]]:
     return formats
 
 
-def lines() -> Iterator[str]:
+def table_lines() -> Iterator[str]:
     """Yield the rows of the table. Formats and protocols that are treated alike are merged into one row."""
-    formats_by_cells = groups()
+    formats_by_cells = group_formats()
     for kind, title in TITLES.items():
         for (kind_found, by_protocol), formats in formats_by_cells.items():
             for treatment in dict.fromkeys(by_protocol) if kind_found is kind else ():
@@ -109,10 +111,10 @@ def lines() -> Iterator[str]:
 
 def table() -> str:
     head = f"| kind | formats | protocol | {' | '.join(f'`{word}`' for word in FACTUAL_WORDS)} |\n"
-    return head + "|---" * (3 + len(FACTUAL_WORDS)) + "|\n" + "".join(lines())
+    return head + "|---" * (3 + len(FACTUAL_WORDS)) + "|\n" + "".join(table_lines())
 
 
-def with_table(text: str) -> str:
+def insert_table(text: str) -> str:
     """Return the document with its table replaced.
 
     Raise `ValueError` if one of the two markers is missing.
@@ -121,4 +123,4 @@ def with_table(text: str) -> str:
 
 
 if __name__ == "__main__":
-    DOCUMENT.write_text(with_table(DOCUMENT.read_text("utf-8")), "utf-8")
+    DOCUMENT.write_text(insert_table(DOCUMENT.read_text("utf-8")), "utf-8")

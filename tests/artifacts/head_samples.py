@@ -17,13 +17,13 @@ from PIL import Image
 
 from artifacts.core.detection.extensions import ODF
 from capabilities.core.vocabulary import Kind
-from tests.artifacts.compound_files import compound
+from tests.artifacts.compound_files import build_compound_file
 
 IMAGE, AUDIO, VIDEO, DOCUMENT, OTHER = Kind.IMAGE, Kind.AUDIO, Kind.VIDEO, Kind.DOCUMENT, Kind.OTHER
 PIL, STD, HEAD = "Pillow", "standard library", "synthetic head"
 
 
-def drawn(name: str, mode: str = "RGB", **options: object) -> bytes:
+def draw_image(name: str, mode: str = "RGB", **options: object) -> bytes:
     buffer = io.BytesIO()
     Image.effect_noise((16, 16), 60).convert(mode).save(buffer, name, **options)
     return buffer.getvalue()
@@ -38,7 +38,7 @@ def package(**entries: bytes) -> bytes:
     return buffer.getvalue()
 
 
-def office(*parts: str) -> bytes:
+def office_package(*parts: str) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name in ("[Content_Types].xml", "_rels/.rels", *parts):
@@ -46,7 +46,7 @@ def office(*parts: str) -> bytes:
     return buffer.getvalue()
 
 
-def media(brand: bytes, *tracks: bytes) -> bytes:
+def iso_media(brand: bytes, *tracks: bytes) -> bytes:
     """Build an ISO media file whose tracks have these handler types (ISO/IEC 14496-12)."""
 
     def box(name: bytes, inner: bytes) -> bytes:
@@ -57,7 +57,7 @@ def media(brand: bytes, *tracks: bytes) -> bytes:
     return box(b"ftyp", brand + bytes(4) + brand) + box(b"moov", box(b"mvhd", bytes(100)) + traks) + box(b"mdat", b"\1")
 
 
-def tagged(sound: bytes) -> bytes:
+def add_id3_tag(sound: bytes) -> bytes:
     """Return an ID3v2.3 tag of ten bytes, followed by the audio data."""
     return b"ID3\3\0\0\0\0\0\x0a" + bytes(10) + sound
 
@@ -97,10 +97,10 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     # TIFF's layout with Panasonic's and Canon's marks (shared-mime-info, LibRaw)
     ("raw.rw2", lambda: b"IIU\0\x18\0\0\0" + bytes(40), "image/x-panasonic-rw2", IMAGE, HEAD),
     ("raw.cr2", lambda: b"II*\0\x10\0\0\0CR\2\0" + bytes(40), "image/x-canon-cr2", IMAGE, HEAD),
-    ("raw.cr3", lambda: media(b"crx ", b"vide"), "image/x-canon-cr3", IMAGE, HEAD),
+    ("raw.cr3", lambda: iso_media(b"crx ", b"vide"), "image/x-canon-cr3", IMAGE, HEAD),
     ("raw.raf", lambda: b"FUJIFILMCCD-RAW 0201FF129502X100" + bytes(60), "image/x-fuji-raf", IMAGE, HEAD),
-    ("scan.pcx", lambda: drawn("PCX"), "image/x-pcx", IMAGE, PIL),
-    ("grey.pcx", lambda: drawn("PCX", "L"), "image/x-pcx", IMAGE, PIL),
+    ("scan.pcx", lambda: draw_image("PCX"), "image/x-pcx", IMAGE, PIL),
+    ("grey.pcx", lambda: draw_image("PCX", "L"), "image/x-pcx", IMAGE, PIL),
     # rasterfile.h of SunOS: 2 x 1 pixels of 24 bits, no colour map
     (
         "scan.ras",
@@ -109,13 +109,13 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
         IMAGE,
         "by hand",
     ),
-    ("app.icns", lambda: drawn("ICNS"), "image/icns", IMAGE, PIL),
-    ("texture.dds", lambda: drawn("DDS"), "image/vnd.ms-dds", IMAGE, PIL),
-    ("photo.j2k", lambda: drawn("JPEG2000", no_jp2=True), "image/jp2", IMAGE, PIL),
-    ("photo.ppm", lambda: drawn("PPM"), "image/x-portable-pixmap", IMAGE, PIL),
-    ("photo.pgm", lambda: drawn("PPM", "L"), "image/x-portable-graymap", IMAGE, PIL),
-    ("photo.pbm", lambda: drawn("PPM", "1"), "image/x-portable-bitmap", IMAGE, PIL),
-    ("large.tif", lambda: drawn("TIFF", big_tiff=True), "image/tiff", IMAGE, PIL),
+    ("app.icns", lambda: draw_image("ICNS"), "image/icns", IMAGE, PIL),
+    ("texture.dds", lambda: draw_image("DDS"), "image/vnd.ms-dds", IMAGE, PIL),
+    ("photo.j2k", lambda: draw_image("JPEG2000", no_jp2=True), "image/jp2", IMAGE, PIL),
+    ("photo.ppm", lambda: draw_image("PPM"), "image/x-portable-pixmap", IMAGE, PIL),
+    ("photo.pgm", lambda: draw_image("PPM", "L"), "image/x-portable-graymap", IMAGE, PIL),
+    ("photo.pbm", lambda: draw_image("PPM", "1"), "image/x-portable-bitmap", IMAGE, PIL),
+    ("large.tif", lambda: draw_image("TIFF", big_tiff=True), "image/tiff", IMAGE, PIL),
     # BigTIFF, OpenEXR file layout, GIMP's xcf.txt, FITS 4.0 §4.4, MS-EMF §2.3.4.2
     ("light.exr", lambda: b"\x76\x2f\x31\1\2\0\0\0channels\0" + bytes(60), "image/x-exr", IMAGE, HEAD),
     ("layers.xcf", lambda: b"gimp xcf v011\0" + bytes(60), "image/x-xcf", IMAGE, HEAD),
@@ -162,8 +162,8 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ("song.wv", lambda: b"wvpk" + ID(64) + b"\x10\4" + bytes(60), "audio/x-wavpack", AUDIO, HEAD),
     ("song.caf", lambda: b"caff\0\1\0\0desc" + bytes(40), "audio/x-caf", AUDIO, HEAD),
     ("song.dsf", lambda: b"DSD \x1c\0\0\0\0\0\0\0" + bytes(60), "audio/x-dsf", AUDIO, HEAD),
-    ("tagged.aac", lambda: tagged(AAC), "audio/aac", AUDIO, "by hand"),
-    ("tagged.flac", lambda: tagged(FLAC), "audio/flac", AUDIO, "by hand"),
+    ("tagged.aac", lambda: add_id3_tag(AAC), "audio/aac", AUDIO, "by hand"),
+    ("tagged.flac", lambda: add_id3_tag(FLAC), "audio/flac", AUDIO, "by hand"),
     ("voice.awb", lambda: b"#!AMR-WB\n" + (b"\x44" + bytes(60)) * 2, "audio/amr", AUDIO, HEAD),
     # ISO/IEC 15444-3 (RFC 3745); the brands of 3GPP2 C.S0050 and of KDDI (mp4ra.org)
     (
@@ -173,9 +173,9 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
         VIDEO,
         HEAD,
     ),
-    ("phone.3g2", lambda: media(b"3g2a", b"vide", b"soun"), "video/3gpp2", VIDEO, HEAD),
-    ("kddi.3g2", lambda: media(b"KDDI", b"vide", b"soun"), "video/3gpp2", VIDEO, HEAD),
-    ("clip.m4v", lambda: media(b"M4V ", b"vide"), "video/mp4", VIDEO, HEAD),
+    ("phone.3g2", lambda: iso_media(b"3g2a", b"vide", b"soun"), "video/3gpp2", VIDEO, HEAD),
+    ("kddi.3g2", lambda: iso_media(b"KDDI", b"vide", b"soun"), "video/3gpp2", VIDEO, HEAD),
+    ("clip.m4v", lambda: iso_media(b"M4V ", b"vide"), "video/mp4", VIDEO, HEAD),
     ("clip.mts", lambda: mpeg_pages(b"\x10"), "video/mp2t", VIDEO, HEAD),
     ("pictures.mpg", lambda: b"\0\0\1\xb3\x14\0\xf0\x15" + bytes(60), "video/mpeg", VIDEO, HEAD),
     # OpenDocument's own mimetype entries
@@ -221,24 +221,24 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
         HEAD,
     ),
     ("help.chm", lambda: b"ITSF\3\0\0\0" + bytes(60), "application/vnd.ms-htmlhelp", DOCUMENT, HEAD),
-    ("page.xps", lambda: office("FixedDocSeq.fdseq"), "application/oxps", DOCUMENT, STD),
+    ("page.xps", lambda: office_package("FixedDocSeq.fdseq"), "application/oxps", DOCUMENT, STD),
     (
         "macro.docm",
-        lambda: office("word/vbaProject.bin"),
+        lambda: office_package("word/vbaProject.bin"),
         "application/vnd.ms-word.document.macroenabled.12",
         DOCUMENT,
         STD,
     ),
     (
         "macro.xlsm",
-        lambda: office("xl/vbaProject.bin"),
+        lambda: office_package("xl/vbaProject.bin"),
         "application/vnd.ms-excel.sheet.macroenabled.12",
         DOCUMENT,
         STD,
     ),
     (
         "macro.pptm",
-        lambda: office("ppt/vbaProject.bin"),
+        lambda: office_package("ppt/vbaProject.bin"),
         "application/vnd.ms-powerpoint.presentation.macroenabled.12",
         DOCUMENT,
         STD,
@@ -250,12 +250,12 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
         DOCUMENT,
         STD,
     ),
-    ("plan.vsd", lambda: compound({"VisioDocument": b"v"}), "application/vnd.visio", DOCUMENT, "by hand"),
-    ("unknown.ole", lambda: compound({"Contents": b"c"}), "application/x-ole-storage", DOCUMENT, "by hand"),
+    ("plan.vsd", lambda: build_compound_file({"VisioDocument": b"v"}), "application/vnd.visio", DOCUMENT, "by hand"),
+    ("unknown.ole", lambda: build_compound_file({"Contents": b"c"}), "application/x-ole-storage", DOCUMENT, "by hand"),
     # a compound file inside a compound file lies deeper in its directory (MS-CFB §2.6, MS-OXMSG §2.2.2)
     (
         "letter attached.msg",
-        lambda: compound(
+        lambda: build_compound_file(
             {
                 "__attach_version1.0_#00000000": {"__substg1.0_3701000D": {"WordDocument": b"w"}},
                 "__properties_version1.0": b"p",
@@ -267,14 +267,14 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ),
     (
         "chart inside.ppt",
-        lambda: compound({"MBD001": {"Workbook": b"w"}, "PowerPoint Document": b"p"}),
+        lambda: build_compound_file({"MBD001": {"Workbook": b"w"}, "PowerPoint Document": b"p"}),
         "application/vnd.ms-powerpoint",
         DOCUMENT,
         "by hand",
     ),
     (
         "letter inside.xls",
-        lambda: compound({"MBD001": {"WordDocument": b"w"}, "Workbook": b"x"}),
+        lambda: build_compound_file({"MBD001": {"WordDocument": b"w"}, "Workbook": b"x"}),
         "application/vnd.ms-excel",
         DOCUMENT,
         "by hand",
@@ -335,7 +335,7 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
 )
 
 XML = b"<?xml version='1.0'?>\n<!-- made here -->\n"
-MORE_TEXTS: tuple[tuple[str, bytes, str, str], ...] = (
+EXTRA_TEXT_SAMPLES: tuple[tuple[str, bytes, str, str], ...] = (
     (
         "captions.ttml",
         XML + b'<tt xmlns="http://www.w3.org/ns/ttml"><head/><body/></tt>',
@@ -356,7 +356,7 @@ MORE_TEXTS: tuple[tuple[str, bytes, str, str], ...] = (
 )
 
 
-def more_texts(words: dict[str, str]) -> tuple[tuple[str, bytes, str, str], ...]:
+def extra_text_samples(words: dict[str, str]) -> tuple[tuple[str, bytes, str, str], ...]:
     """Return texts in legacy encodings, by language code."""
     encodings = {
         "ko": ("cp949", "johab", "iso2022_kr", "utf-32-le"),

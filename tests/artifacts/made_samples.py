@@ -12,7 +12,7 @@ from pathlib import Path
 FILES = Path(__file__).parent / "files"
 
 # File, program, kind, encoding, type, and the type detected without the name if the name makes it more specific.
-MADE = """
+SAMPLE_TABLE = """
 archiver.7z          | 7-zip 16.02      | other    |       | application/x-7z-compressed
 files.wim            | 7-zip 16.02      | other    |       | application/x-ms-wim
 locked.7z            | 7-zip 16.02      | other    |       | application/x-7z-compressed
@@ -242,7 +242,7 @@ LONG_NAMES = (
 )
 
 
-def long_name(mime_type: str) -> str:
+def expand_mime_type(mime_type: str) -> str:
     for short, beginning in LONG_NAMES:
         mime_type = mime_type.replace(short, beginning)
     return mime_type
@@ -250,5 +250,8 @@ def long_name(mime_type: str) -> str:
 
 def rows() -> list[tuple[str, ...]]:
     """Return the cells of each line: file, program, kind, encoding, type, and the type detected without the name."""
-    lines = [tuple(cell.strip() for cell in line.split("|")) for line in MADE.strip().splitlines()]
-    return [(*cells[:4], long_name(cells[4]), long_name(cells[5]) if len(cells) > 5 else "") for cells in lines]
+    lines = [tuple(cell.strip() for cell in line.split("|")) for line in SAMPLE_TABLE.strip().splitlines()]
+    return [
+        (*cells[:4], expand_mime_type(cells[4]), expand_mime_type(cells[5]) if len(cells) > 5 else "")
+        for cells in lines
+    ]

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from artifacts.core.detection.containers import KEYNOTE, NUMBERS, PAGES, WORKS
 from artifacts.core.detection.extensions import ODF, OOXML
 from capabilities.core.vocabulary import Kind
-from tests.artifacts.compound_files import compound
-from tests.artifacts.head_samples import HEAD, PIL, STD, drawn, office, package
+from tests.artifacts.compound_files import build_compound_file
+from tests.artifacts.head_samples import HEAD, PIL, STD, draw_image, office_package, package
 
 IMAGE, AUDIO, VIDEO, DOCUMENT, OTHER = Kind.IMAGE, Kind.AUDIO, Kind.VIDEO, Kind.DOCUMENT, Kind.OTHER
 WORD, EXCEL, POINT = "application/vnd.ms-word.", "application/vnd.ms-excel.", "application/vnd.ms-powerpoint."
@@ -63,7 +63,7 @@ RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
         IMAGE,
         HEAD,
     ),
-    ("paint.msp", lambda: drawn("MSP", "1"), "image/x-msp", IMAGE, PIL),
+    ("paint.msp", lambda: draw_image("MSP", "1"), "image/x-msp", IMAGE, PIL),
     (
         "scan.im",
         lambda: b"Image type: L image\r\nName: scan\r\nImage size (x*y): 4*2\r\n".ljust(511, b"\0") + b"\x1aabcdefgh",
@@ -77,7 +77,9 @@ RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     # Hancom's HWP 5.0 revision 1.3; OWPML (KS X 6101); OFD (GB/T 33190); MS-OXTNEF §2.1.3.1
     (
         "letter.hwp",
-        lambda: compound({"FileHeader": b"HWP Document File", "DocInfo": b"d", "BodyText": {"Section0": b"s"}}),
+        lambda: build_compound_file(
+            {"FileHeader": b"HWP Document File", "DocInfo": b"d", "BodyText": {"Section0": b"s"}}
+        ),
         "application/x-hwp",
         DOCUMENT,
         HEAD,
@@ -85,19 +87,31 @@ RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ("letter.hwpx", lambda: package(mimetype=b"application/hwp+zip"), "application/hwp+zip", DOCUMENT, HEAD),
     ("invoice.ofd", lambda: package(**{"OFD.xml": b"<ofd:OFD/>"}), "application/ofd", DOCUMENT, HEAD),
     ("winmail.dat", lambda: b"\x78\x9f\x3e\x22\1\0\1" + bytes(60), "application/vnd.ms-tnef", DOCUMENT, HEAD),
-    ("flyer.pub", lambda: compound({"Quill": {"QuillSub": b"q"}}), "application/vnd.ms-publisher", DOCUMENT, HEAD),
+    (
+        "flyer.pub",
+        lambda: build_compound_file({"Quill": {"QuillSub": b"q"}}),
+        "application/vnd.ms-publisher",
+        DOCUMENT,
+        HEAD,
+    ),
     # Kingsoft's office writes Microsoft's binary formats under its own names
-    ("letter.wps", lambda: compound({"WordDocument": b"w"}), "application/msword", DOCUMENT, HEAD),
-    ("sums.et", lambda: compound({"Workbook": b"w"}), "application/vnd.ms-excel", DOCUMENT, HEAD),
-    ("talk.dps", lambda: compound({"PowerPoint Document": b"p"}), "application/vnd.ms-powerpoint", DOCUMENT, HEAD),
-    ("macro.dotm", lambda: office("word/document.xml"), f"{WORD}template.{MACRO}", DOCUMENT, STD),
-    ("macro.xltm", lambda: office("xl/workbook.xml"), f"{EXCEL}template.{MACRO}", DOCUMENT, STD),
-    ("macro.xlam", lambda: office("xl/worksheets/sheet1.xml"), f"{EXCEL}addin.{MACRO}", DOCUMENT, STD),
-    ("macro.potm", lambda: office("ppt/slides/slide1.xml"), f"{POINT}template.{MACRO}", DOCUMENT, STD),
-    ("macro.ppsm", lambda: office("ppt/presentation.xml"), f"{POINT}slideshow.{MACRO}", DOCUMENT, STD),
+    ("letter.wps", lambda: build_compound_file({"WordDocument": b"w"}), "application/msword", DOCUMENT, HEAD),
+    ("sums.et", lambda: build_compound_file({"Workbook": b"w"}), "application/vnd.ms-excel", DOCUMENT, HEAD),
+    (
+        "talk.dps",
+        lambda: build_compound_file({"PowerPoint Document": b"p"}),
+        "application/vnd.ms-powerpoint",
+        DOCUMENT,
+        HEAD,
+    ),
+    ("macro.dotm", lambda: office_package("word/document.xml"), f"{WORD}template.{MACRO}", DOCUMENT, STD),
+    ("macro.xltm", lambda: office_package("xl/workbook.xml"), f"{EXCEL}template.{MACRO}", DOCUMENT, STD),
+    ("macro.xlam", lambda: office_package("xl/worksheets/sheet1.xml"), f"{EXCEL}addin.{MACRO}", DOCUMENT, STD),
+    ("macro.potm", lambda: office_package("ppt/slides/slide1.xml"), f"{POINT}template.{MACRO}", DOCUMENT, STD),
+    ("macro.ppsm", lambda: office_package("ppt/presentation.xml"), f"{POINT}slideshow.{MACRO}", DOCUMENT, STD),
     (
         "both.xlsb",
-        lambda: office("xl/workbook.bin", "xl/vbaProject.bin"),
+        lambda: office_package("xl/workbook.bin", "xl/vbaProject.bin"),
         f"{EXCEL}sheet.binary.{MACRO}",
         DOCUMENT,
         STD,
@@ -134,20 +148,38 @@ RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
         STD,
     ),
     # libwps' WPSHeader.cpp; Works' spreadsheets for Windows begin with record FF, then 5405 (Kessler's list)
-    ("letter 4.wps", lambda: compound({"MN0": b"\4\xfe", "MM": b"\x44\x4e"}), WORKS, DOCUMENT, HEAD),
-    ("short 8.wps", lambda: compound({"A": bytes(700), "CONTENTS": b"CHNKWKS \4\0\10\0"}), WORKS, DOCUMENT, HEAD),
-    ("long 2000.wps", lambda: compound({"CONTENTS": b"CHNKINK \4\0\10\0" + bytes(5000)}), WORKS, DOCUMENT, HEAD),
+    ("letter 4.wps", lambda: build_compound_file({"MN0": b"\4\xfe", "MM": b"\x44\x4e"}), WORKS, DOCUMENT, HEAD),
+    (
+        "short 8.wps",
+        lambda: build_compound_file({"A": bytes(700), "CONTENTS": b"CHNKWKS \4\0\10\0"}),
+        WORKS,
+        DOCUMENT,
+        HEAD,
+    ),
+    (
+        "long 2000.wps",
+        lambda: build_compound_file({"CONTENTS": b"CHNKINK \4\0\10\0" + bytes(5000)}),
+        WORKS,
+        DOCUMENT,
+        HEAD,
+    ),
     ("sums.wks", lambda: bytes.fromhex("ff000200040405540200") + bytes(60), WORKS, DOCUMENT, HEAD),
     (
         "sums.xlr",
-        lambda: compound({"Workbook": b"w", "WksSSWorkBook": b"x"}),
+        lambda: build_compound_file({"Workbook": b"w", "WksSSWorkBook": b"x"}),
         "application/vnd.ms-excel",
         DOCUMENT,
         HEAD,
     ),
     # MPXJ's MPPReader and the storages it opens; libwpd's WPXHeader.cpp; MS-PST 2.2.2.6
-    ("plan.mpp", lambda: compound({"Props14": b"p", "   114": {"TBkndTask": b"t"}}), PROJECT, DOCUMENT, HEAD),
-    ("plan 98.mpp", lambda: compound({"   1": {"TBkndTask": b"t"}}), PROJECT, DOCUMENT, HEAD),
+    (
+        "plan.mpp",
+        lambda: build_compound_file({"Props14": b"p", "   114": {"TBkndTask": b"t"}}),
+        PROJECT,
+        DOCUMENT,
+        HEAD,
+    ),
+    ("plan 98.mpp", lambda: build_compound_file({"   1": {"TBkndTask": b"t"}}), PROJECT, DOCUMENT, HEAD),
     ("letter.wpd", lambda: b"\xffWPC\x10\0\0\0\1\x0a\2\1" + bytes(60), "application/vnd.wordperfect", DOCUMENT, HEAD),
     ("logo.wpg", lambda: b"\xffWPC\x10\0\0\0\1\x16\1\0" + bytes(60), "image/x-wordperfect-graphics", IMAGE, HEAD),
     (

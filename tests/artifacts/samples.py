@@ -26,7 +26,7 @@ from artifacts.core.detection.extensions import ODF, OOXML
 from capabilities.core.vocabulary import Kind
 from tests.artifacts import made_samples, text_samples
 from tests.artifacts.compound_files import doc, msg, ppt, xls, xlsb_parts
-from tests.artifacts.head_samples import HEADS, MORE_TEXTS, more_texts
+from tests.artifacts.head_samples import EXTRA_TEXT_SAMPLES, HEADS, extra_text_samples
 from tests.artifacts.rare_samples import BARE, RARE
 
 
@@ -66,14 +66,14 @@ def le32(n: int) -> bytes:
     return struct.pack("<I", n)
 
 
-def picture(name: str, size: tuple[int, int] = (12, 8), mode: str = "RGB", **options: object) -> bytes:
+def draw_picture(name: str, size: tuple[int, int] = (12, 8), mode: str = "RGB", **options: object) -> bytes:
     image = Image.effect_noise(size, 60).convert(mode)
     buffer = io.BytesIO()
     image.save(buffer, name, **options)
     return buffer.getvalue()
 
 
-def zip_of(entries: dict[str, bytes], stored_first: bool = False) -> bytes:
+def build_zip(entries: dict[str, bytes], stored_first: bool = False) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as package:
         for index, (name, data) in enumerate(entries.items()):
@@ -96,13 +96,13 @@ def docx(*paragraphs: str, table: tuple[tuple[str, ...], ...] = ()) -> bytes:
         for row in table
     )
     xml = f'<w:document xmlns:w="{W}"><w:body>{body}<w:tbl>{rows}</w:tbl></w:body></w:document>'
-    return zip_of({"[Content_Types].xml": TYPES, "_rels/.rels": TYPES, "word/document.xml": xml.encode()})
+    return build_zip({"[Content_Types].xml": TYPES, "_rels/.rels": TYPES, "word/document.xml": xml.encode()})
 
 
 RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
 
-def relations_of(targets: dict[str, tuple[str, str]]) -> bytes:
+def relations_xml(targets: dict[str, tuple[str, str]]) -> bytes:
     listed = "".join(
         f'<Relationship Id="{key}" Type="{RELATIONS}/{kind}" Target="{target}"/>'
         for key, (kind, target) in targets.items()
@@ -115,25 +115,25 @@ def sheet_xml(rows: str) -> bytes:
     return f"<worksheet><sheetData>{rows}</sheetData></worksheet>".encode()
 
 
-def xlsx_of_rows(rows: str) -> bytes:
+def xlsx_from_rows(rows: str) -> bytes:
     """Build a workbook with the sheet `S`. Styles 1, 2 and 3 are a date, a date with time, and a duration."""
     with zipfile.ZipFile(io.BytesIO(xlsx({"S": []}))) as package:
         entries = {name: package.read(name) for name in package.namelist()}
-    return zip_of({**entries, "xl/worksheets/sheet1.xml": sheet_xml(rows)})
+    return build_zip({**entries, "xl/worksheets/sheet1.xml": sheet_xml(rows)})
 
 
 def xlsb(text: str) -> bytes:
     first = {"rId1": ("officeDocument", "xl/workbook.bin")}
     sheets = {"rId1": ("worksheet", "worksheets/sheet1.bin")}
-    parts = {"_rels/.rels": relations_of(first), "xl/_rels/workbook.bin.rels": relations_of(sheets)}
-    return zip_of({"[Content_Types].xml": TYPES, **parts, **xlsb_parts(text)})
+    parts = {"_rels/.rels": relations_xml(first), "xl/_rels/workbook.bin.rels": relations_xml(sheets)}
+    return build_zip({"[Content_Types].xml": TYPES, **parts, **xlsb_parts(text)})
 
 
 def xlsx(sheets: dict[str, list[list[str]]], hidden: str = "") -> bytes:
     shared = [cell for rows in sheets.values() for row in rows for cell in row if not cell.isdigit()]
     entries = {
         "[Content_Types].xml": TYPES,
-        "_rels/.rels": relations_of({"rId1": ("officeDocument", "xl/workbook.xml")}),
+        "_rels/.rels": relations_xml({"rId1": ("officeDocument", "xl/workbook.xml")}),
     }
     listed, relations = "", {}
     for number, (title, rows) in enumerate(sheets.items(), 1):
@@ -154,14 +154,14 @@ def xlsx(sheets: dict[str, list[list[str]]], hidden: str = "") -> bytes:
     relations["rIdS"] = ("sharedStrings", "sharedStrings.xml")
     relations["rIdY"] = ("styles", "styles.xml")
     entries["xl/workbook.xml"] = f'<workbook xmlns:r="{RELATIONS}"><sheets>{listed}</sheets></workbook>'.encode()
-    entries["xl/_rels/workbook.xml.rels"] = relations_of(relations)
+    entries["xl/_rels/workbook.xml.rels"] = relations_xml(relations)
     strings = "".join(f"<si><t>{text}</t></si>" for text in shared)
     entries["xl/sharedStrings.xml"] = f"<sst>{strings}</sst>".encode()
     entries["xl/styles.xml"] = (
         b'<styleSheet><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="22"/><xf numFmtId="46"/></cellXfs>'
         b"</styleSheet>"
     )
-    return zip_of(entries)
+    return build_zip(entries)
 
 
 def pptx(*slides: str) -> bytes:
@@ -170,7 +170,7 @@ def pptx(*slides: str) -> bytes:
         entries[f"ppt/slides/slide{number}.xml"] = (
             f'<p:sld xmlns:p="urn:p" xmlns:a="urn:a"><a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:sld>'.encode()
         )
-    return zip_of(entries)
+    return build_zip(entries)
 
 
 def notebook() -> bytes:
@@ -193,7 +193,7 @@ def open_document(kind: str, content: str = "<text:p>Hello</text:p>") -> bytes:
     xml = f'<office:document-content {prefixes} xmlns:draw="{names}drawing:1.0">{body}</office:document-content>'
     manifest = f'<manifest:manifest xmlns:manifest="{names}manifest:1.0"/>'.encode()
     entries = {"mimetype": f"{ODF}{kind}".encode(), "content.xml": xml.encode(), "META-INF/manifest.xml": manifest}
-    return zip_of(entries, stored_first=True)
+    return build_zip(entries, stored_first=True)
 
 
 def pdf(*pages: str) -> bytes:
@@ -290,7 +290,7 @@ def ole2(*streams: str) -> bytes:
     return header + table + directory.ljust(512 * sectors, b"\0") + bytes(512)
 
 
-def tar_of(name: str, data: bytes) -> bytes:
+def build_tar(name: str, data: bytes) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         entry = tarfile.TarInfo(name)
@@ -346,17 +346,17 @@ MHT = (
     b"Content-Location: https://example.com/a.png\r\n\r\niVBORw0KGgo=\r\n--b--\r\n"
 )
 
-MAKERS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
-    ("photo.png", lambda: picture("PNG"), "image/png", IMAGE, PIL),
-    ("photo.jpg", lambda: picture("JPEG"), "image/jpeg", IMAGE, PIL),
-    ("photo.gif", lambda: picture("GIF", mode="P"), "image/gif", IMAGE, PIL),
-    ("photo.webp", lambda: picture("WEBP"), "image/webp", IMAGE, PIL),
-    ("lossless.webp", lambda: picture("WEBP", lossless=True), "image/webp", IMAGE, PIL),
-    ("photo.bmp", lambda: picture("BMP"), "image/bmp", IMAGE, PIL),
-    ("photo.tiff", lambda: picture("TIFF"), "image/tiff", IMAGE, PIL),
-    ("photo.avif", lambda: picture("AVIF", (16, 16)), "image/avif", IMAGE, PIL),
-    ("icon.ico", lambda: picture("ICO", (16, 16)), "image/x-icon", IMAGE, PIL),
-    ("photo.jp2", lambda: picture("JPEG2000", (16, 16)), "image/jp2", IMAGE, PIL),
+SAMPLE_MAKERS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
+    ("photo.png", lambda: draw_picture("PNG"), "image/png", IMAGE, PIL),
+    ("photo.jpg", lambda: draw_picture("JPEG"), "image/jpeg", IMAGE, PIL),
+    ("photo.gif", lambda: draw_picture("GIF", mode="P"), "image/gif", IMAGE, PIL),
+    ("photo.webp", lambda: draw_picture("WEBP"), "image/webp", IMAGE, PIL),
+    ("lossless.webp", lambda: draw_picture("WEBP", lossless=True), "image/webp", IMAGE, PIL),
+    ("photo.bmp", lambda: draw_picture("BMP"), "image/bmp", IMAGE, PIL),
+    ("photo.tiff", lambda: draw_picture("TIFF"), "image/tiff", IMAGE, PIL),
+    ("photo.avif", lambda: draw_picture("AVIF", (16, 16)), "image/avif", IMAGE, PIL),
+    ("icon.ico", lambda: draw_picture("ICO", (16, 16)), "image/x-icon", IMAGE, PIL),
+    ("photo.jp2", lambda: draw_picture("JPEG2000", (16, 16)), "image/jp2", IMAGE, PIL),
     ("photo.heic", lambda: iso_media(b"heic", compatible=b"mif1"), "image/heic", IMAGE, "by hand"),
     ("photo.heif", lambda: iso_media(b"mif1", compatible=b"heic"), "image/heic", IMAGE, "by hand"),
     ("layers.psd", psd, "image/vnd.adobe.photoshop", IMAGE, "by hand"),
@@ -410,7 +410,7 @@ MAKERS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ("talk.odp", lambda: open_document("presentation"), f"{ODF}presentation", DOCUMENT, STD),
     (
         "book.epub",
-        lambda: zip_of({"mimetype": b"application/epub+zip", "a.xhtml": b"<p>Hi</p>"}, True),
+        lambda: build_zip({"mimetype": b"application/epub+zip", "a.xhtml": b"<p>Hi</p>"}, True),
         "application/epub+zip",
         DOCUMENT,
         STD,
@@ -425,18 +425,18 @@ MAKERS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ("talk.ppt", lambda: ppt("Title", "Box"), "application/vnd.ms-powerpoint", DOCUMENT, "by hand"),
     ("plan.msg", lambda: msg("Plan", "Words", "a.csv"), "application/vnd.ms-outlook", DOCUMENT, "by hand"),
     ("letter.rtf", lambda: b"{\\rtf1\\ansi Hello \\par}", "application/rtf", DOCUMENT, "by hand"),
-    ("files.zip", lambda: zip_of({"a.txt": b"hello", "b.bin": bytes(9)}), "application/zip", OTHER, STD),
-    ("empty.zip", lambda: zip_of({}), "application/zip", OTHER, STD),
+    ("files.zip", lambda: build_zip({"a.txt": b"hello", "b.bin": bytes(9)}), "application/zip", OTHER, STD),
+    ("empty.zip", lambda: build_zip({}), "application/zip", OTHER, STD),
     (
         "tool.jar",
-        lambda: zip_of({"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\n"}),
+        lambda: build_zip({"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\n"}),
         "application/java-archive",
         OTHER,
         STD,
     ),
     (
         "app.apk",
-        lambda: zip_of({"AndroidManifest.xml": bytes(9), "classes.dex": b"dex"}),
+        lambda: build_zip({"AndroidManifest.xml": bytes(9), "classes.dex": b"dex"}),
         "application/vnd.android.package-archive",
         OTHER,
         STD,
@@ -444,7 +444,7 @@ MAKERS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ("log.gz", lambda: gzip.compress(b"hello", mtime=0), "application/gzip", OTHER, STD),
     ("log.bz2", lambda: bz2.compress(b"hello"), "application/x-bzip2", OTHER, STD),
     ("log.xz", lambda: lzma.compress(b"hello"), "application/x-xz", OTHER, STD),
-    ("files.tar", lambda: tar_of("a.txt", b"hello"), "application/x-tar", OTHER, STD),
+    ("files.tar", lambda: build_tar("a.txt", b"hello"), "application/x-tar", OTHER, STD),
     ("files.7z", lambda: b"7z\xbc\xaf\x27\x1c\0\x04" + bytes(24), "application/x-7z-compressed", OTHER, "by hand"),
     ("files.rar", lambda: b"Rar!\x1a\x07\x01\0" + bytes(16), "application/x-rar-compressed", OTHER, "by hand"),
     ("log.zst", lambda: b"\x28\xb5\x2f\xfd\x04\x51\x01\0\0hello\xff\xff\xff", "application/zstd", OTHER, "by hand"),
@@ -498,15 +498,18 @@ TEXTS: tuple[tuple[str, bytes, str, str], ...] = (
     ("words.bin", b"only words here\n", "text/plain", "utf-8"),
 )
 
-OLD_TEXTS = more_texts(
+OLD_TEXTS = extra_text_samples(
     {"ko": KO, "ja": JA, "zh": ZH, "ru": RU, "tr": TR, "cs": CS, "el": EL, "he": HE, "ar": AR, "lt": LT, "th": TH}
 )
 
 SAMPLES: tuple[Sample, ...] = (
-    *(Sample(name, make(), mime, kind, None, made) for name, make, mime, kind, made in MAKERS),
+    *(Sample(name, make(), mime, kind, None, made) for name, make, mime, kind, made in SAMPLE_MAKERS),
     *(Sample(name, data, mime, Kind.TEXT, encoding, "by hand") for name, data, mime, encoding in TEXTS),
     *(Sample(name, make(), mime, kind, None, made) for name, make, mime, kind, made in HEADS),
-    *(Sample(name, data, mime, Kind.TEXT, encoding) for name, data, mime, encoding in (*MORE_TEXTS, *OLD_TEXTS)),
+    *(
+        Sample(name, data, mime, Kind.TEXT, encoding)
+        for name, data, mime, encoding in (*EXTRA_TEXT_SAMPLES, *OLD_TEXTS)
+    ),
     *(
         Sample(name, (made_samples.FILES / name).read_bytes(), mime, Kind(kind), encoding or None, made, bare or None)
         for name, made, kind, encoding, mime, bare in made_samples.rows()

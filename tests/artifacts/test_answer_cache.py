@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Barrier, Thread
 
 import pytest
-from samples import pdf, picture
+from samples import draw_picture, pdf
 
 from artifacts import extract
 from artifacts.extract.answer_cache import BUSY_SECONDS, FAILURE_SECONDS, OVERHEAD, AnswerCache
@@ -107,7 +107,7 @@ def test_file_known_by_its_hash_is_read_once(tmp_path: Path) -> None:
     """Cached text and images are returned without reading the file. Without a hash nothing is cached."""
     document, image = tmp_path / "a.pdf", tmp_path / "a.bmp"
     document.write_bytes(pdf("Only once"))
-    image.write_bytes(picture("BMP"))
+    image.write_bytes(draw_picture("BMP"))
     to_png = ConvertTo(("image/png",))
     text = extract.extract_text(document, "application/pdf", cache_key="1" * 64)
     converted = extract.convert_image(image, to_png, cache_key="2" * 64)

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from samples import pdf, picture
+from samples import draw_picture, pdf
 
 from artifacts.extract.cell import ARCHITECTURES, CALLS, call_filter, checked_calls
 from artifacts.extract.process import ROOT, run
@@ -95,7 +95,7 @@ def test_file_is_read_where_the_kernel_lacks_a_part_of_the_cell(
 ) -> None:
     """What the kernel does not have is left out and reported; the file is still read."""
     code = LACKING.format(root=str(ROOT), change=change)
-    with write_file(picture("PNG", (20, 20))).open("rb") as source:
+    with write_file(draw_picture("PNG", (20, 20))).open("rb") as source:
         output = subprocess.run([sys.executable, "-c", code], stdin=source, capture_output=True, check=True).stdout
     header = json.loads(output)
     assert (header["width"], header["cell"] | expected) == (9, header["cell"])

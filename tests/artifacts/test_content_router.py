@@ -14,7 +14,7 @@ from artifacts.core.delivery.content_router import ArtifactContentRouter, Conten
 from artifacts.core.delivery.get_artifact import InMemory
 from capabilities.core.message import Blob, Converted, ConvertTo, Text, UnreadableError
 from capabilities.core.vocabulary import Capabilities, Kind
-from tests.artifacts.faults import traces
+from tests.artifacts.faults import collect_errors
 
 pytestmark = pytest.mark.smoke
 
@@ -49,7 +49,9 @@ class UnreadableContent:
 ROUTER = ArtifactContentRouter(FakeServices())
 
 
-def stored(kind: Kind, mime_type: str, filename: str | None, data: bytes = DATA, **fields: object) -> StoredArtifact:
+def make_artifact(
+    kind: Kind, mime_type: str, filename: str | None, data: bytes = DATA, **fields: object
+) -> StoredArtifact:
     text = kind is Kind.TEXT
     return StoredArtifact(
         id="abc123",
@@ -64,16 +66,16 @@ def stored(kind: Kind, mime_type: str, filename: str | None, data: bytes = DATA,
     )
 
 
-def text_of(content: str) -> StoredArtifact:
-    return stored(Kind.TEXT, "text/plain", "notes.txt", content.encode())
+def text_artifact(content: str) -> StoredArtifact:
+    return make_artifact(Kind.TEXT, "text/plain", "notes.txt", content.encode())
 
 
-PNG = stored(Kind.IMAGE, "image/png", "screenshot.png")
-MP3 = stored(Kind.AUDIO, "audio/mpeg", "recording.mp3")
-MP4 = stored(Kind.VIDEO, "video/mp4", "clip.mp4")
-PDF = stored(Kind.DOCUMENT, "application/pdf", "report.pdf")
-BIN = stored(Kind.OTHER, "application/octet-stream", None)
-TXT = text_of("能力路由, as it is: YWJj")
+PNG = make_artifact(Kind.IMAGE, "image/png", "screenshot.png")
+MP3 = make_artifact(Kind.AUDIO, "audio/mpeg", "recording.mp3")
+MP4 = make_artifact(Kind.VIDEO, "video/mp4", "clip.mp4")
+PDF = make_artifact(Kind.DOCUMENT, "application/pdf", "report.pdf")
+BIN = make_artifact(Kind.OTHER, "application/octet-stream", None)
+TXT = text_artifact("能力路由, as it is: YWJj")
 
 TABLE = """
 file  service         contentType  routing
@@ -171,14 +173,14 @@ def test_text_is_returned_unchanged_with_its_metadata() -> None:
 def test_long_text_is_paged_with_the_offset_of_the_next_call() -> None:
     """Calls with the offset from each note return the whole text once, without gaps or overlaps."""
     whole = "".join(chr(0x4E00 + index % 500) for index in range(50_000))
-    first = ROUTER.route_content(text_of(whole), "text", language="en")
+    first = ROUTER.route_content(text_artifact(whole), "text", language="en")
     assert first.metadata["totalChars"] == 50_000
     assert first.content is not None
     assert "get_artifact(ref, offset=40000)" in first.content
     assert first.content.endswith(whole[-4_000:])
     pages, offset = [], 0
     while offset < len(whole):
-        result = ROUTER.route_content(text_of(whole), "text", offset=offset, limit=20_000)
+        result = ROUTER.route_content(text_artifact(whole), "text", offset=offset, limit=20_000)
         page, _, note = (result.content or "").partition("\n")
         assert len(page) == min(20_000, len(whole) - offset)
         pages.append(page)
@@ -190,7 +192,7 @@ def test_long_text_is_paged_with_the_offset_of_the_next_call() -> None:
 @pytest.mark.parametrize(("offset", "content"), [(3, "de"), (5, ""), (900, ""), (-1, "abcde")])
 def test_page_past_the_end_is_empty(offset: int, content: str) -> None:
     """An offset outside the text is not an error, and every page has the total length in its metadata."""
-    result = ROUTER.route_content(text_of("abcde"), "text", offset=offset)
+    result = ROUTER.route_content(text_artifact("abcde"), "text", offset=offset)
     assert (result.content, result.metadata["totalChars"]) == (content, 5)
 
 
@@ -233,7 +235,7 @@ def test_unreadable_bytes_are_a_warning(reason: str, artifact: StoredArtifact, k
 )
 def test_binary_type_follows_from_type_then_name(mime_type: str, filename: str | None, kind: Kind) -> None:
     """The binary type depends on the metadata: first on the MIME type, then on the file extension."""
-    artifact = stored(Kind.OTHER, mime_type, filename)
+    artifact = make_artifact(Kind.OTHER, mime_type, filename)
     assert ROUTER.detect_binary_type(artifact) is kind
 
 
@@ -258,7 +260,7 @@ def test_failing_detector_leaves_an_unknown_binary_that_is_described() -> None:
         return ArtifactContentRouter(FakeServices(), detect=detect)
 
     for error, logged in ((UnreadableError("artifact_missing"), 0), (OSError("disk"), 0), (TypeError("ours"), 1)):
-        with traces() as faults:
+        with collect_errors() as faults:
             result = failing(error).route_content(BIN, "text+vision")
         assert (result.content_type, result.routing, result.metadata["binaryType"]) == ("binary", "text", "other")
         assert len(faults) == logged
@@ -267,7 +269,7 @@ def test_failing_detector_leaves_an_unknown_binary_that_is_described() -> None:
 @pytest.mark.requirement("ABR-8.3")
 def test_undecodable_text_is_described() -> None:
     """Bytes that do not decode are never put into `content`."""
-    result = ROUTER.route_content(stored(Kind.TEXT, "text/plain", "x.txt", b"\xff\xfe\x00\xff"), "text")
+    result = ROUTER.route_content(make_artifact(Kind.TEXT, "text/plain", "x.txt", b"\xff\xfe\x00\xff"), "text")
     assert (result.content_type, result.routing) == ("binary", "text")
     assert "[Unreadable] x.txt" in (result.content or "")
 
@@ -284,7 +286,7 @@ SERVICES = st.lists(st.sampled_from(["vision", "audio", "video", "file"]), uniqu
     lambda capabilities: "+".join(["text", *capabilities])
 ) | st.sampled_from(["nobody-knows", "down"])
 BINARY = st.builds(
-    stored,
+    make_artifact,
     kind=st.sampled_from([Kind.IMAGE, Kind.AUDIO, Kind.VIDEO, Kind.DOCUMENT, Kind.OTHER]),
     mime_type=st.sampled_from(["image/png", "audio/wav", "application/pdf", "application/octet-stream", "", "x"]),
     filename=st.none() | st.text(max_size=20),
@@ -296,7 +298,7 @@ BINARY = st.builds(
 @given(content=st.text(), service=SERVICES)
 def test_any_text_equals_the_content(content: str, service: str) -> None:
     """For any text and any service, the routing is `text` and the content is the unchanged string."""
-    result = ROUTER.route_content(text_of(content), service)
+    result = ROUTER.route_content(text_artifact(content), service)
     assert (result.content_type, result.routing, result.content) == ("text", "text", content)
 
 
@@ -345,7 +347,7 @@ def test_same_kind_and_capability_give_the_same_route(
 )
 def test_any_bytes_of_an_image_reach_a_vision_model_whole(data: bytes, mime_type: str) -> None:
     """The data URL contains the type and can be decoded to the same bytes."""
-    result = ROUTER.route_content(stored(Kind.IMAGE, mime_type, "x", data), "text+vision").as_json()
+    result = ROUTER.route_content(make_artifact(Kind.IMAGE, mime_type, "x", data), "text+vision").as_json()
     head, _, encoded = result["imageUrl"]["image_url"]["url"].partition(",")
     assert head == f"data:{mime_type};base64"
     assert base64.b64decode(encoded) == data

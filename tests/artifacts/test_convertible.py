@@ -14,14 +14,14 @@ from capabilities.core.message import ConvertTo
 from capabilities.core.vocabulary import Kind
 
 # Photoshop's large format, which has the same type as the usual one but is not converted.
-TOO_LARGE_A_FORM = {"magick.psb"}
+UNSUPPORTED = {"magick.psb"}
 
-MADE = {cells[0] for cells in rows()} - TOO_LARGE_A_FORM
-WRITTEN = [
+MADE = {cells[0] for cells in rows()} - UNSUPPORTED
+WRITTEN_IMAGES = [
     sample for sample in SAMPLES if sample.kind is Kind.IMAGE and (sample.name in MADE or sample.made == "Pillow")
 ]
 # One image of each type, written by a program.
-IMAGES = {sample.mime: sample for sample in WRITTEN}
+IMAGES = {sample.mime: sample for sample in WRITTEN_IMAGES}
 
 
 @pytest.mark.parametrize("sample", IMAGES.values(), ids=lambda sample: sample.name)

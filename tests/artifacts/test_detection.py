@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import FR, SAMPLES, SVG, ZH, Sample, docx, iso_media, mp3, pdf, picture, pptx, wav, zip_of
+from samples import FR, SAMPLES, SVG, ZH, Sample, build_zip, docx, draw_picture, iso_media, mp3, pdf, pptx, wav
 
 from artifacts.core.detection.containers import WORKS
 from artifacts.core.detection.detector import BinaryDetector
@@ -29,8 +29,8 @@ from artifacts.core.detection.signatures import SIGNATURES
 from artifacts.core.detection.structures import mp3_frame, netpbm
 from artifacts.sniffer import detector
 from capabilities.core.vocabulary import Kind
-from tests.artifacts.compound_files import compound
-from tests.artifacts.faults import no_fault_of_our_own, traces
+from tests.artifacts.compound_files import build_compound_file
+from tests.artifacts.faults import collect_errors, expect_no_internal_error
 from tests.artifacts.head_samples import package
 
 DETECT = detector()
@@ -42,7 +42,7 @@ def broken(_: bytes) -> str | None:
 
 
 FAILING = BinaryDetector(broken, broken)
-PNG = picture("PNG")
+PNG = draw_picture("PNG")
 
 
 def detect(data: bytes, declared: str | None = None, filename: str | None = None) -> Detection:
@@ -111,13 +111,13 @@ def test_declared_type_is_kept_if_the_bytes_prove_nothing(declared: str) -> None
     [
         (pdf("x"), "image/png", "application/pdf"),
         (PNG, "image/jpeg", "image/png"),
-        (picture("JPEG"), "application/pdf", "image/jpeg"),
+        (draw_picture("JPEG"), "application/pdf", "image/jpeg"),
         (mp3(), "image/png", "audio/mpeg"),
         (mp3(tag=True), "video/mp4", "audio/mpeg"),
         (wav(), "audio/mpeg", "audio/wav"),
         (iso_media(b"heic"), "image/png", "image/heic"),
         (docx("x"), "application/pdf", f"{OOXML}wordprocessingml.document"),
-        (zip_of({"a": b"b"}), f"{OOXML}wordprocessingml.document", "application/zip"),
+        (build_zip({"a": b"b"}), f"{OOXML}wordprocessingml.document", "application/zip"),
         (PNG, "text/plain", "image/png"),
     ],
 )
@@ -234,14 +234,14 @@ def test_framemaker_file_is_text_of_its_own_type_unless_its_name_says_otherwise(
 @pytest.mark.parametrize("contents", [b"words", b"CHNK", b"", b"CHNKWKX" + bytes(5000)])
 def test_compound_file_with_other_contents_is_not_of_works(contents: bytes) -> None:
     """The stream that Works calls `CONTENTS` may be in another program's file."""
-    assert ALONE.detect(compound({"CONTENTS": contents})).mime_type == "application/x-ole-storage"
+    assert ALONE.detect(build_compound_file({"CONTENTS": contents})).mime_type == "application/x-ole-storage"
 
 
 @given(st.binary(max_size=64), st.integers(0, 2000))
 def test_damaged_compound_file_of_works_is_read_without_an_error(garbage: bytes, position: int) -> None:
-    whole = compound({"A": bytes(700), "CONTENTS": b"CHNKWKS \4\0\10\0"})
+    whole = build_compound_file({"A": bytes(700), "CONTENTS": b"CHNKWKS \4\0\10\0"})
     damaged = whole[:position] + garbage + whole[position + len(garbage) :]
-    with no_fault_of_our_own():
+    with expect_no_internal_error():
         ALONE.detect(damaged[: len(whole) - position])
         ALONE.detect(damaged)
 
@@ -251,7 +251,7 @@ def test_shared_extension_is_no_mismatch_but_a_declared_type_is() -> None:
     works = next(sample.data for sample in SAMPLES if sample.name == "letter 4.wps")
     assert (detect(works, None, "a.wps").mime_type, detect(works, None, "a.wps").mismatch) == (WORKS, False)
     assert detect(works, "application/msword", "a.wps").mismatch
-    assert not detect(compound({"Patch": b"p"}), None, "update.msp").mismatch
+    assert not detect(build_compound_file({"Patch": b"p"}), None, "update.msp").mismatch
 
 
 def test_xml_document_is_detected_by_its_root_element() -> None:
@@ -398,10 +398,10 @@ def test_truncated_container_keeps_its_declared_type() -> None:
     assert (detect(cut, kind).mime_type, detect(cut, kind).mismatch) == (kind, False)
 
 
-JAR = zip_of({"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\n", "a/B.class": b"\xca\xfe\xba\xbe" * 99})
+JAR = build_zip({"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\n", "a/B.class": b"\xca\xfe\xba\xbe" * 99})
 
 
-def streamed(entries: dict[str, bytes]) -> bytes:
+def zip_streamed(entries: dict[str, bytes]) -> bytes:
     """Build a zip as it is written to a pipe, with the length of each part after it."""
     written = bytearray()
 
@@ -419,18 +419,18 @@ def streamed(entries: dict[str, bytes]) -> bytes:
     return bytes(written)
 
 
-def stored(entries: dict[str, bytes]) -> bytes:
+def zip_uncompressed(entries: dict[str, bytes]) -> bytes:
     return package(**entries)
 
 
-@pytest.mark.parametrize("write", [zip_of, stored, streamed])
+@pytest.mark.parametrize("write", [build_zip, zip_uncompressed, zip_streamed])
 def test_zip_that_holds_a_jar_is_a_zip(write: Callable[[dict[str, bytes]], bytes]) -> None:
     """This is so wherever it is cut off, although the program's own names are among its bytes."""
     whole = write({"readme.txt": b"words", "lib/tool.jar": JAR, "notes.txt": b"more words"})
     assert {ALONE.detect(whole[:end]).mime_type for end in range(40, len(whole) + 1)} == {"application/zip"}
 
 
-@pytest.mark.parametrize("write", [stored, streamed])
+@pytest.mark.parametrize("write", [zip_uncompressed, zip_streamed])
 def test_cut_off_jar_is_known_by_the_names_of_its_parts(write: Callable[[dict[str, bytes]], bytes]) -> None:
     whole = write({"a/B.class": JAR, "META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\n", "c": b"c"})
     assert ALONE.detect(whole[: whole.rindex(b"PK\1\2")]).mime_type == "application/java-archive"
@@ -439,7 +439,7 @@ def test_cut_off_jar_is_known_by_the_names_of_its_parts(write: Callable[[dict[st
 @pytest.mark.parametrize("data", [b"<page/>", b"<sl:document/>", b"<x:document xmlns:x='urn:x'>", b"\0\xff" * 50, b""])
 def test_zip_with_an_index_of_its_own_is_a_zip(data: bytes) -> None:
     """The root element of a document of Apple is in one of its namespaces."""
-    assert ALONE.detect(zip_of({"index.xml": data})).mime_type == "application/zip"
+    assert ALONE.detect(build_zip({"index.xml": data})).mime_type == "application/zip"
 
 
 def test_damaged_part_of_a_document_of_apple_is_read_without_an_error() -> None:
@@ -447,7 +447,7 @@ def test_damaged_part_of_a_document_of_apple_is_read_without_an_error() -> None:
     whole = next(sample.data for sample in SAMPLES if sample.name == "sums 09.numbers")
     start = whole.index(b"index.xml") + 9
     damaged = whole[:start] + b"\xff" * 20 + whole[start + 20 :]
-    with no_fault_of_our_own():
+    with expect_no_internal_error():
         assert ALONE.detect(damaged).mime_type == "application/zip"
 
 
@@ -489,7 +489,7 @@ def test_jpeg_ls_is_not_detected_as_jpeg() -> None:
     data = next(sample.data for sample in SAMPLES if sample.name == "photo.jls")
     assert detect(data).mime_type == "image/jls"
     assert detect(data, "image/jpeg").mismatch
-    assert detect(picture("JPEG")).mime_type == "image/jpeg"
+    assert detect(draw_picture("JPEG")).mime_type == "image/jpeg"
 
 
 def test_extension_of_the_same_container_is_no_mismatch() -> None:
@@ -559,7 +559,7 @@ def test_evidence_is_json_and_each_reason_is_a_sentence() -> None:
 @pytest.mark.requirement("ABR-8.3")
 def test_failing_sniffer_and_guesser_leave_unknown_binary() -> None:
     """The errors are logged. A declared type is kept, and undeclared bytes are unknown binary (ABR-8.2, 8.3)."""
-    with traces() as faults:
+    with collect_errors() as faults:
         detection = FAILING.detect(b"\xff\x00\x81")
     assert (detection.mime_type, detection.kind, detection.is_binary) == ("application/octet-stream", Kind.OTHER, True)
     assert FAILING.detect(b"\xff\x00\x81", None, "image/png").kind is Kind.IMAGE

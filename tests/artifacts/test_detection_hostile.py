@@ -8,7 +8,7 @@ from encodings.aliases import aliases
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import SAMPLES, ZH, docx, iso_media, ole2, pdf, picture, zip_of
+from samples import SAMPLES, ZH, build_zip, docx, draw_picture, iso_media, ole2, pdf
 
 from artifacts.core.detection.containers import INSPECT
 from artifacts.core.detection.detector import BinaryDetector
@@ -17,19 +17,19 @@ from artifacts.core.detection.kinds import clean_mime, kind_of
 from artifacts.core.detection.media_containers import ogg_type
 from artifacts.sniffer import describe_sniffer, detector, sniff
 from capabilities.core.vocabulary import Kind
-from tests.artifacts.faults import no_fault_of_our_own, traces
+from tests.artifacts.faults import collect_errors, expect_no_internal_error
 
 DETECT = detector()
 # All Python codecs, including those that are not text encodings, since an upload may declare any of them.
 ENCODINGS = sorted({*aliases, *aliases.values()})
-PNG = picture("PNG")
+PNG = draw_picture("PNG")
 BUDGET_SECONDS = 2.0
 
 
 @pytest.mark.parametrize(
     ("name", "data", "kind"),
     [
-        ("png with a zip behind it", PNG + zip_of({"a.exe": b"MZ"}), Kind.IMAGE),
+        ("png with a zip behind it", PNG + build_zip({"a.exe": b"MZ"}), Kind.IMAGE),
         ("gif header before a pdf", b"GIF89a" + pdf("x"), Kind.OTHER),
         ("png with a script inside", PNG[:40] + b"<script>alert(1)</script>" + PNG[40:], Kind.IMAGE),
         ("pdf with html inside", pdf("<html>"), Kind.DOCUMENT),
@@ -56,7 +56,7 @@ def test_misleading_file_has_the_type_of_its_bytes(name: str, data: bytes, kind:
     ("name", "data"),
     [
         ("newlines that are no utf-8", b"\n" * 65000 + b"\xff\xfe\0"),
-        ("a zip of 20,000 names", zip_of({f"{n}": b"" for n in range(20_000)})),
+        ("a zip of 20,000 names", build_zip({f"{n}": b"" for n in range(20_000)})),
         ("a directory that points at itself", ole2("x")[:512] + b"\x00\0\0\0" * 128 + ole2("x")[1024:]),
         ("boxes of no length", iso_media(b"isom", b"vide")[:20] + b"\0\0\0\x08moov" * 9000),
         ("track entries without end", b"\x1a\x45\xdf\xa3\x87\x42\x82\x84webm\x16\x54\xae\x6b\xff" + b"\xae" * 60_000),
@@ -64,7 +64,7 @@ def test_misleading_file_has_the_type_of_its_bytes(name: str, data: bytes, kind:
         ("one long line of brackets", b"[" * 65536),
         ("digits of a bitmap without end", b"P1\n2000 2000\n" + b"0" * 65536),
         ("comments before a pixmap's size", b"P3\n" + b"#\n" * 33_000),
-        ("streamed parts that never end", zip_of({"a": b""})[:6] + b"\x08\0" + b"PK\x03\x04" * 16_000),
+        ("streamed parts that never end", build_zip({"a": b""})[:6] + b"\x08\0" + b"PK\x03\x04" * 16_000),
         ("every mark of utf-16", b"\xff\xfe" * 30_000),
         ("invalid chinese", b"\xb0" * 65536),
     ],
@@ -91,7 +91,7 @@ def test_detection_never_raises_and_is_complete(
 
     The test also fails because of an internal error that detection only logs.
     """
-    with no_fault_of_our_own():
+    with expect_no_internal_error():
         detection = DETECT.detect(data, None, declared, name, encoding=encoding)
     assert clean_mime(detection.mime_type) == detection.mime_type or detection.mime_type == "application/octet-stream"
     assert detection.is_binary == (detection.kind is not Kind.TEXT)
@@ -108,7 +108,7 @@ def test_damaged_or_truncated_sample_is_still_detected(sample, position: int, by
     """If a byte is changed or the rest of the file is missing, neither detection nor a container reader raises."""
     damaged = sample.data[:position] + bytes([byte]) + sample.data[position + 1 :]
     for data in (damaged, sample.data[:position]):
-        with no_fault_of_our_own():
+        with expect_no_internal_error():
             DETECT.detect(data, None, None, sample.name)
         for inspect in INSPECT.values():
             inspect(lambda offset, length, data=data: data[max(offset, 0) : max(offset, 0) + length], len(data))
@@ -131,23 +131,23 @@ def test_failing_reader_does_not_fail_the_upload() -> None:
     def broken(offset: int, length: int) -> bytes:
         raise OSError("disk")
 
-    with no_fault_of_our_own():
+    with expect_no_internal_error():
         detection = BinaryDetector().detect(docx("x")[:64], 5000, "application/msword", read_at=broken)
     assert (detection.mime_type, detection.kind) == ("application/msword", Kind.DOCUMENT)
     assert "failed" in [item.reason for item in detection.evidence]
 
 
 def test_internal_error_is_logged_with_its_traceback_and_fails_no_upload() -> None:
-    """The declared type is kept, and `no_fault_of_our_own`, which other tests use, notices the error."""
+    """The declared type is kept, and `expect_no_internal_error`, which other tests use, notices the error."""
 
     def raise_type_error(offset: int, length: int) -> bytes:
         raise TypeError("a bytes-like object is required, not 'str'")
 
-    with traces() as records:
+    with collect_errors() as records:
         detection = BinaryDetector().detect(docx("x")[:64], 5000, "application/msword", read_at=raise_type_error)
     assert (detection.mime_type, detection.kind) == ("application/msword", Kind.DOCUMENT)
     assert [record.exc_info[0] for record in records if record.exc_info] == [TypeError]
-    with pytest.raises(AssertionError, match="detection"), no_fault_of_our_own():
+    with pytest.raises(AssertionError, match="detection"), expect_no_internal_error():
         BinaryDetector().detect(docx("x")[:64], 5000, "application/msword", read_at=raise_type_error)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from samples import SAMPLES, TYPES, be32, docx, mp3, open_document, pdf, picture, pptx, wav, xlsx, zip_of
+from samples import SAMPLES, TYPES, be32, build_zip, docx, draw_picture, mp3, open_document, pdf, pptx, wav, xlsx
 
 from artifacts.core.detection.extensions import ODF, OOXML
 from artifacts.extract import Facts, can_extract, convert_image, extract_text, facts, inspect, thumbnail
@@ -28,7 +28,7 @@ CELL = '<table:table-cell office:value-type="string"><text:p>a</text:p></table:t
 CELLS = f"<table:table-row>{CELL}</table:table-row>"
 
 
-def image_of(converted: Converted | None) -> Image.Image:
+def open_image(converted: Converted | None) -> Image.Image:
     assert converted is not None
     return Image.open(io.BytesIO(b"".join(converted.blob.blocks())))
 
@@ -80,18 +80,20 @@ def test_type_without_a_reader_has_no_text(write_file, mime: str) -> None:
 @pytest.mark.parametrize("name", ["TIFF", "BMP", "AVIF", "GIF", "PNG", "JPEG", "WEBP"])
 def test_image_is_converted_for_a_model(write_file, name: str) -> None:
     """The result is PNG or JPEG, respects the maximum side, and has the correct width and height."""
-    converted = convert_image(write_file(picture(name, (300, 200))), ConvertTo(("image/png", "image/jpeg"), None, 100))
-    image = image_of(converted)
+    converted = convert_image(
+        write_file(draw_picture(name, (300, 200))), ConvertTo(("image/png", "image/jpeg"), None, 100)
+    )
+    image = open_image(converted)
     assert (image.format, image.size) == ({"image/png": "PNG", "image/jpeg": "JPEG"}[converted.mime_type], (100, 67))
     assert (converted.width, converted.height) == image.size
 
 
 def test_converted_image_respects_its_size_limit(write_file) -> None:
     """The quality is reduced first, then the size. If the limit cannot be met, the result is None."""
-    path = write_file(picture("BMP", (600, 400)))
+    path = write_file(draw_picture("BMP", (600, 400)))
     converted = convert_image(path, ConvertTo(("image/jpeg",), 20_000))
     assert converted.blob.size <= 20_000
-    assert image_of(converted).format == "JPEG"
+    assert open_image(converted).format == "JPEG"
     assert convert_image(path, ConvertTo(("image/png",), 50)) is None
     assert convert_image(path, ConvertTo(("image/heic",))) is None
 
@@ -101,14 +103,14 @@ def test_rotated_photograph_is_upright_and_without_metadata(write_file) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     exif[0x010E] = "secret place"
-    converted = convert_image(write_file(picture("JPEG", (60, 40), exif=exif)), ConvertTo(("image/jpeg",)))
-    assert image_of(converted).size == (40, 60)
+    converted = convert_image(write_file(draw_picture("JPEG", (60, 40), exif=exif)), ConvertTo(("image/jpeg",)))
+    assert open_image(converted).size == (40, 60)
     assert b"secret" not in b"".join(converted.blob.blocks())
 
 
 def test_thumbnail_is_a_small_png(write_file) -> None:
     """A thumbnail has at most 256 pixels per side."""
-    image = Image.open(io.BytesIO(thumbnail(write_file(picture("JPEG", (800, 400)))) or b""))
+    image = Image.open(io.BytesIO(thumbnail(write_file(draw_picture("JPEG", (800, 400)))) or b""))
     assert (image.format, image.size) == ("PNG", (256, 128))
     assert thumbnail(write_file(b"no image")) is None
 
@@ -118,7 +120,7 @@ def test_facts_are_measured(write_file) -> None:
     assert facts(write_file(pdf("a", "b")), "application/pdf") == Facts(pages=2, encrypted=False)
     assert facts(write_file(wav(1.5)), "audio/wav") == Facts(seconds=1.5)
     assert facts(write_file(mp3(50)), "audio/mpeg").seconds == pytest.approx(1.306, abs=0.1)
-    assert facts(write_file(picture("PNG", (5, 7))), "image/png") == Facts(width=5, height=7)
+    assert facts(write_file(draw_picture("PNG", (5, 7))), "image/png") == Facts(width=5, height=7)
     assert facts(write_file(b"x"), "application/x-7z-compressed") == Facts()
 
 
@@ -166,7 +168,7 @@ def zip_bomb() -> bytes:
     return buffer.getvalue()
 
 
-LAUGHS = b'<!DOCTYPE d [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><d><p><t>&b;</t></p></d>'
+BILLION_LAUGHS = b'<!DOCTYPE d [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><d><p><t>&b;</t></p></d>'
 EXTERNAL = b'<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]><d><p><t>&x;</t></p></d>'
 
 
@@ -174,13 +176,13 @@ EXTERNAL = b'<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]><d><p><t>&x;<
     ("data", "mime"),
     [
         (zip_bomb, DOCX),  # made by its test: packing 200 MB takes a second
-        (zip_of({"[Content_Types].xml": TYPES, "word/document.xml": LAUGHS}), DOCX),
-        (zip_of({"[Content_Types].xml": TYPES, "word/document.xml": EXTERNAL}), DOCX),
+        (build_zip({"[Content_Types].xml": TYPES, "word/document.xml": BILLION_LAUGHS}), DOCX),
+        (build_zip({"[Content_Types].xml": TYPES, "word/document.xml": EXTERNAL}), DOCX),
         (docx("x")[:200], DOCX),
         (pdf("x")[:100], "application/pdf"),
         (b"", "application/pdf"),
-        (zip_of({"content.xml": b"<" * 5000}), f"{ODF}text"),
-        (zip_of({f"{n}": b"" for n in range(6000)}), XLSX),
+        (build_zip({"content.xml": b"<" * 5000}), f"{ODF}text"),
+        (build_zip({f"{n}": b"" for n in range(6000)}), XLSX),
     ],
     ids=["zip bomb", "billion laughs", "external entity", "cut docx", "cut pdf", "empty", "broken xml", "many entries"],
 )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from samples import tar_of, zip_of
+from samples import build_tar, build_zip
 
 from artifacts.extract import extract_text
 from artifacts.extract.documents import answer
@@ -33,21 +33,21 @@ def read(tmp_path: Path):
 def test_zip_is_listed_by_names_sizes_and_dates(read) -> None:
     """A ZIP is listed by names, sizes and dates. Names are decoded as UTF-8 if the entry's flag says so."""
     lines = "- a/计划.txt (5 bytes, 1980-01-01)\n- b.bin (9 bytes, 1980-01-01)"
-    assert read(zip_of({"a/计划.txt": b"hello", "b.bin": bytes(9)}), ZIP) == Text(
+    assert read(build_zip({"a/计划.txt": b"hello", "b.bin": bytes(9)}), ZIP) == Text(
         f"[archive: 2 entries, 14 bytes unpacked]\n{lines}", "zip"
     )
 
 
 def test_gbk_names_in_a_zip_are_recognized(read) -> None:
     """File names in GBK are recognized. Chinese versions of Windows write them without a flag."""
-    data = zip_of({"AAAA季度工作计划与总结报告.txt".replace("季度工作计划与总结报告", "B" * 22): b""})
+    data = build_zip({"AAAA季度工作计划与总结报告.txt".replace("季度工作计划与总结报告", "B" * 22): b""})
     data = data.replace(b"B" * 22, "季度工作计划与总结报告".encode("gbk"))
     assert "- AAAA季度工作计划与总结报告.txt (0 bytes, " in read(data, ZIP).text
 
 
 def test_tar_is_listed_compressed_or_not(read) -> None:
     """A compressed file that is not a tar has no text."""
-    tar = tar_of("notes/a.txt", b"hello")
+    tar = build_tar("notes/a.txt", b"hello")
     listing = "[archive]\n- notes/a.txt (5 bytes, 1970-01-01)"
     assert read(tar, TAR) == Text(listing, "tar")
     assert read(gzip.compress(tar), GZIP) == Text(listing, "tar")

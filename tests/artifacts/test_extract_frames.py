@@ -15,7 +15,7 @@ from capabilities.core.message import ConvertTo, PageImages
 PNG = ConvertTo(("image/png",))
 
 
-def frames(name: str, count: int) -> bytes:
+def build_frames(name: str, count: int) -> bytes:
     """Return an image whose frames have the grey 10, 20, 30 …."""
     first, *others = (Image.new("L", (9, 7), 10 * number) for number in range(1, count + 1))
     data = io.BytesIO()
@@ -24,37 +24,37 @@ def frames(name: str, count: int) -> bytes:
     return data.getvalue()
 
 
-def drawn(path: Path, mime_type: str, count: int = 20) -> PageImages:
+def draw_frames(path: Path, mime_type: str, count: int = 20) -> PageImages:
     pages = draw_pages(path, PNG, count=count, mime_type=mime_type)
     assert pages is not None
     return pages
 
 
-def greys(pages: PageImages) -> list[int]:
+def grey_levels(pages: PageImages) -> list[int]:
     images = (Image.open(io.BytesIO(b"".join(image.blob.blocks()))) for image in pages.images.values())
     return [int(image.convert("L").getpixel((0, 0))) for image in images]  # type: ignore[arg-type]
 
 
 def test_every_page_of_a_tiff_arrives_in_order(write_file) -> None:
-    pages = drawn(write_file(frames("TIFF", 3)), "image/tiff")
-    assert (list(pages.images), pages.total, greys(pages)) == ([1, 2, 3], 3, [10, 20, 30])
+    pages = draw_frames(write_file(build_frames("TIFF", 3)), "image/tiff")
+    assert (list(pages.images), pages.total, grey_levels(pages)) == ([1, 2, 3], 3, [10, 20, 30])
 
 
 def test_no_more_pages_than_wanted_are_converted(write_file) -> None:
-    pages = drawn(write_file(frames("TIFF", 5)), "image/tiff", 2)
+    pages = draw_frames(write_file(build_frames("TIFF", 5)), "image/tiff", 2)
     assert (list(pages.images), pages.total) == ([1, 2], 5)
 
 
 @pytest.mark.parametrize(("name", "mime"), [("GIF", "image/gif"), ("PNG", "image/apng"), ("WEBP", "image/webp")])
 def test_frames_of_an_animation_are_spread_over_its_length(write_file, name: str, mime: str) -> None:
-    pages = drawn(write_file(frames(name, 12)), mime)
+    pages = draw_frames(write_file(build_frames(name, 12)), mime)
     assert (list(pages.images), pages.total) == ([1, 3, 5, 7, 9, 12], 12)
-    assert greys(pages) == [10, 30, 50, 70, 90, 120]
+    assert grey_levels(pages) == [10, 30, 50, 70, 90, 120]
 
 
 @pytest.mark.parametrize(("name", "count"), [("TIFF", 3), ("GIF", 12), ("PNG", 1), ("TIFF", 1)])
 def test_a_converted_image_says_how_many_frames_its_file_has(write_file, name: str, count: int) -> None:
-    converted = convert_image(write_file(frames(name, count)), PNG)
+    converted = convert_image(write_file(build_frames(name, count)), PNG)
     assert converted is not None
     assert converted.frames == count
 

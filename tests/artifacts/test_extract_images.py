@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from samples import be32, picture, psd
+from samples import be32, draw_picture, psd
 
 from artifacts.extract import convert_image, facts, thumbnail
 from capabilities.core.message import ConvertTo
@@ -47,7 +47,7 @@ def test_psd_and_icns_are_converted(write_file) -> None:
     """The merged image of a PSD file and the largest icon of an ICNS file are used."""
     layers = psd()[:26] + bytes(12) + bytes(2) + b"\x40" * 600 + b"\x80" * 600 + b"\xc0" * 600
     assert convert_and_open(write_file(layers)).getpixel((0, 0)) == (0x40, 0x80, 0xC0)
-    png = picture("PNG", (128, 128))
+    png = draw_picture("PNG", (128, 128))
     icon = b"ic07" + be32(8 + len(png)) + png
     assert convert_and_open(write_file(b"icns" + be32(8 + len(icon)) + icon)).size == (128, 128)
 

@@ -6,7 +6,7 @@ import struct
 from email.message import EmailMessage
 
 import pytest
-from compound_files import compound, msg, msg_properties
+from compound_files import build_compound_file, msg, msg_properties
 from samples import MHT
 
 from capabilities.core.message import Text
@@ -69,12 +69,12 @@ def test_outlook_message_is_read_by_its_properties(read) -> None:
 def test_outlook_message_without_plain_text_is_read_from_html_or_rtf(read) -> None:
     """In an Outlook message without plain text, HTML is preferred to compressed RTF (an example from MS-OXRTFCP)."""
     page = {"__properties_version1.0": msg_properties(0), "__substg1.0_10130102": b"<p>Page</p>"}
-    assert read(compound(page), MSG).text == "Page"
+    assert read(build_compound_file(page), MSG).text == "Page"
     packed = bytes.fromhex(
         "2d0000002b0000004c5a4675f1c5c7a703000a007263706731323542320af32068656c090020627705b06c647d0a800fa0"
     )
     rich = {"__properties_version1.0": msg_properties(0), "__substg1.0_10090102": packed}
-    assert read(compound(rich), MSG).text == "hello world"
+    assert read(build_compound_file(rich), MSG).text == "hello world"
 
 
 def nested(depth: int) -> bytes:
@@ -93,7 +93,7 @@ LOOP[-512:-496] = struct.pack("<4I", 0, 0, 0, 0)
         (nested(5_000), EML),
         (b"", EML),
         (b"\0" * 5000, EML),
-        (compound({"Other": b"x"}), MSG),
+        (build_compound_file({"Other": b"x"}), MSG),
         (msg("a", "b", "c")[:1000], MSG),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 2000, MSG),
     ],

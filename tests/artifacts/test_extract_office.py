@@ -6,7 +6,7 @@ import json
 
 import pytest
 from made_samples import FILES
-from samples import TYPES, W, notebook, pptx, relations_of, zip_of
+from samples import TYPES, W, build_zip, notebook, pptx, relations_xml
 
 from artifacts.core.detection.detector import BinaryDetector
 from artifacts.core.detection.extensions import OOXML
@@ -28,7 +28,7 @@ def word(body: str, **parts: str) -> bytes:
         f"word/{name}.xml": f'<w:{name} xmlns:w="{W}" xmlns:mc="urn:mc">{xml}</w:{name}>'.encode()
         for name, xml in inside.items()
     }
-    return zip_of({"[Content_Types].xml": TYPES, **entries})
+    return build_zip({"[Content_Types].xml": TYPES, **entries})
 
 
 STYLES = (
@@ -74,14 +74,14 @@ def talk() -> bytes:
     number = "<a:fld type='slidenum'><a:t>7</a:t></a:fld>"
     notes = f'<p:notes xmlns:p="urn:p" xmlns:a="urn:a"><a:p><a:r><a:t>Smile</a:t></a:r>{number}</a:p></p:notes>'
     slides = {"a": ("slide", "slides/slide1.xml"), "b": ("slide", "slides/slide2.xml")}
-    return zip_of(
+    return build_zip(
         {
             "[Content_Types].xml": TYPES,
             "ppt/presentation.xml": order.encode(),
-            "ppt/_rels/presentation.xml.rels": relations_of(slides),
+            "ppt/_rels/presentation.xml.rels": relations_xml(slides),
             "ppt/slides/slide1.xml": slide("Last"),
             "ppt/slides/slide2.xml": slide("First"),
-            "ppt/slides/_rels/slide1.xml.rels": relations_of({"n": ("notesSlide", "../notesSlides/notesSlide1.xml")}),
+            "ppt/slides/_rels/slide1.xml.rels": relations_xml({"n": ("notesSlide", "../notesSlides/notesSlide1.xml")}),
             "ppt/notesSlides/notesSlide1.xml": notes.encode(),
         }
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from compound_files import compound, doc, ppt
+from compound_files import build_compound_file, doc, ppt
 
 from capabilities.core.message import Text
 
@@ -51,13 +51,13 @@ USER = struct.pack("<5I", 0, 0, 0, 0xE391C05F, 8)
         (doc("x" * 40, version=104), DOC),
         (doc("x" * 40, flags=0x300), DOC),
         (doc("x" * 40)[:2000], DOC),
-        (compound({"WordDocument": b"\xff" * 5000, "1Table": b"\xff" * 5000}), DOC),
+        (build_compound_file({"WordDocument": b"\xff" * 5000, "1Table": b"\xff" * 5000}), DOC),
         (ppt("a", "b", token=0xF3D1C4DF), PPT),
         (
-            compound({"PowerPoint Document": b"\xff" * 9000, "Current User": USER}),
+            build_compound_file({"PowerPoint Document": b"\xff" * 9000, "Current User": USER}),
             PPT,
         ),
-        (compound({"Current User": b""}), PPT),
+        (build_compound_file({"Current User": b""}), PPT),
     ],
     ids=["deep braces", "no rtf", "Word 95", "encrypted", "cut", "all ones", "locked", "wild numbers", "empty"],
 )

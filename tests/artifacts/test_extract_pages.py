@@ -55,7 +55,7 @@ def fine_scan(color: str = "RGB") -> tuple[Image.Image, bytes]:
     return image, buffer.getvalue()
 
 
-def far_apart(image: Image.Image, other: Image.Image) -> bool:
+def differ_visibly(image: Image.Image, other: Image.Image) -> bool:
     pixels = ImageStat.Stat(ImageChops.difference(image.convert("RGB"), other.convert("RGB").resize(image.size)))
     return max(pixels.mean) > 4
 
@@ -65,9 +65,9 @@ def test_scan_of_high_resolution_is_scaled_with_its_colors(draw, color: str) -> 
     """A page that is one JPEG is scaled while it is decoded. A gray one stays gray."""
     image, data = fine_scan(color)
     drawn = open_image(draw(data, ConvertTo(("image/jpeg",))).images[1])
-    assert (drawn.size, drawn.mode, far_apart(drawn, image)) == ((300, 400), color, False)
+    assert (drawn.size, drawn.mode, differ_visibly(drawn, image)) == ((300, 400), color, False)
     drawn = open_image(draw(data, ConvertTo(("image/jpeg",), None, 200)).images[1])
-    assert (drawn.size, drawn.mode, far_apart(drawn, image)) == ((150, 200), color, False)
+    assert (drawn.size, drawn.mode, differ_visibly(drawn, image)) == ((150, 200), color, False)
 
 
 def test_scan_whose_document_alters_its_colors_is_drawn_as_the_document_says(draw) -> None:
@@ -75,7 +75,7 @@ def test_scan_whose_document_alters_its_colors_is_drawn_as_the_document_says(dra
     image, data = fine_scan()
     inverted = data.replace(b"/BitsPerComponent", b"/Decode [1 0 1 0 1 0] /BitsPerComponent")
     drawn = open_image(draw(inverted, ConvertTo(("image/jpeg",))).images[1])
-    assert not far_apart(drawn, ImageChops.invert(image))
+    assert not differ_visibly(drawn, ImageChops.invert(image))
 
 
 def test_text_is_drawn_dark_on_white(draw) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from compound_files import bare_xls
-from samples import TYPES, open_document, xls, xlsb, xlsx, xlsx_of_rows, zip_of
+from samples import TYPES, build_zip, open_document, xls, xlsb, xlsx, xlsx_from_rows
 
 from artifacts.core.detection.detector import BinaryDetector
 from artifacts.core.detection.extensions import ODF, OOXML
@@ -34,7 +34,7 @@ def test_date_is_not_a_serial_number(read) -> None:
     row = "".join(
         f'<c r="{"ABCDE"[column]}1" s="{style}"><v>{value}</v></c>' for column, (style, value) in enumerate(cells)
     )
-    extracted = read(xlsx_of_rows(f'<row r="1">{row}<c r="F1" t="b"><v>1</v></c></row>'))
+    extracted = read(xlsx_from_rows(f'<row r="1">{row}<c r="F1" t="b"><v>1</v></c></row>'))
     assert extracted == Text("[sheet: S]\n2026-11-22\t2026-11-22 12:00:00\t30:00:00\t2\t0.1\tTRUE", "xlsx")
 
 
@@ -98,7 +98,7 @@ def test_hostile_workbook_yields_nothing(read, data: bytes, mime: str) -> None:
 
 
 def test_a_far_cell_is_named_instead_of_billions_of_empty_ones(read) -> None:
-    assert read(xlsx_of_rows(FAR), XLSX).text == "[sheet: S]\n1\nXFD1048576: 2"
+    assert read(xlsx_from_rows(FAR), XLSX).text == "[sheet: S]\n1\nXFD1048576: 2"
 
 
 def test_billions_of_repeated_cells_are_cut(read) -> None:
@@ -107,4 +107,4 @@ def test_billions_of_repeated_cells_are_cut(read) -> None:
 
 
 def test_workbook_that_unpacks_to_600_mb_yields_nothing(read) -> None:
-    assert read(zip_of({"[Content_Types].xml": TYPES, "xl/workbook.xml": bytes(600 << 20)}), XLSX) is None
+    assert read(build_zip({"[Content_Types].xml": TYPES, "xl/workbook.xml": bytes(600 << 20)}), XLSX) is None

@@ -21,7 +21,7 @@ def store(tmp_path: Path) -> FileStore:
     return FileStore(tmp_path / "artifacts")
 
 
-def files_of(store: FileStore) -> list[Path]:
+def list_files(store: FileStore) -> list[Path]:
     return [path for path in store.root.rglob("*") if path.is_file()]
 
 
@@ -29,7 +29,7 @@ def test_equal_bytes_are_stored_once_under_their_hash_with_private_modes(store: 
     """The path is `obj/ab/cd/<sha256>`. Directories have mode 0700 and files 0600, and no other file remains."""
     first, second = store.put([b"same"]), store.put([b"sa", b"me"])
     assert first == second
-    (path,) = files_of(store)
+    (path,) = list_files(store)
     digest = first.sha256
     assert path.relative_to(store.root) == Path("obj", digest[:2], digest[2:4], digest)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -49,7 +49,7 @@ def test_full_disk_is_an_error_that_leaves_no_temporary_file(tmp_path: Path) -> 
     store = FullDisk(tmp_path)
     with pytest.raises(StorageFullError):
         store.put([b"x"])
-    assert files_of(store) == []
+    assert list_files(store) == []
 
 
 def test_disk_that_fills_while_writing_is_an_error(tmp_path: Path) -> None:
@@ -65,14 +65,14 @@ def test_disk_that_fills_while_writing_is_an_error(tmp_path: Path) -> None:
             upload.write(b"eleven byte")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert files_of(store) == []
+    assert list_files(store) == []
 
 
 def test_damage_that_keeps_size_and_time_is_detected(store: FileStore) -> None:
     """Restoring the modification time does not hide the damage, since the change time of the inode differs."""
     stored = store.put([b"precious"])
     list(store.open_blocks(stored.sha256))
-    (path,) = files_of(store)
+    (path,) = list_files(store)
     before = path.stat()
     path.write_bytes(b"Precious")
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -83,7 +83,7 @@ def test_damage_that_keeps_size_and_time_is_detected(store: FileStore) -> None:
 def test_truncated_or_linked_files_are_corrupt(store: FileStore, tmp_path: Path) -> None:
     """A truncated file, and a symbolic link in the place of a file, raise `CorruptError`."""
     stored = store.put([b"precious"])
-    (path,) = files_of(store)
+    (path,) = list_files(store)
     path.write_bytes(b"prec")
     with pytest.raises(CorruptError):
         store.open_blocks(stored.sha256)

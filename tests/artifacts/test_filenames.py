@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from artifacts.core.filenames import BIDI, DOTFILES, MAX_BYTES, clean_filename, content_disposition
 
-NASTY = st.text(st.one_of(st.characters(), st.sampled_from('./\\ \0\r\n"%;é' + BIDI)), max_size=300)
+HOSTILE_NAMES = st.text(st.one_of(st.characters(), st.sampled_from('./\\ \0\r\n"%;é' + BIDI)), max_size=300)
 
 
-@given(NASTY)
+@given(HOSTILE_NAMES)
 def test_cleaned_name_is_harmless_and_cleaning_is_idempotent(raw: str) -> None:
     """A cleaned name has no path, no control or bidi characters, at most 255 bytes, and is in NFC.
 
@@ -66,7 +66,7 @@ def test_long_name_is_cut_at_a_character_and_keeps_its_extension() -> None:
     assert clean_filename("", "artifact") == "artifact"
 
 
-@given(NASTY, st.sampled_from(["attachment", "inline"]))
+@given(HOSTILE_NAMES, st.sampled_from(["attachment", "inline"]))
 def test_disposition_is_one_ascii_line_that_contains_the_name(raw: str, disposition: str) -> None:
     """A name can neither break nor forge a header, and `filename*` decodes to the clean name."""
     name, header = clean_filename(raw), content_disposition(raw, disposition)

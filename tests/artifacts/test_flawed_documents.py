@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from compound_files import bare_xls, compound
+from compound_files import bare_xls, build_compound_file
 
 from artifacts.core.detection.extensions import ODF, OOXML
 from artifacts.extract import inspect
@@ -21,7 +21,7 @@ DOCX, XLSX, ODT = f"{OOXML}wordprocessingml.document", f"{OOXML}spreadsheetml.sh
 LOCKED, DAMAGED, SOUND = Inspection(locked=True), Inspection(damaged=True), Inspection()
 
 
-def packed(**entries: str) -> bytes:
+def build_zip(**entries: str) -> bytes:
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as package:
         for name, text in entries.items():
@@ -31,15 +31,15 @@ def packed(**entries: str) -> bytes:
 
 def manifest(inner: str) -> bytes:
     xml = f"<manifest:manifest><manifest:file-entry>{inner}</manifest:file-entry></manifest:manifest>"
-    return packed(**{"content.xml": "<x/>", "META-INF__manifest.xml": xml})
+    return build_zip(**{"content.xml": "<x/>", "META-INF__manifest.xml": xml})
 
 
 def word(flags: int) -> bytes:
-    return compound({"WordDocument": struct.pack("<5HH", 0xA5EC, 193, 0, 0, 0, flags) + bytes(500)})
+    return build_compound_file({"WordDocument": struct.pack("<5HH", 0xA5EC, 193, 0, 0, 0, flags) + bytes(500)})
 
 
 def workbook(*records: int) -> bytes:
-    return compound({"Workbook": b"".join(struct.pack("<HHI", record, 4, 0) for record in records)})
+    return build_compound_file({"Workbook": b"".join(struct.pack("<HHI", record, 4, 0) for record in records)})
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def workbook(*records: int) -> bytes:
         (workbook(0x0809, 0x0A), XLS, SOUND),
         (bare_xls(4), XLS, SOUND),
         (bare_xls(3)[:10] + struct.pack("<HHI", 0x2F, 4, 0), XLS, LOCKED),
-        (compound({"Current User": struct.pack("<5I", 0, 0, 0, 0xF3D1C4DF, 8)}), PPT, LOCKED),
-        (packed(word="x")[:-10], DOCX, DAMAGED),
+        (build_compound_file({"Current User": struct.pack("<5I", 0, 0, 0, 0xF3D1C4DF, 8)}), PPT, LOCKED),
+        (build_zip(word="x")[:-10], DOCX, DAMAGED),
         (b"PK\x03\x04 torn", DOCX, DAMAGED),
         (b"%PDF-1.7 torn", "application/pdf", DAMAGED),
         (b"not rich", "application/rtf", DAMAGED),

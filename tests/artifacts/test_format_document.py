@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.artifacts.format_document import DOCUMENT, table, with_table
+from tests.artifacts.format_document import DOCUMENT, insert_table, table
 
 
 def test_document_is_up_to_date() -> None:
     """`python -m tests.artifacts.format_document` regenerates the table."""
     text = DOCUMENT.read_text("utf-8")
-    assert with_table(text) == text
+    assert insert_table(text) == text
     with pytest.raises(ValueError, match="no place"):
-        with_table("# Files\n")
+        insert_table("# Files\n")
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,7 @@ def test_every_result_of_get_artifact_can_be_parsed_back(data: bytes, filename: 
 )
 def test_bytes_declared_as_an_image_reach_a_vision_model_as_image_url(data: bytes, mime_type: str) -> None:
     """Bytes that are neither text nor have a signature keep the declared type."""
-    assume(_proves_nothing(data))
+    assume(_is_unrecognized(data))
     detection = BinaryDetector().detect(data, declared_mime=mime_type)
     artifact = StoredArtifact(
         "a1",
@@ -262,7 +262,7 @@ def test_bytes_with_control_characters_keep_their_declared_image_type(data: byte
     assert (result.routing, artifact.mime_type) == ("image_url", mime_type)
 
 
-def _proves_nothing(data: bytes) -> bool:
+def _is_unrecognized(data: bytes) -> bool:
     """Return whether the bytes are neither text nor of a type that the detector recognizes."""
     return BinaryDetector().detect(data).mime_type == "application/octet-stream"
 

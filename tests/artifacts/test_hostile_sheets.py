@@ -6,25 +6,25 @@ import io
 import zipfile
 
 import pytest
-from samples import open_document, relations_of, xlsx, zip_of
+from samples import build_zip, open_document, relations_xml, xlsx
 
 from artifacts.extract.documents import answer
 from artifacts.extract.words import RefusedError
 
 ROW = b'<worksheet><sheetData><row r="1"><c r="A1" t="s"><v>0</v></c></row></sheetData>'
-BOMB = b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
+ENTITY_BOMB = b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
 SHEET, STRINGS, COMMENTS = "xl/worksheets/sheet1.xml", "xl/sharedStrings.xml", "xl/comments1.xml"
 RELATIONS = {
-    "xl/worksheets/_rels/sheet1.xml.rels": relations_of({"c": ("comments", "../comments1.xml")}),
+    "xl/worksheets/_rels/sheet1.xml.rels": relations_xml({"c": ("comments", "../comments1.xml")}),
     COMMENTS: b"<comments/>",
 }
 
 
-def book(**changed: bytes) -> bytes:
+def build_workbook(**changed: bytes) -> bytes:
     with zipfile.ZipFile(io.BytesIO(xlsx({"S": [["seen"]]}))) as package:
         entries = {name: package.read(name) for name in package.namelist()}
     names = {"sheet": SHEET, "strings": STRINGS, "comments": COMMENTS, "styles": "xl/styles.xml"}
-    return zip_of(entries | RELATIONS | {names[name]: data for name, data in changed.items()})
+    return build_zip(entries | RELATIONS | {names[name]: data for name, data in changed.items()})
 
 
 def cells(*attributes: str, value: str = "1") -> bytes:
@@ -32,7 +32,7 @@ def cells(*attributes: str, value: str = "1") -> bytes:
     return f"<worksheet><sheetData><row>{row}</row></sheetData></worksheet>".encode()
 
 
-def text_of(data: bytes, max_chars: int = 100_000, reader: str = "xlsx") -> str:
+def read_text(data: bytes, max_chars: int = 100_000, reader: str = "xlsx") -> str:
     _, text = answer(io.BytesIO(data), {"reader": reader, "max_chars": max_chars})
     return text.decode()
 
@@ -40,7 +40,7 @@ def text_of(data: bytes, max_chars: int = 100_000, reader: str = "xlsx") -> str:
 @pytest.mark.parametrize("part", ["sheet", "strings", "comments", "styles"])
 def test_a_part_that_declares_entities_is_refused(part: str) -> None:
     with pytest.raises(RefusedError, match="failed"):
-        text_of(book(**{part: BOMB + b"<x>&b;</x>"}))
+        read_text(build_workbook(**{part: ENTITY_BOMB + b"<x>&b;</x>"}))
 
 
 @pytest.mark.parametrize(
@@ -55,72 +55,74 @@ def test_a_part_that_declares_entities_is_refused(part: str) -> None:
     ],
 )
 def test_a_damaged_part_leaves_the_cells(part: str, data: bytes) -> None:
-    assert text_of(book(**{part: data})) == "[sheet: S]\nseen"
+    assert read_text(build_workbook(**{part: data})) == "[sheet: S]\nseen"
 
 
 def test_texts_that_are_missing_are_said_to_be_missing() -> None:
     sheet = b'<worksheet><sheetData><row><c t="s"><v>0</v></c><c t="s"><v>1</v></c></row></sheetData></worksheet>'
-    torn = book(sheet=sheet, strings=b"<sst><si><t>seen</t></si><si><t>lost")
-    assert text_of(torn) == "[sheet: S]\nseen\n[this sheet could not be read to its end]"
+    torn = build_workbook(sheet=sheet, strings=b"<sst><si><t>seen</t></si><si><t>lost")
+    assert read_text(torn) == "[sheet: S]\nseen\n[this sheet could not be read to its end]"
 
 
 def test_damaged_relations_and_a_missing_sheet_leave_the_others() -> None:
     with zipfile.ZipFile(io.BytesIO(xlsx({"S": [["seen"]], "T": [["too"]]}))) as package:
         entries = {name: package.read(name) for name in package.namelist()}
-    damaged = zip_of(entries | {"xl/worksheets/_rels/sheet2.xml.rels": b"<Relationships><"})
-    assert text_of(damaged) == "[sheet: S]\nseen\n\n[sheet: T]\ntoo"
+    damaged = build_zip(entries | {"xl/worksheets/_rels/sheet2.xml.rels": b"<Relationships><"})
+    assert read_text(damaged) == "[sheet: S]\nseen\n\n[sheet: T]\ntoo"
     del entries["xl/worksheets/sheet1.xml"]
-    assert text_of(zip_of(entries)).startswith("[sheet: S]\n[this sheet could not be read to its end]\n\n[sheet: T]")
+    assert read_text(build_zip(entries)).startswith(
+        "[sheet: S]\n[this sheet could not be read to its end]\n\n[sheet: T]"
+    )
 
 
 @pytest.mark.parametrize("end", [b"", b"</wrong>", b"<x>" * 100_000])
 def test_a_torn_sheet_says_so_after_its_rows(end: bytes) -> None:
-    assert text_of(book(sheet=ROW + end)) == "[sheet: S]\nseen\n[this sheet could not be read to its end]"
+    assert read_text(build_workbook(sheet=ROW + end)) == "[sheet: S]\nseen\n[this sheet could not be read to its end]"
 
 
 def test_wrong_places_keep_their_order_and_wrong_styles_are_no_style() -> None:
     wrong = ('r="ZZZZ1"', 'r=""', 'r="B"', 'r="é7" s="99999999999"', 'r="A1" s="-1"', f'r="{"A" * 65_536}" s="x"')
-    assert text_of(book(sheet=cells(*wrong))) == "[sheet: S]\n1\t1\t1\t1\t1\t1"
+    assert read_text(build_workbook(sheet=cells(*wrong))) == "[sheet: S]\n1\t1\t1\t1\t1\t1"
 
 
 @pytest.mark.parametrize("value", ["-1", "7", "9" * 5_000, "x", "²", "1e9"])
 def test_a_wrong_number_of_a_shared_text_is_an_empty_cell(value: str) -> None:
     with pytest.raises(RefusedError, match="no_text"):
-        text_of(book(sheet=cells('t="s"', value=value)))
+        read_text(build_workbook(sheet=cells('t="s"', value=value)))
 
 
 @pytest.mark.parametrize("value", ["1e999", "nan", "0x10", "9" * 400])
 def test_a_value_that_is_no_number_is_as_it_is_stored(value: str) -> None:
-    assert value[:15] in text_of(book(sheet=cells('s="1"', value=value)))
+    assert value[:15] in read_text(build_workbook(sheet=cells('s="1"', value=value)))
 
 
 def test_a_format_of_64_kib_is_none() -> None:
     code = "0" * 65_536
     formats = f'<numFmts><numFmt numFmtId="200" formatCode="{code}"/></numFmts>'
     styles = f'<x>{formats}<cellXfs><xf numFmtId="200"/></cellXfs></x>'
-    assert text_of(book(styles=styles.encode(), sheet=cells('s="0"', value="1.5"))) == "[sheet: S]\n1.5"
+    assert read_text(build_workbook(styles=styles.encode(), sheet=cells('s="0"', value="1.5"))) == "[sheet: S]\n1.5"
 
 
 def test_notes_and_merged_cells_are_counted() -> None:
     comments = b"<comments>" + b'<comment ref="A1"><text><t>x</t></text></comment>' * 20_000 + b"</comments>"
     merged = ROW + b"<mergeCells>" + b'<mergeCell ref="A1:B2"/>' * 20_000 + b"</mergeCells></worksheet>"
-    text = text_of(book(sheet=merged, comments=comments), 10_000_000)
+    text = read_text(build_workbook(sheet=merged, comments=comments), 10_000_000)
     assert (text.count("[comment at"), text.count("A1:B2")) == (10_000, 200)
 
 
 def test_a_long_text_that_many_cells_share_is_cut() -> None:
     long = b"<sst><si><t>" + b"x" * 1_000_000 + b"</t></si></sst>"
-    assert len(text_of(book(strings=long, sheet=cells(*['t="s"'] * 20_000, value="0")))) == 100_000
+    assert len(read_text(build_workbook(strings=long, sheet=cells(*['t="s"'] * 20_000, value="0")))) == 100_000
 
 
 def test_a_row_of_repeated_cells_that_repeat_is_cut() -> None:
     cell = '<table:table-cell table:number-columns-repeated="16384"><text:p>abcdefghij</text:p></table:table-cell>'
     row = f'<table:table-row table:number-rows-repeated="1048576">{cell * 1_000}</table:table-row>'
     data = open_document("spreadsheet", f'<table:table table:name="S">{row}</table:table>')
-    assert len(text_of(data, reader="ods")) == 100_000
+    assert len(read_text(data, reader="ods")) == 100_000
 
 
 def test_a_torn_ods_says_so_after_its_rows() -> None:
     row = "<table:table-row><table:table-cell><text:p>seen</text:p></table:table-cell></table:table-row>"
     data = open_document("spreadsheet", f'<table:table table:name="S">{row}</wrong>')
-    assert text_of(data, reader="ods") == "[sheet: S]\nseen\n[this sheet could not be read to its end]"
+    assert read_text(data, reader="ods") == "[sheet: S]\nseen\n[this sheet could not be read to its end]"

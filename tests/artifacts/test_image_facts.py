@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import SAMPLES, be16, picture
+from samples import SAMPLES, be16, draw_picture
 
 from artifacts.core.detection.image_size import image_size
 
@@ -19,19 +19,19 @@ FORMATS = {
 @given(st.integers(1, 300), st.integers(1, 300))
 def test_size_in_the_header_equals_that_of_the_decoder(name: str, width: int, height: int) -> None:
     """Width and height are equal for every supported format and any size."""
-    data = picture(name, (width, height))
+    data = draw_picture(name, (width, height))
     assert image_size(data, FORMATS[name], lambda start, n: data[start : start + n]) == (width, height)
 
 
 @pytest.mark.parametrize("options", [{"lossless": True}, {"exif": b"Exif\0\0" + bytes(30)}])
 def test_all_kinds_of_webp_are_measured(options: dict[str, object]) -> None:
     """Lossless and extended WebP files store the size in other positions than lossy files."""
-    assert image_size(picture("WEBP", (31, 17), **options), "image/webp") == (31, 17)
+    assert image_size(draw_picture("WEBP", (31, 17), **options), "image/webp") == (31, 17)
 
 
 def test_frame_of_a_jpeg_is_found_after_large_metadata() -> None:
     """Three full segments move the frame to a position after the head of 64 KB, so more of the file is read."""
-    data = picture("JPEG", (40, 30))
+    data = draw_picture("JPEG", (40, 30))
     fat = data[:2] + (b"\xff\xe1" + be16(65535) + bytes(65533)) * 3 + data[2:]
     assert image_size(fat[:65536], "image/jpeg") is None
     assert image_size(fat[:65536], "image/jpeg", lambda start, n: fat[start : start + n]) == (40, 30)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
-from samples import pdf, picture
+from samples import draw_picture, pdf
 
 from artifacts.extract.process import Result
 from artifacts.library import delete_artifacts, store_bytes
@@ -28,7 +28,7 @@ def _own_directory(settings, tmp_path: Path) -> None:
     settings.DATA_DIR = tmp_path
 
 
-def aged(seconds: float, data: bytes = ORPHAN) -> str:
+def store_aged(seconds: float, data: bytes = ORPHAN) -> str:
     """Store bytes without a row and set their age. Return their hash."""
     stored = byte_store().put([data])
     age(byte_store(), stored.sha256, seconds)
@@ -37,11 +37,11 @@ def aged(seconds: float, data: bytes = ORPHAN) -> str:
 
 def test_bytes_without_an_artifact_are_deleted_after_an_hour() -> None:
     """The row for a new upload may still be written, and a deleted artifact can be restored, so both are kept."""
-    old, young = aged(GRACE_SECONDS + 60), aged(GRACE_SECONDS - 60, b"young")
+    old, young = store_aged(GRACE_SECONDS + 60), store_aged(GRACE_SECONDS - 60, b"young")
     living, deleted = store_bytes(SYSTEM, b"living"), store_bytes(SYSTEM, b"deleted")
     delete_artifacts(SYSTEM, [deleted.pk])
     for row in (living, deleted):
-        aged(GRACE_SECONDS + 60, b"living" if row is living else b"deleted")
+        store_aged(GRACE_SECONDS + 60, b"living" if row is living else b"deleted")
     assert sweep_bytes(time.time()) == (1, len(ORPHAN))
     exists = {sha256: byte_store().exists(sha256) for sha256 in (old, young, living.sha256, deleted.sha256)}
     assert exists == {old: False, young: True, living.sha256: True, deleted.sha256: True}
@@ -50,7 +50,7 @@ def test_bytes_without_an_artifact_are_deleted_after_an_hour() -> None:
 
 def test_storing_equal_bytes_again_resets_their_age() -> None:
     """An upload that finds equal bytes writes its row later. A sweep must not delete the bytes in between."""
-    sha256 = aged(GRACE_SECONDS + 60)
+    sha256 = store_aged(GRACE_SECONDS + 60)
     byte_store().put([ORPHAN])
     assert sweep_bytes(time.time()) == (0, 0)
     byte_store().verify(sha256)
@@ -65,7 +65,9 @@ def test_bytes_stored_again_need_no_second_verification(tmp_path: Path) -> None:
 
 
 def test_thumbnail_is_removed_with_its_bytes(tmp_path: Path) -> None:
-    row, other_row = (store_bytes(SYSTEM, picture("PNG"), filename="a.png", declared="image/png") for _ in range(2))
+    row, other_row = (
+        store_bytes(SYSTEM, draw_picture("PNG"), filename="a.png", declared="image/png") for _ in range(2)
+    )
     assert thumbnail_of(row)
     assert thumbnail_of(other_row)
     byte_store().delete(row.sha256)
@@ -86,7 +88,7 @@ def test_rendered_pages_are_removed_with_their_bytes() -> None:
 
 
 def test_prune_removes_orphans_and_is_audited(capsys: pytest.CaptureFixture[str]) -> None:
-    aged(GRACE_SECONDS + 60)
+    store_aged(GRACE_SECONDS + 60)
     call_command("prune")
     assert "1 orphaned file" in capsys.readouterr().out
     details = AuditEvent.objects.get(action="installation.prune").details

@@ -6,7 +6,7 @@ import io
 import zipfile
 
 import pytest
-from samples import TYPES, W, open_document, relations_of, xlsx, zip_of
+from samples import TYPES, W, build_zip, open_document, relations_xml, xlsx
 
 from artifacts.extract.documents import answer
 
@@ -14,7 +14,7 @@ CONTAINER = b'<container><rootfiles><rootfile full-path="OPS/book.opf"/></rootfi
 PACKAGE = b"""<package xmlns:dc="urn:dc"><metadata><dc:title>The Book</dc:title><dc:creator>Ann Author</dc:creator>
 </metadata><manifest><item id="a" href="b.xml"/><item id="b" href="a%20one.xhtml"/><item id="c" href="nav.xhtml"/>
 </manifest><spine><itemref idref="a"/><itemref idref="b"/><itemref idref="a"/></spine></package>"""
-BOOK = zip_of(
+BOOK = build_zip(
     {
         "META-INF/container.xml": CONTAINER,
         "OPS/book.opf": PACKAGE,
@@ -108,16 +108,16 @@ def part(name: str, xml: str) -> bytes:
     return f"<w:{name} {spaces}>{xml}</w:{name}>".encode()
 
 
-def links_of(address: str) -> bytes:
-    return relations_of({"x": ("hyperlink", address)}).replace(b"Target=", b'TargetMode="External" Target=')
+def link_relation(address: str) -> bytes:
+    return relations_xml({"x": ("hyperlink", address)}).replace(b"Target=", b'TargetMode="External" Target=')
 
 
-DOCX = zip_of(
+DOCX = build_zip(
     {
         "[Content_Types].xml": TYPES,
         "word/document.xml": part("document", DOCUMENT + item("one", 0) + item("deep", 1) + item("two", 0)),
         "word/numbering.xml": part("numbering", NUMBERING),
-        "word/_rels/document.xml.rels": links_of("https://example.org/"),
+        "word/_rels/document.xml.rels": link_relation("https://example.org/"),
         "word/footnotes.xml": part(
             "footnotes", '<w:footnote w:id="2"><w:p><w:r><w:t>A note</w:t></w:r></w:p></w:footnote>'
         ),
@@ -137,24 +137,24 @@ CHART = """<c:chartSpace xmlns:c="urn:c" xmlns:a="urn:a"><c:title><a:t>Sales</a:
 <c:val><c:pt idx="0"><c:v>1</c:v></c:pt><c:pt idx="1"><c:v>2</c:v></c:pt><c:pt idx="2"><c:v>3</c:v></c:pt></c:val>
 </c:ser></c:chartSpace>"""
 
-STYLED = zip_of(
+STYLED = build_zip(
     {
         "[Content_Types].xml": TYPES,
         "word/document.xml": part("document", LISTS + LINKS),
         "word/styles.xml": part("styles", STYLES),
         "word/numbering.xml": part("numbering", SHARED),
-        "word/_rels/document.xml.rels": relations_of({"c": ("chart", "charts/chart1.xml")}),
+        "word/_rels/document.xml.rels": relations_xml({"c": ("chart", "charts/chart1.xml")}),
         "word/charts/chart1.xml": CHART.encode(),
     }
 )
 
 SLIDE = """<p:sld xmlns:p="urn:p" xmlns:a="urn:a" xmlns:r="urn:r"><p:pic><p:cNvPr id="1" descr="Revenue rises"/></p:pic>
 <a:p><a:r><a:rPr><a:hlinkClick r:id="x"/></a:rPr><a:t>terms</a:t></a:r></a:p></p:sld>"""
-PPTX = zip_of(
+PPTX = build_zip(
     {
         "[Content_Types].xml": TYPES,
         "ppt/slides/slide1.xml": SLIDE.encode(),
-        "ppt/slides/_rels/slide1.xml.rels": links_of("https://example.org/").replace(
+        "ppt/slides/_rels/slide1.xml.rels": link_relation("https://example.org/").replace(
             b"</Relationships>",
             b'<Relationship Id="c" Type="urn:r/chart" Target="../charts/chart1.xml"/></Relationships>',
         ),
@@ -173,17 +173,17 @@ OLD_COMMENTS = """<p:cmLst xmlns:p="urn:p"><p:cm authorId="0"><p:text>Which year
 THREAD = """<m:cmLst xmlns:m="urn:m" xmlns:a="urn:a"><m:cm authorId="{A}"><m:replyLst><m:reply authorId="{B}"><m:txBody>
 <a:p><a:r><a:t>2031</a:t></a:r></a:p></m:txBody></m:reply></m:replyLst><m:txBody><a:p><a:r><a:t>Since when?</a:t></a:r>
 </a:p></m:txBody></m:cm></m:cmLst>"""
-COMMENTED = zip_of(
+COMMENTED = build_zip(
     {
         "[Content_Types].xml": TYPES,
         "ppt/presentation.xml": b"<p:presentation xmlns:p='urn:p'/>",
-        "ppt/_rels/presentation.xml.rels": relations_of(
+        "ppt/_rels/presentation.xml.rels": relations_xml(
             {"a": ("commentAuthors", "commentAuthors.xml"), "b": ("authors", "authors.xml")}
         ),
         "ppt/commentAuthors.xml": b"<x><cmAuthor id='0' name='Ann'/></x>",
         "ppt/authors.xml": b"<x><author id='{A}' name='Bo'/><author id='{B}' name='Cy'/></x>",
         "ppt/slides/slide1.xml": DECK.encode(),
-        "ppt/slides/_rels/slide1.xml.rels": links_of("https://example.org/").replace(
+        "ppt/slides/_rels/slide1.xml.rels": link_relation("https://example.org/").replace(
             b"</Relationships>",
             b'<Relationship Id="c" Type="urn:r/comments" Target="../comments/comment1.xml"/>'
             b'<Relationship Id="d" Type="urn:s/comments" Target="../comments/thread1.xml"/></Relationships>',
@@ -245,7 +245,7 @@ def open_parts(**parts: str) -> bytes:
         f"{name.replace('__', '/')}.xml": f"<office:document {spaces}>{xml}</office:document>".encode()
         for name, xml in parts.items()
     }
-    return zip_of({**entries, "Object 1/content.xml": FORMULA})
+    return build_zip({**entries, "Object 1/content.xml": FORMULA})
 
 
 WRITTEN = open_parts(content=STEPS + NUMBERED, styles=OUTLINE)
@@ -268,12 +268,12 @@ STARRED = rb"{\rtf1 Word{\super\chftn}{\*\footnote\chftn A note.} after}"
 
 HIDDEN = xlsx({"Open": [["seen"]], "Secret": [["kept"]]}, hidden="Secret")
 
-NOTED = zip_of(
+NOTED = build_zip(
     {name: package.read(name) for package in (zipfile.ZipFile(io.BytesIO(HIDDEN)),) for name in package.namelist()}
     | {
         "xl/worksheets/sheet1.xml": b"""<worksheet xmlns:r="urn:r"><sheetData><row r="1"><c r="A1"><v>7</v></c></row>
 </sheetData><hyperlinks><hyperlink ref="A1" r:id="x"/></hyperlinks></worksheet>""",
-        "xl/worksheets/_rels/sheet1.xml.rels": links_of("https://example.org/").replace(
+        "xl/worksheets/_rels/sheet1.xml.rels": link_relation("https://example.org/").replace(
             b"</Relationships>",
             b'<Relationship Id="c" Type="urn:r/comments" Target="../comments1.xml"/></Relationships>',
         ),
@@ -293,7 +293,7 @@ CELLS = """<c r="A1" s="1"><v>0.1234</v></c><c r="B1" s="2"><v>46348</v></c><c r
 <c r="G1" s="7"><v>12345</v></c><c r="H1" t="e"><f>1/0</f><v>#DIV/0!</v></c><c r="I1"><f>A1+B1</f></c>
 <c r="J1"><v>0.30000000000000004</v></c>
 <c r="K1" t="str"><f>HYPERLINK("https://example.net/","more")</f><v>more</v></c>"""
-SHOWN = zip_of(
+SHOWN = build_zip(
     {name: package.read(name) for package in (zipfile.ZipFile(io.BytesIO(NOTED)),) for name in package.namelist()}
     | {
         "xl/styles.xml": STYLES.encode(),
@@ -437,7 +437,7 @@ def test_planted_office_fact_is_found(reader: str, data: bytes, fact: str, expec
 def test_hostile_word_document_is_read(unit: str, end: str) -> None:
     """Fields that never end, formulas in formulas and the like neither fail nor hide what follows."""
     body = f"<w:p>{unit * 2_000}{end * 2_000}</w:p><w:p><w:r><w:t>Words</w:t></w:r></w:p>"
-    data = zip_of({"word/document.xml": part("document", body), "word/numbering.xml": part("numbering", SHARED)})
+    data = build_zip({"word/document.xml": part("document", body), "word/numbering.xml": part("numbering", SHARED)})
     assert answer(io.BytesIO(data), {"reader": "docx", "max_chars": 10**6})[1].endswith(b"Words")
 
 

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import pairwise
 
 import pytest
-from compound_files import compound, msg_properties
+from compound_files import build_compound_file, msg_properties
 
 from artifacts.extract.documents import answer
 
@@ -71,7 +71,7 @@ def outlook_mail() -> bytes:
         "__properties_version1.0": bytes(8) + struct.pack("<HHIQ", 3, 0x0C15, 6, 1),
         **text(p3001="Борис", p39FE="boris@example.com"),
     }
-    return compound(
+    return build_compound_file(
         {
             "__properties_version1.0": msg_properties(0) + page,
             **text(p0037="План", p0C1A="Анна", p1000="Привет"),
@@ -113,7 +113,7 @@ def draw_table(left: int, top: int, *rows: str) -> str:
     )
 
 
-def pdf_of(content: str, *objects: str, page: str = "", catalog: str = "") -> bytes:
+def build_pdf(content: str, *objects: str, page: str = "", catalog: str = "") -> bytes:
     """Build a PDF of one page whose objects are at other places than its cross references say."""
     stream = f"BT /F 10 Tf {content} ET"
     bodies = (
@@ -133,10 +133,10 @@ def form_field(name: str, kind: str, more: str) -> str:
     return f"<</Type/Annot/Subtype/Widget/Rect[90 700 190 720]/FT/{kind}/T({name}){more}>>"
 
 
-TABLE = pdf_of(
+TABLE = build_pdf(
     "1 0 0 1 50 770 Tm (Words before) Tj " + draw_table(50, 700, "Name|Spring|Autumn|Note", "Ann|12||good", "|1|2|")
 )
-FORM = pdf_of(
+FORM = build_pdf(
     "1 0 0 1 50 770 Tm (Your city:) Tj",
     form_field("city", "Tx", "/V(Oslo)"),
     form_field("agree", "Btn", "/V/Yes/AS/Yes/AP<</N<</Yes 5 0 R/Off 5 0 R>>>>"),
@@ -173,16 +173,16 @@ RULED_TEXTS = draw_texts(
     ),
     (50, 600, "Words after"),
 )
-RULED = pdf_of(draw_lines((50, 100, 150, 200), (644, 674, 702, 718)) + RULED_TEXTS)
-BOXED = pdf_of(draw_lines((50, 100, 150, 200), (644, 674, 702, 718), as_boxes=True) + RULED_TEXTS)
-HEADED = pdf_of(
+RULED = build_pdf(draw_lines((50, 100, 150, 200), (644, 674, 702, 718)) + RULED_TEXTS)
+BOXED = build_pdf(draw_lines((50, 100, 150, 200), (644, 674, 702, 718), as_boxes=True) + RULED_TEXTS)
+HEADED = build_pdf(
     draw_lines((50, 100, 150), (640, 702, 718))
     + draw_texts(*((x, 706 - 16 * row, f"r{row}c{x}") for row in range(4) for x in (52, 102)))
 )
-FRAMED = pdf_of(
+FRAMED = build_pdf(
     draw_lines((50, 300), (640, 702, 718)) + draw_texts((52, 690, "Words in a box"), (52, 678, "of several lines"))
 )
-HYPHENATED = pdf_of(
+HYPHENATED = build_pdf(
     draw_texts(
         *(
             (50, 700 - 12 * row, line)
@@ -199,11 +199,11 @@ HYPHENATED = pdf_of(
         )
     )
 )
-NARROW = pdf_of(
+NARROW = build_pdf(
     draw_texts(*((50 + 8 * at, 770, letter) for at, letter in enumerate("HEAD")))
     + draw_texts(*((300, 760 - 9 * row, f"entry{row}") for row in range(80)))
 )
-NOTED = pdf_of(
+NOTED = build_pdf(
     "1 0 0 1 50 700 Tm (See the terms and) Tj 1 0 0 1 50 686 Tm (conditions.) Tj",
     "<</Type/Annot/Subtype/Link/Rect[70 697 140 710]/A<</S/URI/URI(https://example.org/terms)>>>>",
     "<</Type/Annot/Subtype/Link/Rect[50 683 120 696]/A<</S/URI/URI(https://example.org/terms)>>>>",
@@ -270,7 +270,7 @@ PLANTED = (
 
 
 @cache
-def read_here(reader: str, content: str | bytes) -> str:
+def read_in_process(reader: str, content: str | bytes) -> str:
     """Return the text of a document, which is read in this process."""
     data = content.encode() if isinstance(content, str) else content
     _, text = answer(io.BytesIO(data), {"reader": reader, "max_chars": 100_000})
@@ -279,23 +279,23 @@ def read_here(reader: str, content: str | bytes) -> str:
 
 @pytest.mark.parametrize(("reader", "content", "fact", "expected"), PLANTED, ids=[f"{r[0]}: {r[2]}" for r in PLANTED])
 def test_planted_fact_is_found(reader: str, content: str | bytes, fact: str, expected: str) -> None:
-    assert expected in f"{read_here(reader, content)}\n"
+    assert expected in f"{read_in_process(reader, content)}\n"
 
 
 def test_what_a_browser_hides_is_not_read() -> None:
     """Hidden elements and the values of hidden fields are omitted, since a reader of the page cannot see them."""
-    assert "unseen" not in read_here(HTML, PAGE)
-    assert "SECRET" not in read_here(HTML, PAGE)
+    assert "unseen" not in read_in_process(HTML, PAGE)
+    assert "SECRET" not in read_in_process(HTML, PAGE)
 
 
 def test_password_in_a_form_is_not_read() -> None:
-    assert "SECRET" not in read_here("pdf", FORM) + read_here("pdf", NOTED)
+    assert "SECRET" not in read_in_process("pdf", FORM) + read_in_process("pdf", NOTED)
 
 
 def test_table_of_very_many_cells_is_read_without_columns() -> None:
     """Columns are looked for among some thousand cells of a page. The other lines are read as they are."""
     rows = ["a|b|c|d|e|f" for _ in range(2_000)]
-    text = read_here("pdf", pdf_of(draw_table(50, 700, *rows)))
+    text = read_in_process("pdf", build_pdf(draw_table(50, 700, *rows)))
     assert text.count("a\tb\tc\td\te\tf\n") > 500
     assert text.endswith("a\nb\nc\nd\ne\nf")
 
@@ -316,9 +316,9 @@ def test_table_of_very_many_cells_is_read_without_columns() -> None:
 )
 def test_hostile_page_is_read(unit: str) -> None:
     """Unclosed constructs neither fail nor use up the stack."""
-    assert read_here(HTML, f"<p>Words{unit * (50_000 // len(unit))}").startswith("Words")
+    assert read_in_process(HTML, f"<p>Words{unit * (50_000 // len(unit))}").startswith("Words")
 
 
 def test_a_picture_in_a_formula_does_not_swallow_what_follows() -> None:
     page = "<p>Is <math><mi>x</mi><img></math></p><h1>Title</h1><p>Hello <b>world</b></p>"
-    assert read_here(HTML, page) == "Is x\n# Title\nHello world"
+    assert read_in_process(HTML, page) == "Is x\n# Title\nHello world"

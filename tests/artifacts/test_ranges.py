@@ -76,10 +76,10 @@ def test_requested_range_is_returned(admin: Client, row: Artifact) -> None:
     assert answer(admin, row) == (200, "", DATA)
     assert answer(admin, row, range="bytes=10-19") == (206, "bytes 10-19/100", DATA[10:20])
     assert answer(admin, row, range="bytes=200-") == (416, "bytes */100", b"")
-    tag = client_tag(admin, row)
+    tag = fetch_etag(admin, row)
     assert answer(admin, row, range="bytes=10-19", if_range=tag)[0] == 206
     assert answer(admin, row, range="bytes=10-19", if_range='"other"') == (200, "", DATA)
 
 
-def client_tag(client: Client, row: Artifact) -> str:
+def fetch_etag(client: Client, row: Artifact) -> str:
     return str(client.get(reverse("artifact_raw", args=[row.pk]))["ETag"])

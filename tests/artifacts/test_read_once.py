@@ -14,7 +14,7 @@ from routing_admin.dispatch.preview import read_once
 
 
 @dataclass
-class Counting:
+class CountingContent:
     """Content that records its calls and fails the first `failures` times."""
 
     failures: int = 0
@@ -34,14 +34,14 @@ class Counting:
         return None
 
 
-def artifact(content: Counting) -> StoredArtifact:
+def make_artifact(content: CountingContent) -> StoredArtifact:
     return StoredArtifact("a1", "text/plain", Kind.TEXT, False, 5, "a.txt", content=content)
 
 
 def test_text_and_conversions_are_extracted_once() -> None:
     """Each result is cached by its arguments. Content that cannot be rendered has no render method when wrapped."""
-    content = Counting()
-    cached = read_once(artifact(content)).content
+    content = CountingContent()
+    cached = read_once(make_artifact(content)).content
     assert {cached.text() for _ in range(36)} == {Text("words", "utf-8")}
     assert [cached.convert(ConvertTo((mime,))) for mime in ("image/png", "image/jpeg", "image/png")] == [None] * 3
     assert content.calls == ["text", "image/png", "image/jpeg"]
@@ -49,7 +49,7 @@ def test_text_and_conversions_are_extracted_once() -> None:
 
 
 def test_failure_is_not_cached() -> None:
-    cached = read_once(artifact(Counting(failures=1))).content
+    cached = read_once(make_artifact(CountingContent(failures=1))).content
     with pytest.raises(UnreadableError):
         cached.text()
     assert cached.text() == Text("words", "utf-8")

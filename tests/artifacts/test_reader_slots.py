@@ -20,7 +20,7 @@ from tests.processes import wait_until
 OPTIONS = {"reader": "pdf", "max_chars": 99}
 
 
-class Reading:
+class ReadingThread:
     """A file that is being read in a thread for an agent."""
 
     def __init__(self, file: Any, agent: str, done: list[str], *, is_quick: bool = True) -> None:
@@ -52,12 +52,12 @@ def held_slots(slots: FairSlots, name: str, count: int) -> Iterator[ExitStack]:
 
 
 @pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def longer_quick_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Allow more time for small files, which may need more than the usual limit on a busy machine."""
     monkeypatch.setattr(process, "QUICK", Budget(60.0, 20.0))
 
 
-@pytest.mark.usefixtures("patient")
+@pytest.mark.usefixtures("longer_quick_limit")
 def test_small_file_is_read_during_long_work_of_another_agent(write_file: Any) -> None:
     """While one agent holds both long slots, another agent's small file is still read."""
     with held_slots(long_slots(), "many", 2):
@@ -94,7 +94,7 @@ def test_file_that_exceeds_the_quick_time_is_read_in_a_long_slot(
     # This is too short for any file.
     monkeypatch.setattr(process, "QUICK", Budget(0.001))
     with held_slots(long_slots(), "many", 2) as long_work:
-        reading = Reading(write_file(pdf("long")), "other", [])
+        reading = ReadingThread(write_file(pdf("long")), "other", [])
         wait_until(lambda: long_slots().waiting == 1)
         assert quick_slots().acquire_at_once("a third one")
         quick_slots().release("a third one")
@@ -108,22 +108,22 @@ def test_file_that_exceeds_the_quick_cpu_time_is_read_in_a_long_slot(
     """Exceeding the CPU limit ends the process with a signal, which is not regarded as a crash."""
     monkeypatch.setattr(process, "QUICK", Budget(60.0, 0.001))
     with held_slots(long_slots(), "many", 2) as long_work:
-        reading = Reading(write_file(pdf("long")), "other", [])
+        reading = ReadingThread(write_file(pdf("long")), "other", [])
         wait_until(lambda: long_slots().waiting == 1)
         long_work.close()
     assert b"long" in reading.end().payload
 
 
-@pytest.mark.usefixtures("patient")
+@pytest.mark.usefixtures("longer_quick_limit")
 def test_many_files_of_one_agent_do_not_delay_another(write_file: Any) -> None:
     """Each agent gets one of the two quick slots, and its other files wait for that slot."""
     done: list[str] = []
     with held_slots(long_slots(), "x", 2), held_slots(quick_slots(), "many", 1) as quick:
         file, readings = write_file(pdf("words")), []
         for count in range(1, 5):
-            readings.append(Reading(file, "many", done))
+            readings.append(ReadingThread(file, "many", done))
             wait_until(lambda count=count: quick_slots().waiting == count)
-        assert Reading(file, "other", done).end().reason == ""
+        assert ReadingThread(file, "other", done).end().reason == ""
         assert (done, quick_slots().waiting) == (["other"], 4)
         quick.close()
         for reading in readings:
@@ -140,7 +140,7 @@ def test_scan_waits_for_a_long_slot_while_a_small_file_is_read(write_file: Any) 
     """Work that is known to be slow takes no quick slot, so that these stay free."""
     done: list[str] = []
     with held_slots(long_slots(), "x", 2) as long_work:
-        scans = [Reading(write_file(pdf("scan")), "many", done, is_quick=False) for _ in range(3)]
+        scans = [ReadingThread(write_file(pdf("scan")), "many", done, is_quick=False) for _ in range(3)]
         wait_until(lambda: long_slots().waiting == 3)
         assert quick_slots().acquire_at_once("many")
         quick_slots().release("many")

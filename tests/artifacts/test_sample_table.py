@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from made_samples import long_name
+from made_samples import expand_mime_type
 from samples import SAMPLES, Sample
 from stored_samples import READERS, store_sample
 
@@ -46,7 +46,7 @@ def test_sample_is_detected_and_delivered_as_the_table_says(sample: Sample, tmp_
     """Each sample is stored and detected without a declared type, then prepared for each model as in a request."""
     artifact = store_sample(FileStore(tmp_path), sample)
     file, (kind, encoding, *outcomes, mime_type) = artifact.part(), EXPECTED[sample.name]
-    assert (file.kind.value, artifact.encoding or "", file.mime_type) == (kind, encoding, long_name(mime_type))
+    assert (file.kind.value, artifact.encoding or "", file.mime_type) == (kind, encoding, expand_mime_type(mime_type))
     chat = ChatRequest((Message(Role.USER, (file,)),))
     target = Target("demo", "https://api.example.com/v1", "any")
     for (reader, capabilities), outcome in zip(READERS.items(), outcomes, strict=True):

@@ -7,7 +7,7 @@ import sys
 import threading
 from pathlib import Path
 
-from samples import SAMPLES, picture
+from samples import SAMPLES, draw_picture
 
 from artifacts.sniffer import DOUBTFUL, describe_sniffer, guess_encoding, sniff
 
@@ -49,4 +49,4 @@ def test_threads_share_no_handle_of_libmagic() -> None:
     for thread in threads:
         thread.join()
     assert list(answers.values()) == [alone] * 4
-    assert sniff(picture("PNG")) == "image/png"
+    assert sniff(draw_picture("PNG")) == "image/png"

@@ -14,7 +14,7 @@ GBK = ("今天的天气很好，我们去公园散步。\n" * 200).encode("gb180
 ARABIC = "<html><p>" + "مرحبا بكم في موقعنا على الانترنت، هذه صفحة باللغة العربية. " * 4 + "</p></html>"
 
 
-def find(data: bytes, declared: str | None = None, name: str = "a.txt") -> tuple[str | None, bool]:
+def detect_encoding(data: bytes, declared: str | None = None, name: str = "a.txt") -> tuple[str | None, bool]:
     """Return the encoding that is found, and whether it is certain."""
     found = detector().detect(data, filename=name, encoding=declared, read_at=slices(data), size=len(data))
     return found.encoding, found.encoding_certain
@@ -24,7 +24,7 @@ def find(data: bytes, declared: str | None = None, name: str = "a.txt") -> tuple
 @pytest.mark.parametrize("position", [0, len("第0行：今天".encode()), len(CHINESE)], ids=["first", "early", "last"])
 def test_one_stray_byte_does_not_destroy_a_thousand_lines(position: int, declared: str | None) -> None:
     """Where the byte is does not matter: the last one is far behind the head that is looked at first."""
-    assert find(CHINESE[:position] + b"\xff" + CHINESE[position:], declared) == ("utf-8", False)
+    assert detect_encoding(CHINESE[:position] + b"\xff" + CHINESE[position:], declared) == ("utf-8", False)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_one_stray_byte_does_not_destroy_a_thousand_lines(position: int, declare
     ids=["a tail in Latin-1", "a mark and a letter", "after a byte order mark", "after ASCII"],
 )
 def test_utf8_wins_where_nearly_all_its_sequences_are_valid(data: bytes) -> None:
-    encoding, certain = find(data)
+    encoding, certain = detect_encoding(data)
     assert (encoding, certain) in {("utf-8", False), ("utf-8-sig", False)}
 
 
@@ -53,16 +53,16 @@ def test_utf8_wins_where_nearly_all_its_sequences_are_valid(data: bytes) -> None
     ],
 )
 def test_other_encodings_are_not_taken_for_broken_utf8(data: bytes, encoding: str) -> None:
-    assert find(data)[0] == encoding
+    assert detect_encoding(data)[0] == encoding
 
 
 def test_a_declared_encoding_may_have_a_stray_byte_but_not_many() -> None:
-    assert find(GBK + b"\xff\n", "gb18030") == ("gb18030", False)
-    assert find(GBK.replace(b"\n", b"\xff\xff\n"), "gb18030") == (None, True)
+    assert detect_encoding(GBK + b"\xff\n", "gb18030") == ("gb18030", False)
+    assert detect_encoding(GBK.replace(b"\n", b"\xff\xff\n"), "gb18030") == (None, True)
 
 
 def test_bytes_with_a_nul_are_no_text_however_much_is_valid() -> None:
-    assert find(CHINESE + b"\0\xff", name="a") == (None, True)
+    assert detect_encoding(CHINESE + b"\0\xff", name="a") == (None, True)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_bytes_with_a_nul_are_no_text_however_much_is_valid() -> None:
     ids=["Arabic", "half-width kana", "two Japanese words", "Cantonese"],
 )
 def test_rare_encodings_are_found_or_uncertain(data: bytes, name: str, found: tuple[str, bool]) -> None:
-    assert find(data, name=name) == found
+    assert detect_encoding(data, name=name) == found
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from tests.preloaded import run_python
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedInstallation:
     """An installation, a backup of it made under load, and the files acknowledged before the backup began."""
 
     installation: Installation
@@ -38,14 +38,14 @@ class Saved:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SavedInstallation]:
     """Back up an installation during calls, uploads, imports and edits, then kill its server."""
     backup = tmp_path_factory.mktemp("backups") / "one"
     with installed() as installation, installation.serve() as server:
-        yield Saved(installation, backup, back_up_under_load(installation, server, backup))
+        yield SavedInstallation(installation, backup, back_up_under_load(installation, server, backup))
 
 
-def tables(path: Path) -> dict[str, list[Any]]:
+def dump_tables(path: Path) -> dict[str, list[Any]]:
     """Return all rows of a database, except the audit event of the restore itself."""
     with closing(sqlite3.connect(path)) as rows:
         names = [name for (name,) in rows.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -63,13 +63,13 @@ def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedPro
     return run_python(environment, "manage.py", *arguments)
 
 
-def test_backup_under_load_is_restored_byte_for_byte(saved: Saved, tmp_path: Path) -> None:
+def test_backup_under_load_is_restored_byte_for_byte(saved: SavedInstallation, tmp_path: Path) -> None:
     """Restored rows and files equal those in the backup, the audit chain is intact, and every key can be decrypted."""
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     result = run(environment, "restore", str(saved.backup))
     assert (result.returncode, result.stderr) == (0, "")
     for name in ("routing_admin.sqlite3", "logs.sqlite3"):
-        assert tables(tmp_path / "new" / name) == tables(saved.backup / name)
+        assert dump_tables(tmp_path / "new" / name) == dump_tables(saved.backup / name)
     assert bytes_below(tmp_path / "new" / "artifacts") == bytes_below(saved.backup / "artifacts")
     assert "is intact" in manage(environment, "audit_verify")
     manage(environment, "doctor")
@@ -88,7 +88,7 @@ def test_backup_under_load_is_restored_byte_for_byte(saved: Saved, tmp_path: Pat
         server.process.wait(timeout=60)
 
 
-def test_backup_passes_sha256sum_and_contains_no_secret(saved: Saved) -> None:
+def test_backup_passes_sha256sum_and_contains_no_secret(saved: SavedInstallation) -> None:
     """A backup contains no secret, can only be read by its owner, and passes `sha256sum -c`."""
     assert saved.files
     subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=saved.backup, check=True)
@@ -98,7 +98,7 @@ def test_backup_passes_sha256sum_and_contains_no_secret(saved: Saved) -> None:
     assert saved.backup.stat().st_mode & 0o077 == 0
 
 
-def test_restore_without_the_saved_secrets_says_what_to_do(saved: Saved, tmp_path: Path) -> None:
+def test_restore_without_the_saved_secrets_says_what_to_do(saved: SavedInstallation, tmp_path: Path) -> None:
     """A restore without the saved secrets succeeds and says which keys are unreadable."""
     result = run(saved.environment(tmp_path / "new"), "restore", str(saved.backup))
     assert result.returncode == 0
@@ -114,7 +114,9 @@ def test_restore_without_the_saved_secrets_says_what_to_do(saved: Saved, tmp_pat
         ("newer", "routing_admin 9999_from_the_future"),
     ],
 )
-def test_damaged_or_newer_backup_is_refused(saved: Saved, tmp_path: Path, damage: str, sentence: str) -> None:
+def test_damaged_or_newer_backup_is_refused(
+    saved: SavedInstallation, tmp_path: Path, damage: str, sentence: str
+) -> None:
     """Restoring a damaged or newer backup prints one line, exits with 1 and writes nothing."""
     broken = tmp_path / "broken"
     shutil.copytree(saved.backup, broken)
@@ -139,21 +141,21 @@ def test_damaged_or_newer_backup_is_refused(saved: Saved, tmp_path: Path, damage
     assert not (tmp_path / "new" / "routing_admin.sqlite3").exists()
 
 
-def test_restore_keeps_the_old_installation_with_replace(saved: Saved, tmp_path: Path) -> None:
+def test_restore_keeps_the_old_installation_with_replace(saved: SavedInstallation, tmp_path: Path) -> None:
     """A restore replaces nothing without `--replace`. With it the old installation is kept in the data directory."""
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     manage(environment, "bootstrap", "--no-demo")
-    before = tables(tmp_path / "new" / "routing_admin.sqlite3")
+    before = dump_tables(tmp_path / "new" / "routing_admin.sqlite3")
     refused = run(environment, "restore", str(saved.backup))
     assert refused.returncode == 1
     assert "--replace" in refused.stderr
     manage(environment, "restore", str(saved.backup), "--replace")
     (old,) = (tmp_path / "new").glob("before-restore-*")
-    assert tables(old / "routing_admin.sqlite3") == before
+    assert dump_tables(old / "routing_admin.sqlite3") == before
     manage(environment, "doctor")
 
 
-def test_served_installation_is_not_replaced(saved: Saved, tmp_path: Path) -> None:
+def test_served_installation_is_not_replaced(saved: SavedInstallation, tmp_path: Path) -> None:
     """A restore is refused while another process has the database open."""
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     manage(environment, "restore", str(saved.backup))
@@ -168,7 +170,7 @@ def test_served_installation_is_not_replaced(saved: Saved, tmp_path: Path) -> No
     assert list((tmp_path / "new").glob("before-restore-*")) == []
 
 
-def test_backup_with_secrets_restores_everything_on_another_machine(saved: Saved, tmp_path: Path) -> None:
+def test_backup_with_secrets_restores_everything_on_another_machine(saved: SavedInstallation, tmp_path: Path) -> None:
     """A backup made with `--with-secrets` is complete. A backup is never written to an existing directory."""
     environment = saved.environment(tmp_path / "first", "secret_key", "keys")
     manage(environment, "restore", str(saved.backup))

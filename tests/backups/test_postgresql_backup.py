@@ -31,7 +31,7 @@ pytestmark = pytest.mark.sqlite  # the tests start their own PostgreSQL and S3
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedInstallation:
     """An installation on PostgreSQL and S3, a backup of it, and the files acknowledged before the backup began."""
 
     installation: Installation
@@ -51,22 +51,22 @@ class Saved:
         del environment["DATABASE_URL"], environment["ROUTING_ADMIN_ARTIFACTS_URL"]
         if database:
             environment["DATABASE_URL"] = self.cluster.make_database(database)
-            environment["ROUTING_ADMIN_ARTIFACTS_URL"] = url_of(s3_server().place())
+            environment["ROUTING_ADMIN_ARTIFACTS_URL"] = bucket_url(s3_server().place())
         return environment
 
 
-def url_of(bucket: Bucket) -> str:
+def bucket_url(bucket: Bucket) -> str:
     return f"s3://{bucket.name}/{bucket.prefix}?endpoint_url={bucket.endpoint}"
 
 
-def facts(environment: Mapping[str, str]) -> dict[str, Any]:
+def collect_facts(environment: Mapping[str, str]) -> dict[str, Any]:
     """Return the rows, exports and decrypted keys of an installation, and whether its files are intact."""
     result = run_python(environment, FACTS)
     assert result.returncode == 0, result.stderr
     return dict(json.loads(result.stdout.splitlines()[-1]))
 
 
-def rows_of(url: str) -> dict[str, list[str]]:
+def dump_tables(url: str) -> dict[str, list[str]]:
     """Return all rows as PostgreSQL prints them, except the rows of the migrations and the audit log."""
     with psycopg.connect(url, autocommit=True) as reader:
         names = {name for (name,) in reader.execute(TABLES)} - {"django_migrations", AUDIT_TABLE}
@@ -74,25 +74,25 @@ def rows_of(url: str) -> dict[str, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SavedInstallation]:
     """Back up an installation during calls, uploads, imports and edits."""
     if find_programs() is None:
         pytest.skip("PostgreSQL is not installed")
     backup, bucket = tmp_path_factory.mktemp("backups") / "one", s3_server().place()
     with (
         running_cluster() as cluster,
-        installed(cluster.make_database("one"), ARTIFACTS_URL=url_of(bucket)) as installation,
+        installed(cluster.make_database("one"), ARTIFACTS_URL=bucket_url(bucket)) as installation,
     ):
         provider = {"providerName": "kept", "apiKey": PROVIDER_KEY, "defaultModel": "m"}
         provider["endpoint"] = "https://api.example.com/v1/chat/completions"
         write_import(installation.environment, installation.directory, {"providers": [provider]})
         with installation.serve() as server:
             files = back_up_under_load(installation, server, backup)
-        yield Saved(installation, cluster, backup, files)
+        yield SavedInstallation(installation, cluster, backup, files)
 
 
 def test_backup_of_postgresql_under_load_can_be_restored_to_postgresql_and_to_files(
-    saved: Saved, tmp_path: Path
+    saved: SavedInstallation, tmp_path: Path
 ) -> None:
     """Installations restored from one backup are equal on both engines and have every acknowledged file."""
     secrets = ("secret_key", "keys")
@@ -105,7 +105,7 @@ def test_backup_of_postgresql_under_load_can_be_restored_to_postgresql_and_to_fi
         assert (result.returncode, result.stderr) == (0, "")
         assert "is intact" in manage(environment, "audit_verify")
         manage(environment, "doctor")
-    first, second = facts(on_postgresql), facts(in_files)
+    first, second = collect_facts(on_postgresql), collect_facts(in_files)
     assert first["rows"].pop(AUDIT_TABLE)[0] == second["rows"].pop(AUDIT_TABLE)[0]
     assert first == second
     assert first["keys"]["kept"] == PROVIDER_KEY
@@ -124,7 +124,7 @@ def test_backup_of_postgresql_under_load_can_be_restored_to_postgresql_and_to_fi
         server.process.wait(timeout=60)
 
 
-def test_backup_with_an_sqlite_log_can_be_restored_to_postgresql(saved: Saved, tmp_path: Path) -> None:
+def test_backup_with_an_sqlite_log_can_be_restored_to_postgresql(saved: SavedInstallation, tmp_path: Path) -> None:
     secrets = ("secret_key", "keys")
     on_postgresql, in_files = (
         saved.new_environment(tmp_path / "a", "seven", secrets),
@@ -135,7 +135,8 @@ def test_backup_with_an_sqlite_log_can_be_restored_to_postgresql(saved: Saved, t
     assert json.loads((tmp_path / "files" / "manifest.json").read_text())["format"] == 1
     manage(on_postgresql, "restore", str(tmp_path / "files"))
     assert (
-        facts(on_postgresql)["rows"]["routing_admin_requestlog"] == facts(in_files)["rows"]["routing_admin_requestlog"]
+        collect_facts(on_postgresql)["rows"]["routing_admin_requestlog"]
+        == collect_facts(in_files)["rows"]["routing_admin_requestlog"]
     )
 
 
@@ -154,18 +155,20 @@ def test_line_of_a_backup_is_parsed_into_its_values(line: str, values: tuple[str
     assert parse_line('{"a": "\\\\u0001é"}\n', [], [0]) == ['{"a": "\\u0001\\u00e9"}']
 
 
-def test_every_value_is_restored_as_postgresql_writes_it(saved: Saved, tmp_path: Path) -> None:
+def test_every_value_is_restored_as_postgresql_writes_it(saved: SavedInstallation, tmp_path: Path) -> None:
     """Times, JSON, numbers and unusual text are backed up and restored without loss."""
     environment = saved.new_environment(tmp_path / "a", "three", ("secret_key", "keys"))
     manage(saved.installation.environment, "backup", str(tmp_path / "two"))
-    before = rows_of(saved.installation.environment["DATABASE_URL"])
+    before = dump_tables(saved.installation.environment["DATABASE_URL"])
     subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=tmp_path / "two", check=True)
     manage(environment, "restore", str(tmp_path / "two"))
-    assert rows_of(environment["DATABASE_URL"]) == before
+    assert dump_tables(environment["DATABASE_URL"]) == before
     assert before["routing_admin_revision"]
 
 
-def test_restore_to_postgresql_without_the_saved_secrets_names_unreadable_keys(saved: Saved, tmp_path: Path) -> None:
+def test_restore_to_postgresql_without_the_saved_secrets_names_unreadable_keys(
+    saved: SavedInstallation, tmp_path: Path
+) -> None:
     """A restore without the saved secrets prints whose keys have to be entered again."""
     environment = saved.new_environment(tmp_path / "a", "four")
     result = run_python(environment, "manage.py", "restore", str(saved.backup))
@@ -177,14 +180,14 @@ def test_restore_to_postgresql_without_the_saved_secrets_names_unreadable_keys(s
     assert PROVIDER_KEY.encode() not in everything
 
 
-def test_restore_keeps_old_tables_in_a_schema_with_replace(saved: Saved, tmp_path: Path) -> None:
+def test_restore_keeps_old_tables_in_a_schema_with_replace(saved: SavedInstallation, tmp_path: Path) -> None:
     """A restore with `--replace` moves the old tables to another schema.
 
     Without `--replace`, or while the database is in use, nothing is replaced. A failed restore changes nothing.
     """
     environment = saved.new_environment(tmp_path / "a", "five", ("secret_key", "keys"))
     manage(environment, "bootstrap", "--no-demo")
-    before = rows_of(environment["DATABASE_URL"])
+    before = dump_tables(environment["DATABASE_URL"])
     refused = run_python(environment, "manage.py", "restore", str(saved.backup))
     assert (refused.returncode, "--replace" in refused.stderr) == (1, True)
     arguments = ("manage.py", "restore", str(saved.backup), "--replace")
@@ -194,7 +197,7 @@ def test_restore_keeps_old_tables_in_a_schema_with_replace(saved: Saved, tmp_pat
     assert (refused.returncode, "Stop the servers on every machine first" in refused.stderr) == (1, True)
     missing_bucket = environment["ROUTING_ADMIN_ARTIFACTS_URL"].replace("s3://artifacts/", "s3://nobody/")
     assert run_python(environment | {"ROUTING_ADMIN_ARTIFACTS_URL": missing_bucket}, *arguments).returncode == 1
-    assert rows_of(environment["DATABASE_URL"]) == before
+    assert dump_tables(environment["DATABASE_URL"]) == before
     result = run_python(environment, *arguments)
     assert (result.returncode, result.stderr) == (0, "")
     schema = next(word for word in result.stdout.split() if word.startswith("before_restore_"))
@@ -204,7 +207,7 @@ def test_restore_keeps_old_tables_in_a_schema_with_replace(saved: Saved, tmp_pat
 
 
 @pytest.mark.slow
-def test_postgresql_is_backed_up_before_its_migrations(saved: Saved, tmp_path: Path) -> None:
+def test_postgresql_is_backed_up_before_its_migrations(saved: SavedInstallation, tmp_path: Path) -> None:
     """The copy made before a migration has only the old migrations applied, and this version can restore it."""
     environment = saved.new_environment(tmp_path / "a", "six", ("secret_key", "keys"))
     manage(environment, "restore", str(saved.backup))
@@ -215,4 +218,4 @@ def test_postgresql_is_backed_up_before_its_migrations(saved: Saved, tmp_path: P
     assert ["routing_admin", "0026_label_budgets"] in applied
     assert ["routing_admin", "0027_agent_quota"] not in applied
     manage(environment, "restore", str(copy), "--replace")
-    assert facts(environment)["keys"]["kept"] == PROVIDER_KEY
+    assert collect_facts(environment)["keys"]["kept"] == PROVIDER_KEY

@@ -15,7 +15,7 @@ def benchmarks() -> list[str]:
     return sorted(path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py"))
 
 
-def main_of(name: str) -> Callable[[], None]:
+def load_main(name: str) -> Callable[[], None]:
     main_function: Callable[[], None] = import_module(f"tests.bench.bench_{name}").main
     return main_function
 
@@ -29,7 +29,7 @@ def main() -> None:
         parser.error(f"there is no benchmark {unknown[0]}; there are {', '.join(benchmarks())}")
     for name in names:
         print(f"\n== {name} ==")
-        main_of(name)()
+        load_main(name)()
 
 
 if __name__ == "__main__":

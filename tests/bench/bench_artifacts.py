@@ -21,7 +21,7 @@ import obstore
 from obstore.store import S3Store
 
 from artifacts.core.bucket import Bucket
-from tests.bench.processes import Served, started
+from tests.bench.processes import Served, running_process
 from tests.bench.table import median, show
 from tests.engines.s3 import CREDENTIALS, S3Server
 from tests.gateway.serving import manage
@@ -36,7 +36,7 @@ ROUNDS = 5
 def bucket_server() -> Iterator[str]:
     port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with started("S3", command, port, "none", dict(os.environ)):
+    with running_process("S3", command, port, "none", dict(os.environ)):
         yield f"http://127.0.0.1:{port}"
 
 
@@ -49,7 +49,7 @@ def program(folder: Path, settings: Mapping[str, str]) -> Iterator[Served]:
     manage(environment, "bootstrap")
     key, port = manage(environment, "issue_agent_key", "text-agent"), free_port()
     command = [sys.executable, "manage.py", "serve", "--port", str(port)]
-    with started("serve", command, port, key, environment) as server:
+    with running_process("serve", command, port, key, environment) as server:
         yield server
 
 

@@ -42,14 +42,14 @@ def resident(field: str) -> float:
 def in_this_process(variant: str, size: int) -> dict[str, float]:
     """Return the median milliseconds and the MiB above the baseline for a file of `size` MiB."""
     with tempfile.TemporaryDirectory() as folder:
-        work = {"floor": floor, "json": plain_json, "ours": ours}[variant](Path(folder), size * MIB)
+        work = {"floor": floor, "json": plain_json, "ours": gateway}[variant](Path(folder), size * MIB)
         before = resident("VmRSS")
         work()
         assert (Path(folder) / "body").stat().st_size > 4 * size * MIB // 3
         return {"mib": resident("VmHWM") - before, "ms": median(milliseconds(work, ROUNDS))}
 
 
-def a_file(folder: Path, size: int) -> Path:
+def write_file(folder: Path, size: int) -> Path:
     """Write an incompressible file of `size` bytes, block by block so that it is never in memory as a whole."""
     path = folder / "media.png"
     block = bytes((n * 193 + n // 7) % 256 for n in range(64 * 1024))
@@ -63,7 +63,7 @@ def a_file(folder: Path, size: int) -> Path:
 def floor(folder: Path, size: int) -> Callable[[], None]:
     import pybase64
 
-    source, goal = a_file(folder, size), folder / "body"
+    source, goal = write_file(folder, size), folder / "body"
 
     def run() -> None:
         with goal.open("wb", buffering=0) as file:
@@ -73,7 +73,7 @@ def floor(folder: Path, size: int) -> Callable[[], None]:
 
 
 def plain_json(folder: Path, size: int) -> Callable[[], None]:
-    source, goal = a_file(folder, size), folder / "body"
+    source, goal = write_file(folder, size), folder / "body"
 
     def run() -> None:
         url = f"data:image/png;base64,{base64.b64encode(source.read_bytes()).decode()}"
@@ -85,7 +85,7 @@ def plain_json(folder: Path, size: int) -> Callable[[], None]:
     return run
 
 
-def ours(folder: Path, size: int) -> Callable[[], None]:
+def gateway(folder: Path, size: int) -> Callable[[], None]:
     """Return a function that does what the product does: read the store, decide the delivery, and build the body."""
     from artifacts.storage.files import FileStore
     from capabilities.core.delivery.model_endpoint import Prepared, prepare
@@ -94,7 +94,7 @@ def ours(folder: Path, size: int) -> Callable[[], None]:
     from routing_admin.upstream.bodies import request_blocks
 
     store, goal = FileStore(folder / "store"), folder / "body"
-    with a_file(folder, size).open("rb") as file:
+    with write_file(folder, size).open("rb") as file:
         stored = store.put(iter(lambda: file.read(64 * 1024), b""))
 
     content = Bytes(Blob(stored.size, lambda: store.open_blocks(stored.sha256)))

@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.data_plane_rows import CALLS, ROWS, SECONDS, STEADY_CALLS, STEADY_SECONDS
-from tests.bench.kills import KILLS, LOADED_SECONDS, STEP_SECONDS, answered_until_killed, oldest_missing
+from tests.bench.kills import KILLS, LOADED_SECONDS, STEP_SECONDS, call_until_killed, oldest_missing
 from tests.bench.load import closed_loop, connect, open_loop, request_bytes
-from tests.bench.processes import FAILING, FAILOVERS, Served, install, lean_proxy, ours, read_log, serve, upstream
+from tests.bench.processes import FAILING, FAILOVERS, Served, gateway, install, lean_proxy, read_log, serve, upstream
 from tests.bench.table import show
 from tests.bench.upstream import CHUNKS, NAME, PAUSE_SECONDS
 
@@ -157,7 +157,7 @@ async def compare_workers(single: Target, double: Target) -> None:
     single.note("cpu two workers", double.get("cpu workers"))
 
 
-async def last(target: Target) -> int:
+async def run_long(target: Target) -> int:
     """Send many calls to a new server and record its memory, then send calls at a fixed rate.
 
     Return the number of answered calls.
@@ -177,15 +177,15 @@ def rows_in_log(folder: Path) -> int:
 
 
 def measure_workers(provider: Served, folder: Path, own: Target) -> None:
-    with ours(provider, folder, workers=2) as served:
+    with gateway(provider, folder, workers=2) as served:
         asyncio.run(compare_workers(own, own_target(served)))
 
 
 def measure_lasting(provider: Served, folder: Path, own: Target) -> None:
     """Measure a server without other load: its memory after many calls, and its log after SIGTERM."""
-    with ours(provider, folder) as served:
+    with gateway(provider, folder) as served:
         target, before = own_target(served), rows_in_log(folder)
-        answered = asyncio.run(last(target))
+        answered = asyncio.run(run_long(target))
     own.note("growth", target.get("growth"))
     own.note("answered", target.get("answered"))
     own.note("lost", answered + before - rows_in_log(folder))
@@ -198,7 +198,7 @@ def measure_kills(provider: Served, folder: Path, own: Target) -> None:
     for number in range(KILLS):
         with serve(environment, key) as served:
             request, seconds = own_target(served).request("plain"), LOADED_SECONDS + number * STEP_SECONDS
-            answered = asyncio.run(answered_until_killed(served, request, STEADY_CALLS, seconds))
+            answered = asyncio.run(call_until_killed(served, request, STEADY_CALLS, seconds))
             served.process.wait()
         ages.append(oldest_missing(folder, answered))
     own.note("killed", max(ages))
@@ -209,7 +209,7 @@ def all_targets(folder: Path) -> Iterator[list[Target]]:
     with ExitStack() as stack:
         provider = stack.enter_context(upstream())
         lean = stack.enter_context(lean_proxy(provider))
-        own = stack.enter_context(ours(provider, folder / "one"))
+        own = stack.enter_context(gateway(provider, folder / "one"))
         yield [
             Target(provider, lambda behaviour: f"/{behaviour}/v1/chat/completions", lambda behaviour: NAME),
             Target(
@@ -221,10 +221,10 @@ def all_targets(folder: Path) -> Iterator[list[Target]]:
 
 def own_target(served: Served) -> Target:
     """Return our server as a target. All behaviours of the upstream have the same path."""
-    return Target(served, lambda behaviour: "/v1/chat/completions", model_of)
+    return Target(served, lambda behaviour: "/v1/chat/completions", model_name)
 
 
-def model_of(behaviour: str) -> str:
+def model_name(behaviour: str) -> str:
     """Return the model name with which our server makes the upstream behave in a given way."""
     return f"task:{behaviour}" if behaviour.startswith("failover") else f"{behaviour}/{NAME}"
 

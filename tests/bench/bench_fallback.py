@@ -26,7 +26,7 @@ CALLS = 300
 
 
 @dataclass(frozen=True)
-class Measured:
+class Durations:
     """The durations of repeated runs, in milliseconds, in the order of the runs."""
 
     name: str
@@ -44,7 +44,7 @@ class Measured:
         return f"{self.name:<52} {self.median:>10.2f} {self.p99:>10.2f}"
 
 
-async def failover(lab: Lab, upstream: Upstream, scenario: str, *, stream: bool, calls: int) -> Measured:
+async def failover(lab: Lab, upstream: Upstream, scenario: str, *, stream: bool, calls: int) -> Durations:
     """Measure the time from the end of the failing response to the arrival of the request to the next candidate."""
     urls = {"bad": lab.url("openai", "bad"), "good": lab.url("openai", "good")}
     chain = (PlannedCandidate(0, "bad", f"fault:{scenario}"), PlannedCandidate(1, "good", "lab-model"))
@@ -54,18 +54,18 @@ async def failover(lab: Lab, upstream: Upstream, scenario: str, *, stream: bool,
         await NetworkRun(urls, protocol("openai"), stream, upstream=upstream, keep=True).run(*chain)
         first, second = lab.requests
         values.append((second.arrived_at - (first.ended_at or 0)) * 1000)
-    return Measured(f"failure → next dispatch: {scenario}{', stream' if stream else ''} (ms)", values)
+    return Durations(f"failure → next dispatch: {scenario}{', stream' if stream else ''} (ms)", values)
 
 
-async def ours(lab: Lab, upstream: Upstream, calls: int) -> Measured:
+async def through_run(lab: Lab, upstream: Upstream, calls: int) -> Durations:
     network_run = NetworkRun({"up": lab.url("openai", "up")}, protocol("openai"), upstream=upstream, keep=True)
-    return Measured("a healthy call through the run (ms)", [await _timed(network_run.run(*UP)) for _ in range(calls)])
+    return Durations("a healthy call through the run (ms)", [await _timed(network_run.run(*UP)) for _ in range(calls)])
 
 
 UP = (PlannedCandidate(0, "up", "lab-model"),)
 
 
-async def direct(lab: Lab, calls: int) -> Measured:
+async def direct(lab: Lab, calls: int) -> Durations:
     target = Target("up", lab.url("openai", "up"), "lab-model", "sk-secret-key-1234567890")
     request = protocol("openai").encode(HELLO, target, stream=False)
     async with httpx.AsyncClient(trust_env=False) as client:
@@ -74,7 +74,7 @@ async def direct(lab: Lab, calls: int) -> Measured:
             answer = await client.post(request.url, headers=dict(request.headers), content=request.pieces()[0])
             return json.loads(answer.content)
 
-        return Measured("the same call with a plain httpx client (ms)", [await _timed(once()) for _ in range(calls)])
+        return Durations("the same call with a plain httpx client (ms)", [await _timed(once()) for _ in range(calls)])
 
 
 async def _timed(work: Awaitable[object]) -> float:
@@ -83,16 +83,16 @@ async def _timed(work: Awaitable[object]) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-async def measure(calls: int = CALLS) -> list[Measured]:
+async def measure(calls: int = CALLS) -> list[Durations]:
     upstream = Upstream(OriginPolicy(everything=True))
     with Lab() as lab:
-        await ours(lab, upstream, 20)
+        await through_run(lab, upstream, 20)
         rows = [
             await failover(lab, upstream, "http_529", stream=False, calls=calls),
             await failover(lab, upstream, "http_529", stream=True, calls=calls),
             await failover(lab, upstream, "wait", stream=False, calls=calls),
             await direct(lab, calls),
-            await ours(lab, upstream, calls),
+            await through_run(lab, upstream, calls),
         ]
         await upstream.close()
     return rows

@@ -42,7 +42,7 @@ def main() -> None:
         show(
             "Logging one request, µs of the processor (medians)",
             ["call", "on the loop", "in the thread", "both"],
-            [line_of(call) for call in calls()],
+            [measure_call(call) for call in calls()],
         )
 
 
@@ -83,7 +83,7 @@ def prepared_with(files: int) -> Prepared:
     return Prepared(request, ChatRequest(()), (PartDelivery(0, 0, file, delivery, "a picture"),) * files)
 
 
-def line_of(call: Call) -> list[object]:
+def measure_call(call: Call) -> list[object]:
     from routing_admin.platform.server.request_id import new_id
     from routing_admin.request_log.journal import Journal
 

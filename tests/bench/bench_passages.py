@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OURS = tuple(f"{ROOT / app}/" for app in ("capabilities", "artifacts", "routing_admin"))
 
 
-class Passage:
+class FileTrace:
     """The files an action runs through. `moves` counts the calls from one of these files to another."""
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ def main() -> None:
         for name, action in actions().items():
             if name != "a route save":
                 action()
-            passage = Passage()
+            passage = FileTrace()
             status = passage.watch(action).status_code
             rows.append((name, status, len(passage.files), passage.moves))
         show("Files of ours that an act passes through", ("act", "status", "files", "moves"), rows)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tests.bench.data_plane_rows import SECONDS
 from tests.bench.load import closed_loop, connect, request_bytes
-from tests.bench.processes import Served, install, serve, started, upstream
+from tests.bench.processes import Served, install, running_process, serve, upstream
 from tests.bench.table import show
 from tests.bench.upstream import NAME
 from tests.engines.cluster import Cluster, running_cluster
@@ -55,7 +55,7 @@ http {{
 
 
 @dataclass(frozen=True)
-class Step:
+class Setup:
     """A way to serve: its name, its processes, its port, and the keys of two agents, the second with limits."""
 
     name: str
@@ -109,17 +109,19 @@ def main() -> None:
         show(f"The request log, {LOG_ROWS:,} plain calls by one process; load {load()}", heads, rows)
 
 
-def steps(provider: Served, folder: Path, cluster: Cluster | None, has_redis: bool) -> Iterator[Step]:
-    environment, keys = installed(provider, folder / "sqlite", {})
+def steps(provider: Served, folder: Path, cluster: Cluster | None, has_redis: bool) -> Iterator[Setup]:
+    environment, keys = install_gateway(provider, folder / "sqlite", {})
     for workers in (1, 2):
         with machines([environment], workers) as (serving, port):
-            yield Step(f"SQLite, {workers} worker{'s' * (workers > 1)}", serving, port, keys)
+            yield Setup(f"SQLite, {workers} worker{'s' * (workers > 1)}", serving, port, keys)
     if cluster is None:
         return
-    environment, keys = installed(provider, folder / "postgresql", {"DATABASE_URL": cluster.make_database("scale")})
+    environment, keys = install_gateway(
+        provider, folder / "postgresql", {"DATABASE_URL": cluster.make_database("scale")}
+    )
     for workers in (1, 2):
         with machines([environment], workers) as (serving, port):
-            yield Step(f"PostgreSQL, {workers} worker{'s' * (workers > 1)}", serving, port, keys)
+            yield Setup(f"PostgreSQL, {workers} worker{'s' * (workers > 1)}", serving, port, keys)
     if not has_redis:
         return
     with redis_running(folder) as redis:
@@ -127,19 +129,21 @@ def steps(provider: Served, folder: Path, cluster: Cluster | None, has_redis: bo
         if find_program("nginx") is None:
             absent("nginx")
             return
-        both = [environment, sibling_of(environment, folder / "other")]
+        both = [environment, second_machine_environment(environment, folder / "other")]
         with machines(both, 1) as (serving, _), balancer(folder, [process.port for process in serving]) as port:
-            yield Step("PostgreSQL, Redis, 2 machines behind nginx", serving, port, keys)
+            yield Setup("PostgreSQL, Redis, 2 machines behind nginx", serving, port, keys)
 
 
-def installed(provider: Served, folder: Path, engines: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, str]]:
+def install_gateway(
+    provider: Served, folder: Path, engines: Mapping[str, str]
+) -> tuple[dict[str, str], tuple[str, str]]:
     """Set up an installation with these engines. Return its environment and two agents' keys, the second limited."""
     environment, key = install(provider, folder, engines)
     manage(environment, "shell", "-c", LIMITS)
     return environment, (key, manage(environment, "issue_agent_key", LIMITED))
 
 
-def sibling_of(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+def second_machine_environment(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Return the environment of the same installation on another machine: the same secrets, another data directory."""
     folder.mkdir()
     first = Path(environment["ROUTING_ADMIN_DATA_DIR"])
@@ -163,7 +167,7 @@ def balancer(folder: Path, ports: Sequence[int]) -> Iterator[int]:
     port, file = free_port(), folder / "nginx.conf"
     servers = " ".join(f"server 127.0.0.1:{machine_port};" for machine_port in ports)
     file.write_text(NGINX.format(folder=folder, servers=servers, port=port))
-    with started(
+    with running_process(
         "nginx",
         [find_program("nginx") or "nginx", "-c", str(file), "-e", str(folder / "nginx.log")],
         port,

@@ -34,7 +34,7 @@ def alone(own: Get, lean: Get, name: str) -> float:
     return own(name)
 
 
-SIGNS: Mapping[Base, str] = MappingProxyType(
+UNITS: Mapping[Base, str] = MappingProxyType(
     {over_lean: "× lean", over_one_worker: "× one", more_than_lean: "over lean", alone: ""}
 )
 
@@ -54,9 +54,9 @@ class Row:
         value, values = self.base(own, lean, self.name), [get(self.name) for get in (upstream, lean, own)]
         cells = ["" if math.isnan(number) else number for number in (*values, value)]
         if self.at_most is not None:
-            return (self.label, *cells, f"≤ {self.at_most:g} {SIGNS[self.base]}", _yes_or_no(value <= self.at_most))
+            return (self.label, *cells, f"≤ {self.at_most:g} {UNITS[self.base]}", _yes_or_no(value <= self.at_most))
         if self.at_least is not None:
-            return (self.label, *cells, f"≥ {self.at_least:g} {SIGNS[self.base]}", _yes_or_no(value >= self.at_least))
+            return (self.label, *cells, f"≥ {self.at_least:g} {UNITS[self.base]}", _yes_or_no(value >= self.at_least))
         return (self.label, *cells, "", "")
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.bench.load import Connection, connect, fixed_moments
+from tests.bench.load import Connection, connect, fixed_rate
 from tests.bench.processes import Served, read_log
 
 KILLS = 5
@@ -16,7 +16,7 @@ LOADED_SECONDS, STEP_SECONDS = 1.5, 0.023
 """How long the first server is under load, and by how much this time grows for each later server."""
 
 
-async def answered_until_killed(served: Served, request: bytes, per_second: float, seconds: float) -> dict[str, float]:
+async def call_until_killed(served: Served, request: bytes, per_second: float, seconds: float) -> dict[str, float]:
     """Send calls at a fixed rate and kill the server. Return how old, in ms, each answered call was at that time."""
     idle: list[Connection] = []
     answered: dict[str, float] = {}
@@ -27,7 +27,7 @@ async def answered_until_killed(served: Served, request: bytes, per_second: floa
             answered[name] = time.perf_counter()
             idle.append(connection)
 
-    names = (f"killed-{seconds:.3f}-{number}" async for number in fixed_moments(per_second, seconds))
+    names = (f"killed-{seconds:.3f}-{number}" async for number in fixed_rate(per_second, seconds))
     calls = [asyncio.ensure_future(call(name)) async for name in names]
     served.process.kill()
     end = time.perf_counter()

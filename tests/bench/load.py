@@ -88,7 +88,7 @@ async def closed_loop(port: int, request: bytes, in_flight: int, seconds: float)
     return durations
 
 
-async def fixed_moments(per_second: float, seconds: float) -> AsyncIterator[int]:
+async def fixed_rate(per_second: float, seconds: float) -> AsyncIterator[int]:
     """Yield numbers from 0 at a fixed rate. If it is late, the next number follows immediately."""
     began = time.perf_counter()
     for number in range(int(per_second * seconds)):
@@ -110,7 +110,7 @@ async def open_loop(port: int, request: bytes, per_second: float, seconds: float
             durations.append((time.perf_counter() - began) * 1000)
         idle.append(connection)
 
-    await asyncio.gather(*[asyncio.ensure_future(call()) async for _ in fixed_moments(per_second, seconds)])
+    await asyncio.gather(*[asyncio.ensure_future(call()) async for _ in fixed_rate(per_second, seconds)])
     for connection in idle:
         connection.transport.close()
     return durations

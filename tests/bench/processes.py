@@ -19,7 +19,7 @@ from tests.bench.upstream import NAME
 from tests.gateway.serving import ROOT, manage
 from tests.processes import free_port, is_listening
 
-OURS = ("DJANGO", "ROUTING_ADMIN_", "LLM_", "DATABASE_URL", "REDIS_URL")
+OWN_VARIABLES = ("DJANGO", "ROUTING_ADMIN_", "LLM_", "DATABASE_URL", "REDIS_URL")
 FAILOVERS = 10
 """How many fallbacks are measured per round."""
 FAILING = 5 * FAILOVERS
@@ -44,7 +44,7 @@ class Served:
 
     def cpu_seconds(self) -> float:
         """Return the user and system time so far. /proc counts only hundredths of a second, so clocks are read."""
-        return sum(time.clock_gettime(clock_of(pid)) for pid in self.members())
+        return sum(time.clock_gettime(cpu_clock(pid)) for pid in self.members())
 
     def memory_mb(self, *, peak: bool = False) -> float:
         """Return the resident memory in MB, or with `peak` its peak since `forget_peak`."""
@@ -60,13 +60,15 @@ class Served:
             Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
-def clock_of(pid: int) -> int:
+def cpu_clock(pid: int) -> int:
     """Return the clock id for a process's CPU time (Linux: `MAKE_PROCESS_CPUCLOCK`)."""
     return (~pid << 3) | 2
 
 
 @contextmanager
-def started(name: str, command: list[str], port: int, key: str, environment: dict[str, str]) -> Iterator[Served]:
+def running_process(
+    name: str, command: list[str], port: int, key: str, environment: dict[str, str]
+) -> Iterator[Served]:
     """Start a process, yield it once its port responds, and terminate it at the end."""
     began = time.perf_counter()
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
@@ -85,7 +87,7 @@ def started(name: str, command: list[str], port: int, key: str, environment: dic
 def upstream() -> Iterator[Served]:
     port = free_port()
     command = [sys.executable, "-m", "tests.bench.upstream", str(port)]
-    with started("straight to the upstream", command, port, "none", dict(os.environ)) as server:
+    with running_process("straight to the upstream", command, port, "none", dict(os.environ)) as server:
         yield server
 
 
@@ -95,7 +97,7 @@ def lean_proxy(provider: Served) -> Iterator[Served]:
     options = ["--port", str(port), "--no-access-log", "--log-level", "error"]
     command = [sys.executable, "-m", "uvicorn", "tests.bench.lean_proxy:application", *options]
     environment = os.environ | {"BENCH_UPSTREAM": f"http://127.0.0.1:{provider.port}"}
-    with started("lean Django proxy", command, port, "none", environment) as server:
+    with running_process("lean Django proxy", command, port, "none", environment) as server:
         yield server
 
 
@@ -107,7 +109,7 @@ def install(
     `engines` are environment variables that select engines other than the default.
     """
     directory.mkdir(exist_ok=True)
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(OWN_VARIABLES)}
     origin = f"http://127.0.0.1:{provider.port}"
     settings = {"ROUTING_ADMIN_DATA_DIR": str(directory), "ROUTING_ADMIN_ALLOWED_ORIGINS": origin}
     environment = {**inherited, **settings, **engines}
@@ -120,7 +122,7 @@ def install(
 
 
 @contextmanager
-def ours(provider: Served, directory: Path, workers: int = 1) -> Iterator[Served]:
+def gateway(provider: Served, directory: Path, workers: int = 1) -> Iterator[Served]:
     """Serve a new installation with everything enabled, its routes leading to the upstream."""
     environment, key = install(provider, directory)
     with serve(environment, key, workers) as server:
@@ -131,7 +133,7 @@ def ours(provider: Served, directory: Path, workers: int = 1) -> Iterator[Served
 def serve(environment: dict[str, str], key: str, workers: int = 1) -> Iterator[Served]:
     port = free_port()
     command = [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", str(workers)]
-    with started("/v1", command, port, key, environment) as server:
+    with running_process("/v1", command, port, key, environment) as server:
         yield server
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tests.bench.bench_data_plane import MB, model_of, picture
+from tests.bench.bench_data_plane import MB, model_name, picture
 from tests.bench.load import closed_loop, request_bytes
 from tests.bench.processes import install, upstream
 from tests.bench.table import show
@@ -80,7 +80,7 @@ AREAS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 @lru_cache(maxsize=10_000)
-def area_of(file: str) -> str | None:
+def find_area(file: str) -> str | None:
     """Return the part that a source file belongs to, or None if its time counts for its caller."""
     _, library, path = file.rpartition(LIBRARIES)
     path = path if library else file.removeprefix(f"{ROOT}/")
@@ -98,7 +98,7 @@ class Sampler:
         """Take a sample: count the innermost frame that belongs to a part."""
         while frame is not None:
             code = frame.f_code
-            area = area_of(code.co_filename)
+            area = find_area(code.co_filename)
             if area is not None:
                 self.areas[area] += 1
                 self.functions[(area, f"{Path(code.co_filename).stem}.{code.co_qualname}")] += 1
@@ -146,7 +146,7 @@ class Profile:
 
 def request_for(workload: str, port: int, key: str) -> bytes:
     behaviour = {"image": "plain", "failover": "failover0"}.get(workload, workload)
-    body: dict[str, Any] = {"model": model_of(behaviour), "messages": [{"role": "user", "content": "hello"}]}
+    body: dict[str, Any] = {"model": model_name(behaviour), "messages": [{"role": "user", "content": "hello"}]}
     if workload == "image":
         body |= picture(MB)
     if workload in ("stream", "paced"):
@@ -161,12 +161,12 @@ def call(port: int, request: bytes, in_flight: int, seconds: float) -> int:
 
 def clocks() -> dict[str, float]:
     """Return the CPU seconds so far: of the main thread, of our threads by name, and of all others together."""
-    seconds = {"main": _clock_of(threading.main_thread())}
-    seconds |= {thread.name: _clock_of(thread) for thread in threading.enumerate() if thread.name in THREADS}
+    seconds = {"main": _thread_clock(threading.main_thread())}
+    seconds |= {thread.name: _thread_clock(thread) for thread in threading.enumerate() if thread.name in THREADS}
     return seconds | {"others": time.process_time() - sum(seconds.values())}
 
 
-def _clock_of(thread: threading.Thread) -> float:
+def _thread_clock(thread: threading.Thread) -> float:
     assert thread.ident is not None
     return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
 

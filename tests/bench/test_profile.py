@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.bench.profile import AREAS, NO_AREA, area_of
+from tests.bench.profile import AREAS, NO_AREA, find_area
 from tests.gateway.serving import ROOT
 
 PARTS = [part for _, parts in AREAS for part in parts]
@@ -42,7 +42,7 @@ def test_no_part_is_in_two_rooms():
 )
 def test_file_belongs_to_the_first_area_that_names_it(file, area):
     """The time in a file without a part, such as one that all parts use, is attributed to its caller."""
-    assert area_of(f"{ROOT}/{file}") == area
+    assert find_area(f"{ROOT}/{file}") == area
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="clocks of threads are read as Linux has them")

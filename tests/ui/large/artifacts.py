@@ -21,7 +21,7 @@ from artifacts.models import Artifact
 from capabilities.acts import Actor
 from capabilities.core.describing.prompt import description_key
 from routing_admin.dispatch.descriptions.store import DescriptionOutcome, keep_description
-from tests.artifacts.samples import docx, mp3, pdf, wav, zip_of
+from tests.artifacts.samples import build_zip, docx, mp3, pdf, wav
 from tests.ui.large import WIDE
 from tests.ui.large.configuration import DEMO, Planned
 from tests.ui.large.people import Event, by
@@ -77,7 +77,7 @@ def made_files(rng: Random) -> Iterator[MadeFile]:
             MadeFile(f"{name}.wav", sound, "audio/wav"),
             MadeFile(f"{name}.json", json.dumps({"id": number, "text": WORDS}).encode(), "application/json"),
             MadeFile(f"{name}.mp3", mp3(rng.randrange(40, 900))),
-            MadeFile(f"{name}.zip", zip_of({f"{name}.txt": WORDS.encode(), "data.csv": rows.encode()})),
+            MadeFile(f"{name}.zip", build_zip({f"{name}.txt": WORDS.encode(), "data.csv": rows.encode()})),
             MadeFile(f"{name}.md", f"# {name}\n\n{WORDS * 4}".encode(), "text/plain"),
             MadeFile(f"{name}.gb.txt", ("现场检查记录，编号" + WORDS[60:] * 8).encode("gb18030", "replace")),
             MadeFile(f"{name}", picture(640, 480, number), "application/octet-stream"),
