@@ -56,31 +56,31 @@ def adapted(chat: ChatRequest, candidate: Reader, style: TextStyle = ENGLISH) ->
     return result
 
 
-def chat_of(*parts: FilePart | TextPart, role: Role = Role.USER) -> ChatRequest:
+def make_chat(*parts: FilePart | TextPart, role: Role = Role.USER) -> ChatRequest:
     return ChatRequest((Message(role, parts),))
 
 
 def test_a_request_without_files_is_passed_on_as_it_is() -> None:
     """A request without files is returned unchanged."""
-    chat = chat_of(TextPart("hello"))
+    chat = make_chat(TextPart("hello"))
     assert adapted(chat, reader("openai")) == Adapted(chat)
 
 
 def test_an_image_reaches_a_vision_model_and_words_reach_a_text_model() -> None:
     """One request sends the image to a model with vision and a description to another. The request is not changed."""
-    chat = chat_of(TextPart("look"), PNG)
+    chat = make_chat(TextPart("look"), PNG)
     for_vision = adapted(chat, reader("openai", "vision"))
     for_text = adapted(chat, reader("openai"))
     assert for_vision.chat.messages[0].parts[1] == NativePart(
         Kind.IMAGE, "image/png", blob_of(PNG.content.blob().blocks().__next__()), filename="plan.png"
     )  # type: ignore[union-attr]
     assert isinstance(for_text.chat.messages[0].parts[1], TextPart)
-    assert chat == chat_of(TextPart("look"), PNG)
+    assert chat == make_chat(TextPart("look"), PNG)
 
 
 def test_a_description_names_the_file_and_who_could_read_it() -> None:
     """The description parses back to the file's fields and the agents that can read it."""
-    chat = replace(chat_of(PNG), tools=(Tool("send_message"),))
+    chat = replace(make_chat(PNG), tools=(Tool("send_message"),))
     result = adapted(chat, reader("openai"), text_style_for(chat, "zh-CN", two_agents))
     block = parse(result.deliveries[0].text or "")
     assert block is not None
@@ -91,7 +91,7 @@ def test_a_description_names_the_file_and_who_could_read_it() -> None:
 
 def test_no_tool_is_named_that_the_model_does_not_have() -> None:
     """If the request has no tool send_message, the description only lists the agents' names."""
-    chat = chat_of(PNG)
+    chat = make_chat(PNG)
     text = adapted(chat, reader("openai"), text_style_for(chat, "en", two_agents)).deliveries[0].text or ""
     assert "send_message" not in text
     assert "Agents that can process it: vision-agent, multimodal-agent" in text
@@ -99,7 +99,7 @@ def test_no_tool_is_named_that_the_model_does_not_have() -> None:
 
 def test_text_file_is_inlined_in_the_message() -> None:
     """Every model reads text files; the file's name precedes the text (ABR-5.1)."""
-    part = adapted(chat_of(CSV), reader("anthropic")).chat.messages[0].parts[0]
+    part = adapted(make_chat(CSV), reader("anthropic")).chat.messages[0].parts[0]
     assert part == TextPart("Artifact content (table.csv):\na,b")
 
 
@@ -108,7 +108,7 @@ def test_a_long_text_keeps_its_head_and_tail_and_says_how_to_read_on() -> None:
     text = "".join(chr(97 + index % 26) for index in range(100))
     long_file = replace(CSV, content=FakeContent(words=text))
     candidate = replace(reader("openai"), text_limit=TextLimit(unknown_chars=55))
-    chat = chat_of(long_file)
+    chat = make_chat(long_file)
     with_tool = adapted(chat, candidate, TextStyle("en", has_get_artifact=True)).deliveries[0]
     assert with_tool.delivery.reason.code is ReasonCode.LONG_TEXT
     assert (with_tool.text or "").splitlines() == [
@@ -127,7 +127,7 @@ def test_a_note_never_names_a_call_that_could_not_be_made() -> None:
     """Long text without a reference is truncated with a note that names no tool, even if the model has get_artifact."""
     file = replace(CSV, artifact_id=None, content=FakeContent(words="x" * 100))
     candidate = replace(reader("openai"), text_limit=TextLimit(unknown_chars=55))
-    text = adapted(chat_of(file), candidate, TextStyle("en", has_get_artifact=True)).deliveries[0].text or ""
+    text = adapted(make_chat(file), candidate, TextStyle("en", has_get_artifact=True)).deliveries[0].text or ""
     assert "[Truncated: 100 characters, showing 0–50 and the last 5]" in text
 
 
@@ -185,7 +185,7 @@ def test_nameless_files_are_numbered() -> None:
 
 def test_media_that_came_out_of_get_artifact_is_led_by_its_name() -> None:
     """A part with `led` is introduced by its file name even if it is not moved. Other parts have no introduction."""
-    parts = adapted(chat_of(replace(PNG, led=True), PNG), reader("openai", "vision")).chat.messages[0].parts
+    parts = adapted(make_chat(replace(PNG, led=True), PNG), reader("openai", "vision")).chat.messages[0].parts
     assert parts[0] == TextPart("Artifact content (plan.png):")
     assert [type(part) for part in parts] == [TextPart, NativePart, NativePart]
 
@@ -196,7 +196,7 @@ def test_media_that_came_out_of_get_artifact_is_led_by_its_name() -> None:
 )
 def test_unreadable_file_is_described_with_its_reference(file: FilePart) -> None:
     """Whether it is known beforehand or found while reading, an unreadable file is described with its artifact."""
-    delivery = adapted(chat_of(file), reader("openai", "vision")).deliveries[0]
+    delivery = adapted(make_chat(file), reader("openai", "vision")).deliveries[0]
     assert (delivery.delivery.outcome, delivery.delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)
     block = parse(delivery.text or "")
     assert block is not None
@@ -209,7 +209,7 @@ SMALL_PNG = Converted(blob_of(b"small"), "image/png", 10, 10)
 def test_a_converted_image_goes_natively_in_its_new_form() -> None:
     """A converted image has its new type and bytes. The delivery's reason says why it had to be converted."""
     file = replace(TIFF, content=FakeContent(image=SMALL_PNG))
-    result = adapted(chat_of(file), reader("openai", "vision", policy="convert"))
+    result = adapted(make_chat(file), reader("openai", "vision", policy="convert"))
     lead, native = result.chat.messages[0].parts
     assert isinstance(native, NativePart)
     assert isinstance(lead, TextPart)
@@ -233,7 +233,7 @@ def test_an_image_that_does_not_convert_is_described_and_says_so(image: Converte
     """An image that cannot be converted, or is still too large afterwards, is described, and the reason is given."""
     candidate = reader("openai", "vision", policy="convert")
     candidate = replace(candidate, slots=with_limits(candidate.slots, {"image": {"maxBytes": 10}}))
-    delivery = adapted(chat_of(replace(TIFF, content=FakeContent(image=image))), candidate).deliveries[0]
+    delivery = adapted(make_chat(replace(TIFF, content=FakeContent(image=image))), candidate).deliveries[0]
     assert (delivery.delivery.outcome, delivery.delivery.reason.code) == (Outcome.DESCRIBED, code)
 
 
@@ -243,13 +243,15 @@ PDF_LEAD = "Artifact content (report.pdf):\nArtifact ID: artifact:a4\nDone: extr
 def test_a_document_is_extracted_and_one_without_text_is_described() -> None:
     """A document's text is extracted if there is any. Otherwise the description says that no text was found."""
     candidate = reader("openai", policy="extract")
-    extracted = adapted(chat_of(replace(PDF, content=FakeContent(words="[page 1]\nTotal: 3"))), candidate).deliveries[0]
+    extracted = adapted(make_chat(replace(PDF, content=FakeContent(words="[page 1]\nTotal: 3"))), candidate).deliveries[
+        0
+    ]
     assert (extracted.delivery.outcome, extracted.text) == (
         Outcome.EXTRACTED,
         f"{PDF_LEAD}\n[page 1]\nTotal: 3",
     )
     for text in (None, "  \n"):
-        described = adapted(chat_of(replace(PDF, content=FakeContent(words=text))), candidate).deliveries[0]
+        described = adapted(make_chat(replace(PDF, content=FakeContent(words=text))), candidate).deliveries[0]
         assert (described.delivery.outcome, described.delivery.reason.code) == (
             Outcome.DESCRIBED,
             ReasonCode.NO_TEXT_FOUND,
@@ -272,12 +274,12 @@ HTML = replace(CSV, mime_type="text/html", filename="page.html")
 def test_a_web_page_is_read_as_a_browser_shows_it(content: FakeContent, outcome: Outcome, text: str) -> None:
     """With `extract`, a page is rendered without its markup. A page that renders to nothing is inlined as source."""
     page = replace(HTML, content=content)
-    delivery = adapted(chat_of(page), reader("openai", policy="extract")).deliveries[0]
+    delivery = adapted(make_chat(page), reader("openai", policy="extract")).deliveries[0]
     assert delivery.delivery.outcome is outcome
     assert delivery.text is not None
     assert delivery.text.startswith("Artifact content (page.html):\n")
     assert delivery.text.endswith(f"\n{text}")
-    inlined = adapted(chat_of(page), reader("openai")).deliveries[0]
+    inlined = adapted(make_chat(page), reader("openai")).deliveries[0]
     assert (inlined.delivery.outcome, inlined.text) == (Outcome.INLINED, f"Artifact content (page.html):\n{SOURCE}")
 
 
@@ -291,7 +293,7 @@ def test_a_web_page_is_read_as_a_browser_shows_it(content: FakeContent, outcome:
 )
 def test_a_model_that_writes_code_gets_the_source_of_pages_alone(mime_type: str, outcome: Outcome) -> None:
     page = replace(HTML, mime_type=mime_type, content=FakePage(words=SOURCE, seen="Sum\n42"))
-    delivery = adapted(chat_of(page), replace(reader("openai", policy="extract"), html_source=True)).deliveries[0]
+    delivery = adapted(make_chat(page), replace(reader("openai", policy="extract"), html_source=True)).deliveries[0]
     assert delivery.delivery.outcome is outcome
     assert (delivery.text or "").endswith(SOURCE if outcome is Outcome.INLINED else "Sum\n42")
 
@@ -299,13 +301,13 @@ def test_a_model_that_writes_code_gets_the_source_of_pages_alone(mime_type: str,
 def test_notes_of_the_extraction_precede_the_text() -> None:
     """A note that only some pages were extracted is placed before the text."""
     content = FakeContent(words="page one", note="[pages 1-1 of 200]")
-    text = adapted(chat_of(replace(PDF, content=content)), reader("openai", policy="extract")).deliveries[0].text
+    text = adapted(make_chat(replace(PDF, content=content)), reader("openai", policy="extract")).deliveries[0].text
     assert text == f"{PDF_LEAD}\n[pages 1-1 of 200]\npage one"
 
 
 def test_native_only_names_the_file_the_candidate_cannot_read() -> None:
     """Under `native_only`, a candidate that cannot read a file is skipped, with the file as the reason."""
-    chat = chat_of(TextPart("look"), PNG)
+    chat = make_chat(TextPart("look"), PNG)
     refused = adapt(chat, reader("openai", policy="native_only"), ENGLISH)
     assert isinstance(refused, CannotRead)
     assert (refused.reason.code, refused.delivery.file) == (ReasonCode.NO_CAPABILITY, PNG)
@@ -325,7 +327,7 @@ def test_within_one_message_a_limit_keeps_the_first_files() -> None:
     """Within one message, a limit on the number of files keeps the first ones."""
     candidate = reader("openai", "vision")
     candidate = replace(candidate, slots=with_limits(candidate.slots, {"image": {"maxCount": 2}}))
-    outcomes = [delivery.delivery.outcome for delivery in adapted(chat_of(PNG, PNG, PNG), candidate).deliveries]
+    outcomes = [delivery.delivery.outcome for delivery in adapted(make_chat(PNG, PNG, PNG), candidate).deliveries]
     assert outcomes == [Outcome.NATIVE, Outcome.NATIVE, Outcome.DESCRIBED]
 
 
@@ -336,7 +338,7 @@ def test_the_size_of_a_request_counts_words_and_files() -> None:
     """
     candidate = reader("openai", "vision")
     candidate = replace(candidate, slots=with_limits(candidate.slots, {"maxRequestBytes": 60 + 1000}))
-    chat = chat_of(TextPart("x" * 1000), PNG, PNG)
+    chat = make_chat(TextPart("x" * 1000), PNG, PNG)
     outcomes = [delivery.delivery.outcome for delivery in adapted(chat, candidate).deliveries]
     assert outcomes == [Outcome.NATIVE, Outcome.DESCRIBED]
 
@@ -344,16 +346,16 @@ def test_the_size_of_a_request_counts_words_and_files() -> None:
 def test_a_remote_file_is_described_with_its_url() -> None:
     """The gateway never fetches a URL. A model or agent that reads the description can."""
     remote = FilePart(Kind.IMAGE, "image/png", url="https://example.org/a.png")
-    text = adapted(chat_of(remote), reader("openai")).deliveries[0].text or ""
+    text = adapted(make_chat(remote), reader("openai")).deliveries[0].text or ""
     assert "https://example.org/a.png" in text
-    native = adapted(chat_of(remote), reader("openai", "vision")).chat.messages[0].parts[0]
+    native = adapted(make_chat(remote), reader("openai", "vision")).chat.messages[0].parts[0]
     assert native == NativePart(Kind.IMAGE, "image/png", url="https://example.org/a.png")
 
 
 def test_a_type_that_is_only_a_guess_is_no_line_in_the_description() -> None:
     """The type of a URL without an extension is unknown, and `image/*` is not a MIME type (MCR-3: if known)."""
     remote = FilePart(Kind.IMAGE, "image/*", url="https://example.org/a")
-    described = parse(adapted(chat_of(remote), reader("openai")).deliveries[0].text or "")
+    described = parse(adapted(make_chat(remote), reader("openai")).deliveries[0].text or "")
     assert described is not None
     assert (described.url, described.mime_type) == ("https://example.org/a", None)
 
@@ -361,7 +363,7 @@ def test_a_type_that_is_only_a_guess_is_no_line_in_the_description() -> None:
 def test_the_header_counts_outcomes_by_kind() -> None:
     """The header is kind=outcome[:count], joined by semicolons; documents and other kinds are called `file`."""
     archive = replace(PDF, kind=Kind.OTHER, mime_type="application/zip")
-    result = adapted(chat_of(PNG, PDF, archive), reader("openai", "vision"))
+    result = adapted(make_chat(PNG, PDF, archive), reader("openai", "vision"))
     assert summary(result.deliveries) == "image=native;file=described:2"
     assert summary(()) == ""
 
@@ -417,7 +419,7 @@ READERS = st.builds(
 CAPABILITY = {Kind.IMAGE: "vision", Kind.AUDIO: "audio", Kind.VIDEO: "video", Kind.DOCUMENT: "file", Kind.OTHER: "file"}
 
 
-def files_of(chat: ChatRequest) -> list[FilePart]:
+def chat_files(chat: ChatRequest) -> list[FilePart]:
     return [part for message in chat.messages for part in message.parts if isinstance(part, FilePart)]
 
 
@@ -429,8 +431,8 @@ def test_every_file_ends_in_exactly_one_outcome_and_none_is_left(chat: ChatReque
     There are as many native parts as native outcomes.
     """
     result = adapted(chat, candidate)
-    assert [delivery.file for delivery in result.deliveries] == files_of(chat)
-    assert files_of(result.chat) == []
+    assert [delivery.file for delivery in result.deliveries] == chat_files(chat)
+    assert chat_files(result.chat) == []
     natives = [part for message in result.chat.messages for part in message.parts if isinstance(part, NativePart)]
     native_outcomes = {Outcome.NATIVE, Outcome.HOISTED, Outcome.CONVERTED}
     assert len(natives) == sum(delivery.delivery.outcome in native_outcomes for delivery in result.deliveries)
@@ -438,7 +440,7 @@ def test_every_file_ends_in_exactly_one_outcome_and_none_is_left(chat: ChatReque
         (delivery.text is None) == (delivery.delivery.outcome in native_outcomes) for delivery in result.deliveries
     )
     counts = [pair.rpartition(":")[2] for pair in summary(result.deliveries).split(";") if pair]
-    assert sum(int(count) if count.isdigit() else 1 for count in counts) == len(files_of(chat))
+    assert sum(int(count) if count.isdigit() else 1 for count in counts) == len(chat_files(chat))
 
 
 @pytest.mark.requirement("MCR-P3", "ABR-INV1")
@@ -467,7 +469,7 @@ def test_no_text_holds_base64_of_a_files_bytes(chat: ChatRequest, candidate: Rea
         if isinstance(part, TextPart)
     ]
     all_text = "\n".join(texts)
-    for file in files_of(chat):
+    for file in chat_files(chat):
         data = file.content.data if isinstance(file.content, FakeContent) else b""
         # Base64 encodes three bytes at a time, so only these starts give the same characters.
         for start in range(0, len(data) - 15, 3):

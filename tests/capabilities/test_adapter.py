@@ -23,7 +23,7 @@ SERVICES = LlmServiceRegistry(
         LlmServiceConfig("vision-model", "Vision", "https://a.example", "m2", capabilities=VISION),
     ]
 )
-CAST = AgentDirectory(
+AGENTS = AgentDirectory(
     [
         AgentProfile("text-agent", service_id="text-model", capabilities=TEXT),
         AgentProfile("vision-agent", service_id="vision-model", capabilities=VISION),
@@ -82,13 +82,13 @@ def test_an_attachments_type_decides_its_capability(kind: str | None, content_ty
     Any other, unknown or missing type needs `file`.
     """
     attachment = AttachmentInfo(kind, "artifact:a")
-    info = ContentAdapter(SERVICES, CAST).adapt_to_text(attachment).structured_info
+    info = ContentAdapter(SERVICES, AGENTS).adapt_to_text(attachment).structured_info
     assert (attachment.capability, info["contentType"]) == (capability, content_type)
 
 
 def test_the_fields_have_the_seeds_keys() -> None:
     """The fields have the keys of `AdaptedContent.structuredInfo`; the key of an unknown value is absent."""
-    adapter = ContentAdapter(SERVICES, CAST, "zh")
+    adapter = ContentAdapter(SERVICES, AGENTS, "zh")
     full = adapter.adapt_to_text(AttachmentInfo("image", "artifact:a", "a.png", 3, "image/png"))
     assert full.structured_info == {
         "contentType": "image",
@@ -103,7 +103,7 @@ def test_the_fields_have_the_seeds_keys() -> None:
 
 
 def test_several_attachments_are_described_in_order() -> None:
-    adapter = ContentAdapter(SERVICES, CAST, "zh")
+    adapter = ContentAdapter(SERVICES, AGENTS, "zh")
     pair = [AttachmentInfo("image", "artifact:a"), AttachmentInfo("audio", "artifact:b")]
     assert adapter.adapt_multiple(pair) == [adapter.adapt_to_text(attachment) for attachment in pair]
     assert adapter.adapt_multiple([]) == []
@@ -115,7 +115,7 @@ def test_only_agents_that_can_really_read_the_file_are_suggested() -> None:
     def can_read(agent: AgentProfile, file: FilePart) -> bool:
         return agent.capabilities.has("vision") and (file.mime_type != "image/tiff" or agent.id == "multimodal-agent")
 
-    adapter = ContentAdapter(SERVICES, CAST, can_read=can_read)
+    adapter = ContentAdapter(SERVICES, AGENTS, can_read=can_read)
     tiff = adapter.adapt_to_text(AttachmentInfo("image", "artifact:a", mime_type="image/tiff"))
     assert tiff.structured_info["suggestedAgents"] == ["multimodal-agent"]
     png = adapter.adapt_to_text(AttachmentInfo("image", "artifact:a", mime_type="image/png"))
@@ -126,14 +126,14 @@ def test_only_agents_that_can_really_read_the_file_are_suggested() -> None:
 @pytest.mark.parametrize("mime_type", ["text/csv", "TEXT/Plain; charset=utf-8", "application/json"])
 def test_text_file_is_suggested_to_every_capable_agent(mime_type: str) -> None:
     """Every model reads text files, even if its protocol's file slot accepts only PDF."""
-    adapter = ContentAdapter(SERVICES, CAST, can_read=lambda agent, file: file.mime_type == "application/pdf")
+    adapter = ContentAdapter(SERVICES, AGENTS, can_read=lambda agent, file: file.mime_type == "application/pdf")
     described = adapter.adapt_to_text(AttachmentInfo("file", "artifact:t1", "notes", 5, mime_type))
-    assert described.structured_info["suggestedAgents"] == CAST.find_capable("file")
+    assert described.structured_info["suggestedAgents"] == AGENTS.find_capable("file")
 
 
 def test_asking_agent_is_never_suggested_to_itself() -> None:
     """An agent is not suggested to itself, even if its own model cannot read the file."""
-    adapter = ContentAdapter(SERVICES, CAST, agent_id="vision-agent")
+    adapter = ContentAdapter(SERVICES, AGENTS, agent_id="vision-agent")
     image = adapter.adapt_to_text(AttachmentInfo("image", "artifact:a"))
     assert image.structured_info["suggestedAgents"] == ["multimodal-agent"]
 
@@ -141,7 +141,7 @@ def test_asking_agent_is_never_suggested_to_itself() -> None:
 @pytest.mark.requirement("MCR-4.1", "MCR-4.2")
 def test_capable_agents_and_services_are_found_by_capability() -> None:
     """A capability finds the agents that have it, and the services that a new agent could use."""
-    adapter = ContentAdapter(SERVICES, CAST)
+    adapter = ContentAdapter(SERVICES, AGENTS)
     assert adapter.find_capable_agents("vision") == ["vision-agent", "multimodal-agent"]
     assert adapter.find_capable_agents("video") == []
     assert adapter.find_capable_services("vision") == ["vision-model"]
@@ -150,7 +150,7 @@ def test_capable_agents_and_services_are_found_by_capability() -> None:
 @pytest.mark.requirement("MCR-E4")
 def test_an_attachment_that_could_not_be_read_keeps_its_reference_for_another_try() -> None:
     """A description says that its file could not be read, and its fields are unchanged."""
-    adapted = ContentAdapter(SERVICES, CAST).adapt_to_text(AttachmentInfo("image", "artifact:a"), unreadable=True)
+    adapted = ContentAdapter(SERVICES, AGENTS).adapt_to_text(AttachmentInfo("image", "artifact:a"), unreadable=True)
     parsed = description.parse(adapted.text)
     assert parsed is not None
     assert (parsed.unreadable, parsed.artifact_ref) == (True, "artifact:a")
@@ -164,5 +164,5 @@ def test_an_attachments_part_carries_its_facts_and_no_content() -> None:
 
 def test_without_send_message_the_text_names_no_tool() -> None:
     """The text for a model without the tool send_message has only the agents' names."""
-    adapter = ContentAdapter(SERVICES, CAST, "zh", has_send_message=False)
+    adapter = ContentAdapter(SERVICES, AGENTS, "zh", has_send_message=False)
     assert "send_message" not in adapter.adapt_to_text(AttachmentInfo("image", "artifact:a")).text

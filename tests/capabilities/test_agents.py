@@ -15,7 +15,7 @@ from capabilities.core.vocabulary import Capabilities, Direction, Kind
 WRITER = AgentProfile("writer", "Writer", "Writes chapters", "text-model")
 SEER = AgentProfile("seer", "Seer", "Sees", "vision-model", Capabilities(("text", "vision"), ("text", "audio")))
 ALL_EARS = AgentProfile("all-ears", service_id="omni", capabilities=Capabilities(("text", "vision", "audio", "file")))
-CAST = AgentDirectory([WRITER, SEER, ALL_EARS])
+AGENTS = AgentDirectory([WRITER, SEER, ALL_EARS])
 
 capabilities = st.sampled_from(("text", "vision", "audio", "video", "file"))
 capability_lists = st.lists(capabilities, max_size=5).map(tuple)
@@ -41,23 +41,23 @@ def test_agents_by_capability_are_exactly_those_that_have_it(
 
 
 def test_input_and_output_are_distinguished() -> None:
-    assert CAST.find_capable("audio") == ["all-ears"]
-    assert CAST.find_capable("audio", "output") == ["seer"]
-    assert CAST.find_capable("audio", "both") == []
-    assert CAST.find_capable("text", "both") == ["writer", "seer", "all-ears"]
+    assert AGENTS.find_capable("audio") == ["all-ears"]
+    assert AGENTS.find_capable("audio", "output") == ["seer"]
+    assert AGENTS.find_capable("audio", "both") == []
+    assert AGENTS.find_capable("text", "both") == ["writer", "seer", "all-ears"]
 
 
 def test_invalid_direction_finds_no_agent_and_warns(caplog: pytest.LogCaptureFixture) -> None:
     """An unknown direction finds no agents and logs a warning, as in the capability registry."""
     with caplog.at_level(logging.WARNING):
-        assert CAST.find_capable("text", "sideways") == []
+        assert AGENTS.find_capable("text", "sideways") == []
     assert "sideways" in caplog.text
 
 
 @pytest.mark.requirement("MCR-4.3")
 def test_an_agents_context_shows_its_capabilities_and_its_helpers() -> None:
     """An agent's context is the response of GET /agents/me."""
-    assert CAST.context("seer") == {
+    assert AGENTS.context("seer") == {
         "id": "seer",
         "name": "Seer",
         "description": "Sees",
@@ -65,7 +65,7 @@ def test_an_agents_context_shows_its_capabilities_and_its_helpers() -> None:
         "capabilities": {"input": ["text", "vision"], "output": ["text", "audio"]},
         "forwardTo": {"vision": ["all-ears"], "audio": ["all-ears"], "file": ["all-ears"]},
     }
-    assert CAST.context("unknown") is None
+    assert AGENTS.context("unknown") is None
 
 
 @pytest.mark.requirement("MCR-4.4")
@@ -85,7 +85,7 @@ def test_helpers_are_the_others_that_have_the_capability(agents: list[AgentProfi
 
 def test_video_is_listed_only_if_an_agent_reads_video() -> None:
     """An agent's helpers always have the keys vision, audio and file, and video only if an agent reads it."""
-    assert list(CAST.forward_to("writer")) == ["vision", "audio", "file"]
+    assert list(AGENTS.forward_to("writer")) == ["vision", "audio", "file"]
     watcher = AgentProfile("watcher", capabilities=Capabilities(("text", "video")))
     assert AgentDirectory([WRITER, watcher]).forward_to("writer") == {
         "vision": [],
@@ -108,7 +108,7 @@ READ_BY_DEFAULT = {
 @pytest.mark.parametrize("kind", list(Kind))
 def test_by_default_a_kind_is_read_by_who_has_its_capability(kind: Kind) -> None:
     """By default an agent reads images with `vision`, and documents and other files with `file`."""
-    assert CAST.find_readers(FilePart(kind)) == READ_BY_DEFAULT[kind]
+    assert AGENTS.find_readers(FilePart(kind)) == READ_BY_DEFAULT[kind]
 
 
 @pytest.mark.requirement("MCR-4.4")
@@ -118,9 +118,9 @@ def test_who_can_read_this_very_file_is_the_callers_decision() -> None:
     def small_enough(agent: AgentProfile, file: FilePart) -> bool:
         return (file.size or 0) <= {"seer": 10, "all-ears": 100}.get(agent.id, 0)
 
-    assert CAST.find_readers(FilePart(Kind.IMAGE, size=10), small_enough) == ["seer", "all-ears"]
-    assert CAST.find_readers(FilePart(Kind.IMAGE, size=11), small_enough) == ["all-ears"]
-    assert CAST.find_readers(FilePart(Kind.IMAGE, size=11), small_enough, exclude="all-ears") == []
+    assert AGENTS.find_readers(FilePart(Kind.IMAGE, size=10), small_enough) == ["seer", "all-ears"]
+    assert AGENTS.find_readers(FilePart(Kind.IMAGE, size=11), small_enough) == ["all-ears"]
+    assert AGENTS.find_readers(FilePart(Kind.IMAGE, size=11), small_enough, exclude="all-ears") == []
 
 
 def test_of_two_agents_with_one_id_the_first_counts() -> None:

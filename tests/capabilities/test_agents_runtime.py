@@ -24,13 +24,13 @@ REGISTRY = LlmServiceRegistry(
 )
 WRITER = AgentProfile("writer", service_id="text-model")
 SEER = AgentProfile("seer", service_id="vision-model", capabilities=VISION)
-HOMELESS = AgentProfile("homeless")
-CAST = AgentDirectory([WRITER, SEER, HOMELESS])
+WITHOUT_SERVICE = AgentProfile("homeless")
+AGENTS = AgentDirectory([WRITER, SEER, WITHOUT_SERVICE])
 PICTURE = AgentMessage("What is this?", (AttachmentInfo("image", "artifact:a1", "a.png", 64, "image/png"),))
 
 
 def runtime(agent: AgentProfile) -> AgentRuntime:
-    return AgentRuntime(agent, REGISTRY, CAST, lambda _: Loaded(PIXELS, "image/png"), "zh")
+    return AgentRuntime(agent, REGISTRY, AGENTS, lambda _: Loaded(PIXELS, "image/png"), "zh")
 
 
 @pytest.mark.requirement("MCR-6.3", "MCR-4.3")
@@ -51,7 +51,7 @@ def test_text_agent_learns_which_agent_reads_the_image() -> None:
     assert parsed is not None
     assert (parsed.agents, parsed.artifact_ref) == (("seer",), "artifact:a1")
 
-    helper = CAST.get(parsed.agents[0])
+    helper = AGENTS.get(parsed.agents[0])
     assert helper is not None
     handed_on = AgentMessage("", (AttachmentInfo("image", parsed.artifact_ref or ""),))
     routed_to_helper = runtime(helper).receive(handed_on)
@@ -61,7 +61,7 @@ def test_text_agent_learns_which_agent_reads_the_image() -> None:
 
 def test_an_agent_without_a_service_reads_text_and_is_never_named_to_itself() -> None:
     """An agent without a service has unknown capabilities, which count as text only (MCR-1.5)."""
-    routed = runtime(HOMELESS).receive(PICTURE)
+    routed = runtime(WITHOUT_SERVICE).receive(PICTURE)
     assert routed.processed_content == f"What is this?\n\n{routed.text_description}"
     parsed = description.parse(routed.text_description or "")
     assert parsed is not None

@@ -28,7 +28,7 @@ HOSTS = [*PRESETS, ECHO]
 CAPABILITY_NAMES = ["vision", "audio", "video", "file"]
 
 
-def file_of(kind: Kind, mime_type: str, number: int) -> FilePart:
+def make_file(kind: Kind, mime_type: str, number: int) -> FilePart:
     data = bytes((number * 37 + index) % 256 for index in range(48))
     return FilePart(kind, mime_type, f"file{number}", 48, f"id{number}", content=FakeContent(data, "words", None))
 
@@ -43,7 +43,7 @@ TYPES = [
     (Kind.OTHER, "application/zip"),
     (Kind.TEXT, "text/plain"),
 ]
-FILES = [file_of(kind, mime_type, number) for number, (kind, mime_type) in enumerate(TYPES)]
+FILES = [make_file(kind, mime_type, number) for number, (kind, mime_type) in enumerate(TYPES)]
 REMOTE = [
     FilePart(kind, mime_type, f"remote{number}", url=f"https://example.org/{number}")
     for number, (kind, mime_type) in enumerate(TYPES)
@@ -65,13 +65,13 @@ def conversation(files: list[FilePart]) -> ChatRequest:
     )
 
 
-def reader_of(preset: HostPreset, capabilities: list[str]) -> Reader:
+def make_reader(preset: HostPreset, capabilities: list[str]) -> Reader:
     slots = slots_for(preset.protocol, preset.slots, None, preset.quirks)
     return Reader(slots, Capabilities(("text", *capabilities)))
 
 
 def encode(chat: ChatRequest, preset: HostPreset, capabilities: list[str]) -> tuple[Adapted, Mapping[str, Any]]:
-    result = adapt(chat, reader_of(preset, capabilities), TextStyle("en"))
+    result = adapt(chat, make_reader(preset, capabilities), TextStyle("en"))
     assert isinstance(result, Adapted)
     target = Target(preset.name, preset.base_url, "some-model", "key", preset.quirks)
     return result, PROTOCOLS[preset.protocol].encode(result.chat, target, stream=False).payload

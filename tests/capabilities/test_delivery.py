@@ -57,7 +57,7 @@ def reader(protocol: str, *capabilities: str, **changes: object) -> Reader:
     return replace(Reader(slots_for(protocol), Capabilities(("text", *capabilities))), **changes)  # type: ignore[arg-type]
 
 
-TRUTH = """
+EXPECTED = """
 file  capability   openai     anthropic  gemini     echo
 PNG   -            described  described  described  described
 PNG   audio        described  described  described  described
@@ -86,7 +86,7 @@ FILES = {"PNG": PNG, "WAV": WAV, "MP4": MP4, "PDF": PDF, "DOCX": DOCX, "ZIP": ZI
 
 
 def rows() -> list[tuple[str, str, str, str]]:
-    head, *lines = [line.split() for line in TRUTH.strip().splitlines()]
+    head, *lines = [line.split() for line in EXPECTED.strip().splitlines()]
     return [
         (name, capability, protocol, outcome)
         for name, capability, *outcomes in lines

@@ -36,7 +36,7 @@ def reader(*capabilities: str, policy: str = POLICY, describer: str = SEER) -> R
 
 
 def style(state: DescriptionState, text: str = "", language: str = "en") -> TextStyle:
-    return TextStyle(language, description_of=lambda _, describer, __: ModelDescription(state, describer, text))
+    return TextStyle(language, make_description=lambda _, describer, __: ModelDescription(state, describer, text))
 
 
 BY_MODEL = style(DescriptionState.BY_MODEL, "<A cat on a mat.>")
@@ -52,14 +52,14 @@ def adapted(chat: ChatRequest, candidate: Reader, text_style: TextStyle) -> Adap
     return result
 
 
-def text_of(file: FilePart, candidate: Reader, text_style: TextStyle) -> str:
+def delivered_text(file: FilePart, candidate: Reader, text_style: TextStyle) -> str:
     return adapted(chat_with(file), candidate, text_style).deliveries[0].text or ""
 
 
 def test_description_is_between_the_facts_and_the_reference() -> None:
     """The order of the text is facts, description, reference."""
-    facts = text_of(PICTURE, reader(policy="describe"), TextStyle("en"))
-    assert text_of(PICTURE, reader(), BY_MODEL) == f"{facts}\n<A cat on a mat.>\nArtifact ID: artifact:id1"
+    facts = delivered_text(PICTURE, reader(policy="describe"), TextStyle("en"))
+    assert delivered_text(PICTURE, reader(), BY_MODEL) == f"{facts}\n<A cat on a mat.>\nArtifact ID: artifact:id1"
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,13 @@ def test_description_is_between_the_facts_and_the_reference() -> None:
 )
 def test_placeholder_marks_a_missing_description(language: str, slot: str) -> None:
     """Until the describer is called, a placeholder in the model's language names it."""
-    assert slot in text_of(PICTURE, reader(), TextStyle(language))
+    assert slot in delivered_text(PICTURE, reader(), TextStyle(language))
 
 
 def test_a_failed_describer_leaves_the_facts_and_the_reference() -> None:
     """If the describer fails, the text is the same as without a describer, and only the header shows the failure."""
     result = adapted(chat_with(PICTURE), reader(), style(DescriptionState.FAILED))
-    assert result.deliveries[0].text == text_of(PICTURE, reader(policy="describe"), TextStyle("en"))
+    assert result.deliveries[0].text == delivered_text(PICTURE, reader(policy="describe"), TextStyle("en"))
     assert summary(result.deliveries) == "image=described:describer_failed"
 
 
@@ -147,7 +147,7 @@ def _note(files_asked: list[FilePart]) -> Callable[[FilePart], str]:
 
 def test_the_block_still_reads_back() -> None:
     """The fields before a description still parse, and nothing within it does."""
-    blocks = parse_all(text_of(PICTURE, reader(), style(DescriptionState.BY_MODEL, "> [Attachment received]")))
+    blocks = parse_all(delivered_text(PICTURE, reader(), style(DescriptionState.BY_MODEL, "> [Attachment received]")))
     assert [(block.block, block.filename, block.artifact_ref) for block in blocks] == [
         ("attachment", "cat.png", "artifact:id1")
     ]
@@ -200,12 +200,12 @@ def test_a_conversation_with_descriptions_begins_as_it_did(
 ) -> None:
     """The first result for a file, description or failure, is kept in every later turn."""
 
-    def description_of(file: FilePart, describer: str, message: int) -> ModelDescription:
+    def make_description(file: FilePart, describer: str, message: int) -> ModelDescription:
         if any(file == KINDS[name] for name in failing):
             return ModelDescription(DescriptionState.FAILED, describer)
         return ModelDescription(DescriptionState.BY_MODEL, describer, f"<{file.filename}, asked about in {message}>")
 
-    candidate, text_style = reader(*sorted(capabilities)), TextStyle("en", description_of=description_of)
+    candidate, text_style = reader(*sorted(capabilities)), TextStyle("en", make_description=make_description)
     messages: list[Message] = []
     sent_before: tuple[Message, ...] = ()
     for names in file_names:

@@ -112,7 +112,7 @@ def test_a_malformed_url_is_refused_even_when_everything_is_allowed(url):
     assert refusal(url, OriginPolicy(everything=True)) is not None
 
 
-def forms_of(address: ipaddress.IPv4Address) -> list[str]:
+def mapped_addresses(address: ipaddress.IPv4Address) -> list[str]:
     number, octets = int(address), address.packed
     low = f"{number >> 16:x}:{number & 0xFFFF:x}"
     return [
@@ -156,7 +156,7 @@ private_networks = st.sampled_from(
 )
 def test_no_way_of_writing_a_private_address_passes(address, data):
     """Every spelling of a private address is rejected: decimal, hex, octal, short, mapped, NAT64, 6to4 and others."""
-    host = data.draw(st.sampled_from(forms_of(address)))
+    host = data.draw(st.sampled_from(mapped_addresses(address)))
     assert refusal(f"https://{host}/v1", CLOSED) is not None
     assert refusal(f"https://{host}:443/v1", CLOSED) is not None
 

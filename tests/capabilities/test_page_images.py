@@ -32,7 +32,7 @@ def adapted(candidate: Reader, *parts: FilePart, role: Role = Role.USER, languag
     return result
 
 
-def natives(result: Adapted) -> list[NativePart]:
+def native_parts(result: Adapted) -> list[NativePart]:
     return [part for message in result.chat.messages for part in message.parts if isinstance(part, NativePart)]
 
 
@@ -80,7 +80,7 @@ def test_words_come_before_pages_and_the_file_before_both() -> None:
 def test_scan_that_cannot_be_rendered_is_described(candidate: Reader, content: FakeContent) -> None:
     """A scan that cannot be drawn is described, with the missing text as the reason."""
     result = adapted(candidate, replace(SCAN, content=content))
-    assert natives(result) == []
+    assert native_parts(result) == []
     assert result.deliveries[0].delivery.outcome is Outcome.DESCRIBED
     assert result.deliveries[0].delivery.reason.code is ReasonCode.NO_TEXT_FOUND
 
@@ -88,7 +88,7 @@ def test_scan_that_cannot_be_rendered_is_described(candidate: Reader, content: F
 def test_more_pages_than_are_sent_are_a_cut() -> None:
     """At most twenty pages of a document are sent, and the rest is reported as missing."""
     result = adapted(reader("vision"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
-    assert len(natives(result)) == 20
+    assert len(native_parts(result)) == 20
     assert result.deliveries[0].delivery.loss == Loss(LossKind.CUT, 0.8)
     assert summary(result.deliveries) == "file=converted:cut"
 
@@ -97,13 +97,13 @@ def test_pages_take_the_room_of_images() -> None:
     """Pages count toward the limit on images: under a limit of four, two images leave room for two pages."""
     result = adapted(reader("vision", maxCount=4), PNG, PNG, SCAN, PNG)
     assert summary(result.deliveries) == "image=native:2;file=converted:cut;image=described"
-    assert len(natives(result)) == 4
+    assert len(native_parts(result)) == 4
 
 
 def test_pages_of_a_scan_stay_below_the_crowd_limit() -> None:
     """With more than twenty images Anthropic accepts only smaller ones, so fewer pages are sent."""
     result = adapted(reader("vision", protocol="anthropic"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
-    assert len(natives(result)) == 10
+    assert len(native_parts(result)) == 10
 
 
 def test_pages_of_a_tool_result_move_behind_it() -> None:
@@ -113,7 +113,7 @@ def test_pages_of_a_tool_result_move_behind_it() -> None:
     """
     result = adapted(reader("vision"), SCAN, role=Role.TOOL)
     assert [message.role for message in result.chat.messages] == [Role.TOOL, Role.USER]
-    assert len(natives(result)) == 3
+    assert len(native_parts(result)) == 3
     assert result.deliveries[0].delivery.hoist
 
 

@@ -75,7 +75,7 @@ def growing_conversation(*groups: int, size: int = 30) -> list[tuple[Message, ..
     return conversations_so_far
 
 
-def forms(messages: Sequence[Message], candidate: Reader) -> str:
+def encode_parts(messages: Sequence[Message], candidate: Reader) -> str:
     """Return `N` for each native file and `d` for each described one, in order."""
     return "".join("N" if delivery.natives else "d" for delivery in adapted(messages, candidate).deliveries)
 
@@ -98,7 +98,7 @@ def forms(messages: Sequence[Message], candidate: Reader) -> str:
 )
 def test_a_full_limit_frees_half_of_it_at_once(max_count: int, groups: tuple[int, ...], expected: str) -> None:
     """Exceeding a limit frees half of it: the oldest files are described, and files of one message stay together."""
-    assert forms(growing_conversation(*groups)[-1], reader({"image": {"maxCount": max_count}})) == expected
+    assert encode_parts(growing_conversation(*groups)[-1], reader({"image": {"maxCount": max_count}})) == expected
 
 
 def test_bytes_are_freed_by_the_half_too() -> None:
@@ -107,19 +107,19 @@ def test_bytes_are_freed_by_the_half_too() -> None:
     An oversized image displaces no other.
     """
     candidate = reader({"image": {"maxTotalBytes": 400}})
-    assert forms(growing_conversation(1, 1, 1, 1, size=100)[-1], candidate) == "NNNN"
-    assert forms(growing_conversation(1, 1, 1, 1, 1, size=100)[-1], candidate) == "ddNNN"
+    assert encode_parts(growing_conversation(1, 1, 1, 1, size=100)[-1], candidate) == "NNNN"
+    assert encode_parts(growing_conversation(1, 1, 1, 1, 1, size=100)[-1], candidate) == "ddNNN"
     huge = Message(Role.USER, (picture(9, 401),))
-    assert forms((*growing_conversation(1, 1, 1, 1, size=100)[-1], huge), candidate) == "NNNNd"
+    assert encode_parts((*growing_conversation(1, 1, 1, 1, size=100)[-1], huge), candidate) == "NNNNd"
 
 
 def test_words_that_fill_the_request_free_half_of_it() -> None:
     """If text fills the request, the oldest images are described."""
     candidate = reader({"maxRequestBytes": 2000})
     before = growing_conversation(1, 1, size=600)[-1]
-    assert forms(before, candidate) == "NN"
+    assert encode_parts(before, candidate) == "NN"
     long_turns = Message(Role.ASSISTANT, (TextPart("x" * 600),)), Message(Role.USER, (TextPart("and?"),))
-    assert forms((*before, *long_turns), candidate) == "dd"
+    assert encode_parts((*before, *long_turns), candidate) == "dd"
 
 
 def test_the_ninth_image_changes_the_older_half_and_the_next_three_change_nothing() -> None:
@@ -206,11 +206,11 @@ def files(draw: st.DrawFn) -> FilePart:
     )
 
 
-MARKS = st.none() | st.just(CacheMark())
-TEXTS = st.builds(TextPart, st.text(max_size=60), MARKS)
+CACHE_MARKS = st.none() | st.just(CacheMark())
+TEXTS = st.builds(TextPart, st.text(max_size=60), CACHE_MARKS)
 PARTS = st.lists(files() | TEXTS, min_size=1, max_size=4).map(tuple)
 ORIGINS = [origin_of(name, "some", "m") for name in PROTOCOLS]
-THOUGHTS = st.lists(
+REASONING = st.lists(
     st.builds(
         ReasoningBlock, st.sampled_from(ThoughtForm), st.just("hm"), st.just("proof"), origin=st.sampled_from(ORIGINS)
     ),
@@ -232,7 +232,7 @@ def conversations(draw: st.DrawFn) -> list[tuple[Message, ...]]:
         )
         texts = (TextPart(draw(st.sampled_from(["I see", "yes "]))),) if not calls or draw(st.booleans()) else ()
         reasoning = draw(st.none() | st.just("hm"))
-        answer = Message(Role.ASSISTANT, texts, calls, reasoning=reasoning, thoughts=draw(THOUGHTS))
+        answer = Message(Role.ASSISTANT, texts, calls, reasoning=reasoning, thoughts=draw(REASONING))
         results = tuple(Message(Role.TOOL, draw(PARTS), tool_call_id=call.id) for call in calls)
         next_messages = draw(st.lists(SYSTEM | USER, min_size=0 if calls else 1, max_size=2))
         messages = (*messages, answer, *results, *next_messages)
@@ -240,19 +240,19 @@ def conversations(draw: st.DrawFn) -> list[tuple[Message, ...]]:
     return conversations_so_far
 
 
-def endpoint_of(
+def make_endpoint(
     protocol: str, limits: dict[str, Any], quirks: dict[str, Any], policy: str, window: int | None
 ) -> ModelEndpoint:
     target = Target("some", "https://models.example/v1", "m", quirks=quirks)
     return ModelEndpoint(PROTOCOLS[protocol], target, reader(limits, protocol, policy, window))
 
 
-def without_marks(value: Any) -> Any:
+def without_cache_marks(value: Any) -> Any:
     """Remove cache marks, which move to the newest turns and are not read by the model."""
     if isinstance(value, dict):
         marks = ("cache_control", "prompt_cache_breakpoint")
-        return {key: without_marks(item) for key, item in value.items() if key not in marks}
-    return [without_marks(item) for item in value] if isinstance(value, list) else value
+        return {key: without_cache_marks(item) for key, item in value.items() if key not in marks}
+    return [without_cache_marks(item) for item in value] if isinstance(value, list) else value
 
 
 def assert_continues(protocol: str, earlier: dict[str, Any], later: dict[str, Any]) -> None:
@@ -294,7 +294,7 @@ def test_each_turn_begins_with_the_turn_before_it(
 
     Where a protocol merges consecutive messages of one role, the last turn may grow.
     """
-    candidate = endpoint_of(protocol, limits, quirks, policy, window)
+    candidate = make_endpoint(protocol, limits, quirks, policy, window)
     chats = [inject_directive(ChatRequest(turn, response_format=shape), "Please respond in English.") for turn in turns]
     for earlier, later in itertools.pairwise(chats):
         before, after = prepare(earlier, candidate, ENGLISH), prepare(later, candidate, ENGLISH)
@@ -304,7 +304,7 @@ def test_each_turn_begins_with_the_turn_before_it(
         if broken is not None:
             assert broken.reason.code in ROOM_CODES
             continue
-        assert_continues(protocol, *(without_marks(prepared.request.elide()) for prepared in (before, after)))
+        assert_continues(protocol, *(without_cache_marks(prepared.request.elide()) for prepared in (before, after)))
 
 
 GROUPS = st.lists(st.integers(0, 7), min_size=1, max_size=12)
@@ -334,7 +334,7 @@ def test_a_limit_on_bytes_breaks_the_prefix_once_for_half_of_it(groups: list[int
 @given(groups=GROUPS, max_count=st.integers(1, 9))
 def test_no_more_goes_than_a_limit_takes(groups: list[int], max_count: int) -> None:
     """As many files of the newest message are sent as the limit allows."""
-    sent_forms = forms(growing_conversation(*groups)[-1], reader({"image": {"maxCount": max_count}}))
+    sent_forms = encode_parts(growing_conversation(*groups)[-1], reader({"image": {"maxCount": max_count}}))
     assert sent_forms.count("N") <= max_count
     assert sent_forms[len(sent_forms) - groups[-1] :].count("N") == min(groups[-1], max_count)
 

@@ -18,10 +18,15 @@ FORMS = st.sampled_from(
         *("https://h/v1?key={}", "?a=1&key={}&b=2", "x-api-key: {}", '"api_key": "{}"'),
     ]
 )
-AROUND = st.text(max_size=30).map(lambda text: text + " ") | st.just("") | st.just("key=") | st.just('("')
+SURROUNDINGS = st.text(max_size=30).map(lambda text: text + " ") | st.just("") | st.just("key=") | st.just('("')
 
 
-@given(before=AROUND, form=FORMS, secret=SECRET, after=st.sampled_from(["", " ", ".", '"', "\n", "&x=1", " and more"]))
+@given(
+    before=SURROUNDINGS,
+    form=FORMS,
+    secret=SECRET,
+    after=st.sampled_from(["", " ", ".", '"', "\n", "&x=1", " and more"]),
+)
 def test_no_known_form_of_a_key_survives(before: str, form: str, secret: str, after: str) -> None:
     """A key in a known format is removed from any text, including the one-line message."""
     assume(secret not in before)

@@ -83,7 +83,7 @@ json_values = st.recursive(
 )
 capability_names = st.sampled_from((*STANDARD_CAPABILITIES, "reasoning")) | st.text(min_size=1)
 capability_lists = st.lists(capability_names, max_size=6)
-almost = st.fixed_dictionaries(
+near_services = st.fixed_dictionaries(
     {},
     optional={
         "id": st.just("a") | json_values,
@@ -346,7 +346,9 @@ def test_unknown_fields_are_kept_aside() -> None:
     assert entry.extra == {"maxTokens": 10, "timeout": 5}
 
 
-@given(json_values | st.fixed_dictionaries({"services": json_values | st.lists(almost | json_values, max_size=4)}))
+@given(
+    json_values | st.fixed_dictionaries({"services": json_values | st.lists(near_services | json_values, max_size=4)})
+)
 def test_no_document_raises_and_every_loaded_service_answers(document: Any) -> None:
     """from_document accepts any JSON value; what is loaded is valid, and what is left out is reported as a problem."""
     loaded = LlmServiceRegistry.from_document(document)

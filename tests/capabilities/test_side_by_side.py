@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from capabilities.core.side_by_side import MAX_LINE, compare_lines, mark_words
 
-LINES = st.lists(st.text("ab你 ", max_size=6), max_size=12).map("\n".join)
+TEXTS = st.lists(st.text("ab你 ", max_size=6), max_size=12).map("\n".join)
 
 
-@given(LINES, LINES)
+@given(TEXTS, TEXTS)
 def test_every_changed_line_of_both_texts_has_a_row(before: str, after: str) -> None:
     """With enough context, the rows of a comparison contain both texts in order. Equal texts have no rows."""
     rows = compare_lines(before, after, context=99)
@@ -22,7 +22,7 @@ def test_every_changed_line_of_both_texts_has_a_row(before: str, after: str) -> 
         assert (left, right) == (before.splitlines(), after.splitlines())
 
 
-@given(LINES, LINES, st.integers(0, 3))
+@given(TEXTS, TEXTS, st.integers(0, 3))
 def test_lines_left_out_before_a_row_are_counted(before: str, after: str, context: int) -> None:
     """The lines on the left are numbered on from one row to the next, after those that were left out."""
     number = 0

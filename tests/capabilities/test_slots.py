@@ -73,13 +73,13 @@ REQUEST_BYTES = {
 TOOLS = {"openai": "hoist", "openai-responses": "native", "anthropic": "native", "gemini": "native", "echo": "native"}
 
 
-def cells_of(line: str) -> tuple[object, ...]:
+def parse_line(line: str) -> tuple[object, ...]:
     """Split a line into values; the order of the types does not matter."""
     before, types, after = line.split()[:3], line.split()[3], line.split()[4:]
     return (*before, frozenset(types.split(",")), *after)
 
 
-def line_of(protocol: str, key: str, slot: Slot) -> str:
+def format_slot(protocol: str, key: str, slot: Slot) -> str:
     types = ",".join(mime_type.split("/")[1] for mime_type in slot.mime_types or ["any/anything"])
     size = slot.max_bytes and f"{slot.max_bytes / MIB:g}"
     numbers = [str(limit or "-") for limit in (size, slot.max_count, slot.max_pages, slot.max_side)]
@@ -90,13 +90,13 @@ def line_of(protocol: str, key: str, slot: Slot) -> str:
 def test_each_protocol_takes_what_its_line_says() -> None:
     """The slots are compared to a manually written table, so that no number changes by accident."""
     rows = [
-        line_of(protocol, key, slot)
+        format_slot(protocol, key, slot)
         for protocol in PROTOCOLS
         for key, kinds in SLOT_KINDS.items()
         for slot in [slots_for(protocol).get(kinds[0])]
         if slot is not None
     ]
-    assert list(map(cells_of, rows)) == list(map(cells_of, LINES.format(**OFFICE).strip().splitlines()[1:]))
+    assert list(map(parse_line, rows)) == list(map(parse_line, LINES.format(**OFFICE).strip().splitlines()[1:]))
     assert {protocol: slots_for(protocol).max_request_bytes for protocol in PROTOCOLS} == REQUEST_BYTES
     assert {protocol: slots_for(protocol).tool_media.value for protocol in PROTOCOLS} == TOOLS
 

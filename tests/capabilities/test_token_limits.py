@@ -19,7 +19,7 @@ CONTEXT, OUTPUT = StatedLimit(128_000, FactVerdict.AGREED), StatedLimit(16_384, 
 ENTRY = CatalogueEntry({}, CONTEXT, OUTPUT, "a map", DAY, "maker", "gpt-4o")
 
 
-def message_of(count: int) -> Adapted:
+def adapted_text(count: int) -> Adapted:
     return Adapted(ChatRequest((Message(Role.USER, (TextPart("four" * count),)),)))
 
 
@@ -42,7 +42,7 @@ def test_the_administrators_limit_takes_precedence_over_the_catalogues(stated, e
 @pytest.mark.parametrize(("tokens", "fits"), [(1500, True), (1501, False)])
 def test_a_request_is_too_long_from_half_as_much_again(tokens: int, fits: bool):
     """A request is tried up to 1.5 times the context size, since the estimate may be wrong."""
-    assert (TokenLimits(TokenLimit(1000)).obstacle(message_of(tokens), "m") is None) is fits
+    assert (TokenLimits(TokenLimit(1000)).obstacle(adapted_text(tokens), "m") is None) is fits
 
 
 def test_the_two_are_limits_that_may_be_written():

@@ -19,7 +19,7 @@ from tests.chaos.machines import push_machines
 from tests.chaos.races import race
 from tests.chaos.slow import hold_open
 
-PIECES: dict[str, tuple[Callable[[int], Finding], int, str]] = {
+SCENARIOS: dict[str, tuple[Callable[[int], Finding], int, str]] = {
     "kills": (kill_again_and_again, 60, "kill -9 so often"),
     "pairs": (race, 1000, "so many racing pairs of edits"),
     "locks": (lock_and_release, 10, "lock a database so often"),
@@ -35,19 +35,19 @@ MAX_PRINTED = 20
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
-    for name, (_, usual, meaning) in PIECES.items():
+    for name, (_, usual, meaning) in SCENARIOS.items():
         parser.add_argument(
             f"--{name}", type=int, default=usual, metavar="N", help=f"{meaning} ({usual}; 0: not at all)"
         )
-    parser.add_argument("pieces", nargs="*", help=f"only these: {', '.join(PIECES)} (all)")
+    parser.add_argument("pieces", nargs="*", help=f"only these: {', '.join(SCENARIOS)} (all)")
     amounts = vars(parser.parse_args())
-    if unknown := set(amounts["pieces"]) - set(PIECES):
+    if unknown := set(amounts["pieces"]) - set(SCENARIOS):
         parser.error(f"there is no piece {', '.join(sorted(unknown))}")
     findings, durations = [], []
-    for name, (run, _, _) in PIECES.items():
+    for name, (run, _, _) in SCENARIOS.items():
         if amounts[name] and (name in amounts["pieces"] or not amounts["pieces"]):
             began = time.monotonic()
-            findings.append(_finding_of(name, run, amounts[name]))
+            findings.append(_run_scenario(name, run, amounts[name]))
             durations.append(time.monotonic() - began)
             print(f"{name}: {findings[-1].facts}; lost: {len(findings[-1].losses)}", flush=True)
             print(*findings[-1].losses[:MAX_PRINTED], sep="\n", end="\n" if findings[-1].losses else "", flush=True)
@@ -62,7 +62,7 @@ def main() -> int:
     return bool(lost)
 
 
-def _finding_of(name: str, run: Callable[[int], Finding], times: int) -> Finding:
+def _run_scenario(name: str, run: Callable[[int], Finding], times: int) -> Finding:
     """Run one piece of the chaos run and return its finding. An exception counts as a loss, so that the other pieces
     still run.
     """

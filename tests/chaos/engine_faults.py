@@ -142,21 +142,21 @@ def flushed_redis(machines: Machines) -> Iterator[None]:
 @contextmanager
 def hanging_store(machines: Machines) -> Iterator[None]:
     """Make S3 accept connections without responding."""
-    machines.gate.hold()
+    machines.store_proxy.hold()
     try:
         yield
     finally:
-        machines.gate.open()
+        machines.store_proxy.open()
 
 
 @contextmanager
 def stopped_store(machines: Machines) -> Iterator[None]:
     """Make S3 refuse connections."""
-    machines.gate.shut()
+    machines.store_proxy.shut()
     try:
         yield
     finally:
-        machines.gate.open()
+        machines.store_proxy.open()
 
 
 @contextmanager

@@ -21,13 +21,23 @@ from routing_admin.core.alerts.kinds import AlertKind
 from tests.bench.table import show
 from tests.chaos.callers import CUT, Finding, Reply, ask, at_once, chat, finding, send, upload
 from tests.chaos.engine_faults import FAULTS, EngineFault
-from tests.chaos.machines import BUDGET, LIMIT, MACHINES, PATIENCE, PAUSE, REFUSALS, WRITTEN, Machines, machines
+from tests.chaos.machines import (
+    BUDGET,
+    MACHINES,
+    PAUSE,
+    REFUSALS,
+    SAVE_LIMIT,
+    TIMEOUT_SECONDS,
+    WRITE_SECONDS,
+    Machines,
+    machines,
+)
 from tests.engines.webhook import WebhookReceiver, running_receiver
 from tests.gateway.serving import manage
 
 CALLERS = 4
 SETTLE_SECONDS = 1.0
-ALERTED = 25.0
+ALERT_SECONDS = 25.0
 """Seconds until an outage is sent: it must last ten, is checked every five, and the machine is busy."""
 STATE = re.compile(
     r"^routing_admin_(\w*_(?:up|open|lost|waiting|repaired|stale|unread|failed|age|refused)\w*(?:\{[^}]*\})?) (\S+)$",
@@ -99,7 +109,7 @@ def _words(counts: Mapping[int, int] | Mapping[str, int]) -> str:
 
 
 @dataclass
-class Night:
+class EngineFaultRun:
     """The load on the machines, and the current fault."""
 
     machines: Machines
@@ -211,8 +221,8 @@ class Night:
         An alert that recurs within two minutes of its end is not sent again.
         """
         while kind and not self._is_lasting(kind):
-            if time.monotonic() - began > ALERTED:
-                self.machines.losses.append(f"{self.tally.fault.name}: no alert {kind} within {ALERTED:.0f} s")
+            if time.monotonic() - began > ALERT_SECONDS:
+                self.machines.losses.append(f"{self.tally.fault.name}: no alert {kind} within {ALERT_SECONDS:.0f} s")
                 return
             self.machines.finished.wait(0.2)
         self.tally.alerted = time.monotonic() - began if kind else 0.0
@@ -247,7 +257,7 @@ class Night:
         began = time.monotonic()
         for number in range(MACHINES):
             while not self._is_whole(number):
-                if time.monotonic() - began > PATIENCE:
+                if time.monotonic() - began > TIMEOUT_SECONDS:
                     self.machines.losses.append(f"{self.tally.fault.name}: machine {number} is not whole again")
                     break
                 self.machines.finished.wait(0.1)
@@ -261,7 +271,7 @@ class Night:
 
     def count_rows(self) -> None:
         """Check that every answered call has exactly one row in the log."""
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + TIMEOUT_SECONDS
         while True:
             with psycopg.connect(self.machines.environments[0]["DATABASE_URL"]) as rows:
                 stored = rows.execute("select id from routing_admin_requestlog where id like 'engines-%'").fetchall()
@@ -277,16 +287,16 @@ class Night:
 
     def _is_excused(self, machine: int, began: float, answered: float) -> bool:
         """Return whether a machine was killed so soon that the row may be missing."""
-        return machine == MACHINES - 1 and any(began <= kill < answered + WRITTEN for kill in self.machines.kills)
+        return machine == MACHINES - 1 and any(began <= kill < answered + WRITE_SECONDS for kill in self.machines.kills)
 
 
 @contextmanager
-def night() -> Iterator[Night]:
+def engine_fault_run() -> Iterator[EngineFaultRun]:
     with running_receiver() as webhook:
         hook = {"ROUTING_ADMIN_ALERT_WEBHOOK": f"{webhook.base}/hook", "ROUTING_ADMIN_ALLOWED_ORIGINS": "*"}
         with machines(0, hook) as installation:
-            manage(installation.environments[0], "shell", "-c", LIMIT % (BUDGET * 1000))
-            yield Night(installation, webhook, Tally(FAULTS[0]))
+            manage(installation.environments[0], "shell", "-c", SAVE_LIMIT % (BUDGET * 1000))
+            yield EngineFaultRun(installation, webhook, Tally(FAULTS[0]))
 
 
 def push_engines(rounds: int) -> Finding:
@@ -296,7 +306,7 @@ def push_engines(rounds: int) -> Finding:
     """
     losses, calls = list[str](), 0
     for _ in range(rounds):
-        with night() as load:
+        with engine_fault_run() as load:
             callers = [lambda number=number: load.call(number) for number in range(CALLERS)]
             losses += [repr(error) for error in at_once(load.play, load.spend, load.store, *callers)]
             load.count_rows()

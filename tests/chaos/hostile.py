@@ -29,7 +29,7 @@ SMALL_FILES, SMALL_FILE_SECONDS = 4, 2.5
 """How many small files are uploaded and asked about in sequence meanwhile, and the time allowed for each."""
 MANY_AGENTS = 400
 CHUNKED = b"POST /v1/chat/completions HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
-AMBIGUOUS = {
+AMBIGUOUS_REQUESTS = {
     "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
     "gzip, chunked": b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
     "0.9": b"GET /healthz\r\n\r\n",
@@ -41,7 +41,7 @@ def trailers(stage: Stage) -> None:
     for start, unit in ((b"0\r\n", b"x-a: " + b"y" * 1000 + b"\r\n"), (b"3", b";name=" + b"v" * 1000)):
         sent, status = flood(stage.server, CHUNKED + start, unit * 64, 32 * MIB)
         stage.note(f"{status} to a flood", good=sent < 8 * MIB)
-    for name, head in AMBIGUOUS.items():
+    for name, head in AMBIGUOUS_REQUESTS.items():
         _, status = flood(stage.server, head, b"", 0)
         stage.note(f"{status} to {name}", good=status.startswith(("4", "5")))
 
@@ -179,12 +179,12 @@ def slow_files(stage: Stage) -> None:
 
     def read(reference: str) -> None:
         with suppress(*CUT):
-            stage.note(about(stage.server, reference).status)
+            stage.note(artifact_details(stage.server, reference).status)
 
     def small() -> None:
         for number in range(SMALL_FILES):
             began, content = time.monotonic(), slow_pdf(SLOW_FILES + number, pages=1, words=9)
-            reply = about(stage.neighbour, store(stage.neighbour, "small.pdf", "application/pdf", content))
+            reply = artifact_details(stage.neighbour, store(stage.neighbour, "small.pdf", "application/pdf", content))
             stage.note(f"{reply.status} to a small file", good=reply.status == 200)
             durations.append(time.monotonic() - began)
 
@@ -200,7 +200,7 @@ def store(server: Server, name: str, kind: str, content: bytes) -> str:
     return str(send(server, "POST", "/v1/files", head.encode() + content + b"\r\n--part--\r\n", headers).json["id"])
 
 
-def about(server: Server, reference: str) -> Reply:
+def artifact_details(server: Server, reference: str) -> Reply:
     """Ask a text-only model about a stored file, and return the reply."""
     content = [{"type": "text", "text": "What is in it?"}, {"type": "file", "file": {"file_id": reference}}]
     body = {"model": "one/lab", "messages": [{"role": "user", "content": content}]}
@@ -256,7 +256,7 @@ def absurd_numbers(stage: Stage) -> None:
         stage.note(f"{reply.status}, {'logged' if row else 'not logged'}", good=good)
 
 
-def halves(stage: Stage) -> None:
+def surrogate_halves(stage: Stage) -> None:
     """Call a provider that sends lone surrogates. They must be joined or replaced, and the response must complete."""
     for stream in (False, True):
         reply = chat(stage.server, "", "one/fault:half_emojis", stream=stream)
@@ -283,7 +283,7 @@ ATTACKS = (
     Attack("slow files", slow_files),
     Attack("idle connections", descriptors),
     Attack("absurd numbers", absurd_numbers),
-    Attack("half emojis", halves),
+    Attack("half emojis", surrogate_halves),
 )
 
 

@@ -79,17 +79,17 @@ class Watch:
 
     def measure(self) -> None:
         while not self.finished.wait(PAUSE):
-            self.peak = max(self.peak, megabytes_of(self.server))
+            self.peak = max(self.peak, memory_megabytes(self.server))
 
 
-def megabytes_of(server: Server) -> float:
+def memory_megabytes(server: Server) -> float:
     lines = Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
 
 @contextmanager
 def watched(server: Server) -> Iterator[Watch]:
-    watch = Watch(server, megabytes_of(server))
+    watch = Watch(server, memory_megabytes(server))
     threads = [threading.Thread(target=work) for work in (watch.call, watch.measure)]
     for thread in threads:
         thread.start()
@@ -125,7 +125,7 @@ def make_attacks(attacks: Sequence[Attack]) -> Finding:
 
 def _make(attack: Attack, stage: Stage, usual: float) -> tuple[tuple[object, ...], list[str]]:
     """Run an attack. Return its row in the table and the bounds that it exceeded."""
-    before = megabytes_of(stage.server)
+    before = memory_megabytes(stage.server)
     with watched(stage.neighbour) as watch:
         try:
             attack.run(stage)
@@ -140,5 +140,5 @@ def _make(attack: Attack, stage: Stage, usual: float) -> tuple[tuple[object, ...
     if watch.refused:
         broken.append(f"another agent was answered {dict(watch.refused)}")
     answers = ", ".join(f"{count} × {kind}" for kind, count in sorted(stage.answers.items()))
-    row = (attack.name, before, watch.peak, megabytes_of(stage.server), watch.longest, answers, "; ".join(broken))
+    row = (attack.name, before, watch.peak, memory_megabytes(stage.server), watch.longest, answers, "; ".join(broken))
     return row, broken

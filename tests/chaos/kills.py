@@ -35,7 +35,7 @@ class Ledger:
 
 
 @dataclass
-class Pusher:
+class LoadGenerator:
     """The four callers that stress one server until it is killed."""
 
     server: Server
@@ -141,7 +141,7 @@ def kill_again_and_again(times: int) -> Finding:
                 before = set(ledger.files)
                 killer = threading.Timer(moments.uniform(SHORTEST, LONGEST), server.process.kill)
                 killer.start()
-                raised = at_once(*Pusher(server, person, ledger, cycle).works())
+                raised = at_once(*LoadGenerator(server, person, ledger, cycle).works())
                 killer.join()
             ledger.losses += [f"cycle {cycle}: {error!r}" for error in raised]
             # After each start only the newest uploads are read. At the end all are read.
@@ -169,5 +169,5 @@ def back_up_under_load(installation: Installation, server: Server, backup: Path)
         finally:
             server.process.kill()
 
-    assert at_once(*Pusher(server, person, ledger, 1).works(), save) == []
+    assert at_once(*LoadGenerator(server, person, ledger, 1).works(), save) == []
     return files

@@ -12,7 +12,7 @@ from tests.engines.others import locked
 from tests.gateway.serving import Server
 
 CALLERS = 4
-HELD, FREE = 1.5, 0.5
+LOCKED_SECONDS, UNLOCKED_SECONDS = 1.5, 0.5
 """Seconds for which a database is locked, then unlocked."""
 CATCH_UP = 60
 """Seconds within which everything must be in the log."""
@@ -38,8 +38,8 @@ def lock_and_release(rounds: int) -> Finding:
                     with locked(
                         installation.directory / f"{('routing_admin', 'logs')[number % 2]}.sqlite3", "IMMEDIATE"
                     ):
-                        finished.wait(HELD)
-                    finished.wait(FREE)
+                        finished.wait(LOCKED_SECONDS)
+                    finished.wait(UNLOCKED_SECONDS)
             finally:
                 finished.set()
 
@@ -50,7 +50,7 @@ def lock_and_release(rounds: int) -> Finding:
         losses += missing(installation, server, names)
         losses += installation.faults()
     facts = f"{sum(statuses.values())} calls, of them {statuses[200]} answered and in the log"
-    return finding("locked databases", f"{rounds} locks of {HELD} s", facts, losses)
+    return finding("locked databases", f"{rounds} locks of {LOCKED_SECONDS} s", facts, losses)
 
 
 def missing(installation: Installation, server: Server, names: list[str]) -> list[str]:

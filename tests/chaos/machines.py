@@ -23,8 +23,8 @@ from urllib.parse import urlsplit
 import psycopg
 
 from tests.chaos.callers import CUT, Finding, Person, ask, at_once, chat, finding, send, upload
-from tests.chaos.gate import Gate, gate_before
 from tests.chaos.installation import PASSWORD, SCOPES, write_import
+from tests.chaos.proxy import BreakableProxy, proxy_to
 from tests.engines.cluster import Cluster, running_cluster
 from tests.engines.redis import RedisServer, redis_running
 from tests.engines.s3 import CREDENTIALS, s3_server
@@ -32,20 +32,20 @@ from tests.gateway.serving import Server, environment_of, listening, manage, rou
 from tests.lab import Lab
 
 MACHINES = 3
-AWAY = 2.0
+OUTAGE_SECONDS = 2.0
 """Seconds for which an engine is stopped, and seconds between two stops during which all engines run."""
 PAUSE = 0.05
 """Seconds between two calls by a caller, so that concurrency is tested and not the machine's capacity."""
-AGREED = 1.0
+AGREEMENT_SECONDS = 1.0
 """Seconds within which all processes must agree while all engines run."""
-PATIENCE = 60.0
-WRITTEN = 0.1
+TIMEOUT_SECONDS = 60.0
+WRITE_SECONDS = 0.1
 """Seconds after which an answered call must survive the end of its process."""
 WORKERS = "2"
 """Workers of the last machine, one of which is also killed."""
 BUDGET = 3000
 SPENDER = "vision-agent"
-LIMIT = (
+SAVE_LIMIT = (
     "from routing_admin.configuration.agents.actions import save_agent; from capabilities.acts import SYSTEM; "
     "from capabilities.models import Agent; "
     f"row = Agent.objects.get(agent_id='{SPENDER}'); row.limits = {{'tokensPerDay': %d}}; "
@@ -60,7 +60,7 @@ class Machines:
 
     cluster: Cluster
     redis: RedisServer
-    gate: Gate
+    store_proxy: BreakableProxy
     lab: Lab
     environments: Sequence[dict[str, str]]
     servers: list[Server]
@@ -117,15 +117,15 @@ class Machines:
             elif reply.status not in REFUSALS:
                 self.losses.append(f"an upload was answered {reply.status}")
 
-    def agree(self, fact: str, condition: Callable[[Server], bool]) -> None:
+    def wait_for_agreement(self, fact: str, condition: Callable[[Server], bool]) -> None:
         """Record how long it takes until the condition is true for every process."""
         began = time.monotonic()
         for server in self.servers:
-            while not condition(server) and time.monotonic() - began < PATIENCE:
+            while not condition(server) and time.monotonic() - began < TIMEOUT_SECONDS:
                 pass
         seconds = time.monotonic() - began
         self.agreements.setdefault(fact, []).append(seconds)
-        if seconds > AGREED:
+        if seconds > AGREEMENT_SECONDS:
             self.losses.append(f"{fact}: all agreed after {seconds * 1000:.0f} ms")
 
     def change(self, number: int) -> None:
@@ -141,7 +141,7 @@ class Machines:
             configuration = ask(server, "GET", "/api/v1/config/llm-routing").json
             return bool(configuration["routing"]["planning"]["maxTokens"] == number)
 
-        self.agree("configuration", knows)
+        self.wait_for_agreement("configuration", knows)
 
     def revoke(self, key: str) -> None:
         assert self.person is not None
@@ -151,7 +151,7 @@ class Machines:
         path = f"/keys/{key.split('_')[1]}/revoke/text-agent/"
         if self.person.post(path).status != 302:
             self.losses.append("a key could not be revoked")
-        self.agree("revoked key", lambda server: chat(replace(server, key=key), "").status == 401)
+        self.wait_for_agreement("revoked key", lambda server: chat(replace(server, key=key), "").status == 401)
 
     def spend(self, push: Callable[[], None]) -> None:
         """Spend a budget through all processes at the same time during `push`.
@@ -159,8 +159,8 @@ class Machines:
         No more than the budget may be granted.
         """
         self.spent += BUDGET
-        manage(self.environments[0], "shell", "-c", LIMIT % self.spent)
-        counts, ends = Counter[str](), time.monotonic() + PATIENCE
+        manage(self.environments[0], "shell", "-c", SAVE_LIMIT % self.spent)
+        counts, ends = Counter[str](), time.monotonic() + TIMEOUT_SECONDS
 
         def run(server: Server) -> None:
             spender = replace(server, key=self.spender)
@@ -184,9 +184,9 @@ class Machines:
     def stop_and_start(self, stop: Callable[[], None], start: Callable[[], None]) -> None:
         """Stop an engine for some time, then start it and let it run for the same time."""
         stop()
-        self.finished.wait(AWAY)
+        self.finished.wait(OUTAGE_SECONDS)
         start()
-        self.finished.wait(AWAY)
+        self.finished.wait(OUTAGE_SECONDS)
 
     def restart_redis(self) -> None:
         """Kill Redis and start it again. It is empty after that."""
@@ -194,7 +194,7 @@ class Machines:
 
     def kill_last(self) -> None:
         process = self.servers[-1].process
-        workers = workers_of(process.pid)
+        workers = worker_pids(process.pid)
         self.kills.append(time.monotonic())
         for pid in (process.pid, *workers):
             os.kill(pid, signal.SIGKILL)
@@ -204,28 +204,28 @@ class Machines:
     def kill_worker(self) -> None:
         """Kill one worker of a machine, which then starts another."""
         main = self.servers[-1].process.pid
-        before = workers_of(main)
+        before = worker_pids(main)
         self.kills.append(time.monotonic())
         os.kill(before[0], signal.SIGKILL)
-        until = time.monotonic() + PATIENCE
-        while len(set(workers_of(main)) - set(before)) < 1:
+        until = time.monotonic() + TIMEOUT_SECONDS
+        while len(set(worker_pids(main)) - set(before)) < 1:
             if time.monotonic() > until:
                 self.losses.append("a worker that was killed is not replaced")
                 return
             self.finished.wait(0.05)
 
-    def outliving(self) -> list[str]:
+    def lasting_calls(self) -> list[str]:
         """Return the calls to the last machine that must be in the log: all not answered shortly before a kill."""
         return [
             name
             for name, answered_at in self.answered
-            if not any(0 <= kill - answered_at < WRITTEN for kill in self.kills)
+            if not any(0 <= kill - answered_at < WRITE_SECONDS for kill in self.kills)
         ]
 
     def round(self, number: int) -> None:
         self.restart_redis()
         self.stop_and_start(lambda: self.cluster.stop("immediate"), self.cluster.start)
-        self.stop_and_start(self.gate.shut, self.gate.open)
+        self.stop_and_start(self.store_proxy.shut, self.store_proxy.open)
         self.change(1000 + number)
         self.revoke(self.keys[1 + number])
         self.spend(self.restart_redis)
@@ -238,7 +238,7 @@ class Machines:
             reply = send(self.servers[1], "GET", f"/v1/files/{ref}/content", headers=bearer)
             if reply.body != content:
                 self.losses.append(f"upload {ref}: {reply.status}, {len(reply.body)} of {len(content)} bytes")
-        missing, until = {*self.calls, *self.outliving()}, time.monotonic() + PATIENCE
+        missing, until = {*self.calls, *self.lasting_calls()}, time.monotonic() + TIMEOUT_SECONDS
         while missing and time.monotonic() < until:
             with psycopg.connect(self.environments[0]["DATABASE_URL"]) as rows:
                 stored = rows.execute("select id from routing_admin_requestlog where id like 'machine-%'")
@@ -250,7 +250,7 @@ class Machines:
             self.losses.append(f"doctor: {error}")
 
 
-def workers_of(main: int) -> list[int]:
+def worker_pids(main: int) -> list[int]:
     listed = subprocess.run(
         ["ps", "-o", "pid=,args=", "--ppid", str(main)], capture_output=True, text=True, check=False
     )
@@ -269,8 +269,8 @@ def machines(keys: int, settings: Mapping[str, str] = MappingProxyType({})) -> I
         lab, cluster = stack.enter_context(Lab({})), stack.enter_context(running_cluster(lasting=True))
         redis = stack.enter_context(redis_running(folder))
         bucket = s3_server()
-        gate = stack.enter_context(gate_before(urlsplit(bucket.url).port or 0))
-        options = f"endpoint_url=http://127.0.0.1:{gate.port}&allow_http=true&region=us-east-1&style=path"
+        store_proxy = stack.enter_context(proxy_to(urlsplit(bucket.url).port or 0))
+        options = f"endpoint_url=http://127.0.0.1:{store_proxy.port}&allow_http=true&region=us-east-1&style=path"
         database = cluster.make_database("machines")
         shared = {
             "DATABASE_URL": database,
@@ -291,7 +291,7 @@ def machines(keys: int, settings: Mapping[str, str] = MappingProxyType({})) -> I
         scopes = [argument for scope in SCOPES for argument in ("--scope", scope)]
         issued = [manage(environments[0], "issue_agent_key", "text-agent", *scopes) for _ in range(1 + keys)]
         spender = manage(environments[0], "issue_agent_key", SPENDER)
-        installation = Machines(cluster, redis, gate, lab, environments, [], issued, spender)
+        installation = Machines(cluster, redis, store_proxy, lab, environments, [], issued, spender)
         try:
             for number in range(MACHINES):
                 (folder / str(number)).mkdir(exist_ok=True)
@@ -329,11 +329,11 @@ def push_machines(rounds: int) -> Finding:
             for fact, durations in installation.agreements.items()
         )
         counts = ", ".join(f"{count} {status}" for status, count in sorted(installation.statuses.items()))
-        excused = len(installation.answered) - len(installation.outliving())
+        excused = len(installation.answered) - len(installation.lasting_calls())
     facts = (
         f"{seconds:.0f} s of load: {counts}; all agreed: {agreements}; "
         f"of {installation.spent} tokens that were to be spent {installation.statuses['of a budget: tokens']} were; "
         f"{len(installation.kills)} kills, {len(installation.answered)} calls at the machine that was killed, "
-        f"{excused} of them answered less than {WRITTEN * 1000:.0f} ms before"
+        f"{excused} of them answered less than {WRITE_SECONDS * 1000:.0f} ms before"
     )
     return finding("three machines", f"{rounds} rounds", facts, installation.losses)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Gate:
+class BreakableProxy:
     """A proxy with its own port that forwards to another port."""
 
     def __init__(self, port: int) -> None:
@@ -75,9 +75,9 @@ class Gate:
 
 
 @contextmanager
-def gate_before(port: int) -> Iterator[Gate]:
-    gate = Gate(port)
+def proxy_to(port: int) -> Iterator[BreakableProxy]:
+    proxy = BreakableProxy(port)
     try:
-        yield gate
+        yield proxy
     finally:
-        gate.close()
+        proxy.close()

@@ -52,7 +52,7 @@ def import_pair(server: Server, number: int) -> Outcome:
         tag = export.headers["etag"]
         statuses[index] = ask(server, "POST", "/api/v1/config/import", contents[index], if_match=tag).status
 
-    together(bring)
+    run_together(bring)
     stored = ask(server, "GET", "/api/v1/config/llm-routing").json["routing"]["planning"]["maxTokens"]
     return sorted(statuses), numbers[statuses.index(min(statuses))], stored
 
@@ -67,7 +67,7 @@ def form_pair(installation: Installation, people: tuple[Person, Person], number:
         fields: dict[str, Any] = {"name": names[index], "description": "", "service": service, "version": version}
         statuses[index] = people[index].post("/agents/vision-agent/", **fields).status
 
-    together(save)
+    run_together(save)
     stored = installation.rows(columns)[0][2]
     return sorted(statuses), names[statuses.index(min(statuses))], stored
 
@@ -112,18 +112,18 @@ def deletion_pair(server: Server, token: str, number: int) -> Outcome:
         method = [*change][index]
         statuses[index] = call(method, change[method], if_match=tag).status
 
-    together(write)
+    run_together(write)
     reply = call("GET")
     stored = "gone" if reply.status == 404 else next(iter(reply.json.values()))[field]
     return sorted(statuses), new_value if statuses[0] < 400 else "gone", stored
 
 
-def together(work: Callable[[int], None]) -> None:
+def run_together(work: Callable[[int], None]) -> None:
     """Run `work` twice at the same time. Re-raise an exception from either run."""
-    gate = threading.Barrier(2)
+    barrier = threading.Barrier(2)
 
     def run(index: int) -> None:
-        gate.wait()
+        barrier.wait()
         work(index)
 
     raised = at_once(lambda: run(0), lambda: run(1))

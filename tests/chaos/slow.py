@@ -12,7 +12,11 @@ from collections import Counter
 from tests.chaos.callers import Finding, chat, finding
 from tests.chaos.installation import installed
 
-SENT = (b"", b"GET / HT", b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n{")
+PARTIAL_REQUESTS = (
+    b"",
+    b"GET / HT",
+    b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n{",
+)
 ADDRESSES = 8
 """How many source IP addresses half of the connections use besides 127.0.0.1."""
 LONGEST = 45.0
@@ -51,7 +55,7 @@ def hold_open(count: int) -> Finding:
 def connect(port: int, number: int) -> socket.socket:
     source = f"127.0.0.{2 + number % ADDRESSES}" if number % 2 else "127.0.0.1"
     connection = socket.create_connection(("127.0.0.1", port), source_address=(source, 0))
-    connection.sendall(SENT[number % len(SENT)])
+    connection.sendall(PARTIAL_REQUESTS[number % len(PARTIAL_REQUESTS)])
     connection.setblocking(False)
     return connection
 

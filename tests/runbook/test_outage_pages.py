@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.chaos.callers import send
-from tests.chaos.gate import gate_before
+from tests.chaos.proxy import proxy_to
 from tests.engines.cluster import find_programs, running_cluster
 from tests.engines.programs import find_program
 from tests.engines.redis import MISSING, PROGRAMS, RedisServer
@@ -76,7 +76,7 @@ def test_artifact_store_recovers_from_an_outage(
     installation: Installation, chat: WebhookReceiver, tmp_path: Path
 ) -> None:
     """During an outage of the artifact store, calls without files are answered."""
-    with gate_before(urlsplit(s3_server().url).port or 0) as gate:
+    with proxy_to(urlsplit(s3_server().url).port or 0) as gate:
         url = f"s3://artifacts/{tmp_path.name}?endpoint_url=http://127.0.0.1:{gate.port}"
         installation.environment |= {
             **CREDENTIALS,

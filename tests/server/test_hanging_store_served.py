@@ -12,7 +12,7 @@ import pytest
 
 from routing_admin.platform.databases.addresses import POOL
 from tests.chaos.callers import Reply, ask, chat, upload
-from tests.chaos.gate import Gate, gate_before
+from tests.chaos.proxy import BreakableProxy, proxy_to
 from tests.engines.cluster import running_cluster
 from tests.engines.s3 import CREDENTIALS, s3_server
 from tests.gateway.serving import Server, environment_of, listening, manage
@@ -23,14 +23,14 @@ UPLOADS = 3 * int(POOL["max_size"])
 
 
 @pytest.fixture
-def gate() -> Iterator[Gate]:
+def gate() -> Iterator[BreakableProxy]:
     """Yield a proxy in front of the bucket service that can make its connections hang."""
-    with gate_before(urlsplit(s3_server().url).port or 0) as proxy:
+    with proxy_to(urlsplit(s3_server().url).port or 0) as proxy:
         yield proxy
 
 
 @pytest.fixture
-def server(tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def server(tmp_path: Path, gate: BreakableProxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
     try:
@@ -50,7 +50,7 @@ def server(tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Itera
         pytest.skip(str(error))
 
 
-def test_hanging_store_blocks_neither_connections_nor_threads(server: Server, gate: Gate) -> None:
+def test_hanging_store_blocks_neither_connections_nor_threads(server: Server, gate: BreakableProxy) -> None:
     """If the bucket hangs, each upload is completely stored or refused, and requests without files are served."""
     replies = list[Reply]()
 
