@@ -65,8 +65,8 @@ class Agent:
         if answer.status_code != 200:
             return Reply(answer.status_code, answer.headers, error=answer.json()["error"])
         if "text/event-stream" in answer.headers["content-type"]:
-            return self.chat_api.of_stream(answer.headers, list(self.chat_api.events(answer.text)))
-        return self.chat_api.of_whole(answer.headers, answer.json())
+            return self.chat_api.parse_events(answer.headers, list(self.chat_api.events(answer.text)))
+        return self.chat_api.parse_response(answer.headers, answer.json())
 
     def count(self, messages: list[Json]) -> httpx.Response:
         """Request a token count, as Claude Code does before it sends a conversation."""
@@ -98,7 +98,7 @@ class Responses:
     key, header, scheme = "input", "authorization", "Bearer "
     events = staticmethod(_events)
 
-    def of_whole(self, headers: Mapping[str, str], value: Json) -> Reply:
+    def parse_response(self, headers: Mapping[str, str], value: Json) -> Reply:
         items = value["output"]
         parts = [part for item in items if item["type"] == "message" for part in item["content"]]
         reasoning = [part for item in items if item["type"] == "reasoning" for part in item["summary"]]
@@ -112,7 +112,7 @@ class Responses:
             200, headers, items, text, "".join(part["text"] for part in reasoning), calls, value["usage"] or {}
         )
 
-    def of_stream(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
+    def parse_events(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
         """Return the response in the last event. The items and text deltas before it must add up to it."""
         assert [event["sequence_number"] for event in events] == list(range(len(events)))
         last = events[-1]
@@ -120,7 +120,7 @@ class Responses:
             return Reply(200, headers, broken=last["response"]["error"])
         items = [event["item"] for event in events if event["type"] == "response.output_item.done"]
         assert sorted(items, key=json.dumps) == sorted(last["response"]["output"], key=json.dumps)
-        reply = self.of_whole(headers, last["response"])
+        reply = self.parse_response(headers, last["response"])
         assert _joined(events, "response.output_text.delta") == reply.text
         assert _joined(events, "response.reasoning_summary_text.delta") == reply.reasoning
         return reply
@@ -139,7 +139,7 @@ class Messages:
     key, header, scheme = "messages", "x-api-key", ""
     events = staticmethod(_events)
 
-    def of_whole(self, headers: Mapping[str, str], value: Json) -> Reply:
+    def parse_response(self, headers: Mapping[str, str], value: Json) -> Reply:
         blocks = value["content"]
         text = "".join(block["text"] for block in blocks if block["type"] == "text")
         reasoning = "".join(block["thinking"] for block in blocks if block["type"] == "thinking")
@@ -147,7 +147,7 @@ class Messages:
         assert value["stop_reason"] == ("tool_use" if calls else "end_turn")
         return Reply(200, headers, blocks, text, reasoning, calls, value["usage"])
 
-    def of_stream(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
+    def parse_events(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
         """Return the message assembled from its blocks. Each must be started, continued and stopped before the next."""
         blocks: list[Json] = []
         last: Json = {}
@@ -167,7 +167,7 @@ class Messages:
             elif kind == "message_delta":
                 last = event
         assert (events[0]["type"], events[-1]["type"]) == ("message_start", "message_stop")
-        return self.of_whole(headers, {"content": blocks, "usage": last["usage"], **last["delta"]})
+        return self.parse_response(headers, {"content": blocks, "usage": last["usage"], **last["delta"]})
 
     def as_history(self, reply: Reply) -> list[Json]:
         blocks = [{key: value for key, value in block.items() if value is not None} for block in reply.blocks]
@@ -199,7 +199,7 @@ class Chat:
         if last != "[DONE]":
             yield json.loads(last)
 
-    def of_whole(self, headers: Mapping[str, str], value: Json) -> Reply:
+    def parse_response(self, headers: Mapping[str, str], value: Json) -> Reply:
         (choice,), usage = value["choices"], value["usage"]
         message = choice["message"]
         tool_calls = message.get("tool_calls") or []
@@ -211,7 +211,7 @@ class Chat:
         text, reasoning = message["content"] or "", message.get("reasoning_content") or ""
         return Reply(200, headers, [message], text, reasoning, calls, counts)
 
-    def of_stream(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
+    def parse_events(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
         """Return the completion assembled from its chunks. The last chunk has the usage."""
         if "error" in events[-1]:
             return Reply(200, headers, broken=events[-1]["error"])
@@ -222,7 +222,7 @@ class Chat:
             (choice,) = chunk["choices"]
             _continue_message(message, choice["delta"])
         completed = {"message": message, "finish_reason": choice["finish_reason"]}
-        return self.of_whole(headers, {"choices": [completed], "usage": last["usage"]})
+        return self.parse_response(headers, {"choices": [completed], "usage": last["usage"]})
 
     def as_history(self, reply: Reply) -> list[Json]:
         returned = ("tool_calls", *self.returned)

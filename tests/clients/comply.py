@@ -34,7 +34,7 @@ FORMATS: dict[str, dict[str, Any]] = {
 """How llm-comply calls each of our APIs; the model names make it believe that the models can reason."""
 
 
-def specification_of(name: str) -> SpecLoader:
+def load_specification(name: str) -> SpecLoader:
     """Load a vendor's schemas, with fields that default to null made optional.
 
     Anthropic's schemas require such fields, but its clients do not need them, and the AI SDK rejects `citations: null`.
@@ -65,6 +65,6 @@ def test_complies(shape: str, protocol: str, case: Any) -> None:
     config = ComplianceConfig(
         base_url=os.environ["CLIENTS_URL"], api_key=os.environ["CLIENTS_KEY"], model=model, **options
     )
-    result = Runner(config, [case], specification_of(spec)).run_one(case)
+    result = Runner(config, [case], load_specification(spec)).run_one(case)
     assert (result.status.value, result.errors) == ("passed", [])
     assert "compact" not in case.id or not result.warnings

@@ -19,10 +19,10 @@ MODELS: dict[str, str] = json.loads(os.environ["CLIENTS_MODELS"])
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-ABLE: Any = {"vision": True, "supports_schema": True, "supports_tools": True}
+CAPABLE: Any = {"vision": True, "supports_schema": True, "supports_tools": True}
 CHAT_APIS: dict[str, Callable[[str], Any]] = {
-    "chat": lambda name: Chat(name, model_name=name, api_base=URL, **ABLE),
-    "responses": lambda name: Responses(name, model_name=name, api_base=URL, **ABLE),
+    "chat": lambda name: Chat(name, model_name=name, api_base=URL, **CAPABLE),
+    "responses": lambda name: Responses(name, model_name=name, api_base=URL, **CAPABLE),
     "messages": lambda name: ClaudeMessages(
         name, base_url=URL.removesuffix("/v1"), supports_pdf=True, use_structured_outputs=True
     ),

@@ -61,14 +61,14 @@ async def model(request: pytest.FixtureRequest) -> AsyncIterator[OpenAIResponses
         yield OpenAIResponsesModel(MODELS[request.param], client)
 
 
-def agent_of(model: Any, settings: ModelSettings = SETTINGS, **options: Any) -> Agent[Any]:
+def make_agent(model: Any, settings: ModelSettings = SETTINGS, **options: Any) -> Agent[Any]:
     """Return an agent that stores nothing at the provider."""
     return Agent(name="agent", instructions="Be brief.", model=model, model_settings=settings, **options)
 
 
 async def test_agent_answers_and_continues(model: Any) -> None:
     """The second request of an agent includes the first answer."""
-    agent = agent_of(model)
+    agent = make_agent(model)
     first = await Runner.run(agent, "hello")
     second = await Runner.run(agent, [*first.to_input_list(), {"role": "user", "content": "and now?"}])
     assert (first.final_output, second.final_output) == ("You said: hello", "You said: and now?")
@@ -77,7 +77,7 @@ async def test_agent_answers_and_continues(model: Any) -> None:
 
 async def test_agent_calls_its_tool(model: Any) -> None:
     """The tool's result is sent back together with the reasoning."""
-    agent = agent_of(model, THINKING, tools=[double])
+    agent = make_agent(model, THINKING, tools=[double])
     result = await Runner.run(agent, "double the number 21, then answer in words")
     assert [item.output for item in result.new_items if item.type == "tool_call_output_item"] == [42]
     assert [item.type for item in result.new_items].count("reasoning_item") == 2
@@ -86,20 +86,20 @@ async def test_agent_calls_its_tool(model: Any) -> None:
 
 async def test_tool_returns_an_image(model: Any) -> None:
     """The model receives the image in the tool's result."""
-    agent = agent_of(model, tools=[screenshot])
+    agent = make_agent(model, tools=[screenshot])
     result = await Runner.run(agent, "take a screenshot of 'paint', then answer in words")
     assert result.final_output.endswith("[image/png, 70 bytes]")
 
 
 async def test_answer_has_a_type(model: Any) -> None:
     """The SDK derives the schema from the type."""
-    result = await Runner.run(agent_of(model, output_type=City), "'Zürich' has 443037 inhabitants")
+    result = await Runner.run(make_agent(model, output_type=City), "'Zürich' has 443037 inhabitants")
     assert result.final_output == City(name="Zürich", inhabitants=443037)
 
 
 async def test_answer_is_streamed(model: Any) -> None:
     """The answer after a tool call is streamed in pieces."""
-    stream = Runner.run_streamed(agent_of(model, tools=[double]), "double the number 21, then answer in words")
+    stream = Runner.run_streamed(make_agent(model, tools=[double]), "double the number 21, then answer in words")
     raw = [event.data async for event in stream.stream_events() if event.type == "raw_response_event"]
     pieces = [event.delta for event in raw if isinstance(event, ResponseTextDeltaEvent)]
     assert len(pieces) > 1
@@ -109,7 +109,7 @@ async def test_answer_is_streamed(model: Any) -> None:
 async def test_agent_hands_off_to_another(model: Any) -> None:
     """After a handoff, the second agent answers in place of the first."""
     other = Agent(name="other", instructions="Answer.", model=model, model_settings=SETTINGS)
-    result = await Runner.run(agent_of(model, handoffs=[handoff(other)]), "transfer_to_other, then answer in words")
+    result = await Runner.run(make_agent(model, handoffs=[handoff(other)]), "transfer_to_other, then answer in words")
     assert result.last_agent is other
     assert result.final_output.startswith("You said: ")
 
@@ -118,5 +118,5 @@ async def test_unknown_model_is_an_error_of_the_client() -> None:
     """An unknown model raises the client's `NotFoundError` with the gateway's error code."""
     async with AsyncOpenAI(base_url=URL, api_key=KEY, max_retries=0) as client:
         with pytest.raises(NotFoundError) as refused:
-            await Runner.run(agent_of(OpenAIResponsesModel("nobody", client)), "hello")
+            await Runner.run(make_agent(OpenAIResponsesModel("nobody", client)), "hello")
     assert refused.value.code == "model_not_found"

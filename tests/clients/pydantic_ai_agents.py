@@ -57,14 +57,14 @@ CHAT_APIS: dict[str, Callable[[str, str], Model]] = {
 """The model class of pydantic-ai for each of our APIs, with our URL."""
 
 
-def model_of(name: str, key: str = KEY, chat_api: str = "chat") -> Model:
+def make_model(name: str, key: str = KEY, chat_api: str = "chat") -> Model:
     return CHAT_APIS[chat_api](name, key)
 
 
 @pytest.fixture(params=product(CHAT_APIS, MODELS), ids="-".join)
 def model(request: pytest.FixtureRequest) -> Model:
     chat_api, protocol = request.param
-    return model_of(MODELS[protocol], chat_api=chat_api)
+    return make_model(MODELS[protocol], chat_api=chat_api)
 
 
 def calls_in(messages: list[Any]) -> list[str]:
@@ -202,7 +202,7 @@ async def test_file_reaches_the_model(model: Model, mime_type: str) -> None:
 
 async def test_url_of_an_image_is_passed_on() -> None:
     """The URL of an image is passed on, so that the model can load the image."""
-    result = await Agent(model_of(MODELS["openai"])).run(["Look", ImageUrl("https://example.com/a.png")])
+    result = await Agent(make_model(MODELS["openai"])).run(["Look", ImageUrl("https://example.com/a.png")])
     assert result.output == "You said: Look [https://example.com/a.png, 0 bytes]"
 
 
@@ -230,7 +230,7 @@ async def test_settings_are_accepted(model: Model) -> None:
 async def test_refusal_is_an_error_with_its_status(name: str, key: str, status: int) -> None:
     """An unknown model and a wrong key raise pydantic-ai's own error."""
     with pytest.raises(ModelHTTPError) as refusal:
-        await Agent(model_of(name, key)).run("hello")
+        await Agent(make_model(name, key)).run("hello")
     assert refusal.value.status_code == status
     assert isinstance(refusal.value.body, dict)
     assert refusal.value.body["code"] == {404: "model_not_found", 401: "invalid_api_key"}[status]

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 URL, KEY = os.environ["CLIENTS_URL"].removesuffix("/v1"), os.environ["CLIENTS_KEY"]
-KEY_OF_A_READER = os.environ["CLIENTS_VISION_KEY"]
+READER_KEY = os.environ["CLIENTS_VISION_KEY"]
 """A key of the agent whose service reads images."""
 RECIPE = os.environ["CLIENTS_RECIPE"]
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "recipes.md"
@@ -104,5 +104,5 @@ def test_image_is_seen_by_the_model(run: Callable[[str], str]) -> None:
     """The image arrives as an image if the agent's service reads images."""
     head = 'Content-Disposition: form-data; name="file"; filename="dot.png"\r\nContent-Type: image/png'
     body = b"--lab\r\n" + head.encode() + b"\r\n\r\n" + PNG + b"\r\n--lab--\r\n"
-    store(KEY_OF_A_READER, "multipart/form-data; boundary=lab", body)
-    assert f"[image/png, {len(PNG)} bytes]" in run(KEY_OF_A_READER)
+    store(READER_KEY, "multipart/form-data; boundary=lab", body)
+    assert f"[image/png, {len(PNG)} bytes]" in run(READER_KEY)

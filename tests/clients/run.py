@@ -33,7 +33,7 @@ ENVIRONMENT = ROOT / ".venv-clients"
 SOURCE = ENVIRONMENT / "openai-python"
 """Where `make test-clients` unpacks the source distribution of openai."""
 
-PLAYED = "capable"
+REPLAYED_PROVIDER = "capable"
 MODELS = {
     "openai": "capable-openai",
     "openai-responses": "capable-openai-responses",
@@ -43,19 +43,19 @@ MODELS = {
 """The id of the service for each protocol."""
 READER = "reader"
 """The provider and service of the recipes' route. Its model calls the tools that the question names."""
-NAMES_UPSTREAM = {
+UPSTREAM_MODELS = {
     "openai": "capable",
     "openai-responses": "gpt-5.5-pro",
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-pro",
 }
 """The provider's name of each model, which must be one that supports reasoning."""
-NAMES_IN_TESTS = (
+MODELS_IN_TESTS = (
     *("gpt-6-astra", "ft:gpt-4o-mini:acemeco:suffix:abc123", "text-embedding-3-small", "whisper-1"),
     *("gpt-4o-transcribe", "gpt-image-1.5", "gpt-image-2.5-flare"),
 )
 """The model names in openai-python's tests."""
-NAMES_THAT_THINK = ("gpt-5", "claude-sonnet-4")
+REASONING_MODELS = ("gpt-5", "claude-sonnet-4")
 """Model names that make llm-comply request reasoning."""
 
 COMMON = ("-q", "-p", "known_differences", "-p", "no:cacheprovider", "-p", "no:xdist")
@@ -90,7 +90,7 @@ def providers(lab: Lab) -> dict[str, Any]:
             "providerName": name,
             "apiKey": "NOT_NEEDED",
             "endpoint": lab.url(protocol, name),
-            "defaultModel": NAMES_UPSTREAM[protocol],
+            "defaultModel": UPSTREAM_MODELS[protocol],
             "protocol": protocol,
         }
         for protocol, name in (*MODELS.items(), ("openai", READER))
@@ -102,9 +102,9 @@ def services(lab: Lab) -> dict[str, Any]:
     """Return a service per protocol that reads everything, and a service for each model name in third-party tests."""
     names = {name: (protocol, name) for protocol, name in MODELS.items()}
     names[READER] = ("openai", READER)
-    names |= dict.fromkeys(NAMES_IN_TESTS, ("openai", MODELS["openai"]))
+    names |= dict.fromkeys(MODELS_IN_TESTS, ("openai", MODELS["openai"]))
     names |= {
-        f"{name}-over-{protocol}": (protocol, MODELS[protocol]) for name, protocol in product(NAMES_THAT_THINK, MODELS)
+        f"{name}-over-{protocol}": (protocol, MODELS[protocol]) for name, protocol in product(REASONING_MODELS, MODELS)
     }
     return {
         "services": [
@@ -112,7 +112,7 @@ def services(lab: Lab) -> dict[str, Any]:
                 "id": service,
                 "name": service,
                 "baseURL": lab.url(protocol, provider),
-                "model": NAMES_UPSTREAM[protocol],
+                "model": UPSTREAM_MODELS[protocol],
                 "apiKey": "NOT_NEEDED",
                 "capabilityTags": [],
                 "capabilities": {
@@ -129,7 +129,7 @@ def services(lab: Lab) -> dict[str, Any]:
 @contextmanager
 def served(directory: Path) -> Iterator[Server]:
     with (
-        Lab({**dict.fromkeys(MODELS.values(), PLAYED), READER: "tool_reader"}) as lab,
+        Lab({**dict.fromkeys(MODELS.values(), REPLAYED_PROVIDER), READER: "tool_reader"}) as lab,
         serving(directory, lab, [providers(lab), services(lab)]) as server,
     ):
         yield server

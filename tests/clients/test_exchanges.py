@@ -18,8 +18,8 @@ from tests.clients.exchanges import CONTENTS, HERE, load
 from tests.clients.run import MODELS, served
 from tests.gateway.serving import Server
 
-THOUGHT = "First I think about it. 先想一想。"
-PROOFS = {"openai": "", "openai-responses": "c2VjcmV0", "anthropic": "c2lnbmVk", "gemini": "c2lnbmVk"}
+REASONING_TEXT = "First I think about it. 先想一想。"
+SIGNATURES = {"openai": "", "openai-responses": "c2VjcmV0", "anthropic": "c2lnbmVk", "gemini": "c2lnbmVk"}
 """The reasoning signature that each protocol's model expects back; chat completions have none."""
 FILES = [(program, content) for program, contents in CONTENTS.items() for content in contents]
 CELLS = [(program, protocol, content) for (program, content), protocol in product(FILES, MODELS)]
@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def test_matrix_is_complete() -> None:
     """Every protocol with a server is covered, and each program has exactly one file for each kind of content."""
-    assert set(MODELS) == set(PROOFS) == set(PROTOCOLS) - {"echo"}
+    assert set(MODELS) == set(SIGNATURES) == set(PROTOCOLS) - {"echo"}
     written = {(path.parent.name, path.stem) for path in HERE.glob("*/*.json")}
     assert written == {*FILES, *((program, "request") for program in CONTENTS)}
     assert all(load(program, content)["turns"] for program, content in FILES)
@@ -49,12 +49,12 @@ def test_exchange_matches_its_recording(
     reply: Reply | None = None
     for turn in agent.exchange["turns"]:
         expected = turn["expected"]
-        reply = agent.ask(turn["sent"], reply, model_of(expected, MODELS[protocol], program, streamed))
+        reply = agent.ask(turn["sent"], reply, choose_model(expected, MODELS[protocol], program, streamed))
         check(reply, expected, streamed)
-        check_heard(server, expected.get("heard", {}), protocol)
+        check_received(server, expected.get("heard", {}), protocol)
 
 
-def model_of(expected: dict[str, Any], model: str, program: str, streamed: bool) -> str:
+def choose_model(expected: dict[str, Any], model: str, program: str, streamed: bool) -> str:
     """Return the model, or one that fails as expected and that only this program uses, as it may go into cooldown."""
     own = f"by={program}-{streamed}"
     if "refused" in expected:
@@ -75,13 +75,13 @@ def check(reply: Reply, expected: dict[str, Any], streamed: bool) -> None:
     assert [[name, arguments] for _, name, arguments in reply.calls] == expected.get("calls", [])
     assert all(fragment in reply.text for fragment in expected.get("says", ()))
     if "thinks" in expected:
-        assert reply.reasoning == THOUGHT
+        assert reply.reasoning == REASONING_TEXT
     if "json" in expected:
         assert json.loads(reply.text) == expected["json"]
     assert reply.usage["input_tokens"] + reply.usage["output_tokens"] > 0
 
 
-def check_heard(server: Server, expected: dict[str, Any], protocol: str) -> None:
+def check_received(server: Server, expected: dict[str, Any], protocol: str) -> None:
     """Check that the provider received its protocol's format, with all files that the protocol has a field for."""
     last = server.lab.requests[-1]
     heard = last.heard
@@ -94,7 +94,7 @@ def check_heard(server: Server, expected: dict[str, Any], protocol: str) -> None
     for fragment in expected.get("results", ()):
         assert any(fragment in text for _, text in heard.results)
     if "carries" in expected:
-        assert PROOFS[protocol] in last.body.decode()
+        assert SIGNATURES[protocol] in last.body.decode()
 
 
 @pytest.mark.parametrize("protocol", MODELS)

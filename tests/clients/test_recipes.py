@@ -15,7 +15,7 @@ ROW = re.compile(r"^\| \[([^\]]+)\]\(#[\w-]+\) \| [^|]*\| [^|]*\| ([^|]+) \|$", 
 REPLAYED = ", replayed"
 
 
-def pinned() -> dict[str, set[str]]:
+def pinned_versions() -> dict[str, set[str]]:
     """Return the pinned versions of the clients' Python and Node packages."""
     versions: dict[str, set[str]] = {}
     for path in HERE.glob("requirements*.txt"):
@@ -29,7 +29,7 @@ def pinned() -> dict[str, set[str]]:
 
 def test_each_recipe_names_the_versions_it_is_run_with() -> None:
     """The page names exactly the pinned version of each recipe, so an upgrade runs before the page claims it."""
-    versions, rows = pinned(), dict(ROW.findall(DOCUMENT))
+    versions, rows = pinned_versions(), dict(ROW.findall(DOCUMENT))
     run = {name: packages for name, packages in rows.items() if not packages.endswith(REPLAYED)}
     assert run.keys() == RECIPES.keys()
     for packages in run.values():

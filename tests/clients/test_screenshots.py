@@ -18,8 +18,8 @@ from tests.clients.exchanges import load
 from tests.gateway.serving import Server, serving
 from tests.lab import Lab
 
-SEES, READS = "sees", "reads"
-INPUT = {SEES: ["text", "vision"], READS: ["text"]}
+VISION_MODEL, TEXT_MODEL = "sees", "reads"
+INPUT = {VISION_MODEL: ["text", "vision"], TEXT_MODEL: ["text"]}
 ROUTE = "task:coding-with-pictures"
 PNG_DATA = "iVBORw0KGgo"
 """The start of a PNG in base64."""
@@ -32,8 +32,8 @@ def providers(lab: Lab) -> dict[str, Any]:
         {"providerName": name, "apiKey": "NOT_NEEDED", "endpoint": lab.url("openai", name), "defaultModel": "lab"}
         for name in INPUT
     ]
-    route = {"provider": SEES, "fallback": [READS], "retries": 0}
-    return {"providers": rows, "routing": {ROUTE.removeprefix("task:"): route, "default": {"provider": READS}}}
+    route = {"provider": VISION_MODEL, "fallback": [TEXT_MODEL], "retries": 0}
+    return {"providers": rows, "routing": {ROUTE.removeprefix("task:"): route, "default": {"provider": TEXT_MODEL}}}
 
 
 def services(lab: Lab) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def lab(server: Server) -> Lab:
     """Make the model that reads images answer the first turn and fail in the second."""
-    server.lab.play({SEES: ["capable", "http_503"], READS: "capable"})
+    server.lab.play({VISION_MODEL: ["capable", "http_503"], TEXT_MODEL: "capable"})
     return server.lab
 
 
@@ -125,9 +125,12 @@ def streamed(request: pytest.FixtureRequest) -> bool:
 def check(server: Server, lab: Lab, headers: Any) -> None:
     """Check which models were called, what each received, and what the headers and the log report."""
     first_request, second_request = lab.requests[-2:]
-    assert (first_request.name, [media.mime_type for media in first_request.heard.media]) == (SEES, ["image/png"])
+    assert (first_request.name, [media.mime_type for media in first_request.heard.media]) == (
+        VISION_MODEL,
+        ["image/png"],
+    )
     assert (second_request.name, second_request.heard.media, PNG_DATA in second_request.body.decode()) == (
-        READS,
+        TEXT_MODEL,
         [],
         False,
     )
@@ -136,10 +139,14 @@ def check(server: Server, lab: Lab, headers: Any) -> None:
     assert reference
     assert server.get(f"/v1/files/{reference[1]}")["bytes"] == 70
     assert "vision-agent" in text
-    assert (headers["x-routing-provider"], headers["x-routing-attempts"]) == (READS, "2")
+    assert (headers["x-routing-provider"], headers["x-routing-attempts"]) == (TEXT_MODEL, "2")
     assert headers["x-routing-adaptation"] == "image=described"
     failed, answered = server.timeline(headers["x-request-id"])["attempts"]
-    assert (failed["provider"], failed["outcome"], failed["deliveries"][0]["shown"]) == (SEES, "http_503", "as_is")
+    assert (failed["provider"], failed["outcome"], failed["deliveries"][0]["shown"]) == (
+        VISION_MODEL,
+        "http_503",
+        "as_is",
+    )
     delivery = answered["deliveries"][0]
-    assert (answered["provider"], answered["outcome"], delivery["shown"]) == (READS, "ok", "described")
+    assert (answered["provider"], answered["outcome"], delivery["shown"]) == (TEXT_MODEL, "ok", "described")
     assert delivery["artifactId"] == reference[1]

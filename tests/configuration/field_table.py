@@ -73,9 +73,9 @@ limits = st.fixed_dictionaries(
 prices = st.just({}) | st.fixed_dictionaries(
     {"currency": st.just("USD"), "input": st.floats(0, 9), "output": st.integers(0, 9)}
 )
-KEY_NAMES_LEFT_OUT = "it distinguishes keys, and there is one key in a file for other programs"
-NO_KEY_THERE = "keys of agents are in no file, nor are their terms"
-LIST_OF_THE_FILE = "a list of the file's, each item of which has rows of its own"
+KEY_NAMES_OMITTED = "it distinguishes keys, and there is one key in a file for other programs"
+NO_AGENT_KEYS = "keys of agents are in no file, nor are their terms"
+LIST_IN_FILE = "a list of the file's, each item of which has rows of its own"
 
 TABLE: Mapping[type, Mapping[str, FieldRow]] = {
     KeySpec: {
@@ -84,7 +84,7 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
         "token": FieldRow(st.just(""), unsaid={FILE: "only between a file and the database"}),
         "fingerprint": FieldRow(st.sampled_from(["f1", "f2"]), unsaid={FILE: "of a stored key, which is in no file"}),
         "name": FieldRow(
-            words.filter(lambda text: text.isprintable() and text == text.strip()), "main", {SEED: KEY_NAMES_LEFT_OUT}
+            words.filter(lambda text: text.isprintable() and text == text.strip()), "main", {SEED: KEY_NAMES_OMITTED}
         ),
         "enabled": FieldRow(st.booleans(), False),
     },
@@ -160,7 +160,7 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
         "service_id": FieldRow(st.nothing(), "s"),
         "task_type": FieldRow(st.nothing(), "default"),
         "limits": FieldRow(limits, {"requestsPerMinute": 5}),
-        "keys": FieldRow(st.just({}), {"pk_1": {"team": "x"}}, {FILE: NO_KEY_THERE}),
+        "keys": FieldRow(st.just({}), {"pk_1": {"team": "x"}}, {FILE: NO_AGENT_KEYS}),
     },
     LabelBudgetSpec: {
         "id": FieldRow(st.builds("{}:{}".format, st.sampled_from(["team", "project", "user"]), words), "team:x"),
@@ -178,17 +178,9 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
         "source": FieldRow(words, "a bank"),
     },
     Configuration: {
-        **{
-            name: FieldRow(st.nothing(), unsaid={SEED: LIST_OF_THE_FILE})
-            for name in ("providers", "services", "routes")
-        },
-        **{
-            name: FieldRow(st.nothing(), unsaid={SEED: LIST_OF_THE_FILE}) for name in ("aliases", "agents", "languages")
-        },
-        **{
-            name: FieldRow(st.nothing(), unsaid={SEED: LIST_OF_THE_FILE})
-            for name in ("label_budgets", "exchange_rates")
-        },
+        **{name: FieldRow(st.nothing(), unsaid={SEED: LIST_IN_FILE}) for name in ("providers", "services", "routes")},
+        **{name: FieldRow(st.nothing(), unsaid={SEED: LIST_IN_FILE}) for name in ("aliases", "agents", "languages")},
+        **{name: FieldRow(st.nothing(), unsaid={SEED: LIST_IN_FILE}) for name in ("label_budgets", "exchange_rates")},
         "default_language": FieldRow(st.none() | st.sampled_from(["en", "zh", "zh-CN"]), "zh"),
         "content_policy": FieldRow(st.none() | st.sampled_from(sorted(POLICY_WORDS)), "describe"),
         "content_text": FieldRow(st.none() | st.sampled_from(["200000", "30%"]), "30%"),
@@ -200,7 +192,7 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
 }
 
 
-def values_of(kind: type, /, **overrides: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def spec_values(kind: type, /, **overrides: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """Build specs with arbitrary values in all fields. `overrides` are strategies for fields that depend on others."""
     fields = {name: row.values for name, row in TABLE[kind].items()} | overrides
     return st.builds(kind, **fields)
@@ -209,7 +201,7 @@ def values_of(kind: type, /, **overrides: st.SearchStrategy[Any]) -> st.SearchSt
 @st.composite
 def keys(draw: st.DrawFn, name: str, *, further: bool) -> KeySpec:
     kind = draw(st.sampled_from([KeyKind.ENV, KeyKind.STORED] if further else list(KeyKind)))
-    key: KeySpec = draw(values_of(KeySpec, kind=st.just(kind), name=st.just(name)))
+    key: KeySpec = draw(spec_values(KeySpec, kind=st.just(kind), name=st.just(name)))
     return replace(
         key,
         variable=key.variable if kind is KeyKind.ENV else "",
@@ -223,7 +215,7 @@ def providers(draw: st.DrawFn) -> ProviderSpec:
     first = draw(st.sampled_from(["", "first key of all"]))
     further = tuple(draw(keys(name, further=True)) for name in key_names if name not in ("1", first))
     overrides = {"key": keys(first, further=False), "more_keys": st.just(further)}
-    provider: ProviderSpec = draw(values_of(ProviderSpec, **overrides))
+    provider: ProviderSpec = draw(spec_values(ProviderSpec, **overrides))
     return provider
 
 
@@ -249,7 +241,7 @@ def services(draw: st.DrawFn, known: tuple[ProviderSpec, ...]) -> ServiceSpec:
         "capabilities": st.just(capabilities),
         "sources": st.just(sources),
     }
-    service: ServiceSpec = draw(values_of(ServiceSpec, **overrides))
+    service: ServiceSpec = draw(spec_values(ServiceSpec, **overrides))
     return service
 
 
@@ -263,29 +255,29 @@ def configurations(draw: st.DrawFn) -> Configuration:
     known = draw(unique(providers(), "name", minimum=1, maximum=3))
     served = draw(unique(services(known), "id", maximum=3)) if known else ()
     provider_names = st.sampled_from([provider.name for provider in known])
-    chains = st.lists(values_of(CandidateSpec, provider=provider_names), min_size=1, max_size=3).map(tuple)
-    routes = draw(unique(values_of(RouteSpec, candidates=chains), "task_type"))
+    chains = st.lists(spec_values(CandidateSpec, provider=provider_names), min_size=1, max_size=3).map(tuple)
+    routes = draw(unique(spec_values(RouteSpec, candidates=chains), "task_type"))
     if routes:
         routes = (*routes[:-1], replace(routes[-1], task_type="default"))
     one_of = [(None, None), *((route.id, None) for route in served), *((None, route.task_type) for route in routes)]
     works_with = st.sampled_from(one_of)
     agents = draw(unique(works_with.flatmap(_agents), "id"))
-    languages = draw(unique(values_of(LanguageSpec), "code"))
+    languages = draw(unique(spec_values(LanguageSpec), "code"))
     codes = [language.code for language in languages]
     overrides = {
         "providers": st.just(known),
         "services": st.just(served),
         "routes": st.just(routes),
-        "aliases": unique(values_of(AliasSpec), "name"),
+        "aliases": unique(spec_values(AliasSpec), "name"),
         "agents": st.just(agents),
         "languages": st.just(languages),
-        "label_budgets": unique(values_of(LabelBudgetSpec), "id"),
-        "exchange_rates": unique(values_of(ExchangeRate), "currency"),
+        "label_budgets": unique(spec_values(LabelBudgetSpec), "id"),
+        "exchange_rates": unique(spec_values(ExchangeRate), "currency"),
         "default_language": TABLE[Configuration]["default_language"].values | st.sampled_from([None, *codes]),
     }
-    configuration: Configuration = draw(values_of(Configuration, **overrides))
+    configuration: Configuration = draw(spec_values(Configuration, **overrides))
     return configuration
 
 
 def _agents(target: tuple[str | None, str | None]) -> st.SearchStrategy[AgentSpec]:
-    return values_of(AgentSpec, service_id=st.just(target[0]), task_type=st.just(target[1]))
+    return spec_values(AgentSpec, service_id=st.just(target[0]), task_type=st.just(target[1]))

@@ -105,11 +105,11 @@ def test_swapped_contents_of_two_lines_are_found(five_entries: None) -> None:
         AuditEntry(number, "2026-01-01", "person", "ada", "", "", "key.issue", "agent", name)
         for number, name in enumerate(("one", "two"), start=1)
     ]
-    first = AuditEntry(**{**as_fields(renumbered[0]), "sha256": digest_entry(renumbered[0])})
-    second = AuditEntry(**{**as_fields(renumbered[1]), "previous": first.sha256})
-    second = AuditEntry(**{**as_fields(second), "sha256": digest_entry(second)})
-    relabelled_first = AuditEntry(**{**as_fields(first), "object_name": "two"})
-    relabelled_second = AuditEntry(**{**as_fields(second), "object_name": "one"})
+    first = AuditEntry(**{**audit_fields(renumbered[0]), "sha256": digest_entry(renumbered[0])})
+    second = AuditEntry(**{**audit_fields(renumbered[1]), "previous": first.sha256})
+    second = AuditEntry(**{**audit_fields(second), "sha256": digest_entry(second)})
+    relabelled_first = AuditEntry(**{**audit_fields(first), "object_name": "two"})
+    relabelled_second = AuditEntry(**{**audit_fields(second), "object_name": "one"})
     assert verify_chain([first, second]).problems == ()
     assert [problem[:44] for problem in verify_chain([relabelled_first, relabelled_second]).problems] == [
         "Number 1 says what was written as number 2: ",
@@ -117,7 +117,7 @@ def test_swapped_contents_of_two_lines_are_found(five_entries: None) -> None:
     ]
 
 
-def as_fields(entry: AuditEntry) -> dict[str, object]:
+def audit_fields(entry: AuditEntry) -> dict[str, object]:
     return {name: getattr(entry, name) for name in AuditEntry.__slots__}
 
 

@@ -30,7 +30,7 @@ def example() -> dict[str, Any]:
     return value
 
 
-def fields_of(value: Any) -> set[tuple[str, str]]:
+def validation_errors(value: Any) -> set[tuple[str, str]]:
     return {(problem.field, problem.constraint) for problem in ConfigLoader.validate(value)}
 
 
@@ -177,7 +177,7 @@ def test_each_rule_of_a_route_has_its_path_and_constraint(change: dict[str, Any]
     """Each invalid value of a route field is a problem with the field's path and constraint."""
     value = example()
     value["routing"]["planning"].update(change)
-    assert fields_of(value) == {(field, constraint)}
+    assert validation_errors(value) == {(field, constraint)}
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_each_rule_of_a_provider_has_its_path_and_constraint(
     value["providers"][1].update(change)
     for route in value["routing"].values():
         route.update(provider="openai", fallback=[])
-    assert fields_of(value) == {(field, constraint)}
+    assert validation_errors(value) == {(field, constraint)}
     key = change.get("apiKey")
     assert not (key and "$" not in key and any(key in item.message for item in ConfigLoader.validate(value)))
 

@@ -30,7 +30,7 @@ from tests.configuration.config_strategies import words
 any_text = st.text(max_size=20)
 
 
-def key_of(provider: ProviderSpec, env: dict[str, str]) -> str | None:
+def resolve_key(provider: ProviderSpec, env: dict[str, str]) -> str | None:
     override = overrides({provider.name: provider.env_name}).variables.get(provider.name)
     origins = {variable: [origin_of(provider.endpoint)] for variable in env}
     return key_state(provider, provider.key, override, {}, origins, "", env).value
@@ -56,7 +56,7 @@ def test_a_variable_outside_the_allow_list_never_resolves(variable: str, secret:
     assert read(variable, {variable: secret}, [variable]) == secret
     assert read(variable, {variable: ""}, [variable]) is None
     provider = ProviderSpec("p", "https://x.example/v1", "m", key=KeySpec(KeyKind.ENV, variable))
-    assert key_of(provider, {variable: secret}) is None or readable(variable, ALLOWED_VARIABLES)
+    assert resolve_key(provider, {variable: secret}) is None or readable(variable, ALLOWED_VARIABLES)
 
 
 @given(any_text)
@@ -128,9 +128,9 @@ def test_an_override_wins_over_the_variable_a_provider_names() -> None:
     key = KeySpec(KeyKind.ENV, "LLM_PROVIDER_SHARED_API_KEY")
     provider = ProviderSpec("p", "https://x.example/v1", "m", key=key)
     shared, named = {"LLM_PROVIDER_SHARED_API_KEY": "shared"}, {"LLM_PROVIDER_P_API_KEY": "own"}
-    assert key_of(provider, shared | named) == "own"
-    assert key_of(provider, shared | {"LLM_PROVIDER_P_API_KEY": ""}) == "shared"
-    assert key_of(provider, {}) is None
+    assert resolve_key(provider, shared | named) == "own"
+    assert resolve_key(provider, shared | {"LLM_PROVIDER_P_API_KEY": ""}) == "shared"
+    assert resolve_key(provider, {}) is None
 
 
 def test_processes_that_start_at_once_agree_on_a_secret(tmp_path: Path) -> None:

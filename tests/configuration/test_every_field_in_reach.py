@@ -75,7 +75,7 @@ def test_every_field_is_in_its_form_or_left_out_for_a_reason(kind: type) -> None
     assert [prefix for prefix in prefixes if not any(name.startswith(prefix) for name in form_names)] == []
 
 
-def entries_of(kind: type, name: str) -> Iterator[Any]:
+def admin_entries(kind: type, name: str) -> Iterator[Any]:
     """Yield entries as the admin API returns and accepts them, with the field set to its sample value."""
     for configuration in with_sample(kind, name):
         if kind is ProviderSpec:
@@ -86,7 +86,7 @@ def entries_of(kind: type, name: str) -> Iterator[Any]:
             yield write_entry(configuration, EntryKind.ROUTE, configuration.routes[0].task_type)
 
 
-def keys_in(entry: Mapping[str, Any]) -> Iterator[str]:
+def list_keys(entry: Mapping[str, Any]) -> Iterator[str]:
     """Yield the keys of an entry and of its candidates, but not those of other nested objects."""
     yield from entry
     for candidate in (entry.get("primary"), *entry.get("fallback", ())):
@@ -96,6 +96,6 @@ def keys_in(entry: Mapping[str, Any]) -> Iterator[str]:
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in NOT_IN_FORM for name in TABLE[kind]])
 def test_every_field_of_a_file_is_in_its_document(kind: type, name: str) -> None:
     """Every key of an entry is described in docs/configuration.md, to which the admin API refers."""
-    keys = {key for entry in entries_of(kind, name) for key in keys_in(entry) if not key.startswith("x-")}
+    keys = {key for entry in admin_entries(kind, name) for key in list_keys(entry) if not key.startswith("x-")}
     assert keys
     assert [key for key in sorted(keys) if not re.search(rf"\b{key}\b", DOCUMENT)] == []

@@ -41,11 +41,11 @@ SPECS = (
 FIELDS = [(kind, name) for kind in SPECS for name in TABLE[kind]]
 
 
-def texts(configuration: Configuration, mode: Mode = Mode.FULL) -> list[str]:
+def export_texts(configuration: Configuration, mode: Mode = Mode.FULL) -> list[str]:
     return [export(configuration, file_format, mode).text for file_format in FileFormat]
 
 
-def in_files(configuration: Configuration) -> Configuration:
+def without_unexported(configuration: Configuration) -> Configuration:
     """Return the configuration without what exports omit: stored keys and the terms of agents' keys."""
     agents = tuple(replace(agent, keys={}) for agent in configuration.agents)
     return replace(without_stored_keys(configuration), agents=agents)
@@ -62,11 +62,11 @@ def test_every_field_of_every_spec_has_a_row() -> None:
 @given(configurations())
 def test_a_full_export_makes_the_same_configuration_in_an_empty_installation(configuration: Configuration) -> None:
     """For any configuration c, import(export(c)) differs from c only in keys and is exported as the same bytes."""
-    files = texts(configuration)
+    files = export_texts(configuration)
     outcome = import_files(EMPTY, files)
     assert outcome.accepted, outcome.problems
-    assert diff(in_files(configuration), outcome.configuration) == ()
-    assert texts(outcome.configuration) == files
+    assert diff(without_unexported(configuration), outcome.configuration) == ()
+    assert export_texts(outcome.configuration) == files
     assert diff(outcome.configuration, import_files(EMPTY, files[::-1]).configuration) == ()
 
 
@@ -77,7 +77,7 @@ def test_a_configuration_imported_onto_itself_changes_nothing(configuration: Con
     Stored keys are kept.
     """
     for prune in (False, True):
-        outcome = import_files(configuration, texts(configuration), prune=prune)
+        outcome = import_files(configuration, export_texts(configuration), prune=prune)
         assert outcome.accepted, outcome.problems
         assert diff(configuration, outcome.configuration) == ()
         assert same_value(configuration, outcome.configuration)
@@ -214,7 +214,7 @@ def test_each_way_keeps_every_field(kind: type, name: str) -> None:
             "rows": stored,
             "undo": diff(BASE, rows.read()),
             "revision": diff(configuration, from_json(json.loads(json.dumps(to_json(configuration))))),
-            "files": diff(configuration, import_files(EMPTY, texts(configuration)).configuration),
+            "files": diff(configuration, import_files(EMPTY, export_texts(configuration)).configuration),
         }
         assert lost == dict.fromkeys(lost, ())
 

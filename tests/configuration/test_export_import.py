@@ -26,7 +26,7 @@ DEMO = Path(__file__).parents[2] / "routing_admin" / "console" / "demo"
 PUBLIC_URL = "http://127.0.0.1:8000"
 
 
-def texts(configuration: Configuration, mode: Mode = Mode.FULL) -> tuple[str, str]:
+def export_texts(configuration: Configuration, mode: Mode = Mode.FULL) -> tuple[str, str]:
     routing, services = (export(configuration, item, mode, public_url=PUBLIC_URL).text for item in FileFormat)
     return routing, services
 
@@ -52,7 +52,7 @@ def test_the_seeds_files_export_as_they_came() -> None:
     outcome = import_files(EMPTY, [services, routing])
     assert outcome.accepted
     assert outcome.kept_unknown == ()
-    assert texts(outcome.configuration) == (
+    assert export_texts(outcome.configuration) == (
         routing,
         services.replace('"xxx"', '"${LLM_PROVIDER_EXAMPLE_API_KEY}"'),
     )
@@ -64,7 +64,7 @@ def test_the_template_that_the_demo_loads_has_examples_of_capabilities() -> None
     files = [(DEMO / f"{name}.json").read_text(encoding="utf-8") for name in FileFormat]
     outcome = import_files(EMPTY, files)
     assert outcome.problems == ()
-    assert list(texts(outcome.configuration)) == files
+    assert list(export_texts(outcome.configuration)) == files
     capabilities = {
         capability for service in outcome.configuration.services for capability in service.effective_capabilities.input
     }
@@ -77,17 +77,17 @@ def test_the_template_that_the_demo_loads_has_examples_of_capabilities() -> None
 @given(routing_files(), services_files())
 def test_the_second_export_equals_the_first_byte_for_byte(routing: Any, services: Any) -> None:
     """For any two valid files, export(import(export(import(files)))) equals export(import(files))."""
-    first = texts(imported(routing, services).configuration)
+    first = export_texts(imported(routing, services).configuration)
     second = import_files(EMPTY, first)
     assert second.accepted, second.problems
-    assert texts(second.configuration) == first
+    assert export_texts(second.configuration) == first
 
 
 @given(routing_files(), services_files(), st.booleans())
 def test_importing_what_was_exported_changes_nothing(routing: Any, services: Any, prune: bool) -> None:
     """Importing export(c) onto c results in c, with and without pruning, including stored keys."""
     configuration = imported(routing, services).configuration
-    outcome = import_files(configuration, texts(configuration), prune=prune)
+    outcome = import_files(configuration, export_texts(configuration), prune=prune)
     assert outcome.configuration == configuration
     assert outcome.keys == {}
 
@@ -96,14 +96,14 @@ def test_importing_what_was_exported_changes_nothing(routing: Any, services: Any
 def test_a_configuration_of_its_export_is_the_configuration(routing: Any) -> None:
     """If no key is stored, import(export(c)) == c in an empty installation. Exports never contain stored keys."""
     configuration = imported(routing).configuration
-    assert import_files(EMPTY, texts(configuration)[:1]).configuration == configuration
+    assert import_files(EMPTY, export_texts(configuration)[:1]).configuration == configuration
 
 
 @pytest.mark.requirement("MMR-P2")
 @given(routing_files(), services_files())
 def test_export_contains_everything_of_the_file(routing: Any, services: Any) -> None:
     """Except for keys, the exported JSON equals the imported JSON, including unknown fields and unusual notation."""
-    files_written = [json.loads(text) for text in texts(imported(routing, services).configuration)]
+    files_written = [json.loads(text) for text in export_texts(imported(routing, services).configuration)]
     for value, kind in (
         (routing, "providers"),
         (services, "services"),
@@ -121,7 +121,9 @@ def test_no_key_is_in_any_export_snapshot_or_problem(routing: Any, services: Any
     """Literal keys are returned separately from the configuration, and exports contain only `${…}` references."""
     outcome = imported(routing, services)
     secrets = [entry["apiKey"] for entry in (*routing["providers"], *services["services"])]
-    all_text = "".join((*texts(outcome.configuration, mode), json.dumps(to_json(outcome.configuration)), repr(outcome)))
+    all_text = "".join(
+        (*export_texts(outcome.configuration, mode), json.dumps(to_json(outcome.configuration)), repr(outcome))
+    )
     assert not any(secret in all_text for secret in secrets)
     assert set(outcome.keys.values()) <= set(secrets)
     stored = {item.name for item in outcome.configuration.providers if item.key.kind is KeyKind.STORED}
@@ -148,7 +150,7 @@ def test_exports_for_others_are_valid_files(routing: Any, services: Any) -> None
     """Files of the gateway and seed exports have no errors, except that the default route may be missing."""
     configuration = imported(routing, services).configuration
     for mode in (Mode.SEED, Mode.GATEWAY):
-        routed, served = (json.loads(text) for text in texts(configuration, mode))
+        routed, served = (json.loads(text) for text in export_texts(configuration, mode))
         errors = [item for item in (*validate(routed), *validate_services(served)) if item.severity == "error"]
         assert {item.field for item in errors} <= {"routing.default"}
 
@@ -269,8 +271,8 @@ def test_a_fallback_is_a_whole_provider_name_first_then_provider_and_model(
     configuration = imported(value).configuration
     route = configuration.routes[0]
     assert (route.candidates[1].provider, route.candidates[1].model) == (provider, model)
-    assert json.loads(texts(configuration)[0]) == value | {
-        "providers": json.loads(texts(configuration)[0])["providers"]
+    assert json.loads(export_texts(configuration)[0]) == value | {
+        "providers": json.loads(export_texts(configuration)[0])["providers"]
     }
 
 
@@ -279,10 +281,10 @@ def test_a_chain_edited_after_the_import_wins_over_how_the_file_wrote_it() -> No
     value = example("llm-routing.json")
     value["routing"]["default"] |= {"fallback": [{"provider": "anthropic"}], "temperature": None, "enabled": True}
     configuration = imported(value).configuration
-    assert json.loads(texts(configuration)[0])["routing"]["default"] == value["routing"]["default"]
+    assert json.loads(export_texts(configuration)[0])["routing"]["default"] == value["routing"]["default"]
     snapshot = to_json(configuration)
     snapshot["routes"][2] |= {"candidates": snapshot["routes"][2]["candidates"][:1], "enabled": False}
-    edited = json.loads(texts(from_json(snapshot))[0])["routing"]["default"]
+    edited = json.loads(export_texts(from_json(snapshot))[0])["routing"]["default"]
     assert edited == {"provider": "openai", "temperature": None, "enabled": False}
 
 
@@ -321,7 +323,7 @@ def test_seed_export_has_an_entry_per_provider_and_model_and_lists_omissions() -
 def test_the_gateway_export_points_every_task_and_service_at_us() -> None:
     """The gateway export keeps task types and service ids and sets all endpoints to the gateway's URL."""
     configuration = imported(example("llm-routing.json"), example("llmservices.json")).configuration
-    routing, services = (json.loads(text) for text in texts(configuration, Mode.GATEWAY))
+    routing, services = (json.loads(text) for text in export_texts(configuration, Mode.GATEWAY))
     assert [item["endpoint"] for item in routing["providers"]] == ["http://127.0.0.1:8000/v1/chat/completions"]
     assert routing["routing"]["planning"] == {"provider": "routing-admin", "model": "task:planning"}
     assert [(item["baseURL"], item["model"]) for item in services["services"]] == [
@@ -336,7 +338,7 @@ def test_a_stored_key_is_not_missed_in_the_environment() -> None:
     value = example("llm-routing.json")
     value["providers"][0]["apiKey"] = "sk-first-key"
     stored = imported(value).configuration
-    problems = import_files(stored, texts(stored)[:1], key_context=KeyContext(env={})).problems
+    problems = import_files(stored, export_texts(stored)[:1], key_context=KeyContext(env={})).problems
     assert [item.field for item in problems] == ["providers[1].apiKey"]
     assert stored.providers[0].key == KeySpec(KeyKind.STORED, fingerprint=stored.providers[0].key.fingerprint)
 
@@ -370,5 +372,5 @@ def test_disabled_default_route_stays_in_exports_for_other_programs(mode: Mode) 
     """The seed and gateway exports contain a disabled `default` route, since a file without it is invalid."""
     value = example("llm-routing.json")
     value["routing"]["default"]["enabled"] = False
-    routing, _ = texts(imported(value).configuration, mode)
+    routing, _ = export_texts(imported(value).configuration, mode)
     assert validate(json.loads(routing)) == []

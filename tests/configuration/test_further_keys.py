@@ -21,7 +21,7 @@ ADA = Actor("person", "ada")
 SECRETS = ("sk-first-0123456789abcdef", "sk-second-0123456789abcdef")
 
 
-def file_of(**fields: object) -> str:
+def routing_file(**fields: object) -> str:
     provider = {
         "providerName": "openai",
         "apiKey": SECRETS[0],
@@ -41,7 +41,7 @@ FURTHER = [
 
 def test_an_export_holds_a_variable_for_each_key_and_the_second_equals_the_first():
     """A stored or missing key is exported as the variable with the next free number. The file contains no key."""
-    first = import_files(EMPTY, [file_of(keyName="main", keys=FURTHER)])
+    first = import_files(EMPTY, [routing_file(keyName="main", keys=FURTHER)])
     assert (first.problems[0].field, first.keys) == ("providers[0].keys[2].apiKey", {"openai": SECRETS[0]})
     assert first.further_keys == {"openai": (SECRETS[1],)}
     text = export(first.configuration, FileFormat.ROUTING).text
@@ -64,23 +64,23 @@ def test_an_export_holds_a_variable_for_each_key_and_the_second_equals_the_first
 
 def test_absent_list_keeps_further_keys_and_an_empty_one_removes_them():
     """Importing a file without `keys` keeps additional keys, unless with pruning. An empty list removes them."""
-    full = import_files(EMPTY, [file_of(keyName="main", keys=FURTHER)]).configuration
-    merged = import_files(full, [file_of()]).configuration.providers[0]
+    full = import_files(EMPTY, [routing_file(keyName="main", keys=FURTHER)]).configuration
+    merged = import_files(full, [routing_file()]).configuration.providers[0]
     assert (merged.key.name, [key.name for key in merged.more_keys]) == ("main", ["second", "3", "fourth"])
-    assert import_files(full, [file_of(keys=[])]).configuration.providers[0].more_keys == ()
-    assert import_files(full, [file_of()], prune=True).configuration.providers[0].more_keys == ()
+    assert import_files(full, [routing_file(keys=[])]).configuration.providers[0].more_keys == ()
+    assert import_files(full, [routing_file()], prune=True).configuration.providers[0].more_keys == ()
 
 
 def test_further_keys_do_not_follow_to_another_origin():
     """Additional keys are removed if an import changes the origin, since the keys were not entered for that origin."""
-    full = import_files(EMPTY, [file_of(keys=FURTHER)]).configuration
-    moved = import_files(full, [file_of(endpoint="https://elsewhere.example/v1")]).configuration
+    full = import_files(EMPTY, [routing_file(keys=FURTHER)]).configuration
+    moved = import_files(full, [routing_file(endpoint="https://elsewhere.example/v1")]).configuration
     assert moved.providers[0].more_keys == ()
 
 
 def test_seed_export_writes_the_first_key_and_lists_omissions():
     """The seed export contains only the first key and reports the others as left out (decision 20)."""
-    full = import_files(EMPTY, [file_of(keys=FURTHER)]).configuration
+    full = import_files(EMPTY, [routing_file(keys=FURTHER)]).configuration
     exported = export(full, FileFormat.ROUTING, Mode.SEED)
     assert '"keys"' not in exported.text
     assert "Provider “openai”: its further keys cannot be expressed." in exported.left_out
@@ -102,7 +102,7 @@ def test_seed_export_writes_the_first_key_and_lists_omissions():
 )
 def test_every_problem_of_a_further_key_has_its_path(keys, field, constraint):
     """An invalid additional key rejects the import with its path."""
-    outcome = import_files(EMPTY, [file_of(keys=keys)])
+    outcome = import_files(EMPTY, [routing_file(keys=keys)])
     assert not outcome.accepted
     assert (field, constraint) in {(problem.field, problem.constraint) for problem in outcome.problems}
 
@@ -110,10 +110,10 @@ def test_every_problem_of_a_further_key_has_its_path(keys, field, constraint):
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_rows_equal_the_value_and_undo_needs_no_plaintext():
     """A restored revision has equal rows again, and its stored keys can be decrypted."""
-    applied = import_configuration(ADA, [file_of(keys=FURTHER)])
+    applied = import_configuration(ADA, [routing_file(keys=FURTHER)])
     before = rows.read()
     assert [key.kind for key in before.providers[0].keys] == [KeyKind.STORED, KeyKind.STORED, KeyKind.ENV, KeyKind.ENV]
-    import_configuration(ADA, [file_of(keys=[])])
+    import_configuration(ADA, [routing_file(keys=[])])
     assert Provider.objects.get().more_keys.count() == 0
     newest = Revision.objects.first()
     assert [change["field"] for change in newest.changes if change["field"] != "extra.keys"] == [
@@ -133,14 +133,14 @@ def test_the_keys_that_take_turns_are_those_that_can_be_used(monkeypatch):
     """Disabled, missing and duplicate keys are not in the pool. A single remaining key is used without a pool."""
     monkeypatch.setenv("LLM_PROVIDER_OPENAI_API_KEY_9", SECRETS[0])
     keys = [*FURTHER, {"name": "same", "apiKey": "${LLM_PROVIDER_OPENAI_API_KEY_9}"}]
-    import_configuration(ADA, [file_of(keys=keys)])
+    import_configuration(ADA, [routing_file(keys=keys)])
     provider_keys = snapshot.build().provider_keys["openai"]
     assert [key.name for key in provider_keys.every] == ["1", "second", "3", "fourth", "same"]
     assert [key.name for key in provider_keys.pool] == ["1", "second"]
     assert provider_keys.first.value == SECRETS[0]
-    import_configuration(ADA, [file_of(keyEnabled=False, keys=FURTHER)])
+    import_configuration(ADA, [routing_file(keyEnabled=False, keys=FURTHER)])
     provider_keys = snapshot.build().provider_keys["openai"]
     assert (provider_keys.pool, provider_keys.first.value) == ((), SECRETS[1])
-    import_configuration(ADA, [file_of(keyEnabled=False, keys=[])])
+    import_configuration(ADA, [routing_file(keyEnabled=False, keys=[])])
     assert str(snapshot.build().keys["openai"].reason) == "openai has no key that is enabled."
     assert not any(secret in repr(snapshot.build()) for secret in SECRETS)

@@ -36,10 +36,10 @@ def installed(demo: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLM_PROVIDER_SPARE_API_KEY", SECRET)
     row = Provider(name="keyed", endpoint=VENDOR, default_model="gpt-4o")
     save_provider(ADA, row, key=KeyChange(KeyAct.ENVIRONMENT))
-    assert value_of("keyed") == SECRET
+    assert usable_key("keyed") == SECRET
 
 
-def value_of(name: str) -> str | None:
+def usable_key(name: str) -> str | None:
     """Return the provider's key, or None if it is not usable."""
     state = snapshot.current().keys[name]
     assert state.usable == bool(state.value), state
@@ -67,13 +67,13 @@ def test_a_token_that_changes_the_address_does_not_take_the_key_along() -> None:
     """If a token changes the endpoint, the key is withheld until the endpoint has the old origin again."""
     body = {"endpoint": HOSTILE, "defaultModel": "gpt-4o"}
     assert by_token("PUT", "/providers/keyed", body, "providers:write").status_code == 200
-    assert value_of("keyed") is None
+    assert usable_key("keyed") is None
     reason = str(snapshot.current().keys["keyed"].reason)
     assert "https://api.openai.com:443" in reason
     assert "https://evil.example:443" in reason
     assert "An administrator can allow" in reason
     by_token("PUT", "/providers/keyed", {**body, "endpoint": f"{VENDOR}/elsewhere"}, "providers:write")
-    assert value_of("keyed") == SECRET
+    assert usable_key("keyed") == SECRET
 
 
 @pytest.mark.parametrize(
@@ -90,17 +90,17 @@ def test_a_token_that_changes_the_address_does_not_take_the_key_along() -> None:
 def test_imported_provider_at_another_host_gets_no_foreign_key(name: str, fields: dict[str, str]) -> None:
     """No imported provider with another host gets the key, whether by its name, `envName` or a reference."""
     assert by_agent(file_with(name, **fields)).status_code == 200
-    assert value_of(name) is None
+    assert usable_key(name) is None
     answer = by_token("POST", "/config/import", file_with(name, **fields, displayName="again"), "config:write")
     assert answer.status_code == 200
-    assert value_of(name) is None
+    assert usable_key(name) is None
 
 
 def test_the_name_of_a_deleted_provider_does_not_bring_its_key_to_another_host() -> None:
     """A variable remains bound to its origin after its provider is deleted."""
     delete_provider(ADA, Provider.objects.get(name="keyed"))
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
-    assert value_of("keyed") is None
+    assert usable_key("keyed") is None
 
 
 def test_a_further_key_is_bound_like_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,10 +118,10 @@ def test_an_administrators_edit_waits_for_the_button_too() -> None:
     row = Provider.objects.get(name="keyed")
     row.endpoint = HOSTILE
     save_provider(ADA, row)
-    assert value_of("keyed") is None
+    assert usable_key("keyed") is None
     row.endpoint = "https://API.openai.com:443/v2"
     save_provider(ADA, row)
-    assert value_of("keyed") == SECRET
+    assert usable_key("keyed") == SECRET
 
 
 def allow(client: Client, **fields: str) -> Any:
@@ -137,15 +137,15 @@ def test_one_button_allows_the_new_address_and_the_audit_says_so(admin_account: 
     stamp = snapshot.stamp()
     assert allow(admin).status_code == 302
     assert snapshot.stamp() > stamp
-    assert value_of("keyed") == SECRET
+    assert usable_key("keyed") == SECRET
     event = AuditEvent.objects.latest("id")
     assert (event.action, event.object_name, event.actor) == ("provider.key_origin", "keyed", "admin")
     assert event.details == {"variable": VARIABLE, "origin": "https://evil.example:443"}
     assert not Page(admin.get("/providers/keyed/")).shows("Send this variable")
     snapshot.refresh()
-    assert value_of("keyed") == SECRET
+    assert usable_key("keyed") == SECRET
     undo(ADA, snapshot.current().revision or 0)
-    assert value_of("keyed") == SECRET
+    assert usable_key("keyed") == SECRET
 
 
 def test_only_an_administrator_on_the_page_allows_an_origin(viewer_account: User) -> None:
@@ -156,7 +156,7 @@ def test_only_an_administrator_on_the_page_allows_an_origin(viewer_account: User
         assert page.shows("is sent to https://api.openai.com:443 only")
         assert not page.shows("Send this variable")
         assert allow(browser_of(account)).status_code == 403
-    assert value_of("keyed") is None
+    assert usable_key("keyed") is None
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_only_what_the_page_showed_is_allowed(admin_account: User, fields: dict[
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     before = VariableOrigin.objects.count()
     assert allow(browser_of(admin_account), **fields).status_code == 302
-    assert (value_of("keyed"), VariableOrigin.objects.count()) == (None, before)
+    assert (usable_key("keyed"), VariableOrigin.objects.count()) == (None, before)
 
 
 def test_undo_restore_and_import_respect_the_binding() -> None:
@@ -178,9 +178,9 @@ def test_undo_restore_and_import_respect_the_binding() -> None:
     assert first
     assert second
     restore(ADA, first)
-    assert value_of("keyed") == SECRET
+    assert usable_key("keyed") == SECRET
     restore(ADA, second)
-    assert value_of("keyed") is None
+    assert usable_key("keyed") is None
 
 
 def test_what_a_script_makes_before_the_variable_is_set_works_once_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ def test_what_a_script_makes_before_the_variable_is_set_works_once_it_is(monkeyp
     by_token("PUT", "/providers/later", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     monkeypatch.setenv("LLM_PROVIDER_LATER_API_KEY", SECRET)
     snapshot.refresh()
-    assert value_of("later") == SECRET
+    assert usable_key("later") == SECRET
 
 
 def test_existing_installation_keeps_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:

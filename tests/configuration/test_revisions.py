@@ -33,7 +33,7 @@ ADA = Actor("person", "ada")
 EXAMPLES = Path(__file__).parent / "examples"
 
 
-def make_provider(name: str = "deepseek", **fields: object) -> Provider:
+def create_provider(name: str = "deepseek", **fields: object) -> Provider:
     values = {"endpoint": "https://api.deepseek.com", "default_model": "deepseek-chat", **fields}
     row = Provider(name=name, **values)
     save_provider(ADA, row)
@@ -42,7 +42,7 @@ def make_provider(name: str = "deepseek", **fields: object) -> Provider:
 
 def test_a_change_makes_one_revision_and_one_audit_event() -> None:
     """A change is recorded as a revision with actor and difference, and as an audit event that refers to it."""
-    make_provider()
+    create_provider()
     revision = Revision.objects.get()
     assert (revision.actor, revision.changes[0]["kind"], revision.changes[0]["name"]) == ("ada", "provider", "deepseek")
     event = AuditEvent.objects.get()
@@ -51,7 +51,7 @@ def test_a_change_makes_one_revision_and_one_audit_event() -> None:
 
 def test_a_change_that_changes_nothing_makes_no_revision() -> None:
     """An action that changes nothing is audited but creates no revision."""
-    provider = make_provider()
+    provider = create_provider()
     save_provider(ADA, provider)
     assert (Revision.objects.count(), AuditEvent.objects.count()) == (1, 2)
 
@@ -89,7 +89,7 @@ def test_second_creation_of_the_same_name_is_refused(demo: None) -> None:
         with pytest.raises(TakenError, match="just added drafts"):
             save_route(ADA, second, [CandidateSpec("echo")])
         with pytest.raises(TakenError, match="just added echo"):
-            make_provider("echo")
+            create_provider("echo")
         with pytest.raises(TakenError, match="just added text-agent"):
             save_agent(ADA, Agent(agent_id="text-agent", name="x"))
     assert Revision.objects.count() == 2
@@ -97,7 +97,7 @@ def test_second_creation_of_the_same_name_is_refused(demo: None) -> None:
 
 def test_a_stale_version_is_refused_and_changes_nothing() -> None:
     """If two users edit the same version, the second gets a conflict."""
-    provider = make_provider()
+    provider = create_provider()
     version = provider.version
     save_provider(ADA, provider, expected=version)
     stale = Provider.objects.get()
@@ -110,7 +110,7 @@ def test_a_stale_version_is_refused_and_changes_nothing() -> None:
 def test_undo_takes_the_newest_revision_back_and_can_itself_be_undone(demo: None) -> None:
     """Undo restores the state before a change. Undoing the undo restores the state after the change."""
     before = rows.read()
-    make_provider()
+    create_provider()
     after = rows.read()
     undone = undo(ADA, Revision.objects.first().number)
     assert rows.read() == before
@@ -121,7 +121,7 @@ def test_undo_takes_the_newest_revision_back_and_can_itself_be_undone(demo: None
 def test_undo_of_an_older_revision_is_refused(demo: None) -> None:
     """Only the newest revision can be undone, since undo must not discard a later change."""
     first = Revision.objects.first().number
-    make_provider()
+    create_provider()
     with pytest.raises(ConflictError):
         undo(ADA, first)
 
@@ -137,7 +137,7 @@ def test_the_whole_demo_is_removed_and_brought_back_by_undo(demo: None) -> None:
 
 def test_a_restored_provider_has_its_key() -> None:
     """Undo restores the stored key as well, although the revision contains only its fingerprint."""
-    provider = make_provider()
+    provider = create_provider()
     save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))
     delete_provider(ADA, provider)
     undo(ADA, Revision.objects.first().number)
@@ -147,7 +147,7 @@ def test_a_restored_provider_has_its_key() -> None:
 
 def test_a_stored_key_does_not_follow_its_provider_to_another_origin() -> None:
     """A stored key is valid for one origin. If the origin changes, the key has to be entered again."""
-    provider = make_provider()
+    provider = create_provider()
     save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))
     provider.endpoint = "https://elsewhere.example.org"
     save_provider(ADA, provider)
@@ -167,7 +167,7 @@ def test_a_variable_outside_the_allowed_names_is_no_key() -> None:
 @pytest.mark.requirement("MMR-E1")
 def test_the_environment_overrides_a_stored_key() -> None:
     """`LLM_PROVIDER_{NAME}_API_KEY` overrides the stored key, unless the variable is empty."""
-    provider = make_provider("Deep Seek")
+    provider = create_provider("Deep Seek")
     save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-stored-0123456789"))
     os.environ["LLM_PROVIDER_DEEP_SEEK_API_KEY"] = "sk-from-environment"
     try:
@@ -256,7 +256,7 @@ def test_eight_writers_wait_for_one_another_and_none_is_lost() -> None:
 
     def write(number: int) -> None:
         try:
-            make_provider(f"provider-{number}")
+            create_provider(f"provider-{number}")
         finally:
             connection.close()
 

@@ -36,7 +36,7 @@ rows = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 LOCKS = ["IMMEDIATE", "EXCLUSIVE"]
 
 
-def forget_uses(file: Path) -> None:
+def clear_uses(file: Path) -> None:
     """Reset the last use of all keys, and make the server read the keys again."""
     with other_connection(file) as second_connection:
         second_connection.execute("UPDATE capabilities_agentkey SET last_used_at = NULL")
@@ -48,7 +48,7 @@ def test_while_the_database_is_locked_calls_that_store_nothing_succeed(tmp_path:
     """While the database is locked, known keys stay valid, although the time of their last use cannot be written."""
     file = tmp_path / MAIN
     with served(tmp_path) as server:
-        forget_uses(file)
+        clear_uses(file)
         with locked(file, mode):
             for _ in range(3):
                 reply = chat(server, "")
@@ -59,7 +59,7 @@ def test_key_use_noted_during_a_lock_is_written_by_the_end_of_the_server(tmp_pat
     """If a key is used during the lock, the time is written afterwards, at the latest when the server ends."""
     file = tmp_path / MAIN
     with served(tmp_path) as server:
-        forget_uses(file)
+        clear_uses(file)
         reread_at = time.monotonic() + FRESH_SECONDS  # calls after this time have read the reset row
         with locked(file, "IMMEDIATE"):
             began = 0.0

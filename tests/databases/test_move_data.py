@@ -50,7 +50,7 @@ class Installation:
 
 
 @dataclass(frozen=True)
-class Journey:
+class Move:
     """An installation that is stored in files, the facts about its contents, and the targets it is moved to."""
 
     home: Installation
@@ -60,12 +60,12 @@ class Journey:
     bucket: str
 
     @property
-    def abroad(self) -> Installation:
+    def target(self) -> Installation:
         return self.home.at(DATABASE_URL=self.postgresql, ROUTING_ADMIN_ARTIFACTS_URL=self.bucket)
 
 
 @pytest.fixture(scope="module")
-def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
+def move_case(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Move]:
     """Create an installation with data of all kinds. The tests in this module move it and depend on their order."""
     if find_programs() is None:
         pytest.skip("PostgreSQL is not installed")
@@ -76,14 +76,14 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
     home = Installation(inherited | {"ROUTING_ADMIN_DATA_DIR": str(folder)})
     with running_cluster() as cluster:
         bucket = f"s3://{bucket_prefix.name}/{bucket_prefix.prefix}?endpoint_url={server.url}"
-        yield Journey(home, folder, home.facts("make"), cluster.make_database("moved"), bucket)
+        yield Move(home, folder, home.facts("make"), cluster.make_database("moved"), bucket)
 
 
-def test_installation_in_use_cannot_be_moved(journey: Journey) -> None:
+def test_installation_in_use_cannot_be_moved(move_case: Move) -> None:
     """The move is refused while another process has the database open, since its changes would be lost."""
-    with closing(sqlite3.connect(journey.folder / "routing_admin.sqlite3")) as connection:
+    with closing(sqlite3.connect(move_case.folder / "routing_admin.sqlite3")) as connection:
         connection.execute("SELECT count(*) FROM routing_admin_revision").fetchone()
-        result = journey.home.move("--to", journey.postgresql, "--artifacts", journey.bucket)
+        result = move_case.home.move("--to", move_case.postgresql, "--artifacts", move_case.bucket)
     assert result.returncode == 1
     assert "Stop `routing-admin serve`" in result.stderr
 
@@ -97,31 +97,31 @@ def test_artifact_target_must_be_another_bucket_or_directory(address: str, sente
         open_target_store(address)
 
 
-def test_unreachable_target_is_reported_in_one_line(journey: Journey) -> None:
+def test_unreachable_target_is_reported_in_one_line(move_case: Move) -> None:
     """An unreachable target is reported in one line without a password."""
-    result = journey.home.move("--to", "postgres://tests:secret@127.0.0.1:9/none")
+    result = move_case.home.move("--to", "postgres://tests:secret@127.0.0.1:9/none")
     assert result.returncode == 1
     assert "The target is not responding" in result.stderr
     assert "Traceback" not in result.stderr
     assert "secret@" not in result.stderr
 
 
-def test_move_to_postgresql_and_s3_keeps_everything(journey: Journey) -> None:
+def test_move_to_postgresql_and_s3_keeps_everything(move_case: Move) -> None:
     """After the move rows, exports and bytes are equal, keys can be decrypted, and the source is unchanged."""
-    result = journey.home.move("--to", journey.postgresql, "--artifacts", journey.bucket)
+    result = move_case.home.move("--to", move_case.postgresql, "--artifacts", move_case.bucket)
     assert result.returncode == 0, result.stderr
     assert "Same on both sides, counted and hashed" in result.stdout
     assert "DATABASE_URL=postgres://tests:…@127.0.0.1" in result.stdout
-    assert f"ROUTING_ADMIN_ARTIFACTS_URL={journey.bucket}" in result.stdout
-    moved = journey.abroad.facts()
-    assert moved == journey.facts
+    assert f"ROUTING_ADMIN_ARTIFACTS_URL={move_case.bucket}" in result.stdout
+    moved = move_case.target.facts()
+    assert moved == move_case.facts
     assert moved["keys"] == {"openai": "sk-very-secret-1234"}
     assert set(moved["bytes"].values()) == {True}
     assert moved["rows"]["routing_admin_signinattempt"][0] == 1200
-    assert journey.home.facts() == journey.facts
+    assert move_case.home.facts() == move_case.facts
 
 
-WRITTEN_MEANWHILE = """
+CONCURRENT_WRITE = """
 import django
 django.setup()
 from django.db import connections, DatabaseError
@@ -140,16 +140,16 @@ with exclude_writers(list_tables()), lock_timeout(0.1):
 """Program that writes over a second connection during a move."""
 
 
-def test_other_processes_cannot_write_during_a_move(journey: Journey) -> None:
+def test_other_processes_cannot_write_during_a_move(move_case: Move) -> None:
     """Other processes cannot write during a move, since their changes would be lost."""
-    for installation, refusal in ((journey.home, "database is locked"), (journey.abroad, "lock timeout")):
-        result = installation.at(DJANGO_SETTINGS_MODULE="routing_admin.settings").run("-c", WRITTEN_MEANWHILE)
+    for installation, refusal in ((move_case.home, "database is locked"), (move_case.target, "lock timeout")):
+        result = installation.at(DJANGO_SETTINGS_MODULE="routing_admin.settings").run("-c", CONCURRENT_WRITE)
         assert (result.returncode, result.stdout.count(refusal)) == (0, 2), result
 
 
-def test_target_with_data_is_refused(journey: Journey) -> None:
+def test_target_with_data_is_refused(move_case: Move) -> None:
     """A target with data is refused, since it may be an installation in use."""
-    result = journey.home.move("--to", journey.postgresql)
+    result = move_case.home.move("--to", move_case.postgresql)
     assert result.returncode == 1
     assert "The target is not empty" in result.stderr
 
@@ -184,31 +184,31 @@ os._exit(9)
 
 
 @pytest.mark.parametrize("moment", ["before its tables", "behind its tables", "behind its last row"])
-def test_move_killed_before_or_after_its_rows_is_continued(moment: str, journey: Journey, tmp_path: Path) -> None:
+def test_move_killed_before_or_after_its_rows_is_continued(moment: str, move_case: Move, tmp_path: Path) -> None:
     """A killed move is continued by the same command, without manual cleanup."""
     url = f"sqlite:///{tmp_path}/there.sqlite3"
-    home = journey.home.at(DJANGO_SETTINGS_MODULE="routing_admin.settings")
+    home = move_case.home.at(DJANGO_SETTINGS_MODULE="routing_admin.settings")
     assert home.run("-c", KILLED, url, moment).returncode == 9
-    result = journey.home.move("--to", url)
+    result = move_case.home.move("--to", url)
     assert result.returncode == 0, result.stderr
     assert "Continuing an interrupted move" in result.stdout
-    assert journey.home.at(DATABASE_URL=url).facts()["rows"] == journey.facts["rows"]
+    assert move_case.home.at(DATABASE_URL=url).facts()["rows"] == move_case.facts["rows"]
     with closing(sqlite3.connect(tmp_path / "there.sqlite3")) as main:
         assert not main.execute("SELECT * FROM sqlite_master WHERE name = 'move_marks'").fetchall()
 
 
-def test_move_killed_among_its_rows_is_continued_with_rows_added_meanwhile(journey: Journey) -> None:
+def test_move_killed_among_its_rows_is_continued_with_rows_added_meanwhile(move_case: Move) -> None:
     """A move that was killed while it copied rows can be continued.
 
     Rows that were added after an earlier move are numbered after the moved rows.
     """
-    moved = journey.abroad.facts("add")
-    assert len(moved["bytes"]) == len(journey.facts["bytes"]) + 1
-    back = {"DATABASE_URL": f"sqlite:///{journey.folder}/back.sqlite3"}
+    moved = move_case.target.facts("add")
+    assert len(moved["bytes"]) == len(move_case.facts["bytes"]) + 1
+    back = {"DATABASE_URL": f"sqlite:///{move_case.folder}/back.sqlite3"}
     command = ["manage.py", "move_data", "--to", back["DATABASE_URL"], "--artifacts", "files"]
-    abroad = journey.abroad.at(DJANGO_SETTINGS_MODULE="routing_admin.settings")
+    abroad = move_case.target.at(DJANGO_SETTINGS_MODULE="routing_admin.settings")
     assert abroad.run("-c", KILLED, back["DATABASE_URL"], "among its rows").returncode == 9
-    result = journey.abroad.run(*command)
+    result = move_case.target.run(*command)
     assert result.returncode == 0, result.stderr
     assert "Continuing an interrupted move" in result.stdout
-    assert journey.home.at(**back).facts() == moved
+    assert move_case.home.at(**back).facts() == moved

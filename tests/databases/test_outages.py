@@ -45,16 +45,16 @@ from tests.processes import wait_until
 rows = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 
 
-def raised(kind: type[DatabaseError], cause: Exception, text: str = "") -> DatabaseError:
+def make_error(kind: type[DatabaseError], cause: Exception, text: str = "") -> DatabaseError:
     error = kind(text)
     error.__cause__ = cause
     return error
 
 
-def of_sqlite(code: int, text: str = "") -> DatabaseError:
+def sqlite_error(code: int, text: str = "") -> DatabaseError:
     cause = sqlite3.OperationalError(text)
     cause.sqlite_errorcode = code  # type: ignore[attr-defined]
-    return raised(OperationalError, cause, text)
+    return make_error(OperationalError, cause, text)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_postgresql_error_codes_are_classified_as_outage_value_or_code(
     code: str, kind: type[DatabaseError], fault: DatabaseFault
 ) -> None:
     """The classification depends on the error code and not on the exception class of the driver."""
-    error = raised(kind, psycopg.errors.lookup(code)())
+    error = make_error(kind, psycopg.errors.lookup(code)())
     assert fault_of(error) is fault
     assert is_unavailable(error) is (fault not in (DatabaseFault.VALUE, DatabaseFault.CODE))
     assert is_of_values(error) is (fault is DatabaseFault.VALUE)
@@ -103,18 +103,20 @@ def test_postgresql_error_codes_are_classified_as_outage_value_or_code(
 )
 def test_sqlite_error_codes_are_classified(code: int, text: str, fault: DatabaseFault) -> None:
     """Extended SQLite error codes are classified as well."""
-    assert fault_of(of_sqlite(code, text)) is fault
+    assert fault_of(sqlite_error(code, text)) is fault
 
 
 def test_explanation_names_the_kind_of_outage() -> None:
     """The error message says whether the database is read-only, denies a right, or lacks a table or column."""
-    messages = [explain(raised(InternalError, psycopg.errors.lookup(code)())) for code in ("25006", "42501", "42P01")]
+    messages = [
+        explain(make_error(InternalError, psycopg.errors.lookup(code)())) for code in ("25006", "42501", "42P01")
+    ]
     phrases = ("read-only", "denies this server a right", "lacks a table or column")
     assert [phrase in message for phrase, message in zip(phrases, messages, strict=True)] == [True] * 3
 
 
 @contextmanager
-def connected_with(statement: str) -> Iterator[None]:
+def connection_setup(statement: str) -> Iterator[None]:
     """Close all connections of this thread, and run the statement on every new connection."""
 
     def limit(connection: Any, **_: Any) -> None:
@@ -130,7 +132,7 @@ def connected_with(statement: str) -> Iterator[None]:
 
 
 def read_only() -> AbstractContextManager[None]:
-    return connected_with("SET default_transaction_read_only = on" if is_postgresql() else "PRAGMA query_only = on")
+    return connection_setup("SET default_transaction_read_only = on" if is_postgresql() else "PRAGMA query_only = on")
 
 
 @contextmanager
@@ -138,7 +140,7 @@ def without_rights() -> Iterator[None]:
     with other_connection() as connection:
         connection.execute("CREATE ROLE limited; GRANT SELECT ON ALL TABLES IN SCHEMA public TO limited")
         try:
-            with connected_with("SET ROLE limited"):
+            with connection_setup("SET ROLE limited"):
                 yield
         finally:
             connection.execute("DROP OWNED BY limited; DROP ROLE limited")
@@ -208,7 +210,7 @@ def test_missing_right_is_found(right: str, table: str, is_probed: bool) -> None
         connection.execute("CREATE ROLE limited; GRANT ALL ON ALL TABLES IN SCHEMA public TO limited")
         connection.execute(f"REVOKE {right} ON routing_admin_{table} FROM limited")
         try:
-            with connected_with("SET ROLE limited"):
+            with connection_setup("SET ROLE limited"):
                 expected = [f"INSERT ON routing_admin_{table}"] if right == "INSERT" else []
                 assert list_missing_rights() == expected
                 with pytest.raises(DatabaseError) if is_probed else nullcontext() as failed:

@@ -38,7 +38,7 @@ def request(name: str, began: datetime) -> RequestLog:
     return row
 
 
-def table_of(name: str) -> str:
+def table_name(name: str) -> str:
     with connections["logs"].cursor() as cursor:
         cursor.execute("SELECT tableoid::regclass::text FROM routing_admin_requestlog WHERE id = %s", [name])
         return str(cursor.fetchone()[0])
@@ -57,18 +57,18 @@ def test_request_is_in_the_partition_of_its_day(days: None) -> None:
     request("before midnight", NOW.replace(hour=0) - timedelta(microseconds=1))
     request("midnight", NOW.replace(hour=0))
     request("ahead", NOW + AHEAD * DAY)
-    assert table_of("before midnight") == "routing_admin_requestlog_20310506"
-    assert table_of("midnight") == "routing_admin_requestlog_20310507"
-    assert table_of("ahead") == "routing_admin_requestlog_20310510"
+    assert table_name("before midnight") == "routing_admin_requestlog_20310506"
+    assert table_name("midnight") == "routing_admin_requestlog_20310507"
+    assert table_name("ahead") == "routing_admin_requestlog_20310510"
 
 
 def test_row_without_a_partition_moves_when_its_day_is_created(days: None) -> None:
     """A row without a partition is in the default partition and moves when the partition of its day is created."""
     late, early = request("late", NOW - 9 * DAY), request("early", NOW + (AHEAD + 1) * DAY)
-    assert {table_of("late"), table_of("early")} == {"routing_admin_requestlog_default"}
+    assert {table_name("late"), table_name("early")} == {"routing_admin_requestlog_default"}
     assert list(RequestLog.objects.values_list("pk", flat=True)) == ["early", "late"]
     make_days(NOW + DAY)
-    assert table_of("early") == "routing_admin_requestlog_20310511"
+    assert table_name("early") == "routing_admin_requestlog_20310511"
     assert early.attempts.get().at == early.started_at
     assert late.attempts.count() == 1
 

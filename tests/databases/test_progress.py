@@ -14,7 +14,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def output_of(out: io.StringIO, seconds: list[float], total: int = 100) -> str:
+def progress_output(out: io.StringIO, seconds: list[float], total: int = 100) -> str:
     """Return what is printed while ten more items are completed at each of the given times (in seconds)."""
     moments = iter([0.0, *seconds])
     counter = WorkProgress("Rows", total, OutputWrapper(out), lambda: next(moments))
@@ -25,22 +25,22 @@ def output_of(out: io.StringIO, seconds: list[float], total: int = 100) -> str:
 
 
 def test_work_of_less_than_three_seconds_prints_nothing() -> None:
-    assert output_of(io.StringIO(), [1, 2, 2.9]) == ""
+    assert progress_output(io.StringIO(), [1, 2, 2.9]) == ""
 
 
 def test_log_gets_a_line_every_few_seconds_with_the_remaining_time() -> None:
-    lines = output_of(io.StringIO(), [2, 4, 6, 10]).splitlines()
+    lines = progress_output(io.StringIO(), [2, 4, 6, 10]).splitlines()
     assert lines == ["Rows: 20 of 100, about 16 s left", "Rows: 40 of 100, about 15 s left"]
 
 
 def test_terminal_gets_one_line_that_is_cleared_at_the_end() -> None:
-    text = output_of(Terminal(), [4, 5])
+    text = progress_output(Terminal(), [4, 5])
     assert "\n" not in text
     assert text.endswith("20 of 100, about 20 s left\x1b[K\r\x1b[K")
 
 
 def test_work_of_unknown_size_prints_what_is_done() -> None:
-    assert output_of(io.StringIO(), [4], total=0) == "Rows: 10 so far, 4 s\n"
+    assert progress_output(io.StringIO(), [4], total=0) == "Rows: 10 so far, 4 s\n"
 
 
 def test_work_without_countable_items_prints_only_its_duration() -> None:

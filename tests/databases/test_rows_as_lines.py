@@ -36,7 +36,7 @@ ROW = st.tuples(
 )
 
 
-def values_of(line: str) -> list[Any]:
+def parse_values(line: str) -> list[Any]:
     text, document, number, whole, truth, blob, moment = parse_line(line, [5], [])
     return [
         text,
@@ -58,7 +58,7 @@ def test_every_value_is_in_its_line(rows: list[Any]) -> None:
         [text and storable_text(text), document and settle(json.loads(document)), number, *rest]
         for text, document, number, *rest in rows
     ]
-    assert [values_of(line) for line in lines] == expected
+    assert [parse_values(line) for line in lines] == expected
 
 
 @given(rows=st.lists(ROW, min_size=1, max_size=5))

@@ -17,15 +17,15 @@ from tests.lab.certificate import self_signed
 from tests.processes import free_port, is_listening, wait_until
 
 CONF = ROOT / "deploy/nginx.conf"
-RESOLVES = (1, 27, 3)
+MIN_RESOLVING_VERSION = (1, 27, 3)
 """The first version whose `server` directive supports `resolve`."""
-FOREIGN = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "REDIS_URL", "TESTS_")
+REMOVED_VARIABLES = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "REDIS_URL", "TESTS_")
 """Prefixes of variables that a service does not inherit from this machine."""
 
 
 def own_environment() -> dict[str, str]:
     """Return this machine's environment without the variables that configure a service."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    return {name: value for name, value in os.environ.items() if not name.startswith(REMOVED_VARIABLES)}
 
 
 def find_nginx() -> str:
@@ -37,7 +37,7 @@ def find_nginx() -> str:
     return nginx
 
 
-def version_of(text: str) -> tuple[int, ...]:
+def parse_version(text: str) -> tuple[int, ...]:
     match = re.search(r"nginx[:/]([\d.]+)", text)
     assert match
     return tuple(map(int, match[1].split(".")))
@@ -48,7 +48,7 @@ def inner_proxy(folder: Path, ports: Mapping[str, int], outer: str = "127.0.0.1"
     """Run nginx with the configuration in deploy/ on local ports and yield its URL. It trusts the proxy at `outer`."""
     port, text = free_port(), CONF.read_text()
     version = subprocess.run([find_nginx(), "-v"], capture_output=True, text=True, check=True).stderr
-    if version_of(version) < RESOLVES:
+    if parse_version(version) < MIN_RESOLVING_VERSION:
         text = text.replace(" resolve;", ";")
     for name, service_port in ports.items():
         text = text.replace(f"server {name}:8000", f"server 127.0.0.1:{service_port}")

@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 from routing_admin.platform.server.health_checks import PROBE_SECONDS
-from tests.deploy.proxies import RESOLVES, find_nginx, inner_proxy, own_environment, version_of
+from tests.deploy.proxies import MIN_RESOLVING_VERSION, find_nginx, inner_proxy, own_environment, parse_version
 from tests.engines.cluster import running_cluster
 from tests.engines.redis import redis_running
 from tests.engines.s3 import CREDENTIALS, s3_server
@@ -34,7 +34,7 @@ DEPLOY = ROOT / "deploy"
 CONTAINERFILE = (DEPLOY / "Containerfile").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = ("setup", "one", "two", "daily")
+OWN_SERVICES = ("setup", "one", "two", "daily")
 VARIABLE = re.compile(r"\$\{(\w+)\}")
 SECRETS = {
     "OUTER_PROXY": "127.0.0.1",
@@ -71,7 +71,7 @@ def fill(text: str, replacements: Mapping[str, str]) -> str:
     return VARIABLE.sub(lambda match: SECRETS[match[1]], text)
 
 
-def command_of(service: str) -> list[str]:
+def service_command(service: str) -> list[str]:
     """Return the command of a service, to be run by the Python of the tests."""
     return [sys.executable, "-m", "routing_admin", *SERVICES[service]["command"]]
 
@@ -94,7 +94,9 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
             name: fill(value, replacements) for name, value in SERVICES["one"]["environment"].items()
         }
         environment = {**own_environment(), **variables_of_service, "ROUTING_ADMIN_ALLOWED_HOSTS": "127.0.0.1"}
-        subprocess.run(command_of("setup"), cwd=ROOT, env=environment_for("setup", environment, folder), check=True)
+        subprocess.run(
+            service_command("setup"), cwd=ROOT, env=environment_for("setup", environment, folder), check=True
+        )
         ports = {name: free_port() for name in ("one", "two")}
         servers = {
             name: stack.enter_context(running(name, environment_for(name, environment, folder, port)))
@@ -115,7 +117,7 @@ def environment_for(name: str, environment: Mapping[str, str], folder: Path, por
 
 @contextmanager
 def running(service: str, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(command_of(service), cwd=ROOT, env=environment) as process:
+    with subprocess.Popen(service_command(service), cwd=ROOT, env=environment) as process:
         yield process
         process.terminate()
 
@@ -139,10 +141,10 @@ def test_example_env_has_every_variable_of_compose():
 
 def test_images_are_pinned_and_both_servers_are_equal():
     """Every image has a version number as its tag."""
-    images = [service["image"] for name, service in SERVICES.items() if name not in OURS]
+    images = [service["image"] for name, service in SERVICES.items() if name not in OWN_SERVICES]
     assert all(re.search(r":[\d.]+(-\w+)?$", image) for image in images)
     assert SERVICES["one"] == SERVICES["two"]
-    assert version_of(SERVICES["proxy"]["image"]) >= RESOLVES[:2]
+    assert parse_version(SERVICES["proxy"]["image"]) >= MIN_RESOLVING_VERSION[:2]
 
 
 def test_image_builds_the_wheel_of_the_checkout_from_the_files_it_copies(tmp_path: Path):
@@ -170,7 +172,7 @@ def test_image_runs_the_program_without_root_on_a_read_only_file_system():
     assert {"USER 10001", "VOLUME /data", "COPY --from=build /opt/routing-admin /opt/routing-admin"} <= {*lines}
     assert "PATH=/opt/routing-admin/bin:$PATH" in image
     assert "ROUTING_ADMIN_DATA_DIR=/data" in image
-    for name in OURS:
+    for name in OWN_SERVICES:
         assert SERVICES[name]["read_only"]
         assert SERVICES[name]["tmpfs"] == ["/tmp"]
 

@@ -22,7 +22,7 @@ from routing_admin.platform.server.hooks import server_hooks
 from routing_admin.platform.server.metrics import SECONDS, list_process_families, read_sources
 from routing_admin.platform.server.worker_board import board
 from routing_admin.request_log.counting import KINDS as TOKENS
-from tests.deploy.test_units import absent
+from tests.deploy.test_units import skip_or_fail
 from tests.engines.programs import find_program
 from tests.gateway.serving import ROOT
 from tests.house.test_documents import anchors_in
@@ -57,7 +57,7 @@ Those of `kind` depend on the metric.
 VALUES_OF_KIND = {"routing_admin_alerts_open": {*AlertKind}, "routing_admin_tokens_total": {*TOKENS}}
 
 
-def panels_of(dashboard: Any) -> list[Any]:
+def list_panels(dashboard: Any) -> list[Any]:
     return [panel for panel in dashboard["panels"] if panel["type"] != "row"]
 
 
@@ -66,7 +66,7 @@ def expressions() -> Iterator[tuple[str, str]]:
     for rule in RULES:
         yield rule["alert"], rule["expr"]
     for name, dashboard in DASHBOARDS.items():
-        for panel in panels_of(dashboard):
+        for panel in list_panels(dashboard):
             yield from ((f"{name}: {panel['title']}", target["expr"]) for target in panel["targets"])
         yield from ((name, annotation["expr"]) for annotation in dashboard["annotations"]["list"])
         yield from ((name, variable["definition"]) for variable in dashboard["templating"]["list"][1:])
@@ -120,7 +120,7 @@ def test_legends_and_descriptions_name_only_labels_of_their_query(demo: None) ->
     named = [
         (target["expr"], re.findall(r"{{(\w+)}}", target["legendFormat"]))
         for dashboard in DASHBOARDS.values()
-        for panel in panels_of(dashboard)
+        for panel in list_panels(dashboard)
         for target in panel["targets"]
     ] + [(rule["expr"], re.findall(r"\$labels\.(\w+)", rule["annotations"]["description"])) for rule in RULES]
     for query, labels in named:
@@ -181,7 +181,7 @@ def test_dashboard_can_be_imported(name: str) -> None:
             "title"
         ]
         taken |= cells
-    for panel in panels_of(dashboard):
+    for panel in list_panels(dashboard):
         assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
         assert panel["datasource"]["uid"] == "${datasource}"
         references = [target["refId"] for target in panel["targets"]]
@@ -202,7 +202,7 @@ def promtool() -> str | None:
 def run_promtool(*arguments: str | Path) -> None:
     program = promtool()
     if program is None:
-        absent("promtool is missing (Debian: apt-get install prometheus).")
+        skip_or_fail("promtool is missing (Debian: apt-get install prometheus).")
     run = subprocess.run([str(program), *map(str, arguments)], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
 

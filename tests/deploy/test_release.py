@@ -50,7 +50,7 @@ def test_version_is_the_newest_of_the_changelog() -> None:
     assert newest == program_version()
 
 
-def plain(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Return the name of a package as the lock file writes it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
@@ -63,10 +63,12 @@ def test_list_of_parts_and_licenses_name_every_package_of_the_lock_file() -> Non
     parts = json.loads((DIST / "sbom.cdx.json").read_text())
     root = parts["metadata"]["component"]
     assert (root["name"], root["version"]) == ("routing-admin", program_version())
-    versions = {plain(part["name"]): part["version"] for part in parts["components"]}
+    versions = {normalize_name(part["name"]): part["version"] for part in parts["components"]}
     assert {name: versions[name] for name in pinned} == pinned
     assert len(pinned) > 50
     licenses = (DIST / "LICENSES.txt").read_text()
-    texts = {plain(name): text for name, text in re.findall(r"={100}\n(\S+)\n\S+\n.+\n={100}\n([^=]+)", licenses)}
+    texts = {
+        normalize_name(name): text for name, text in re.findall(r"={100}\n(\S+)\n\S+\n.+\n={100}\n([^=]+)", licenses)
+    }
     assert pinned.keys() <= texts.keys()
     assert [name for name, text in texts.items() if "--- " not in text] == []

@@ -30,7 +30,7 @@ MAX_EXPOSURE = 3.0
 TEXT = "a lantern for the heron"
 
 
-def absent(reason: str) -> None:
+def skip_or_fail(reason: str) -> None:
     """Skip the test, or fail it in continuous integration."""
     pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
 
@@ -47,7 +47,7 @@ def test_systemd_unit_runs_the_program():
 def test_exposure_of_a_unit_is_low(name: str):
     """The exposure level of each unit, according to `systemd-analyze security`, is low."""
     if reason := missing():
-        absent(reason)
+        skip_or_fail(reason)
     command = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(DEPLOY / name)]
     report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     (exposure,) = re.findall(r"Overall exposure level for \S+: ([\d.]+)", report)
@@ -60,7 +60,7 @@ def test_exposure_of_a_unit_is_low(name: str):
 def test_program_works_under_the_restrictions_of_its_unit(tmp_path: Path):
     """Under the unit's restrictions images and PDFs can be read, and the data directory becomes private."""
     if reason := missing():
-        absent(reason)
+        skip_or_fail(reason)
     confined = [sys.executable, str(ROOT / "tests/deploy/confined.py"), str(DEPLOY / UNITS[0])]
     with Lab() as lab:
         environment = environment_of(data := tmp_path / "data", lab)

@@ -41,7 +41,7 @@ class KnownDifferences:
         whole = not config.getoption("keyword") and not any("::" in argument for argument in config.args)
         for row in self.rows:
             for pattern in row["tests"]:
-                matching = [item for item in items if fnmatchcase(name_of(item.nodeid), pattern)]
+                matching = [item for item in items if fnmatchcase(escape_test_id(item.nodeid), pattern)]
                 if whole and not matching:
                     raise pytest.UsageError(f"differences.toml: no test is called {pattern}")
                 for item in matching:
@@ -67,7 +67,7 @@ class KnownDifferences:
         Path(os.environ["CLIENTS_REPORT"]).write_text(json.dumps(results, ensure_ascii=False), "utf-8")
 
 
-def name_of(node: str) -> str:
+def escape_test_id(node: str) -> str:
     """Return a test's id without brackets, which are special in a pattern."""
     return node.replace("[", "<").replace("]", ">")
 
