@@ -36,7 +36,7 @@ def reader(*capabilities: str, policy: str = POLICY, describer: str = SEER) -> R
 
 
 def style(state: DescriptionState, text: str = "", language: str = "en") -> TextStyle:
-    return TextStyle(language, make_description=lambda _, describer, __: ModelDescription(state, describer, text))
+    return TextStyle(language, description_of=lambda _, describer, __: ModelDescription(state, describer, text))
 
 
 BY_MODEL = style(DescriptionState.BY_MODEL, "<A cat on a mat.>")
@@ -205,7 +205,7 @@ def test_a_conversation_with_descriptions_begins_as_it_did(
             return ModelDescription(DescriptionState.FAILED, describer)
         return ModelDescription(DescriptionState.BY_MODEL, describer, f"<{file.filename}, asked about in {message}>")
 
-    candidate, text_style = reader(*sorted(capabilities)), TextStyle("en", make_description=make_description)
+    candidate, text_style = reader(*sorted(capabilities)), TextStyle("en", description_of=make_description)
     messages: list[Message] = []
     sent_before: tuple[Message, ...] = ()
     for names in file_names:
