@@ -149,7 +149,7 @@ def _store(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--store") == "s3":
         from tests.engines.s3 import s3_server
 
-        request.getfixturevalue("settings").ARTIFACTS_BUCKET = s3_server().place()
+        request.getfixturevalue("settings").ARTIFACTS_BUCKET = s3_server().new_prefix()
 
 
 @pytest.fixture

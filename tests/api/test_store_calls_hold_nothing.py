@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=Tr
 @pytest.fixture
 def calls(settings: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Record for each call to the bucket whether its thread was in a transaction."""
-    settings.ARTIFACTS_BUCKET, settings.DATA_DIR = s3_server().place(), tmp_path
+    settings.ARTIFACTS_BUCKET, settings.DATA_DIR = s3_server().new_prefix(), tmp_path
     in_transaction, call = list[bool](), BucketClient.translate_errors
 
     @contextmanager

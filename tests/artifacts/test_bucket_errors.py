@@ -82,7 +82,7 @@ def test_hanging_service_counts_as_an_outage_while_the_check_still_waits(
 @pytest.mark.parametrize("call", CALLS)
 def test_every_call_reports_wrong_credentials_without_repeating_them(tmp_path: Path, call: str) -> None:
     """The response may contain signed data, so only its error code is reported."""
-    store = store_at(s3_server().place(), tmp_path)
+    store = store_at(s3_server().new_prefix(), tmp_path)
     with s3_server().checking_credentials(), pytest.raises(StoreAwayError) as error:
         CALLS[call](store)
     assert "rejects the credentials" in error.value.details
@@ -94,7 +94,7 @@ def test_every_call_reports_wrong_credentials_without_repeating_them(tmp_path: P
 
 def test_missing_credentials_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error is reported if neither the environment nor the machine's role provides credentials."""
-    bucket = s3_server().place()
+    bucket = s3_server().new_prefix()
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_METADATA_ENDPOINT", f"http://127.0.0.1:{free_port()}")
@@ -107,7 +107,7 @@ def test_missing_credentials_are_reported(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("call", CALLS)
 def test_every_call_reports_a_service_that_does_not_respond(tmp_path: Path, call: str) -> None:
     """The message for callers contains no address, but the details for operators do."""
-    store = store_at(replace(s3_server().place(), endpoint=f"http://127.0.0.1:{free_port()}"), tmp_path)
+    store = store_at(replace(s3_server().new_prefix(), endpoint=f"http://127.0.0.1:{free_port()}"), tmp_path)
     with pytest.raises(StoreAwayError) as error:
         CALLS[call](store)
     assert "is not responding" in error.value.details
@@ -117,7 +117,7 @@ def test_every_call_reports_a_service_that_does_not_respond(tmp_path: Path, call
 
 def test_during_an_outage_calls_fail_at_once_until_one_succeeds(tmp_path: Path) -> None:
     """After calls without a response `is_silent` is true, so that further calls fail immediately."""
-    bucket = s3_server().place()
+    bucket = s3_server().new_prefix()
     store = store_at(replace(bucket, endpoint=f"http://127.0.0.1:{free_port()}"), tmp_path)
     for _ in range(20):
         with pytest.raises(StoreAwayError):
@@ -130,7 +130,7 @@ def test_during_an_outage_calls_fail_at_once_until_one_succeeds(tmp_path: Path) 
 
 def test_large_upload_cut_off_by_an_outage_leaves_nothing(tmp_path: Path) -> None:
     """If an outage interrupts a large upload, no object is stored."""
-    bucket = s3_server().place()
+    bucket = s3_server().new_prefix()
     store = store_at(bucket, tmp_path)
     upload = store.begin_upload()
     upload.write(LARGE)

@@ -28,7 +28,7 @@ LARGE = 6 * 1024 * 1024
 
 STORES: dict[str, Callable[[Path], ByteStore]] = {
     "files": lambda path: FileStore(path / "artifacts"),
-    "s3": lambda path: BucketStore(s3_server().place(), path / "downloads"),
+    "s3": lambda path: BucketStore(s3_server().new_prefix(), path / "downloads"),
 }
 
 

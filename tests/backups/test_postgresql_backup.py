@@ -51,7 +51,7 @@ class SavedInstallation:
         del environment["DATABASE_URL"], environment["ROUTING_ADMIN_ARTIFACTS_URL"]
         if database:
             environment["DATABASE_URL"] = self.cluster.make_database(database)
-            environment["ROUTING_ADMIN_ARTIFACTS_URL"] = bucket_url(s3_server().place())
+            environment["ROUTING_ADMIN_ARTIFACTS_URL"] = bucket_url(s3_server().new_prefix())
         return environment
 
 
@@ -78,7 +78,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SavedInstallatio
     """Back up an installation during calls, uploads, imports and edits."""
     if find_programs() is None:
         pytest.skip("PostgreSQL is not installed")
-    backup, bucket = tmp_path_factory.mktemp("backups") / "one", s3_server().place()
+    backup, bucket = tmp_path_factory.mktemp("backups") / "one", s3_server().new_prefix()
     with (
         running_cluster() as cluster,
         installed(cluster.make_database("one"), ARTIFACTS_URL=bucket_url(bucket)) as installation,

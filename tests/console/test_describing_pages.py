@@ -16,7 +16,7 @@ from routing_admin.dispatch.preview import preview
 from routing_admin.models import FileDescription, RequestLog, TaskRoute
 from tests.cast import HTMX
 from tests.console.page import Page
-from tests.describing.describers import POLICY, WORDS, bodies_to, describing_lab
+from tests.describing.describers import POLICY, WORDS, describing_lab, received_bodies
 from tests.gateway.plane import PNG, chat_body, image, logged, post
 
 pytestmark = [pytest.mark.django_db(transaction=True, databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
@@ -65,8 +65,8 @@ def test_asking_shows_the_description_and_stores_it(admin: Client) -> None:
         row = stored()
         answered = ask_for_description(admin, row, **HTMX)
         next_card = card(admin, row)
-        assert len(bodies_to(lab, "seer")) == 1
-        assert bodies_to(lab, "blind") == []
+        assert len(received_bodies(lab, "seer")) == 1
+        assert received_bodies(lab, "blind") == []
     logged = RequestLog.objects.get(surface="describe")
     assert answered.shows("seer described the file; its words are kept.")
     assert reverse("request", args=[logged.pk]) in answered.addresses
@@ -83,7 +83,7 @@ def test_failed_describing_is_shown_and_can_be_retried(admin: Client) -> None:
         row = stored()
         answered = ask_for_description(admin, row)
         assert ask_for_description(admin, row, **HTMX).shows("seer described the file")
-        assert len(bodies_to(lab, "seer")) == 2
+        assert len(received_bodies(lab, "seer")) == 2
     assert answered.shows("seer did not describe the file (")
     assert answered.shows("seer failed to describe the file")
     assert answered.button(ASK)

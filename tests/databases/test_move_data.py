@@ -70,7 +70,7 @@ def move_case(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Move]:
     if find_programs() is None:
         pytest.skip("PostgreSQL is not installed")
     server, folder = s3_server(), tmp_path_factory.mktemp("home")
-    bucket_prefix = server.place()
+    bucket_prefix = server.new_prefix()
     prefixes = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "TESTS_")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
     home = Installation(inherited | {"ROUTING_ADMIN_DATA_DIR": str(folder)})

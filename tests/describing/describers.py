@@ -69,10 +69,10 @@ def add_route(task_type: str, *providers: str, **more: Any) -> None:
     save_route_as(SYSTEM, None, RouteSpec(task_type, chain, **more))
 
 
-def bodies_to(lab: Lab, name: str) -> list[Any]:
+def received_bodies(lab: Lab, name: str) -> list[Any]:
     return [received.json for received in lab.requests if received.name == name]
 
 
-def text_of(body: Any) -> str:
+def request_text(body: Any) -> str:
     """Return the whole request as one string to search in."""
     return json.dumps(body, ensure_ascii=False)

@@ -13,7 +13,7 @@ from capabilities.acts import SYSTEM
 from capabilities.core.services.agent_limits import Meter
 from routing_admin.limits.uses import find_uses
 from tests.cast import AgentProgram, limit_agent
-from tests.describing.describers import LOOK, WORDS, bodies_to, describing_lab
+from tests.describing.describers import LOOK, WORDS, describing_lab, received_bodies
 from tests.gateway.plane import PNG, chat_body, image, logged, post
 
 pytestmark = [
@@ -53,7 +53,7 @@ def test_file_is_not_described_if_the_budget_has_no_room_for_it(key: str) -> Non
     limit_agent(tokensPerDay=5_000)
     with describing_lab() as lab:
         answer = ask(key)
-        assert bodies_to(lab, "seer") == []
+        assert received_bodies(lab, "seer") == []
     assert (answer.status_code, answer.headers["x-routing-adaptation"]) == (200, "image=described:describer_failed")
     (delivery,) = logged(answer.headers["x-request-id"]).attempts.get().deliveries
     assert delivery["description"]["fault"] == "budget_exceeded"
@@ -90,7 +90,7 @@ def test_simulation_shows_a_placeholder_until_a_real_call_describes_the_file(adm
             return admin.post(reverse("simulate"), {**form, "act": action}).context["panel"].run_view
 
         assert "[Here seer describes the file" in str(walk("simulate").stops[0].payload)
-        assert bodies_to(lab, "seer") == []
+        assert received_bodies(lab, "seer") == []
         assert WORDS in str(walk("send").stops[0].payload)
         assert WORDS in str(walk("simulate").stops[0].payload)
-        assert len(bodies_to(lab, "seer")) == 1
+        assert len(received_bodies(lab, "seer")) == 1

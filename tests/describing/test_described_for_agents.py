@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cast import AgentProgram, limit_agent
-from tests.describing.describers import WORDS, bodies_to, describing_lab
+from tests.describing.describers import WORDS, describing_lab, received_bodies
 from tests.gateway.plane import PNG, logged
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
@@ -28,7 +28,7 @@ def test_file_is_not_described_without_the_describe_parameter(text_agent: AgentP
         ref = text_agent.stored("dot.png", PNG)["ref"]
         plain = text_agent.artifact(ref, language="en")
         routed = text_agent.post("/messages/route", message(ref)).json()
-        assert bodies_to(lab, "seer") == []
+        assert received_bodies(lab, "seer") == []
     assert WORDS not in str((plain, routed))
     assert "warnings" not in plain
 
@@ -39,7 +39,7 @@ def test_get_artifact_appends_the_description_to_the_facts(text_agent: AgentProg
         ref = text_agent.stored("dot.png", PNG)["ref"]
         facts = text_agent.artifact(ref, language="en")["content"]
         answers = [text_agent.get(f"/artifacts/{ref}", language="en", describe="true") for _ in range(2)]
-        assert len(bodies_to(lab, "seer")) == 1
+        assert len(received_bodies(lab, "seer")) == 1
     contents = [answer.json()["content"] for answer in answers]
     assert contents[0] == contents[1]
     assert contents[0].startswith(f"{facts}\nDescribed by seer, not seen by you:\n```\n> {WORDS}\n```")
@@ -61,7 +61,7 @@ def test_file_that_the_service_reads_is_not_described(vision_agent: AgentProgram
         ref = vision_agent.stored("dot.png", PNG)["ref"]
         assert vision_agent.get(f"/artifacts/{ref}", describe="true").json()["routing"] == "image_url"
         assert vision_agent.post("/messages/route", message(ref, describe=True)).json()["canProcess"]
-        assert bodies_to(lab, "seer") == []
+        assert received_bodies(lab, "seer") == []
 
 
 def test_failed_description_is_a_warning_and_is_not_cached(text_agent: AgentProgram) -> None:
@@ -98,4 +98,4 @@ def test_an_agent_that_may_not_use_the_route_gets_the_facts(text_agent: AgentPro
     with describing_lab() as lab:
         ref = text_agent.stored("dot.png", PNG)["ref"]
         assert text_agent.get(f"/artifacts/{ref}", describe="true").json()["warnings"] == ["no_describer"]
-        assert bodies_to(lab, "seer") == []
+        assert received_bodies(lab, "seer") == []

@@ -62,7 +62,7 @@ def test_a_describer_has_no_describer(demo: None) -> None:
     assert "describes files for other routes" in sentences(refusal.value)
 
 
-def file_of(*models: str, policy: str = "") -> str:
+def routing_file(*models: str, policy: str = "") -> str:
     """Return a routing file with these models of echo on the route `describe` and this policy on `default`."""
     fallback = [f"echo/{model}" for model in models[1:]]
     routes = {
@@ -75,14 +75,14 @@ def file_of(*models: str, policy: str = "") -> str:
 def test_import_of_a_describer_that_reads_no_media_is_refused(demo: None) -> None:
     """An import whose describer reads no media is refused, and its preview names the same problem."""
     before = Revision.objects.count()
-    text = file_of("echo-text", policy=POLICY)
+    text = routing_file("echo-text", policy=POLICY)
     (problem,) = [item for item in preview_import([text]).imported.problems if item.severity == "error"]
     assert (problem.field, "reads images, audio, video or files" in problem.message) == ("routing.describe", True)
     with pytest.raises(InvalidError) as refusal:
         import_configuration(SYSTEM, [text])
     assert problem.message in sentences(refusal.value)
     assert Revision.objects.count() == before
-    import_configuration(SYSTEM, [file_of("echo-text", "echo-vision", policy=POLICY)])
+    import_configuration(SYSTEM, [routing_file("echo-text", "echo-vision", policy=POLICY)])
 
 
 def test_policies_of_installation_and_service_are_checked_too(demo: None) -> None:
@@ -131,5 +131,5 @@ def test_describer_that_stops_reading_media_is_only_a_warning(
 
 def test_import_of_a_model_with_unknown_capabilities_only_warns(demo: None) -> None:
     """A routing file may be imported before the capabilities of its models are known, so the import only warns."""
-    applied = import_configuration(SYSTEM, [file_of("not-known-yet", policy=POLICY)])
+    applied = import_configuration(SYSTEM, [routing_file("not-known-yet", policy=POLICY)])
     assert "warning" in {problem.severity for problem in applied.preview.imported.problems}

@@ -29,7 +29,7 @@ from routing_admin.dispatch.descriptions.store import ASK_AGAIN
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import FileDescription, TaskRoute
 from routing_admin.upstream import process_upstream
-from tests.describing.describers import LOOK, POLICY, WORDS, add_route, bodies_to, describing_lab, text_of
+from tests.describing.describers import LOOK, POLICY, WORDS, add_route, describing_lab, received_bodies, request_text
 from tests.gateway.asgi_caller import Call, headers
 from tests.gateway.plane import chat_body, image, logged, post
 from tests.lab import Lab
@@ -72,10 +72,10 @@ def test_text_candidate_receives_the_marked_description(key: str) -> None:
     """
     with describing_lab() as lab:
         answer = ask(key)
-        (describer_body,), (candidate_body,) = bodies_to(lab, "seer"), bodies_to(lab, "blind")
+        (describer_body,), (candidate_body,) = received_bodies(lab, "seer"), received_bodies(lab, "blind")
     assert answer.headers["x-routing-adaptation"] == "image=described:by_model"
-    assert "data:image/png;base64" in text_of(describer_body)
-    assert LOOK["text"] not in text_of(describer_body)
+    assert "data:image/png;base64" in request_text(describer_body)
+    assert LOOK["text"] not in request_text(describer_body)
     text = last_text(candidate_body)
     positions = [
         text.index(phrase) for phrase in ("[Attachment received]", "Described by seer, not seen by you", WORDS)
@@ -94,9 +94,9 @@ def test_describer_and_candidate_may_use_any_protocol(key: str, protocol: str, s
     with describing_lab(seer=protocol, blind=other) as lab:
         answer = ask(key, stream=stream)
         answer.close()
-        (body,) = bodies_to(lab, "blind")
+        (body,) = received_bodies(lab, "blind")
     assert (answer.status_code, answer.headers["x-routing-adaptation"]) == (200, "image=described:by_model")
-    assert WORDS in text_of(body)
+    assert WORDS in request_text(body)
 
 
 def call_with_fault(key: str, lab: Lab, scenario: str, stream: bool = False) -> tuple[Any, ...]:
@@ -109,7 +109,7 @@ def call_with_fault(key: str, lab: Lab, scenario: str, stream: bool = False) -> 
     request_finished.disconnect(close_old_connections)
     answer.close()
     request_finished.connect(close_old_connections)
-    (body,) = bodies_to(lab, "blind")
+    (body,) = received_bodies(lab, "blind")
     text = last_text(body)
     outcome = answer.status_code, answer.headers["x-routing-adaptation"]
     return *outcome, "Artifact ID: artifact:" in text, "Described by" in text
@@ -149,11 +149,11 @@ def test_later_vision_candidate_receives_the_image(key: str) -> None:
     """A candidate that cannot read images receives the description. A later candidate that can receives the image."""
     with describing_lab({"blind": "http_529"}) as lab:
         answer = ask(key, model="task:both")
-        described, native = bodies_to(lab, "seer")
+        described, native = received_bodies(lab, "seer")
     assert answer.headers["x-routing-adaptation"] == "image=native"
-    assert "You describe one file" in text_of(described)
-    assert "You describe one file" not in text_of(native)
-    assert "data:image/png;base64" in text_of(native)
+    assert "You describe one file" in request_text(described)
+    assert "You describe one file" not in request_text(native)
+    assert "data:image/png;base64" in request_text(native)
 
 
 def test_nothing_is_described_for_a_candidate_that_is_not_called(key: str) -> None:
@@ -161,7 +161,7 @@ def test_nothing_is_described_for_a_candidate_that_is_not_called(key: str) -> No
     with describing_lab() as lab:
         add_route("seeing", "seer", "blind", content={"policy": POLICY})
         answer = ask(key, model="task:seeing")
-        assert len(bodies_to(lab, "seer")) == 1
+        assert len(received_bodies(lab, "seer")) == 1
     assert answer.headers["x-routing-adaptation"] == "image=native"
 
 
@@ -173,10 +173,10 @@ def test_next_turn_reuses_the_outcome_of_the_first_turn(key: str, outcome: str) 
     body = {"model": "task:blind", "language": "en"}
     with describing_lab({"seer": [*([outcome] * 3), "say:Something else."]}) as lab:
         post(key, {**body, "messages": turn})
-        describer_calls = len(bodies_to(lab, "seer"))
+        describer_calls = len(received_bodies(lab, "seer"))
         post(key, {**body, "messages": next_turn})
-        first, second = bodies_to(lab, "blind")
-        assert len(bodies_to(lab, "seer")) == describer_calls
+        first, second = received_bodies(lab, "blind")
+        assert len(received_bodies(lab, "seer")) == describer_calls
     assert second["messages"][: len(first["messages"])] == first["messages"]
 
 
@@ -237,18 +237,18 @@ def test_continued_conversation_keeps_the_outcome_it_was_answered_with(key: str,
     with describing_lab(script, retries=0) as lab:
         failed, first_answer = talk(key, {**body, "messages": turn})
         again, _ = talk(key, {**body, "messages": turn})
-        assert len(bodies_to(lab, "seer")) == 1
+        assert len(received_bodies(lab, "seer")) == 1
         # From now on, the cooldown of the failure has ended.
         FileDescription.objects.update(created_at=timezone.now() - ASK_AGAIN)
         talk(key, {**body, "messages": turn})
-        assert len(bodies_to(lab, "seer")) == 2
+        assert len(received_bodies(lab, "seer")) == 2
         FileDescription.objects.filter(conversation__gt="").update(created_at=timezone.now() - ASK_AGAIN)
         healed, second_answer = talk(key, {**body, "messages": turn})
         assert (failed, again, healed) == (FAILED, FAILED, BY_MODEL)
         for answer, outcome in ((first_answer, failed), (second_answer, healed), (first_answer, failed)):
             later_outcome, _ = talk(key, {**body, "messages": [*turn, answer, follow_up]})
             assert later_outcome == outcome
-        assert len(bodies_to(lab, "seer")) == 3
+        assert len(received_bodies(lab, "seer")) == 3
 
 
 def test_failure_in_an_earlier_message_holds_for_the_same_file_sent_again(key: str) -> None:
@@ -267,8 +267,8 @@ def test_description_is_shared_between_conversations(key: str) -> None:
     with describing_lab() as lab:
         ask(key)
         ask(key, {"type": "text", "text": "Tell me about this."}, image())
-        assert len(bodies_to(lab, "seer")) == 1
-        assert all(WORDS in last_text(body) for body in bodies_to(lab, "blind"))
+        assert len(received_bodies(lab, "seer")) == 1
+        assert all(WORDS in last_text(body) for body in received_bodies(lab, "blind"))
 
 
 def test_question_is_sent_to_the_describer_if_the_policy_says_so(key: str) -> None:
@@ -276,17 +276,17 @@ def test_question_is_sent_to_the_describer_if_the_policy_says_so(key: str) -> No
     with describing_lab(policy=f"{POLICY}+question") as lab:
         ask(key)
         ask(key, {"type": "text", "text": "Which colour?"}, image())
-        first, second = bodies_to(lab, "seer")
-    assert f"> {LOOK['text']}" in text_of(first)
-    assert "> Which colour?" in text_of(second)
+        first, second = received_bodies(lab, "seer")
+    assert f"> {LOOK['text']}" in request_text(first)
+    assert "> Which colour?" in request_text(second)
 
 
 def test_equal_files_share_one_description(key: str) -> None:
     """Each file has its own description, and equal files share one."""
     with describing_lab() as lab:
         answer = ask(key, LOOK, image(), picture("red"), image())
-        assert len(bodies_to(lab, "seer")) == 2
-        assert last_text(bodies_to(lab, "blind")[0]).count(WORDS) == 3
+        assert len(received_bodies(lab, "seer")) == 2
+        assert last_text(received_bodies(lab, "blind")[0]).count(WORDS) == 3
     assert answer.headers["x-routing-adaptation"] == "image=described:by_model:3"
 
 
@@ -303,7 +303,7 @@ def test_without_the_describe_route_nothing_is_described(key: str, state: str) -
         default = TaskRoute.objects.get(task_type="default")
         save_route(SYSTEM, default, (CandidateSpec("seer"),))
         answer = ask(key)
-        assert bodies_to(lab, "seer") == []
+        assert received_bodies(lab, "seer") == []
     assert answer.headers["x-routing-adaptation"] == "image=described"
 
 
@@ -318,7 +318,7 @@ def test_file_sent_to_the_describer_directly_is_not_described(key: str) -> None:
     with describing_lab() as lab:
         set_content_policy(SYSTEM, POLICY)
         answer = ask(key, LOOK, sound, model="task:describe")
-        assert len(bodies_to(lab, "seer")) == 1
+        assert len(received_bodies(lab, "seer")) == 1
     assert answer.headers["x-routing-adaptation"] == "audio=described"
 
 

@@ -77,7 +77,7 @@ def test_deleting_an_artifact_deletes_its_description() -> None:
     assert find_description(key, "mine") is None
 
 
-def age_failures() -> None:
+def expire_failures() -> None:
     """Backdate all failures so that their cooldown has ended."""
     FileDescription.objects.exclude(fault="").update(created_at=datetime.now(UTC) - ASK_AGAIN)
 
@@ -87,7 +87,7 @@ def test_failure_is_retried_after_its_cooldown() -> None:
     for _ in range(2):
         keep_description(KEY, "mine", FAILURE)
         assert find_description(KEY, "mine") == FAILURE
-        age_failures()
+        expire_failures()
         assert find_description(KEY, "mine") is None
     assert keep_description(KEY, "mine", WORDS) == find_description(KEY, "mine") == WORDS
 
@@ -119,7 +119,7 @@ class TestConversations(TestCase):
         for conversation, step in steps:
             opening = f"opening {conversation % 2}"
             if step == "time passes":
-                age_failures()
+                expire_failures()
             elif step == "answer" and conversation in outcomes and conversation not in answered:
                 answered[conversation] = f"answer {conversation}"
                 if outcomes[conversation].fault:

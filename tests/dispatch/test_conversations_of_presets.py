@@ -26,13 +26,13 @@ from tests.lab.strict_hosts import OFFERED, PLACES, ROUNDS, RefusedError, Strict
 OWN_FIELDS = ("role", "content", "tool_calls")
 
 
-def endpoint_of(name: str) -> ModelEndpoint:
+def make_endpoint(name: str) -> ModelEndpoint:
     protocol, quirks = PLACES[name]
     target = Target(name, f"https://{name}.example/v1", "m", "k", quirks=quirks)
     return model_endpoint(protocol, target, Capabilities(("text",), ("text",)))
 
 
-ENDPOINTS = {name: endpoint_of(name) for name in PLACES}
+ENDPOINTS = {name: make_endpoint(name) for name in PLACES}
 
 
 class Conversation:

@@ -34,7 +34,7 @@ class Process:
         self.kept = KeptRefusals(lambda: self.memory, self.clock)
         self.kept.begin()
 
-    def look(self) -> Process:
+    def synchronise(self) -> Process:
         """Synchronise once, at a time when the rows are due to be read again."""
         self.clock.sleep(READ_SECONDS)
         self.kept.look()
@@ -54,11 +54,11 @@ def service() -> Service:
 
 
 def learn(*params: str) -> Process:
-    process = Process().look()
+    process = Process().synchronise()
     for param in params:
         process.memory.refuse(*MODEL_KEY, param)
     process.memory.refuse(*MODEL_KEY, "max_tokens", "max_completion_tokens")
-    return process.look()
+    return process.synchronise()
 
 
 LEARNED = {"temperature": None, "top_p": None, "max_tokens": "max_completion_tokens"}
@@ -67,34 +67,34 @@ LEARNED = {"temperature": None, "top_p": None, "max_tokens": "max_completion_tok
 def test_refusals_survive_a_restart() -> None:
     """Both refused parameters are stored, and so is the other name of the token limit."""
     learn("temperature", "top_p")
-    assert Process().look().known == LEARNED
+    assert Process().synchronise().known == LEARNED
 
 
 def test_refusal_before_the_first_sync_is_stored() -> None:
     process = Process()
     process.memory.refuse(*MODEL_KEY, "seed")
-    process.look()
-    assert Process().look().known == {"seed": None}
+    process.synchronise()
+    assert Process().synchronise().known == {"seed": None}
 
 
 def test_processes_share_refusals_and_add_to_them() -> None:
     """Neither process overwrites what the other learned."""
-    first, second = Process().look(), Process().look()
+    first, second = Process().synchronise(), Process().synchronise()
     first.memory.refuse(*MODEL_KEY, "temperature")
     second.memory.refuse(*MODEL_KEY, "seed")
-    first.look(), second.look(), first.look()
+    first.synchronise(), second.synchronise(), first.synchronise()
     assert first.known == second.known == {"temperature": None, "seed": None}
 
 
 def test_forgotten_refusal_is_forgotten_by_all_processes() -> None:
     first = learn("temperature", "top_p")
-    second = Process().look()
+    second = Process().synchronise()
     second.memory.forget(*MODEL_KEY, "temperature")
-    second.look(), first.look()
+    second.synchronise(), first.synchronise()
     assert (
         first.known
         == second.known
-        == Process().look().known
+        == Process().synchronise().known
         == {k: v for k, v in LEARNED.items() if k != "temperature"}
     )
 
@@ -127,7 +127,7 @@ def test_refusals_are_forgotten_when_model_or_address_changes(
     snapshot.refresh()
     if not is_running:
         process = Process()
-    process.look()
+    process.synchronise()
     assert process.memory.refusals(*MODEL_KEY) == ()
     assert not LearnedRefusal.objects.exists()
 
@@ -136,22 +136,22 @@ def test_other_configuration_changes_forget_no_refusal(service: Service) -> None
     process = learn("temperature", "top_p")
     Service.objects.filter(pk=service.pk).update(name="renamed")
     snapshot.refresh()
-    assert process.look().known == Process().look().known == LEARNED
+    assert process.synchronise().known == Process().synchronise().known == LEARNED
 
 
 def test_refused_values_and_unconfigured_models_are_kept_in_memory_only() -> None:
     """The model may accept another value of the parameter, and callers can invent any number of model names."""
-    process = Process().look()
+    process = Process().synchronise()
     process.memory.refuse(*MODEL_KEY, "reasoning_effort", value_only=True)
     process.memory.refuse("picky", "made-up", "seed")
-    process.look()
+    process.synchronise()
     assert not LearnedRefusal.objects.exists()
     assert process.memory.lasting("picky", "made-up") == {"seed": None}
     assert len(process.memory.refusals(*MODEL_KEY)) == 1
 
 
 def test_refusal_is_stored_after_a_database_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    process = Process().look()
+    process = Process().synchronise()
     process.memory.refuse(*MODEL_KEY, "seed")
 
     def refuse(*_: object) -> None:
@@ -160,8 +160,8 @@ def test_refusal_is_stored_after_a_database_error(monkeypatch: pytest.MonkeyPatc
     with monkeypatch.context() as broken:
         broken.setattr(kept_refusals, "write_refusals", refuse)
         with pytest.raises(DatabaseError):
-            process.look()
-    assert process.look().known == Process().look().known == {"seed": None}
+            process.synchronise()
+    assert process.synchronise().known == Process().synchronise().known == {"seed": None}
 
 
 def test_sync_without_changes_makes_no_queries(django_assert_num_queries: Callable[..., object]) -> None:

@@ -31,7 +31,7 @@ HELLO = ChatRequest((Message(Role.USER, (TextPart("hello"),)),), max_tokens=7)
 
 
 @dataclass
-class Plane:
+class RouterHarness:
     """The configuration with the lab's providers, and one run context with a simulated clock."""
 
     lab: Lab
@@ -61,10 +61,10 @@ class Plane:
 
 
 @pytest.fixture
-def plane(request: pytest.FixtureRequest, demo: None) -> Iterator[Plane]:
+def plane(request: pytest.FixtureRequest, demo: None) -> Iterator[RouterHarness]:
     """The lab with the script that the decorator `lab` gives it."""
     with Lab(request.param) as lab:
-        yield Plane(lab)
+        yield RouterHarness(lab)
         run_sync(process_upstream().close())
 
 
@@ -74,7 +74,7 @@ def lab(**script: str) -> pytest.MarkDecorator:
 
 
 @lab(picky=f"parameter:param={NEW}")
-def test_refused_newer_limit_name_is_replaced_by_the_older(plane: Plane) -> None:
+def test_refused_newer_limit_name_is_replaced_by_the_older(plane: RouterHarness) -> None:
     """If a provider rejects the newer name of the limit, the request is repeated with the older name.
 
     Later requests start with the older name.
@@ -87,7 +87,7 @@ def test_refused_newer_limit_name_is_replaced_by_the_older(plane: Plane) -> None
 
 
 @lab(picky=f"parameter:param={OLD}")
-def test_refused_older_limit_name_is_replaced_by_the_newer(plane: Plane) -> None:
+def test_refused_older_limit_name_is_replaced_by_the_newer(plane: RouterHarness) -> None:
     """A rejected older name of the limit is replaced by the newer one, at the cost of a single retry."""
     plane.provider("picky")
     first, second = plane.ask("picky"), plane.ask("picky")
@@ -96,7 +96,7 @@ def test_refused_older_limit_name_is_replaced_by_the_newer(plane: Plane) -> None
 
 
 @lab(picky=f"parameter:param={OLD}")
-def test_a_streamed_request_keeps_its_limit_too(plane: Plane) -> None:
+def test_a_streamed_request_keeps_its_limit_too(plane: RouterHarness) -> None:
     """The provider refuses the limit before the stream begins, and the stream then runs under the other name."""
     plane.provider("picky")
     route = RouteSpec("draft", (CandidateSpec("picky"),))
@@ -111,7 +111,7 @@ def test_a_streamed_request_keeps_its_limit_too(plane: Plane) -> None:
 
 
 @lab(picky=f"parameter:param={NEW}+temperature")
-def test_refusal_is_remembered_after_a_day(plane: Plane) -> None:
+def test_refusal_is_remembered_after_a_day(plane: RouterHarness) -> None:
     """After a day, the limit is still sent under its other name, and the refused parameter is still omitted."""
     plane.provider("picky", max_tokens_field=NEW)
     chat = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
@@ -124,7 +124,7 @@ def test_refusal_is_remembered_after_a_day(plane: Plane) -> None:
 
 
 @lab(picky="parameter:param=temperature")
-def test_parameter_dropped_from_memory_is_listed_if_the_request_had_it(plane: Plane) -> None:
+def test_parameter_dropped_from_memory_is_listed_if_the_request_had_it(plane: RouterHarness) -> None:
     """Every attempt lists the parameters that it omitted, even if they were omitted because of an earlier refusal."""
     plane.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
@@ -133,7 +133,7 @@ def test_parameter_dropped_from_memory_is_listed_if_the_request_had_it(plane: Pl
 
 
 @lab(good="ok")
-def test_parameter_without_an_equivalent_is_listed_as_dropped(plane: Plane) -> None:
+def test_parameter_without_an_equivalent_is_listed_as_dropped(plane: RouterHarness) -> None:
     """A parameter without an equivalent in the provider's protocol is omitted, and the attempt names it."""
     plane.provider("good")
     attempts = plane.ask("good", ChatRequest(HELLO.messages, inner=("messages[0].audio",)))
@@ -141,7 +141,7 @@ def test_parameter_without_an_equivalent_is_listed_as_dropped(plane: Plane) -> N
 
 
 @lab(picky=f"parameter:param={OLD}+temperature")
-def test_refused_limit_and_refused_parameter_are_corrected_in_one_request(plane: Plane) -> None:
+def test_refused_limit_and_refused_parameter_are_corrected_in_one_request(plane: RouterHarness) -> None:
     """Renaming the limit does not count as omitting a parameter, so one parameter may still be omitted afterwards."""
     plane.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
@@ -152,7 +152,7 @@ def test_refused_limit_and_refused_parameter_are_corrected_in_one_request(plane:
 
 
 @lab(stern=f"parameter:param={OLD}+{NEW}")
-def test_request_fails_rather_than_being_sent_without_a_limit(plane: Plane) -> None:
+def test_request_fails_rather_than_being_sent_without_a_limit(plane: RouterHarness) -> None:
     """If both names of the limit are rejected, the request fails. Nothing is remembered, because neither name works."""
     plane.provider("stern")
     for _ in range(2):
@@ -163,7 +163,7 @@ def test_request_fails_rather_than_being_sent_without_a_limit(plane: Plane) -> N
 
 
 @lab(stern=f"parameter:param={OLD}+{NEW}", good="ok")
-def test_next_candidate_is_called_if_both_limit_names_are_refused(plane: Plane) -> None:
+def test_next_candidate_is_called_if_both_limit_names_are_refused(plane: RouterHarness) -> None:
     """The next candidate receives the limit under the name that it accepts."""
     plane.provider("stern")
     plane.provider("good")
@@ -178,7 +178,7 @@ def test_next_candidate_is_called_if_both_limit_names_are_refused(plane: Plane) 
 
 @pytest.mark.parametrize("protocol", ["anthropic", "gemini"])
 @lab(stern=f"parameter:param={OLD}+maxOutputTokens")
-def test_protocol_with_one_limit_name_never_drops_it(plane: Plane, protocol: str) -> None:
+def test_protocol_with_one_limit_name_never_drops_it(plane: RouterHarness, protocol: str) -> None:
     """In these protocols, `max_tokens` and `maxOutputTokens` have no other name, so the refusal is final."""
     plane.provider("stern", protocol)
     name = {"anthropic": OLD, "gemini": "maxOutputTokens"}[protocol]
@@ -189,7 +189,7 @@ def test_protocol_with_one_limit_name_never_drops_it(plane: Plane, protocol: str
 
 @pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
 @lab(up="ok")
-def test_drop_params_never_removes_a_limit(plane: Plane, protocol: str) -> None:
+def test_drop_params_never_removes_a_limit(plane: RouterHarness, protocol: str) -> None:
     """`drop_params` never removes a limit. If the protocol has two names for it, listing one selects the other."""
     plane.provider("up", protocol, drop_params=["max_tokens", "maxOutputTokens", "temperature"])
     plane.ask("up", ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7))
@@ -199,7 +199,7 @@ def test_drop_params_never_removes_a_limit(plane: Plane, protocol: str) -> None:
 
 
 @lab(picky=f"parameter:param={OLD}")
-def test_limit_in_extra_body_is_renamed_too(plane: Plane) -> None:
+def test_limit_in_extra_body_is_renamed_too(plane: RouterHarness) -> None:
     """`extraBody` is merged last. A limit in it is retried under the other name as well."""
     plane.provider("picky")
     Service.objects.create(
@@ -211,7 +211,7 @@ def test_limit_in_extra_body_is_renamed_too(plane: Plane) -> None:
 
 
 @lab(picky=f"parameter:param={OLD}+temperature")
-def test_simulation_uses_the_remembered_limit_name(plane: Plane) -> None:
+def test_simulation_uses_the_remembered_limit_name(plane: RouterHarness) -> None:
     """Simulation starts from this process's memory but stores nothing in it."""
     plane.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)

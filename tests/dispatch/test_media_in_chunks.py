@@ -15,13 +15,13 @@ from tests.gateway.plane import PNG
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
-AGENT = Actor("agent", "text-agent")
+ACTOR = Actor("agent", "text-agent")
 IMAGE = Media(Kind.IMAGE, "image/png", base64.b64encode(PNG).decode())
 
 
 def test_generated_image_belongs_to_the_agent_that_asked() -> None:
     """A generated image is stored for the agent that asked. The answer has the artifact's id and size."""
-    stored = store_generated(AGENT, IMAGE, "echo/draws")
+    stored = store_generated(ACTOR, IMAGE, "echo/draws")
     row = Artifact.objects.get()
     assert (stored.artifact_id, stored.size) == (row.pk, len(PNG))
     assert (row.owner, row.mime_type, row.metadata["generatedBy"]) == ("text-agent", "image/png", "echo/draws")
@@ -32,5 +32,5 @@ def test_generated_image_belongs_to_the_agent_that_asked() -> None:
 )
 def test_media_without_readable_data_is_returned_unchanged(media: Media) -> None:
     """Media that is only a URL, or invalid base64, is not stored."""
-    assert store_generated(AGENT, media, "echo/draws") is media
+    assert store_generated(ACTOR, media, "echo/draws") is media
     assert not Artifact.objects.exists()

@@ -55,7 +55,7 @@ SAMPLES = {
 
 
 @dataclass
-class Script:
+class ScriptedUpstream:
     """A transport that returns scripted outcomes and records every payload."""
 
     outcomes: list[Answer | Failure] = field(default_factory=list)
@@ -98,7 +98,7 @@ def test_previewed_payload_equals_the_payload_sent(key, name):
             state.configuration.route("default"), candidates=(CandidateSpec(service.provider, service.model),)
         )
         planned = plan_request(state, route, request_for(open_artifact(row)), unusable={}, service=service)
-        transport = Script()
+        transport = ScriptedUpstream()
         dispatch = Dispatch(planned, transport)
         run_sync(dispatch.answer())
         assert transport.payloads[0] == shown[service.id].payload
@@ -123,7 +123,7 @@ def test_retry_after_a_capability_mismatch_describes_the_image(key):
     """The same candidate is called again with the image described. Other candidates would still receive the image."""
     state, row = snapshot.current(), artifact("dot.png")
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
-    transport = Script([Failure(Fault.CAPABILITY_MISMATCH, "no images", 400, param="vision")])
+    transport = ScriptedUpstream([Failure(Fault.CAPABILITY_MISMATCH, "no images", 400, param="vision")])
     done = run_sync(Dispatch(plan_request(state, route, request_for(open_artifact(row))), transport).answer())
     assert "<" in json.dumps(transport.payloads[0])
     assert f"{len(PNG)} bytes" in json.dumps(transport.payloads[0])
@@ -138,7 +138,7 @@ def test_native_only_route_skips_a_candidate_that_needs_a_description(key):
     state, row = snapshot.current(), artifact("dot.png")
     chain = (CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision"))
     route = RouteSpec("draft", chain, content={"policy": "native_only"})
-    transport = Script()
+    transport = ScriptedUpstream()
     done = run_sync(Dispatch(plan_request(state, route, request_for(open_artifact(row))), transport).answer())
     assert [attempt.outcome for attempt in done.attempts] == ["skipped_cannot_read", "ok"]
     assert "vision" in (done.attempts[0].error or "")
@@ -164,7 +164,7 @@ def test_every_payload_depends_on_the_request_and_its_candidate_alone(key):
     text, vision = CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision")
     payloads = {}
     for chain in ((text, vision), (vision, text)):
-        transport = Script([Failure(Fault.HTTP_529, "overloaded", 529)])
+        transport = ScriptedUpstream([Failure(Fault.HTTP_529, "overloaded", 529)])
         route = RouteSpec("draft", chain)
         run_sync(Dispatch(plan_request(state, route, chat), transport).answer())
         for payload in transport.payloads:

@@ -189,13 +189,13 @@ APIS: Mapping[str, Callable[[], Chat | Messages | Responses]] = {
 }
 
 
-def endpoint_of(name: str) -> ModelEndpoint:
+def make_endpoint(name: str) -> ModelEndpoint:
     endpoint, model = VENDORS[name]
     target = Target(name, endpoint, model, "k", quirks=PLACES[name][1])
     return model_endpoint(name, target, Capabilities(("text", "vision", "file"), ("text",)))
 
 
-ENDPOINTS = {name: endpoint_of(name) for name in VENDORS}
+ENDPOINTS = {name: make_endpoint(name) for name in VENDORS}
 
 
 class Conversation:
@@ -265,7 +265,7 @@ GOOD: Mapping[str, Json] = {
     "anthropic": {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]},
     "gemini": {"contents": [{"role": "user", "parts": [{"text": "x"}]}]},
 }
-TOOL_OF: Mapping[str, Callable[[str, Json], Json]] = {
+TOOL_ENTRY: Mapping[str, Callable[[str, Json], Json]] = {
     "openai": lambda name, schema: {"type": "function", "function": {"name": name, "parameters": schema}},
     "openai-responses": lambda name, schema: {"type": "function", "name": name, "parameters": schema, "strict": False},
     "anthropic": lambda name, schema: {"name": name, "input_schema": schema},
@@ -282,7 +282,7 @@ TOO_MANY_STOPS: Mapping[str, Json] = {
 @pytest.mark.parametrize("protocol", GOOD)
 def test_strict_vendors_refuse_invalid_requests(protocol: str) -> None:
     """Tests the fake hosts themselves: each kind of rule refuses a request that violates it."""
-    valid, tool = GOOD[protocol], TOOL_OF[protocol]
+    valid, tool = GOOD[protocol], TOOL_ENTRY[protocol]
     assert not list(refusals_of(protocol, valid))
     assert not list(refusals_of(protocol, {**valid, "tools": [tool("look", {"type": "object"})]}))
     wrong = WRONG_SCHEMA.get(protocol, {"type": "object", "anyOf": [{}]})

@@ -16,7 +16,7 @@ from capabilities.core.wire import Answer, Delta, Failure, Fault, Target, ToolCa
 from tests.protocols.exchange import body_of
 
 
-def chat_of(name: str, call_id: str = "call_1") -> ChatRequest:
+def make_chat(name: str, call_id: str = "call_1") -> ChatRequest:
     call = Message(Role.ASSISTANT, tool_calls=(ToolCall(call_id, name, "{}"),))
     result = Message(Role.TOOL, (TextPart("4"),), tool_call_id=call_id)
     question = Message(Role.USER, (TextPart("2 + 2"),))
@@ -27,7 +27,7 @@ def chat_of(name: str, call_id: str = "call_1") -> ChatRequest:
 # All names but `add` are too long or have characters that a vendor refuses.
 @pytest.mark.parametrize("name", ["files.read/line", "x" * 90, "7 days", "名前", "add"])
 def test_tool_name_is_valid_for_the_vendor_in_every_place(protocol: str, name: str) -> None:
-    chat, names = fit_tools(chat_of(name), protocol)
+    chat, names = fit_tools(make_chat(name), protocol)
     (tool,) = chat.tools
     assert RULES[protocol].name.fullmatch(tool.name)
     assert (chat.tool_name, chat.allowed_tools, chat.messages[1].tool_calls[0].name) == (
@@ -40,11 +40,11 @@ def test_tool_name_is_valid_for_the_vendor_in_every_place(protocol: str, name: s
 
 @pytest.mark.parametrize(("protocol", "limit"), [("openai", 40), ("openai-responses", 64), ("anthropic", 64)])
 def test_long_call_id_is_shortened_alike_in_call_and_result(protocol: str, limit: int) -> None:
-    chat, _ = fit_tools(chat_of("add", "toolu_" + "x" * 90), protocol)
+    chat, _ = fit_tools(make_chat("add", "toolu_" + "x" * 90), protocol)
     sent = chat.messages[1].tool_calls[0].id
     assert len(sent) <= limit
     assert chat.messages[2].tool_call_id == sent
-    assert fit_tools(chat_of("add", "toolu_" + "x" * 90), protocol)[0] == chat
+    assert fit_tools(make_chat("add", "toolu_" + "x" * 90), protocol)[0] == chat
 
 
 @given(st.lists(st.text(min_size=1, max_size=100), min_size=1, max_size=8, unique=True))

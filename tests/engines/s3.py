@@ -34,7 +34,7 @@ class S3Server:
     url: str
     bucket: Bucket
 
-    def place(self) -> Bucket:
+    def new_prefix(self) -> Bucket:
         """Return the bucket with a new unique prefix."""
         return replace(self.bucket, prefix=f"test/{uuid4().hex}")
 

@@ -30,11 +30,11 @@ STATUS_FAULTS = {
     529: Fault.HTTP_529,
 }
 
-Word = int | str | Failure
+ScriptedOutcome = int | str | Failure
 Outcome = Answer | Failure
 
 
-def outcome(word: Word) -> Outcome:
+def make_outcome(word: ScriptedOutcome) -> Outcome:
     """Return the failure for a status, or the answer with a text."""
     if isinstance(word, Failure):
         return word
@@ -70,29 +70,29 @@ class FakeUpstream:
     If a provider has several keys, each key's script is found under `provider/key`.
     """
 
-    script: Mapping[str, Sequence[Word]]
+    script: Mapping[str, Sequence[ScriptedOutcome]]
     clock: Clock = field(default_factory=Clock)
     seconds: float = 0.01
     calls: list[Call] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
 
     def __call__(self, call: Call) -> Outcome:
-        outcomes = self.script[place_of(call)]
-        count = sum(1 for earlier in self.calls if place_of(earlier) == place_of(call))
+        outcomes = self.script[candidate_label(call)]
+        count = sum(1 for earlier in self.calls if candidate_label(earlier) == candidate_label(call))
         self.calls.append(call)
         self.times.append(self.clock.now)
         self.clock.sleep(self.seconds)
-        return outcome(outcomes[min(count, len(outcomes) - 1)])
+        return make_outcome(outcomes[min(count, len(outcomes) - 1)])
 
     @property
     def called(self) -> list[str]:
         """Return the providers that were called, or `provider/key` if they have several keys, in order and with every
         try.
         """
-        return [place_of(call) for call in self.calls]
+        return [candidate_label(call) for call in self.calls]
 
 
-def place_of(call: Call) -> str:
+def candidate_label(call: Call) -> str:
     return f"{call.candidate.provider}/{call.key.name}" if call.key else call.candidate.provider
 
 

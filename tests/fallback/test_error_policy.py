@@ -36,7 +36,7 @@ def test_statuses_are_retried_passed_on_or_raised(codes, action):
         assert Policy().verdict(Failure(Fault(f"http_{code}"))).action is action
 
 
-REFINED_AWAY = [
+REFINED = [
     "read_timeout",
     "slow_body",
     "bad_content_type",
@@ -54,7 +54,7 @@ def test_strict_retries_every_429_and_5xx_and_raises_what_seed_raises():
     """`strict` differs from `seed` only for faults that `seed` passes on to the next candidate without a retry."""
     for fault in Fault:
         seed, strict = (Policy(preset).verdict(Failure(fault)).action for preset in (SEED, ErrorPreset.STRICT))
-        if fault.value in REFINED_AWAY:
+        if fault.value in REFINED:
             assert (seed, strict) == (Action.NEXT, Action.RETRY)
         else:
             assert seed is strict

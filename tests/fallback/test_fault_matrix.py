@@ -50,7 +50,7 @@ TIMED = frozenset({Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, Fault.STREAM_STALL, F
 """Faults that depend on time. Only these run with short timeouts, so that a busy machine does not cause other faults.
 """
 
-PATIENT = Timeouts(connect=10, first_content=20, between=20, total=60)
+LONG_TIMEOUTS = Timeouts(connect=10, first_content=20, between=20, total=60)
 
 
 def expected_fault(scenario_name: str, stream: bool) -> Fault | None:
@@ -70,7 +70,7 @@ async def test_every_fault_has_one_outcome(lab, name, scenario, stream):
     fault = expected_fault(scenario.name, stream)
     urls = {"bad": lab.url(name, "bad"), "good": lab.url(name, "good")}
     network_run = NetworkRun(urls, protocol(name), stream)
-    timeouts = replace(QUICK, total=1.2) if fault is Fault.DEADLINE else QUICK if fault in TIMED else PATIENT
+    timeouts = replace(QUICK, total=1.2) if fault is Fault.DEADLINE else QUICK if fault in TIMED else LONG_TIMEOUTS
     end = await network_run.run(
         PlannedCandidate(0, "bad", f"fault:{scenario.name}"),
         PlannedCandidate(1, "good", "lab-model"),

@@ -21,7 +21,7 @@ STATUS_IN_CODE = re.compile(r"http_(\d{3})")
 EACH_FAULT = pytest.mark.parametrize("expected", EXPECTED.values(), ids=list(EXPECTED))
 
 
-def failure_of(expected: ExpectedFault) -> Failure:
+def make_failure(expected: ExpectedFault) -> Failure:
     """Return the fault as a failure, with the status, long wait or parameter that a provider sends with it."""
     status = STATUS_IN_CODE.match(expected.fault)
     return Failure(
@@ -33,11 +33,11 @@ def failure_of(expected: ExpectedFault) -> Failure:
     )
 
 
-def upstream_of(expected: ExpectedFault) -> FakeUpstream:
+def make_upstream(expected: ExpectedFault) -> FakeUpstream:
     """Return an upstream in which `a` and `c` always fail and `b` answers. For a deadline, a call takes all of the
     time.
     """
-    script = {"a": [failure_of(expected)], "b": ["hello"], "c": [failure_of(expected)]}
+    script = {"a": [make_failure(expected)], "b": ["hello"], "c": [make_failure(expected)]}
     return FakeUpstream(script, seconds=600 if expected.fault == "deadline" else 0.01)
 
 
@@ -49,7 +49,7 @@ def test_every_fault_has_an_expected_row() -> None:
 @EACH_FAULT
 @pytest.mark.requirement("MMR-P8", "MMR-P10")
 def test_each_preset_acts_as_expected(expected: ExpectedFault) -> None:
-    verdicts = [Policy(preset).verdict(failure_of(expected)) for preset in ErrorPreset]
+    verdicts = [Policy(preset).verdict(make_failure(expected)) for preset in ErrorPreset]
     assert [preset.value for preset in ErrorPreset] == ["seed", "resilient", "strict"]
     assert [verdict.action.value for verdict in verdicts] == [expected.seed, expected.resilient, expected.strict]
     assert verdicts[0].alert is expected.alert
@@ -63,7 +63,7 @@ def test_failing_candidate_is_called_as_often_as_expected(expected: ExpectedFaul
     """In a chain of two, the second candidate answers unless the fault is raised. In that case, the agent sees the
     fault's status and code.
     """
-    upstream = upstream_of(expected)
+    upstream = make_upstream(expected)
     end = Stage().run(Plan(chain("a", "b")), upstream)
     assert upstream.called == ["a"] * expected.tries + ["b"] * (expected.seed != "raise")
     if expected.seed == "raise":
@@ -77,7 +77,7 @@ def test_failing_candidate_is_called_as_often_as_expected(expected: ExpectedFaul
 @EACH_FAULT
 def test_raised_fault_has_the_expected_status_and_code(expected: ExpectedFault) -> None:
     """A route can raise any fault immediately. The agent sees the status and code in the fault's row."""
-    upstream = upstream_of(expected)
+    upstream = make_upstream(expected)
     end = Stage().run(Plan(chain("a", "b"), policy=Policy(on_error={expected.fault: Action.RAISE})), upstream)
     assert "b" not in upstream.called
     assert (end.status, end.code) == (expected.status, expected.code)  # type: ignore[union-attr]
@@ -89,7 +89,7 @@ def test_exhausted_chain_has_the_expected_status(expected: ExpectedFault) -> Non
     """The status is 429 if every candidate was rate limited or out of quota, 504 if every candidate timed out, and
     otherwise 502.
     """
-    upstream = upstream_of(expected)
+    upstream = make_upstream(expected)
     policy = Policy(on_error={expected.fault: Action.NEXT})
     if expected.exhausted is None:
         Stage().run(Plan(chain("a", "b"), policy=policy), upstream)
@@ -105,7 +105,7 @@ def test_cooldowns_last_as_long_as_expected(expected: ExpectedFault) -> None:
     """The model or its provider is on cooldown after the first and the third failure in a row for as long as the
     fault's row says.
     """
-    cooldowns, failure = LocalCooldowns(Clock(), lambda: 0.0), failure_of(expected)
+    cooldowns, failure = LocalCooldowns(Clock(), lambda: 0.0), make_failure(expected)
     seconds: list[float | None] = []
     for _ in range(3):
         cooldowns.record_failure("a", "m", failure, Policy().verdict(failure))

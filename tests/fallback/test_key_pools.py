@@ -25,7 +25,7 @@ def pools_at(clock: Clock) -> KeyPools:
     return KeyPools(clock, LocalCooldowns(clock, lambda: 0.0))
 
 
-def failure_of(fault: Fault) -> Failure:
+def make_failure(fault: Fault) -> Failure:
     status = re.match(r"http_(\d{3})", fault.value)
     return Failure(
         *(fault, "as scripted", int(status[1]) if status else None),
@@ -38,7 +38,7 @@ def test_key_cools_after_its_own_faults_only(code):
     """Only faults of the key itself put it on cooldown, for the seconds in expected_faults.py."""
     clock = Clock()
     pools = pools_at(clock)
-    pools.record("p", KEYS[0], failure_of(Fault(code)))
+    pools.record("p", KEYS[0], make_failure(Fault(code)))
     cooling = pools.look("p", KEYS[0])
     assert (cooling.seconds if cooling else None) == KEY_COOLDOWNS.get(code)
     assert pools.look("p", KEYS[1]) is None
@@ -48,7 +48,7 @@ def test_key_cools_after_its_own_faults_only(code):
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_next_key_answers_within_the_same_attempt(code, stream):
     """The calls with the failed key and with the next key are tries of one attempt, without a wait or a fallback."""
-    stage, upstream = Stage(), FakeUpstream({"p/a": [failure_of(Fault(code))], "p/b": ["hello"]})
+    stage, upstream = Stage(), FakeUpstream({"p/a": [make_failure(Fault(code))], "p/b": ["hello"]})
     result = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream, stream=stream)
     assert upstream.called == ["p/a", "p/b"]
     assert (len(result.attempts), result.attempts[0].outcome, result.attempts[0].retry_attempts) == (1, "ok", 1)
@@ -117,7 +117,7 @@ def test_claim_on_a_key_is_released_if_the_call_ends_without_a_result():
     """If a call that has claimed a key for a retry ends without a result, the claim is released."""
     clock = Clock()
     pools = pools_at(clock)
-    pools.record("p", KEYS[0], failure_of(Fault.HTTP_401))
+    pools.record("p", KEYS[0], make_failure(Fault.HTTP_401))
     clock.now += 600
     assert pools.choose("p", KEYS[:1], "", ()) == KEYS[0]
     assert pools.look("p", KEYS[0]).probing

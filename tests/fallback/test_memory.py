@@ -18,7 +18,7 @@ from tests.fallback.scripted_runs import Clock, FakeUpstream, Stage, chain
 NEW, OLD = "max_completion_tokens", "max_tokens"
 
 
-def refusal_of(param: str) -> Failure:
+def make_refusal(param: str) -> Failure:
     return Failure(Fault.UNSUPPORTED_PARAMETER, f"no {param}", 400, param=param)
 
 
@@ -98,7 +98,7 @@ def test_copy_on_another_clock_keeps_the_remaining_times() -> None:
 
 def test_refused_limit_is_renamed_and_never_dropped() -> None:
     """The token limit is renamed once and never dropped. The call has the accepted name."""
-    stage, upstream = Stage(), FakeUpstream({"a": [refusal_of(OLD), "ok", "ok"]})
+    stage, upstream = Stage(), FakeUpstream({"a": [make_refusal(OLD), "ok", "ok"]})
     for _ in range(2):
         stage.run(Plan(chain("a")), upstream)
     assert [call.limit_name for call in upstream.calls] == [None, NEW, NEW]
@@ -107,7 +107,7 @@ def test_refused_limit_is_renamed_and_never_dropped() -> None:
 
 def test_limit_name_follows_a_provider_that_changes_it() -> None:
     """If the remembered name is refused, the other one is tried and remembered instead."""
-    stage, upstream = Stage(), FakeUpstream({"a": [refusal_of(OLD), "ok", refusal_of(NEW), "ok", "ok"]})
+    stage, upstream = Stage(), FakeUpstream({"a": [make_refusal(OLD), "ok", make_refusal(NEW), "ok", "ok"]})
     for _ in range(3):
         stage.run(Plan(chain("a")), upstream)
     assert [call.limit_name for call in upstream.calls] == [None, NEW, NEW, OLD, OLD]
@@ -115,7 +115,7 @@ def test_limit_name_follows_a_provider_that_changes_it() -> None:
 
 def test_limit_refused_under_both_names_is_not_remembered() -> None:
     """If both names are refused, the candidate's failure counts. The next request tries both names again."""
-    stage, upstream = Stage(), FakeUpstream({"a": [refusal_of(OLD), refusal_of(NEW)]})
+    stage, upstream = Stage(), FakeUpstream({"a": [make_refusal(OLD), make_refusal(NEW)]})
     assert isinstance(stage.run(Plan(chain("a")), upstream), UpstreamRefused)
     assert [call.limit_name for call in upstream.calls] == [None, NEW]
     assert stage.run_context.memory.refusals("a", "m") == ()
@@ -128,7 +128,7 @@ def test_protocol_with_one_limit_name_or_strict_route_is_tried_once() -> None:
         (PlannedCandidate(0, "a", "m", protocol="gemini"), ErrorPreset.SEED),
         (chain("a")[0], ErrorPreset.STRICT),
     ):
-        upstream = FakeUpstream({"a": [refusal_of(OLD)]})
+        upstream = FakeUpstream({"a": [make_refusal(OLD)]})
         assert isinstance(stage.run(Plan((candidate,), policy=Policy(preset)), upstream), UpstreamRefused)
         assert upstream.called == ["a"]
     assert stage.run_context.memory.refusals("a", "m") == ()

@@ -21,7 +21,7 @@ from tests.fallback.scripted_runs import (
     Stage,
     configurations,
     languages,
-    outcome,
+    make_outcome,
     temperatures,
     token_limits,
 )
@@ -256,8 +256,8 @@ def test_both_drivers_take_the_same_steps(configuration, task, data):
 
 
 def test_script_status_is_a_failure_and_script_text_an_answer():
-    assert outcome(503).fault is Fault.HTTP_503
-    assert outcome("hi") == Answer("hi")
+    assert make_outcome(503).fault is Fault.HTTP_503
+    assert make_outcome("hi") == Answer("hi")
 
 
 @pytest.mark.requirement("MMR-E2")

@@ -25,7 +25,7 @@ def test_installation_is_moved_to_postgresql_and_s3_and_back(installation: Insta
     installation.start()
     stored = [installation.upload(b"hello").json["id"]]
     installation.stop()
-    prefix = s3_server().place()
+    prefix = s3_server().new_prefix()
     bucket = f"s3://{prefix.name}/{prefix.prefix}?endpoint_url={s3_server().url}&allow_http=true"
     installation.environment |= CREDENTIALS
     with running_cluster() as cluster:

@@ -15,7 +15,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.routes.actions import save_route
 from routing_admin.console.settings.actions import set_content_policy
 from routing_admin.models import TaskRoute
-from tests.describing.describers import POLICY, WORDS, bodies_to, describing_lab
+from tests.describing.describers import POLICY, WORDS, describing_lab, received_bodies
 from tests.gateway.plane import PNG, chat_body, image, logged
 
 pytestmark = [pytest.mark.ui, pytest.mark.django_db(transaction=True, databases=["default", "logs"])]
@@ -57,8 +57,8 @@ def test_a_file_is_previewed_asked_about_and_found_described_by_a_request(
         expect(card.locator(".said")).to_contain_text(f"> {WORDS}")
         expect(card.get_by_role("button", name="Ask seer now")).to_have_count(0)
         request = call(page, key)
-        assert len(bodies_to(lab, "seer")) == 1
-        assert f"> {WORDS}" in str(bodies_to(lab, "blind")[0])
+        assert len(received_bodies(lab, "seer")) == 1
+        assert f"> {WORDS}" in str(received_bodies(lab, "blind")[0])
     page.goto(f"/requests/{request}/")
     expect(page.locator("#main")).to_contain_text("blind")
 
