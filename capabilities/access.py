@@ -20,13 +20,13 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from capabilities.acts import Actor
-from capabilities.core.permissions import PagePart, UserRole, can_change_near, may_have, scope_of_call
-from capabilities.core.services.agent_limits import AgentLimits, limits_of, rights_of
-from capabilities.core.services.agents import NO_LABELS, Labels, terms_of
+from capabilities.core.permissions import PagePart, UserRole, call_scope, can_change_near, may_have
+from capabilities.core.services.agent_limits import AgentLimits, combine_rights, parse_limits
+from capabilities.core.services.agents import NO_LABELS, Labels, parse_terms
 from capabilities.core.services.limit_holders import LimitHolder, agent_holder, key_holder, maker_holder
 from capabilities.last_use import last_uses
 from capabilities.models import Agent, AgentKey
-from capabilities.signing import is_signed, name_of_secret, newest_secret, sign
+from capabilities.signing import is_signed, newest_secret, secret_name, sign
 
 KEY = re.compile(r"ra_([0-9a-z]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 
@@ -95,15 +95,15 @@ def make_key(kind: str = "ra") -> tuple[str, str, str]:
     public, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
     # With the checksum, scanners can tell a leaked key from a similar string without asking this server.
     check = f"{binascii.crc32(f'{public}_{secret}'.encode()):08x}"
-    return f"{kind}_{public}_{secret}_{check}", public, digest_of(secret)
+    return f"{kind}_{public}_{secret}_{check}", public, hash_secret(secret)
 
 
-def digest_of(secret: str) -> str:
+def hash_secret(secret: str) -> str:
     # A secret of 256 random bits needs no slow password hash (docs/decisions/0004).
     return sign(secret.encode())
 
 
-def key_in(headers: Mapping[str, str]) -> str:
+def read_key(headers: Mapping[str, str]) -> str:
     """Return the key from the first header that contains one, or "" if no header does."""
     kind, _, value = headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer":
@@ -120,7 +120,7 @@ def refuse_query(query: str) -> Refusal | None:
 
 def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
     """Return the agent that sent these headers (any case), or the refusal to answer with."""
-    key = key_in(headers)
+    key = read_key(headers)
     if not key:
         return NO_KEY
     match = KEY.fullmatch(key)
@@ -139,14 +139,14 @@ def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
 
 def _renew_signature(row: AgentKey, secret: str) -> None:
     # Re-sign after a rotation, since the key's secret is known only now. Then the older signing secret can be removed.
-    name = name_of_secret(newest_secret())
+    name = secret_name(newest_secret())
     if row.signed_with != name:
         with suppress(DatabaseError):  # the next call with this key tries again
             rows = AgentKey.objects.filter(pk=row.pk, digest=row.digest)
-            rows.update(digest=digest_of(secret), signed_with=name)
+            rows.update(digest=hash_secret(secret), signed_with=name)
 
 
-def principal_of_key_id(public_id: str, agent_id: str) -> Principal | None:
+def find_principal(public_id: str, agent_id: str) -> Principal | None:
     """Return the agent for which a key that was authenticated earlier is still valid, or None."""
     row = AgentKey.objects.select_related("agent__owner").filter(public_id=public_id).first()
     principal = _living_principal(row, timezone.now()) if row else None
@@ -158,13 +158,13 @@ def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
     # An agent that was created by another agent may do no more than its creators' limits allow, and its calls count
     # towards these limits. The result is None if the key is revoked, or if the key, its agent or one of the creators
     # has expired.
-    makers = makers_of(row.agent)
+    makers = list_creators(row.agent)
     ends = (row.expires_at, row.agent.expires_at, *(maker.expires_at for maker in makers))
     ends_at = min((end for end in ends if end), default=None)
     if row.revoked_at or (ends_at is not None and ends_at <= now):
         return None
-    agent_id, limits, terms = row.agent.agent_id, limits_of(row.agent.limits), terms_of(row.terms)
-    makers_limits = {maker.agent_id: limits_of(maker.limits) for maker in makers}
+    agent_id, limits, terms = row.agent.agent_id, parse_limits(row.agent.limits), parse_terms(row.terms)
+    makers_limits = {maker.agent_id: parse_limits(maker.limits) for maker in makers}
     holders = (
         agent_holder(agent_id, limits),
         key_holder(row.public_id, terms.limits),
@@ -177,13 +177,13 @@ def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
         ends_at=ends_at,
         limits=limits,
         key_limits=terms.limits,
-        rights=rights_of(limits, terms.limits, *makers_limits.values()),
+        rights=combine_rights(limits, terms.limits, *makers_limits.values()),
         holders=tuple(holder for holder in holders if holder is not None),
         labels=terms.labels,
     )
 
 
-def makers_of(agent: Agent) -> list[Agent]:
+def list_creators(agent: Agent) -> list[Agent]:
     """Return the agent that created this agent at run time, followed by that agent's own creator, and so on."""
     makers = []
     while (maker := agent.owner) is not None:
@@ -205,7 +205,7 @@ def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
 
 def refuse_call(principal: Principal, method: str, path: str) -> Refusal | None:
     """Return the refusal if the key lacks the call's scope. `path` is written as in the table of permissions."""
-    scope = scope_of_call(method, path)
+    scope = call_scope(method, path)
     if scope is None:
         return NO_ROW
     message = f"This key does not have the scope {scope}. An administrator can issue one that has it."
@@ -216,12 +216,12 @@ def filter_living(agents: Any) -> Any:
     return agents.exclude(expires_at__lte=timezone.now())
 
 
-def principal_of(request: HttpRequest) -> Principal:
+def request_principal(request: HttpRequest) -> Principal:
     principal: Principal = request.auth  # type: ignore[attr-defined]
     return principal
 
 
-def role_of(user: Any) -> UserRole:
+def role_for(user: Any) -> UserRole:
     if not user.is_authenticated:
         return UserRole.ANONYMOUS
     if user.is_staff:
@@ -233,14 +233,14 @@ def role_of(user: Any) -> UserRole:
 def can_edit(request: HttpRequest) -> bool:
     """Return whether the user may change something on the requested page or on a page about the same subject."""
     match = request.resolver_match
-    return match is not None and can_change_near(role_of(request.user), match.view_name)
+    return match is not None and can_change_near(role_for(request.user), match.view_name)
 
 
 def may(user: Any, part: PagePart) -> bool:
-    return may_have(role_of(user), part)
+    return may_have(role_for(user), part)
 
 
-def actor_of(request: HttpRequest) -> Actor:
+def request_actor(request: HttpRequest) -> Actor:
     return Actor(
         "person", request.user.get_username(), request.META.get("REMOTE_ADDR", ""), getattr(request, "request_id", "")
     )

@@ -3,7 +3,7 @@
 import orjson
 from django.apps import AppConfig
 
-from capabilities.core.json_codec import give_codec
+from capabilities.core.json_codec import set_codec
 
 
 class CapabilitiesConfig(AppConfig):
@@ -11,4 +11,4 @@ class CapabilitiesConfig(AppConfig):
 
     def ready(self) -> None:
         # The `core` packages import only the standard library, so orjson is passed to them here.
-        give_codec(orjson.loads, orjson.dumps)
+        set_codec(orjson.loads, orjson.dumps)

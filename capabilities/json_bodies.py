@@ -18,7 +18,7 @@ from capabilities.core.json_codec import (
     TooManyValuesError,
     TooMuchTextError,
     lift_strings,
-    put_back,
+    restore_strings,
     scan_json,
 )
 from capabilities.core.translatable import Translatable, translatable
@@ -57,7 +57,7 @@ def load_json(data: bytes | bytearray, *, counts_text: bool = False) -> Any:
     try:
         # Long strings are decoded piece by piece, so that no step holds the interpreter for long.
         skeleton, texts = _lift(data, scan, settings.MAX_JSON_BYTES - short if counts_text else math.inf)
-        return put_back(orjson.loads(skeleton), texts)
+        return restore_strings(orjson.loads(skeleton), texts)
     except orjson.JSONDecodeError as error:
         raise ValueError(error.msg) from None  # its line and column would refer to one piece, not to the whole JSON
 

@@ -25,7 +25,7 @@ OTHER_ENCRYPTION = translatable("the stored key was encrypted with another key; 
 OTHER_ADDRESS = translatable("the stored key was entered for another address; enter it again")
 
 
-def origin_of(endpoint: str) -> str:
+def endpoint_origin(endpoint: str) -> str:
     """Return the origin a key is bound to, e.g. `https://api.openai.com:443`, or text that is not a URL unchanged."""
     try:
         parts = urlsplit(endpoint)
@@ -44,20 +44,20 @@ def cipher() -> MultiFernet:
     return MultiFernet([Fernet(key) for key in settings.ENCRYPTION_KEYS])
 
 
-def fingerprint_of(key: str, origin: str) -> str:
+def key_fingerprint(key: str, origin: str) -> str:
     """Return an HMAC that identifies a key at an origin without revealing the key."""
     return sign_lastingly(f"{origin}\n{key}".encode())
 
 
 def store_key(key: str, endpoint: str) -> StoredKey:
     """Return the stored form of a provider key. There is one row per key and origin."""
-    origin = origin_of(endpoint)
+    origin = endpoint_origin(endpoint)
     # The origin is encrypted together with the key, so that a changed row cannot send the key elsewhere.
     sealed = cipher().encrypt(json.dumps({"key": key, "origin": origin}).encode()).decode()
     # The last four characters of a short key would reveal too much of it.
     last_four = key[-4:] if len(key) >= 12 else ""
     stored, _ = StoredKey.objects.get_or_create(
-        fingerprint=fingerprint_of(key, origin),
+        fingerprint=key_fingerprint(key, origin),
         defaults={"origin": origin, "ciphertext": sealed, "last_four": last_four},
     )
     return stored
@@ -66,7 +66,7 @@ def store_key(key: str, endpoint: str) -> StoredKey:
 def open_key(stored: StoredKey, endpoint: str) -> str:
     """Return the key in plain text, for this endpoint's origin only; raise KeyUnreadableError otherwise."""
     content = json.loads(_decrypt(stored.ciphertext.encode()))
-    if content["origin"] != origin_of(endpoint):
+    if content["origin"] != endpoint_origin(endpoint):
         raise KeyUnreadableError(OTHER_ADDRESS)
     return str(content["key"])
 

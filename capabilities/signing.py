@@ -39,7 +39,7 @@ def newest_secret() -> str:
     return str(settings.SIGNING_SECRETS[0])
 
 
-def name_of_secret(secret: str) -> str:
+def secret_name(secret: str) -> str:
     """Return a short name for a secret that does not reveal it."""
     return _sign(secret, b"name of this secret")[:16]
 

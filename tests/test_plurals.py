@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from capabilities.core.delivery.obstacles import SENTENCES
-from capabilities.core.translatable import count_of
+from capabilities.core.translatable import pluralize
 from routing_admin.core.limits.sentences import REACHED
 
 CATALOGUE = Path(__file__).parents[1] / "routing_admin/locale/zh_Hans/LC_MESSAGES/django.po"
@@ -43,5 +43,5 @@ def test_one_file_too_many_is_singular() -> None:
 
 
 def test_commands_count_one_thing_as_one() -> None:
-    assert [count_of(number, "request") for number in (0, 1, 2000)] == ["0 requests", "1 request", "2,000 requests"]
-    assert [count_of(number, "entry", "entries") for number in (1, 2)] == ["1 entry", "2 entries"]
+    assert [pluralize(number, "request") for number in (0, 1, 2000)] == ["0 requests", "1 request", "2,000 requests"]
+    assert [pluralize(number, "entry", "entries") for number in (1, 2)] == ["1 entry", "2 entries"]

@@ -71,7 +71,7 @@ class CorruptError(ArtifactError, UnreadableError):
         self.reason = self.code
 
 
-class StoreAwayError(ArtifactError):
+class StoreUnavailableError(ArtifactError):
     """The artifact store is unavailable. A retry is safe, since nothing is left half done.
 
     The message may be shown to any caller. `details` is for operators and says what is wrong and what to do.
@@ -80,9 +80,9 @@ class StoreAwayError(ArtifactError):
     code = "unavailable"
 
     def __init__(self, details: str, sentence: str = "") -> None:
-        super().__init__(sentence or STORE_AWAY)
+        super().__init__(sentence or STORE_UNAVAILABLE)
         self.details = details
 
 
-STORE_AWAY = translatable("The artifact store is not responding. Try again in a few seconds.")
+STORE_UNAVAILABLE = translatable("The artifact store is not responding. Try again in a few seconds.")
 STORE_SLOW = translatable("The artifact store is responding too slowly. Try again in a few seconds.")

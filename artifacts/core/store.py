@@ -29,12 +29,12 @@ def is_digest(name: str) -> bool:
     return bool(_DIGEST.fullmatch(name))
 
 
-def slices(data: bytes) -> ReadAt:
+def read_slices(data: bytes) -> ReadAt:
     """Return random access to bytes in memory."""
     return lambda offset, length: data[max(offset, 0) : max(offset, 0) + max(length, 0)]
 
 
-def blocks(read_at: ReadAt, size: int) -> Iterator[bytes]:
+def read_blocks(read_at: ReadAt, size: int) -> Iterator[bytes]:
     for offset in range(0, size, BLOCK):
         yield read_at(offset, BLOCK)
 
@@ -85,7 +85,7 @@ class Upload(Protocol):
 class ByteStore(Protocol):
     """Stores bytes by their SHA-256. Bytes that do not match their hash are never returned.
 
-    `is_remote` is set for a store on another machine, each of whose methods may raise `StoreAwayError`.
+    `is_remote` is set for a store on another machine, each of whose methods may raise `StoreUnavailableError`.
     """
 
     is_remote: bool
@@ -125,7 +125,7 @@ class ByteStore(Protocol):
         """Delete the bytes, and return whether there were any."""
 
     def check(self) -> None:
-        """Raise `StoreAwayError` unless the store responds and accepts our credentials."""
+        """Raise `StoreUnavailableError` unless the store responds and accepts our credentials."""
 
     def sweep(self) -> int:
         """Remove the remains of unfinished uploads, and return how many there were."""

@@ -14,14 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from artifacts.core.detection.encodings import count_strays
+from artifacts.core.detection.encodings import count_invalid_bytes
 from artifacts.core.detection.extensions import ODF, OOXML
 from artifacts.core.store import BLOCK, LocalFile
 from artifacts.extract.answer_cache import answers
 from artifacts.extract.drawing import MAX_IMAGE_BYTES
 from artifacts.extract.process import Result, run
 from artifacts.extract.stored_results import StoredResults
-from capabilities.core.message import Converted, ConvertTo, Inspection, Text, blob_of
+from capabilities.core.message import Converted, ConvertTo, Inspection, Text, make_blob
 
 MAX_CHARS = 2_000_000
 THUMBNAIL_SIDE = 256
@@ -126,7 +126,7 @@ def extract_text(
     note, strays = str(result.header.get("note", "")), 0
     if reader in READERS_OF_TEXT and encoding and "\ufffd" in text:
         with path.open("rb") as source:
-            strays = count_strays(iter(lambda: source.read(BLOCK), b""), encoding)
+            strays = count_invalid_bytes(iter(lambda: source.read(BLOCK), b""), encoding)
     return Text(text, encoding if strays and encoding else reader, note, known_share, strays)
 
 
@@ -145,7 +145,7 @@ def convert_image(path: LocalFile, target: ConvertTo, *, cache_key: str = "") ->
         return None
     pixels, frames = result.header.get("original_pixels"), result.header.get("frames")
     return Converted(
-        blob_of(result.payload),
+        make_blob(result.payload),
         mime,
         width,
         height,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import BinaryIO
 
-from artifacts.core.detection.encodings import decode_blocks, find_text
+from artifacts.core.detection.encodings import decode_blocks, detect_text
 from artifacts.extract.words import Progress, RefusedError, TextCollector
 
 MAX_MEMBERS = 5_000
@@ -33,7 +33,7 @@ def zip_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> 
     entries = zipfile.ZipFile(source).infolist()
     # zipfile decodes names without the flag as cp437. They are encoded again, and the encoding of all is detected.
     raw = b"\n".join(entry.filename.encode("cp437") for entry in entries if not entry.flag_bits & UTF_8_NAME)
-    names_found = find_text(raw, whole=True) if not raw.isascii() else None
+    names_found = detect_text(raw, whole=True) if not raw.isascii() else None
     total = sum(entry.file_size for entry in entries)
     output.add(f"[archive: {len(entries)} entries, {total} bytes unpacked]\n")
     for number, entry in enumerate(entries[:MAX_MEMBERS], 1):

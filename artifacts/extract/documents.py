@@ -7,7 +7,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, BinaryIO
 
-from artifacts.extract.words import EnoughError, Progress, RefusedError, TextCollector
+from artifacts.extract.words import Progress, RefusedError, TextCollector, TextLimitError
 
 Reader = Callable[[BinaryIO, TextCollector, Progress], None]
 """Function that collects a file's text and reports progress. It raises `RefusedError` if there is no text."""
@@ -19,7 +19,7 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
     progress = ReadingProgress()
     try:
         _reader(options["reader"], options.get("encoding"))(source, output, progress)
-    except EnoughError:
+    except TextLimitError:
         return {"note": f"[truncated: {progress}]", "share": progress.share}, output.text().encode("utf-8", "replace")
     if not output.has_words:
         raise RefusedError("no_text")

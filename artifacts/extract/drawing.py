@@ -11,7 +11,7 @@ from artifacts.core.store import LocalFile
 from artifacts.extract.answer_cache import Key, answers
 from artifacts.extract.process import Result, run
 from artifacts.extract.stored_results import StoredResults
-from capabilities.core.message import Converted, ConvertTo, PageImages, blob_of
+from capabilities.core.message import Converted, ConvertTo, PageImages, make_blob
 
 MAX_PAGES = 50
 """Maximum number of pages of a PDF that are rendered in one call."""
@@ -25,14 +25,14 @@ UNLIMITED = 0
 
 
 class NotDrawnError(Exception):
-    """Pages or frames must be drawn first, which `without_drawing` forbids."""
+    """Pages or frames must be drawn first, which `disable_drawing` forbids."""
 
 
 _may_draw = ContextVar("may_draw", default=True)
 
 
 @contextmanager
-def without_drawing() -> Iterator[None]:
+def disable_drawing() -> Iterator[None]:
     """Have only pages and frames that are already drawn; others raise `NotDrawnError`."""
     token = _may_draw.set(False)
     try:
@@ -81,7 +81,7 @@ def draw_pages(
             break
         if result.reason:
             return None
-        for page, image in _images_of(result):
+        for page, image in _split_images(result):
             used += image.blob.size
             if used > MAX_IMAGE_BYTES:
                 return PageImages(images, total)
@@ -106,16 +106,16 @@ def _draw_frames(path: LocalFile, target: ConvertTo, count: int, cache_key: str)
 
     key = (cache_key, "frames", json.dumps(options, sort_keys=True))
     result = answers().answer(key, draw) if cache_key else draw()
-    images = {} if result.reason else dict(_images_of(result))
+    images = {} if result.reason else dict(_split_images(result))
     return PageImages(images, int(str(result.header["pages"]))) if images else None
 
 
-def _images_of(result: Result) -> Iterator[tuple[int, Converted]]:
+def _split_images(result: Result) -> Iterator[tuple[int, Converted]]:
     at, descriptions = 0, result.header["images"]
     for description in descriptions if isinstance(descriptions, list) else ():
         data, at = result.payload[at : at + description["bytes"]], at + description["bytes"]
         size = description["width"], description["height"]
-        yield description["page"], Converted(blob_of(data), description["mime_type"], *size)
+        yield description["page"], Converted(make_blob(data), description["mime_type"], *size)
 
 
 def _draw_or_reuse(
@@ -158,4 +158,4 @@ def _keep(key: Key, result: Result, stored: StoredResults | None) -> None:
 
 
 def _fits(result: Result, side: int) -> bool:
-    return all(max(image.width or 0, image.height or 0) <= side for _, image in _images_of(result))
+    return all(max(image.width or 0, image.height or 0) <= side for _, image in _split_images(result))

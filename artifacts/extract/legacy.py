@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import olefile
 
-from artifacts.extract.office import MAX_TARGET_CHARS, link_of
+from artifacts.extract.office import MAX_TARGET_CHARS, parse_link
 from artifacts.extract.words import Progress, RefusedError, TextCollector, open_zip
 
 # Compound files (OLE2), in whose streams older Office keeps its documents.
@@ -73,7 +73,7 @@ def open_package(source: BinaryIO) -> zipfile.ZipFile:
 
 WORD_97 = 193
 ENCRYPTED, OTHER_TABLE = 0x0100, 0x0200
-PLACE_OF_PIECES, PLACE_OF_LENGTHS = 0x01A2, 0x004C
+PIECE_TABLE_OFFSET, LENGTHS_OFFSET = 0x01A2, 0x004C
 PARTS = ("", "footnotes", "header", "macros", "comments", "endnotes", "textboxes")
 """The parts of a document in order. Their lengths are in its header. Macros do not count as text."""
 
@@ -99,7 +99,7 @@ def doc(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
         if kind != 0xA5EC or version < WORD_97:
             raise RefusedError("unsupported")
         text = _pieces(main, file.read("1Table" if flags & OTHER_TABLE else "0Table"))
-        lengths = struct.unpack_from("<7i", main, PLACE_OF_LENGTHS)
+        lengths = struct.unpack_from("<7i", main, LENGTHS_OFFSET)
     except struct.error as error:
         raise RefusedError("failed") from error
     at = 0
@@ -112,7 +112,7 @@ def doc(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
 
 def _pieces(main: bytes, table: bytes) -> str:
     # The piece table gives the order of the text. A piece has one or two bytes per character.
-    table_offset, size = struct.unpack_from("<II", main, PLACE_OF_PIECES)
+    table_offset, size = struct.unpack_from("<II", main, PIECE_TABLE_OFFSET)
     clx, at = table[table_offset : table_offset + size], 0
     while clx[at : at + 1] == b"\x01":
         at += 3 + struct.unpack_from("<H", clx, at + 1)[0]
@@ -148,7 +148,7 @@ def with_field_results(text: str) -> str:
             in_codes += 1
         elif char == FIELD_RESULT and code is not None:
             in_codes -= 1
-            target = link_of("".join(code)) if not in_codes else ""
+            target = parse_link("".join(code)) if not in_codes else ""
             fields[-1] = (None, target)
             visible.append("[" if target else "")
         elif char == FIELD_END and fields:
@@ -237,7 +237,7 @@ def _slide_lists(stream: bytes, document: int) -> Iterator[tuple[int, list[tuple
         for _, atom, at, text_end in _records(stream, first, last):
             if atom == SLIDE_PLACE:
                 slides.append((struct.unpack_from("<I", stream, at)[0], []))
-            elif slides and (text := _text_of(stream, atom, at, text_end)):
+            elif slides and (text := _decode_text(stream, atom, at, text_end)):
                 slides[-1][1].append(text)
         yield head >> 4, slides
 
@@ -251,12 +251,12 @@ def _texts(stream: bytes, offset: int) -> list[str]:
             inner = list(_records(stream, start, end))[::-1]
             waiting += inner
             depths += [depth + 1] * len(inner)
-        elif text := _text_of(stream, kind, start, end):
+        elif text := _decode_text(stream, kind, start, end):
             texts.append(text)
     return texts
 
 
-def _text_of(stream: bytes, kind: int, start: int, end: int) -> str:
+def _decode_text(stream: bytes, kind: int, start: int, end: int) -> str:
     encoding = {LETTERS: "utf-16-le", NARROW_LETTERS: "latin-1"}.get(kind)
     text = stream[start:end].decode(encoding, "replace") if encoding else ""
     return text.replace("\r", "\n").replace("\x0b", "\n").strip()

@@ -12,7 +12,7 @@ from email.parser import BytesParser
 from itertools import islice
 from typing import BinaryIO
 
-from artifacts.core.detection.encodings import decode_blocks, find_text
+from artifacts.core.detection.encodings import decode_blocks, detect_text
 from artifacts.extract.webpage import VisibleTextParser
 from artifacts.extract.words import Progress, RefusedError, TextCollector
 
@@ -41,7 +41,7 @@ def eml_attachment(source: BinaryIO, number: int) -> tuple[str, str, bytes] | No
         return name, kind, data if isinstance(data, bytes) else b""
     inner = part.get_payload(0) if part.is_multipart() else None
     subject = _header(inner, "Subject") if isinstance(inner, EmailMessage) else ""
-    return name or f"{subject or 'message'}.eml", kind, _bytes_of(inner)
+    return name or f"{subject or 'message'}.eml", kind, _message_bytes(inner)
 
 
 def _message(source: BinaryIO) -> EmailMessage:
@@ -62,12 +62,14 @@ def _add_message(message: EmailMessage, output: TextCollector, depth: int) -> No
     attachments, forwarded = list[str](), list[tuple[str, EmailMessage]]()
     for part, is_body in _parts(message):
         if is_body:
-            add_body(_text_of(part), part.get_content_type() == "text/html", output)
+            add_body(_decode_part(part), part.get_content_type() == "text/html", output)
             output.mark("\n")
         elif part.get_content_type() == "message/rfc822":
             inner = part.get_payload(0) if part.is_multipart() else None
             subject = _header(inner, "Subject") if isinstance(inner, EmailMessage) else ""
-            attachments.append(attachment_line(part.get_filename() or subject, "message/rfc822", len(_bytes_of(inner))))
+            attachments.append(
+                attachment_line(part.get_filename() or subject, "message/rfc822", len(_message_bytes(inner)))
+            )
             if isinstance(inner, EmailMessage):
                 forwarded.append((subject, inner))
         elif len(attachments) <= MAX_ATTACHMENTS:
@@ -75,11 +77,11 @@ def _add_message(message: EmailMessage, output: TextCollector, depth: int) -> No
             attachments.append(attachment_line(part.get_filename() or "", part.get_content_type(), size))
     add_attachments(attachments, output)
     for subject, inner in forwarded[:MAX_ATTACHMENTS] if depth < MAX_DEPTH else ():
-        output.mark(message_mark(subject))
+        output.mark(message_heading(subject))
         _add_message(inner, output, depth + 1)
 
 
-def message_mark(subject: str) -> str:
+def message_heading(subject: str) -> str:
     """Return the mark before a mail that is attached to another."""
     return f"\n\n[attached message: {' '.join(subject.split()) or 'unnamed'}]\n"
 
@@ -137,19 +139,19 @@ def _find_with(children: list[EmailMessage], form: str) -> EmailMessage | None:
     # A plain text is often left empty by programs that write HTML.
     for child in children:
         for leaf in child.walk():
-            if leaf.get_content_type() == form and isinstance(leaf, EmailMessage) and _text_of(leaf).strip():
+            if leaf.get_content_type() == form and isinstance(leaf, EmailMessage) and _decode_part(leaf).strip():
                 return child
     return None
 
 
-def _bytes_of(message: object) -> bytes:
+def _message_bytes(message: object) -> bytes:
     try:
         return message.as_bytes() if isinstance(message, EmailMessage) else b""
     except Exception:  # the generator may raise anything on malformed mail, and only its length is needed
         return b""
 
 
-def _text_of(part: EmailMessage) -> str:
+def _decode_part(part: EmailMessage) -> str:
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
         return ""
@@ -163,5 +165,5 @@ def decode_text(data: bytes, charset: str | None) -> str:
     try:
         return data.decode(declared or "utf-8")
     except (LookupError, UnicodeError):
-        detected = find_text(data, whole=True)
+        detected = detect_text(data, whole=True)
         return "".join(decode_blocks((data,), detected.encoding if detected else "utf-8"))

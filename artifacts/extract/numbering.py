@@ -130,11 +130,11 @@ class ListNumbers:
         return f"{indentation}{text} " if text else ""
 
 
-def level_of(text: str) -> int:
+def parse_level(text: str) -> int:
     """Return the level (from 0) that this attribute says, or 0."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 3 else 0
 
 
-def start_of(text: str) -> int:
+def parse_start(text: str) -> int:
     """Return the number that this attribute says, or 1."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else 1

@@ -18,7 +18,7 @@ LINK = re.compile(r'\s*HYPERLINK\s+(?:"([^"\s]+)"|([^"\\\s]+))', re.IGNORECASE)
 Attributes = Mapping[str, str]
 
 
-class Writing:
+class OfficeParser:
     """Reads the text in Word and PowerPoint XML: `t` contains text, paragraphs end lines, tabs separate cells.
 
     `targets` maps a relation to the address of a link, `add_part` adds another part, such as a chart, by its relation.
@@ -193,7 +193,7 @@ def attribute(attributes: Attributes, name: str) -> str:
     return next((value for key, value in attributes.items() if key.rpartition(":")[2] == name), "")
 
 
-def link_of(instruction: str) -> str:
+def parse_link(instruction: str) -> str:
     """Return the address that the code of a field (such as `HYPERLINK "…"`) leads to, or ""."""
     found = LINK.match(instruction[:MAX_TARGET_CHARS])
     return (found[1] or found[2]) if found else ""

@@ -110,7 +110,7 @@ class OldSheets:
             return
         row, column = struct.unpack_from("<2H", data)
         # In BIFF2 a cell has three bytes of attributes with its format, later the number of its style.
-        code = data[5] & 0x3F if is_first else self._format_of(struct.unpack_from("<H", data, 4)[0])
+        code = data[5] & 0x3F if is_first else self._number_format(struct.unpack_from("<H", data, 4)[0])
         value = data[7:] if is_first else data[6:]
         if kind == LABEL:
             self._show(row, column, one_line(self._decoded(value[1:] if is_first else value[2:])))
@@ -137,7 +137,7 @@ class OldSheets:
             self._line.append("\t" * min(gap, MAX_GAP) + text)
             self._written = column
 
-    def _format_of(self, style: int) -> int:
+    def _number_format(self, style: int) -> int:
         return self._styles[style] if style < len(self._styles) else MAX_FORMATS
 
     def _number(self, value: float, code: int) -> str:

@@ -9,9 +9,9 @@ from typing import BinaryIO
 
 from artifacts.extract.formulas import FormulaWriter
 from artifacts.extract.legacy import open_package
-from artifacts.extract.numbering import ListLevel, ListNumbers, level_of, start_of
+from artifacts.extract.numbering import ListLevel, ListNumbers, parse_level, parse_start
 from artifacts.extract.office import MAX_TARGET_CHARS, Attributes, ignore
-from artifacts.extract.words import BROKEN, EnoughError, Progress, TextCollector, entry_blocks, read_xml
+from artifacts.extract.words import BROKEN, Progress, TextCollector, TextLimitError, entry_blocks, read_xml
 
 MAX_LEVEL = 9
 MAX_STYLES = 10_000
@@ -50,16 +50,16 @@ class StyleReader:
                 self.struck.add(self._text_style)
         elif name in LEVELS and self._size < MAX_STYLES:
             self._size += 1
-            level = level_of(attributes.get("text:level", "1")) - 1
+            level = parse_level(attributes.get("text:level", "1")) - 1
             kind = LEVELS[name] or attributes.get("style:num-format", "")
-            shown = min(max(level_of(attributes.get("text:display-levels", "1")), 1), level + 1) if level >= 0 else 1
+            shown = min(max(parse_level(attributes.get("text:display-levels", "1")), 1), level + 1) if level >= 0 else 1
             places = ".".join(f"%{place + 1}" for place in range(level - shown + 1, level + 1)) if kind else ""
             pattern = f"{attributes.get('style:num-prefix', '')}{places}{attributes.get('style:num-suffix', '')}"
-            start = start_of(attributes.get("text:start-value", "1"))
+            start = parse_start(attributes.get("text:start-value", "1"))
             self.styles.setdefault(self._style, {})[level] = ListLevel(kind, pattern if kind else "", start)
 
 
-class OpenWriting:
+class OpenDocumentParser:
     """Reads the text in OpenDocument's XML. `lists` has the styles of lists, `add_object` adds another part."""
 
     def __init__(self, output: TextCollector, lists: StyleReader, add_object: Callable[[str], None] = ignore) -> None:
@@ -84,7 +84,7 @@ class OpenWriting:
             "annotation": self._start_comment,
             "tab": lambda _: self._words.add("\t"),
             "line-break": lambda _: self._words.add("\n"),
-            "s": lambda attributes: self._words.add(" " * min(start_of(attributes.get("text:c", "1")), MAX_SPACES)),
+            "s": lambda attributes: self._words.add(" " * min(parse_start(attributes.get("text:c", "1")), MAX_SPACES)),
             "object": lambda attributes: self._add_object(attributes.get("xlink:href", "")),
             "table": self._start_table,
             **dict.fromkeys(CELLS, self._start_cell),
@@ -156,7 +156,7 @@ class OpenWriting:
 
     def _start_heading(self, attributes: Attributes) -> None:
         self._depth += 1
-        level = level_of(attributes.get("text:outline-level", "1")) or 1
+        level = parse_level(attributes.get("text:outline-level", "1")) or 1
         number, outline = self._item_mark().strip(), self._style_reader.styles.get(OUTLINE, {})
         if not number and attributes.get("text:is-list-header") != "true":
             number = self._numbers.mark(OUTLINE, outline, level - 1).strip()
@@ -194,7 +194,7 @@ class OpenWriting:
             return ""
         level = min(len(self._lists) - 1, MAX_LEVEL)
         if start := item.get("text:start-value"):
-            self._numbers.restart(self._counters[-1], level, start_of(start))
+            self._numbers.restart(self._counters[-1], level, parse_start(start))
         levels = self._style_reader.styles.get(self._lists[-1]) or {level: ListLevel("bullet")}
         return self._numbers.mark(self._counters[-1], levels, level)
 
@@ -229,7 +229,7 @@ class OpenWriting:
         self._words.mark(f"[sheet: {name}]\n" if name else "")
 
     def _start_cell(self, attributes: Attributes) -> None:
-        self._cells.append(min(start_of(attributes.get("table:number-columns-repeated", "1")), MAX_COLUMNS))
+        self._cells.append(min(parse_start(attributes.get("table:number-columns-repeated", "1")), MAX_COLUMNS))
 
     def _end_cell(self) -> None:
         self._words.add("\t" * (self._cells.pop() if self._cells else 1))
@@ -254,15 +254,15 @@ class StylesPart:
         self.lists = StyleReader()
         self.margins: dict[str, dict[str, None]] = {name: {} for name in MARGINS}
         self._output, self._inside = TextCollector(0), ""
-        self._writing = OpenWriting(self._output, self.lists)
+        self._writing = OpenDocumentParser(self._output, self.lists)
 
     def start(self, name: str, attributes: Attributes) -> None:
         if self._inside:
-            with suppress(EnoughError):
+            with suppress(TextLimitError):
                 self._writing.start(name, attributes)
         elif _margin(name):
             self._inside, self._output = name, TextCollector(MARGIN_CHARS)
-            self._writing = OpenWriting(self._output, self.lists)
+            self._writing = OpenDocumentParser(self._output, self.lists)
         else:
             self.lists.start(name, attributes)
 
@@ -272,12 +272,12 @@ class StylesPart:
             if text := self._output.text().strip():
                 self.margins[_margin(name)][text] = None
         elif self._inside:
-            with suppress(EnoughError):
+            with suppress(TextLimitError):
                 self._writing.end(name)
 
     def text(self, text: str) -> None:
         if self._inside:
-            with suppress(EnoughError):
+            with suppress(TextLimitError):
                 self._writing.text(text)
 
 
@@ -308,7 +308,7 @@ def open_document(source: BinaryIO, output: TextCollector, progress: Progress) -
             within.pop()
 
     def add_part(part: str) -> None:
-        writing = OpenWriting(output, styles.lists, add_object)
+        writing = OpenDocumentParser(output, styles.lists, add_object)
         read_xml(entry_blocks(package, part), writing.start, writing.end, writing.text)
 
     _add_margins(styles.margins["header"], "header", output)

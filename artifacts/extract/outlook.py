@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import BinaryIO
 
-from artifacts.core.detection.encodings import find_text
+from artifacts.core.detection.encodings import detect_text
 from artifacts.extract.legacy import CompoundFile
 from artifacts.extract.mail import (
     MAX_ATTACHMENTS,
@@ -18,7 +18,7 @@ from artifacts.extract.mail import (
     add_body,
     attachment_line,
     decode_text,
-    message_mark,
+    message_heading,
 )
 from artifacts.extract.rtf import add_rtf, decompress_rtf
 from artifacts.extract.words import STEP, Progress, RefusedError, TextCollector
@@ -100,7 +100,7 @@ def _add_message(source: MessageFile, prefix: str, output: TextCollector, depth:
     add_attachments([_attachment(source, child, inner[child], message.charset) for child in attachments], output)
     for embedded in inner.values() if depth < MAX_DEPTH else ():
         if f"{embedded}__properties_version1.0" in source.file.names:
-            output.mark(message_mark(source.properties(embedded, EMBEDDED_HEAD).text(SUBJECT)))
+            output.mark(message_heading(source.properties(embedded, EMBEDDED_HEAD).text(SUBJECT)))
             _add_message(source, embedded, output, depth + 1)
 
 
@@ -155,7 +155,7 @@ class Properties:
         sample = b"\n".join(
             self._file.read(self.stream(number, "001E"))[:STEP] for number in (BODY, SUBJECT, SENDER, TO)
         )
-        found = find_text(sample.replace(b"\0", b""), whole=False) if not sample.isascii() else None
+        found = detect_text(sample.replace(b"\0", b""), whole=False) if not sample.isascii() else None
         return found.encoding if found else None
 
     def _value(self, number: int, form: str) -> int:
@@ -171,7 +171,7 @@ def _add_body(message: Properties, output: TextCollector) -> None:
     if text := message.text(BODY):
         add_body(text, False, output)
     elif page := message.binary(HTML):
-        detected = find_text(page, whole=True)
+        detected = detect_text(page, whole=True)
         add_body(decode_text(page, detected.encoding if detected else None), True, output)
     elif page_text := message.text(HTML):
         add_body(page_text, True, output)

@@ -73,7 +73,7 @@ class Grid:
         return any(self.spans[at].contains(y) for at in range(first, bisect(self.columns, right + 1)))
 
 
-def grids_of(page: pypdfium2.PdfPage) -> list[Grid]:
+def find_grids(page: pypdfium2.PdfPage) -> list[Grid]:
     """Return the grids of a page: at least two lines down and three across that touch each other."""
     across, down = list[Rule](), list[Rule]()
     for is_horizontal, rule in islice(_rules(page), MAX_RULES):

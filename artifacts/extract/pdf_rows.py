@@ -11,7 +11,7 @@ from itertools import chain, groupby, pairwise
 import pypdfium2
 from pypdfium2 import raw
 
-from artifacts.extract.pdf_grids import MAX_COLUMNS, Grid, grids_of
+from artifacts.extract.pdf_grids import MAX_COLUMNS, Grid, find_grids
 
 MAX_CELLS = 5_000
 """Maximum number of lines and cells of a page whose places are read."""
@@ -119,12 +119,12 @@ def align_rows(text: str, page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextP
     # If characters are missing in the text, their indexes do not lead to their places.
     if len(text) != text_page.count_chars():
         return _clean(text, words)
-    tables = [GridTable(grid) for grid in grids_of(page)]
+    tables = [GridTable(grid) for grid in find_grids(page)]
     rows, start, count = list[list[Cell] | str | GridTable](), 0, 0
     for line in text.split("\n"):
         cells = list(_cells(line, start, text_page, [table.grid for table in tables])) if count < MAX_CELLS else []
         count += len(cells)
-        for table, group in groupby(cells, key=lambda cell: _table_of(cell, tables)):
+        for table, group in groupby(cells, key=lambda cell: _find_table(cell, tables)):
             found = list(group)
             if table:
                 if not table.lines:
@@ -142,7 +142,7 @@ def align_rows(text: str, page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextP
     return _clean("\n".join(_lines(rows)), words)
 
 
-def _table_of(cell: Cell, tables: list[GridTable]) -> GridTable | None:
+def _find_table(cell: Cell, tables: list[GridTable]) -> GridTable | None:
     place = cell.left + 1, cell.middle
     return next((table for table in tables if table.grid.contains(*place)), None)
 

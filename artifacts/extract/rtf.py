@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import BinaryIO, ClassVar
 
-from artifacts.extract.office import MAX_TARGET_CHARS, link_of
+from artifacts.extract.office import MAX_TARGET_CHARS, parse_link
 from artifacts.extract.words import Progress, RefusedError, TextCollector
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -165,7 +165,7 @@ class RtfReader:
         )
 
     def _start_result(self, _: str, __: int | None) -> None:
-        target = link_of(self._collected.pop("fldinst", ""))
+        target = parse_link(self._collected.pop("fldinst", ""))
         if target and self._group.shows_text:
             self._surround("[", f"]({target})")
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import BinaryIO
 
 from artifacts.extract.legacy import open_package
-from artifacts.extract.numbering import ListLevel, ListNumbers, level_of, start_of
-from artifacts.extract.office import Attributes, Writing, add_chart, addresses, ignore, targets
+from artifacts.extract.numbering import ListLevel, ListNumbers, parse_level, parse_start
+from artifacts.extract.office import Attributes, OfficeParser, add_chart, addresses, ignore, targets
 from artifacts.extract.words import Progress, TextCollector, entry_blocks, read_xml
 
 TITLES = frozenset({"title", "ctrTitle"})
@@ -20,7 +20,7 @@ SHAPES: Mapping[str, str] = {"Period": "%1.", "ParenR": "%1)", "ParenBoth": "(%1
 MAX_AUTHORS = 10_000
 
 
-class SlideWriting(Writing):
+class SlideParser(OfficeParser):
     """Reads a slide. Its title is marked as a heading, and indented points, numbers and bullets as list items."""
 
     # The number of a slide and a date are fields.
@@ -53,7 +53,7 @@ class SlideWriting(Writing):
             self._mark = "# "
 
     def _start_paragraph_properties(self, attributes: Attributes) -> None:
-        self._level, self._bullet = level_of(attributes.get("lvl", "0")), ""
+        self._level, self._bullet = parse_level(attributes.get("lvl", "0")), ""
 
     def _set_bullet(self, bullet: str, kind: ListLevel) -> None:
         self._bullet, self._kind = bullet, kind
@@ -63,7 +63,7 @@ class SlideWriting(Writing):
         kind = next((kind for start, kind in KINDS.items() if name.startswith(start)), "decimal")
         shape = next((shape for end, shape in SHAPES.items() if name.endswith(end)), "%1.")
         shape = shape.replace("1", str(min(self._level, 8) + 1))
-        self._set_bullet(name, ListLevel(kind, shape, start_of(attributes.get("startAt", "1"))))
+        self._set_bullet(name, ListLevel(kind, shape, parse_start(attributes.get("startAt", "1"))))
 
     def _end_paragraph_properties(self) -> None:
         if self._is_title or self._in_cell:
@@ -171,5 +171,5 @@ def _authors(package: zipfile.ZipFile) -> dict[str, str]:
 
 
 def _add_xml(package: zipfile.ZipFile, name: str, output: TextCollector) -> None:
-    writing = SlideWriting(output, addresses(package, name))
+    writing = SlideParser(output, addresses(package, name))
     read_xml(entry_blocks(package, name), writing.start, writing.end, writing.text)

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from urllib.parse import unquote
 from xml.parsers.expat import ExpatError
 
-from artifacts.core.detection.encodings import decode_blocks, find_text
+from artifacts.core.detection.encodings import decode_blocks, detect_text
 from artifacts.extract.formulas import OTHER_FORMS, FormulaWriter
 from artifacts.extract.words import STEP, Progress, TextCollector, entry_blocks, open_zip, read_xml
 
@@ -325,7 +325,7 @@ def html(source: BinaryIO, output: TextCollector, progress: Progress, encoding: 
     """Add a page, decoded with the given encoding or else the detected one."""
     if encoding is None:
         head = source.read(STEP)
-        detected = find_text(head, whole=len(head) < STEP)
+        detected = detect_text(head, whole=len(head) < STEP)
         encoding = detected.encoding if detected else None
         source.seek(0)
     page = VisibleTextParser(output)

@@ -10,20 +10,20 @@ from dataclasses import replace
 from typing import BinaryIO
 
 from artifacts.extract.legacy import open_package
-from artifacts.extract.numbering import ListNumbers, level_of, start_of
+from artifacts.extract.numbering import ListNumbers, parse_level, parse_start
 from artifacts.extract.office import (
     MAX_TARGET_CHARS,
     Attributes,
-    Writing,
+    OfficeParser,
     add_chart,
     addresses,
     attribute,
     ignore,
-    link_of,
+    parse_link,
     targets,
 )
-from artifacts.extract.word_styles import OFF, ListReader, Looks, Style, StyleReader, heading_level
-from artifacts.extract.words import BROKEN, EnoughError, Progress, TextCollector, entry_blocks, read_xml
+from artifacts.extract.word_styles import OFF, ListReader, Style, StyleReader, WordStyles, heading_level
+from artifacts.extract.words import BROKEN, Progress, TextCollector, TextLimitError, entry_blocks, read_xml
 
 MAX_SPAN = 100
 MARGINS = ("header", "footer")
@@ -50,7 +50,7 @@ SYMBOLS: Mapping[str, Mapping[str, str]] = {
 """Font → the last two digits of a character's code → what it looks like."""
 
 
-class WordWriting(Writing):
+class WordParser(OfficeParser):
     """Reads a part of a Word package. The lists are counted in `numbers`. Fields that are links become links."""
 
     # What was deleted or moved away, how it looked before a change, and what is repeated for older programs.
@@ -60,7 +60,7 @@ class WordWriting(Writing):
         self,
         output: TextCollector,
         targets: Mapping[str, str],
-        looks: Looks,
+        looks: WordStyles,
         add_part: Callable[[str], None] | None = None,
     ) -> None:
         super().__init__(output, targets, add_part)
@@ -124,7 +124,7 @@ class WordWriting(Writing):
         self._style = replace(self._style, heading=heading_level(attribute(attributes, "val")))
 
     def _set_level(self, attributes: Attributes) -> None:
-        self._style = replace(self._style, level=level_of(attribute(attributes, "val")))
+        self._style = replace(self._style, level=parse_level(attribute(attributes, "val")))
 
     def _set_list(self, attributes: Attributes) -> None:
         self._style = replace(self._style, list=attribute(attributes, "val"))
@@ -172,7 +172,7 @@ class WordWriting(Writing):
         self._is_hidden = self._in_run and attribute(attributes, "val") not in OFF
 
     def _set_span(self, attributes: Attributes) -> None:
-        self._span = min(start_of(attribute(attributes, "val")), MAX_SPAN)
+        self._span = min(parse_start(attribute(attributes, "val")), MAX_SPAN)
 
     def _end_cell(self) -> None:
         super()._end_cell()
@@ -224,7 +224,7 @@ class WordWriting(Writing):
         self._begin_result(attribute(attributes, "instr"))
 
     def _begin_result(self, instruction: str) -> None:
-        target = link_of(instruction)
+        target = parse_link(instruction)
         self._fields.append(None)
         self._linking_fields.append(bool(target) and not self._link)
         if target:
@@ -259,7 +259,7 @@ def docx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
         with suppress(*BROKEN):  # words are worth having without their styles
             if name in names:
                 read_xml(entry_blocks(package, name), reader.start, ignore, ignore)
-    looks = Looks(styles.styles(), lists.lists())
+    looks = WordStyles(styles.styles(), lists.lists())
     margins = {kind: sorted(name for name in names if re.fullmatch(rf"word/{kind}\d*\.xml", name)) for kind in MARGINS}
     _add_margins(package, margins["header"], "header", output)
     for part in PARTS:
@@ -274,15 +274,15 @@ def _add_margins(package: zipfile.ZipFile, names: list[str], mark: str, output: 
     margins: dict[str, None] = {}
     for name in names:
         margin = TextCollector(MARGIN_CHARS)
-        with suppress(EnoughError):
-            _add_xml(package, name, margin, Looks())
+        with suppress(TextLimitError):
+            _add_xml(package, name, margin, WordStyles())
         if margin.text().strip():
             margins[margin.text().strip()] = None
     if margins:
         output.add(f"[{mark}]\n" + "\n".join(margins) + "\n\n")
 
 
-def _add_xml(package: zipfile.ZipFile, name: str, output: TextCollector, looks: Looks) -> None:
+def _add_xml(package: zipfile.ZipFile, name: str, output: TextCollector, looks: WordStyles) -> None:
     charts, diagrams = targets(package, name, "chart"), targets(package, name, "diagramData")
 
     def add_part(relation: str) -> None:
@@ -291,8 +291,8 @@ def _add_xml(package: zipfile.ZipFile, name: str, output: TextCollector, looks: 
             output.mark("[chart]\n")
             add_chart(package, chart, output)
         elif diagram := diagrams.pop(relation, ""):
-            drawn = Writing(output, {})
+            drawn = OfficeParser(output, {})
             read_xml(entry_blocks(package, diagram), drawn.start, drawn.end, drawn.text)
 
-    writing = WordWriting(output, addresses(package, name), looks, add_part)
+    writing = WordParser(output, addresses(package, name), looks, add_part)
     read_xml(entry_blocks(package, name), writing.start, writing.end, writing.text)

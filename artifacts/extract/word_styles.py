@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from artifacts.extract.numbering import ListLevel, level_of, start_of
+from artifacts.extract.numbering import ListLevel, parse_level, parse_start
 from artifacts.extract.office import Attributes, attribute
 
 MAX_STYLES = 10_000
@@ -43,7 +43,7 @@ class NumberedList:
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class WordStyles:
     """The styles and lists of a document by their ids."""
 
     styles: Mapping[str, Style] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class StyleReader:
         elif name == "numId":
             style = replace(style, list=value)
         elif name == "ilvl":
-            style = replace(style, level=level_of(value))
+            style = replace(style, level=parse_level(value))
         elif name == "basedOn":
             style = replace(style, parent=value)
         self._styles[self._id] = style
@@ -103,7 +103,7 @@ class ListReader:
     CHANGES: Mapping[str, Callable[[str], dict[str, object]]] = {
         "numFmt": lambda value: {"kind": value},
         "lvlText": lambda value: {"pattern": value},
-        "start": lambda value: {"start": start_of(value)},
+        "start": lambda value: {"start": parse_start(value)},
         "isLgl": lambda value: {"plain": value not in OFF},
     }
 
@@ -124,12 +124,12 @@ class ListReader:
         elif name == "abstractNumId" and len(self._parents) < MAX_STYLES:
             self._parents[self._number] = value
         elif name in ("lvl", "lvlOverride"):
-            self._level = level_of(attribute(attributes, "ilvl"))
+            self._level = parse_level(attribute(attributes, "ilvl"))
             self._size += 1
         elif name in self.CHANGES and self._size <= MAX_STYLES:
             self._change(**self.CHANGES[name](value))
         elif name == "startOverride" and self._size <= MAX_STYLES:
-            self._restarts.setdefault(self._number, {})[self._level] = start_of(value)
+            self._restarts.setdefault(self._number, {})[self._level] = parse_start(value)
         elif name == "styleLink" and len(self._shared_by) < MAX_STYLES:
             self._shared_by[value] = self._of
         elif name == "numStyleLink" and len(self._linked) < MAX_STYLES:

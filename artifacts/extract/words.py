@@ -26,7 +26,7 @@ class RefusedError(Exception):
     """No content can be extracted. The message is the reason, such as `encrypted` or `unsupported`."""
 
 
-class EnoughError(Exception):
+class TextLimitError(Exception):
     """The limit on text or time is reached. The collected text is still valid."""
 
 
@@ -47,17 +47,17 @@ class TextCollector:
         self.full = self.has_words = False
 
     def add(self, text: str) -> None:
-        """Append text; raise `EnoughError` past a limit."""
+        """Append text; raise `TextLimitError` past a limit."""
         self.has_words = self.has_words or bool(text.strip())
         self.mark(text)
 
     def mark(self, text: str) -> None:
-        """Append a mark such as `[slide 2]`, which does not count as text; raise `EnoughError` past a limit."""
+        """Append a mark such as `[slide 2]`, which does not count as text; raise `TextLimitError` past a limit."""
         self._parts.append(text[: self._remaining])
         self._remaining -= len(text)
         if self._remaining < 0 or time.monotonic() > self._until:
             self.full = True
-            raise EnoughError
+            raise TextLimitError
 
     def text(self) -> str:
         """Return the text without trailing spaces and repeated empty lines."""
@@ -135,7 +135,7 @@ def notebook(source: BinaryIO, output: TextCollector, progress: Progress) -> Non
     for number, cell in enumerate(cells, 1):
         progress.mark("cells", number, len(cells))
         output.mark(f"[{cell.get('cell_type', 'cell')} {number}]\n")
-        output.add(f"{_text_of(cell.get('source', cell.get('input')))}\n")
+        output.add(f"{_join_lines(cell.get('source', cell.get('input')))}\n")
         printed = "\n".join(filter(None, map(_output_text, _objects_in(cell.get("outputs")))))
         if printed:
             output.add(f"[output {number}]\n{_beginning_and_end(printed)}\n")
@@ -157,8 +157,8 @@ def _output_text(output: dict[str, Any]) -> str:
         traceback = _COLOURS.sub("", "\n".join(map(str, lines)) if isinstance(lines, list) else "").strip("\n")
         return traceback if summary in traceback else "\n".join(filter(None, (traceback, summary)))
     found = data if isinstance(data, dict) else output
-    texts = (_text_of(found.get(name)) for name in ("text/plain", "text/markdown", "text/latex"))
-    return _COLOURS.sub("", _text_of(output.get("text")) or next(filter(None, texts), ""))
+    texts = (_join_lines(found.get(name)) for name in ("text/plain", "text/markdown", "text/latex"))
+    return _COLOURS.sub("", _join_lines(output.get("text")) or next(filter(None, texts), ""))
 
 
 def _beginning_and_end(printed: str) -> str:
@@ -168,7 +168,7 @@ def _beginning_and_end(printed: str) -> str:
     return f"{printed[: MAX_OUTPUT_CHARS - OUTPUT_END_CHARS]}\n…\n{printed[-OUTPUT_END_CHARS:]}"
 
 
-def _text_of(lines: Any) -> str:
+def _join_lines(lines: Any) -> str:
     return "".join(map(str, lines)) if isinstance(lines, list) else lines if isinstance(lines, str) else ""
 
 

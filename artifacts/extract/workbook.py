@@ -308,7 +308,7 @@ class Sheet:
 
 
 def timed_blocks(package: zipfile.ZipFile, part: str, output: TextCollector) -> Iterator[bytes]:
-    """Yield a part's bytes; raise `EnoughError` at the collector's limit of time, even if it has no words."""
+    """Yield a part's bytes; raise `TextLimitError` at the collector's limit of time, even if it has no words."""
     for block in entry_blocks(package, part, MAX_PART_BYTES):
         output.mark("")
         yield block

@@ -18,14 +18,14 @@ from artifacts.library.storing import (
     store_text,
     store_upload,
 )
-from artifacts.library.upload_links import LinkOverError, OfferedUpload, offer_upload, upload_by_link
+from artifacts.library.upload_links import LinkExpiredError, OfferedUpload, offer_upload, upload_by_link
 
 __all__ = [
     "MAX_LIFETIME",
     "MAX_METADATA",
     "ArtifactMetadata",
     "CorrectionFields",
-    "LinkOverError",
+    "LinkExpiredError",
     "MetadataFields",
     "OfferedUpload",
     "check_metadata",

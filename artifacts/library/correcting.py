@@ -13,9 +13,9 @@ from typing import Any, TypedDict, Unpack
 from django.utils.translation import gettext as _
 
 from artifacts.core.detection.correction import CorrectionError, correct, is_text_type
-from artifacts.core.detection.encodings import MAX_MARK, canonical, is_clean, is_marked
+from artifacts.core.detection.encodings import MAX_MARK, canonical_encoding, is_clean, is_marked
 from artifacts.core.detection.evidence import Detection, Evidence
-from artifacts.core.store import blocks
+from artifacts.core.store import read_blocks
 from artifacts.library.storing import MEASURES, measure
 from artifacts.models import Artifact
 from artifacts.ports import ports
@@ -138,7 +138,7 @@ def _merge_requests(previous: Values, fields: CorrectionFields) -> dict[str, str
 
 def _add_byte_order(row: Artifact, requested: dict[str, str | None]) -> dict[str, str | None]:
     # UTF-16 and UTF-32 without a byte order mark are read as little-endian, so store this explicitly.
-    name = canonical(requested["encoding"])
+    name = canonical_encoding(requested["encoding"])
     if name not in ("utf-16", "utf-32"):
         return requested
     try:
@@ -187,7 +187,7 @@ def _is_lossless(row: Artifact, encoding: str | None) -> bool:
     # Bytes that cannot be read do not speak against an encoding.
     try:
         with byte_store().reader(row.sha256) as read_at:
-            return is_clean(blocks(read_at, row.size), encoding or "utf-8")
+            return is_clean(read_blocks(read_at, row.size), encoding or "utf-8")
     except UnreadableError:
         return True
 

@@ -20,7 +20,7 @@ from artifacts import extract
 from artifacts.core.artifact import artifact_id
 from artifacts.core.detection.evidence import Detection, Evidence
 from artifacts.core.detection.image_size import image_size
-from artifacts.core.detection.kinds import PLAIN_TEXT, is_text_mime, mime_of_filename
+from artifacts.core.detection.kinds import PLAIN_TEXT, filename_mime, is_text_mime
 from artifacts.core.detection.signatures import HEAD
 from artifacts.core.errors import StorageFullError
 from artifacts.core.filenames import clean_filename
@@ -33,7 +33,7 @@ from artifacts.storage.content import byte_store
 from artifacts.storage.uploads import ReceivedFile
 from capabilities.acts import Actor, AuditedAction
 from capabilities.core.problems import Problem
-from capabilities.core.storable import find_unstorable, is_name, path_of
+from capabilities.core.storable import find_unstorable, format_path, is_name
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import InvalidError
 
@@ -208,7 +208,7 @@ def check_metadata(metadata: ArtifactMetadata) -> None:
         problems.append(Problem("expiresInSeconds", _("expiresInSeconds must be a number greater than 0."), "range"))
     if len(metadata.type) > 100 or not is_name(metadata.type):
         problems.append(Problem("type", _("type can have at most 100 characters, on one line."), "range"))
-    problems += find_unstorable(metadata.metadata, lambda path: path_of(("metadata", *path)))
+    problems += find_unstorable(metadata.metadata, lambda path: format_path(("metadata", *path)))
     if not _fits(metadata.metadata):
         message = _("metadata must be a JSON object of at most %(limit)s bytes.")
         problems.append(Problem("metadata", message % {"limit": MAX_METADATA}, "range"))
@@ -316,7 +316,7 @@ def _detect(stored: Stored, filename: str, metadata: ArtifactMetadata) -> tuple[
 
 def _as_text(detection: Detection, filename: str) -> Detection:
     # A byte order mark is part of the stored text, but `utf-8-sig` would remove it.
-    type_by_name = mime_of_filename(filename)
+    type_by_name = filename_mime(filename)
     mime_type = next(
         (candidate for candidate in (detection.mime_type, type_by_name) if candidate and is_text_mime(candidate)),
         PLAIN_TEXT,

@@ -16,8 +16,8 @@ from artifacts.core.errors import TooLargeError
 from artifacts.core.filenames import clean_filename
 from artifacts.library.storing import check_room, store_blocks
 from artifacts.models import Artifact, UploadLink, new_artifact_id
-from artifacts.storage.uploads import TokenState, digest_of, digests_of, make_token, state_of_token
-from capabilities.access import principal_of_key_id
+from artifacts.storage.uploads import TokenState, check_token, hash_token, make_token, token_digests
+from capabilities.access import find_principal
 from capabilities.acts import Actor
 from capabilities.errors import ActionError, NotFoundError
 from capabilities.json_bodies import upload_limit
@@ -26,7 +26,7 @@ LIFETIME = timedelta(minutes=15)
 SCOPE = "artifacts:write"
 
 
-class LinkOverError(ActionError):
+class LinkExpiredError(ActionError):
     """The link is no longer valid. `ref` is the artifact that was stored with it, if any."""
 
     code = "upload_link_over"
@@ -65,7 +65,7 @@ def offer_upload(agent: str, key: str, filename: str, mime_type: str = "", size:
     expires_at = now.replace(microsecond=0) + LIFETIME
     token, artifact = make_token(expires_at), new_artifact_id()
     UploadLink.objects.create(
-        digest=digest_of(token),
+        digest=hash_token(token),
         agent=agent,
         key=key,
         filename=clean_filename(filename),
@@ -81,7 +81,7 @@ def upload_by_link(
 ) -> Artifact:
     """Store the file for a link. `declared` and `encoding` are used if the link states no type.
 
-    Raise `NotFoundError` if no link has this token. Raise `LinkOverError` if the link is used or expired, or if its
+    Raise `NotFoundError` if no link has this token. Raise `LinkExpiredError` if the link is used or expired, or if its
     agent may no longer store files. If storing fails, nothing is kept and the link can be used again.
     """
     link = _claim(token)
@@ -103,22 +103,22 @@ def upload_by_link(
 
 def _claim(token: str) -> UploadLink:
     # The conditional update lets exactly one of several concurrent uses succeed.
-    state = state_of_token(token)
-    link = UploadLink.objects.filter(pk__in=digests_of(token)).first() if state is TokenState.VALID else None
+    state = check_token(token)
+    link = UploadLink.objects.filter(pk__in=token_digests(token)).first() if state is TokenState.VALID else None
     if state is TokenState.EXPIRED:
-        raise LinkOverError(
+        raise LinkExpiredError(
             _("This upload link has expired. Get a new one with store_artifact or POST /api/v1/uploads.")
         )
     if link is None:
         raise NotFoundError(
             _("There is no such upload link. Get a new one with store_artifact or POST /api/v1/uploads.")
         )
-    holder = principal_of_key_id(link.key, link.agent)
+    holder = find_principal(link.key, link.agent)
     if holder is None or not holder.may(SCOPE):
-        raise LinkOverError(_("The agent key behind this upload link can no longer store files."))
+        raise LinkExpiredError(_("The agent key behind this upload link can no longer store files."))
     link.used_at = timezone.now()
     if not UploadLink.objects.filter(pk=link.pk, used_at=None).update(used_at=link.used_at):
         ref = f"artifact:{link.artifact_id}"
         sentence = _("This upload link has already been used for %(ref)s. Each file needs its own link.")
-        raise LinkOverError(sentence % {"ref": ref}, ref)
+        raise LinkExpiredError(sentence % {"ref": ref}, ref)
     return link

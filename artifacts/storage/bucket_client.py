@@ -1,7 +1,7 @@
 """The S3 client. Only this module uses the package `obstore` and its errors.
 
-Errors are translated to `StoreAwayError` or `StorageFullError` with our own message. A response of the service may
-repeat what was signed, so only its error code is passed on. While the service is down, one call at a time tries it and
+Errors become a `StoreUnavailableError` or a `StorageFullError` with our own message. The service's response may repeat
+what was signed, so only its error code is passed on. While the service is down, one call at a time tries it and
 all others fail immediately. The number of concurrent calls is limited, and none holds a database connection.
 """
 
@@ -26,7 +26,7 @@ from obstore.exceptions import (
 from obstore.store import S3Store
 
 from artifacts.core.bucket import Bucket
-from artifacts.core.errors import STORE_SLOW, ArtifactError, StorageFullError, StoreAwayError
+from artifacts.core.errors import STORE_SLOW, ArtifactError, StorageFullError, StoreUnavailableError
 from artifacts.core.store import BLOCK, StoreOutage
 from capabilities.connections import release_connections
 from capabilities.core.translatable import translatable
@@ -118,12 +118,12 @@ class ObjectFacts:
     tag: str
 
 
-def key_of(sha256: str) -> str:
+def object_key(sha256: str) -> str:
     return f"obj/{sha256}"
 
 
 class BucketClient:
-    """Thread-safe calls to a bucket. Each may raise `StoreAwayError`."""
+    """Thread-safe calls to a bucket. Each may raise `StoreUnavailableError`."""
 
     def __init__(self, bucket: Bucket) -> None:
         self._bucket, self._slots = bucket, CallSlots()
@@ -156,7 +156,7 @@ class BucketClient:
         """Return the object, or None if it does not exist."""
         with self.translate_errors():
             try:
-                return _facts_of(obstore.head(self._store, key))
+                return _parse_facts(obstore.head(self._store, key))
             except FileNotFoundError:
                 next(
                     iter(obstore.list(self._store, "none", chunk_size=1)), None
@@ -175,7 +175,7 @@ class BucketClient:
                 result = obstore.get(self._store, key, options=options)
             except PreconditionError:
                 raise ObjectChangedError from None
-            return _facts_of(result.meta), self._blocks(iter(result.stream(BLOCK)))
+            return _parse_facts(result.meta), self._blocks(iter(result.stream(BLOCK)))
 
     def read_range(self, key: str, start: int, stop: int) -> bytes:
         """Return the bytes from `start` to `stop`; raise `FileNotFoundError`."""
@@ -204,7 +204,7 @@ class BucketClient:
                 page = next(pages, None)
             if page is None:
                 return
-            yield from map(_facts_of, page)
+            yield from map(_parse_facts, page)
 
     def begin(self, key: str) -> ObjectWriter:
         """Begin an object that is written in parts and exists only once it is closed."""
@@ -253,7 +253,7 @@ class BucketClient:
         except FileNotFoundError as error:
             self.is_silent = False
             if NO_BUCKET in str(error):
-                raise self._note(_error_of(NO_BUCKET, self._bucket)) from None
+                raise self._note(_build_error(NO_BUCKET, self._bucket)) from None
             self._outage = None
             raise
         except BaseError as error:
@@ -263,7 +263,7 @@ class BucketClient:
 
     def _note(self, error: ArtifactError) -> ArtifactError:
         # An outage lasts from the first error until a call succeeds.
-        if isinstance(error, StoreAwayError):
+        if isinstance(error, StoreUnavailableError):
             since = self.outage.since if self.outage else datetime.now(UTC)
             self._outage = StoreOutage(since, error.details)
         return error
@@ -275,9 +275,9 @@ class BucketClient:
         is_refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
         self.is_silent = False
         if (code and code[1] not in BUSY) or is_refused:
-            return _error_of(code[1] if code else "AccessDenied", self._bucket)
+            return _build_error(code[1] if code else "AccessDenied", self._bucket)
         if any(phrase in message for phrase in MACHINE_ROLE):
-            return _error_of(NO_CREDENTIALS, self._bucket)
+            return _build_error(NO_CREDENTIALS, self._bucket)
         # There was no response that we understand, so stop calling until an attempt succeeds.
         self.is_silent, self._next_try = True, time.monotonic() + RETRY_SECONDS
         return _unresponsive_error(self._bucket)
@@ -305,13 +305,13 @@ class ObjectWriter:
             )  # leaving the context with an error discards the parts
 
 
-def _facts_of(meta: Mapping[str, Any]) -> ObjectFacts:
+def _parse_facts(meta: Mapping[str, Any]) -> ObjectFacts:
     modified = meta["last_modified"].timestamp()
     return ObjectFacts(meta["path"], meta["size"], modified, meta["e_tag"] or "")
 
 
-def _unresponsive_error(bucket: Bucket) -> StoreAwayError:
-    return StoreAwayError(
+def _unresponsive_error(bucket: Bucket) -> StoreUnavailableError:
+    return StoreUnavailableError(
         translatable(
             "The artifact store %(place)s is not responding. Check that it is running and reachable from this machine.",
             place=str(bucket),
@@ -319,16 +319,16 @@ def _unresponsive_error(bucket: Bucket) -> StoreAwayError:
     )
 
 
-def _slow_error(bucket: Bucket) -> StoreAwayError:
+def _slow_error(bucket: Bucket) -> StoreUnavailableError:
     details = translatable(
         "The artifact store %(place)s responds too slowly: calls that wait for it take up all slots of this process. "
         "Check its load, and the network between.",
         place=str(bucket),
     )
-    return StoreAwayError(details, STORE_SLOW)
+    return StoreUnavailableError(details, STORE_SLOW)
 
 
-def _error_of(code: str, bucket: Bucket) -> ArtifactError:
+def _build_error(code: str, bucket: Bucket) -> ArtifactError:
     bucket_url = str(bucket)
     if code in FULL:
         return StorageFullError()
@@ -357,4 +357,4 @@ def _error_of(code: str, bucket: Bucket) -> ArtifactError:
             place=bucket_url,
             code=code,
         )
-    return StoreAwayError(text)
+    return StoreUnavailableError(text)

@@ -28,7 +28,7 @@ from artifacts.storage.bucket_client import (
     ObjectChangedError,
     ObjectFacts,
     ObjectWriter,
-    key_of,
+    object_key,
 )
 
 # An upload that fits into one part is kept in memory. A larger one is sent in parts to `tmp/` and then copied to its
@@ -53,7 +53,7 @@ class BucketUpload:
     def write(self, block: bytes) -> None:
         """Append a block. An error discards the upload.
 
-        Raise `TooLargeError`, `StorageFullError` or `StoreAwayError`, and `ValueError` after `finish`.
+        Raise `TooLargeError`, `StorageFullError` or `StoreUnavailableError`, and `ValueError` after `finish`.
         """
         if not self._is_open:
             raise ValueError("The upload is finished already.")
@@ -79,7 +79,7 @@ class BucketUpload:
             if self._store.is_fresh(stored.sha256):
                 self.abort()
             elif self._writer is None:
-                tag = self._store.client.put(key_of(stored.sha256), self._waiting)
+                tag = self._store.client.put(object_key(stored.sha256), self._waiting)
                 self._store.remember(stored.sha256, tag, stored.size)
             else:
                 self._move(stored, self._writer)
@@ -116,8 +116,8 @@ class BucketUpload:
         writer.close()
         self._writer = None
         try:
-            self._store.client.copy(self._key, key_of(stored.sha256))
-            facts = self._store.client.find(key_of(stored.sha256))
+            self._store.client.copy(self._key, object_key(stored.sha256))
+            facts = self._store.client.find(object_key(stored.sha256))
         finally:
             with suppress(ArtifactError):  # a sweep removes it
                 self._store.client.delete(self._key)
@@ -169,12 +169,12 @@ class BucketStore:
             self._find(sha256)
             return iter(())
         try:
-            return self.client.read(key_of(sha256), start, tag)[1]
+            return self.client.read(object_key(sha256), start, tag)[1]
         except FileNotFoundError:
             raise MissingError(sha256) from None
         except ObjectChangedError:  # the object was stored again, or it is damaged
             self._check(sha256)
-            return self.client.read(key_of(sha256), start)[1]
+            return self.client.read(object_key(sha256), start)[1]
 
     @contextmanager
     def reader(self, sha256: str) -> Iterator[ReadAt]:
@@ -190,7 +190,7 @@ class BucketStore:
                 if begin <= start and stop <= begin + len(data):
                     return data[start - begin : stop - begin]
             try:
-                data = self.client.read_range(key_of(sha256), start, min(max(stop, start + BLOCK), size))
+                data = self.client.read_range(object_key(sha256), start, min(max(stop, start + BLOCK), size))
             except FileNotFoundError:
                 raise MissingError(sha256) from None
             windows.append((start, data))
@@ -204,7 +204,7 @@ class BucketStore:
         yield _Download(self, sha256, self._scratch)
 
     def exists(self, sha256: str) -> bool:
-        return is_digest(sha256) and self.client.find(key_of(sha256)) is not None
+        return is_digest(sha256) and self.client.find(object_key(sha256)) is not None
 
     def size(self, sha256: str) -> int:
         return self._find(sha256).size
@@ -221,7 +221,7 @@ class BucketStore:
         self._healthy.pop(sha256, None)
         if not self.exists(sha256):
             return False
-        self.client.delete(key_of(sha256))
+        self.client.delete(object_key(sha256))
         return True
 
     def digests(self, before: float | None = None) -> Iterator[str]:
@@ -245,7 +245,7 @@ class BucketStore:
         """Return whether verified bytes were stored so recently that equal bytes need not be stored again."""
         if sha256 not in self._healthy:
             return False
-        facts = self.client.find(key_of(sha256))
+        facts = self.client.find(object_key(sha256))
         is_healthy = facts is not None and self._healthy[sha256] == _identity(facts)
         return is_healthy and facts is not None and facts.modified > time.time() - FRESH_SECONDS
 
@@ -261,7 +261,7 @@ class BucketStore:
         Raise `MissingError`, or `CorruptError` after the last byte.
         """
         try:
-            facts, blocks = self.client.read(key_of(sha256))
+            facts, blocks = self.client.read(object_key(sha256))
         except FileNotFoundError:
             self._healthy.pop(sha256, None)
             raise MissingError(sha256) from None
@@ -283,7 +283,7 @@ class BucketStore:
     def _find(self, sha256: str) -> ObjectFacts:
         # A name that is not a hash must never reach the service.
         check_digest(sha256)
-        facts = self.client.find(key_of(sha256))
+        facts = self.client.find(object_key(sha256))
         if facts is None:
             self._healthy.pop(sha256, None)
             raise MissingError(sha256)

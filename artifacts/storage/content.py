@@ -148,7 +148,7 @@ def open_artifact(row: Artifact) -> StoredArtifact:
     )
 
 
-def part_of(row: Artifact) -> FilePart:
+def build_file_part(row: Artifact) -> FilePart:
     """Return the artifact as a part of a message."""
     return open_artifact(row).part()
 
@@ -173,7 +173,7 @@ class RowStore:
         Return None if there never was an artifact with this id that the agent may know of.
         """
         row = self._first(Artifact.objects.open_to(self.agent), ref)
-        return part_of(row) if row is not None else None
+        return build_file_part(row) if row is not None else None
 
     def _first(self, rows: ArtifactQuerySet, ref: str) -> Artifact | None:
         file_id = artifact_id(ref)
@@ -208,7 +208,7 @@ def parse_range(header: str, size: int) -> tuple[int, int] | None:
     return start, stop
 
 
-def cut(blocks: Iterator[bytes], count: int) -> Iterator[bytes]:
+def take_bytes(blocks: Iterator[bytes], count: int) -> Iterator[bytes]:
     """Yield the first `count` bytes of the blocks."""
     for block in blocks:
         yield block[:count]
@@ -256,8 +256,8 @@ def download(request: HttpRequest, row: Artifact) -> HttpResponseBase:
     start, stop = part or (0, row.size)
     blocks = byte_store().open_blocks(row.sha256, start)
     if part:
-        blocks = cut(blocks, stop - start)
-    body = in_turn(blocks) if isinstance(request, ASGIRequest) else blocks
+        blocks = take_bytes(blocks, stop - start)
+    body = iterate_async(blocks) if isinstance(request, ASGIRequest) else blocks
     response = StreamingHttpResponse(
         body, status=206 if part else 200, content_type=_content_type(row), headers=HEADERS
     )
@@ -278,7 +278,7 @@ READERS = ThreadPoolExecutor(16, "download")
 """Separate threads, because downloads from a store that hangs must not block the threads that prepare calls."""
 
 
-async def in_turn(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def iterate_async(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:
     """Yield the blocks, each read in a thread, so that a slow disk does not block the event loop."""
     read = sync_to_async(lambda: next(blocks, b""), thread_sensitive=False, executor=READERS)
     while block := await read():

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
-from artifacts.core.errors import CorruptError, MissingError, StorageFullError, StoreAwayError, TooLargeError
+from artifacts.core.errors import CorruptError, MissingError, StorageFullError, StoreUnavailableError, TooLargeError
 from artifacts.core.store import BLOCK, ReadAt, Stored, is_digest
 from capabilities.core.translatable import translatable
 
@@ -179,7 +179,7 @@ class FileStore:
 
     def check(self) -> None:
         if not os.access(self.objects, os.R_OK | os.W_OK | os.X_OK):
-            raise StoreAwayError(
+            raise StoreUnavailableError(
                 translatable("The artifact directory %(path)s is missing or not writable.", path=str(self.objects))
             )
 

@@ -28,7 +28,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 def can_have_thumbnail(row: Artifact) -> bool:
     """Return whether the artifact is an image that may be decodable."""
     is_image = row.kind == Kind.IMAGE and 0 < row.size <= MAX_SOURCE and row.mime_type != "image/svg+xml"
-    return is_image and bool(_DIGEST.fullmatch(row.sha256)) and not _is_undecodable(_path_of(row.sha256))
+    return is_image and bool(_DIGEST.fullmatch(row.sha256)) and not _is_undecodable(_thumbnail_path(row.sha256))
 
 
 def _is_undecodable(path: Path) -> bool:
@@ -38,15 +38,15 @@ def _is_undecodable(path: Path) -> bool:
         return False
 
 
-def _path_of(sha256: str) -> Path:
+def _thumbnail_path(sha256: str) -> Path:
     return Path(settings.DATA_DIR) / "thumbnails" / sha256[:2] / f"{sha256}.png"
 
 
-def thumbnail_of(row: Artifact) -> bytes | None:
+def find_thumbnail(row: Artifact) -> bytes | None:
     """Return the PNG with at most 256 pixels per side, or None if there is none."""
     if not can_have_thumbnail(row):
         return None
-    path = _path_of(row.sha256)
+    path = _thumbnail_path(row.sha256)
     try:
         thumbnail = path.read_bytes()
     except FileNotFoundError:

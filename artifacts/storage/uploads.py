@@ -30,7 +30,7 @@ from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParserError
 from django.http.request import UnreadablePostError
 
-from artifacts.core.errors import ArtifactError, MissingError, StorageFullError, StoreAwayError, TooLargeError
+from artifacts.core.errors import ArtifactError, MissingError, StorageFullError, StoreUnavailableError, TooLargeError
 from artifacts.core.store import Stored, Upload
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
@@ -142,7 +142,7 @@ class _UploadRefusal:
         return None
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
-        if isinstance(problem, TooLargeError | StorageFullError | StoreAwayError):
+        if isinstance(problem, TooLargeError | StorageFullError | StoreUnavailableError):
             self.handler.give_up(problem)
             raise StopUpload(connection_reset=True) from problem
 
@@ -155,7 +155,7 @@ def _give_up(uploads: list[Upload]) -> None:
 def received_files(request: HttpRequest, name: str = "file") -> list[ReceivedFile]:
     """Return the files of a multipart request in the field with this name.
 
-    Raise `TooLargeError`, `StorageFullError`, `StoreAwayError`, or `UploadFailedError` for a malformed body.
+    Raise `TooLargeError`, `StorageFullError`, `StoreUnavailableError`, or `UploadFailedError` for a malformed body.
     """
     _measure(request)
     try:
@@ -205,7 +205,7 @@ def make_token(expires_at: datetime) -> str:
     return body + _sign(body)
 
 
-def state_of_token(token: str, now: datetime | None = None) -> TokenState:
+def check_token(token: str, now: datetime | None = None) -> TokenState:
     """Return the state of a token by its signature and expiry."""
     match = FORM.fullmatch(token)
     if match is None or not _is_ours(match[1], match[2]):
@@ -214,18 +214,18 @@ def state_of_token(token: str, now: datetime | None = None) -> TokenState:
     return TokenState.EXPIRED if is_over else TokenState.VALID
 
 
-def state_of_address(path: str) -> TokenState | None:
+def check_upload_address(path: str) -> TokenState | None:
     """Return the state of the token in a request's path, or None if the path does not belong to a link."""
     match = ADDRESS.fullmatch(path)
-    return None if match is None else state_of_token(match[1])
+    return None if match is None else check_token(match[1])
 
 
-def digest_of(token: str) -> str:
+def hash_token(token: str) -> str:
     """Return the digest of a token that is stored. 192 random bits need no slow hash."""
-    return digests_of(token)[0]
+    return token_digests(token)[0]
 
 
-def digests_of(token: str) -> list[str]:
+def token_digests(token: str) -> list[str]:
     """Return the digests of a token under each of the installation's secrets, the newest first."""
     return signatures(b"upload link " + token.encode())
 

@@ -21,7 +21,7 @@ from capabilities.core.providers.catalogue.judgement import (
     judge_fact,
     judge_limit,
 )
-from capabilities.core.providers.catalogue.names import MAKERS, maker_of
+from capabilities.core.providers.catalogue.names import MAKERS, find_maker
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "catalogue.md"
 MARKS = "<!-- counts:begin -->", "<!-- counts:end -->"
@@ -64,7 +64,7 @@ def table(catalogue: Catalogue) -> str:
 def _first_party_models(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
     for host in MAKERS:
         names = {*catalogue.document.models.get(host, ()), *catalogue.document.ends.get(host, ())}
-        yield from ((host, name) for name in sorted(names) if maker_of(name) == host)
+        yield from ((host, name) for name in sorted(names) if find_maker(name) == host)
 
 
 def first_party(catalogue: Catalogue) -> Iterator[list[Witness]]:

@@ -17,7 +17,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 _FIRST_HALVES = ("\ud800", "\udbff")
 
 
-def may_hold_half(json_text: str | bytes) -> bool:
+def may_have_surrogate(json_text: str | bytes) -> bool:
     """Return whether JSON contains an escaped half, alone or in a pair."""
     # Only escapes are looked for, since unescaped halves are not valid UTF-8 and never get here.
     if isinstance(json_text, bytes):
@@ -25,7 +25,7 @@ def may_hold_half(json_text: str | bytes) -> bool:
     return "\\u" in json_text and ("\\ud" in json_text or "\\uD" in json_text)
 
 
-def mend_text(text: str) -> str:
+def repair_text(text: str) -> str:
     """Return the text with neighbouring halves joined, and every other half as U+FFFD."""
     if text.isascii() or not _HALF.search(text):
         return text
@@ -33,16 +33,16 @@ def mend_text(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def mend(value: T) -> T:
+def repair(value: T) -> T:
     """Return the JSON value or dataclass with every string in it mended; raise RecursionError if nested too deep."""
     return _mend(value)  # type: ignore[no-any-return]
 
 
 def _mend(value: Any) -> Any:
     if isinstance(value, Translatable):
-        return value.change_texts(mend_text)
+        return value.change_texts(repair_text)
     if isinstance(value, str):
-        return mend_text(value)
+        return repair_text(value)
     if isinstance(value, Mapping):
         return {_mend(key): _mend(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -55,7 +55,7 @@ def _mend(value: Any) -> Any:
     return value
 
 
-class HalfJoiner:
+class SurrogateJoiner:
     """Joins the halves of a pair that arrive in two pieces of a streamed text. Each text has a key."""
 
     def __init__(self) -> None:
@@ -69,9 +69,9 @@ class HalfJoiner:
         # The second half may be in the next event.
         if _FIRST_HALVES[0] <= text[-1] <= _FIRST_HALVES[1]:
             self._waiting[key], text = text[-1], text[:-1]
-        return mend_text(text)
+        return repair_text(text)
 
     def rest(self) -> dict[Any, str]:
         """Return the halves that are still kept at the end of the stream, mended, by key."""
         waiting, self._waiting = self._waiting, {}
-        return {key: mend_text(half) for key, half in waiting.items()}
+        return {key: repair_text(half) for key, half in waiting.items()}

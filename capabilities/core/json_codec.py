@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from capabilities.core.halves import may_hold_half, mend, mend_text
+from capabilities.core.halves import may_have_surrogate, repair, repair_text
 
 # Scan JSON before it is parsed: count its values and find its long strings.
 #
@@ -197,7 +197,7 @@ def _safe_end(view: memoryview, start: int, stop: int) -> int:
     return end - (len(tail) - match.start()) if match else end
 
 
-def put_back(value: Any, texts: dict[str, str]) -> Any:
+def restore_strings(value: Any, texts: dict[str, str]) -> Any:
     """Return the value with each name replaced by its long string, both in values and in members' names."""
     whole = [value]
     # A list instead of recursion, since the value may be deeply nested.
@@ -222,7 +222,7 @@ Write = Callable[[Any, Callable[[Any], Any]], bytes]
 
 
 def _write_plain(value: Any, default: Callable[[Any], Any]) -> bytes:
-    return mend_text(json.dumps(value, default=default, ensure_ascii=False, separators=(",", ":"))).encode()
+    return repair_text(json.dumps(value, default=default, ensure_ascii=False, separators=(",", ":"))).encode()
 
 
 DIGITS = 20
@@ -230,7 +230,7 @@ DIGITS = 20
 _given: list[tuple[Read, Write]] = []
 
 
-def give_codec(read: Read, write: Write) -> None:
+def set_codec(read: Read, write: Write) -> None:
     """Use this codec from now on. Both functions raise ValueError or TypeError for values that they reject."""
     _given[:] = [(read, write)]
 
@@ -257,10 +257,10 @@ def _read_int(text: str) -> int | float:
     return number if isinstance(number, float) or -(2**63) <= number < 2**64 else float(number)
 
 
-def read_mended_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
+def read_repaired_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
     """Return the value with halves of surrogate pairs joined or replaced by U+FFFD, since a half cannot be written."""
     value = read_json(data, is_trusted=is_trusted)
-    return mend(value) if may_hold_half(data) else value
+    return repair(value) if may_have_surrogate(data) else value
 
 
 def write_json(value: Any, make_default: Callable[[], Callable[[Any], Any]]) -> bytes:

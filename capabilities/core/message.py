@@ -46,7 +46,7 @@ class Blob:
     is_remote: bool = field(default=False, compare=False)
 
 
-def blob_of(data: bytes) -> Blob:
+def make_blob(data: bytes) -> Blob:
     return Blob(len(data), lambda: iter((data,)))
 
 

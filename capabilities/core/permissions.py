@@ -448,18 +448,18 @@ def _cell(cells: Cells, role: UserRole) -> Right:
     return dict(zip(UserRole, cells, strict=True))[role]
 
 
-def scope_of_call(method: str, path: str) -> str | None:
+def call_scope(method: str, path: str) -> str | None:
     """Return the scope that an agent's call needs, or None if it has no row. `path` is written as in the table."""
     # HEAD is GET without the body.
     return CALLS.get(f"{'GET' if method == 'HEAD' else method} {path}")
 
 
-def scope_of_admin_call(method: str, path: str) -> str | None:
+def admin_call_scope(method: str, path: str) -> str | None:
     return ADMIN_CALLS.get(f"{'GET' if method == 'HEAD' else method} {path}")
 
 
 @cache
-def methods_of_call(path: str) -> tuple[str, ...]:
+def call_methods(path: str) -> tuple[str, ...]:
     """Return the methods that a path accepts, including HEAD if it accepts GET. A path without a row has none."""
     rows = [
         method for method, _, call_path in (call.partition(" ") for call in (*CALLS, *ADMIN_CALLS)) if call_path == path
@@ -468,6 +468,6 @@ def methods_of_call(path: str) -> tuple[str, ...]:
 
 
 @cache
-def path_of_route(route: str) -> str:
+def route_path(route: str) -> str:
     """Return a Django route in the table's notation: `v1/files/<str:ref>` becomes `/v1/files/{ref}`."""
     return "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)

@@ -96,16 +96,16 @@ FREE = Price(NO_CURRENCY, (Tier(0, Rates(0, 0)),), "the embedded provider")
 """The price of the embedded provider, which runs in this process."""
 
 
-def rate_of(amount: Decimal | None) -> int | None:
+def rate_from_amount(amount: Decimal | None) -> int | None:
     """Return the stored form of a rate per million tokens; None is kept."""
     return None if amount is None else int((amount * _SCALE).to_integral_value(ROUND_HALF_EVEN))
 
 
-def amount_of(rate: int) -> Decimal:
+def amount_from_rate(rate: int) -> Decimal:
     return Decimal(rate) / _SCALE
 
 
-def cost_of(usage: Usage, price: Price) -> Cost | None:
+def calculate_cost(usage: Usage, price: Price) -> Cost | None:
     """Return the cost of a usage, or None if the provider reported none or a kind of token in it has no rate."""
     if usage.prompt_tokens is None and usage.completion_tokens is None:
         return None
@@ -279,11 +279,11 @@ def _is_amount(value: object) -> bool:
     )
 
 
-def price_of(data: Mapping[str, Any]) -> Price | None:
+def parse_price(data: Mapping[str, Any]) -> Price | None:
     """Return the price that JSON describes, or None if it is empty or `check_price` reports an error."""
     if not data or any(problem.severity == "error" for problem in check_price(data)):
         return None
     amounts = {field: data.get(name) for name, field in FIELDS.items()}
     # Converted by way of text, since a float's rounding error would otherwise get into the rate.
-    rates = {field: rate_of(Decimal(str(value))) for field, value in amounts.items() if value is not None}
+    rates = {field: rate_from_amount(Decimal(str(value))) for field, value in amounts.items() if value is not None}
     return Price(data["currency"], (Tier(0, Rates(**rates)),))

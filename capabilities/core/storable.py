@@ -50,7 +50,7 @@ def is_name(text: str) -> bool:
     return not CONTROL.search(text)
 
 
-def settle(value: Any) -> Any:
+def make_storable(value: Any) -> Any:
     """Return the value in the form in which every database returns it. A number that is not finite becomes None."""
     if isinstance(value, str):
         return storable_text(value)
@@ -60,41 +60,41 @@ def settle(value: Any) -> Any:
         # `or 0.0` turns −0.0 into 0.0.
         return int(value) if abs(value) >= WHOLE_FROM else value or 0.0
     if isinstance(value, Mapping):
-        return {settle(key) if isinstance(key, str) else key: settle(item) for key, item in value.items()}
+        return {make_storable(key) if isinstance(key, str) else key: make_storable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [settle(item) for item in value]
+        return [make_storable(item) for item in value]
     return value
 
 
 def write_json(value: Any, encoder: type[json.JSONEncoder] | None = None) -> str:
     """Return the value's JSON as a database stores it."""
-    return settle_json(json.dumps(value, cls=encoder))
+    return make_json_storable(json.dumps(value, cls=encoder))
 
 
-def settle_json(text: str) -> str:
+def make_json_storable(text: str) -> str:
     """Return JSON with its value settled, or the same string if nothing needs settling."""
     # The cheap searches come first: most strings have nothing to settle and need not be parsed.
     is_odd = "\\u" in text and ODD_TEXT.search(text)
     if not is_odd and ("-0.0" in text or "NaN" in text or "Infinity" in text or EXPONENT.search(text)):
         is_odd = ODD_NUMBER.search(text)
-    return json.dumps(settle(json.loads(text))) if is_odd else text
+    return json.dumps(make_storable(json.loads(text))) if is_odd else text
 
 
-def path_of(path: Iterable[str | int]) -> str:
+def format_path(path: Iterable[str | int]) -> str:
     """Return a place in the notation of problems: `message.attachments[0].type`."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
 
 
-def find_unstorable(value: Any, path_of: Callable[[Place], str] = path_of) -> Iterator[Problem]:
+def find_unstorable(value: Any, path_text: Callable[[Place], str] = format_path) -> Iterator[Problem]:
     """Yield a problem for each string, number or level of a JSON value that cannot be stored unchanged."""
     # A list instead of recursion, since input may be nested to any depth.
     waiting: list[tuple[Place, Any]] = [((), value)]
     while waiting:
         path, item = waiting.pop()
         if isinstance(item, str) and not is_storable(item):
-            yield unreadable_text(path_of(path))
+            yield unreadable_text(path_text(path))
         elif isinstance(item, int | float) and not -LARGEST <= item < LARGEST:  # also true of NaN
-            message_path = path_of(path)
+            message_path = path_text(path)
             message = translatable(
                 "%(path)s must be a number between −2⁶³ and 2⁶³; no other can be stored.", path=message_path
             )
@@ -102,7 +102,7 @@ def find_unstorable(value: Any, path_of: Callable[[Place], str] = path_of) -> It
         elif isinstance(item, Mapping | list | tuple):
             if len(path) > DEPTH:
                 # The beginning of the path is enough, since the whole path has a hundred parts.
-                message_path = path_of(path[:3])
+                message_path = path_text(path[:3])
                 message = translatable(
                     "%(path)s is nested more than %(depth)s levels deep.", path=message_path, depth=DEPTH
                 )
@@ -112,7 +112,7 @@ def find_unstorable(value: Any, path_of: Callable[[Place], str] = path_of) -> It
             for key, member in pairs:
                 storable_key = storable_text(key) if isinstance(key, str) else key
                 if storable_key != key:
-                    yield unreadable_text(path_of((*path, storable_key)))
+                    yield unreadable_text(path_text((*path, storable_key)))
                 waiting.append(((*path, storable_key), member))
 
 

@@ -26,8 +26,8 @@ class ReasoningBlock:
     """A block of reasoning. `proof` is the signature of its text or, if it is encrypted, the whole block.
 
     The block follows the first `offset` characters of the turn's text and its first `calls` tool calls. `origin` is
-    what `origin_of` returns for its model, empty if unknown. `id` is the vendor's id of the block, `dialect` its name
-    for the notation.
+    what `reasoning_origin` returns for its model, empty if unknown. `id` is the vendor's id of the block, `dialect` the
+    vendor's name for the format.
     """
 
     form: ThoughtForm
@@ -41,7 +41,7 @@ class ReasoningBlock:
 
 
 @lru_cache(maxsize=1000)
-def origin_of(protocol: str, provider: str, model: str) -> str:
+def reasoning_origin(protocol: str, provider: str, model: str) -> str:
     """Return a short hash that identifies a model at a provider, called through a protocol."""
     # NUL separates the names, so that different triples never give the same input.
     return hashlib.sha256("\0".join((protocol, provider, model)).encode()).hexdigest()[:12]

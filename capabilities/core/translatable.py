@@ -2,7 +2,7 @@
 
 Code in a `core` package writes `translatable("%(path)s is missing.", path=path)`. The result is a `str` like any other,
 which commands, logs and the API show unchanged. Pages translate it with `capabilities.sentences`. Rows and files store
-its `data_of`, which has its template and facts. English text is never parsed to get these back (docs/decisions/0007).
+the template and the facts (`encode_text`), since English text is never parsed to get them back (docs/decisions/0007).
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ def translatable(template: str, **facts: Fact) -> Translatable:
     return Translatable(template, facts)
 
 
-def data_of(text: str) -> Any:
+def encode_text(text: str) -> Any:
     """Return text as JSON: a translatable sentence as its code (the template) and facts, other text unchanged."""
     if not isinstance(text, Translatable):
         return str(text)
-    return {"code": text.template, "facts": {name: _fact_data(fact) for name, fact in text.facts.items()}}
+    return {"code": text.template, "facts": {name: _encode_fact(fact) for name, fact in text.facts.items()}}
 
 
-def text_of(data: Any) -> str:
+def decode_text(data: Any) -> str:
     if not isinstance(data, Mapping):
         return str(data)
-    return Translatable(data["code"], {name: _fact_of(fact) for name, fact in data["facts"].items()})
+    return Translatable(data["code"], {name: _decode_fact(fact) for name, fact in data["facts"].items()})
 
 
 def _english(facts: Mapping[str, Fact]) -> Mapping[str, str | int]:
@@ -66,16 +66,16 @@ def _change_word(text: str, change: Callable[[str], str]) -> str:
     return text.change_texts(change) if isinstance(text, Translatable) else change(text)
 
 
-def _fact_data(fact: Fact) -> Any:
+def _encode_fact(fact: Fact) -> Any:
     if isinstance(fact, tuple):
-        return [data_of(item) for item in fact]
-    return data_of(fact) if isinstance(fact, str) else fact
+        return [encode_text(item) for item in fact]
+    return encode_text(fact) if isinstance(fact, str) else fact
 
 
-def _fact_of(data: Any) -> Fact:
+def _decode_fact(data: Any) -> Fact:
     if isinstance(data, list):
-        return tuple(text_of(item) for item in data)
-    return data if isinstance(data, int) else text_of(data)
+        return tuple(decode_text(item) for item in data)
+    return data if isinstance(data, int) else decode_text(data)
 
 
 # How facts are spaced in Chinese sentences: one space next to Latin words and digits, none next to Chinese.
@@ -111,6 +111,6 @@ def _space(edge: str, space: str) -> str:
 # Counts in the English text of commands and errors. Pages use `ngettext`.
 
 
-def count_of(number: int, noun: str, plural: str = "") -> str:
+def pluralize(number: int, noun: str, plural: str = "") -> str:
     """Return `1 request` or `2,000 requests`. `plural` is for nouns whose plural is not formed with an s."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

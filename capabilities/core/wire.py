@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from capabilities.core.json_codec import write_json
 from capabilities.core.message import Blob, ChatRequest, ToolCall, VendorItem
-from capabilities.core.thoughts import ReasoningBlock, origin_of
+from capabilities.core.thoughts import ReasoningBlock, reasoning_origin
 from capabilities.core.values import value_class
 from capabilities.core.vocabulary import Kind
 
@@ -100,7 +100,7 @@ class Target:
     max_output_tokens: int | None = None
 
     def origin(self, protocol: str) -> str:
-        return origin_of(protocol, self.provider, self.model)
+        return reasoning_origin(protocol, self.provider, self.model)
 
 
 @value_class

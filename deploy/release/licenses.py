@@ -14,7 +14,7 @@ NAMES = ("LICEN", "COPYING", "NOTICE")
 RULE = "=" * 100
 
 
-def licenses_of(package: importlib.metadata.Distribution) -> Iterator[tuple[str, str]]:
+def find_licenses(package: importlib.metadata.Distribution) -> Iterator[tuple[str, str]]:
     """Yield name and text of each license file."""
     for file in package.files or ():
         place, _, name = str(file).partition(".dist-info/")
@@ -42,7 +42,7 @@ def main() -> int:
     """Print them, and return 1 if a package has no license text."""
     unlicensed = list[str]()
     for package in sorted(importlib.metadata.distributions(), key=lambda package: package.name.lower()):
-        texts = list(licenses_of(package))
+        texts = list(find_licenses(package))
         if not texts:
             unlicensed.append(package.name)
         print(RULE, package.name, package.version, license_name(package), RULE, sep="\n")

@@ -15,11 +15,11 @@ from django.http import HttpRequest, HttpResponse
 from ninja.security.base import AuthBase
 from pydantic import BaseModel, ValidationError
 
-from capabilities.access import Principal, authenticate, principal_of, refuse_call, refuse_query
+from capabilities.access import Principal, authenticate, refuse_call, refuse_query, request_principal
 from capabilities.acts import Actor
-from capabilities.core.permissions import path_of_route
+from capabilities.core.permissions import route_path
 from capabilities.core.problems import Problem
-from capabilities.core.storable import find_unstorable, path_of, settle
+from capabilities.core.storable import find_unstorable, format_path, make_storable
 from capabilities.errors import InvalidError
 from capabilities.fair_slots import OverloadedError, heavy_work, requester
 from capabilities.json_bodies import (
@@ -58,7 +58,7 @@ class AgentKeyAuth(AuthBase):
         # the URL.
         result = refuse_query(request.META.get("QUERY_STRING", "")) or authenticate(request.headers)
         if isinstance(result, Principal):
-            path = path_of_route(request.resolver_match.route) if request.resolver_match else ""
+            path = route_path(request.resolver_match.route) if request.resolver_match else ""
             refusal = refuse_call(result, request.method or "", path)
             if refusal is None:
                 # Slots for heavy work are shared fairly between agents, by this name.
@@ -71,7 +71,7 @@ class AgentKeyAuth(AuthBase):
 
 def agent_actor(request: HttpRequest) -> Actor:
     address = request.META.get("REMOTE_ADDR") or ""
-    return Actor("agent", principal_of(request).agent, address, getattr(request, "request_id", ""))
+    return Actor("agent", request_principal(request).agent, address, getattr(request, "request_id", ""))
 
 
 def answer(value: Any, status: int = 200, **headers: str) -> HttpResponse:
@@ -125,7 +125,7 @@ def read_json(request: HttpRequest, *, any_text: bool = False) -> Any:
     problems = tuple(find_unstorable(value))
     if problems:
         raise InvalidError(problems)
-    return settle(value)
+    return make_storable(value)
 
 
 def read_as(request: HttpRequest, schema: type[S], *, any_text: bool = False) -> S:
@@ -149,7 +149,7 @@ def _problem_of(location: Any, kind: str, message: str) -> Problem:
     constraint = CONSTRAINTS.get(kind) or ("type" if kind.endswith(("_type", "_parsing")) else "range")
     # Pydantic's own message names a Python class.
     sentence = "Input should be an object" if kind == "model_type" else message
-    return Problem(path_of(location) or "body", sentence, constraint)
+    return Problem(format_path(location) or "body", sentence, constraint)
 
 
 def takes(schema: type[BaseModel]) -> dict[str, Any]:

@@ -18,10 +18,10 @@ from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 from pydantic import BaseModel, ConfigDict
 
-from artifacts.core.errors import ArtifactError, StoreAwayError
-from artifacts.library import LinkOverError
+from artifacts.core.errors import ArtifactError, StoreUnavailableError
+from artifacts.library import LinkExpiredError
 from capabilities.core.problems import Problem
-from capabilities.core.storable import path_of
+from capabilities.core.storable import format_path
 from capabilities.errors import ActionError, InvalidError, first_problems
 from routing_admin.api.calls import CallError, answer
 from routing_admin.core.fallback.endings import UNAVAILABLE
@@ -87,7 +87,7 @@ def on_action_error(request: HttpRequest, error: ActionError) -> HttpResponse:
     return refusal(request, error.status, error.code, str(error))
 
 
-def on_link_over(request: HttpRequest, error: LinkOverError) -> HttpResponse:
+def on_link_over(request: HttpRequest, error: LinkExpiredError) -> HttpResponse:
     more = {"ref": error.ref} if error.ref else {}
     return refusal(request, error.status, error.code, str(error), **more)
 
@@ -95,7 +95,7 @@ def on_link_over(request: HttpRequest, error: LinkOverError) -> HttpResponse:
 def on_artifact_error(request: HttpRequest, error: ArtifactError) -> HttpResponse:
     more = {"limit": error.limit} if hasattr(error, "limit") else {}
     response = refusal(request, STATUS_OF_CODE.get(error.code, 500), error.code, str(error), **more)
-    if not isinstance(error, StoreAwayError):
+    if not isinstance(error, StoreUnavailableError):
         return response
     log.error("a call needs an artifact: %s", error.details)
     return _add_retry_after(response)
@@ -103,7 +103,7 @@ def on_artifact_error(request: HttpRequest, error: ArtifactError) -> HttpRespons
 
 def on_validation_error(request: HttpRequest, error: ValidationError) -> HttpResponse:
     # Leave out the first part of a location, which is `query` or `path`.
-    details = [{"path": path_of(entry["loc"][1:]), "message": str(entry["msg"])} for entry in error.errors]
+    details = [{"path": format_path(entry["loc"][1:]), "message": str(entry["msg"])} for entry in error.errors]
     message = "; ".join(f"{detail['path']}: {detail['message']}" for detail in details)
     return refusal(request, 422, "invalid", message, details=details)
 
@@ -139,7 +139,7 @@ def on_crash(request: HttpRequest, error: Exception) -> HttpResponse:
 HANDLERS: tuple[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse]], ...] = (
     (CallError, on_call_error),
     (InvalidError, on_invalid),
-    (LinkOverError, on_link_over),
+    (LinkExpiredError, on_link_over),
     (ActionError, on_action_error),
     (ArtifactError, on_artifact_error),
     (ValidationError, on_validation_error),

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from artifacts.core.artifact import REF_PREFIX
 from artifacts.storage.content import RowStore
-from capabilities.access import Principal, principal_of
+from capabilities.access import Principal, request_principal
 from capabilities.acts import Actor
 from capabilities.connections import release_connections
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
@@ -77,7 +77,7 @@ async def send(request: HttpRequest) -> HttpResponse:
 
     If the caller disconnects, the run ends. 429 if a limit of the agent is reached.
     """
-    principal = principal_of(request)
+    principal = request_principal(request)
     holders = principal.holders
     if principal.labels is not NO_LABELS:
         holders = (*holders, *await sync_to_async(list_own_label_holders)(principal))
@@ -109,7 +109,7 @@ async def _send(request: HttpRequest, reservation: Reservation | None) -> HttpRe
     recorder, planned = await sync_to_async(plan_send)(request)
     if reservation is not None:
         await reserve_planned(reservation, planned)
-    principal = principal_of(request)
+    principal = request_principal(request)
     actor = Actor("agent", principal.agent, request.META.get("REMOTE_ADDR", ""), request_id_of(request))
     dispatch = Dispatch(
         planned,
@@ -151,7 +151,7 @@ def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
 
 
 def _plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
-    principal = principal_of(request)
+    principal = request_principal(request)
     body = read_as(request, SendIn, any_text=True)
     recorder = RequestRecorder(claim_request_id(request), "api")
     if tracing().writer is not None:
@@ -166,7 +166,7 @@ def _plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
 @router.post("/llm/resolve", tags=["llm"], response=ResolveOut, openapi_extra=takes(ResolveIn))
 def resolve(request: HttpRequest) -> HttpResponse:
     """Make the same decision without calling a provider: route, directive, and each candidate's outcome."""
-    plan = planned_request(read_as(request, ResolveIn, any_text=True), principal_of(request)).plan
+    plan = planned_request(read_as(request, ResolveIn, any_text=True), request_principal(request)).plan
     resolved = resolve_plan(plan, process_run_context().cooldowns)
     return answer(
         ResolveOut(

@@ -10,10 +10,10 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 
 from artifacts.core.artifact import REF_PREFIX
-from capabilities.access import principal_of
+from capabilities.access import request_principal
 from capabilities.core.prices import exact_amount
 from capabilities.core.storable import is_storable
-from capabilities.core.translatable import text_of
+from capabilities.core.translatable import decode_text
 from routing_admin.api.calls import CallError, answer
 from routing_admin.api.schemas import (
     CostOut,
@@ -59,7 +59,7 @@ def own_requests(
     but `ok`), `fallback`, a number such as 429 or a code such as `all_providers_failed`. `route` is a task type,
     `model` the model of a candidate that was called. 400 for other values.
     """
-    agent = principal_of(request).agent
+    agent = request_principal(request).agent
     filters = {"since": since, "until": until, "status": status, "task": route, "model": model, "agent": agent}
     return answer(page_of(filters, cursor, limit, created_at=_created_at(agent)))
 
@@ -148,7 +148,7 @@ def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
     # The entry may be among those that could not be written yet, so the response is 503 instead of 404.
     if logged is None and journal().behind_since is not None:
         raise CallError(503, UNAVAILABLE, NOT_YET)
-    agent = principal_of(request).agent
+    agent = request_principal(request).agent
     if (
         logged is None
         or logged.row.agent != agent
@@ -197,7 +197,7 @@ def _attempt(row: AttemptLog) -> LoggedAttemptOut:
         durationMs=round(row.duration_ms, 1),
         firstContentMs=row.first_content_ms,
         tries=row.tries,
-        deliveries=[{**delivery, "sentence": text_of(delivery.get("sentence", ""))} for delivery in row.deliveries],
+        deliveries=[{**delivery, "sentence": decode_text(delivery.get("sentence", ""))} for delivery in row.deliveries],
         droppedParams=row.dropped_params,
         usage={"promptTokens": row.prompt_tokens, "completionTokens": row.completion_tokens},
         cost=None if row.cost_nanos is None else MoneyOut(amount=exact_amount(row.cost_nanos), currency=row.currency),

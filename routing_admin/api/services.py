@@ -9,11 +9,11 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from ninja.params.functions import Query
 
-from capabilities.access import principal_of
+from capabilities.access import request_principal
 from capabilities.core.prices import NANO
 from capabilities.core.problems import Problem
 from capabilities.core.services.agent_limits import AgentLimits
-from capabilities.core.services.limit_holders import id_of_agent, id_of_key
+from capabilities.core.services.limit_holders import agent_holder_id, key_holder_id
 from capabilities.core.vocabulary import Direction
 from capabilities.errors import InvalidError
 from routing_admin.api import registry
@@ -75,8 +75,8 @@ def list_agents(
 @router.get("/agents/me", response=OwnAgentOut, tags=["agents"])
 def own_agent(request: HttpRequest) -> HttpResponse:
     """Return the calling agent: its model's capabilities, who can handle the rest, and its limits' use."""
-    principal = principal_of(request)
-    agent, key = id_of_agent(principal.key_owner), id_of_key(principal.key)
+    principal = request_principal(request)
+    agent, key = agent_holder_id(principal.key_owner), key_holder_id(principal.key)
     uses = find_limit_uses({agent: principal.limits, key: principal.key_limits})
     labels = principal.labels
     return answer(
@@ -151,5 +151,5 @@ def delete_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 def maker_of(request: HttpRequest) -> str:
     # What an agent creates on behalf of another agent belongs to the one whose key the call has.
-    principal = principal_of(request)
+    principal = request_principal(request)
     return principal.acts_through or principal.agent

@@ -12,7 +12,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 from ninja import Router
 from pydantic.alias_generators import to_camel
 
-from capabilities.access import principal_of
+from capabilities.access import request_principal
 from capabilities.core.exchange import ExchangeTable
 from capabilities.core.prices import NO_CURRENCY, exact_amount
 from routing_admin.api.calls import CallError, answer
@@ -61,7 +61,7 @@ def own_usage(
     journal().flush()
     labels = {name: value for name, value in (("team", team), ("project", project), ("user", user)) if value}
     exchange = snapshot.current().exchange
-    usage = sum_usage(moment, groupBy, exchange, until=stop, agent=principal_of(request).agent, **labels)
+    usage = sum_usage(moment, groupBy, exchange, until=stop, agent=request_principal(request).agent, **labels)
     groups = [(f"{name:%Y-%m-%d}" if groupBy == "day" else str(name), counts) for name, counts in usage.groups]
     return answer(
         UsageOut(

@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError, connections
 from django.db.migrations.executor import MigrationExecutor
 
-from artifacts.core.errors import StoreAwayError
+from artifacts.core.errors import StoreUnavailableError
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from capabilities.core.message import UnreadableError
@@ -103,7 +103,7 @@ def keys() -> list[str]:
 def artifact_store() -> list[str]:
     try:
         byte_store().check()
-    except StoreAwayError as problem:
+    except StoreUnavailableError as problem:
         return [problem.details]
     return []
 

@@ -12,10 +12,10 @@ from django.conf import settings
 
 from capabilities.acts import Actor
 from capabilities.core.providers.environment import overrides, read
-from capabilities.core.providers.origins import OriginPolicy, policy_of, proxy_refusal, refusal
+from capabilities.core.providers.origins import OriginPolicy, parse_policy, proxy_refusal, refusal
 from capabilities.core.translatable import translatable
 from capabilities.models import StoredKey, VariableOrigin
-from capabilities.secrets import KeyUnreadableError, fingerprint_of, open_key, origin_of
+from capabilities.secrets import KeyUnreadableError, endpoint_origin, key_fingerprint, open_key
 from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec, ProviderSpec
 
 # Keys in environment variables are bound to the origin of their first use, as stored keys are.
@@ -54,7 +54,7 @@ def uses_of(configuration: Configuration) -> set[tuple[str, str]]:
     found = set()
     for provider in configuration.providers:
         variables = {key.variable for key in provider.keys if key.kind is KeyKind.ENV} | {own.get(provider.name)}
-        found |= {(variable, origin_of(provider.endpoint)) for variable in variables if variable}
+        found |= {(variable, endpoint_origin(provider.endpoint)) for variable in variables if variable}
     return found
 
 
@@ -132,7 +132,7 @@ class ProviderKeys:
 def keys_of(configuration: Configuration) -> dict[str, ProviderKeys]:
     variables = overrides({provider.name: provider.env_name for provider in configuration.providers}).variables
     stored = {row.fingerprint: row for row in StoredKey.objects.all()}
-    policy, origins = policy_of(",".join(settings.ALLOWED_ORIGINS)), read_key_origins()
+    policy, origins = parse_policy(",".join(settings.ALLOWED_ORIGINS)), read_key_origins()
     return {
         provider.name: provider_keys(provider, variables.get(provider.name), stored, origins, policy, os.environ)
         for provider in configuration.providers
@@ -173,7 +173,7 @@ def provider_keys(
 
 
 def _mark(state: KeyState, endpoint: str) -> str:
-    return fingerprint_of(state.value, origin_of(endpoint))[:16] if state.value else ""
+    return key_fingerprint(state.value, endpoint_origin(endpoint))[:16] if state.value else ""
 
 
 def key_state(
@@ -210,7 +210,7 @@ def key_state(
 
 def variable_state(provider: ProviderSpec, state: KeyState, origins: Mapping[str, Collection[str]]) -> KeyState:
     """Return the state of a key in a variable, without its value at an origin that is not allowed."""
-    origin, known = origin_of(provider.endpoint), origins.get(state.variable, ())
+    origin, known = endpoint_origin(provider.endpoint), origins.get(state.variable, ())
     if origin in known:
         return state
     facts = {"name": provider.name, "variable": state.variable, "origin": origin}

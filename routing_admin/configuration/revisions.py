@@ -21,7 +21,7 @@ from django.db.models import F
 from django.utils.translation import gettext as _
 
 from capabilities.acts import Actor, AuditedAction
-from capabilities.core.storable import settle
+from capabilities.core.storable import make_storable
 from capabilities.errors import ConflictError, InvalidError, TakenError
 from routing_admin.configuration import publishing, rows, snapshot
 from routing_admin.configuration.audit import was_noted
@@ -190,7 +190,7 @@ def record(actor: Actor, act: AuditedAction, inner: Sequence[AuditedAction] = ()
     if not changes:
         return None
     bind_first_uses(actor, before, configuration)
-    value = settle(to_json(configuration))  # normalised as every database returns it, for the digest
+    value = make_storable(to_json(configuration))  # normalised as every database returns it, for the digest
     revision = Revision.objects.create(
         number=(newest_number() or 0) + 1,  # a sequence would leave a gap after every refused change
         actor_kind=actor.kind,

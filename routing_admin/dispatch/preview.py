@@ -14,7 +14,7 @@ from typing import Any
 
 from artifacts.core.artifact import StoredArtifact
 from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
-from artifacts.extract.drawing import NotDrawnError, without_drawing
+from artifacts.extract.drawing import NotDrawnError, disable_drawing
 from artifacts.models import Artifact
 from artifacts.storage.content import open_artifact
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, TextStyle, adapt, text_style_for
@@ -38,7 +38,7 @@ from capabilities.core.message import (
     Rendered,
     Role,
     Text,
-    blob_of,
+    make_blob,
 )
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
@@ -202,7 +202,7 @@ class Previewer:
     def must_draw(self, endpoint: ModelEndpoint) -> bool:
         """Return whether pages must be drawn before `form_at` is known, which can take seconds."""
         try:
-            with without_drawing():
+            with disable_drawing():
                 self._adapt(endpoint)
         except NotDrawnError:
             return True
@@ -364,7 +364,7 @@ class _WithoutData:
     content: Content
 
     def blob(self) -> Blob:
-        return blob_of(b"")
+        return make_blob(b"")
 
     def text(self) -> Text | None:
         return self.content.text()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from capabilities.core.delivery.adaptation import CannotRead, TextStyle
 from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared, prepare
-from capabilities.core.json_codec import read_mended_json
+from capabilities.core.json_codec import read_repaired_json
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.protocols.echo import embedded
 from capabilities.core.protocols.openai import replies
@@ -68,7 +68,7 @@ class ModelList:
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
         """Return the entries of `data` (OpenAI, Anthropic) or `models` (Gemini), or the failure."""
         try:
-            value = read_mended_json(body) if status == 200 else None
+            value = read_repaired_json(body) if status == 200 else None
         except (ValueError, RecursionError):
             return Failure(Fault.BAD_JSON, translatable("the list of models is not JSON"), status)
         if value is None:

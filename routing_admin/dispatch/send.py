@@ -14,18 +14,18 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from artifacts.core.detection.kinds import kind_of
+from artifacts.core.detection.kinds import mime_kind
 from capabilities.core.delivery.adaptation import CannotRead, is_sent_unchanged, summary
 from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared, with_forwarded_headers
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.delivery.vendor_items import restore_names, restore_names_in
 from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, UnreadableError
-from capabilities.core.operations.passing import SPEAKS, Passing
+from capabilities.core.operations.passing import SPEAKS, PassthroughCall
 from capabilities.core.operations.table import FormFile
 from capabilities.core.protocols.custom_tools import CustomCalls, restore_custom
 from capabilities.core.protocols.echo import embedded
-from capabilities.core.protocols.echo.stream import stream_of
-from capabilities.core.protocols.stream import events_of
+from capabilities.core.protocols.echo.stream import split_events
+from capabilities.core.protocols.stream import answer_events
 from capabilities.core.providers.origins import is_embedded
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Failure, Fault, Media, StreamEvent, Usage
@@ -85,7 +85,7 @@ class NetworkTransport:
     ) -> Stream | Failure:
         if is_embedded(endpoint.target.endpoint):
             outcome = embedded.answer(prepared.chat, endpoint.target.model)
-            return outcome if isinstance(outcome, Failure) else Stream(stream_of(outcome))
+            return outcome if isinstance(outcome, Failure) else Stream(split_events(outcome))
         opened = await process_upstream().open(prepared.request, endpoint.protocol, timeouts, proxy)
         if (prepared.tool_names or prepared.custom_tools) and isinstance(opened, Stream):
             return Stream((), _restore(opened, prepared.tool_names, CustomCalls(prepared.custom_tools)))
@@ -177,7 +177,7 @@ class Dispatch:
     async def open(self) -> RunResult[Stream]:
         """Return the stream at its first content. Raise `RouterError` with every attempt."""
         run: FallbackRun[Stream] = FallbackRun(self.planned.plan, self.run_context, stream=True)
-        return await self._drive(run, self.transport.open, lambda answer: Stream(events_of(answer)))
+        return await self._drive(run, self.transport.open, lambda answer: Stream(answer_events(answer)))
 
     async def keep(self, media: Sequence[Media], maker: str) -> tuple[Media, ...]:
         return await self.in_thread(partial(_keep_all, tuple(media), self.keep_media, maker))
@@ -269,7 +269,7 @@ OTHER_MODEL = translatable(
 """Reasons for skipping a candidate, as templates."""
 
 
-def pass_through(planned: PlannedRequest, passing: Passing) -> PlannedRequest:
+def pass_through(planned: PlannedRequest, passing: PassthroughCall) -> PlannedRequest:
     """Return the request so that it is sent unchanged to the candidates that support the call."""
     supported = (candidate for candidate in planned.plan.candidates if candidate.protocol == SPEAKS)
     first = next(supported, None)
@@ -292,11 +292,11 @@ def _as_message(chat: ChatRequest) -> ChatRequest:
     }
     files = (entry for _, entries in values for entry in entries if isinstance(entry, FormFile))
     fields = {name: entries[0] if len(entries) == 1 else entries for name, entries in texts.items()}
-    facts = (NativePart(kind_of(file.mime_type), file.mime_type, filename=file.filename) for file in files)
+    facts = (NativePart(mime_kind(file.mime_type), file.mime_type, filename=file.filename) for file in files)
     return replace(chat, messages=(Message(Role.USER, (TextPart(json.dumps(fields, ensure_ascii=False)), *facts)),))
 
 
-def _judge(candidate: PlannedCandidate, passing: Passing, required_model: str | None) -> PlannedCandidate:
+def _judge(candidate: PlannedCandidate, passing: PassthroughCall, required_model: str | None) -> PlannedCandidate:
     """Return the candidate, skipped if it does not support the call or has another model than `required_model`."""
     call = f"/v1{passing.operation.path}"
     if candidate.skip is SkipReason.MISSING:

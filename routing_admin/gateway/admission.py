@@ -10,10 +10,10 @@ from typing import cast
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
-from artifacts.core.errors import StoreAwayError
+from artifacts.core.errors import StoreUnavailableError
 from capabilities.access import Principal, Refusal, refuse_call, refuse_query
 from capabilities.acts import Actor
-from capabilities.core.permissions import methods_of_call
+from capabilities.core.permissions import call_methods
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.gateway.errors import (
     GatewayError,
@@ -82,7 +82,7 @@ def error_of_fault(error: Exception) -> GatewayError:
         busy = GatewayError(503, UNAVAILABLE, unavailable.explain(error))
         busy.retry_after, busy.should_retry = unavailable.AGAIN_SECONDS, True
         return busy
-    if isinstance(error, StoreAwayError):
+    if isinstance(error, StoreUnavailableError):
         log.error("a call needs an artifact: %s", error.details)
         return error_of_store(error)
     log.error("the data plane failed", exc_info=error)
@@ -93,7 +93,7 @@ def error_of_fault(error: Exception) -> GatewayError:
     )
 
 
-def error_of_store(error: StoreAwayError) -> GatewayError:
+def error_of_store(error: StoreUnavailableError) -> GatewayError:
     """Return a 503 with a retry time for an unavailable artifact store."""
     refusal = GatewayError(503, error.code, str(error))
     refusal.retry_after, refusal.should_retry = unavailable.AGAIN_SECONDS, True
@@ -123,7 +123,7 @@ def endpoint(path: str, write: WriteError = body_of) -> Callable[[View], View]:
                 response[name] = value
             return response
 
-        return open_endpoint(*methods_of_call(path), write=write)(for_the_agent)
+        return open_endpoint(*call_methods(path), write=write)(for_the_agent)
 
     return wrap
 

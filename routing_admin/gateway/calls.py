@@ -19,7 +19,7 @@ import orjson
 from artifacts.storage.content import RowStore
 from capabilities.access import Principal
 from capabilities.acts import Actor
-from capabilities.core.permissions import methods_of_call
+from capabilities.core.permissions import call_methods
 from capabilities.core.services.agent_limits import AgentLimits
 from capabilities.core.services.agents import NO_LABELS, LabelKind, Labels, clean_label
 from capabilities.core.services.limit_holders import LimitHolder
@@ -140,7 +140,7 @@ async def complete(api: ChatApi, call: HttpCall) -> HttpReply:
 
 async def _reply(api: ChatApi, call: HttpCall, work: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
     try:
-        check_method(call.method, call.path, methods_of_call(api.path))
+        check_method(call.method, call.path, call_methods(api.path))
         return await work()
     except (DrainingError, OverloadedError) as error:
         refusal = later_error(error)

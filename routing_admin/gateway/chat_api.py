@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Any, Protocol
 
 from capabilities.core.message import ChatRequest
-from capabilities.core.operations.passing import Passing
+from capabilities.core.operations.passing import PassthroughCall
 from capabilities.core.translatable import translatable
 from capabilities.core.values import value_class
 from capabilities.core.wire import Annotation, Answer, Delta, Finish, Media, Usage
@@ -54,7 +54,7 @@ class ChatCall:
     include_usage: bool = False
     old_calls: bool = False
     namespaces: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    passing: Passing | None = None
+    passing: PassthroughCall | None = None
     count: int = 1
     choice: AnswerChoice | None = None
     is_stored: bool = False

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
-from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayError, TooLargeError
+from artifacts.core.errors import ArtifactError, StorageFullError, StoreUnavailableError, TooLargeError
 from artifacts.library import delete_artifacts, store_upload
 from artifacts.library.storing import find_own_file, list_own_files
 from artifacts.storage.content import RowStore, download
 from artifacts.storage.uploads import received_files
-from capabilities.access import principal_of
+from capabilities.access import request_principal
 from capabilities.core.translatable import translatable
 from capabilities.errors import ActionError
 from routing_admin.gateway.admission import actor_for, endpoint
@@ -49,7 +49,7 @@ def content(request: HttpRequest, ref: str) -> HttpResponseBase:
     try:
         return download(request, row)
     # The store is temporarily unavailable, so the file is not gone.
-    except StoreAwayError:
+    except StoreUnavailableError:
         raise
     except ArtifactError as error:
         raise GatewayError(410, error.code, str(error)) from None
@@ -60,7 +60,7 @@ def upload(request: HttpRequest) -> HttpResponse:
 
     Raise `BadRequestError` if there is no file, or `GatewayError` with the store's status.
     """
-    principal = principal_of(request)
+    principal = request_principal(request)
     if not (request.content_type or "").startswith("multipart/form-data"):
         raise BadRequestError(translatable("Send multipart/form-data with the fields purpose and file."), "file")
     try:
@@ -76,7 +76,7 @@ def upload(request: HttpRequest) -> HttpResponse:
             expires_in=lifetime_of(request.POST.get("expires_after[seconds]")),
         )
     # The upload is not at fault: `endpoint` reports this as 503.
-    except StoreAwayError:
+    except StoreUnavailableError:
         raise
     except (ArtifactError, ActionError) as error:
         raise GatewayError(STATUS_OF.get(type(error), 400), error.code, str(error), "file") from None
@@ -88,7 +88,7 @@ def list_files(request: HttpRequest) -> HttpResponse:
 
     Raise `BadRequestError` if `after` is not one of the agent's files.
     """
-    principal = principal_of(request)
+    principal = request_principal(request)
     newest_first = request.GET.get("order", "desc") != "asc"
     purpose, after = request.GET.get("purpose", ""), request.GET.get("after")
     find = partial(find_own_file, principal.agent, purpose=purpose)
@@ -104,7 +104,7 @@ def list_files(request: HttpRequest) -> HttpResponse:
 
 def remove(request: HttpRequest, ref: str) -> HttpResponse:
     """Delete one of the agent's own files; raise `GatewayError` 404 for any other file."""
-    principal = principal_of(request)
+    principal = request_principal(request)
     row = find_by_either_id(partial(find_own_file, principal.agent), ref)
     if row is None:
         raise missing_file()
@@ -114,7 +114,7 @@ def remove(request: HttpRequest, ref: str) -> HttpResponse:
 
 def find_file(request: HttpRequest, ref: str) -> Artifact:
     """Return the artifact that the agent may read by reference; raise `GatewayError` 404."""
-    row = find_by_either_id(RowStore(principal_of(request).agent).row, ref)
+    row = find_by_either_id(RowStore(request_principal(request).agent).row, ref)
     if row is None:
         raise missing_file()
     return row

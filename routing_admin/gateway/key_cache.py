@@ -18,7 +18,7 @@ from datetime import datetime
 from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
 
-from capabilities.access import Principal, Refusal, authenticate, key_in
+from capabilities.access import Principal, Refusal, authenticate, read_key
 from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
@@ -101,7 +101,7 @@ class KeyCache:
 
 def digest_of(headers: Mapping[str, str]) -> bytes:
     """Return what identifies a caller: the key, and the agent it acts as."""
-    return hashlib.sha256(f"{key_in(headers)}\n{headers.get('x-agent-id', '')}".encode()).digest()
+    return hashlib.sha256(f"{read_key(headers)}\n{headers.get('x-agent-id', '')}".encode()).digest()
 
 
 cache = owned(lambda: KeyCache(snapshot.newest()))

@@ -22,7 +22,7 @@ from artifacts.core.artifact import REF_PREFIX, artifact_id
 from artifacts.core.delivery.get_artifact import BadBase64Error, InMemory, read_tool_result
 from artifacts.core.detection.encodings import decode_text
 from artifacts.core.detection.image_size import image_size
-from artifacts.core.detection.kinds import mime_of_filename
+from artifacts.core.detection.kinds import filename_mime
 from artifacts.core.detection.signatures import HEAD
 from artifacts.core.errors import ArtifactError, MissingError
 from artifacts.core.filenames import clean_filename
@@ -40,7 +40,7 @@ from capabilities.core.message import (
     Part,
     Text,
     TextPart,
-    blob_of,
+    make_blob,
 )
 from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
@@ -118,7 +118,7 @@ class InlineContent:
         return hashlib.sha256(self.data).hexdigest()
 
     def blob(self) -> Blob:
-        return blob_of(self.data)
+        return make_blob(self.data)
 
     def text(self) -> Text | None:
         if self.encoding:
@@ -250,7 +250,7 @@ def file_of_url(url: str, param: str, references: References, description: FileP
     if parts is None:
         raise BadRequestError(translatable("The URL must be a data URL, an https URL or artifact:<id>."), param)
     # The URL is not fetched, so the type can only be guessed from its extension.
-    mime_type = mime_of_filename(parts.path) or ""
+    mime_type = filename_mime(parts.path) or ""
     fits = mime_type.startswith(f"{description.kind.value}/")
     return replace(description, mime_type=mime_type if fits else description.mime_type, url=url)
 

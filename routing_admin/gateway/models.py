@@ -11,7 +11,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from capabilities.access import principal_of
+from capabilities.access import request_principal
 from capabilities.core.services.agent_limits import AgentLimits
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 from routing_admin.configuration import snapshot
@@ -37,7 +37,7 @@ GOOGLE_KEY = "x-goog-api-key"
 @endpoint("/v1/models")
 def models(request: HttpRequest) -> HttpResponse:
     """List the models that the agent may use, in the format of the client's vendor, else OpenAI's."""
-    entries = list(model_list(snapshot.current(), principal_of(request).rights))
+    entries = list(model_list(snapshot.current(), request_principal(request).rights))
     if GOOGLE_KEY in request.headers:
         return _page(request, entries)
     if VERSION_HEADER in request.headers:
@@ -57,7 +57,7 @@ def model(request: HttpRequest, name: str) -> HttpResponse:
 @endpoint("/v1beta/models", google_error_of)
 def gemini_models(request: HttpRequest) -> HttpResponse:
     """List the models in pages of Gemini's format."""
-    return _page(request, list(model_list(snapshot.current(), principal_of(request).rights)))
+    return _page(request, list(model_list(snapshot.current(), request_principal(request).rights)))
 
 
 @endpoint("/v1beta/models/{name}", google_error_of)
@@ -72,7 +72,7 @@ def _page(request: HttpRequest, entries: list[dict[str, Any]]) -> HttpResponse:
 
 
 def _find_model(request: HttpRequest, name: str) -> dict[str, Any]:
-    state, limits = snapshot.current(), principal_of(request).rights
+    state, limits = snapshot.current(), request_principal(request).rights
     entry = next((listed for listed in model_list(state, limits) if listed["id"] == name), None)
     return entry or _model_by_another_name(state, name, limits)
 

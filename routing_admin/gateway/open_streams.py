@@ -14,7 +14,7 @@ from datetime import datetime
 from django.db import connections
 from django.utils import timezone
 
-from capabilities.access import Principal, principal_of_key_id
+from capabilities.access import Principal, find_principal
 from capabilities.core.translatable import translatable
 from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
@@ -90,7 +90,7 @@ class OpenStreams:
         for stream in streams:
             key = stream.principal.key, stream.principal.agent
             if stream.stamp != stamp and key not in principals:
-                principals[key] = principal_of_key_id(*key)
+                principals[key] = find_principal(*key)
             principal = stream.principal if stream.stamp == stamp else principals[key]
             if principal is None or (principal.ends_at is not None and principal.ends_at <= now):
                 stream.end()

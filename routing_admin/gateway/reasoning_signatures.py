@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from capabilities.core.json_codec import is_bounded, read_mended_json
-from capabilities.core.protocols.thought_fields import DETAILS, GOOGLE, message_fields, signature_of, thoughts_of
+from capabilities.core.json_codec import is_bounded, read_repaired_json
+from capabilities.core.protocols.thought_fields import DETAILS, GOOGLE, message_fields, parse_signature, parse_thoughts
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 
 _LABELLED = re.compile(r"([0-9a-f]{12}):(\d{1,9}):(\d{1,9}):(.*)", re.DOTALL)
@@ -34,13 +34,13 @@ def _label(thought: ReasoningBlock, origin: str) -> ReasoningBlock:
 
 def read_thoughts(details: Any) -> tuple[ReasoningBlock, ...]:
     """Return the thoughts in returned `reasoning_details`; without our label their origin is unknown."""
-    return tuple(_unlabel(thought) for thought in thoughts_of(details))
+    return tuple(_unlabel(thought) for thought in parse_thoughts(details))
 
 
 def read_own_thoughts(value: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
     """Return the thoughts of a model's message: `reasoning_details` and Google's signature beside them."""
     thoughts = read_thoughts(value[DETAILS]) if value.get(DETAILS) else ()
-    if signature := signature_of(value):
+    if signature := parse_signature(value):
         proof, origin = read_signature(signature)
         return (*thoughts, ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, dialect=GOOGLE, origin=origin))
     return thoughts
@@ -86,7 +86,7 @@ def unpack_thoughts(text: str) -> tuple[ReasoningBlock, ...]:
         return ()
     try:
         packed = base64.urlsafe_b64decode(text.removeprefix(CARRIER))
-        fields = read_mended_json(packed) if is_bounded(packed) else None
+        fields = read_repaired_json(packed) if is_bounded(packed) else None
     except (ValueError, RecursionError):
         return ()
     return read_own_thoughts(fields) if isinstance(fields, dict) else ()

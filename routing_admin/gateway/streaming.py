@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 
 from capabilities.access import Principal
-from capabilities.core.operations.stream import text_of_frames
+from capabilities.core.operations.stream import join_frames
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Delta, Failure, Finish, Media, Supplement
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt, RunResult, cut_short
@@ -187,7 +187,7 @@ class AnswerStream:
         # If the provider reports no usage, tokens are estimated from the content. A passed-on operation's deltas are
         # raw events.
         end, planned = self.finish or self.failure, self.dispatch.planned
-        texts = (text_of_frames(self.texts),) if planned.plan.verbatim else (*self.texts, *self.other_texts)
+        texts = (join_frames(self.texts),) if planned.plan.verbatim else (*self.texts, *self.other_texts)
         sounds = () if self.has_kept_sounds else self.sounds
         answer = Answer("".join(texts), media=(*self.media, *sounds))
         usage = end.usage if end is not None else None

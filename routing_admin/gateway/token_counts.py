@@ -11,7 +11,7 @@ from asgiref.sync import async_to_sync
 
 from artifacts.storage.content import RowStore
 from capabilities.core.delivery.tokens import estimate_chat
-from capabilities.core.permissions import methods_of_call
+from capabilities.core.permissions import call_methods
 from capabilities.core.values import value_class
 from capabilities.fair_slots import OverloadedError, heavy_work
 from capabilities.json_bodies import is_quick
@@ -55,7 +55,7 @@ def _count(counting: TokenCounting, call: HttpCall) -> HttpReply:
     refuse = partial(reply_of, request_id=call.request_id, write=api.error)
     reservation = None
     try:
-        check_method(call.method, call.path, methods_of_call(path))
+        check_method(call.method, call.path, call_methods(path))
         principal = admit_caller(call.method, call.query, call.headers, path)
         reservation = enter_limited(principal, len(call.body.data))
         is_large = is_packed(call) or not is_quick(call.body.data)

@@ -57,7 +57,7 @@ class LimitReachedError(Exception):
 
 
 class Reservation:
-    """The amounts that one call has reserved, until `settle` or, if it has no usage to settle, `close`."""
+    """The amounts that one call has reserved, until `make_storable` or, if it has no usage to settle, `close`."""
 
     __slots__ = ("_charges", "_held", "_holders", "_keeper", "_prices", "_question", "_size", "currencies")
 

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, InterfaceError, connection
 from django.utils.translation import override
 
-from artifacts.core.errors import ArtifactError, StoreAwayError
+from artifacts.core.errors import ArtifactError, StoreUnavailableError
 from capabilities.acts import Actor
 from capabilities.core.services.registry import document_path
 from capabilities.errors import ActionError, InvalidError
@@ -56,7 +56,7 @@ class Command(BaseCommand):
             raise CommandError("\n".join(problem.line for problem in refusal.problems)) from refusal
         except ActionError as refusal:
             raise CommandError(str(refusal)) from refusal
-        except StoreAwayError as problem:
+        except StoreUnavailableError as problem:
             raise CommandError(problem.details) from None
         except ArtifactError as problem:
             raise CommandError(str(problem)) from problem

@@ -15,7 +15,7 @@ class Alert(models.Model):
 
     kind = models.CharField(max_length=40)
     subject = models.CharField(max_length=400)
-    # A stored message, as `capabilities.core.translatable.data_of` writes it.
+    # A stored message, as `capabilities.core.translatable.encode_text` writes it.
     sentence = models.JSONField()
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()

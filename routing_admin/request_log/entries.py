@@ -20,7 +20,7 @@ from capabilities.core.delivery.model_endpoint import Prepared
 from capabilities.core.message import ChatRequest
 from capabilities.core.providers.redaction import brief
 from capabilities.core.services.agents import NO_LABELS, Labels
-from capabilities.core.translatable import data_of
+from capabilities.core.translatable import encode_text
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 from capabilities.core.wire import NO_DETAILS, AnswerDetails, Fault, Media, Usage
 from capabilities.doubts import RefusedFile, noted_refusals
@@ -281,7 +281,7 @@ def list_first(names: Sequence[str]) -> list[str]:
 
 
 def _error_column(text: str | None) -> Any:
-    return data_of(brief(text, limit=ERROR_BYTES)) if text else None
+    return encode_text(brief(text, limit=ERROR_BYTES)) if text else None
 
 
 def replay_chips(request_id: str) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ import orjson
 from django.db import IntegrityError, connections, transaction
 from django.db.models import BooleanField, DateTimeField, Field, JSONField, Model
 
-from capabilities.core.storable import settle_json, write_json
+from capabilities.core.storable import make_json_storable, write_json
 from routing_admin.core.fallback.endings import ending_of
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
@@ -194,7 +194,7 @@ def json_text(value: Any) -> str:
         text = orjson.dumps(value).decode()
     except TypeError:
         return write_json(value)
-    return settle_json(text) if "\\u" in text else text
+    return make_json_storable(text) if "\\u" in text else text
 
 
 SQLITE_ADAPTERS: Mapping[type, Callable[[Any], Any]] = {

@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from capabilities.core.exchange import ExchangeTable
 from capabilities.core.prices import amount_text
-from capabilities.core.services.agent_limits import MONEY, AgentLimits, Meter, UnpricedPolicy, limits_of
+from capabilities.core.services.agent_limits import MONEY, AgentLimits, Meter, UnpricedPolicy, parse_limits
 from capabilities.core.services.agents import LabelKind
-from capabilities.core.services.limit_holders import id_of_agent, id_of_label
+from capabilities.core.services.limit_holders import agent_holder_id, label_holder_id
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.limits.uses import end_of_window, find_uses
@@ -22,9 +22,9 @@ from routing_admin.models import UsageSum
 from routing_admin.request_log.usage_sums import day_of
 
 PREFIXES = {
-    "agent": id_of_agent(""),
-    "team": id_of_label(LabelKind.TEAM, ""),
-    "project": id_of_label(LabelKind.PROJECT, ""),
+    "agent": agent_holder_id(""),
+    "team": label_holder_id(LabelKind.TEAM, ""),
+    "project": label_holder_id(LabelKind.PROJECT, ""),
 }
 """Id prefixes of the holders whose calls are in the sums; there are none of keys and end users."""
 
@@ -112,11 +112,11 @@ def count_uncounted(
 
 def list_uncounted(configuration: Configuration, exchange: ExchangeTable) -> Mapping[tuple[str, Meter], int]:
     """Return `count_uncounted` of every agent, team and project with a budget."""
-    limits = {id_of_agent(agent.id): limits_of(agent.limits) for agent in configuration.agents}
+    limits = {agent_holder_id(agent.id): parse_limits(agent.limits) for agent in configuration.agents}
     for label, label_limits in configuration.limits_by_label.items():
         kind, _, name = label.partition(":")
         if kind != LabelKind.USER:
-            limits[id_of_label(LabelKind(kind), name)] = label_limits
+            limits[label_holder_id(LabelKind(kind), name)] = label_limits
     return count_uncounted(limits, exchange)
 
 

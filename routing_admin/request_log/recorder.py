@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from artifacts.core.errors import StoreAwayError
+from artifacts.core.errors import StoreUnavailableError
 from capabilities.core.delivery.model_endpoint import Prepared
 from capabilities.core.message import ChatRequest
 from capabilities.core.translatable import translatable
@@ -116,7 +116,7 @@ def facts_of_fault(error: Exception) -> dict[str, Any]:
     """Return how an internal error ends a request: 503 if database or artifact store is unavailable, else 500."""
     if is_unavailable(error):
         return {"outcome": UNAVAILABLE, "status": 503, "error": explain(error)}
-    if isinstance(error, StoreAwayError):
+    if isinstance(error, StoreUnavailableError):
         return {"outcome": UNAVAILABLE, "status": 503, "error": str(error)}
     sentence = translatable(
         "Something went wrong on our side (%(kind)s). The server log has the details under this request id.",

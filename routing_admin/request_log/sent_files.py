@@ -11,7 +11,7 @@ from capabilities.core.delivery.adaptation import PartDelivery
 from capabilities.core.delivery.decision import FORMS, Delivery, DeliveryForm, LossKind, Outcome
 from capabilities.core.delivery.model_description import ModelDescription
 from capabilities.core.message import FilePart
-from capabilities.core.translatable import data_of
+from capabilities.core.translatable import encode_text
 
 MAX_FILES = 100
 """Maximum number of files logged for a candidate; `more` of the last one is the number of further files."""
@@ -73,9 +73,9 @@ def delivery_column(file: SentFile) -> dict[str, Any]:
         "size": file.size,
         "outcome": delivery.outcome.value,
         "shown": delivery.form.value,
-        "loss": data_of(delivery.loss.sentence()) if delivery.loss else None,
+        "loss": encode_text(delivery.loss.sentence()) if delivery.loss else None,
         "reason": delivery.reason.code.value,
-        "sentence": data_of(delivery.reason.sentence()),
+        "sentence": encode_text(delivery.reason.sentence()),
     }
 
 

@@ -14,7 +14,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.protocols.errors import WEB_PAGE
-from capabilities.core.translatable import Translatable, insert_facts, text_of
+from capabilities.core.translatable import Translatable, decode_text, insert_facts
 from capabilities.labels import label_facts
 from capabilities.sentences import join_sentences, translate_sentence
 from routing_admin.core.fallback.errors import EXHAUSTED, LONE_FAILED, NOT_ACCEPTED, NOT_SUPPORTED, OUT_OF_TIME, REFUSED
@@ -59,7 +59,7 @@ class RenderedSentence:
 
 def logged_text(row: RequestLog | AttemptLog) -> str:
     """Return the error in plain English, with template and facts if it is a message of ours; empty without an error."""
-    return row.error if row.sentence is None else text_of(row.sentence)
+    return row.error if row.sentence is None else decode_text(row.sentence)
 
 
 def render_logged(row: RequestLog | AttemptLog) -> RenderedSentence:
@@ -69,7 +69,7 @@ def render_logged(row: RequestLog | AttemptLog) -> RenderedSentence:
 
 def render_reason(data: Any) -> RenderedSentence:
     """Return the reason for the form in which a file was sent, read from a delivery column."""
-    text = text_of(data)
+    text = decode_text(data)
     return render_sentence(text) if isinstance(text, Translatable) else RenderedSentence(earlier=text)
 
 

@@ -19,14 +19,14 @@ import aiohttp
 import certifi
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from capabilities.core.protocols.stream import events_of, mend_outcome
+from capabilities.core.protocols.stream import answer_events, mend_outcome
 from capabilities.core.providers.origins import (
     DEFAULT_PROXY,
     EMBEDDED,
     NO_PROXY,
     OriginPolicy,
     check_addresses,
-    policy_of,
+    parse_policy,
     proxy_refusal,
     refusal,
 )
@@ -270,7 +270,7 @@ async def _read_unstreamed(
     if head.status == 200 and not body:
         return failure(Fault.STREAM_EMPTY, 200)
     outcome = _decode(protocol, head, body)
-    return outcome if isinstance(outcome, Failure) else Stream(events_of(outcome))
+    return outcome if isinstance(outcome, Failure) else Stream(answer_events(outcome))
 
 
 @lru_cache(maxsize=1)
@@ -289,4 +289,4 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
 def process_upstream() -> Upstream:
     from django.conf import settings
 
-    return Upstream(policy_of(",".join(settings.ALLOWED_ORIGINS)), settings.OUTGOING_PROXY)
+    return Upstream(parse_policy(",".join(settings.ALLOWED_ORIGINS)), settings.OUTGOING_PROXY)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.utils.translation import gettext, override
 
-from capabilities.core.translatable import data_of, text_of
+from capabilities.core.translatable import decode_text, encode_text
 from capabilities.sentences import translate_sentence
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, Stage, condition_of
 
@@ -35,7 +35,7 @@ def test_every_kind_links_to_a_heading_that_says_what_to_do(kind):
 def test_every_alert_reads_in_both_languages(kind, stage):
     """An alert's sentence survives storage as data, contains its values and is translated, as are title and remedy."""
     condition = condition_of(kind, "subject", stage, **FACTS, **MORE_FACTS)
-    restored = text_of(data_of(condition.sentence))
+    restored = decode_text(encode_text(condition.sentence))
     assert restored == condition.sentence
     with override("zh-hans"):
         sentence, title, remedy = translate_sentence(restored), gettext(KINDS[kind].title), gettext(KINDS[kind].remedy)

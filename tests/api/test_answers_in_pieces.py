@@ -15,7 +15,7 @@ from django.test import AsyncClient
 
 from artifacts.core.delivery.content_router import ArtifactContentRouter
 from artifacts.storage.content import RowStore, byte_store
-from capabilities.core.message import Blob, blob_of
+from capabilities.core.message import Blob, make_blob
 from capabilities.core.wire import open_media, split_payload
 from routing_admin.configuration import snapshot
 from routing_admin.dispatch.model_endpoints import registry_of
@@ -102,6 +102,6 @@ def test_unreadable_file_is_reported_when_the_payload_is_split() -> None:
     """The error of an unreadable file is raised before the response starts, not in its middle."""
     with pytest.raises(ZeroDivisionError):
         open_media(Blob(1, lambda: iter([1 // 0])))
-    before, piece, after = split_payload({"url": open_media(blob_of(b"abc"), 'data:a"b;base64,')})
+    before, piece, after = split_payload({"url": open_media(make_blob(b"abc"), 'data:a"b;base64,')})
     assert (before, after) == (b'{"url":"data:a\\"b;base64,', b'"}')
     assert b"".join(piece.blob.blocks()) == b"abc"  # type: ignore[union-attr]

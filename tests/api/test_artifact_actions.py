@@ -21,7 +21,7 @@ from hypothesis.extra.django import TestCase
 from artifacts import library as actions
 from artifacts.core.errors import StorageFullError, TooLargeError
 from artifacts.models import Artifact
-from artifacts.storage.content import RowStore, byte_store, open_artifact, part_of
+from artifacts.storage.content import RowStore, build_file_part, byte_store, open_artifact
 from artifacts.storage.uploads import StoringUploadHandler, UploadFailedError, received_files
 from capabilities.acts import SYSTEM
 from capabilities.core.delivery.adaptation import CannotRead, text_style_for
@@ -98,8 +98,8 @@ def test_a_stream_over_the_limit_is_refused(demo: None) -> None:
 
 def test_what_can_be_measured_is_measured(demo: None) -> None:
     """Pixels are read from the header, pages in the extraction process."""
-    image = part_of(actions.store_bytes(SYSTEM, png(30, 20), declared="image/png"))
-    document = part_of(actions.store_bytes(SYSTEM, pdf(), declared="application/pdf"))
+    image = build_file_part(actions.store_bytes(SYSTEM, png(30, 20), declared="image/png"))
+    document = build_file_part(actions.store_bytes(SYSTEM, pdf(), declared="application/pdf"))
     assert (image.width, image.height) == (30, 20)
     assert document.pages == 1
 

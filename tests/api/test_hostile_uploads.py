@@ -14,7 +14,7 @@ from hostile_forms import BOUNDARY, HOSTILE_NAMES, ODD_TYPES, faulty_forms, mult
 
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
-from artifacts.storage.thumbnails import thumbnail_of
+from artifacts.storage.thumbnails import find_thumbnail
 from capabilities.acts import SYSTEM
 from capabilities.models import Service
 from routing_admin.configuration.revisions import ledger
@@ -66,7 +66,7 @@ class Uploader:
         previewed = self.agent.get(f"/artifacts/{ref}/preview")
         assert previewed.status_code == 200
         assert len(previewed.json()["deliveries"]) >= len(SERVICES)
-        thumbnail_of(Artifact.objects.get(pk=answer.json()["id"]))
+        find_thumbnail(Artifact.objects.get(pk=answer.json()["id"]))
         raw = self.agent.get(f"/artifacts/{ref}/raw")
         assert (raw.status_code, raw["X-Content-Type-Options"]) == (200, "nosniff")
         assert raw["Content-Disposition"].startswith("attachment")

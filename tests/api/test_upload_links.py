@@ -14,10 +14,10 @@ from django.core.handlers.asgi import ASGIRequest
 from django.test import Client
 from django.utils import timezone
 
-from artifacts.library import LinkOverError, offer_upload, upload_by_link
+from artifacts.library import LinkExpiredError, offer_upload, upload_by_link
 from artifacts.models import Artifact, UploadLink
 from artifacts.storage.content import byte_store
-from artifacts.storage.uploads import PATH, TokenState, make_token, state_of_address, state_of_token
+from artifacts.storage.uploads import PATH, TokenState, check_token, check_upload_address, make_token
 from capabilities.acts import SYSTEM
 from capabilities.core.providers.redaction import redact
 from capabilities.models import Agent, AgentKey
@@ -163,7 +163,7 @@ def test_of_two_concurrent_uploads_one_is_stored(text_agent: AgentProgram) -> No
     link = offer_upload("text-agent", text_agent.key.split("_")[1], "a.bin")
 
     def blocks() -> Any:
-        with pytest.raises(LinkOverError):
+        with pytest.raises(LinkExpiredError):
             upload_by_link(link.token, (b"second",), "", None, "", "req_2")
         yield b"first"
 
@@ -183,11 +183,11 @@ def test_prune_and_the_next_link_remove_expired_links(text_agent: AgentProgram) 
 def test_token_verifies_without_the_database() -> None:
     """Tokens are signed: they cannot be forged or extended."""
     token = make_token(NOW + timedelta(minutes=15))
-    assert state_of_token(token, NOW) is TokenState.VALID
-    assert state_of_token(token, NOW + timedelta(minutes=15)) is TokenState.EXPIRED
+    assert check_token(token, NOW) is TokenState.VALID
+    assert check_token(token, NOW + timedelta(minutes=15)) is TokenState.EXPIRED
     next_link = f"{int((NOW + timedelta(days=1)).timestamp()):08x}{token[8:]}"
-    assert state_of_token(next_link, NOW) is TokenState.WRONG
-    assert state_of_address(f"/api/v1/artifacts/{token}") is None
+    assert check_token(next_link, NOW) is TokenState.WRONG
+    assert check_upload_address(f"/api/v1/artifacts/{token}") is None
 
 
 def test_a_secret_is_in_no_log() -> None:

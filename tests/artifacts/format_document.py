@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME
-from artifacts.core.detection.kinds import kind_of
+from artifacts.core.detection.kinds import mime_kind
 from artifacts.extract import can_extract
 from capabilities.core.delivery.decision import PAGED, Outcome, decide
 from capabilities.core.delivery.model_endpoint import model_endpoint
 from capabilities.core.delivery.reader import FACTUAL_WORDS
-from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, blob_of
+from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, make_blob
 from capabilities.core.protocols.parameters import put_between
 from capabilities.core.vocabulary import Capabilities, Kind
 from capabilities.core.wire import Target
@@ -57,7 +57,7 @@ class PlaceholderContent:
     """Content that exists. None of its other properties matter."""
 
     def blob(self) -> Blob:
-        return blob_of(b"0")
+        return make_blob(b"0")
 
     def text(self) -> Text | None:
         return None
@@ -89,7 +89,7 @@ def group_formats() -> dict[tuple[Kind, tuple[Cells, ...]], list[str]]:
     """Map kind and cells for each protocol to the usual extensions of all formats that are treated this way."""
     formats: dict[tuple[Kind, tuple[Cells, ...]], list[str]] = {}
     for mime_type, extensions in EXTENSIONS_OF_MIME.items():
-        key = (kind_of(mime_type), tuple(cells(mime_type, protocol) for protocol in PROTOCOLS))
+        key = (mime_kind(mime_type), tuple(cells(mime_type, protocol) for protocol in PROTOCOLS))
         formats.setdefault(key, []).append(extensions.split()[0])
     return formats
 

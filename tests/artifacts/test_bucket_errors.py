@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from artifacts.core.bucket import Bucket
-from artifacts.core.errors import StoreAwayError
+from artifacts.core.errors import StoreUnavailableError
 from artifacts.core.store import ByteStore, Upload
 from artifacts.storage import bucket_client
 from artifacts.storage.bucket_store import BucketStore
@@ -51,7 +51,7 @@ def finish_with(upload: Upload, data: bytes) -> None:
 def test_every_call_reports_a_missing_bucket(tmp_path: Path, call: str) -> None:
     """A missing bucket is not reported as missing bytes, since uploading the bytes again would not help."""
     store = store_at(replace(s3_server().bucket, name="nobody-made-it"), tmp_path)
-    with pytest.raises(StoreAwayError) as error:
+    with pytest.raises(StoreUnavailableError) as error:
         CALLS[call](store)
     assert "The bucket s3://nobody-made-it at" in error.value.details
     assert "ROUTING_ADMIN_ARTIFACTS_URL" in error.value.details
@@ -67,7 +67,7 @@ def test_hanging_service_counts_as_an_outage_while_the_check_still_waits(
         store, began = store_at(bucket, tmp_path), datetime.now(UTC)
 
         def check() -> None:
-            with suppress(StoreAwayError):
+            with suppress(StoreUnavailableError):
                 store.check()
 
         assert store.outage is None
@@ -98,7 +98,7 @@ def test_missing_credentials_are_reported(tmp_path: Path, monkeypatch: pytest.Mo
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_METADATA_ENDPOINT", f"http://127.0.0.1:{free_port()}")
-    with pytest.raises(StoreAwayError) as error:
+    with pytest.raises(StoreUnavailableError) as error:
         store_at(bucket, tmp_path).check()
     assert "There are no credentials" in error.value.details
     assert "AWS_SECRET_ACCESS_KEY" in error.value.details
@@ -120,7 +120,7 @@ def test_during_an_outage_calls_fail_at_once_until_one_succeeds(tmp_path: Path) 
     bucket = s3_server().new_prefix()
     store = store_at(replace(bucket, endpoint=f"http://127.0.0.1:{free_port()}"), tmp_path)
     for _ in range(20):
-        with pytest.raises(StoreAwayError):
+        with pytest.raises(StoreUnavailableError):
             store.check()
     assert store.client.is_silent
     recovered = store_at(bucket, tmp_path)
@@ -134,6 +134,6 @@ def test_large_upload_cut_off_by_an_outage_leaves_nothing(tmp_path: Path) -> Non
     store = store_at(bucket, tmp_path)
     upload = store.begin_upload()
     upload.write(LARGE)
-    with s3_server().checking_credentials(), pytest.raises(StoreAwayError):
+    with s3_server().checking_credentials(), pytest.raises(StoreUnavailableError):
         finish_with(upload, LARGE)
     assert s3_server().keys(bucket) == []

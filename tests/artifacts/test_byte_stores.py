@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from artifacts.core.errors import CorruptError, MissingError, StorageFullError, StoreAwayError, TooLargeError
+from artifacts.core.errors import CorruptError, MissingError, StorageFullError, StoreUnavailableError, TooLargeError
 from artifacts.core.store import BLOCK, ByteStore, Stored
 from artifacts.storage.bucket_store import BucketStore
 from artifacts.storage.files import FileStore
@@ -230,7 +230,7 @@ def test_hashes_can_be_listed_without_recently_stored_ones(store: ByteStore) -> 
 def test_every_error_says_what_to_do_and_names_no_path() -> None:
     """The message of a store's error consists of at least two sentences and contains no path."""
     full = (StorageFullError(), StorageFullError(9, 7), StorageFullError(9, 7, "reader"))
-    errors = (TooLargeError(5), *full, MissingError(MISSING), CorruptError(MISSING), StoreAwayError("x"))
+    errors = (TooLargeError(5), *full, MissingError(MISSING), CorruptError(MISSING), StoreUnavailableError("x"))
     for error in errors:
         assert str(error).count(".") >= 2
         assert "/" not in str(error)

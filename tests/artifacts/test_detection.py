@@ -20,10 +20,10 @@ from artifacts.core.detection.kinds import (
     ALIASES,
     UNDECLARED,
     clean_mime,
+    filename_mime,
     is_binary_mime,
     is_text_mime,
-    kind_of,
-    mime_of_filename,
+    mime_kind,
 )
 from artifacts.core.detection.signatures import SIGNATURES
 from artifacts.core.detection.structures import mp3_frame, netpbm
@@ -65,7 +65,7 @@ def test_binary_sample_is_detected_without_name_and_declaration(sample: Sample) 
     """From the bytes alone the same type is detected, or the more general type that the table gives."""
     detection = (ALONE if sample.bare else DETECT).detect(sample.data)
     bare = sample.bare or sample.mime
-    assert (detection.mime_type, detection.kind) == (bare, kind_of(bare))
+    assert (detection.mime_type, detection.kind) == (bare, mime_kind(bare))
 
 
 @pytest.mark.requirement("ABR-1.1")
@@ -348,9 +348,7 @@ def test_every_type_in_the_tables_is_normalized_and_has_one_kind() -> None:
     assert not UNDECLARED & set(ALIASES)
     assert [name for name in names if is_text_mime(name) and is_binary_mime(name)] == []
     assert [
-        mime
-        for mime, extensions in EXTENSIONS_OF_MIME.items()
-        if mime_of_filename(f"a.{extensions.split()[0]}") != mime
+        mime for mime, extensions in EXTENSIONS_OF_MIME.items() if filename_mime(f"a.{extensions.split()[0]}") != mime
     ] == []
 
 
@@ -358,7 +356,7 @@ def test_svg_is_text_and_rtf_is_a_document() -> None:
     """A model can read SVG as text, but not the markup of an RTF file."""
     assert (detect(SVG, "image/svg+xml").kind, detect(SVG).mime_type) == (Kind.TEXT, "image/svg+xml")
     assert detect(b"{\\rtf1 x}", "text/plain").kind is Kind.DOCUMENT
-    assert kind_of("application/vnd.ms-excel") is Kind.DOCUMENT
+    assert mime_kind("application/vnd.ms-excel") is Kind.DOCUMENT
 
 
 @pytest.mark.parametrize(

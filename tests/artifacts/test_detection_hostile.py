@@ -13,7 +13,7 @@ from samples import SAMPLES, ZH, build_zip, docx, draw_picture, iso_media, ole2,
 from artifacts.core.detection.containers import INSPECT
 from artifacts.core.detection.detector import BinaryDetector
 from artifacts.core.detection.image_size import image_size
-from artifacts.core.detection.kinds import clean_mime, kind_of
+from artifacts.core.detection.kinds import clean_mime, mime_kind
 from artifacts.core.detection.media_containers import ogg_type
 from artifacts.sniffer import describe_sniffer, detector, sniff
 from capabilities.core.vocabulary import Kind
@@ -96,7 +96,7 @@ def test_detection_never_raises_and_is_complete(
     assert clean_mime(detection.mime_type) == detection.mime_type or detection.mime_type == "application/octet-stream"
     assert detection.is_binary == (detection.kind is not Kind.TEXT)
     assert (detection.encoding is None) == detection.is_binary
-    assert detection.kind is Kind.TEXT or detection.kind is kind_of(detection.mime_type)
+    assert detection.kind is Kind.TEXT or detection.kind is mime_kind(detection.mime_type)
     if detection.encoding:
         assert "\0" not in data.decode(detection.encoding, "replace")
     assert detection.evidence[-1].step == "verdict"

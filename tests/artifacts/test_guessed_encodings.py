@@ -6,8 +6,8 @@ import pytest
 from samples import JA, KO, RU, TR, TW, ZH
 
 from artifacts.core.detection.correction import CorrectionError, correct
-from artifacts.core.detection.encoding_names import CHOICES, canonical
-from artifacts.core.detection.encodings import Proof, decode_blocks, find_text
+from artifacts.core.detection.encoding_names import CHOICES, canonical_encoding
+from artifacts.core.detection.encodings import Proof, decode_blocks, detect_text
 from artifacts.core.detection.evidence import Detection
 from artifacts.sniffer import detector, guess_encoding
 from capabilities.core.vocabulary import Kind
@@ -17,12 +17,12 @@ LATIN_NAME = "Çağrı, İstanbul'da öğretmen olarak çalışıyor.\n"
 
 
 def read(data: bytes, **options: object) -> str | None:
-    text_encoding = find_text(data, whole=True, guess=guess_encoding, **options)
+    text_encoding = detect_text(data, whole=True, guess=guess_encoding, **options)
     return "".join(decode_blocks([data], text_encoding.encoding)) if text_encoding else None
 
 
 def encoding_of(data: bytes, **options: object) -> str | None:
-    text_encoding = find_text(data, whole=True, **options)
+    text_encoding = detect_text(data, whole=True, **options)
     return text_encoding.encoding if text_encoding else None
 
 
@@ -58,7 +58,7 @@ def test_escape_sequences_are_tried_before_utf8(text: str, encoding: str) -> Non
     data = text.encode(encoding)
     assert data.isascii()
     assert read(data) == text
-    assert find_text(data, whole=True).certain
+    assert detect_text(data, whole=True).certain
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_escape_without_east_asian_text_is_ascii(text: bytes) -> None:
 def test_encoding_declared_in_a_text_is_tried_after_that_of_the_uploader(text: str, encoding: str) -> None:
     """XML, HTML, CSS, source code, gettext catalogues and mails can declare their encoding."""
     data = text.encode(encoding)
-    text_encoding = find_text(data, whole=True, guess=guess_encoding)
+    text_encoding = detect_text(data, whole=True, guess=guess_encoding)
     assert text_encoding is not None
     assert (text_encoding.encoding, text_encoding.trial, text_encoding.certain) == (encoding, "itself", True)
-    assert find_text(data, whole=True, declared="cp437").trial == "uploader"
+    assert detect_text(data, whole=True, declared="cp437").trial == "uploader"
 
 
 def test_declared_encoding_that_the_bytes_refute_is_ignored() -> None:
@@ -106,7 +106,7 @@ def test_declared_encoding_that_the_bytes_refute_is_ignored() -> None:
 @pytest.mark.parametrize("encoding", ["cp1251", "koi8-r", "iso8859-5", "cp866", "cp855", "mac-cyrillic"])
 def test_russian_is_recognized_in_all_its_encodings(encoding: str) -> None:
     """Russian is recognized in all its encodings: two from DOS, one from the Macintosh and three from the internet."""
-    text_encoding = find_text(RU.encode(encoding), whole=True)
+    text_encoding = detect_text(RU.encode(encoding), whole=True)
     assert text_encoding is not None
     assert (text_encoding.encoding, text_encoding.certain) == (encoding, True)
     assert read(RU.encode(encoding)) == RU
@@ -172,7 +172,7 @@ def test_ascii_with_regular_nuls_is_not_utf16(step: int, first: int) -> None:
 )
 def test_web_names_of_encodings_are_known(name: str, expected: str) -> None:
     """Labels in the WHATWG Encoding Standard that Python does not know are mapped to a Python codec."""
-    assert canonical(name) == expected
+    assert canonical_encoding(name) == expected
 
 
 def test_extended_japanese_is_read_completely() -> None:
@@ -209,8 +209,8 @@ def test_uncertain_encoding_is_reported_as_guessed(data: bytes, certain: bool) -
 
 def test_only_east_asian_text_is_strong_proof() -> None:
     """Only East Asian text is strong enough proof to have priority over a declared media type."""
-    assert find_text(KO.encode("cp949"), whole=True).proof is Proof.STRONG
-    assert find_text(RU.encode("cp1251"), whole=True).proof is Proof.WEAK
+    assert detect_text(KO.encode("cp949"), whole=True).proof is Proof.STRONG
+    assert detect_text(RU.encode("cp1251"), whole=True).proof is Proof.WEAK
 
 
 GUESSED = DETECT.detect("Müller\n".encode("cp1252"), None, None, "a.csv")
@@ -255,7 +255,7 @@ def test_correction_to_an_unknown_value_is_refused(correction: dict[str, str], f
 
 
 def test_every_offered_encoding_is_known_by_that_name() -> None:
-    assert [name for name in CHOICES if canonical(name) != name] == []
+    assert [name for name in CHOICES if canonical_encoding(name) != name] == []
     assert len(set(CHOICES)) == len(CHOICES)
 
 
@@ -277,7 +277,7 @@ def test_few_bytes_that_decode_by_chance_are_no_text(blob: bytes) -> None:
     """
     assert DETECT.detect(blob).kind is Kind.OTHER
     assert DETECT.detect(blob, None, None, "a.bin").kind is Kind.OTHER
-    decoded = find_text(blob, whole=True, guess=guess_encoding)
+    decoded = detect_text(blob, whole=True, guess=guess_encoding)
     assert DETECT.detect(blob, None, None, "a.txt").kind is (Kind.TEXT if decoded else Kind.OTHER)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from artifacts.extract.numbering import ListLevel, ListNumbers, level_of
+from artifacts.extract.numbering import ListLevel, ListNumbers, parse_level
 
 
 @pytest.mark.parametrize(("kind", "start", "shown"), [("decimal", 1, "1.1"), ("ideographDigital", 0, "〇.1")])
@@ -15,4 +15,4 @@ def test_a_level_above_without_an_item_counts_as_its_first(kind: str, start: int
 
 
 def test_the_tenth_level_of_opendocument_is_a_level() -> None:
-    assert [level_of(text) for text in ("0", "10", "²", "", "123")] == [0, 10, 0, 0, 0]
+    assert [parse_level(text) for text in ("0", "10", "²", "", "123")] == [0, 10, 0, 0, 0]

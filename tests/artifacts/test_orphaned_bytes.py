@@ -13,7 +13,7 @@ from artifacts.extract.process import Result
 from artifacts.library import delete_artifacts, store_bytes
 from artifacts.storage.content import byte_store, stored_pages
 from artifacts.storage.files import FileStore
-from artifacts.storage.thumbnails import thumbnail_of
+from artifacts.storage.thumbnails import find_thumbnail
 from artifacts.storage.uploads import GRACE_SECONDS, sweep_bytes, sweep_thumbnails
 from capabilities.acts import SYSTEM
 from routing_admin.models import AuditEvent

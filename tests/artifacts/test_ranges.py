@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from artifacts.library import store_bytes
 from artifacts.models import Artifact
-from artifacts.storage.content import UnsatisfiableRangeError, cut, parse_range
+from artifacts.storage.content import UnsatisfiableRangeError, parse_range, take_bytes
 from capabilities.acts import SYSTEM
 
 DATA = bytes(range(100))
@@ -57,7 +57,7 @@ def test_blocks_are_cut_at_the_end_of_the_range(blocks: list[bytes], count: int)
     def stream() -> Iterator[bytes]:
         yield from blocks
 
-    assert b"".join(cut(stream(), count)) == b"".join(blocks)[:count]
+    assert b"".join(take_bytes(stream(), count)) == b"".join(blocks)[:count]
 
 
 @pytest.fixture

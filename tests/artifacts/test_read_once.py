@@ -8,7 +8,7 @@ import pytest
 
 from artifacts.core.artifact import StoredArtifact
 from capabilities.core.delivery.tokens import text_tokens
-from capabilities.core.message import Blob, Converted, ConvertTo, Rendered, Text, UnreadableError, blob_of
+from capabilities.core.message import Blob, Converted, ConvertTo, Rendered, Text, UnreadableError, make_blob
 from capabilities.core.vocabulary import Kind
 from routing_admin.dispatch.preview import read_once
 
@@ -21,7 +21,7 @@ class CountingContent:
     calls: list[str] = field(default_factory=list)
 
     def blob(self) -> Blob:
-        return blob_of(b"words")
+        return make_blob(b"words")
 
     def text(self) -> Text | None:
         self.calls.append("text")

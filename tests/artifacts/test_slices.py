@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from artifacts.core.store import slices
+from artifacts.core.store import read_slices
 
 
 @pytest.mark.parametrize(
@@ -13,4 +13,4 @@ from artifacts.core.store import slices
 )
 def test_a_range_outside_of_the_bytes_is_cut_to_them(offset: int, length: int, expected: bytes) -> None:
     """A negative offset counts as 0, and a negative length reads nothing."""
-    assert slices(b"abcde")(offset, length) == expected
+    assert read_slices(b"abcde")(offset, length) == expected

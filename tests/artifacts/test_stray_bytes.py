@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from artifacts.core.detection.encodings import decode_text
-from artifacts.core.store import slices
+from artifacts.core.store import read_slices
 from artifacts.sniffer import detector
 
 CHINESE = "".join(f"第{number}行：今天的天气很好，我们去公园散步。\n" for number in range(1000)).encode()
@@ -16,7 +16,7 @@ ARABIC = "<html><p>" + "مرحبا بكم في موقعنا على الانتر�
 
 def detect_encoding(data: bytes, declared: str | None = None, name: str = "a.txt") -> tuple[str | None, bool]:
     """Return the encoding that is found, and whether it is certain."""
-    found = detector().detect(data, filename=name, encoding=declared, read_at=slices(data), size=len(data))
+    found = detector().detect(data, filename=name, encoding=declared, read_at=read_slices(data), size=len(data))
     return found.encoding, found.encoding_certain
 
 

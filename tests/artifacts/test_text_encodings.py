@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from samples import JA, TW, ZH
 
-from artifacts.core.detection.encodings import Proof, canonical, decode_blocks, find_text, is_clean
+from artifacts.core.detection.encodings import Proof, canonical_encoding, decode_blocks, detect_text, is_clean
 from artifacts.sniffer import detector, guess_encoding
 
 pytestmark = pytest.mark.smoke
@@ -24,7 +24,7 @@ UNICODE = st.text(st.characters(exclude_categories=("Cc", "Cs", "Cn", "Co")), mi
 
 
 def read(data: bytes, **options: object) -> str | None:
-    text_encoding = find_text(data, whole=True, guess=guess_encoding, **options)
+    text_encoding = detect_text(data, whole=True, guess=guess_encoding, **options)
     return "".join(decode_blocks([data], text_encoding.encoding)) if text_encoding else None
 
 
@@ -92,7 +92,7 @@ def test_text_in_a_legacy_encoding_is_decoded(text: str, encoding: str) -> None:
 @given(st.binary(max_size=300))
 def test_detected_text_decodes_and_has_no_nul(data: bytes) -> None:
     """If bytes are detected as text, every byte can be decoded, and control characters are rare."""
-    text_encoding = find_text(data, whole=True, guess=guess_encoding)
+    text_encoding = detect_text(data, whole=True, guess=guess_encoding)
     if text_encoding:
         text = data.decode(text_encoding.encoding, "replace" if text_encoding.trial == "cut" else "strict")
         assert "\0" not in text
@@ -127,7 +127,7 @@ def test_stream_is_clean_wherever_its_blocks_end(text: str, size: int, encoding:
 def test_chinese_without_ascii_is_text_despite_a_nul_byte(encoding: str) -> None:
     """The NUL byte in U+4E00 does not make the file binary, although nothing else indicates UTF-16."""
     text = "这是一个测试文件，共有一万条记录。"
-    text_encoding = find_text(text.encode(encoding), whole=True)
+    text_encoding = detect_text(text.encode(encoding), whole=True)
     assert text_encoding is not None
     assert (text_encoding.encoding, text_encoding.proof) == (encoding, Proof.STRONG)
 
@@ -135,7 +135,7 @@ def test_chinese_without_ascii_is_text_despite_a_nul_byte(encoding: str) -> None
 @pytest.mark.parametrize("word", ["“quoted”", "Müllerin", "«Élodie»"])
 def test_latin_word_is_not_taken_for_chinese_in_utf16(word: str) -> None:
     """A Latin word whose pairs of bytes would be Chinese characters in UTF-16 is not detected as UTF-16."""
-    text_encoding = find_text(word.encode("cp1252"), whole=True)
+    text_encoding = detect_text(word.encode("cp1252"), whole=True)
     assert text_encoding is not None
     assert word.encode("cp1252").decode(text_encoding.encoding) == word
 
@@ -153,7 +153,7 @@ def test_log_with_colours_is_text() -> None:
 
 def test_head_cut_inside_a_character_is_text() -> None:
     """At first only the beginning of a long file is examined, which may end inside a character."""
-    assert find_text(ZH.encode()[:-2], whole=False).encoding == "utf-8"
+    assert detect_text(ZH.encode()[:-2], whole=False).encoding == "utf-8"
 
 
 def test_file_cut_inside_its_last_character_is_text() -> None:
@@ -163,7 +163,7 @@ def test_file_cut_inside_its_last_character_is_text() -> None:
     long = ZH.rstrip().encode() * 3000
     detection = DETECT.detect(long[:65536], len(long) - 1, read_at=lambda o, n: long[: len(long) - 1][o : o + n])
     assert (detection.encoding, detection.is_binary) == ("utf-8", False)
-    assert find_text("caf\u00e9".encode("latin-1"), whole=True).encoding == "cp1252"
+    assert detect_text("caf\u00e9".encode("latin-1"), whole=True).encoding == "cp1252"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_file_cut_inside_its_last_character_is_text() -> None:
 )
 def test_name_of_an_encoding_is_normalized(name: str, expected: str | None) -> None:
     """`canonical` returns a wider encoding that contains the named one, or None for codecs that are not for text."""
-    assert canonical(name) == expected
+    assert canonical_encoding(name) == expected
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])

@@ -165,7 +165,7 @@ def decisions() -> None:
     from capabilities.core.delivery.adaptation import TextStyle, adapt
     from capabilities.core.delivery.decision import decide
     from capabilities.core.delivery.model_endpoint import model_endpoint
-    from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, blob_of
+    from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, make_blob
     from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Kind
     from capabilities.core.wire import Target
 
@@ -176,7 +176,7 @@ def decisions() -> None:
     }
     rows: list[list[object]] = []
     for kind, mime in ((Kind.IMAGE, "image/png"), (Kind.DOCUMENT, "application/pdf")):
-        part = FilePart(kind, mime, "media", 1000, "a" * 32, content=Bytes(blob_of(b"x" * 1000)))
+        part = FilePart(kind, mime, "media", 1000, "a" * 32, content=Bytes(make_blob(b"x" * 1000)))
         chat = ChatRequest((Message(Role.USER, (TextPart("Look."), part)),))
         for name, reader in readers.items():
             work: dict[str, Callable[[], object]] = {

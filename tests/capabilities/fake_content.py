@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from capabilities.core.message import Blob, Converted, ConvertTo, PageImages, Text, UnreadableError, blob_of
+from capabilities.core.message import Blob, Converted, ConvertTo, PageImages, Text, UnreadableError, make_blob
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class FakeContent:
 
     def blob(self) -> Blob:
         self._check()
-        return blob_of(self.data)
+        return make_blob(self.data)
 
     def text(self) -> Text | None:
         self._check()

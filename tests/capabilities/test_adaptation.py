@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, TextStyle, adapt, summary, text_style_for
-from capabilities.core.delivery.decision import Outcome, Reader, policies_of
+from capabilities.core.delivery.decision import Outcome, Reader, parse_policies
 from capabilities.core.delivery.limits import PROTOCOLS
 from capabilities.core.delivery.obstacles import ReasonCode
 from capabilities.core.delivery.slot_choice import slots_for
@@ -30,7 +30,7 @@ from capabilities.core.message import (
     TextPart,
     Tool,
     ToolCall,
-    blob_of,
+    make_blob,
 )
 from capabilities.core.texts.description import parse
 from capabilities.core.vocabulary import Capabilities, Kind
@@ -47,7 +47,7 @@ def two_agents(_: FilePart) -> Sequence[str]:
 
 
 def reader(protocol: str, *capabilities: str, policy: str = "describe") -> Reader:
-    return Reader(slots_for(protocol), Capabilities(("text", *capabilities)), policies_of(policy))
+    return Reader(slots_for(protocol), Capabilities(("text", *capabilities)), parse_policies(policy))
 
 
 def adapted(chat: ChatRequest, candidate: Reader, style: TextStyle = ENGLISH) -> Adapted:
@@ -72,7 +72,7 @@ def test_an_image_reaches_a_vision_model_and_words_reach_a_text_model() -> None:
     for_vision = adapted(chat, reader("openai", "vision"))
     for_text = adapted(chat, reader("openai"))
     assert for_vision.chat.messages[0].parts[1] == NativePart(
-        Kind.IMAGE, "image/png", blob_of(PNG.content.blob().blocks().__next__()), filename="plan.png"
+        Kind.IMAGE, "image/png", make_blob(PNG.content.blob().blocks().__next__()), filename="plan.png"
     )  # type: ignore[union-attr]
     assert isinstance(for_text.chat.messages[0].parts[1], TextPart)
     assert chat == make_chat(TextPart("look"), PNG)
@@ -203,7 +203,7 @@ def test_unreadable_file_is_described_with_its_reference(file: FilePart) -> None
     assert (block.block, block.filename, block.artifact_ref) == ("failed", "plan.png", "artifact:a1")
 
 
-SMALL_PNG = Converted(blob_of(b"small"), "image/png", 10, 10)
+SMALL_PNG = Converted(make_blob(b"small"), "image/png", 10, 10)
 
 
 def test_a_converted_image_goes_natively_in_its_new_form() -> None:
@@ -225,8 +225,8 @@ def test_a_converted_image_goes_natively_in_its_new_form() -> None:
     ("image", "code"),
     [
         (None, ReasonCode.NOT_CONVERTED),
-        (Converted(blob_of(b"still a TIFF"), "image/tiff"), ReasonCode.TYPE),
-        (Converted(blob_of(b"too large by far"), "image/png"), ReasonCode.TOO_LARGE),
+        (Converted(make_blob(b"still a TIFF"), "image/tiff"), ReasonCode.TYPE),
+        (Converted(make_blob(b"too large by far"), "image/png"), ReasonCode.TOO_LARGE),
     ],
 )
 def test_an_image_that_does_not_convert_is_described_and_says_so(image: Converted | None, code: ReasonCode) -> None:
@@ -386,7 +386,7 @@ def files(draw: st.DrawFn) -> FilePart:
     kind = draw(st.sampled_from(Kind))
     data = draw(st.binary(min_size=16, max_size=64))
     text = draw(st.none() | st.text(max_size=80)) if kind is Kind.DOCUMENT else draw(st.text(max_size=80))
-    image = draw(st.sampled_from([None, SMALL_PNG, Converted(blob_of(b"t"), "image/tiff")]))
+    image = draw(st.sampled_from([None, SMALL_PNG, Converted(make_blob(b"t"), "image/tiff")]))
     gone = draw(st.sampled_from([None, None, None, "artifact_missing"]))
     return FilePart(
         kind,
@@ -412,7 +412,9 @@ READERS = st.builds(
     capabilities=st.lists(st.sampled_from(["vision", "audio", "video", "file"]), unique=True).map(
         lambda words: Capabilities(("text", *words))
     ),
-    policies=st.sampled_from([policies_of(policy) for policy in ("describe", "extract", "convert", "extract+convert")]),
+    policies=st.sampled_from(
+        [parse_policies(policy) for policy in ("describe", "extract", "convert", "extract+convert")]
+    ),
     text_limit=st.just(TextLimit(unknown_chars=25)),
     window=st.sampled_from([None, 4_000, 200_000]),
 )
@@ -513,7 +515,7 @@ def test_under_native_only_either_nothing_is_described_for_the_candidates_sake_o
     chat: ChatRequest, candidate: Reader
 ) -> None:
     """Under `native_only`, files are described only if no candidate could read them."""
-    strict = replace(candidate, policies=policies_of("native_only"))
+    strict = replace(candidate, policies=parse_policies("native_only"))
     result = adapt(chat, strict, ENGLISH)
     if isinstance(result, CannotRead):
         assert result.delivery.delivery.outcome is Outcome.REFUSED

@@ -17,9 +17,9 @@ from capabilities.core.providers.catalogue import (
     Retirement,
     StatedLimit,
     default_catalogue,
+    find_host,
+    list_lookup_names,
     lookup,
-    names_of,
-    provider_of,
     retirement,
 )
 from capabilities.core.providers.catalogue.document import CatalogueDocument, SourceNote
@@ -284,24 +284,24 @@ def test_the_last_days_of_models_people_use_are_known(hint: str, model: str, day
 )
 def test_provider_is_recognized_by_name_preset_or_address(hint: str | None, provider: str | None) -> None:
     """An unknown host belongs to no known provider, so its models are looked up by name alone."""
-    assert provider_of(hint) == provider
+    assert find_host(hint) == provider
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.example.split(" ")[0])
 def test_each_form_of_the_matching_table_does_what_its_example_says(form: NameForm) -> None:
     """Each form of model names has an example: the written name, the result, and whether that is the exact version."""
     spelling, _, name = form.example.partition(" is ")
-    assert name.removeprefix("a ") in list(names_of(spelling))
+    assert name.removeprefix("a ") in list(list_lookup_names(spelling))
     assert form.version == (version_name(spelling) == name) == (not name.startswith("a "))
 
 
 def test_a_name_is_tried_as_it_is_then_without_tag_and_date() -> None:
     """A name is looked up unchanged first, then without tag and date."""
-    assert list(names_of("openai/GPT-4o-2024-08-06")) == ["gpt-4o-2024-08-06", "gpt-4o"]
-    assert list(names_of("qwen-max-latest")) == ["qwen-max-latest", "qwen-max"]
-    assert list(names_of("llama3.2-vision:11b")) == ["llama3.2-vision:11b", "llama3.2-vision"]
-    assert list(names_of("us.anthropic.claude-opus-4-5-20251101-v1:0"))[1] == "claude-opus-4-5-20251101"
-    assert list(names_of("deepseek-v3")) == ["deepseek-v3"]
+    assert list(list_lookup_names("openai/GPT-4o-2024-08-06")) == ["gpt-4o-2024-08-06", "gpt-4o"]
+    assert list(list_lookup_names("qwen-max-latest")) == ["qwen-max-latest", "qwen-max"]
+    assert list(list_lookup_names("llama3.2-vision:11b")) == ["llama3.2-vision:11b", "llama3.2-vision"]
+    assert list(list_lookup_names("us.anthropic.claude-opus-4-5-20251101-v1:0"))[1] == "claude-opus-4-5-20251101"
+    assert list(list_lookup_names("deepseek-v3")) == ["deepseek-v3"]
 
 
 @given(st.none() | st.text(), st.text() | st.from_regex(r"[a-z/:@*\[\]-]+(-latest|-20250101)*", fullmatch=True))

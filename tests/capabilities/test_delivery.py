@@ -20,7 +20,7 @@ from capabilities.core.delivery.decision import (
     Reader,
     can_read,
     decide,
-    policies_of,
+    parse_policies,
 )
 from capabilities.core.delivery.limits import PROTOCOLS
 from capabilities.core.delivery.obstacles import SENTENCES, ReasonCode
@@ -242,7 +242,7 @@ def test_an_empty_file_is_described_as_empty() -> None:
 @pytest.mark.parametrize("file", [replace(PNG, unreadable="artifact_missing"), replace(CSV, content=None)])
 def test_a_file_known_to_be_unreadable_is_described_whatever_the_policy(file: FilePart) -> None:
     """An unreadable file is described under any policy, since no candidate could read it."""
-    strict = reader("openai", "vision", policies=policies_of("native_only"))
+    strict = reader("openai", "vision", policies=parse_policies("native_only"))
     delivery = decide(file, strict)
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)
 
@@ -255,7 +255,7 @@ def test_native_only_skips_no_candidate_for_an_unreadable_file(
     capabilities: tuple[str, ...], file: FilePart, role: Role
 ) -> None:
     """A file in an assistant's message, or an empty one, is described for every candidate and causes no skip."""
-    strict = reader("openai", *capabilities, policies=policies_of("native_only"))
+    strict = reader("openai", *capabilities, policies=parse_policies("native_only"))
     assert decide(file, strict, Position(role)).outcome is Outcome.DESCRIBED
 
 
@@ -313,13 +313,13 @@ def test_a_policy_finds_another_form_for_what_does_not_fit(
     policy: str, file: FilePart, capabilities: tuple[str, ...], outcome: Outcome
 ) -> None:
     """`extract` uses text and archive listings, `convert` re-encodes images, `native_only` rejects the rest."""
-    assert decide(file, reader("openai", *capabilities, policies=policies_of(policy))).outcome is outcome
+    assert decide(file, reader("openai", *capabilities, policies=parse_policies(policy))).outcome is outcome
 
 
 def test_conversion_aims_at_the_limits_of_the_slot() -> None:
     """An oversized image is converted to a type, size and side length that the slot accepts."""
     delivery = decide(
-        replace(PNG, width=9000, height=100), reader("anthropic", "vision", policies=policies_of("convert"))
+        replace(PNG, width=9000, height=100), reader("anthropic", "vision", policies=parse_policies("convert"))
     )
     assert delivery.outcome is Outcome.CONVERTED
     assert delivery.target is not None
@@ -330,15 +330,15 @@ def test_conversion_aims_at_the_limits_of_the_slot() -> None:
 def test_conversion_does_not_make_room_for_one_file_too_many() -> None:
     """Too many files are still too many after a conversion."""
     full = limited(maxCount=1)
-    delivery = decide(TIFF, replace(full, policies=policies_of("convert")), Position(counts={"image": 1}))
+    delivery = decide(TIFF, replace(full, policies=parse_policies("convert")), Position(counts={"image": 1}))
     assert delivery.outcome is Outcome.DESCRIBED
 
 
 def test_an_unknown_policy_is_an_error_that_names_it() -> None:
     """An unknown policy raises an error that names it, so that a typing error is not ignored."""
     with pytest.raises(ValueError, match="shrink"):
-        policies_of("extract+shrink")
-    assert policies_of(None) == {ContentPolicy.DESCRIBE}
+        parse_policies("extract+shrink")
+    assert parse_policies(None) == {ContentPolicy.DESCRIBE}
 
 
 def test_the_tables_are_complete() -> None:

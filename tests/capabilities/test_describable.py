@@ -8,13 +8,13 @@ import pytest
 from fake_content import FakeContent, FakeScan
 
 from capabilities.core.delivery.obstacles import ReasonCode
-from capabilities.core.delivery.reader import Reader, policies_of
+from capabilities.core.delivery.reader import Reader, parse_policies
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.describing.describable import obstacle_to_describing
-from capabilities.core.message import Converted, FilePart, Inspection, blob_of
+from capabilities.core.message import Converted, FilePart, Inspection, make_blob
 from capabilities.core.vocabulary import Capabilities, Kind
 
-PAGE = Converted(blob_of(b"p" * 900), "image/png", 1000, 1400)
+PAGE = Converted(make_blob(b"p" * 900), "image/png", 1000, 1400)
 PNG = FilePart(Kind.IMAGE, "image/png", "dot.png", 44, content=FakeContent())
 TIFF = replace(PNG, mime_type="image/tiff", filename="dot.tiff", content=FakeContent(image=PAGE))
 SCAN = FilePart(Kind.DOCUMENT, "application/pdf", "scan.pdf", 44, content=FakeScan(page=PAGE, total=3))
@@ -36,7 +36,7 @@ class Inspected(FakeScan):
 
 
 def reader(*capabilities: str, protocol: str = "gemini", policy: str = "describe") -> Reader:
-    return Reader(slots_for(protocol), Capabilities(("text", *capabilities)), policies_of(policy))
+    return Reader(slots_for(protocol), Capabilities(("text", *capabilities)), parse_policies(policy))
 
 
 EVERYTHING = reader("vision", "audio", "video", "file")

@@ -247,7 +247,7 @@ def test_an_attachment_block_gives_its_fields_back(facts: dict[str, object]) -> 
     assert parsed is not None
     size = facts["size"]
     assert (parsed.block, parsed.language) == ("attachment", facts["language"])
-    assert parsed.content_type == description.content_type_of(str(facts["kind"]))
+    assert parsed.content_type == description.content_type_name(str(facts["kind"]))
     assert parsed.artifact_ref == facts["artifact_ref"]
     assert parsed.filename == facts["filename"]
     assert parsed.size == (None if size is None else description.human_size(size))  # type: ignore[arg-type]
@@ -310,7 +310,7 @@ def test_an_unreadable_block_gives_its_fields_back(
     parsed = description.parse(text)
     assert parsed is not None
     assert (parsed.block, parsed.language, parsed.filename) == ("unreadable", language, filename)
-    assert parsed.artifact_ref == description.reference_of(artifact_id)
+    assert parsed.artifact_ref == description.artifact_reference(artifact_id)
     assert (parsed.type_name, parsed.flaw) == (friendly_type(mime_type, language), flaw or "")
     assert parsed.size == (None if size is None else description.human_size(size))
     assert len(text.splitlines()) == 3 + (size is not None)
@@ -347,7 +347,7 @@ def test_a_failed_block_gives_its_fields_back(filename: str, artifact_id: str | 
     parsed = description.parse(description.failed_block(filename, artifact_id, language))
     assert parsed is not None
     assert (parsed.block, parsed.language, parsed.filename) == ("failed", language, filename)
-    assert parsed.artifact_ref == (artifact_id and description.reference_of(artifact_id))
+    assert parsed.artifact_ref == (artifact_id and description.artifact_reference(artifact_id))
     assert parsed.unreadable
 
 
@@ -541,7 +541,7 @@ def test_a_file_without_a_type_is_a_binary_file() -> None:
 
 def test_every_kind_has_a_content_type() -> None:
     """Every Kind has a content type (MCR-3.3)."""
-    assert {description.content_type_of(kind) for kind in Kind} == {"image", "audio", "video", "file"}
+    assert {description.content_type_name(kind) for kind in Kind} == {"image", "audio", "video", "file"}
 
 
 def test_number_of_any_length_is_read() -> None:

@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from capabilities.core.exchange import ExchangeRate, ExchangeTable, check_rate
-from capabilities.core.prices import price_of
+from capabilities.core.prices import parse_price
 
 DOLLAR = ExchangeRate("USD", "CNY", "7.1", "2026-11-22", "bank")
 EURO = ExchangeRate("EUR", "CNY", "8.2", "2026-11-22", "bank")
@@ -43,7 +43,7 @@ def test_a_total_is_of_all_or_of_none():
 
 def test_a_price_is_converted_whole():
     """The prices of all token types are converted. Without a rate the result is None."""
-    price = price_of({"currency": "USD", "input": 2, "output": 10})
+    price = parse_price({"currency": "USD", "input": 2, "output": 10})
     assert price is not None
     converted = TABLE.price_in(price, "CNY")
     assert converted is not None

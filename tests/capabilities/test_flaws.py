@@ -8,7 +8,7 @@ import pytest
 from fake_content import FakeContent
 
 from capabilities.core.delivery.adaptation import Adapted, PartDelivery, TextStyle, adapt, is_sent_unchanged, summary
-from capabilities.core.delivery.decision import Outcome, Reader, policies_of
+from capabilities.core.delivery.decision import Outcome, Reader, parse_policies
 from capabilities.core.delivery.obstacles import ReasonCode
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.message import ChatRequest, FilePart, Inspection, Message, Role
@@ -38,7 +38,7 @@ def document(found: Inspection, mime_type: str = "application/pdf", words: str |
 def delivered(
     file: FilePart, policy: str, *capabilities: str, language: str = "en", wire: str = "openai"
 ) -> PartDelivery:
-    reader = Reader(slots_for(wire), Capabilities(("text", *capabilities)), policies_of(policy))
+    reader = Reader(slots_for(wire), Capabilities(("text", *capabilities)), parse_policies(policy))
     style = TextStyle(language, lambda _: ("reader-agent",))
     adapted = adapt(ChatRequest((Message(Role.USER, (file,)),)), reader, style)
     assert isinstance(adapted, Adapted)

@@ -9,13 +9,13 @@ from fake_content import FakeScan
 
 from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt, summary
 from capabilities.core.delivery.decision import Outcome
-from capabilities.core.delivery.reader import Reader, policies_of
+from capabilities.core.delivery.reader import Reader, parse_policies
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots_json import with_limits
-from capabilities.core.message import ChatRequest, Converted, FilePart, Message, Role, TextPart, blob_of
+from capabilities.core.message import ChatRequest, Converted, FilePart, Message, Role, TextPart, make_blob
 from capabilities.core.vocabulary import Capabilities, Kind
 
-FRAME = Converted(blob_of(b"p" * 900), "image/png", 100, 140)
+FRAME = Converted(make_blob(b"p" * 900), "image/png", 100, 140)
 
 
 def animation(mime_type: str, total: int) -> FilePart:
@@ -25,7 +25,7 @@ def animation(mime_type: str, total: int) -> FilePart:
 
 def adapted(file: FilePart, protocol: str, language: str = "en", **limits: object) -> tuple[Adapted, str]:
     slots = with_limits(slots_for(protocol), {"image": limits} if limits else {})
-    reader = Reader(slots, Capabilities(("text", "vision")), policies_of("extract+convert"))
+    reader = Reader(slots, Capabilities(("text", "vision")), parse_policies("extract+convert"))
     result = adapt(ChatRequest((Message(Role.USER, (file,)),)), reader, TextStyle(language))
     assert isinstance(result, Adapted)
     lead = result.chat.messages[0].parts[0]
@@ -61,7 +61,7 @@ def test_where_one_image_is_taken_the_first_says_that_it_is_one_of_several(langu
 
 
 def test_an_animation_that_the_model_takes_is_sent_unchanged() -> None:
-    reader = Reader(slots_for("openai"), Capabilities(("text", "vision")), policies_of("extract+convert"))
+    reader = Reader(slots_for("openai"), Capabilities(("text", "vision")), parse_policies("extract+convert"))
     result = adapt(ChatRequest((Message(Role.USER, (animation("image/gif", 12),)),)), reader, TextStyle("en"))
     assert isinstance(result, Adapted)
     assert result.deliveries[0].delivery.outcome is Outcome.NATIVE

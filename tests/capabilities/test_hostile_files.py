@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw
 from capabilities.core.delivery.adaptation import TextStyle
 from capabilities.core.delivery.model_description import DescriptionState, ModelDescription
 from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared, prepare
-from capabilities.core.delivery.reader import Reader, policies_of
+from capabilities.core.delivery.reader import Reader, parse_policies
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.describing.prompt import quote_words
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, ToolCall
@@ -63,7 +63,7 @@ def describe(file: FilePart, describer: str, message: int) -> ModelDescription:
 def test_instructions_of_a_file_appear_only_quoted(name: str, protocol: str, role: Role) -> None:
     """In every vendor's payload, hostile lines are quoted, in messages and tool results; the file is not sent."""
     slots = slots_for(protocol)
-    blind = Reader(slots, policies=policies_of("extract+convert+describer"), describer_for=lambda _: SEER)
+    blind = Reader(slots, policies=parse_policies("extract+convert+describer"), describer_for=lambda _: SEER)
     candidate = ModelEndpoint(PROTOCOLS[protocol], Target("p", "https://example.org/v1", "m"), blind)
     prepared = prepare(conversation(draw(name), role), candidate, TextStyle("en", description_of=describe))
     assert isinstance(prepared, Prepared)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.json_codec import read_json, write_json
-from capabilities.core.message import blob_of
+from capabilities.core.message import make_blob
 from capabilities.core.wire import MediaData, split_payload
 
 TEXT = st.text(st.characters(codec="utf-8"))
@@ -55,7 +55,7 @@ def test_invalid_json_raises_a_value_error(text: bytes) -> None:
 
 def test_media_is_found_by_both_writers() -> None:
     """If the codec fails half way, the media values found so far are discarded and found again."""
-    media = MediaData(blob_of(b"abc"), "data:x;base64,")
+    media = MediaData(make_blob(b"abc"), "data:x;base64,")
     payload = {"first": media, "huge": 2**80, "second": [media], "view": MappingProxyType({"a": (1, 2)})}
     assert isinstance(orjson.dumps({"a": 1}), bytes)
     pieces = split_payload(payload)

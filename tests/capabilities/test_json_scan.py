@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core import json_codec
-from capabilities.core.json_codec import lift_strings, put_back, scan_json
-from capabilities.core.protocols.call_pieces import object_of
+from capabilities.core.json_codec import lift_strings, restore_strings, scan_json
+from capabilities.core.protocols.call_pieces import parse_arguments
 from capabilities.json_bodies import JsonTooLargeError, load_json
 
 PIECES = st.sampled_from(['"', "\\", "a", "中", "😀", "é", "\n", "[", "{", ",", ":", "\\u", "ud83d", "ude00", "/"])
@@ -47,7 +47,7 @@ def test_any_document_parsed_in_steps_is_what_it_is_in_one_step(value: Any, esca
     text = json.dumps(value, ensure_ascii=escaped).encode()
     scan = scan_json(text, 10**6)
     skeleton, texts = lift_strings(text, scan, orjson.loads, "@@")
-    assert put_back(orjson.loads(skeleton), texts) == value
+    assert restore_strings(orjson.loads(skeleton), texts) == value
     assert scan.strings + scan.containers == count(value)
 
 
@@ -60,7 +60,7 @@ def test_quotes_after_any_number_of_backslashes_are_recognized(number: int, befo
     scan = scan_json(text := json.dumps(value).encode(), 10**6)
     skeleton, texts = lift_strings(text, scan, orjson.loads, "@@")
     assert (scan.strings, scan.containers) == (3, 3)
-    assert put_back(orjson.loads(skeleton), texts) == value
+    assert restore_strings(orjson.loads(skeleton), texts) == value
 
 
 def test_text_in_a_string_counts_as_no_values() -> None:
@@ -111,6 +111,6 @@ def test_a_large_document_is_refused_for_what_a_small_one_is(ending: str) -> Non
 def test_json_within_a_string_is_bounded_too() -> None:
     """JSON within a string, such as a call's arguments, has its own limit. With too many values it is kept as text."""
     shallow, crowded = '{"a":' + "[" * 9 + "]" * 9 + "}", '{"a":[' + "[]," * 500_000 + "[]]}"
-    assert object_of(shallow) == json.loads(shallow)
-    assert object_of(crowded) == {"_raw": crowded}
-    assert object_of(json.dumps({"words": "[], " * 100_000})) == {"words": "[], " * 100_000}
+    assert parse_arguments(shallow) == json.loads(shallow)
+    assert parse_arguments(crowded) == {"_raw": crowded}
+    assert parse_arguments(json.dumps({"words": "[], " * 100_000})) == {"words": "[], " * 100_000}

@@ -7,18 +7,18 @@ from hypothesis import strategies as st
 
 from capabilities.access import make_key
 from capabilities.core.providers.redaction import redact
-from capabilities.core.services.agents import LINK_KIND, public_part_in, secret_in
+from capabilities.core.services.agents import LINK_KIND, find_public_id, find_secret
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_no_line_holds_a_links_secret_whatever_surrounds_it(before: str, behind: str) -> None:
     """The redaction of log lines removes a link's secret, no matter what text surrounds it."""
     text, public, _ = make_key(LINK_KIND)
-    assert (public_part_in(text), len(secret_in(text))) == (public, 43)
-    assert secret_in(text) not in redact(f"{before} /agent-page/{text}/{behind}")
+    assert (find_public_id(text), len(find_secret(text))) == (public, 43)
+    assert find_secret(text) not in redact(f"{before} /agent-page/{text}/{behind}")
 
 
 @given(st.text())
 def test_a_text_that_is_no_links_has_no_parts(text: str) -> None:
     """Text that is not such a link has no parts, no matter what is typed as a URL."""
-    assert (public_part_in(text), secret_in(text)) == ("", "")
+    assert (find_public_id(text), find_secret(text)) == ("", "")

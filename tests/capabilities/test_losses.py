@@ -8,10 +8,10 @@ import pytest
 from fake_content import FakeContent
 
 from capabilities.core.delivery.adaptation import PartDelivery, TextStyle, adapt, summary
-from capabilities.core.delivery.decision import DeliveryForm, Loss, LossKind, Outcome, loss_of
-from capabilities.core.delivery.reader import Reader, policies_of
+from capabilities.core.delivery.decision import DeliveryForm, Loss, LossKind, Outcome, measure_loss
+from capabilities.core.delivery.reader import Reader, parse_policies
 from capabilities.core.delivery.slot_choice import slots_for
-from capabilities.core.message import ChatRequest, Converted, FilePart, Message, Role, Text, blob_of
+from capabilities.core.message import ChatRequest, Converted, FilePart, Message, Role, Text, make_blob
 from capabilities.core.vocabulary import Capabilities, Kind
 
 BMP = FilePart(Kind.IMAGE, "image/bmp", "plan.bmp", 44, "a1", width=400, height=200)
@@ -20,7 +20,7 @@ LOG = FilePart(Kind.TEXT, "text/plain", "long.log", 44, "a3")
 
 
 def reader(*capabilities: str, policy: str = "extract+convert") -> Reader:
-    return Reader(slots_for("openai"), Capabilities(("text", *capabilities)), policies_of(policy))
+    return Reader(slots_for("openai"), Capabilities(("text", *capabilities)), parse_policies(policy))
 
 
 def deliver(file: FilePart, candidate: Reader) -> PartDelivery:
@@ -68,7 +68,7 @@ def test_an_extraction_that_stopped_and_is_cut_again_counts_both() -> None:
 @pytest.mark.parametrize(("size", "loss"), [((200, 100), Loss(LossKind.SCALED, 0.75)), ((400, 200), None)])
 def test_an_image_that_was_scaled_says_so(size: tuple[int, int], loss: Loss | None) -> None:
     """A scaled image reports its loss; converting to another type alone loses nothing."""
-    content = FakeContent(image=Converted(blob_of(b"png"), "image/png", *size))
+    content = FakeContent(image=Converted(make_blob(b"png"), "image/png", *size))
     part = deliver(replace(BMP, content=content), reader("vision"))
     assert (part.delivery.outcome, part.delivery.loss) == (Outcome.CONVERTED, loss)
     assert part.delivery.form is (DeliveryForm.CUT if loss else DeliveryForm.CONVERTED)
@@ -77,9 +77,9 @@ def test_an_image_that_was_scaled_says_so(size: tuple[int, int], loss: Loss | No
 
 def test_an_image_that_its_file_crops_is_whole() -> None:
     """A HEIC file may store more pixels than it shows. Decoding it to the visible pixels is not a loss."""
-    content = FakeContent(image=Converted(blob_of(b"png"), "image/png", 300, 150, 300 * 150))
+    content = FakeContent(image=Converted(make_blob(b"png"), "image/png", 300, 150, 300 * 150))
     assert deliver(replace(BMP, content=content), reader("vision")).delivery.loss is None
-    smaller = FakeContent(image=Converted(blob_of(b"png"), "image/png", 150, 75, 300 * 150))
+    smaller = FakeContent(image=Converted(make_blob(b"png"), "image/png", 150, 75, 300 * 150))
     assert deliver(replace(BMP, content=smaller), reader("vision")).delivery.loss == Loss(LossKind.SCALED, 0.75)
 
 
@@ -97,6 +97,6 @@ def test_an_empty_text_is_whole() -> None:
 @pytest.mark.parametrize(("arrives", "percent"), [(1, 99), (2000, 99), (999_999, 1), (500_000, 50)])
 def test_a_loss_is_never_nothing_and_never_everything(arrives: int, percent: int) -> None:
     """A loss is between 1 and 99 percent, since something is shown and something is missing."""
-    loss = loss_of(LossKind.CUT, arrives, 1_000_000)
+    loss = measure_loss(LossKind.CUT, arrives, 1_000_000)
     assert loss is not None
     assert loss.percent == percent

@@ -14,7 +14,7 @@ from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt, is_
 from capabilities.core.delivery.decision import Reader, can_read, decide
 from capabilities.core.delivery.model_description import DescriptionState, ModelDescription
 from capabilities.core.delivery.model_endpoint import is_to_describe
-from capabilities.core.delivery.reader import policies_of
+from capabilities.core.delivery.reader import parse_policies
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots_json import with_limits
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
@@ -30,7 +30,7 @@ def reader(*capabilities: str, policy: str = POLICY, describer: str = SEER) -> R
     return Reader(
         slots_for("openai"),
         Capabilities(("text", *capabilities)),
-        policies_of(policy),
+        parse_policies(policy),
         describer_for=lambda _: describer,
     )
 
@@ -177,8 +177,8 @@ def test_the_rung_changes_nothing_of_what_a_candidate_can_read(
 ) -> None:
     """The policy `describer` adds descriptions only where a model would otherwise get nothing but a file's facts."""
     chat = ChatRequest((Message(role, tuple(KINDS[name] for name in files), tool_call_id="call"),))
-    base = Reader(slots_for(protocol), Capabilities(("text", *sorted(capabilities))), policies_of("extract+convert"))
-    rung = replace(base, policies=policies_of(POLICY), describer_for=lambda _: SEER)
+    base = Reader(slots_for(protocol), Capabilities(("text", *sorted(capabilities))), parse_policies("extract+convert"))
+    rung = replace(base, policies=parse_policies(POLICY), describer_for=lambda _: SEER)
     before, after = adapted(chat, base, text_style), adapted(chat, rung, text_style)
     for described_by_facts, described_by_model in zip(before.deliveries, after.deliveries, strict=True):
         if described_by_facts.delivery.form == "described":

@@ -13,11 +13,11 @@ from openai.types import completion_usage, create_embedding_response, image_gen_
 from openai.types.audio import transcription, transcription_text_done_event
 from pydantic import BaseModel
 
-from capabilities.core.message import ChatRequest, blob_of
+from capabilities.core.message import ChatRequest, make_blob
 from capabilities.core.operations import replies
-from capabilities.core.operations.passing import Passing
-from capabilities.core.operations.replies import PassedAnswer, usage_of
-from capabilities.core.operations.stream import frame_of, text_of_frames
+from capabilities.core.operations.passing import PassthroughCall
+from capabilities.core.operations.replies import PassthroughAnswer, parse_usage
+from capabilities.core.operations.stream import format_frame, join_frames
 from capabilities.core.operations.table import OPERATIONS, BodyShape, FormFile, FormRequest
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.wire import Failure, Fault, Finish, Target, UpstreamRequest
@@ -27,12 +27,14 @@ OPERATION = {operation.name: operation for operation in OPERATIONS}
 
 def encode(name: str, fields: dict[str, Any], shape: BodyShape = BodyShape.JSON, **target: Any) -> UpstreamRequest:
     address = Target(**{"provider": "p", "endpoint": "https://llm.example/v1", "model": "m", "api_key": "k", **target})
-    return Passing(operation=OPERATION[name], shape=shape).encode(ChatRequest((), extra=fields), address, stream=False)
+    return PassthroughCall(operation=OPERATION[name], shape=shape).encode(
+        ChatRequest((), extra=fields), address, stream=False
+    )
 
 
-def decode(name: str, body: bytes, kind: str = "application/json", **call: Any) -> PassedAnswer | Failure:
-    outcome = Passing(operation=OPERATION[name], **call).decode(200, {"Content-Type": kind}, body)
-    assert isinstance(outcome, PassedAnswer | Failure)
+def decode(name: str, body: bytes, kind: str = "application/json", **call: Any) -> PassthroughAnswer | Failure:
+    outcome = PassthroughCall(operation=OPERATION[name], **call).decode(200, {"Content-Type": kind}, body)
+    assert isinstance(outcome, PassthroughAnswer | Failure)
     return outcome
 
 
@@ -72,7 +74,7 @@ def test_the_provider_s_own_fields_come_last() -> None:
 
 def test_a_form_is_written_so_that_nothing_in_it_can_end_a_part() -> None:
     """In forms, quotes and line ends in names are escaped, and the length is known before files are read."""
-    fields = {'a"b\r\nc': ("one", "zwei 你好"), "file": (FormFile('x"\n.wav', "audio/wav", blob_of(b"\x00--\r\n")),)}
+    fields = {'a"b\r\nc': ("one", "zwei 你好"), "file": (FormFile('x"\n.wav', "audio/wav", make_blob(b"\x00--\r\n")),)}
     request = encode("transcriptions", fields, BodyShape.FORM)
     assert isinstance(request, FormRequest)
     pieces = [piece if isinstance(piece, bytes) else b"".join(piece.blocks()) for piece in request.pieces()]  # type: ignore[union-attr]
@@ -113,9 +115,9 @@ def test_invalid_response_is_a_fault(name: str, body: bytes, kind: str, expected
 def test_a_plain_transcript_may_be_anything_but_a_web_page() -> None:
     """A plain transcript may be any text, even empty, but not a web page."""
     outcome = decode("transcriptions", b"<noise>", "text/plain", answer_format="srt")
-    assert isinstance(outcome, PassedAnswer)
+    assert isinstance(outcome, PassthroughAnswer)
     assert (outcome.body, outcome.text, outcome.content_type) == (b"<noise>", "<noise>", "text/plain")
-    assert isinstance(decode("transcriptions", b"", "", answer_format="text"), PassedAnswer)
+    assert isinstance(decode("transcriptions", b"", "", answer_format="text"), PassthroughAnswer)
     assert fault("transcriptions", b"<html>", "text/html", answer_format="text") is Fault.BAD_CONTENT_TYPE
 
 
@@ -123,26 +125,26 @@ def test_a_type_that_a_caller_could_run_is_not_passed_on() -> None:
     """A content type that a browser could execute is replaced by the type of binary data or plain text."""
     sound = decode("speech", b"<svg>", "image/svg+xml")
     transcript = decode("transcriptions", b"a", "text/xml", answer_format="text")
-    assert isinstance(sound, PassedAnswer)
-    assert isinstance(transcript, PassedAnswer)
+    assert isinstance(sound, PassthroughAnswer)
+    assert isinstance(transcript, PassthroughAnswer)
     assert (sound.content_type, transcript.content_type) == ("application/octet-stream", "text/plain; charset=utf-8")
 
 
 def test_no_ranks_are_an_answer() -> None:
     """A reranking without results is valid, since a threshold may exclude all. Voyage names the list `data`."""
     for body in (b'{"results": []}', b'{"data": [{"index": 0}]}'):
-        assert isinstance(decode("rerank", body), PassedAnswer)
+        assert isinstance(decode("rerank", body), PassthroughAnswer)
 
 
 def test_an_answer_names_its_model_as_the_caller_does_and_is_else_untouched() -> None:
     """In a response, the model's name is replaced by the caller's name for it. Its other bytes are unchanged."""
     raw = b'{"data":[{"embedding":[1.0e-05]}],  "model":"m-2"}'
     outcome = decode("embeddings", raw)
-    assert isinstance(outcome, PassedAnswer)
+    assert isinstance(outcome, PassthroughAnswer)
     assert outcome.body_for("m-2") == raw
     assert json.loads(outcome.body_for("mine")) == {**json.loads(raw), "model": "mine"}
     images = decode("images", b'{"data": [{"url": "https://x.example/a.png"}]}')
-    assert isinstance(images, PassedAnswer)
+    assert isinstance(images, PassthroughAnswer)
     assert images.body_for("mine") == images.body
 
 
@@ -150,7 +152,7 @@ def test_whole_answers_become_the_events_that_were_asked_for() -> None:
     """A complete response to a streaming request becomes events: one per image, two for speech."""
     images = json.dumps({"data": [{"b64_json": "AA=="}, {"b64_json": "AQ=="}], "output_format": "webp"}).encode()
     outcome = decode("images", images, stream=True)
-    assert isinstance(outcome, PassedAnswer)
+    assert isinstance(outcome, PassthroughAnswer)
     events = [json.loads(line[6:]) for line in outcome.text.splitlines() if line.startswith("data: ")]
     assert [(event["type"], event["b64_json"]) for event in events] == [
         ("image_generation.completed", "AA=="),
@@ -158,7 +160,7 @@ def test_whole_answers_become_the_events_that_were_asked_for() -> None:
     ]
     assert [media.mime_type for media in outcome.media] == ["image/webp"] * 2
     sound = decode("speech", b"\x01", "audio/wav", stream=True)
-    assert isinstance(sound, PassedAnswer)
+    assert isinstance(sound, PassthroughAnswer)
     assert base64.b64encode(b"\x01").decode() in sound.text
     assert "speech.audio.done" in sound.text
 
@@ -169,7 +171,7 @@ def test_a_stream_without_its_last_event_is_cut() -> None:
         b'data: {"type": "transcript.text.delta", "delta": "a"}\n\n',
         b'data: {"type": "transcript.text.done"}\n\n',
     )
-    cut, complete = (Passing(operation=OPERATION["transcriptions"], stream=True).decoder() for _ in range(2))
+    cut, complete = (PassthroughCall(operation=OPERATION["transcriptions"], stream=True).decoder() for _ in range(2))
     assert [*cut.feed(first), *cut.close()][-1].fault is Fault.STREAM_TRUNCATED  # type: ignore[union-attr]
     assert isinstance([*complete.feed(first + last), *complete.close()][-1], Finish)
 
@@ -181,7 +183,7 @@ def test_a_stream_of_completions_is_whole_with_every_choice() -> None:
     goodbye = b"data: [DONE]\n\n"
 
     def last(expected: int, *events: bytes) -> Any:
-        decoder = Passing(operation=OPERATION["completions"], stream=True, count=expected).decoder()
+        decoder = PassthroughCall(operation=OPERATION["completions"], stream=True, count=expected).decoder()
         return [*decoder.feed(b"".join(events)), *decoder.close()][-1]
 
     assert last(1, end) == Finish("", explains_silence=True)
@@ -194,8 +196,8 @@ def test_a_stream_of_completions_is_whole_with_every_choice() -> None:
 
 def test_the_text_of_a_streamed_completion_is_counted_where_its_provider_does_not() -> None:
     """If the provider reports no usage, the text of all choices of a streamed completion is counted."""
-    frames = [frame_of(SseEvent(json.dumps({"choices": [{"text": text}]}))) for text in ('data: "', "你好\n")]
-    assert text_of_frames([*frames, "data: [DONE]\n\n"]) == 'data: "你好\n'
+    frames = [format_frame(SseEvent(json.dumps({"choices": [{"text": text}]}))) for text in ('data: "', "你好\n")]
+    assert join_frames([*frames, "data: [DONE]\n\n"]) == 'data: "你好\n'
 
 
 # Usage
@@ -213,7 +215,7 @@ def test_the_text_of_a_streamed_completion_is_counted_where_its_provider_does_no
 )
 def test_tokens_are_counted_in_every_host_s_words(value: dict[str, Any], counts: tuple[Any, Any]) -> None:
     """Usage is read from every host's fields. A total alone counts as input."""
-    counted = usage_of(value)
+    counted = parse_usage(value)
     assert (counted.prompt_tokens, counted.completion_tokens) == counts
 
 
@@ -252,6 +254,6 @@ def test_the_sdk_has_no_token_type_missing_from_our_tables(model: type[BaseModel
 def test_a_transcript_in_plain_text_becomes_the_event_of_its_end() -> None:
     """If a provider does not stream, its plain transcript is sent as the event that ends a stream."""
     answer = decode("transcriptions", b"Good morning", "text/plain", stream=True, answer_format="text")
-    assert isinstance(answer, PassedAnswer)
+    assert isinstance(answer, PassthroughAnswer)
     events = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
     assert events == [{"type": "transcript.text.done", "text": "Good morning"}]

@@ -12,8 +12,8 @@ from capabilities.core.providers.origins import (
     OriginPolicy,
     check_addresses,
     is_public,
-    origin_of,
-    policy_of,
+    parse_origin,
+    parse_policy,
     proxy_refusal,
     refusal,
 )
@@ -179,13 +179,13 @@ def test_a_name_that_resolves_to_a_private_address_is_refused(address):
 
 def test_a_listed_origin_may_be_called_and_only_that_one():
     """Scheme, host and port must match; a path in the list does not matter."""
-    policy = policy_of("http://localhost:11434/v1, https://10.0.0.5")
+    policy = parse_policy("http://localhost:11434/v1, https://10.0.0.5")
     assert refusal("http://localhost:11434/api/chat", policy) is None
     assert refusal("https://10.0.0.5/v1", policy) is None
     assert check_addresses("http://localhost:11434/x", ["127.0.0.1"], policy) is None
     for url in ("http://localhost:11435/", "https://localhost:11434/", "http://10.0.0.5/"):
         assert refusal(url, policy) is not None
-    assert refusal("http://127.0.0.1:1/", policy_of("*")) is None
+    assert refusal("http://127.0.0.1:1/", parse_policy("*")) is None
 
 
 @pytest.mark.parametrize("address", ["100:0:0:1::1", "3fff::1", "5f00::1"])
@@ -207,13 +207,13 @@ def test_a_proxy_before_a_plain_endpoint_has_to_be_listed():
     proxy, endpoint = "https://proxy.example", "HTTP://10.0.0.5:8000/v1"
     assert "it would read the key" in proxy_refusal(proxy, CLOSED, endpoint=endpoint)
     assert proxy_refusal(proxy, CLOSED, endpoint="https://api.example/v1") is None
-    assert proxy_refusal(proxy, policy_of(f"{proxy},http://10.0.0.5:8000"), endpoint=endpoint) is None
+    assert proxy_refusal(proxy, parse_policy(f"{proxy},http://10.0.0.5:8000"), endpoint=endpoint) is None
     assert proxy_refusal(proxy, CLOSED, own_proxy=proxy, endpoint=endpoint) is None
 
 
 def test_a_listed_proxy_may_be_used_with_its_user_and_password():
     """User and password are not part of the origin, and the message never shows them."""
-    policy = policy_of("http://proxy.example:3128")
+    policy = parse_policy("http://proxy.example:3128")
     assert proxy_refusal("http://user:secret@proxy.example:3128", policy) is None
     assert "secret" not in proxy_refusal("http://user:secret@other.example:3128", policy)
     assert proxy_refusal("https://user:secret@proxy.example", CLOSED) is None
@@ -221,6 +221,6 @@ def test_a_listed_proxy_may_be_used_with_its_user_and_password():
 
 def test_an_origin_is_written_one_way():
     """A normalized origin is in lower case, always has a port, and has IPv6 in brackets."""
-    assert origin_of("HTTPS://API.Example.com/v1") == "https://api.example.com:443"
-    assert origin_of("http://[::1]:80/") == "http://[::1]:80"
-    assert origin_of("ftp://a") is None
+    assert parse_origin("HTTPS://API.Example.com/v1") == "https://api.example.com:443"
+    assert parse_origin("http://[::1]:80/") == "http://[::1]:80"
+    assert parse_origin("ftp://a") is None

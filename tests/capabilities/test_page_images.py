@@ -10,20 +10,20 @@ from fake_content import FakeContent, FakeScan
 from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt, summary
 from capabilities.core.delivery.decision import Loss, LossKind, Outcome
 from capabilities.core.delivery.obstacles import ReasonCode
-from capabilities.core.delivery.reader import Reader, policies_of
+from capabilities.core.delivery.reader import Reader, parse_policies
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots_json import with_limits
-from capabilities.core.message import ChatRequest, Converted, FilePart, Message, NativePart, Role, TextPart, blob_of
+from capabilities.core.message import ChatRequest, Converted, FilePart, Message, NativePart, Role, TextPart, make_blob
 from capabilities.core.vocabulary import Capabilities, Kind
 
-PAGE = Converted(blob_of(b"p" * 900), "image/png", 1000, 1400)
+PAGE = Converted(make_blob(b"p" * 900), "image/png", 1000, 1400)
 SCAN = FilePart(Kind.DOCUMENT, "application/pdf", "scan.pdf", 44, "a1", content=FakeScan(page=PAGE, total=3))
 PNG = FilePart(Kind.IMAGE, "image/png", "dot.png", 44, "a2", content=FakeContent())
 
 
 def reader(*capabilities: str, protocol: str = "openai", policy: str = "extract+convert", **limits: object) -> Reader:
     slots = with_limits(slots_for(protocol), {"image": limits} if limits else {})
-    return Reader(slots, Capabilities(("text", *capabilities)), policies_of(policy))
+    return Reader(slots, Capabilities(("text", *capabilities)), parse_policies(policy))
 
 
 def adapted(candidate: Reader, *parts: FilePart, role: Role = Role.USER, language: str = "en") -> Adapted:

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt
-from capabilities.core.delivery.decision import Reader, policies_of
+from capabilities.core.delivery.decision import Reader, parse_policies
 from capabilities.core.delivery.model_endpoint import ModelEndpoint, prepare
 from capabilities.core.delivery.prefix import describe_prediction, find_break, predict_break
-from capabilities.core.delivery.room import ROOM_CODES
+from capabilities.core.delivery.room import SIZE_LIMIT_CODES
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots_json import with_limits
 from capabilities.core.delivery.text_limit import TextLimit
@@ -33,10 +33,10 @@ from capabilities.core.message import (
     Role,
     TextPart,
     ToolCall,
-    blob_of,
+    make_blob,
 )
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.thoughts import ReasoningBlock, ThoughtForm, origin_of
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm, reasoning_origin
 from capabilities.core.vocabulary import Capabilities, Kind
 from capabilities.core.wire import Target
 from routing_admin.core.planning.language import inject_directive
@@ -54,7 +54,7 @@ def reader(
 ) -> Reader:
     slots = with_limits(slots_for(protocol), limits)
     # The window is so small that what precedes a file decides how much of its text arrives.
-    return Reader(slots, EVERYTHING, policies_of(policy), text_limit=TextLimit(unknown_chars=25), window=window)
+    return Reader(slots, EVERYTHING, parse_policies(policy), text_limit=TextLimit(unknown_chars=25), window=window)
 
 
 def adapted(messages: Sequence[Message], candidate: Reader) -> Adapted:
@@ -189,7 +189,7 @@ def files(draw: st.DrawFn) -> FilePart:
         )
     )
     size = draw(st.integers(1, 90))
-    image = Converted(blob_of(b"y" * draw(st.integers(1, 90))), "image/png")
+    image = Converted(make_blob(b"y" * draw(st.integers(1, 90))), "image/png")
     name, known = draw(st.sampled_from([None, "a", "b"])), draw(st.sampled_from([None, "id1", "id2"]))
     content = FakeContent(
         b"x" * size, draw(st.sampled_from([None, "words", "long words " * 9, "long words\n" * 400])) or "w", image
@@ -302,7 +302,7 @@ def test_each_turn_begins_with_the_turn_before_it(
         kept_count = len(before.chat.messages) if broken is None else broken.message
         assert after.chat.messages[:kept_count] == before.chat.messages[:kept_count]
         if broken is not None:
-            assert broken.reason.code in ROOM_CODES
+            assert broken.reason.code in SIZE_LIMIT_CODES
             continue
         assert_continues(protocol, *(without_cache_marks(prepared.request.elide()) for prepared in (before, after)))
 

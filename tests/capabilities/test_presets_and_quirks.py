@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.delivery import limits
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.providers.presets import BY_NAME, PRESETS, preset_for_host, protocol_of, quirks_for
+from capabilities.core.providers.presets import BY_NAME, PRESETS, endpoint_protocol, preset_for_host, quirks_for
 from capabilities.core.providers.quirks import QUIRKS, check_quirks, quirk
 
 ANYTHING = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text())
@@ -98,7 +98,7 @@ def test_a_host_is_known_by_its_whole_name(host: str, name: str | None) -> None:
 )
 def test_the_protocol_is_read_from_the_endpoint(endpoint: str, protocol: str) -> None:
     """The protocol follows from the endpoint's path, else from its host. The default is openai."""
-    assert protocol_of(endpoint) == protocol
+    assert endpoint_protocol(endpoint) == protocol
 
 
 def test_a_providers_own_option_takes_precedence_over_its_hosts() -> None:

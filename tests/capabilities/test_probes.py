@@ -24,7 +24,7 @@ from capabilities.core.providers.probes.judgement import (
     conduct,
     read_answer,
 )
-from capabilities.core.providers.probes.questions import PROBES, WORDS, request_of
+from capabilities.core.providers.probes.questions import PROBES, WORDS, build_request
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 from capabilities.core.wire import Fault
 from tests.lab.reading_model import word_in
@@ -82,7 +82,7 @@ def test_nothing_but_the_file_gives_the_word_away(name: str) -> None:
     """Neither the question nor the file's name contains a word of the vocabulary."""
     probe = PROBES[name]
     assert not probe.vocabulary.find(f"{probe.question} {probe.filename}")
-    file = request_of(probe, SECRETS[name]).messages[0].parts[1]
+    file = build_request(probe, SECRETS[name]).messages[0].parts[1]
     assert isinstance(file, NativePart)
     assert (file.mime_type, file.filename) == (probe.mime_type, probe.filename)
 

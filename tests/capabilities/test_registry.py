@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from capabilities.core.services.registry import (
     LlmServiceRegistry,
-    direction_of,
     document_path,
     parse_capabilities,
+    parse_direction,
     parse_service,
 )
 from capabilities.core.vocabulary import STANDARD_CAPABILITIES, TEXT_ONLY, Capabilities, Direction
@@ -267,7 +267,7 @@ def test_a_direction_that_is_none_is_false_with_a_warning(caplog: pytest.LogCapt
         assert loaded.has_capability("text-model", "text", "sideways") is False
         assert loaded.get_services_by_capability("text", "sideways") == ()
     assert "sideways" in caplog.text
-    assert direction_of("both") is Direction.BOTH
+    assert parse_direction("both") is Direction.BOTH
 
 
 def test_capabilities_cannot_be_changed_from_outside() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capabilities.core.services.agent_limits import AgentLimits, limits_of
+from capabilities.core.services.agent_limits import AgentLimits, parse_limits
 from capabilities.core.services.agents import LabelKind
 from capabilities.core.services.limit_holders import (
     agent_holder,
@@ -17,11 +17,11 @@ from capabilities.core.services.limit_holders import (
 
 @pytest.mark.parametrize("stored", [{}, {"models": []}, {"currency": "USD"}])
 def test_a_row_that_limits_nothing_has_no_limits(stored: dict[str, object]) -> None:
-    assert limits_of(stored) is None
+    assert parse_limits(stored) is None
 
 
 def test_a_row_that_names_models_allows_these_alone() -> None:
-    limits = limits_of({"models": ["task:design"]})
+    limits = parse_limits({"models": ["task:design"]})
     assert limits is not None
     assert [limits.allows(name) for name in ("task:design", "task:planning")] == [True, False]
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.delivery.adaptation import Adapted, PartDelivery, TextStyle, adapt
-from capabilities.core.delivery.decision import Outcome, Reader, policies_of
-from capabilities.core.delivery.model_endpoint import text_limit_in
+from capabilities.core.delivery.decision import Outcome, Reader, parse_policies
+from capabilities.core.delivery.model_endpoint import content_text_limit
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.text_limit import TextLimit, read_text_limit
 from capabilities.core.delivery.tokens import text_tokens
@@ -28,7 +28,7 @@ def document(words: str, name: str = "book.pdf") -> FilePart:
 
 
 def reader(window: int | None, limit: TextLimit | None = None) -> Reader:
-    policies = policies_of("extract+convert")
+    policies = parse_policies("extract+convert")
     return Reader(
         slots_for("openai"), Capabilities(("text",)), policies, text_limit=limit or TextLimit(), window=window
     )
@@ -93,7 +93,7 @@ def test_an_administrator_sets_characters_or_a_share(window: int | None, word: s
 
 @pytest.mark.parametrize("word", ["", "0%", "101%", "-5", "12", "many", "1e9", "99999999999", "٣٠%"])
 def test_a_limit_that_cannot_be_read_counts_as_none(word: str) -> None:
-    assert text_limit_in({"text": word}) == TextLimit()
+    assert content_text_limit({"text": word}) == TextLimit()
 
 
 def test_a_text_is_cut_between_lines() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.delivery.tokens import FAMILIES, family_of, file_tokens, text_tokens
+from capabilities.core.delivery.tokens import FAMILIES, file_tokens, find_family, text_tokens
 from capabilities.core.message import FilePart
 from capabilities.core.vocabulary import Kind
 
@@ -119,7 +119,7 @@ def test_any_image_has_a_positive_estimate_that_does_not_depend_on_its_orientati
 ) -> None:
     upright = file_tokens(model, FilePart(Kind.IMAGE, width=width, height=height))
     lying = file_tokens(model, FilePart(Kind.IMAGE, width=height, height=width))
-    if family_of(model) is None:
+    if find_family(model) is None:
         assert upright is None
         return
     assert upright == lying

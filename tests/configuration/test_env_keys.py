@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from capabilities.core.providers.environment import (
     PLACEHOLDERS,
     KeyNotation,
-    form_of,
+    classify_key,
     header_safe,
     key_variable,
     name_part,
@@ -21,7 +21,7 @@ from capabilities.core.providers.environment import (
     read,
     readable,
 )
-from capabilities.secrets import origin_of
+from capabilities.secrets import endpoint_origin
 from routing_admin.configuration.keys import ALLOWED_VARIABLES, key_state
 from routing_admin.core.configuration.specs import KeyKind, KeySpec, ProviderSpec
 from routing_admin.environment import keep_secret
@@ -32,7 +32,7 @@ any_text = st.text(max_size=20)
 
 def resolve_key(provider: ProviderSpec, env: dict[str, str]) -> str | None:
     override = overrides({provider.name: provider.env_name}).variables.get(provider.name)
-    origins = {variable: [origin_of(provider.endpoint)] for variable in env}
+    origins = {variable: [endpoint_origin(provider.endpoint)] for variable in env}
     return key_state(provider, provider.key, override, {}, origins, "", env).value
 
 
@@ -62,7 +62,7 @@ def test_a_variable_outside_the_allow_list_never_resolves(variable: str, secret:
 @given(any_text)
 def test_every_key_text_has_one_form_and_a_literal_fits_a_header(text: str) -> None:
     """A literal is printable ASCII. Any other text is a reference, a placeholder, masked, empty, or invalid."""
-    form = form_of(text)
+    form = classify_key(text)
     if form is KeyNotation.LITERAL:
         assert header_safe(text)
         assert text.isascii()
@@ -95,7 +95,7 @@ def test_every_key_text_has_one_form_and_a_literal_fits_a_header(text: str) -> N
 )
 def test_the_forms_of_a_key_field(text: str, form: KeyNotation) -> None:
     """A placeholder or a reference must be the whole text."""
-    assert form_of(text) is form
+    assert classify_key(text) is form
 
 
 @pytest.mark.requirement("MMR-E1")

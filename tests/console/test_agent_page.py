@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from capabilities.access import make_key
 from capabilities.acts import SYSTEM
-from capabilities.core.services.agents import LINK_KIND, public_part_in, secret_in
+from capabilities.core.services.agents import LINK_KIND, find_public_id, find_secret
 from capabilities.models import Agent, AgentLink
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import delete_agent
@@ -77,7 +77,7 @@ def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:
     """The secret of a link to an agent's page is shown once; no later page, row or audit event contains it."""
     address = make(admin)
     row = AgentLink.objects.get()
-    secret = secret_in(address.split("/")[-2])
+    secret = find_secret(address.split("/")[-2])
     assert len(secret) == 43
     assert timedelta(days=89) < (row.expires_at or timezone.now()) - timezone.now() < timedelta(days=91)
     assert secret not in admin.get("/agents/text-agent/").content.decode() + str(list(AgentLink.objects.values()))
@@ -258,7 +258,7 @@ def test_guessing_is_throttled_without_affecting_other_links(admin: Client) -> N
     Other links still open.
     """
     link, other_link = make(admin), make(admin)
-    public = public_part_in(link.split("/")[-2])
+    public = find_public_id(link.split("/")[-2])
     guesses = [re.sub(r"rap_\w{8}", f"rap_{public}", f"/agent-page/{make_key(LINK_KIND)[0]}/") for _ in range(6)]
     assert [Client().get(guessed_link).status_code for guessed_link in guesses] == [404] * 5 + [429]
     answer = Client().get(link)

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from artifacts.models import Artifact
-from capabilities.core.translatable import data_of, translatable
+from capabilities.core.translatable import encode_text, translatable
 from capabilities.models import Agent, Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import no_key
@@ -205,7 +205,7 @@ def logged(error: str, *attempts: tuple[str, str]) -> str:
         task_type="design",
         outcome="all_providers_failed",
         status=502,
-        sentence=data_of(error),
+        sentence=encode_text(error),
     )
     for position, (outcome, message) in enumerate(attempts):
         AttemptLog.objects.create(
@@ -214,7 +214,7 @@ def logged(error: str, *attempts: tuple[str, str]) -> str:
             provider="echo",
             model=f"m{position}",
             outcome=outcome,
-            sentence=data_of(message),
+            sentence=encode_text(message),
             at=row.started_at,
         )
     return row.pk

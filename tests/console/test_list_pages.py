@@ -18,7 +18,7 @@ from artifacts.models import Artifact
 from capabilities.acts import Actor, AuditedAction
 from capabilities.core.services.agent_limits import Meter
 from capabilities.core.services.agents import LabelKind
-from capabilities.core.services.limit_holders import id_of_label
+from capabilities.core.services.limit_holders import label_holder_id
 from capabilities.models import Agent, Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.audit import write_event
@@ -227,7 +227,7 @@ def test_budgets_are_filtered_by_what_they_are_for_and_lead_to_their_usage(admin
 def test_the_bar_of_a_budget_has_the_colour_of_its_state(admin: Client, used: int, tone: str | None) -> None:
     LabelBudget.objects.create(label="team:billing", limits={"tokensPerDay": 100})
     end = timezone.now() + timedelta(hours=1)
-    window = {"holder": id_of_label(LabelKind.TEAM, "billing"), "meter": Meter.TOKENS_PER_DAY, "window": "now"}
+    window = {"holder": label_holder_id(LabelKind.TEAM, "billing"), "meter": Meter.TOKENS_PER_DAY, "window": "now"}
     LimitWindow.objects.create(**window, drawn=used, ends_at=end)
     bars = [
         control for control in Page(admin.get("/usage/budgets/")).row("billing").controls if control.tag == "progress"

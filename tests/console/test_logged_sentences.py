@@ -22,7 +22,7 @@ from test_chinese_pages import english_in, english_shown
 
 from capabilities.core.delivery.obstacles import ReasonCode, because
 from capabilities.core.providers.redaction import brief
-from capabilities.core.translatable import Translatable, data_of, text_of, translatable
+from capabilities.core.translatable import Translatable, decode_text, encode_text, translatable
 from capabilities.sentences import translate_sentence
 from routing_admin.api.requests import timeline as render_timeline
 from routing_admin.core.fallback.chain import Attempt
@@ -76,8 +76,8 @@ TEMPLATES = sorted({text for call in calls("translatable") if call.args and (tex
 def test_logged_sentence_is_translated_into_chinese(template: str) -> None:
     """Code and facts of a message survive JSON, and the Chinese message contains all facts."""
     facts = {name: f"{name}7" for name in re.findall(r"%\((\w+)\)s", template)}
-    stored = json.loads(json.dumps(data_of(Translatable(template, facts))))
-    restored = text_of(stored)
+    stored = json.loads(json.dumps(encode_text(Translatable(template, facts))))
+    restored = decode_text(stored)
     assert isinstance(restored, Translatable)
     assert (restored, restored.template, restored.facts) == (Translatable(template, facts), template, facts)
     with translation.override("zh-hans"):
@@ -109,9 +109,9 @@ def test_a_sentence_is_its_english_text_and_keeps_its_facts() -> None:
     assert json.dumps(message) == '"a.b must be one of: x, y."'
     with translation.override("zh-hans"):
         assert translate_sentence(message) == "a.b 必须是以下之一：x、y。"
-        assert translate_sentence(text_of(data_of(message))) == "a.b 必须是以下之一：x、y。"
+        assert translate_sentence(decode_text(encode_text(message))) == "a.b 必须是以下之一：x、y。"
         nested = translatable("%(path)s must be %(expected)s.", path="a", expected=translatable("an object"))
-        assert translate_sentence(text_of(data_of(nested))) == "a 必须是对象。"
+        assert translate_sentence(decode_text(encode_text(nested))) == "a 必须是对象。"
 
 
 def test_a_provider_s_own_words_stay_as_they_came() -> None:
@@ -127,8 +127,8 @@ def test_a_provider_s_own_words_stay_as_they_came() -> None:
 def test_text_that_resembles_a_stored_sentence_stays_text() -> None:
     """A provider's text that resembles a stored message is not parsed as one."""
     forged = '{"code": "The provider is disabled.", "facts": {}}'
-    assert data_of(forged) == forged
-    assert not isinstance(text_of(json.loads(json.dumps(data_of(forged)))), Translatable)
+    assert encode_text(forged) == forged
+    assert not isinstance(decode_text(json.loads(json.dumps(encode_text(forged)))), Translatable)
 
 
 def test_a_sentence_keeps_its_form_when_keys_are_taken_out_and_length_is_cut() -> None:
@@ -232,7 +232,7 @@ def test_reason_for_a_description_is_translated_on_pages_and_english_in_the_api(
     """A delivery stores its reason as code and facts, so the page translates it and the API returns English."""
     row = log_by_an_earlier_version()
     attempt = row.attempts.get()
-    attempt.deliveries[0]["sentence"] = data_of(because(ReasonCode.NO_CAPABILITY, capability="vision").sentence())
+    attempt.deliveries[0]["sentence"] = encode_text(because(ReasonCode.NO_CAPABILITY, capability="vision").sentence())
     attempt.save()
     assert timeline(row)["attempts"][0]["deliveries"][0]["sentence"] == UNREAD
     client = admin

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.delivery.obstacles import SENTENCES, ReasonCode, because
-from capabilities.core.translatable import data_of
+from capabilities.core.translatable import encode_text
 from capabilities.core.wire import Fault
 from capabilities.models import Agent
 from routing_admin.console.requests.advice import ADVICE
@@ -109,8 +109,8 @@ def design() -> RequestLog:
                {"name": "deepseek", "code": "200", "tone": "ok"}],
     )  # fmt: skip
     described = {"kind": "image", "filename": "shot.png", "artifactId": "", "outcome": "described",
-            "shown": "described", "reason": "no_capability", "sentence": data_of(UNSEEN)}  # fmt: skip
-    native = {**described, "outcome": "native", "shown": "as_is", "reason": "fits", "sentence": data_of(FITS)}
+            "shown": "described", "reason": "no_capability", "sentence": encode_text(UNSEEN)}  # fmt: skip
+    native = {**described, "outcome": "native", "shown": "as_is", "reason": "fits", "sentence": encode_text(FITS)}
     tries = [{"startedMs": 0, "durationMs": 210, "outcome": "http_429", "status": 429},
              {"startedMs": 410, "durationMs": 190, "outcome": "http_429", "status": 429}]  # fmt: skip
     attempt(row, 0, "http_429", provider="qwen", model="qwen-vl", status=429, retry_attempts=1, tries=tries,
@@ -498,7 +498,7 @@ def test_a_logged_reason_keeps_its_facts_in_another_language(code: ReasonCode) -
         ["capability", "mime_type", "protocol", "kind", "role", "slot", "actual", "limit", "problem"], "7"
     )
     sentence = because(code, **facts).sentence()
-    stored = json.loads(json.dumps(data_of(sentence)))
+    stored = json.loads(json.dumps(encode_text(sentence)))
     assert render_reason(stored).ours == sentence == SENTENCES[code] % facts
     with translation.override("zh-hans"):
         rendered = render_reason(stored).ours
@@ -549,7 +549,7 @@ def test_a_failure_is_explained_once(admin: Client, demo: None) -> None:
     """The advice does not repeat the table of attempts. It links to the setting that records messages."""
     row = logged("req_1", outcome="upstream_error", status=502)
     meaning = explain_outcome(Fault.TLS_CERT_ERROR)
-    attempt(row, 0, Fault.TLS_CERT_ERROR, model="gpt-4o", sentence=data_of(TABLE[Fault.TLS_CERT_ERROR].message))
+    attempt(row, 0, Fault.TLS_CERT_ERROR, model="gpt-4o", sentence=encode_text(TABLE[Fault.TLS_CERT_ERROR].message))
     page = Page(admin.get(reverse("request", args=[row.pk])))
     assert page.text.count(meaning) == 1
     link = page.link("Record request bodies")

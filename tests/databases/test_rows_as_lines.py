@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.storable import settle, storable_text
+from capabilities.core.storable import make_storable, storable_text
 from routing_admin.console.backups.data_transfer.lines import lines_of, parse_line
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from("\0\t\n\r\\\b\f\vN中\U0001f600\u2028"), max_size=8)
@@ -55,7 +55,7 @@ def test_every_value_is_in_its_line(rows: list[Any]) -> None:
     lines = lines_of(KINDS, rows).decode().split("\n")
     assert lines.pop() == ""
     expected = [
-        [text and storable_text(text), document and settle(json.loads(document)), number, *rest]
+        [text and storable_text(text), document and make_storable(json.loads(document)), number, *rest]
         for text, document, number, *rest in rows
     ]
     assert [parse_values(line) for line in lines] == expected

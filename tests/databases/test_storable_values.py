@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capabilities.acts import SYSTEM
-from capabilities.core.storable import find_unstorable, settle, settle_json
+from capabilities.core.storable import find_unstorable, make_json_storable, make_storable
 from capabilities.errors import InvalidError
 from capabilities.models import Provider
 from routing_admin.configuration import integrity, rows
@@ -39,26 +39,26 @@ def canonical_json(value: Any) -> str:
 @given(value=VALUES)
 @settings(max_examples=100)
 def test_every_engine_returns_the_settled_value(value: Any) -> None:
-    """Every engine returns the value that `settle` returns, with the same type and sign, in JSON and in text."""
+    """Every engine returns the value that `make_storable` returns, with the same type and sign, in JSON and in text."""
     fields = {"extra": {"x": value}, "display_name": "a\0b\ud83d"}
     row, _made = Provider.objects.update_or_create(name="odd", defaults=fields)
     row.refresh_from_db()
-    assert canonical_json(row.extra) == canonical_json(settle({"x": value}))
+    assert canonical_json(row.extra) == canonical_json(make_storable({"x": value}))
     assert row.display_name == "a\ufffdb\ufffd"
 
 
 @given(value=VALUES)
 def test_settled_json_equals_the_json_of_the_settled_value(value: Any) -> None:
-    """`settle_json` returns the JSON of the value that `settle` returns."""
-    assert canonical_json(json.loads(settle_json(json.dumps(value)))) == canonical_json(settle(value))
-    assert canonical_json(settle(settle(value))) == canonical_json(settle(value))
+    """`make_json_storable` returns the JSON of the value that `make_storable` returns."""
+    assert canonical_json(json.loads(make_json_storable(json.dumps(value)))) == canonical_json(make_storable(value))
+    assert canonical_json(make_storable(make_storable(value))) == canonical_json(make_storable(value))
 
 
 @given(value=VALUES)
 def test_storable_value_is_stored_unchanged(value: Any) -> None:
     """A storable value is stored unchanged, except for the notation of a number."""
     if not list(find_unstorable(value)):
-        assert settle(value) == value
+        assert make_storable(value) == value
 
 
 @pytest.mark.parametrize("odd", [-0.0, 1e16, 4.5e17, -(2**63), 1.0, "\U0001f600"])

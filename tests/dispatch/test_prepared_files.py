@@ -13,7 +13,7 @@ import pytest
 
 from artifacts.library import store_bytes
 from artifacts.models import Artifact
-from artifacts.storage.content import byte_store, open_artifact, part_of
+from artifacts.storage.content import build_file_part, byte_store, open_artifact
 from capabilities.acts import SYSTEM
 from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared
 from capabilities.core.delivery.obstacles import ReasonCode
@@ -176,7 +176,7 @@ def test_every_payload_depends_on_the_request_and_its_candidate_alone(key):
 def test_missing_bytes_are_described_and_the_request_is_answered(key):
     """MCR-E4: the description says that the file cannot be read and keeps its reference."""
     row = artifact("dot.png")
-    part = part_of(row)
+    part = build_file_part(row)
     assert part.unreadable is None
     byte_store().delete(row.sha256)
     response = post(key, chat_body({"type": "file", "file": {"file_id": row.ref}}, model="echo-vision"))

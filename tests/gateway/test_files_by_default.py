@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from artifacts.library import store_bytes
-from artifacts.storage.content import part_of
+from artifacts.storage.content import build_file_part
 from capabilities.acts import SYSTEM
 from capabilities.core.message import FilePart
 from routing_admin.gateway.media import count_pages, part_of_bytes
@@ -93,7 +93,7 @@ def test_inline_and_stored_documents_have_the_same_page_count(key):
     """Inline and stored documents have the same page count, so that they are delivered in the same way."""
     data = pdf(*["x"] * 610)
     inline = count_pages(part_of_bytes(data, "application/pdf", "long.pdf"))
-    stored = part_of(store_bytes(SYSTEM, data, filename="long.pdf"))
+    stored = build_file_part(store_bytes(SYSTEM, data, filename="long.pdf"))
     assert (inline.pages, stored.pages) == (610, 610)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from capabilities.core.halves import mend
+from capabilities.core.halves import repair
 from tests.chaos.callers import ask
 from tests.gateway.serving import Server, served
 from tests.gateway.stream_readers import ParsedAnswer, read_chat, read_messages, read_responses
@@ -46,7 +46,7 @@ def test_surrogates_in_a_stream_are_joined_or_replaced(server: Server, path: str
     """
     reply = ask(server, "POST", path, body_of(path, provider, stream=True))
     text, thought, calls = APIS[path][1](reply.body)
-    assert (text, thought, mend(calls)) == (TEXT, THOUGHT, [CALLED])
+    assert (text, thought, repair(calls)) == (TEXT, THOUGHT, [CALLED])
     assert server.timeline(reply.headers["x-request-id"])["outcome"] == "ok"
 
 

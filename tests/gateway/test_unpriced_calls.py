@@ -10,7 +10,7 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from capabilities.core.services.agent_limits import AgentLimits, Meter, UnpricedPolicy, limits_of
+from capabilities.core.services.agent_limits import AgentLimits, Meter, UnpricedPolicy, parse_limits
 from capabilities.models import Agent
 from routing_admin.console.agents.forms import AgentForm
 from routing_admin.console.base.api import limit_fields
@@ -101,10 +101,10 @@ def test_free_call_is_not_unpriced(text_agent):
 
 def test_policy_for_unpriced_calls_is_read_from_the_row():
     """Without `unpriced`, calls pass. Rows from before the policy existed have no `unpriced`."""
-    assert limits_of(BUDGET) == AgentLimits(models=None, most={Meter.MONEY_PER_MONTH: 10**9}, currency="USD")
+    assert parse_limits(BUDGET) == AgentLimits(models=None, most={Meter.MONEY_PER_MONTH: 10**9}, currency="USD")
     refusing, counting = (
-        limits_of(BUDGET | {"unpriced": "refuse"}),
-        limits_of(BUDGET | {"unpriced": "count", "unpricedPrice": "2.5"}),
+        parse_limits(BUDGET | {"unpriced": "refuse"}),
+        parse_limits(BUDGET | {"unpriced": "count", "unpricedPrice": "2.5"}),
     )
     assert refusing is not None
     assert counting is not None

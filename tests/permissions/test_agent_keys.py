@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capabilities.access import BAD_KEY, NO_KEY, Principal, act_for, authenticate, key_in, make_key, refuse_call
+from capabilities.access import BAD_KEY, NO_KEY, Principal, act_for, authenticate, make_key, read_key, refuse_call
 from capabilities.models import AgentKey
 from tests.cast import key_of
 
@@ -24,7 +24,7 @@ from tests.cast import key_of
     ],
 )
 def test_a_key_is_read_from_the_header_of_each_vendors_sdk(headers: dict[str, str], expected: str) -> None:
-    assert key_in(headers) == expected
+    assert read_key(headers) == expected
 
 
 def test_a_key_belongs_to_its_own_agent_also_while_that_acts_for_another() -> None:

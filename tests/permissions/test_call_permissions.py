@@ -16,7 +16,7 @@ from capabilities.core.permissions import (
     MACHINES,
     SCOPES,
     WITHOUT_A_KEY,
-    path_of_route,
+    route_path,
 )
 from tests.cast import key_of, token_of
 
@@ -273,7 +273,7 @@ def machine_urls(
             namespace = pattern.namespace if pattern.namespace in MACHINES else space
             yield from machine_urls(pattern.url_patterns, before + str(pattern.pattern), namespace or "")
         elif space:
-            yield f"{space}:{pattern.name}", path_of_route(before + str(pattern.pattern))
+            yield f"{space}:{pattern.name}", route_path(before + str(pattern.pattern))
 
 
 def test_every_call_has_its_row_and_every_row_its_call(client: Client) -> None:

@@ -17,7 +17,7 @@ from django.urls import ResolverMatch, URLPattern, URLResolver, get_resolver, re
 from django.urls.converters import IntConverter
 
 from artifacts.library import store_bytes
-from capabilities.access import may, role_of
+from capabilities.access import may, role_for
 from capabilities.acts import SYSTEM
 from capabilities.core.permissions import MACHINES, PAGES, PARTS, ROWS, PagePart
 from capabilities.models import Service
@@ -224,7 +224,7 @@ def test_fragments_are_refused_like_pages(viewer: Client) -> None:
 def test_bodies_bytes_exports_and_real_requests_are_held_back_from_viewers_alone() -> None:
     """A viewer reads no artifact bytes, recorded bodies or exports, and sends no request that costs money."""
     viewer, editor, admin = person("vera"), person("edith", is_editor=True), person("ada", is_staff=True)
-    assert [role_of(client) for client in (viewer, editor, admin)] == ["viewer", "editor", "administrator"]
+    assert [role_for(client) for client in (viewer, editor, admin)] == ["viewer", "editor", "administrator"]
     assert [part for part in PagePart if may(viewer, part)] == []
     parts = {"recorded_bodies", "artifact_bytes", "exports", "real_requests"}
     for client in (editor, admin):

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.delivery.decision import DeliveryForm
-from capabilities.core.delivery.reader import Reader, policies_of
+from capabilities.core.delivery.reader import Reader, parse_policies
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.message import Role
 from capabilities.core.vocabulary import Capabilities, Kind
@@ -40,7 +40,7 @@ BLIND, SEEING = ("echo", "text"), ("echo", "vision")
 
 
 def reader(*reads: str, policy: str = "extract+convert", protocol: str = "openai") -> Reader:
-    return Reader(slots_for(protocol), Capabilities(("text", *reads), ("text",)), policies_of(policy))
+    return Reader(slots_for(protocol), Capabilities(("text", *reads), ("text",)), parse_policies(policy))
 
 
 def place(key: CandidateKey, *, policy: str = "extract+convert", is_callable: bool = True) -> WalkPlace:

@@ -12,12 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.prices import MAX_NANOS, NANO, Cost, Price, Rates, Tier, amount_of, amount_text, cost_of, rate_of
+from capabilities.core.prices import (
+    MAX_NANOS,
+    NANO,
+    Cost,
+    Price,
+    Rates,
+    Tier,
+    amount_from_rate,
+    amount_text,
+    calculate_cost,
+    rate_from_amount,
+)
 from capabilities.core.wire import Usage
 
 
 def price(**amounts: str) -> Price:
-    return Price("USD", (Tier(0, Rates(**{name: rate_of(Decimal(text)) for name, text in amounts.items()})),))
+    return Price("USD", (Tier(0, Rates(**{name: rate_from_amount(Decimal(text)) for name, text in amounts.items()})),))
 
 
 PLAIN = price(input="2.5", output="10")
@@ -43,32 +54,34 @@ SOUNDS = price(input="2.5", output="10", input_audio="40", output_audio="80")
 )
 def test_each_sort_of_token_has_its_own_rate(usage: Usage, price_of_model: Price, dollars: str, saved: str):
     """The expected costs are computed by hand from the rates per million."""
-    assert cost_of(usage, price_of_model) == Cost(int(Decimal(dollars) * NANO), "USD", int(Decimal(saved) * NANO))
+    assert calculate_cost(usage, price_of_model) == Cost(
+        int(Decimal(dollars) * NANO), "USD", int(Decimal(saved) * NANO)
+    )
 
 
 def test_cost_is_none_without_token_counts():
     """Without token counts the cost is None, not zero."""
-    assert cost_of(Usage(), PLAIN) is None
+    assert calculate_cost(Usage(), PLAIN) is None
 
 
 def test_cost_is_none_if_some_tokens_have_no_price():
     """If only the input has a price, the cost of an answer is None."""
-    assert cost_of(Usage(10, 10), price(input="1")) is None
-    assert cost_of(Usage(10, 0), price(input="1")) == Cost(10_000, "USD")
+    assert calculate_cost(Usage(10, 10), price(input="1")) is None
+    assert calculate_cost(Usage(10, 0), price(input="1")) == Cost(10_000, "USD")
 
 
 @pytest.mark.parametrize(("count", "dollars"), [(200_000, "0.6"), (200_001, "1.200006")])
 def test_all_tokens_of_a_long_request_cost_the_higher_tier(count: int, dollars: str):
     """Vendors charge the higher rate for all tokens of a long request, not only for those above the threshold."""
-    low, high = (Rates(rate_of(Decimal(text)), 0) for text in ("3", "6"))
-    cost = cost_of(Usage(count, 0), Price("USD", (Tier(0, low), Tier(200_000, high))))
+    low, high = (Rates(rate_from_amount(Decimal(text)), 0) for text in ("3", "6"))
+    cost = calculate_cost(Usage(count, 0), Price("USD", (Tier(0, low), Tier(200_000, high))))
     assert cost == Cost(int(Decimal(dollars) * NANO), "USD")
 
 
 @given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))
 def test_a_cost_is_never_more_than_all_tokens_at_the_dearest_rate(reads: int, writes: int, cached: int):
     """No matter what a provider counts, the cost is at most the cost of all tokens at the highest rate."""
-    cost = cost_of(Usage(reads, writes, cached_tokens=cached, cache_write_tokens=cached), CACHING)
+    cost = calculate_cost(Usage(reads, writes, cached_tokens=cached, cache_write_tokens=cached), CACHING)
     assert cost is not None
     assert 0 <= cost.nanos <= (reads * 6 + writes * 15) * 1000
 
@@ -94,15 +107,15 @@ def test_an_amount_shows_two_digits_at_least(nanos: int, text: str):
 @given(st.decimals(0, 10_000, places=6))
 def test_rate_keeps_six_decimal_places(amount: Decimal):
     """No vendor's price has more decimal places."""
-    rate = rate_of(amount)
+    rate = rate_from_amount(amount)
     assert rate is not None
-    assert amount_of(rate) == amount
+    assert amount_from_rate(rate) == amount
 
 
 @given(st.integers(0, 2**70), st.integers(0, 2**70))
 def test_cost_is_capped_so_that_sums_fit_their_column(prompt, completion):
     """The cost of one call is capped, so that a sum of thousands still fits its column."""
-    cost = cost_of(Usage(prompt, completion), price(input="1000000", output="1000000"))
+    cost = calculate_cost(Usage(prompt, completion), price(input="1000000", output="1000000"))
     assert cost is not None
     assert 0 <= cost.nanos <= MAX_NANOS
     assert 9000 * MAX_NANOS < 2**63

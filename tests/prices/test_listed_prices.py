@@ -11,7 +11,7 @@ from genai_prices import calc_price
 from genai_prices.data_snapshot import get_snapshot
 from genai_prices.types import ModelInfo, Provider
 
-from capabilities.core.prices import NANO, cost_of
+from capabilities.core.prices import NANO, calculate_cost
 from capabilities.core.wire import Usage
 from routing_admin.limits.prices.listed import SORTS, convert_price, listed_price
 
@@ -53,7 +53,7 @@ def test_every_listed_model_costs_what_the_package_says(ours: Usage, theirs: dic
         expected = info.calc_price(ListedUsage(**theirs), provider, genai_request_timestamp=NOW)
         price = convert_price(prices)
         assert price is not None
-        cost = cost_of(ours, price)
+        cost = calculate_cost(ours, price)
         request = Decimal(prices.requests_kcount or 0) / 1000
         assert cost is not None
         assert abs(Decimal(cost.nanos) / NANO - (expected.total_price - request)) <= Decimal(1) / NANO, info.id
@@ -74,7 +74,7 @@ def test_a_model_is_found_by_the_address_of_its_host(endpoint: str, model: str, 
     """A listed price is found by a base URL or a call's URL, and by a name with or without its date."""
     price = listed_price(endpoint, model, NOW)
     assert price is not None
-    cost = cost_of(Usage(1000, 100), price)
+    cost = calculate_cost(Usage(1000, 100), price)
     assert cost is not None
     assert (cost.nanos, cost.currency) == (int(Decimal(dollars) * NANO), "USD")
     assert price.source.startswith("genai-prices 0.")
@@ -102,6 +102,6 @@ def test_example_of_the_packages_documentation_costs_the_same():
     expected = calc_price(ListedUsage(input_tokens=1000, output_tokens=100), model_ref="gpt-4o", provider_id="openai")
     price = listed_price(OPENAI, "gpt-4o", NOW)
     assert price is not None
-    cost = cost_of(Usage(1000, 100), price)
+    cost = calculate_cost(Usage(1000, 100), price)
     assert cost is not None
     assert Decimal(cost.nanos) / NANO == expected.total_price

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capabilities.core.prices import Price, Rates, Tier, check_price, price_of
+from capabilities.core.prices import Price, Rates, Tier, check_price, parse_price
 
 GOOD = {"currency": "CNY", "input": 2, "output": 8, "cacheRead": 0.4}
 
@@ -14,7 +14,7 @@ GOOD = {"currency": "CNY", "input": 2, "output": 8, "cacheRead": 0.4}
 def test_amounts_per_million_tokens_become_rates():
     """Prices per million tokens become rates in millionths of the currency's unit."""
     rates = Rates(input=2_000_000, output=8_000_000, cache_read=400_000)
-    assert price_of(GOOD) == Price("CNY", (Tier(0, rates),))
+    assert parse_price(GOOD) == Price("CNY", (Tier(0, rates),))
     assert check_price(GOOD) == ()
 
 
@@ -35,16 +35,16 @@ def test_invalid_price_is_refused_with_the_place(data: Any, field: str, constrai
     """An invalid price is ignored as a whole rather than used in part."""
     (problem,) = check_price(data)
     assert (problem.field, problem.constraint, problem.severity) == (field, constraint, "error")
-    assert not isinstance(data, dict) or price_of(data) is None
+    assert not isinstance(data, dict) or parse_price(data) is None
 
 
 def test_an_unknown_field_is_only_a_warning():
     """If a price has an unknown field, the price is used without that field."""
     (problem,) = check_price({**GOOD, "discount": 0.5})
     assert (problem.field, problem.severity) == ("price.discount", "warning")
-    assert price_of({**GOOD, "discount": 0.5}) == price_of(GOOD)
+    assert parse_price({**GOOD, "discount": 0.5}) == parse_price(GOOD)
 
 
 def test_no_price_is_no_problem():
     """An empty object is not a price, and it is not reported as a problem."""
-    assert (check_price({}), price_of({})) == ((), None)
+    assert (check_price({}), parse_price({})) == ((), None)

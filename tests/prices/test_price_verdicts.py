@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.prices import Price, Rates, Tier, rate_of
+from capabilities.core.prices import Price, Rates, Tier, rate_from_amount
 from capabilities.core.providers.catalogue import FactVerdict
 from capabilities.core.providers.catalogue.price_rows import (
     decode_prices,
@@ -22,7 +22,9 @@ from capabilities.core.providers.catalogue.price_verdicts import find_contested,
 
 def stated(source: str, *tiers: tuple[int, dict[str, str]], currency: str = "USD") -> Price:
     """Return a list's price from its tiers, each with a threshold and its amounts as decimal strings."""
-    rates = [(above, {sort: rate_of(Decimal(text)) for sort, text in amounts.items()}) for above, amounts in tiers]
+    rates = [
+        (above, {sort: rate_from_amount(Decimal(text)) for sort, text in amounts.items()}) for above, amounts in tiers
+    ]
     return Price(currency, tuple(Tier(above, Rates(**tier_rates)) for above, tier_rates in rates), source)
 
 

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from capabilities.core.prices import NANO, cost_of
+from capabilities.core.prices import NANO, calculate_cost
 from capabilities.core.wire import Usage
 from routing_admin.limits.prices.listed import yuan_price
 
@@ -19,7 +19,7 @@ def test_a_longer_request_costs_its_tier(count: int, yuan: str):
     """Qwen3-Max costs 2.5, 4 or 7 yuan per million for all tokens of the request."""
     price = yuan_price(BEIJING, "qwen3-max", NOW)
     assert price is not None
-    cost = cost_of(Usage(count, 0), price)
+    cost = calculate_cost(Usage(count, 0), price)
     assert cost is not None
     assert (cost.nanos, cost.currency) == (round(float(yuan) * NANO), "CNY")
 

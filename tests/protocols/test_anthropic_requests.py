@@ -15,16 +15,16 @@ from capabilities.core.message import (
     TextPart,
     Tool,
     ToolCall,
-    blob_of,
+    make_blob,
 )
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.parameters import CONTINUE
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, Fault, Target, UpstreamRequest
 
-IMAGE = NativePart(Kind.IMAGE, "image/png", blob_of(b"123"), filename="a.png")
-PDF = NativePart(Kind.DOCUMENT, "application/pdf", blob_of(b"123"), filename="a.pdf")
-AUDIO = NativePart(Kind.AUDIO, "audio/wav", blob_of(b"123"))
+IMAGE = NativePart(Kind.IMAGE, "image/png", make_blob(b"123"), filename="a.png")
+PDF = NativePart(Kind.DOCUMENT, "application/pdf", make_blob(b"123"), filename="a.pdf")
+AUDIO = NativePart(Kind.AUDIO, "audio/wav", make_blob(b"123"))
 CALL = ToolCall("call.1", "look", '{"a": 1}')
 
 

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool, ToolCall, blob_of
+from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool, ToolCall, make_blob
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.echo.embedded import MODELS, answer
 from capabilities.core.protocols.echo.requests import Echo
-from capabilities.core.protocols.echo.stream import stream_of
+from capabilities.core.protocols.echo.stream import split_events
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, Target
 from tests.protocols.exchange import assembled
 
 BLOCK = "【收到附件】\n类型: 图片\n文件名: a.png"
-IMAGE = NativePart(Kind.IMAGE, "image/png", blob_of(b"12345"), filename="a.png")
+IMAGE = NativePart(Kind.IMAGE, "image/png", make_blob(b"12345"), filename="a.png")
 CHAT = ChatRequest(
     (
         Message(Role.SYSTEM, (TextPart("Be brief."),)),
@@ -53,7 +53,7 @@ def test_echo_describes_every_part_of_a_request() -> None:
 
 def test_echo_503_always_fails() -> None:
     """The model echo-503 exists to demonstrate a fallback. It always fails, complete and streamed."""
-    (event,) = stream_of(answer(CHAT, "echo-503"))
+    (event,) = split_events(answer(CHAT, "echo-503"))
     failure = answer(CHAT, "echo-503")
     assert event == failure
     assert isinstance(failure, Failure)
@@ -65,7 +65,7 @@ def test_a_stream_adds_up_to_the_answer_and_its_bytes_read_back(messages: list[M
     """For any messages, the joined pieces of a stream are the answer, and its bytes decode to the same answer."""
     chat, wire = ChatRequest(tuple(messages)), Echo()
     complete = answer(chat, "echo-text")
-    events = stream_of(answer(chat, "echo-text"))
+    events = split_events(answer(chat, "echo-text"))
     assert assembled(events) == complete
     assert isinstance(events[-1], Finish)
     assert all(isinstance(event, Delta) and event.text for event in events[:-1])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.protocols.errors import classify_status, failure_of
+from capabilities.core.protocols.errors import classify_status, parse_failure
 from capabilities.core.providers.redaction import MESSAGE_BYTES
 from capabilities.core.wire import Answer, Failure, Fault
 from tests.lab.shapes import VENDORS
@@ -23,7 +23,7 @@ PER_MINUTE = [{"violations": [{"quotaId": "GenerateRequestsPerMinutePerProject"}
 
 def fail(status: int, body: Any, **headers: str) -> Failure:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return failure_of(status, {name.replace("_", "-"): value for name, value in headers.items()}, data)
+    return parse_failure(status, {name.replace("_", "-"): value for name, value in headers.items()}, data)
 
 
 def openai(message: str, **fields: Any) -> Any:

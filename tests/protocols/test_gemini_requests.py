@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool, ToolCall, blob_of
+from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool, ToolCall, make_blob
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, Fault, Target, UpstreamRequest
 
 BASE = "https://generativelanguage.googleapis.com/v1beta"
-IMAGE = NativePart(Kind.IMAGE, "image/png", blob_of(b"123"), filename="a.png")
-GIF = NativePart(Kind.IMAGE, "image/gif", blob_of(b"123"))
+IMAGE = NativePart(Kind.IMAGE, "image/png", make_blob(b"123"), filename="a.png")
+GIF = NativePart(Kind.IMAGE, "image/gif", make_blob(b"123"))
 SCHEMA = {"$schema": "x", "type": "object", "properties": {}}
 
 
@@ -161,7 +161,7 @@ def test_json_has_its_own_fields_and_beside_tools_it_is_asked_for_in_words() -> 
 )
 def test_every_file_is_inline_data_or_a_link(kind: Kind, mime: str) -> None:
     """Gemini accepts all kinds of files in the same format and fetches URLs itself."""
-    inline = contents(message(Role.USER, NativePart(kind, mime, blob_of(b"123"))))[0][1]
+    inline = contents(message(Role.USER, NativePart(kind, mime, make_blob(b"123"))))[0][1]
     assert inline == [{"inlineData": {"mimeType": mime, "data": "<3 bytes>"}}]
     linked = contents(message(Role.USER, NativePart(kind, mime, url="https://h/x")))[0][1]
     assert linked == [{"fileData": {"mimeType": mime, "fileUri": "https://h/x"}}]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool, ToolCall, blob_of
+from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool, ToolCall, make_blob
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, Usage
 from tests.lab import MALFORMED, SCENARIOS, Lab
@@ -111,7 +111,7 @@ def test_a_tool_call_arrives_completely(lab: Lab, protocol: str, stream: bool) -
 def test_a_native_file_arrives_with_all_its_bytes(lab: Lab, protocol: str, kind: Kind, mime: str, slot: str) -> None:
     """A file's bytes are unchanged in the request, in the protocol's own part type."""
     data = bytes(range(256)) * 5 + b"end"
-    part = NativePart(kind, mime, blob_of(data), filename="a file")
+    part = NativePart(kind, mime, make_blob(data), filename="a file")
     chat = ChatRequest((Message(Role.USER, (TextPart("look"), part)),))
     assert isinstance(exchange(protocol, lab.url(protocol), "m", chat, stream=False), Answer)
     (media,) = lab.requests[-1].heard.media

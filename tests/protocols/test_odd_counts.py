@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from capabilities.core.json_codec import read_json
 from capabilities.core.operations import replies as operations
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.protocols.answer_fields import MAX_COUNT, count_of
+from capabilities.core.protocols.answer_fields import MAX_COUNT, parse_count
 from capabilities.core.protocols.anthropic import replies as anthropic
 from capabilities.core.protocols.gemini import replies as gemini
 from capabilities.core.protocols.openai import replies as openai
@@ -24,11 +24,11 @@ from capabilities.core.wire import Answer, Failure, Usage
 
 UsageReader = Callable[[Any], Usage]
 READERS: Mapping[str, tuple[UsageReader, Mapping[str, str], Mapping[str, Mapping[str, str]]]] = {
-    "openai": (openai.usage_of, openai.TOTALS, openai.DETAILS),
-    "openai-responses": (responses.usage_of, responses.TOTALS, responses.DETAILS),
-    "anthropic": (anthropic.usage_of, anthropic.TOTALS, anthropic.DETAILS),
-    "gemini": (gemini.usage_of, gemini.TOTALS, {}),
-    "operations": (lambda value: operations.usage_of({"usage": value}), operations.TOTALS, operations.DETAILS),
+    "openai": (openai.parse_usage, openai.TOTALS, openai.DETAILS),
+    "openai-responses": (responses.parse_usage, responses.TOTALS, responses.DETAILS),
+    "anthropic": (anthropic.parse_usage, anthropic.TOTALS, anthropic.DETAILS),
+    "gemini": (gemini.parse_usage, gemini.TOTALS, {}),
+    "operations": (lambda value: operations.parse_usage({"usage": value}), operations.TOTALS, operations.DETAILS),
 }
 NUMBERS = st.one_of(
     st.integers(-(2**70), 2**70),
@@ -74,12 +74,12 @@ def test_every_count_is_a_whole_number_that_a_column_can_hold(name: str, data: s
 )
 def test_a_number_is_a_count_or_nothing(value: Any, expected: int | None) -> None:
     """Floats are rounded down, since some hosts count in them; negative numbers, booleans and text are not counts."""
-    assert count_of(value) == expected
+    assert parse_count(value) == expected
 
 
 def test_a_host_that_counts_the_missed_cache_below_zero_refills_nothing() -> None:
     """Of DeepSeek's cache hits and misses, only valid counts are added up."""
-    usage = openai.usage_of({"prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": -(2**70)})
+    usage = openai.parse_usage({"prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": -(2**70)})
     assert usage.prompt_tokens == 64
 
 

@@ -15,17 +15,17 @@ from capabilities.core.message import (
     TextPart,
     Tool,
     ToolCall,
-    blob_of,
+    make_blob,
 )
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Target, UpstreamRequest
 
 HOST = "https://llm.example/v1"
-IMAGE = NativePart(Kind.IMAGE, "image/png", blob_of(b"123"), filename="a.png", detail="low")
-AUDIO = NativePart(Kind.AUDIO, "audio/mpeg", blob_of(b"123"))
-VIDEO = NativePart(Kind.VIDEO, "video/mp4", blob_of(b"123"))
-PDF = NativePart(Kind.DOCUMENT, "application/pdf", blob_of(b"123"), filename="a.pdf")
+IMAGE = NativePart(Kind.IMAGE, "image/png", make_blob(b"123"), filename="a.png", detail="low")
+AUDIO = NativePart(Kind.AUDIO, "audio/mpeg", make_blob(b"123"))
+VIDEO = NativePart(Kind.VIDEO, "video/mp4", make_blob(b"123"))
+PDF = NativePart(Kind.DOCUMENT, "application/pdf", make_blob(b"123"), filename="a.pdf")
 LINK = NativePart(Kind.IMAGE, "image/png", url="https://pictures.example/a.png")
 CALL = ToolCall("call_1", "look", '{"a": 1}')
 

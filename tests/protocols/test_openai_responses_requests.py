@@ -16,18 +16,18 @@ from capabilities.core.message import (
     TextPart,
     Tool,
     ToolCall,
-    blob_of,
+    make_blob,
 )
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.providers.presets import protocol_of
+from capabilities.core.providers.presets import endpoint_protocol
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, Target, ToolCallDelta, UpstreamRequest
 from tests.protocols.exchange import assembled
 
 NAME = "openai-responses"
 BASE = "https://api.openai.com/v1"
-IMAGE = NativePart(Kind.IMAGE, "image/png", blob_of(b"123"), filename="a.png")
-PAPER = NativePart(Kind.DOCUMENT, "application/pdf", blob_of(b"1234"), filename="a.pdf")
+IMAGE = NativePart(Kind.IMAGE, "image/png", make_blob(b"123"), filename="a.png")
+PAPER = NativePart(Kind.DOCUMENT, "application/pdf", make_blob(b"1234"), filename="a.pdf")
 SCHEMA = {"type": "object", "properties": {}}
 CLOSED = {"additionalProperties": False}
 
@@ -61,7 +61,7 @@ def read_stream(*events: dict[str, Any]) -> Answer | Failure:
 def test_path_is_appended_once_and_identifies_the_protocol(endpoint: str) -> None:
     """An endpoint that ends in `/responses` is used unchanged and implies this protocol."""
     assert encode(endpoint=endpoint).url == f"{BASE}/responses"
-    assert protocol_of(f"{BASE}/responses") == NAME
+    assert endpoint_protocol(f"{BASE}/responses") == NAME
 
 
 def test_the_smallest_request_keeps_nothing_and_asks_for_thoughts_to_give_back() -> None:

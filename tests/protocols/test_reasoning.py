@@ -10,7 +10,7 @@ import pytest
 
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, ToolCall
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.protocols.thought_fields import details_of, thoughts_of
+from capabilities.core.protocols.thought_fields import build_details, parse_thoughts
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm, mark_thoughts
 from capabilities.core.wire import Answer, Target
 from tests.protocols.exchange import assembled
@@ -278,5 +278,5 @@ def test_a_turn_with_tools_never_lacks_its_reasoning_where_the_host_insists(host
 
 
 def test_details_that_are_none_are_passed_over() -> None:
-    assert thoughts_of([None, {}, {"type": "reasoning.text"}, {"type": "reasoning.text", "text": 3}, "x"]) == ()
-    assert details_of(thoughts_of(DETAILS)) == DETAILS
+    assert parse_thoughts([None, {}, {"type": "reasoning.text"}, {"type": "reasoning.text", "text": 3}, "x"]) == ()
+    assert build_details(parse_thoughts(DETAILS)) == DETAILS

@@ -23,16 +23,16 @@ from capabilities.core.delivery.writing import TextStyle
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.gemini.supplements import KINDS
-from capabilities.core.protocols.stream import events_of
+from capabilities.core.protocols.stream import answer_events
 from capabilities.core.protocols.vendor_tools import (
-    DEFAULT_WORDS,
+    DEFAULT_TOOL_NAMES,
     FIELDS,
     ON_REQUEST,
     RUN_BY_CALLER,
     RUN_BY_VENDOR,
-    word_of,
-    word_of_field,
-    words_at,
+    allowed_tool_names,
+    canonical_tool_name,
+    field_tool_name,
 )
 from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.core.wire import Answer, Delta, Finish, Supplement, Target
@@ -82,15 +82,21 @@ def words_in(hint: Any) -> set[str]:
 @pytest.mark.parametrize("union", [BetaToolUnionParam, BetaContentBlockParam, ToolParam, ResponseInputItemParam])
 def test_every_tool_and_block_of_an_sdk_is_in_the_table(union: Any) -> None:
     """A new type in an SDK fails this test, so that a person decides on its default permission."""
-    unknown = {kind: word_of(kind) for kind in types_in(union) - READ_TYPES if word_of(kind) not in KNOWN}
+    unknown = {
+        kind: canonical_tool_name(kind)
+        for kind in types_in(union) - READ_TYPES
+        if canonical_tool_name(kind) not in KNOWN
+    }
     assert unknown in ({}, {"server_tool_use": "server"})  # This block has the type name of the tool that it refers to.
 
 
 def test_every_tool_of_gemini_is_in_the_table() -> None:
     """Each tool has one name, which is both a field of `Tool` and the type of its calls in a conversation."""
     tools = {gemini_types.Tool.model_fields[name].alias for name in gemini_types.Tool.model_fields}
-    words_of_fields = {name: word_of_field(str(name)) for name in tools - {"functionDeclarations"}}
-    words_of_fields |= {kind: word_of_field(kind) for kind in gemini_types.ToolType if kind != "TOOL_TYPE_UNSPECIFIED"}
+    words_of_fields = {name: field_tool_name(str(name)) for name in tools - {"functionDeclarations"}}
+    words_of_fields |= {
+        kind: field_tool_name(kind) for kind in gemini_types.ToolType if kind != "TOOL_TYPE_UNSPECIFIED"
+    }
     assert {name: word for name, word in words_of_fields.items() if word not in KNOWN} == {}
     assert words_of_fields["googleSearch"] == words_of_fields["GOOGLE_SEARCH_WEB"] == "web_search"
     assert words_of_fields["urlContext"] == words_of_fields["URL_CONTEXT"] == "web_fetch"
@@ -107,22 +113,22 @@ def test_every_field_of_the_table_names_a_known_tool() -> None:
 @pytest.mark.parametrize(
     ("protocol", "endpoint", "allowed", "expected"),
     [
-        ("anthropic", "https://api.anthropic.com/v1", None, DEFAULT_WORDS),
-        ("openai-responses", "https://api.openai.com/v1/responses", None, DEFAULT_WORDS),
-        ("anthropic", "https://claude.example/v1", None, DEFAULT_WORDS),
+        ("anthropic", "https://api.anthropic.com/v1", None, DEFAULT_TOOL_NAMES),
+        ("openai-responses", "https://api.openai.com/v1/responses", None, DEFAULT_TOOL_NAMES),
+        ("anthropic", "https://claude.example/v1", None, DEFAULT_TOOL_NAMES),
         ("anthropic", "https://api.deepseek.com/anthropic", None, frozenset()),
         ("anthropic", "https://api.deepseek.com/anthropic", ["web_search"], frozenset({"web_search"})),
         ("anthropic", "https://api.anthropic.com/v1", [], frozenset()),
         ("openai", "https://api.openai.com/v1", ["*"], frozenset()),
-        ("gemini", "https://generativelanguage.googleapis.com/v1beta", None, DEFAULT_WORDS),
-        ("gemini", "https://us-east1-aiplatform.googleapis.com/v1/publishers/google", None, DEFAULT_WORDS),
+        ("gemini", "https://generativelanguage.googleapis.com/v1beta", None, DEFAULT_TOOL_NAMES),
+        ("gemini", "https://us-east1-aiplatform.googleapis.com/v1/publishers/google", None, DEFAULT_TOOL_NAMES),
         ("gemini", "https://generativelanguage.googleapis.com/v1beta", ["computer"], frozenset({"computer"})),
     ],
 )
 def test_a_provider_allows_its_own_list_or_that_of_the_vendor(
     protocol: str, endpoint: str, allowed: list[str] | None, expected: frozenset[str]
 ) -> None:
-    assert words_at(protocol, endpoint, allowed) == expected
+    assert allowed_tool_names(protocol, endpoint, allowed) == expected
 
 
 def anthropic_chat(**fields: Any) -> ChatRequest:
@@ -375,7 +381,7 @@ def test_caller_of_a_tool_is_kept_both_ways() -> None:
     body, _ = sent_body(messages.parse({"model": "m", "messages": conversation}, lambda _: None).chat, "anthropic")
     assert body["messages"][1]["content"] == [tool_use]
     writer = MessageEvents("m", "")
-    stream = written([*events_of(answer)], writer)
+    stream = written([*answer_events(answer)], writer)
     assert rebuilt(stream)[0] == [tool_use]
 
 
@@ -660,7 +666,7 @@ def test_what_gemini_says_of_its_sources_is_no_field_of_another_api() -> None:
     assert isinstance(decoded, Answer)
     call = messages.parse({"model": "m", "messages": [{"role": "user", "content": "hi"}]}, lambda _: None)
     assert "groundingMetadata" not in json.dumps(message_json(decoded, call, "m", ""))
-    assert b"executableCode" not in written([*events_of(decoded)], MessageEvents("m", ""))
+    assert b"executableCode" not in written([*answer_events(decoded)], MessageEvents("m", ""))
 
 
 def test_a_gemini_that_uses_a_computer_gets_a_results_fields() -> None:

@@ -17,7 +17,7 @@ from openai.types import chat, completion_usage, responses
 from openai.types.responses import response_usage
 from pydantic import BaseModel
 
-from capabilities.core.protocols.answer_fields import UNFINISHED, WHOLE, ending_of
+from capabilities.core.protocols.answer_fields import UNFINISHED, WHOLE, map_ending
 from capabilities.core.protocols.anthropic import replies as anthropic_finish
 from capabilities.core.protocols.anthropic import replies as anthropic_usage
 from capabilities.core.protocols.gemini import replies as gemini_finish
@@ -235,5 +235,5 @@ def test_unknown_stop_reason_never_means_complete(protocol: str) -> None:
     endings = tables[protocol].ENDINGS
     for reason in ("vanished", "Stop", "done", 7, ["stop"]):
         for has_calls in (False, True):
-            assert ending_of(endings, reason, has_calls=has_calls) is UNFINISHED
-    assert ending_of(endings, None, has_calls=False) is WHOLE
+            assert map_ending(endings, reason, has_calls=has_calls) is UNFINISHED
+    assert map_ending(endings, None, has_calls=False) is WHOLE

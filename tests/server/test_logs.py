@@ -13,7 +13,7 @@ import pytest
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.db import OperationalError
 
-from artifacts.core.errors import StoreAwayError
+from artifacts.core.errors import StoreUnavailableError
 from routing_admin.platform.server import logs
 from tests.gateway.serving import served
 
@@ -78,7 +78,10 @@ def test_served_installation_writes_a_json_log(tmp_path):
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (StoreAwayError("The artifact store s3://b has no such bucket. Create it."), "has no such bucket. Create it."),
+        (
+            StoreUnavailableError("The artifact store s3://b has no such bucket. Create it."),
+            "has no such bucket. Create it.",
+        ),
         (OperationalError("database is locked"), "does not answer: database is locked."),
     ],
 )

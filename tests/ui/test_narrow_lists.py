@@ -11,7 +11,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from capabilities.acts import Actor
-from capabilities.core.translatable import data_of
+from capabilities.core.translatable import encode_text
 from routing_admin.console.routes.actions import save_alias
 from routing_admin.models import Alert
 
@@ -52,7 +52,7 @@ def test_a_phone_shows_when_an_alert_began_and_whether_it_was_sent(phone: Any) -
     Alert.objects.create(
         kind="key_refused",
         subject="echo",
-        sentence=data_of("The provider echo refuses its key (401)."),
+        sentence=encode_text("The provider echo refuses its key (401)."),
         first_seen_at=begun,
         last_seen_at=begun,
         expires_at=begun + timedelta(days=1),

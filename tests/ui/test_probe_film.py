@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from capabilities.core.providers.probes.questions import film_of
+from capabilities.core.providers.probes.questions import draw_video
 from tests.lab.reading_model import word_in
 from tests.lab.received_requests import Media
 
@@ -37,7 +37,7 @@ PLAY = """async ([address, moments]) => {
 def test_a_browser_plays_the_film_and_its_word_is_read_in_every_picture(browser: Any) -> None:
     """Chromium plays the three seconds of the video, which is written without an encoder."""
     page = browser.new_page()
-    address = "data:video/mp4;base64," + base64.b64encode(film_of("UMBRELLA")).decode()
+    address = "data:video/mp4;base64," + base64.b64encode(draw_video("UMBRELLA")).decode()
     seconds, pictures = page.evaluate(PLAY, [address, [0.1, 1.5, 2.9]])
     page.close()
     assert seconds == 3

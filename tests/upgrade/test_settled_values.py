@@ -11,7 +11,7 @@ from django.apps import apps
 from django.db import connection
 
 from capabilities.acts import SYSTEM
-from capabilities.core.storable import settle
+from capabilities.core.storable import make_storable
 from capabilities.models import Provider
 from routing_admin.configuration import integrity
 from routing_admin.configuration.revisions import digest
@@ -40,7 +40,7 @@ def test_unusual_values_of_an_older_version_are_settled(demo: None) -> None:
     assert integrity.history() == []
     migration.settle(apps, SimpleNamespace(connection=connection))
     raw = connection.connection.execute("SELECT extra FROM capabilities_provider WHERE name = 'echo'").fetchone()[0]
-    assert json.dumps(json.loads(raw)) == json.dumps(settle(ODD))
+    assert json.dumps(json.loads(raw)) == json.dumps(make_storable(ODD))
     assert Provider.objects.get(name="echo").display_name == "e\ufffdcho"
     assert (integrity.history(), integrity.configuration()) == ([], [])
     assert save_alias(SYSTEM, "gpt-4o", "task:default").revision == revision.number + 1

@@ -13,7 +13,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.providers.origins import OriginPolicy, check_addresses, policy_of, proxy_refusal, refusal
+from capabilities.core.providers.origins import OriginPolicy, check_addresses, parse_policy, proxy_refusal, refusal
 from capabilities.core.wire import Failure, Fault, Target
 from routing_admin.upstream import Upstream
 from routing_admin.upstream.calls import CheckedResolver
@@ -25,7 +25,7 @@ from tests.lab import Lab
 
 CLOSED = OriginPolicy()
 # These allowed origins contain none of the tested addresses.
-OTHER_ORIGINS = policy_of("http://127.0.0.1:1, https://llm.example")
+OTHER_ORIGINS = parse_policy("http://127.0.0.1:1, https://llm.example")
 PUBLIC = "https://llm.example/v1"
 
 
@@ -156,7 +156,7 @@ async def test_redirect_is_a_fault_whatever_its_location(status: int, trap) -> N
     port = trap.getsockname()[1]
     locations = [f"http://127.0.0.1:{port}/v1", f"//127.0.0.1:{port}/", f"http://2130706433:{port}/", "/other", ""]
     with Lab() as lab:
-        async with guarded_upstream(policy=policy_of(lab.url())) as upstream:
+        async with guarded_upstream(policy=parse_policy(lab.url())) as upstream:
             for location in locations:
                 step = f"fault:redirect:status={status},location={location}"
                 assert await call(upstream, f"{lab.url()}/chat/completions", model=step) is Fault.REDIRECT

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from artifacts.core.errors import STORE_AWAY, StoreAwayError
+from artifacts.core.errors import STORE_UNAVAILABLE, StoreUnavailableError
 from capabilities.core.message import Blob, ChatRequest, Message, NativePart, Role
-from capabilities.core.providers.origins import policy_of
+from capabilities.core.providers.origins import parse_policy
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Target, UpstreamRequest
 from routing_admin.upstream import Upstream
@@ -37,7 +37,7 @@ async def test_remote_file_is_read_in_a_thread(count: int) -> None:
             yield bytes([number]) * 100_000
 
     with Lab() as lab:
-        upstream = Upstream(policy_of("*"))
+        upstream = Upstream(parse_policy("*"))
         request = request_to(lab, Blob(count * 100_000, blocks, is_remote=True))
         assert isinstance(await upstream.call(request, protocol("openai"), PATIENT), Answer)
         await upstream.close()
@@ -52,11 +52,11 @@ async def test_storage_error_is_not_the_providers_fault(size: int) -> None:
 
     def blocks() -> Iterator[bytes]:
         yield b"abc"
-        raise StoreAwayError("away")
+        raise StoreUnavailableError("away")
 
     with Lab() as lab:
-        upstream = Upstream(policy_of("*"))
+        upstream = Upstream(parse_policy("*"))
         request = request_to(lab, Blob(size, blocks, is_remote=True))
-        with pytest.raises(StoreAwayError, match=STORE_AWAY):
+        with pytest.raises(StoreUnavailableError, match=STORE_UNAVAILABLE):
             await upstream.call(request, protocol("openai"), PATIENT)
         await upstream.close()

@@ -17,8 +17,8 @@ import pytest
 from aiohttp.abc import AbstractResolver
 
 from capabilities.core.delivery.model_endpoint import Prepared, model_endpoint
-from capabilities.core.message import Blob, ChatRequest, Message, NativePart, Role, TextPart, UnreadableError, blob_of
-from capabilities.core.providers.origins import OriginPolicy, policy_of
+from capabilities.core.message import Blob, ChatRequest, Message, NativePart, Role, TextPart, UnreadableError, make_blob
+from capabilities.core.providers.origins import OriginPolicy, parse_policy
 from capabilities.core.vocabulary import TEXT_ONLY, Kind
 from capabilities.core.wire import Answer, Failure, Fault, Finish, Target, UpstreamRequest
 from routing_admin.core.fallback.chain import Plan, PlannedCandidate, RunResult, Timeouts
@@ -154,13 +154,13 @@ async def test_a_name_that_resolves_to_a_private_address_is_refused_when_the_con
     resolver = CheckedResolver(OriginPolicy())
     with pytest.raises(ForbiddenAddressError, match="ROUTING_ADMIN_ALLOWED_ORIGINS"):
         await resolver.resolve("localhost", lab.port)
-    listed = CheckedResolver(policy_of(f"http://localhost:{lab.port}"))
+    listed = CheckedResolver(parse_policy(f"http://localhost:{lab.port}"))
     assert [result["host"] for result in await listed.resolve("localhost", lab.port)] == ["127.0.0.1"]
 
 
 async def test_a_listed_name_on_loopback_can_be_called(lab):
     """A local provider such as Ollama can be called once it is listed."""
-    upstream = Upstream(policy_of(f"http://localhost:{lab.port}"))
+    upstream = Upstream(parse_policy(f"http://localhost:{lab.port}"))
     url = lab.url("openai", "up").replace("127.0.0.1", "localhost")
     request = protocol("openai").encode(HELLO, Target("lab", url, "lab-model"), stream=False)
     assert isinstance(await upstream.call(request, protocol("openai"), QUICK), Answer)
@@ -199,7 +199,7 @@ async def test_proxy_must_be_an_allowed_origin(lab):
 
     server = await asyncio.start_server(proxy, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    upstream = Upstream(policy_of(lab.url("openai")))
+    upstream = Upstream(parse_policy(lab.url("openai")))
     outcome = await upstream.call(request_to(lab), protocol("openai"), QUICK, proxy=url)
     server.close()
     await upstream.close()
@@ -347,7 +347,7 @@ async def test_next_candidate_is_called_without_delay(lab, stream):
 
 def test_blobs_in_memory_can_be_read_more_than_once():
     """A blob in memory can be read repeatedly, since each attempt reads it from the start."""
-    blob = blob_of(b"abcd")
+    blob = make_blob(b"abcd")
     assert list(media_blocks(blob)) == list(media_blocks(blob))
 
 

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from artifacts.core.artifact import StoredArtifact
-from artifacts.core.detection.kinds import OCTET_STREAM, clean_mime, kind_of, mime_of_filename
+from artifacts.core.detection.kinds import OCTET_STREAM, clean_mime, filename_mime, mime_kind
 from capabilities.core.delivery.decision import Delivery, Outcome, Reader, decide, decide_description
 from capabilities.core.delivery.flaws import find_flaw
 from capabilities.core.delivery.obstacles import ReasonCode, because
@@ -145,10 +145,10 @@ class ArtifactContentRouter:
     def _complete_type(self, artifact: StoredArtifact) -> StoredArtifact:
         if not artifact.is_binary or artifact.kind not in (Kind.OTHER, Kind.TEXT):
             return artifact
-        mime_type = clean_mime(artifact.mime_type) or mime_of_filename(artifact.filename) or self._detect_type(artifact)
-        if mime_type is None or kind_of(mime_type) is Kind.TEXT:
+        mime_type = clean_mime(artifact.mime_type) or filename_mime(artifact.filename) or self._detect_type(artifact)
+        if mime_type is None or mime_kind(mime_type) is Kind.TEXT:
             return replace(artifact, kind=Kind.OTHER)
-        return replace(artifact, kind=kind_of(mime_type), mime_type=mime_type)
+        return replace(artifact, kind=mime_kind(mime_type), mime_type=mime_type)
 
     def _detect_type(self, artifact: StoredArtifact) -> str | None:
         if self.detect is None or artifact.content is None:
@@ -205,7 +205,7 @@ def _native(artifact: StoredArtifact, delivery: Delivery, options: _Options) -> 
 
 
 def _image_type(artifact: StoredArtifact) -> str:
-    candidates = (artifact.mime_type, mime_of_filename(artifact.filename) or "")
+    candidates = (artifact.mime_type, filename_mime(artifact.filename) or "")
     # The artifact's own type may not be an image type, but the data URL must have one.
     return next((mime_type for mime_type in candidates if mime_type.startswith("image/")), "image/png")
 

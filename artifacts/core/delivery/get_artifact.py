@@ -13,10 +13,10 @@ from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX, artifact_id
 from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
-from artifacts.core.detection.kinds import OCTET_STREAM, clean_mime, kind_of, mime_of_filename
+from artifacts.core.detection.kinds import OCTET_STREAM, clean_mime, filename_mime, mime_kind
 from artifacts.core.store import ArtifactStore
 from capabilities.core.json_codec import is_bounded
-from capabilities.core.message import Blob, Content, Converted, ConvertTo, FilePart, Text, blob_of
+from capabilities.core.message import Blob, Content, Converted, ConvertTo, FilePart, Text, make_blob
 from capabilities.core.texts.description import nearest
 from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
@@ -77,7 +77,7 @@ class InMemory:
     kind: Kind
 
     def blob(self) -> Blob:
-        return blob_of(self.data)
+        return make_blob(self.data)
 
     def text(self) -> Text | None:
         """Return the text if this is a text file in UTF-8, else None."""
@@ -121,8 +121,8 @@ def _part(
     if data is None and known_id is None:
         return None
     filename = filename or _string(metadata, "filename")
-    mime_type = clean_mime(declared) or clean_mime(metadata.get("mimeType")) or mime_of_filename(filename)
-    kind_of_type = kind_of(mime_type or OCTET_STREAM)
+    mime_type = clean_mime(declared) or clean_mime(metadata.get("mimeType")) or filename_mime(filename)
+    kind_of_type = mime_kind(mime_type or OCTET_STREAM)
     # SVG counts as text for models, no matter which field the tool used.
     kind = Kind.IMAGE if result["routing"] == "image_url" and kind_of_type is not Kind.TEXT else kind_of_type
     size = _count(metadata.get("size")) if data is None else len(data)

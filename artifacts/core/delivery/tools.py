@@ -9,7 +9,7 @@ from typing import Any
 from capabilities.core.texts.description import nearest
 from capabilities.core.vocabulary import STANDARD_CAPABILITIES, Kind
 
-MAX_IN_A_LIST = 200
+MAX_LIST_ITEMS = 200
 """Maximum number of artifacts on a page of a list."""
 
 TEXTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -81,7 +81,7 @@ PARAMETERS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         "list_artifacts": {
             "q": _TEXT,
             "kind": {"type": "string", "enum": list(Kind)},
-            "limit": {"type": "integer", "minimum": 1, "maximum": MAX_IN_A_LIST},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIST_ITEMS},
             "cursor": _TEXT,
         },
     }

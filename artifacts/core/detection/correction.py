@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from difflib import get_close_matches
 
-from artifacts.core.detection.encoding_names import CHOICES, NAMES, canonical
+from artifacts.core.detection.encoding_names import CHOICES, NAMES, canonical_encoding
 from artifacts.core.detection.evidence import Detection, Evidence
 from artifacts.core.detection.extensions import MIME_OF_EXTENSION
-from artifacts.core.detection.kinds import UNDECLARED, clean_mime, kind_of
+from artifacts.core.detection.kinds import UNDECLARED, clean_mime, mime_kind
 from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.vocabulary import Kind
 
@@ -32,15 +32,15 @@ def correct(detection: Detection, mime_type: str | None = None, encoding: str | 
     Raise `CorrectionError` for a malformed or meaningless type, an unknown encoding, or an encoding for a type that is
     not text.
     """
-    mime = _parse_or_refuse("type", mime_type, _type_of, _refuse_type)
-    name = _parse_or_refuse("encoding", encoding, canonical, _refuse_encoding)
-    if name and mime is not None and kind_of(mime) is not Kind.TEXT:
+    mime = _parse_or_refuse("type", mime_type, _parse_type, _refuse_type)
+    name = _parse_or_refuse("encoding", encoding, canonical_encoding, _refuse_encoding)
+    if name and mime is not None and mime_kind(mime) is not Kind.TEXT:
         raise CorrectionError("encoding", _refuse_both(mime))
     if name and mime is None and detection.kind is not Kind.TEXT:
         # An encoding implies that the file is text.
         mime = "text/plain"
     new_type = mime or detection.mime_type
-    kind = kind_of(new_type) if mime else detection.kind
+    kind = mime_kind(new_type) if mime else detection.kind
     is_text = kind is Kind.TEXT
     encoding_evidence = (Evidence("text", name, "corrected"),) if name and is_text else ()
     return replace(
@@ -61,7 +61,7 @@ def correct(detection: Detection, mime_type: str | None = None, encoding: str | 
 def is_text_type(mime_type: str) -> bool:
     """Return whether a type, in any spelling, is a text type. An invalid type is not."""
     mime = clean_mime(mime_type)
-    return mime is not None and kind_of(mime) is Kind.TEXT
+    return mime is not None and mime_kind(mime) is Kind.TEXT
 
 
 def _parse_or_refuse(
@@ -73,7 +73,7 @@ def _parse_or_refuse(
     return name
 
 
-def _type_of(value: str) -> str | None:
+def _parse_type(value: str) -> str | None:
     mime = clean_mime(value)
     return mime if mime and len(mime) <= MAX_TYPE else None
 
@@ -90,7 +90,7 @@ def _refuse_type(word: str) -> Translatable:
 
 def _refuse_encoding(word: str) -> Translatable:
     close = get_close_matches(word[:MAX_WORD].lower(), {*CHOICES, *NAMES}, 1)
-    if near := canonical(close[0]) if close else None:
+    if near := canonical_encoding(close[0]) if close else None:
         return translatable("There is no encoding %(word)s. Did you mean %(near)s?", word=word[:MAX_WORD], near=near)
     known = "utf-8, gb18030"
     return translatable("There is no encoding %(word)s. Examples: %(known)s.", word=word[:MAX_WORD], known=known)

@@ -21,14 +21,14 @@ from artifacts.core.detection.containers import (
     WORKS,
     ZIP_PACKAGES,
 )
-from artifacts.core.detection.encodings import Proof, TextFound
-from artifacts.core.detection.evidence import Detection, Evidence, Opinion, opinion_of
-from artifacts.core.detection.kinds import OCTET_STREAM, PLAIN_TEXT, clean_mime, is_binary_mime, is_text_mime, kind_of
-from artifacts.core.detection.kinds import mime_of_filename as named_type
+from artifacts.core.detection.encodings import DetectedText, Proof
+from artifacts.core.detection.evidence import Detection, Evidence, Opinion, ask_opinion
+from artifacts.core.detection.kinds import OCTET_STREAM, PLAIN_TEXT, clean_mime, is_binary_mime, is_text_mime, mime_kind
+from artifacts.core.detection.kinds import filename_mime as named_type
 from artifacts.core.detection.likelihood import SHORT, reads_as_words
 from artifacts.core.detection.signatures import HEAD, Match
 from artifacts.core.detection.text_extensions import SOURCES_OF_PAGES
-from artifacts.core.store import BLOCK, ReadAt, blocks, slices
+from artifacts.core.store import BLOCK, ReadAt, read_blocks, read_slices
 from capabilities.core.vocabulary import Kind
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ SAME_EXTENSIONS = (
 class _ByteFindings:
     # The contents of the container decide the exact type.
     match: Match | None = None
-    text: TextFound | None = None
+    text: DetectedText | None = None
     opinion: str | None = None
     evidence: tuple[Evidence, ...] = ()
 
@@ -96,7 +96,7 @@ class BinaryDetector:
         by_name = (Evidence("extension", type_by_name, "extension"),) if type_by_name else ()
         return _verdict(findings, claimed, declared, type_by_name, (by_declaration, *by_name, *findings.evidence))
 
-    def find_encoding(self, size: int, read_at: ReadAt) -> TextFound | None:
+    def find_encoding(self, size: int, read_at: ReadAt) -> DetectedText | None:
         """Return the encoding of a file known to be text, or None if no encoding decodes all its bytes."""
         return self._text(read_at(0, HEAD), size, read_at, None) if size else None
 
@@ -117,7 +117,7 @@ class BinaryDetector:
         if match and not match.textual and _is_words(head, size):
             match = None
         if match:
-            match, notes = _inspect_container(match, size, read_at or slices(head), claimed)
+            match, notes = _inspect_container(match, size, read_at or read_slices(head), claimed)
             if match.proves:
                 return _ByteFindings(match, evidence=notes)
         text = self._text(head, size, read_at, declared)
@@ -127,34 +127,36 @@ class BinaryDetector:
             by_markup = (Evidence("markup", markup_type, "markup"),) if markup_type else ()
             by_decoding = Evidence("text", text.encoding, "text" if text.certain else "text_guessed")
             return _ByteFindings(match, text, evidence=(*notes, by_decoding, *by_markup))
-        opinion = None if match else clean_mime(opinion_of(self.sniff, head[:HEAD]))
+        opinion = None if match else clean_mime(ask_opinion(self.sniff, head[:HEAD]))
         by_libmagic = (Evidence("libmagic", opinion, "libmagic"),) if opinion else ()
         return _ByteFindings(match, None, opinion, (*notes, Evidence("text", "", "no_text"), *by_libmagic))
 
-    def _text(self, head: bytes, size: int, read_at: ReadAt | None, declared: str | None) -> TextFound | None:
+    def _text(self, head: bytes, size: int, read_at: ReadAt | None, declared: str | None) -> DetectedText | None:
         # Without `read_at`, only the head can be examined.
         if read_at is None and size > len(head):
             return self._find(head[:HEAD], False, declared)
-        read_at = read_at or slices(head)
+        read_at = read_at or read_slices(head)
         text = self._find(head[:HEAD], size <= HEAD, declared)
-        if text is None or size <= HEAD or encodings.is_clean(blocks(read_at, size), text.encoding):
+        if text is None or size <= HEAD or encodings.is_clean(read_blocks(read_at, size), text.encoding):
             return text
         # Characters that only the wider encoding has may occur far after the head.
         for candidate in encodings.widen(text):
-            if encodings.is_clean(blocks(read_at, size), candidate.encoding):
+            if encodings.is_clean(read_blocks(read_at, size), candidate.encoding):
                 return candidate
-        if text.trial == "utf-8" and encodings.is_cut_off(blocks(read_at, size)):
-            return TextFound("utf-8", text.proof, "cut")
-        if found := encodings.with_strays(text, blocks(read_at, size)):
+        if text.trial == "utf-8" and encodings.is_cut_off(read_blocks(read_at, size)):
+            return DetectedText("utf-8", text.proof, "cut")
+        if found := encodings.accept_invalid_bytes(text, read_blocks(read_at, size)):
             return found
         if text.trial != "utf-8" or not head[:HEAD].isascii():
             return None
         later_text = self._find(_first_foreign_line(read_at, size), False, declared)
-        return later_text if later_text and encodings.is_clean(blocks(read_at, size), later_text.encoding) else None
+        return (
+            later_text if later_text and encodings.is_clean(read_blocks(read_at, size), later_text.encoding) else None
+        )
 
-    def _find(self, sample: bytes, whole: bool, declared: str | None) -> TextFound | None:
-        guess = partial(opinion_of, self.guess_encoding)
-        return encodings.find_text(sample, whole=whole, declared=declared, prefer=self.prefer, guess=guess)
+    def _find(self, sample: bytes, whole: bool, declared: str | None) -> DetectedText | None:
+        guess = partial(ask_opinion, self.guess_encoding)
+        return encodings.detect_text(sample, whole=whole, declared=declared, prefer=self.prefer, guess=guess)
 
 
 def _first_foreign_line(read_at: ReadAt, size: int) -> bytes:
@@ -172,7 +174,7 @@ def _is_words(head: bytes, size: int) -> bool:
     return encodings.is_clean((head[:4096],), "utf-8", whole=size <= 4096)
 
 
-def _is_readable(head: bytes, text: TextFound) -> bool:
+def _is_readable(head: bytes, text: DetectedText) -> bool:
     return text.proof is Proof.STRONG or reads_as_words("".join(encodings.decode_blocks((head,), text.encoding)))
 
 
@@ -231,7 +233,7 @@ def _trust_bytes(
     mismatch = reason == "overruled" and (declared is not None or not _share_an_extension(claimed, mime))
     return Detection(
         mime_type=mime,
-        kind=kind_of(mime),
+        kind=mime_kind(mime),
         is_binary=True,
         declared_mime_type=declared,
         detected_mime_type=detected,
@@ -247,7 +249,7 @@ def _share_an_extension(claimed: str | None, mime: str) -> bool:
     return any((claimed or "").startswith(family) and mime.startswith(family) for family in families)
 
 
-def _is_text_accepted(text: TextFound, claimed: str | None, match: Match | None) -> bool:
+def _is_text_accepted(text: DetectedText, claimed: str | None, match: Match | None) -> bool:
     # Strong proof overrules any claim. Weak proof, as of a legacy encoding, fills a gap, and suffices for what is
     # claimed to be text even if its first word is a signature, such as FORM or MAC.
     if text.proof is Proof.STRONG:
@@ -311,7 +313,7 @@ def _trust_metadata(
         final = Evidence("verdict", claimed, "kept")
         return Detection(
             mime_type=claimed,
-            kind=kind_of(claimed),
+            kind=mime_kind(claimed),
             is_binary=True,
             declared_mime_type=declared,
             detected_mime_type=hint,
@@ -323,7 +325,7 @@ def _trust_metadata(
     final = Evidence("verdict", mime, reason)
     return Detection(
         mime_type=mime,
-        kind=kind_of(mime),
+        kind=mime_kind(mime),
         is_binary=True,
         declared_mime_type=declared,
         detected_mime_type=hint,

@@ -40,7 +40,7 @@ CHOICES = (
 """Encodings offered for a correction, by Python's names, if the detected encoding was a guess."""
 
 
-def canonical(name: str | None) -> str | None:
+def canonical_encoding(name: str | None) -> str | None:
     """Return our name for a text encoding, or None if Python does not know it. For example, `GBK` is `gb18030`."""
     if not name:
         return None
@@ -73,11 +73,11 @@ for Python, and the same for Emacs and Vim), and the header of an e-mail or a ge
 _LINE_ENDS = re.compile(r"-(?:unix|dos|mac)$")
 
 
-def declared_in(head: bytes) -> str | None:
+def declared_encoding(head: bytes) -> str | None:
     """Return our name for the encoding that an ASCII-compatible head declares, or None."""
     for pattern in DECLARATIONS:
         if match := pattern.search(head[:DECLARATION_BYTES]):
-            name = canonical(_LINE_ENDS.sub("", match[1].decode("ascii").lower()))
+            name = canonical_encoding(_LINE_ENDS.sub("", match[1].decode("ascii").lower()))
             # The declaration was readable as ASCII, so the text cannot be UTF-16 or UTF-32.
             if name and not name.startswith(("utf-16", "utf-32")):
                 return name

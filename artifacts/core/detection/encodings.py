@@ -18,20 +18,20 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
 
-from artifacts.core.detection.encoding_names import canonical as canonical
-from artifacts.core.detection.encoding_names import declared_in
+from artifacts.core.detection.encoding_names import canonical_encoding as canonical_encoding
+from artifacts.core.detection.encoding_names import declared_encoding
 from artifacts.core.detection.evidence import Opinion
 from artifacts.core.detection.likelihood import (
     FREQUENT_NATS,
     WIDER,
     LikelyText,
     is_clear,
-    readings,
+    rank_readings,
     reads_as_east_asian,
 )
 from capabilities.core.message import Text
 
-MARKS = (
+BYTE_ORDER_MARKS = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
     (b"\xff\xfe\0\0", "utf-32"),
     (b"\0\0\xfe\xff", "utf-32"),
@@ -39,7 +39,7 @@ MARKS = (
     (b"\xfe\xff", "utf-16"),
 )
 """Byte order mark → the encoding, whose decoder removes the mark."""
-MAX_MARK = max(len(mark) for mark, _ in MARKS)
+MAX_MARK = max(len(mark) for mark, _ in BYTE_ORDER_MARKS)
 
 CHARS_PER_CONTROL = 200
 """Clean text has at most one control character in this many characters (0.5 %)."""
@@ -65,17 +65,17 @@ _WESTERN = re.compile(
 _LETTERS = re.compile(rb"[A-Za-z '\".,;:!?()\r\n-]*")
 
 
-TAILS_PER_STRAY, TAILS_PER_STRAY_IN_ASCII = 10, 2
+TAILS_PER_INVALID_BYTE, TAILS_PER_INVALID_BYTE_IN_ASCII = 10, 2
 """Minimum number of valid continuation bytes per stray byte of UTF-8, and in text that is mostly ASCII, in which other
 encodings hardly ever form valid sequences."""
-CHARS_PER_STRAY = 50
+CHARS_PER_INVALID_BYTE = 50
 """Minimum number of characters beyond ASCII per stray byte of a declared encoding."""
 
 MAX_KANA_WORDS = 32
 """Maximum number of bytes beyond ASCII of text that may be half-width kana instead."""
 
 _HALF_WIDTH_KANA = bytes(range(0xA1, 0xE0))
-_STRAYS = re.compile("[\udc80-\udcff]")
+_INVALID_BYTES = re.compile("[\udc80-\udcff]")
 _UNCOMMON = re.compile(
     "[^\\0-\u06ff\u0900-\u0e5b\u1e00-\u27bf\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\udc80-\udcff\uff00-\uffee"
     "\U0001f000-\U0001faff]"
@@ -93,7 +93,7 @@ class Proof(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TextFound:
+class DetectedText:
     """The bytes are text: Python's name of the encoding, how certain it is that they are text, and what found it.
 
     `certain` is False if the same bytes are nearly as likely in another encoding, or if some do not decode.
@@ -110,7 +110,7 @@ def decode_blocks(blocks: Iterable[bytes], encoding: str | None) -> Iterator[str
 
     UTF-16 and UTF-32 without a byte order mark are read as little-endian, as browsers do.
     """
-    name = canonical(encoding) or "utf-8"
+    name = canonical_encoding(encoding) or "utf-8"
     if name in ("utf-16", "utf-32"):
         blocks, name = _settle_order(iter(blocks), name)
     decoder = codecs.getincrementaldecoder(name)("replace")
@@ -132,7 +132,7 @@ def _settle_order(blocks: Iterator[bytes], name: str) -> tuple[Iterator[bytes], 
 
 def is_marked(head: bytes, name: str) -> bool:
     """Return whether a file begins with a byte order mark of this encoding."""
-    return any(head.startswith(mark) for mark, encoding in MARKS if encoding == name)
+    return any(head.startswith(mark) for mark, encoding in BYTE_ORDER_MARKS if encoding == name)
 
 
 def is_clean(blocks: Iterable[bytes], encoding: str, *, whole: bool = True) -> bool:
@@ -167,12 +167,12 @@ def _controls(block: bytes, text: str, single: bool) -> int:
 def decode_text(read: Callable[[], Iterable[bytes]], encoding: str) -> Text:
     """Return the text of a stream, which `read` opens, and once more if some bytes may not have decoded."""
     text = "".join(decode_blocks(read(), encoding))
-    return Text(text, encoding, strays=count_strays(read(), encoding) if "\ufffd" in text else 0)
+    return Text(text, encoding, strays=count_invalid_bytes(read(), encoding) if "\ufffd" in text else 0)
 
 
-def count_strays(blocks: Iterable[bytes], encoding: str) -> int:
+def count_invalid_bytes(blocks: Iterable[bytes], encoding: str) -> int:
     """Return how many bytes do not decode."""
-    return _survey(blocks, canonical(encoding) or "utf-8", whole=True).strays
+    return _survey(blocks, canonical_encoding(encoding) or "utf-8", whole=True).strays
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,13 +197,13 @@ class _Survey:
     def is_utf8(self) -> bool:
         """Return whether nearly all sequences of several bytes are valid UTF-8."""
         tails = self.size - self.chars  # the bytes of valid characters, but for the first of each
-        least = TAILS_PER_STRAY_IN_ASCII if self.ascii * 10 >= self.size * 9 else TAILS_PER_STRAY
+        least = TAILS_PER_INVALID_BYTE_IN_ASCII if self.ascii * 10 >= self.size * 9 else TAILS_PER_INVALID_BYTE
         return self.is_clean and tails >= least * (self.strays + 3 * self.uncommon)
 
     @property
     def is_as_declared(self) -> bool:
         """Return whether so few bytes are stray that the declaration is more likely than another encoding."""
-        return self.is_clean and self.non_ascii_chars >= CHARS_PER_STRAY * self.strays
+        return self.is_clean and self.non_ascii_chars >= CHARS_PER_INVALID_BYTE * self.strays
 
 
 def _survey(blocks: Iterable[bytes], encoding: str, *, whole: bool) -> _Survey:
@@ -217,7 +217,7 @@ def _survey(blocks: Iterable[bytes], encoding: str, *, whole: bool) -> _Survey:
             size, chars = size + len(block), chars + len(text)
             plain += len(text.encode("ascii", "ignore"))
             if not text.isascii():
-                strays += len(_STRAYS.findall(text))
+                strays += len(_INVALID_BYTES.findall(text))
                 uncommon += len(_UNCOMMON.findall(text))
             has_nul = has_nul or "\0" in text
             controls += _controls(block, text, single)
@@ -226,39 +226,41 @@ def _survey(blocks: Iterable[bytes], encoding: str, *, whole: bool) -> _Survey:
     return _Survey(size, plain, chars, strays, uncommon, not has_nul and controls * CHARS_PER_CONTROL <= chars)
 
 
-def with_strays(text: TextFound, blocks: Iterable[bytes], *, whole: bool = True) -> TextFound | None:
+def accept_invalid_bytes(text: DetectedText, blocks: Iterable[bytes], *, whole: bool = True) -> DetectedText | None:
     """Return the text if only a few bytes of the stream do not decode, else None. It is never certain."""
     survey = _survey(blocks, text.encoding, whole=whole)
     if text.encoding in ("utf-8", "utf-8-sig"):
-        proof = Proof.STRONG if survey.size - survey.chars >= TAILS_PER_STRAY * survey.strays else Proof.WEAK
-        return TextFound(text.encoding, proof, "strays", certain=False) if survey.is_utf8 else None
+        proof = Proof.STRONG if survey.size - survey.chars >= TAILS_PER_INVALID_BYTE * survey.strays else Proof.WEAK
+        return DetectedText(text.encoding, proof, "strays", certain=False) if survey.is_utf8 else None
     is_declared = text.trial in ("uploader", "itself")
     return replace(text, certain=False) if is_declared and survey.is_as_declared else None
 
 
-MAY_HAVE_STRAYS = ("mark", "strays", "uploader", "itself")
+MAY_HAVE_INVALID_BYTES = ("mark", "strays", "uploader", "itself")
 """Trials that succeed although a few bytes do not decode."""
 
 
-def find_text(
+def detect_text(
     head: bytes, *, whole: bool, declared: str | None = None, prefer: str = "zh", guess: Opinion | None = None
-) -> TextFound | None:
+) -> DetectedText | None:
     """Return the encoding of a head, or None if it is not text.
 
     `whole` says that the head is the whole file. `declared` is the encoding that the uploader stated. `prefer` is the
     language whose encoding is chosen if the bytes fit several.
     """
-    for candidate in _trials(head, canonical(declared), prefer, guess):
+    for candidate in _list_candidates(head, canonical_encoding(declared), prefer, guess):
         if is_clean((head,), candidate.encoding, whole=whole):
             return candidate
         if candidate.trial == "utf-8" and is_cut_off((head,)):
-            return TextFound("utf-8", Proof.STRONG, "cut")
-        if candidate.trial in MAY_HAVE_STRAYS and (found := with_strays(candidate, (head,), whole=whole)):
+            return DetectedText("utf-8", Proof.STRONG, "cut")
+        if candidate.trial in MAY_HAVE_INVALID_BYTES and (
+            found := accept_invalid_bytes(candidate, (head,), whole=whole)
+        ):
             return found
     return None
 
 
-def widen(text: TextFound) -> Iterator[TextFound]:
+def widen(text: DetectedText) -> Iterator[DetectedText]:
     """Yield the text in encodings with more characters, which may occur in a file far after its head."""
     for encoding in WIDER.get(text.encoding, ()):
         yield replace(text, encoding=encoding)
@@ -278,42 +280,42 @@ def is_cut_off(blocks: Iterable[bytes]) -> bool:
     return is_clean(count_lead_bytes(), "utf-8", whole=False) and lead_bytes > 4
 
 
-def _trials(head: bytes, declared: str | None, prefer: str, guess: Opinion | None) -> Iterator[TextFound]:
+def _list_candidates(head: bytes, declared: str | None, prefer: str, guess: Opinion | None) -> Iterator[DetectedText]:
     # Each encoding must still be confirmed by decoding.
-    for mark, encoding in MARKS:
+    for mark, encoding in BYTE_ORDER_MARKS:
         if head.startswith(mark):
-            yield TextFound(encoding, Proof.STRONG, "mark")
-    if escaped := by_escapes(head):
-        yield TextFound(escaped, Proof.STRONG, "escapes")
-    yield TextFound("utf-8", Proof.STRONG, "utf-8")
-    if utf32 := utf32_by_nuls(head):
-        yield TextFound(utf32, Proof.STRONG, "utf-32")
-    if utf16 := utf16_by_nuls(head):
+            yield DetectedText(encoding, Proof.STRONG, "mark")
+    if escaped := guess_by_escapes(head):
+        yield DetectedText(escaped, Proof.STRONG, "escapes")
+    yield DetectedText("utf-8", Proof.STRONG, "utf-8")
+    if utf32 := guess_utf32(head):
+        yield DetectedText(utf32, Proof.STRONG, "utf-32")
+    if utf16 := guess_utf16(head):
         yield _judge_utf16(head, utf16)
     if b"\0" in head:
         return
-    yield TextFound("utf-8", Proof.STRONG, "strays")
+    yield DetectedText("utf-8", Proof.STRONG, "strays")
     if declared:
-        yield TextFound(declared, Proof.STRONG, "uploader")
-    if declared_inside := declared_in(head):
-        yield TextFound(declared_inside, Proof.STRONG, "itself")
-    yield from _legacy_encodings(head, prefer, canonical(guess(head)) if guess else None)
+        yield DetectedText(declared, Proof.STRONG, "uploader")
+    if declared_inside := declared_encoding(head):
+        yield DetectedText(declared_inside, Proof.STRONG, "itself")
+    yield from _legacy_encodings(head, prefer, canonical_encoding(guess(head)) if guess else None)
 
 
-def _legacy_encodings(head: bytes, prefer: str, guessed: str | None) -> Iterator[TextFound]:
-    candidates = readings(head, guessed, prefer)
+def _legacy_encodings(head: bytes, prefer: str, guessed: str | None) -> Iterator[DetectedText]:
+    candidates = rank_readings(head, guessed, prefer)
     certain = bool(candidates) and is_clear(candidates) and not _could_be_half_width_kana(head)
     for index, reading in enumerate(candidates):
-        text_found = TextFound(reading.encoding, _proof_of(reading), "looks", certain and not index)
+        text_found = DetectedText(reading.encoding, _judge_proof(reading), "looks", certain and not index)
         yield from (text_found, *widen(text_found))
-    if not _latin_word(head) and (chinese := all_chinese_utf16(head)):
+    if not _latin_word(head) and (chinese := guess_chinese_utf16(head)):
         yield _judge_utf16(head, chinese)
     if _latin_letters(head):
-        yield TextFound("cp1252", Proof.WEAK, "latin", certain=False)
+        yield DetectedText("cp1252", Proof.WEAK, "latin", certain=False)
     if guessed in GUESSES:
-        yield TextFound(guessed, Proof.WEAK, "guess", certain=False)
+        yield DetectedText(guessed, Proof.WEAK, "guess", certain=False)
     if _mostly_ascii(head):
-        yield TextFound("cp1252", Proof.WEAK, "latin", certain=False)
+        yield DetectedText("cp1252", Proof.WEAK, "latin", certain=False)
 
 
 def _could_be_half_width_kana(head: bytes) -> bool:
@@ -322,13 +324,13 @@ def _could_be_half_width_kana(head: bytes) -> bool:
     return 4 <= len(beyond_ascii) <= MAX_KANA_WORDS and not beyond_ascii.strip(_HALF_WIDTH_KANA)
 
 
-def _judge_utf16(head: bytes, encoding: str) -> TextFound:
+def _judge_utf16(head: bytes, encoding: str) -> DetectedText:
     # A small number of bytes is not proof.
     is_long_enough = len(head) >= 16
-    return TextFound(encoding, Proof.STRONG if is_long_enough else Proof.WEAK, "utf-16", is_long_enough)
+    return DetectedText(encoding, Proof.STRONG if is_long_enough else Proof.WEAK, "utf-16", is_long_enough)
 
 
-def _proof_of(reading: LikelyText) -> Proof:
+def _judge_proof(reading: LikelyText) -> Proof:
     # Four or more frequent East Asian characters are proof. In single-byte encodings every byte is a letter, so a match
     # may be chance.
     is_proof = (
@@ -373,7 +375,7 @@ ESCAPED = ("iso2022_jp", "iso2022_kr", "iso2022_jp_2", "iso2022_jp_ext", "iso202
 _HZ = re.compile(rb"~\{(?:[\x21-\x77][\x21-\x7e]){2,}~\}")
 
 
-def utf16_by_nuls(head: bytes) -> str | None:
+def guess_utf16(head: bytes) -> str | None:
     """Return the encoding if this is UTF-16 with ASCII characters, which contain NULs, else None."""
     if len(head) < 2 or b"\0" not in head:
         return None
@@ -385,7 +387,7 @@ def utf16_by_nuls(head: bytes) -> str | None:
     return None
 
 
-def utf32_by_nuls(head: bytes) -> str | None:
+def guess_utf32(head: bytes) -> str | None:
     """Return the encoding if this is UTF-32 without a mark, else None."""
     whole = head[: len(head) & ~3]
     if len(whole) < 8 or not any(head.startswith(nul, at) for nul, at in ((b"\0\0", 2), (b"\0\0", 0))):
@@ -399,7 +401,7 @@ def utf32_by_nuls(head: bytes) -> str | None:
     return None
 
 
-def all_chinese_utf16(head: bytes) -> str | None:
+def guess_chinese_utf16(head: bytes) -> str | None:
     """Return the encoding if this is UTF-16 with only Chinese and no ASCII characters, else None."""
     if len(head) % 2:
         return None
@@ -411,7 +413,7 @@ def is_east_asian(head: bytes, encoding: str) -> bool:
     return len(head) >= 8 and bool(_EAST_ASIAN.fullmatch(head.decode(encoding, "replace")))
 
 
-def by_escapes(head: bytes) -> str | None:
+def guess_by_escapes(head: bytes) -> str | None:
     """Return the encoding that writes East Asian text in ASCII with escape sequences, or braces for HZ, else None."""
     if ESCAPES.search(head):
         decodings = ((name, _decode(head, name)) for name in ESCAPED)

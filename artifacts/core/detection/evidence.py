@@ -82,7 +82,7 @@ Opinion = Callable[[bytes], str | None]
 """Returns a MIME type (libmagic) or an encoding (charset-normalizer), or None if unknown. See sniffer.py."""
 
 
-def opinion_of(ask: Opinion | None, head: bytes) -> str | None:
+def ask_opinion(ask: Opinion | None, head: bytes) -> str | None:
     """Return the opinion on these bytes, or None if the library fails."""
     try:
         return ask(head) if ask else None

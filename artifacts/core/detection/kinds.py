@@ -261,7 +261,7 @@ def clean_mime(raw: object) -> str | None:
     return None if name in UNDECLARED else name
 
 
-def kind_of(mime: str) -> Kind:
+def mime_kind(mime: str) -> Kind:
     """Return the kind of content of a cleaned type, or `other` if no table has the type (ABR-1.2)."""
     if is_text_mime(mime):
         return Kind.TEXT
@@ -274,15 +274,15 @@ def kind_of(mime: str) -> Kind:
 
 def is_binary_mime(mime: str) -> bool:
     """Return whether files of this type are never clean text: media, documents, archives, programs, fonts."""
-    return mime in ARCHIVE_TYPES or kind_of(mime) not in (Kind.TEXT, Kind.OTHER)
+    return mime in ARCHIVE_TYPES or mime_kind(mime) not in (Kind.TEXT, Kind.OTHER)
 
 
-def extension_of(filename: str | None) -> str:
+def filename_extension(filename: str | None) -> str:
     """Return the extension in lower case without its dot, or "" if there is none (as in `.bashrc`)."""
     stem, dot, extension = (filename or "").replace("\\", "/").rsplit("/", 1)[-1].rpartition(".")
     return extension.strip().lower() if dot and stem else ""
 
 
-def mime_of_filename(filename: str | None) -> str | None:
+def filename_mime(filename: str | None) -> str | None:
     base = (filename or "").replace("\\", "/").rsplit("/", 1)[-1].lower()
-    return MIME_OF_NAME.get(base) or MIME_OF_EXTENSION.get(extension_of(filename))
+    return MIME_OF_NAME.get(base) or MIME_OF_EXTENSION.get(filename_extension(filename))

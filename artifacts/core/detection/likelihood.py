@@ -89,7 +89,7 @@ class LikelyText:
         return self.non_ascii_nats >= (MIN_NATS_EAST_ASIAN if self.is_east_asian else MIN_NATS) * self.non_ascii_chars
 
 
-def readings(head: bytes, guessed: str | None = None, prefer: str = "zh") -> list[LikelyText]:
+def rank_readings(head: bytes, guessed: str | None = None, prefer: str = "zh") -> list[LikelyText]:
     """Return the readings of a head that are likely in some language, the most likely first."""
     sample = head[:SAMPLE]
     candidates = [

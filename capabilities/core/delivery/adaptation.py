@@ -19,7 +19,7 @@ from capabilities.core.delivery.page_images import count_images
 from capabilities.core.delivery.reader import Position, Reader
 from capabilities.core.delivery.room import SizeBudget, byte_count
 from capabilities.core.delivery.slots import slot_key
-from capabilities.core.delivery.writing import TextStyle, WrittenFile, name_of, text_style_for
+from capabilities.core.delivery.writing import TextStyle, WrittenFile, display_name, text_style_for
 from capabilities.core.message import ChatRequest, FilePart, Message, NativePart, Part, Role, TextPart
 from capabilities.core.texts.description import artifact_lead, nearest
 from capabilities.core.values import value_class
@@ -177,4 +177,4 @@ class _MessageRewriter:
         return [lead, *written_file.natives] if file.led or written_file.lead else list(written_file.natives)
 
     def _name(self, file: FilePart) -> str:
-        return name_of(file, f"{slot_key(file.kind)} {len(self.deliveries)}")
+        return display_name(file, f"{slot_key(file.kind)} {len(self.deliveries)}")

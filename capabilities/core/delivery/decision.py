@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from capabilities.core.delivery.model_description import ModelDescription, find_describer, without_describer
 from capabilities.core.delivery.obstacles import OBSTACLES, Reason, ReasonCode, because, tool_result_slot
-from capabilities.core.delivery.reader import ContentPolicy, Position, Reader, policies_of
+from capabilities.core.delivery.reader import ContentPolicy, Position, Reader, parse_policies
 from capabilities.core.delivery.slots import Slot
 from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Role, Text, UnreadableError
 from capabilities.core.translatable import Translatable, translatable
@@ -73,7 +73,7 @@ class Loss:
         return Translatable(SENTENCES[self.kind, *facts], facts)
 
 
-def loss_of(kind: LossKind, arrives: float, whole: float) -> Loss | None:
+def measure_loss(kind: LossKind, arrives: float, whole: float) -> Loss | None:
     """Return the loss if only `arrives` of `whole` arrives (both in the same unit), or None if all of it arrives."""
     return Loss(kind, 1 - arrives / whole) if arrives < whole else None
 
@@ -88,7 +88,7 @@ __all__ = [
     "can_read",
     "decide",
     "decide_in_words",
-    "policies_of",
+    "parse_policies",
 ]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, TextStyle, adapt
 from capabilities.core.delivery.decision import Delivery
 from capabilities.core.delivery.model_description import DescriptionState
-from capabilities.core.delivery.reader import DEFAULT_TEXT_LIMIT, ContentPolicy, Reader, policies_of
+from capabilities.core.delivery.reader import DEFAULT_TEXT_LIMIT, ContentPolicy, Reader, parse_policies
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.text_limit import TextLimit, read_text_limit
 from capabilities.core.delivery.token_limits import UNKNOWN, TokenLimits
@@ -20,7 +20,7 @@ from capabilities.core.delivery.vendor_items import NO_NAMES, fit_tools, fit_ven
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.custom_tools import AS_FUNCTIONS
-from capabilities.core.protocols.vendor_tools import words_at
+from capabilities.core.protocols.vendor_tools import allowed_tool_names
 from capabilities.core.providers.presets import limits_template, quirks_for
 from capabilities.core.providers.quirks import LIMIT_FIELD, LIMIT_NAMES, passed_headers
 from capabilities.core.values import value_class
@@ -105,27 +105,27 @@ def model_endpoint(
     reader = Reader(
         slots=slots,
         capabilities=capabilities,
-        policies=policies_in(content or {}),
-        text_limit=text_limit_in(content or {}),
+        policies=content_policies(content or {}),
+        text_limit=content_text_limit(content or {}),
         html_source=(content or {}).get("html") == "source",
         window=tokens.context.tokens if tokens.context else None,
         model=target.model,
     )
     # The embedded provider runs in this process, so headers are not forwarded.
     passes = passed_headers(quirks, protocol) if protocol != "echo" else {}
-    tool_words = words_at(protocol, target.endpoint, vendor_tools)
+    tool_words = allowed_tool_names(protocol, target.endpoint, vendor_tools)
     return ModelEndpoint(PROTOCOLS[protocol], target, reader, service_id, tokens, passes, tool_words)
 
 
-def policies_in(content: Mapping[str, Any]) -> frozenset[ContentPolicy]:
+def content_policies(content: Mapping[str, Any]) -> frozenset[ContentPolicy]:
     """Return the policies in `content`. An unknown word, which an older file may contain, counts as `describe`."""
     try:
-        return policies_of(content.get("policy"))
+        return parse_policies(content.get("policy"))
     except (ValueError, AttributeError):
-        return policies_of(None)
+        return parse_policies(None)
 
 
-def text_limit_in(content: Mapping[str, Any]) -> TextLimit:
+def content_text_limit(content: Mapping[str, Any]) -> TextLimit:
     """Return the text limit in `content`; a word that cannot be read counts as none."""
     try:
         return read_text_limit(str(content.get("text") or ""))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, adapt
 from capabilities.core.delivery.obstacles import Reason
 from capabilities.core.delivery.reader import Reader
-from capabilities.core.delivery.room import ROOM_CODES
+from capabilities.core.delivery.room import SIZE_LIMIT_CODES
 from capabilities.core.delivery.writing import TextStyle
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.translatable import Translatable, translatable
@@ -72,5 +72,5 @@ def describe_prediction(predicted: PrefixBreak | None) -> Translatable:
     """Return a sentence that says that the prefix is kept, or at which message (from 1) it breaks and why."""
     if predicted is None:
         return KEPT_WITH_ONE_MORE
-    template = BROKEN_BY_ONE_MORE if predicted.reason.code in ROOM_CODES else OTHERWISE_BY_ONE_MORE
+    template = BROKEN_BY_ONE_MORE if predicted.reason.code in SIZE_LIMIT_CODES else OTHERWISE_BY_ONE_MORE
     return translatable(template, number=predicted.message + 1, reason=predicted.reason.sentence())

@@ -41,7 +41,7 @@ HTML_FORMS = ("words", "source")
 """What a model gets of a web page: its words with headings and links, or its source. The first is the default."""
 
 
-def policies_of(text: str | None) -> frozenset[ContentPolicy]:
+def parse_policies(text: str | None) -> frozenset[ContentPolicy]:
     """Return the policies in text such as `describe` or `extract+convert`; raise ValueError if it is unknown."""
     return frozenset(ContentPolicy(name) for name in (text or "describe").replace(" ", "").split("+"))
 

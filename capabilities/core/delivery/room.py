@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from capabilities.core.delivery.obstacles import ReasonCode, because, wire_bytes
 from capabilities.core.delivery.reader import Position, Reader
 from capabilities.core.delivery.slots import slot_key
-from capabilities.core.delivery.text_limit import rough_tokens
+from capabilities.core.delivery.text_limit import estimate_tokens
 from capabilities.core.delivery.tokens import file_tokens
 from capabilities.core.delivery.writing import TextStyle, WrittenFile, write, write_in_words
 from capabilities.core.message import FilePart, NativePart, Role
@@ -23,12 +23,12 @@ from capabilities.core.vocabulary import Kind
 MEDIA_TOKENS = 1_500
 """The tokens that an image counts for, or any other file, if the model's own count is unknown."""
 
-ROOM_CODES = frozenset({ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND, ReasonCode.REQUEST_FULL})
+SIZE_LIMIT_CODES = frozenset({ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND, ReasonCode.REQUEST_FULL})
 """Reasons that apply to a file because other files have used up a limit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RoomLimit:
+class SizeLimit:
     """The most files, or bytes of them, in a request. `slot` and `key` are empty for the bytes of the whole request.
 
     A request has one object per limit, so limits are compared by identity.
@@ -47,7 +47,7 @@ class _Placed:
     message: int
     part_index: int
     file: FilePart
-    amounts: Mapping[RoomLimit, int]
+    amounts: Mapping[SizeLimit, int]
     tokens_before: int
     tokens: int
 
@@ -64,14 +64,14 @@ class SizeBudget:
         """The files by the index of their message and their index in it."""
         self._reader, self._style, self._images = reader, style, images
         max_request_bytes = reader.slots.max_request_bytes
-        self._request = None if max_request_bytes is None else RoomLimit(ReasonCode.REQUEST_FULL, max_request_bytes)
-        self._limits: dict[str, tuple[RoomLimit, ...]] = {}
+        self._request = None if max_request_bytes is None else SizeLimit(ReasonCode.REQUEST_FULL, max_request_bytes)
+        self._limits: dict[str, tuple[SizeLimit, ...]] = {}
         self._placed: list[_Placed] = []
         self._message = 0
         self._text_bytes = 0
         self._tokens = 0
-        self._used: Counter[RoomLimit] = Counter()
-        self._used_here: Counter[RoomLimit] = Counter()
+        self._used: Counter[SizeLimit] = Counter()
+        self._used_here: Counter[SizeLimit] = Counter()
 
     def take(self, message: int, role: Role, files: Iterable[tuple[int, FilePart]], texts: Sequence[str]) -> None:
         """Deliver the files of the next message and count its text."""
@@ -85,7 +85,7 @@ class SizeBudget:
             self._add_text(written_file.text or written_file.lead)
             if not written_file.natives:
                 continue
-            amounts, tokens = self._amounts_of(written_file.natives), self._tokens_of(file, written_file.natives)
+            amounts, tokens = self._count_amounts(written_file.natives), self._count_tokens(file, written_file.natives)
             candidate = _Placed(message, index, file, amounts, self._tokens, tokens)
             self._tokens += tokens
             self._placed.append(candidate)
@@ -96,12 +96,12 @@ class SizeBudget:
         # Written first as if it were the only file, since only a file that is then sent natively may displace others.
         first = Position(role, tokens=self._tokens, total=self._images, message=self._message)
         alone = write(file, self._reader, first, self._style)
-        if not alone.natives or self._make_room(self._amounts_of(alone.natives)):
+        if not alone.natives or self._make_room(self._count_amounts(alone.natives)):
             return alone
         return write(file, self._reader, self._position(role), self._style)
 
-    def _amounts_of(self, natives: Iterable[NativePart]) -> Mapping[RoomLimit, int]:
-        amounts = Counter[RoomLimit]()
+    def _count_amounts(self, natives: Iterable[NativePart]) -> Mapping[SizeLimit, int]:
+        amounts = Counter[SizeLimit]()
         for native in natives:
             size = native.blob.size if native.blob else 0
             counts = {ReasonCode.TOO_MANY_FILES: 1, ReasonCode.TOO_MUCH_OF_A_KIND: size}
@@ -110,17 +110,17 @@ class SizeBudget:
                 amounts[self._request] += wire_bytes(size)
         return amounts
 
-    def _limits_on(self, kind: Kind) -> tuple[RoomLimit, ...]:
+    def _limits_on(self, kind: Kind) -> tuple[SizeLimit, ...]:
         key, slot = slot_key(kind), self._reader.slots.get(kind)
         if key not in self._limits and slot is not None:
             limits = {ReasonCode.TOO_MANY_FILES: slot.max_count, ReasonCode.TOO_MUCH_OF_A_KIND: slot.max_total_bytes}
             room_limits = (
-                RoomLimit(code, count, slot.name, key) for code, count in limits.items() if count is not None
+                SizeLimit(code, count, slot.name, key) for code, count in limits.items() if count is not None
             )
             self._limits[key] = tuple(room_limits)
         return self._limits.get(key, ())
 
-    def _make_room(self, amounts: Mapping[RoomLimit, int]) -> bool:
+    def _make_room(self, amounts: Mapping[SizeLimit, int]) -> bool:
         if any(self._stays(limit) + amount > limit.maximum for limit, amount in amounts.items()):
             # Earlier files are kept if freeing the room of all of them would not be enough.
             return False
@@ -129,11 +129,11 @@ class SizeBudget:
                 self._free(limit, amount)
         return all(self._used[limit] + amount <= limit.maximum for limit, amount in amounts.items())
 
-    def _stays(self, limit: RoomLimit) -> int:
+    def _stays(self, limit: SizeLimit) -> int:
         # Files in the current message, and text, are never removed to make room.
         return self._used_here[limit] + (self._text_bytes if limit == self._request else 0)
 
-    def _tokens_of(self, file: FilePart, natives: Sequence[NativePart]) -> int:
+    def _count_tokens(self, file: FilePart, natives: Sequence[NativePart]) -> int:
         if self._reader.window is None:
             return 0
         sizes = [
@@ -153,11 +153,11 @@ class SizeBudget:
         count = byte_count(text)
         self._text_bytes += count
         if self._reader.window is not None:
-            self._tokens += rough_tokens(text)
+            self._tokens += estimate_tokens(text)
         if self._request:
             self._used[self._request] += count
 
-    def _free(self, limit: RoomLimit, needed: int) -> None:
+    def _free(self, limit: SizeLimit, needed: int) -> None:
         facts = {"slot": limit.slot} if limit.slot else {}
         reason = because(limit.code, actual=self._used[limit] + needed, limit=limit.maximum, **facts)
         # Only files of earlier messages, the oldest first.

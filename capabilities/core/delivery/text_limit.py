@@ -34,7 +34,7 @@ class TextLimit:
     chars: int | None = None
     unknown_chars: int = HEAD_CHARS + TAIL_CHARS
 
-    def chars_of(self, text: str, window: int | None, used: int) -> int:
+    def max_chars(self, text: str, window: int | None, used: int) -> int:
         """Return how many characters of the text fit, for a window of which `used` tokens precede the file."""
         if window is None:
             return self.chars or self.unknown_chars
@@ -42,7 +42,7 @@ class TextLimit:
         if self.chars is None:
             left = int(left * self.share)
         # The text's own characters per token: four in English, one in Chinese.
-        fitting = max(left * len(text) // max(rough_tokens(text), 1), MIN_CHARS)
+        fitting = max(left * len(text) // max(estimate_tokens(text), 1), MIN_CHARS)
         return fitting if self.chars is None else min(self.chars, fitting)
 
 
@@ -68,7 +68,7 @@ def find_problem(word: str) -> Translatable | None:
     return None
 
 
-def rough_tokens(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Estimate the tokens of text from its bytes: a quarter of an English character, one of a Chinese character."""
     more = len(text.encode("utf-8", "replace")) - len(text)
     return (2 * len(text) + 3 * more + 7) // 8

@@ -143,7 +143,7 @@ FAMILIES: tuple[tuple[str, Family], ...] = (
 compared."""
 
 
-def family_of(model: str) -> Family | None:
+def find_family(model: str) -> Family | None:
     name = model.rsplit("/", 1)[-1].lower()
     return next((family for pattern, family in FAMILIES if fnmatchcase(name, pattern)), None)
 
@@ -159,7 +159,7 @@ def text_tokens(text: str) -> Estimate:
 
 def file_tokens(model: str, file: FilePart) -> Estimate | None:
     """Estimate the tokens of a file sent natively; None if the model or the file's measures are unknown."""
-    family = family_of(model)
+    family = find_family(model)
     count = _count(family, file) if family else None
     return Estimate(count, family.rule) if family and count is not None else None
 

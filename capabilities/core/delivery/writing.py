@@ -22,7 +22,7 @@ from capabilities.core.delivery.decision import (
     decide,
     decide_description,
     decide_in_words,
-    loss_of,
+    measure_loss,
 )
 from capabilities.core.delivery.flaws import find_flaw
 from capabilities.core.delivery.model_description import (
@@ -39,6 +39,7 @@ from capabilities.core.texts.description import (
     TAIL_CHARS,
     Flaw,
     artifact_lead,
+    artifact_reference,
     attachment_block,
     conversion_note,
     description_slot,
@@ -46,9 +47,8 @@ from capabilities.core.texts.description import (
     extraction_note,
     failed_block,
     head_and_tail,
+    invalid_bytes_note,
     reference_line,
-    reference_of,
-    strays_note,
     treatment_lead,
 )
 from capabilities.core.values import value_class
@@ -94,7 +94,7 @@ class WrittenFile:
     lead: str = ""
 
 
-def name_of(file: FilePart, otherwise: str = "") -> str:
+def display_name(file: FilePart, otherwise: str = "") -> str:
     """Return the name for a file in text: its filename, else its id, else its URL, else `otherwise` or its kind."""
     return file.filename or file.artifact_id or file.url or otherwise or file.kind.value
 
@@ -134,7 +134,7 @@ def description(file: FilePart, reason: Reason, style: TextStyle) -> str:
     flaw = FLAWS.get(reason.code)
     return attachment_block(
         file.kind,
-        reference_of(file.artifact_id) if file.artifact_id else None,
+        artifact_reference(file.artifact_id) if file.artifact_id else None,
         file.filename,
         file.size,
         None if file.mime_type.endswith("/*") else file.mime_type,
@@ -189,7 +189,7 @@ def _write_converted(
     decision = decide(image, reader, position)
     if decision.outcome not in (Outcome.NATIVE, Outcome.HOISTED):
         return _write_description_instead(file, reader, position, style, decision.reason)
-    loss = loss_of(LossKind.CUT, 1, converted.frames) or _lost_pixels(file, converted)
+    loss = measure_loss(LossKind.CUT, 1, converted.frames) or _lost_pixels(file, converted)
     final_delivery = replace(delivery, mime_type=converted.mime_type, hoist=decision.hoist, loss=loss)
     treatment = conversion_note(
         file.mime_type, converted.mime_type, converted.width, converted.height, style.language, converted.frames
@@ -205,12 +205,12 @@ def _converted_part(file: FilePart, image: Converted) -> NativePart:
 def _lost_pixels(file: FilePart, image: Converted) -> Loss | None:
     pixels_before = image.original_pixels or (file.width or 0) * (file.height or 0)
     pixels_after = (image.width or 0) * (image.height or 0)
-    return loss_of(LossKind.SCALED, pixels_after, pixels_before) if pixels_after else None
+    return measure_loss(LossKind.SCALED, pixels_after, pixels_before) if pixels_after else None
 
 
 def _lead(file: FilePart, treatment: str, style: TextStyle) -> str:
-    reference = reference_of(file.artifact_id) if file.artifact_id else None
-    return treatment_lead(name_of(file), reference, treatment, style.language)
+    reference = artifact_reference(file.artifact_id) if file.artifact_id else None
+    return treatment_lead(display_name(file), reference, treatment, style.language)
 
 
 def _write_pages(
@@ -220,7 +220,7 @@ def _write_pages(
     # If no page can be drawn or none fits, the caller writes a description.
     if pages is None:
         return None
-    loss = loss_of(LossKind.CUT, len(pages.images), pages.total)
+    loss = measure_loss(LossKind.CUT, len(pages.images), pages.total)
     parts = tuple(_converted_part(file, image) for image in pages.images.values())
     treatment = drawing_note(file.mime_type, tuple(pages.images), pages.total, style.language)
     final_delivery = Delivery(
@@ -238,22 +238,22 @@ def _write_text(
         # A scan has no text to extract, but the model may be able to see its pages. These show that it has no flaw.
         as_pages = _write_pages(file, replace(delivery, reason=reason), reader, position, style)
         return as_pages or _write_description_instead(file, reader, position, style, find_flaw(file) or reason)
-    limit = reader.text_limit.chars_of(text.text, reader.window, position.tokens)
+    limit = reader.text_limit.max_chars(text.text, reader.window, position.tokens)
     tail_chars = limit * TAIL_CHARS // (HEAD_CHARS + TAIL_CHARS)
     excerpt = head_and_tail(
         text.text,
         style.language,
         head_chars=limit - tail_chars,
         tail_chars=tail_chars,
-        artifact_ref=reference_of(file.artifact_id) if file.artifact_id else None,
+        artifact_ref=artifact_reference(file.artifact_id) if file.artifact_id else None,
         has_get_artifact=style.has_get_artifact and file.artifact_id is not None,
     )
     if excerpt.cut and delivery.outcome is Outcome.INLINED:
         delivery = replace(delivery, reason=because(ReasonCode.LONG_TEXT, actual=excerpt.total_chars, limit=limit))
-    lead = artifact_lead(name_of(file), style.language)
+    lead = artifact_lead(display_name(file), style.language)
     if delivery.outcome is Outcome.EXTRACTED:
         lead = _lead(file, extraction_note(file.mime_type, style.language), style)
-    strays = strays_note(text.strays, text.source, style.language) if text.strays else ""
+    strays = invalid_bytes_note(text.strays, text.source, style.language) if text.strays else ""
     lines = (lead, *filter(None, (text.note, strays)), excerpt.text)
     return WrittenFile(replace(delivery, loss=_lost_text(text, excerpt.shown_chars)), "\n".join(lines))
 
@@ -263,7 +263,7 @@ def _lost_text(text: Text, arrives: int) -> Loss | None:
         return Loss(LossKind.CUT)
     # Two losses are combined: text that was not extracted from the file, and extracted text that is not shown.
     share = text.share * arrives / len(text.text) if text.text else text.share
-    if cut := loss_of(LossKind.CUT, share, 1):
+    if cut := measure_loss(LossKind.CUT, share, 1):
         return replace(cut, count=text.strays)
     return Loss(LossKind.REPLACED, count=text.strays) if text.strays else None
 

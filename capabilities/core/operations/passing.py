@@ -25,7 +25,7 @@ SPEAKS = "openai"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passing:
+class PassthroughCall:
     """A caller's call to an operation, as a `WireProtocol`.
 
     `answer_format` is the caller's `response_format`, `count` the caller's `n`. All fields of the call are in

@@ -10,9 +10,9 @@ from typing import Any
 
 from capabilities.core.json_codec import write_json
 from capabilities.core.operations.table import AnswerShape, Operation
-from capabilities.core.protocols.answer_fields import filled, read_counts
-from capabilities.core.protocols.errors import bad_shape, failure_inside, failure_of, object_of
-from capabilities.core.protocols.media import ANY_IMAGE, media_of_base64, media_of_url
+from capabilities.core.protocols.answer_fields import non_empty_text, read_counts
+from capabilities.core.protocols.errors import bad_shape, parse_failure, parse_inner_failure, parse_object
+from capabilities.core.protocols.media import ANY_IMAGE, parse_base64_media, parse_url_media
 from capabilities.core.protocols.openai.replies import is_error
 from capabilities.core.providers.redaction import brief
 from capabilities.core.translatable import translatable
@@ -58,7 +58,7 @@ UNREAD: Mapping[str, str] = {
 }
 
 
-def usage_of(value: Mapping[str, Any]) -> Usage:
+def parse_usage(value: Mapping[str, Any]) -> Usage:
     """Return the token counts in a response, or in the last event of a stream."""
     # Cohere and similar hosts return the counts in `meta`.
     meta = value.get("meta")
@@ -97,7 +97,7 @@ PLAIN_TYPES = ("text/plain", "text/vtt", "application/x-subrip")
 
 
 @value_class
-class PassedAnswer(Answer):
+class PassthroughAnswer(Answer):
     """A response that is passed on unchanged: its `body`, and its `value` if that is a JSON object."""
 
     body: bytes = field(default=b"", repr=False)
@@ -137,61 +137,61 @@ class OperationReply:
         )
 
 
-def decode(reply: OperationReply) -> PassedAnswer | Failure:
+def decode(reply: OperationReply) -> PassthroughAnswer | Failure:
     if not 200 <= reply.status < 300:
-        return failure_of(reply.status, reply.headers, reply.body, reply.now)
+        return parse_failure(reply.status, reply.headers, reply.body, reply.now)
     return READERS[reply.operation.answer](reply)
 
 
-def _read_object(reply: OperationReply) -> PassedAnswer | Failure:
-    value = object_of(reply.status, reply.headers, reply.body, reply.now)
+def _read_object(reply: OperationReply) -> PassthroughAnswer | Failure:
+    value = parse_object(reply.status, reply.headers, reply.body, reply.now)
     if isinstance(value, Failure):
         return value
     if is_error(value):
-        return failure_inside(value)
+        return parse_inner_failure(value)
     names = reply.operation.results
     result = next((value[name] for name in names if name in value), None)
     if not isinstance(result, str if reply.operation.answer is AnswerShape.TRANSCRIPT else list):
         return bad_shape(translatable("the answer has no %(names)s", names=" or ".join(names)))
     if isinstance(result, list) and not result and not reply.operation.may_be_empty:
         return Failure(Fault.EMPTY_CHOICES, translatable("the answer has no candidate"), 200)
-    return PassedAnswer(
-        result if isinstance(result, str) else text_of(value),
+    return PassthroughAnswer(
+        result if isinstance(result, str) else answer_text(value),
         finish_reason="",
-        usage=usage_of(value),
-        model=filled(value.get("model")),
-        media=tuple(images_of(value)),
+        usage=parse_usage(value),
+        model=non_empty_text(value.get("model")),
+        media=tuple(parse_images(value)),
         body=reply.body,
         value=value,
     )
 
 
-def _read_transcript(reply: OperationReply) -> PassedAnswer | Failure:
+def _read_transcript(reply: OperationReply) -> PassthroughAnswer | Failure:
     if reply.answer_format not in PLAIN_FORMATS or "json" in reply.content_type:
         return _read_object(reply)
     if "html" in reply.content_type:
         return _other_type(reply)
     text = reply.body.decode("utf-8", "replace")
     kind = reply.content_type if reply.content_type.startswith(PLAIN_TYPES) else PLAIN_TYPE
-    return PassedAnswer(text, finish_reason="", body=reply.body, content_type=kind)
+    return PassthroughAnswer(text, finish_reason="", body=reply.body, content_type=kind)
 
 
-def _read_sound(reply: OperationReply) -> PassedAnswer | Failure:
+def _read_sound(reply: OperationReply) -> PassthroughAnswer | Failure:
     expected_type = SOUND_TYPES.get(reply.answer_format or "mp3", "audio/mpeg")
     content_type = reply.content_type or expected_type
     if "json" in content_type:
-        value = object_of(reply.status, reply.headers, reply.body, reply.now)
+        value = parse_object(reply.status, reply.headers, reply.body, reply.now)
         if isinstance(value, Failure):
             return value
-        return failure_inside(value) if is_error(value) else bad_shape(translatable("audio was expected"))
+        return parse_inner_failure(value) if is_error(value) else bad_shape(translatable("audio was expected"))
     if content_type.startswith("text/"):
         return _other_type(reply)
     if not reply.body:
         return Failure(Fault.EMPTY_CONTENT, translatable("the model returned nothing"), 200)
     is_sound = content_type.startswith("audio/")
-    sound = media_of_base64(content_type if is_sound else expected_type, base64.b64encode(reply.body).decode())
+    sound = parse_base64_media(content_type if is_sound else expected_type, base64.b64encode(reply.body).decode())
     kind = content_type if is_sound else ANY_TYPE
-    return PassedAnswer(finish_reason="", media=(sound,) if sound else (), body=reply.body, content_type=kind)
+    return PassthroughAnswer(finish_reason="", media=(sound,) if sound else (), body=reply.body, content_type=kind)
 
 
 def _other_type(reply: OperationReply) -> Failure:
@@ -199,24 +199,24 @@ def _other_type(reply: OperationReply) -> Failure:
     return Failure(Fault.BAD_CONTENT_TYPE, message, 200)
 
 
-READERS: Mapping[AnswerShape, Callable[[OperationReply], PassedAnswer | Failure]] = MappingProxyType(
+READERS: Mapping[AnswerShape, Callable[[OperationReply], PassthroughAnswer | Failure]] = MappingProxyType(
     {AnswerShape.JSON: _read_object, AnswerShape.TRANSCRIPT: _read_transcript, AnswerShape.SOUND: _read_sound}
 )
 
 
-def text_of(value: Mapping[str, Any]) -> str:
+def answer_text(value: Mapping[str, Any]) -> str:
     """Return the text of all choices of a completion or chunk, or "" for any other response."""
     choices = value.get("choices")
     texts = (choice.get("text") for choice in choices if isinstance(choice, dict)) if isinstance(choices, list) else ()
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def images_of(value: Mapping[str, Any]) -> Iterator[Media]:
+def parse_images(value: Mapping[str, Any]) -> Iterator[Media]:
     """Yield the images of a response, as base64 or as URLs."""
-    mime_type = f"image/{filled(value.get('output_format')) or 'png'}"
+    mime_type = f"image/{non_empty_text(value.get('output_format')) or 'png'}"
     items = value.get("data")
     for item in items if isinstance(items, list) else []:
         if isinstance(item, dict):
-            image = media_of_base64(mime_type, item.get("b64_json")) or media_of_url(item.get("url"), ANY_IMAGE)
+            image = parse_base64_media(mime_type, item.get("b64_json")) or parse_url_media(item.get("url"), ANY_IMAGE)
             if image is not None:
                 yield image

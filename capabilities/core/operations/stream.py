@@ -7,12 +7,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from capabilities.core.json_codec import read_mended_json
-from capabilities.core.operations.replies import PassedAnswer, text_of, usage_of
+from capabilities.core.json_codec import read_repaired_json
+from capabilities.core.operations.replies import PassthroughAnswer, answer_text, parse_usage
 from capabilities.core.operations.table import DONE, Operation
-from capabilities.core.protocols.answer_fields import filled
-from capabilities.core.protocols.errors import failure_inside
-from capabilities.core.protocols.media import media_of_base64
+from capabilities.core.protocols.answer_fields import non_empty_text
+from capabilities.core.protocols.errors import parse_inner_failure
+from capabilities.core.protocols.media import parse_base64_media
 from capabilities.core.protocols.openai.replies import is_error
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import json_event
@@ -37,15 +37,15 @@ class OperationReader:
             if self._ended:  # the stream ended with fewer choices than requested
                 self._expected = self._ended
                 self._note_end({})
-            return [Delta(frame_of(event))]
+            return [Delta(format_frame(event))]
         value = json_event(event)
-        kind = filled(value.get("type")) or event.event
+        kind = non_empty_text(value.get("type")) or event.event
         if kind == "error" or is_error(value):
-            return [failure_inside(value)]
+            return [parse_inner_failure(value)]
         media = tuple(self._media(kind, value))
         self._ended += self._count_ends(kind, value)
         self._note_end(value)
-        events: list[Delta | Supplement | Failure] = [Delta(frame_of(event))]
+        events: list[Delta | Supplement | Failure] = [Delta(format_frame(event))]
         return [*events, Supplement(media)] if media else events
 
     def _count_ends(self, kind: str, value: Mapping[str, Any]) -> int:
@@ -58,22 +58,24 @@ class OperationReader:
     def _note_end(self, value: Mapping[str, Any]) -> None:
         # The usage of a completion is sent after its choices have ended.
         if value.get("usage"):
-            self.usage = usage_of(value)
+            self.usage = parse_usage(value)
         if self._ended >= self._expected:
-            model = filled(value.get("model")) or (self.finish.model if self.finish else None)
+            model = non_empty_text(value.get("model")) or (self.finish.model if self.finish else None)
             self.finish = Finish("", self.usage, model, explains_silence=True)
 
     def _media(self, kind: str, value: Mapping[str, Any]) -> Iterator[Media]:
         if kind == self._operation.last_event:
-            media = media_of_base64(f"image/{filled(value.get('output_format')) or 'png'}", value.get("b64_json"))
+            media = parse_base64_media(
+                f"image/{non_empty_text(value.get('output_format')) or 'png'}", value.get("b64_json")
+            )
         else:
             # Partial images before the last event are not results.
-            media = media_of_base64(self._sound_type, value.get("audio")) if kind == SOUND_DELTA else None
+            media = parse_base64_media(self._sound_type, value.get("audio")) if kind == SOUND_DELTA else None
         if media is not None:
             yield media
 
 
-def frame_of(event: SseEvent) -> str:
+def format_frame(event: SseEvent) -> str:
     """Return the event in the form in which it is sent."""
     name = f"event: {event.event}\n" if event.event else ""
     return name + "".join(f"data: {data_line}\n" for data_line in event.data.split("\n")) + "\n"
@@ -87,29 +89,29 @@ def rename_model(frames: str, model: str) -> str:
 
 
 def _rename(frame: str, model: str) -> str:
-    value = _value_of(frame) if '"model"' in frame else {}
+    value = _parse_frame(frame) if '"model"' in frame else {}
     if not isinstance(value.get("model"), str) or value["model"] == model:
         return frame
     head = frame.partition("data: ")[0]
     return f"{head}data: {json.dumps({**value, 'model': model}, ensure_ascii=False)}"
 
 
-def text_of_frames(deltas: Iterable[str]) -> str:
+def join_frames(deltas: Iterable[str]) -> str:
     """Return the text of a streamed completion."""
     frames = (frame for delta in deltas if '"choices"' in delta for frame in delta.split("\n\n"))
-    return "".join(text_of(_value_of(frame)) for frame in frames if '"choices"' in frame)
+    return "".join(answer_text(_parse_frame(frame)) for frame in frames if '"choices"' in frame)
 
 
-def _value_of(frame: str) -> dict[str, Any]:
-    value: dict[str, Any] = read_mended_json(frame.partition("data: ")[2].replace("\ndata: ", "\n"))
+def _parse_frame(frame: str) -> dict[str, Any]:
+    value: dict[str, Any] = read_repaired_json(frame.partition("data: ")[2].replace("\ndata: ", "\n"))
     return value
 
 
-def whole_as_events(operation: Operation, answer: PassedAnswer) -> str:
+def whole_as_events(operation: Operation, answer: PassthroughAnswer) -> str:
     """Return a complete response as the events that the caller requested, for a provider that does not stream."""
     if operation.last_event == DONE:
         whole = json.dumps(answer.value, ensure_ascii=False)
-        return frame_of(SseEvent(whole)) + frame_of(SseEvent(DONE))
+        return format_frame(SseEvent(whole)) + format_frame(SseEvent(DONE))
     if answer.value is None and not answer.text:
         sound = {"type": SOUND_DELTA, "audio": base64.b64encode(answer.body).decode()}
         return _write(sound) + _write({"type": operation.last_event})
@@ -120,4 +122,4 @@ def whole_as_events(operation: Operation, answer: PassedAnswer) -> str:
 
 
 def _write(value: Mapping[str, Any]) -> str:
-    return frame_of(SseEvent(json.dumps(value, ensure_ascii=False), str(value["type"])))
+    return format_frame(SseEvent(json.dumps(value, ensure_ascii=False), str(value["type"])))

@@ -17,7 +17,7 @@ from capabilities.core.wire import Annotation, Target
 MAX_COUNT = 100_000_000
 
 
-def count_of(value: Any) -> int | None:
+def parse_count(value: Any) -> int | None:
     """Return a provider's count as an integer from 0 to `MAX_COUNT`, or None if the value is not a count.
 
     Negative, NaN, infinite and non-numeric values are not counts. The caller then estimates the usage.
@@ -29,19 +29,19 @@ def count_of(value: Any) -> int | None:
     return None
 
 
-def count(value: Any, *path: str) -> int | None:
+def count_at(value: Any, *path: str) -> int | None:
     """Return the count at this path of an object, or None if there is none."""
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def filled(value: Any) -> str | None:
+def non_empty_text(value: Any) -> str | None:
     """Return the value if it is a non-empty string, else None."""
     return value if isinstance(value, str) and value else None
 
 
-def total_of(*numbers: int | None) -> int | None:
+def sum_counts(*numbers: int | None) -> int | None:
     """Return the sum of the known counts, at most `MAX_COUNT`, or None if none is known."""
     values = [number for number in numbers if number is not None]
     return min(sum(values), MAX_COUNT) if values else None
@@ -52,24 +52,24 @@ URL_CITATION, FILE_CITATION = "url_citation", "file_citation"
 SERVICE_TIERS = frozenset({"auto", "default", "flex", "scale", "priority", "fast"})
 
 
-def annotations_of(items: Any) -> tuple[Annotation, ...]:
+def parse_annotations(items: Any) -> tuple[Annotation, ...]:
     """Return the annotations of a message or a delta. A cited page has its URL, title and position."""
-    return tuple(filter(None, map(annotation_of, items))) if isinstance(items, list) else ()
+    return tuple(filter(None, map(parse_annotation, items))) if isinstance(items, list) else ()
 
 
-def annotation_of(value: Any) -> Annotation | None:
+def parse_annotation(value: Any) -> Annotation | None:
     """Return the annotation, or None if it has no type, or cites a page but not its URL."""
-    kind = filled(value.get("type")) if isinstance(value, Mapping) else None
+    kind = non_empty_text(value.get("type")) if isinstance(value, Mapping) else None
     if kind != URL_CITATION:
         return dict(value) if kind else None
     page = value.get(kind)
-    if not (isinstance(page, Mapping) and filled(page.get("url"))):
+    if not (isinstance(page, Mapping) and non_empty_text(page.get("url"))):
         return None
-    positions = {name: count(page, name) or 0 for name in ("start_index", "end_index")}
-    return {"type": kind, kind: {**page, "title": filled(page.get("title")) or "", **positions}}
+    positions = {name: count_at(page, name) or 0 for name in ("start_index", "end_index")}
+    return {"type": kind, kind: {**page, "title": non_empty_text(page.get("title")) or "", **positions}}
 
 
-def logprobs_of(value: Any) -> Mapping[str, Any] | None:
+def parse_logprobs(value: Any) -> Mapping[str, Any] | None:
     """Return the log probabilities of the tokens, or None if no token is named."""
     if not isinstance(value, Mapping):
         return None
@@ -125,7 +125,7 @@ FILTERED = Ending("content_filter", explains_silence=True)
 UNFINISHED = Ending("length")
 
 
-def ending_of(endings: Mapping[str, Ending], reason: Any, *, has_calls: bool) -> Ending:
+def map_ending(endings: Mapping[str, Ending], reason: Any, *, has_calls: bool) -> Ending:
     """Return the ending for a vendor's finish reason. A complete response without a reason counts as complete."""
     if reason is None or reason == "":
         ending = WHOLE
@@ -134,7 +134,7 @@ def ending_of(endings: Mapping[str, Ending], reason: Any, *, has_calls: bool) ->
     return CALLS if has_calls and ending is WHOLE else ending
 
 
-def own_reason(reason: Any, ending: Ending) -> str | None:
+def vendor_reason(reason: Any, ending: Ending) -> str | None:
     """Return the vendor's finish reason if it differs from OpenAI's, else None."""
     if not reason or not isinstance(reason, str) or reason.lower() == ending.finish_reason:
         return None
@@ -154,7 +154,7 @@ def read_counts(value: Any, names: Mapping[str, str], counts: dict[str, int]) ->
         return
     for name, number in value.items():
         ours = names.get(name)
-        parsed = count_of(number) if ours is not None else None
+        parsed = parse_count(number) if ours is not None else None
         if ours is not None and parsed is not None:
             counts[ours] = parsed
 

@@ -10,33 +10,33 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from capabilities.core.halves import mend
+from capabilities.core.halves import repair
 from capabilities.core.json_codec import is_bounded
 from capabilities.core.message import ToolCall
-from capabilities.core.protocols.answer_fields import filled
-from capabilities.core.protocols.thought_fields import signature_of
+from capabilities.core.protocols.answer_fields import non_empty_text
+from capabilities.core.protocols.thought_fields import parse_signature
 from capabilities.core.wire import ToolCallDelta
 
 # The arguments of a tool call are a JSON string in OpenAI's protocols and an object in the others.
 
 
-def object_of(arguments: str) -> dict[str, Any]:
+def parse_arguments(arguments: str) -> dict[str, Any]:
     """Return the arguments as an object. Anything else, or an object with too many values, is kept under `_raw`."""
     if not arguments.strip():
         return {}
     try:
-        value = mend(json.loads(arguments)) if is_bounded(arguments) else None
+        value = repair(json.loads(arguments)) if is_bounded(arguments) else None
     except (ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {"_raw": arguments}
 
 
-def arguments_of(call: ToolCall) -> dict[str, Any]:
+def call_arguments(call: ToolCall) -> dict[str, Any]:
     """Return a call's arguments as an object, with a custom tool's free text under `input`."""
-    return {"input": call.arguments} if call.custom else object_of(call.arguments)
+    return {"input": call.arguments} if call.custom else parse_arguments(call.arguments)
 
 
-def call_in(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, bool]:
+def parse_call_item(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, bool]:
     """Return the object with the tool's name, the arguments or free text, and whether the tool is a custom tool."""
     call = item.get("function")
     if isinstance(call, dict):
@@ -45,14 +45,14 @@ def call_in(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, bool]:
     return (call, call.get("input"), True) if isinstance(call, dict) else ({}, None, False)
 
 
-def text_of(arguments: Any) -> str:
+def arguments_text(arguments: Any) -> str:
     """Return the arguments as a JSON string, serialising them if they are an object."""
     if isinstance(arguments, str):
         return arguments
     return json.dumps(arguments, ensure_ascii=False) if arguments is not None else ""
 
 
-class CallPieces:
+class CallAssembler:
     """Assigns streamed pieces to their tool calls, even where a host misuses `index`."""
 
     def __init__(self) -> None:
@@ -66,19 +66,19 @@ class CallPieces:
 
     def read(self, piece: Mapping[str, Any]) -> ToolCallDelta:
         """Return the piece, with the id and name only in the first piece of a call."""
-        call, text, custom = call_in(piece)
-        identity, name = filled(piece.get("id")), filled(call.get("name"))
+        call, text, custom = parse_call_item(piece)
+        identity, name = non_empty_text(piece.get("id")), non_empty_text(call.get("name"))
         index = piece.get("index")
-        position = self._position_of(index if isinstance(index, int) else None, identity, name)
+        position = self._find_position(index if isinstance(index, int) else None, identity, name)
         if position is None:
-            delta = self._begin(index, identity, name, text_of(text), custom=custom)
-            signature = signature_of(piece)
+            delta = self._begin(index, identity, name, arguments_text(text), custom=custom)
+            signature = parse_signature(piece)
             return replace(delta, signature=signature) if signature else delta
         late = name if name and not self._named[position] else None
         self._named[position] = self._named[position] or late is not None
-        return ToolCallDelta(position, None, late, text_of(text), signature_of(piece), custom)
+        return ToolCallDelta(position, None, late, arguments_text(text), parse_signature(piece), custom)
 
-    def _position_of(self, index: int | None, identity: str | None, name: str | None) -> int | None:
+    def _find_position(self, index: int | None, identity: str | None, name: str | None) -> int | None:
         # Some hosts send no index. Then a piece without id and name continues the last call.
         if index is None:
             return len(self._ids) - 1 if self._ids and not (identity or name) else None

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from capabilities.core.json_codec import read_mended_json
+from capabilities.core.json_codec import read_repaired_json
 from capabilities.core.message import ChatRequest
-from capabilities.core.protocols.errors import bad_shape, failure_of
+from capabilities.core.protocols.errors import bad_shape, parse_failure
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
@@ -69,9 +69,9 @@ class Count:
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
         if status != 200:
-            return failure_of(status, headers, body, None)
+            return parse_failure(status, headers, body, None)
         try:
-            value = read_mended_json(body)
+            value = read_repaired_json(body)
         except (ValueError, RecursionError):
             value = None
         tokens = value.get(self.field) if isinstance(value, dict) else None

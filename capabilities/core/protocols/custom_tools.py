@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
-from capabilities.core.halves import mend_text
+from capabilities.core.halves import repair_text
 from capabilities.core.message import Tool
 from capabilities.core.wire import Answer, Delta, StreamEvent, Supplement, ToolCallDelta
 
@@ -37,20 +37,20 @@ def as_function(tool: Tool) -> Tool:
     return replace(tool, description=description, parameters=schema, custom=None)
 
 
-def free_text_of(arguments: str) -> str:
+def parse_free_text(arguments: str) -> str:
     """Return the text of a call. Arguments in any other form are themselves the text."""
     try:
         value = json.loads(arguments or "{}", strict=False)
     except (ValueError, RecursionError):
         return arguments
     text = value.get("input") if isinstance(value, dict) else None
-    return mend_text(text) if isinstance(text, str) else arguments
+    return repair_text(text) if isinstance(text, str) else arguments
 
 
 def restore_custom(answer: Answer, names: Collection[str]) -> Answer:
     """Return the answer with calls to these functions turned back into calls to custom tools."""
     calls = tuple(
-        replace(call, arguments=free_text_of(call.arguments), custom=True) if call.name in names else call
+        replace(call, arguments=parse_free_text(call.arguments), custom=True) if call.name in names else call
         for call in answer.tool_calls
     )
     return replace(answer, tool_calls=calls)
@@ -77,11 +77,11 @@ class _Text:
         end = match.end() if match else 0
         text, self.waiting = self.waiting[:end], self.waiting[end:]
         self.is_closed = self.waiting.startswith('"')
-        return mend_text(json.loads(f'"{text}"', strict=False)) if text else ""
+        return repair_text(json.loads(f'"{text}"', strict=False)) if text else ""
 
     def rest(self) -> str:
         # Arguments that lack the expected form were held back until now.
-        return "" if self.is_open else free_text_of(self.waiting)
+        return "" if self.is_open else parse_free_text(self.waiting)
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from capabilities.core.json_codec import read_mended_json
+from capabilities.core.json_codec import read_repaired_json
 from capabilities.core.providers.redaction import READ_CHARACTERS
 from capabilities.core.translatable import translatable
 
@@ -101,15 +101,15 @@ def parse_error(body: bytes) -> ErrorBody:
     """Return the error in a body: JSON in any known format, the title of a web page, or else the text itself."""
     text = body[:1_000_000].decode("utf-8", "replace").strip()
     try:
-        value = read_mended_json(text)
+        value = read_repaired_json(text)
     except (ValueError, RecursionError):
         title = _TITLE.search(text)
         page = translatable("the body is a web page") if text[:1] == "<" else text
         return ErrorBody(message=title[1].strip() if title else page)
-    return error_of(value)
+    return read_error(value)
 
 
-def error_of(value: Any) -> ErrorBody:
+def read_error(value: Any) -> ErrorBody:
     if isinstance(value, list) and value and isinstance(value[0], Mapping):
         value = value[0]  # Gemini wraps an error in a list of one
     if not isinstance(value, Mapping):

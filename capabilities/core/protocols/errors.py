@@ -13,9 +13,9 @@ from capabilities.core.json_codec import MAX_ANSWER_VALUES, TooManyValuesError, 
 from capabilities.core.protocols.error_body import (
     PARAM,
     ErrorBody,
-    error_of,
     has_invalid_retry_after,
     parse_error,
+    read_error,
     retry_after,
 )
 from capabilities.core.providers.redaction import READ_CHARACTERS, brief
@@ -27,14 +27,14 @@ WEB_PAGE = translatable("got a web page: %(said)s")
 SHORT_WAIT_SECONDS = 5.0
 
 
-def _pattern_of(*alternatives: str) -> re.Pattern[str]:
+def _compile_pattern(*alternatives: str) -> re.Pattern[str]:
     return re.compile("|".join(alternatives), re.IGNORECASE)
 
 
 # Such a message names the file's MIME type. The part that contained the file may be of another kind, so no capability
 # is derived from the type.
 UNSUPPORTED_TYPE = "unsupported mime type"
-CAPABILITY = _pattern_of(
+CAPABILITY = _compile_pattern(
     r"does not support (image|vision|audio|video|pdf|file)",
     r"(image|audio|video|file|pdf|document)s? (input|content)s? (is|are) not (supported|enabled)",
     r"no endpoints found that support",
@@ -48,12 +48,12 @@ CAPABILITY = _pattern_of(
     r"at most 0 (image|audio|video)",
     UNSUPPORTED_TYPE,
 )
-TOO_MANY_TOOLS = _pattern_of(
+TOO_MANY_TOOLS = _compile_pattern(
     r"invalid 'tools': array too long",
     r"too many (tools|functions|function declarations)",
     r"(tools|functions|function_declarations).{0,40}(at most|maximum|no more than|limit of) \d+",
 )
-POLICY = _pattern_of(
+POLICY = _compile_pattern(
     r"^(bio_policy|misalignment_policy_violation|image_content_policy_violation)$",
     r"^(content_filter|content_policy_violation|content_policy|data_inspection_failed|ResponsibleAIPolicyViolation)$",
     r"SensitiveContentDetected",
@@ -62,8 +62,8 @@ POLICY = _pattern_of(
     r"blocked by (our )?(content|safety|usage) (policy|filter|policies)",
     r"不安全或敏感|敏感内容|内容安全",
 )
-BAD_KEY = _pattern_of(r"^API_KEY_(INVALID|EXPIRED)$", r"api key not valid")
-QUOTA = _pattern_of(
+BAD_KEY = _compile_pattern(r"^API_KEY_(INVALID|EXPIRED)$", r"api key not valid")
+QUOTA = _compile_pattern(
     r"^(insufficient_quota|credit_balance_exhausted|billing_hard_limit_reached|exceeded_current_quota_error)$",
     r"^(organization|project)_(spend|usage)_limit_exceeded$",
     r"^(Arrearage|AccountOverdueError|InsufficientBalance)$",
@@ -72,7 +72,7 @@ QUOTA = _pattern_of(
     r"^(?=\w*PerDay)[\w-]+$",
     r"余额不足|欠费",
 )
-CONTEXT = _pattern_of(
+CONTEXT = _compile_pattern(
     r"context_length_exceeded|exceed_context_size|context_window_exceeded",
     r"maximum context length",
     r"prompt is too long",
@@ -81,7 +81,7 @@ CONTEXT = _pattern_of(
     r"input token count",
     r"range of input length should be",
 )
-PARAMETER = _pattern_of(
+PARAMETER = _compile_pattern(
     r"unsupported_parameter|unsupported_value|unknown_parameter|extra_forbidden",
     r"extra inputs are not permitted",
     r"unsupported parameter",
@@ -172,7 +172,7 @@ STATUS_OF_WORD: Mapping[str, int] = MappingProxyType(
 )
 
 
-def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Failure:
+def parse_failure(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Failure:
     """Return the failure for a response that is not 2xx. For `now`, see `retry_after`."""
     if 300 <= status < 400:
         location = next((value for name, value in headers.items() if name.lower() == "location"), "")
@@ -188,12 +188,12 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float 
     return failure
 
 
-def failure_inside(value: Any, status: int = 200) -> Failure:
+def parse_inner_failure(value: Any, status: int = 200) -> Failure:
     """Return the failure for an error inside a 200 response or a stream, by the code in it.
 
     An error without a status counts as the provider's error (500).
     """
-    error = error_of(value)
+    error = read_error(value)
     codes = [code.lower() for code in (error.code, error.kind) if code]
     stated = error.status or next((STATUS_OF_WORD[code] for code in codes if code in STATUS_OF_WORD), None)
     failure = classify(error, stated or 500, error.retry_after)
@@ -258,7 +258,7 @@ def _list_further(error: ErrorBody, first: str | None) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(names) if name != first and name not in NEEDED)[:MAX_FURTHER]
 
 
-def json_of(headers: Mapping[str, str], body: bytes) -> Any | Failure:
+def parse_json(headers: Mapping[str, str], body: bytes) -> Any | Failure:
     """Return the JSON of a 200 response. A web page or text is `bad_content_type`, and broken JSON is `bad_json`."""
     start = body.lstrip()[:1]
     if start == b"<":
@@ -281,7 +281,7 @@ def json_of(headers: Mapping[str, str], body: bytes) -> Any | Failure:
         return Failure(Fault.BAD_JSON, translatable("the body is not JSON: %(reason)s", reason=reason), 200)
 
 
-def object_of(
+def parse_object(
     status: int,
     headers: Mapping[str, str],
     body: bytes,
@@ -293,8 +293,8 @@ def object_of(
     `unwrap` removes what the vendor puts around the object.
     """
     if not 200 <= status < 300:
-        return failure_of(status, headers, body, now)
-    value = json_of(headers, body)
+        return parse_failure(status, headers, body, now)
+    value = parse_json(headers, body)
     if isinstance(value, Failure):
         return value
     value = unwrap(value)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from capabilities.core.message import CacheMark, Message, NativePart, Part, TextPart
-from capabilities.core.protocols.answer_fields import filled
+from capabilities.core.protocols.answer_fields import non_empty_text
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Media, MediaData
 
@@ -47,7 +47,7 @@ def placeholder(part: NativePart) -> str:
     return f"[{part.kind.value}{name} ({part.mime_type}) cannot be sent here{address_part}]"
 
 
-def text_of_parts(parts: Iterable[Part]) -> str:
+def join_text_parts(parts: Iterable[Part]) -> str:
     return "\n".join(part.text for part in parts if isinstance(part, TextPart))
 
 
@@ -60,14 +60,14 @@ def result_parts(message: Message) -> tuple[Part, ...]:
     return (TextPart(FAILED), *message.parts) if message.is_error else message.parts
 
 
-def natives_of(message: Message) -> list[NativePart]:
+def list_native_parts(message: Message) -> list[NativePart]:
     parts = message.parts
     if len(parts) == 1 and isinstance(parts[0], TextPart):  # nearly every message is a single text
         return []
     return [part for part in parts if isinstance(part, NativePart)]
 
 
-def mark_of(parts: Iterable[Part]) -> CacheMark | None:
+def find_cache_mark(parts: Iterable[Part]) -> CacheMark | None:
     """Return the last cache mark among these parts, which marks the longest prefix."""
     mark = None
     for part in parts:
@@ -85,26 +85,26 @@ ANY_IMAGE = "image/png"
 RAW_SOUND = "audio/L16"
 
 
-def media_of_base64(mime_type: Any, data: Any, otherwise: str = "") -> Media | None:
+def parse_base64_media(mime_type: Any, data: Any, otherwise: str = "") -> Media | None:
     """Return media sent as base64, with this type or else `otherwise`, or None if there is no media."""
-    kind = (filled(mime_type) or otherwise)[:TYPE_CHARS]
-    content = filled(data)
-    return Media(_kind_of(kind), kind, content) if content else None
+    kind = (non_empty_text(mime_type) or otherwise)[:TYPE_CHARS]
+    content = non_empty_text(data)
+    return Media(_media_kind(kind), kind, content) if content else None
 
 
-def media_of_url(url: Any, otherwise: str = "") -> Media | None:
+def parse_url_media(url: Any, otherwise: str = "") -> Media | None:
     """Return media in a data URL or at a web URL, or None for anything else."""
     if not isinstance(url, str):
         return None
     if url[:5].lower() == "data:":
         head, _, data = url.partition(",")
         mime_type, *options = head[5:].split(";")
-        return media_of_base64(mime_type, data, otherwise) if "base64" in options else None
+        return parse_base64_media(mime_type, data, otherwise) if "base64" in options else None
     if not url.startswith(("https://", "http://")):
         return None
     # The URL is passed on and never fetched.
-    return Media(_kind_of(otherwise), otherwise, url=url)
+    return Media(_media_kind(otherwise), otherwise, url=url)
 
 
-def _kind_of(mime_type: str) -> Kind:
+def _media_kind(mime_type: str) -> Kind:
     return KINDS.get(mime_type.partition("/")[0].lower(), Kind.DOCUMENT)

@@ -216,7 +216,7 @@ def unsent(chat: ChatRequest, sent: Collection[str]) -> tuple[str, ...]:
     )
 
 
-def place_of(path: str) -> str:
+def parameter_name(path: str) -> str:
     """Return the name of the row for a place in a request: `messages[].name` for `messages[2].name`."""
     return _INDEX.sub("[]", path)
 
@@ -225,19 +225,19 @@ def dropped_fields(chat: ChatRequest, protocol: str, unsupported: Collection[str
     """Return the places below the top level that are dropped. `unsupported` are rows that this host lacks."""
     if not chat.inner:
         return ()
-    return tuple(path for path in chat.inner if _is_dropped(place_of(path), protocol, unsupported))
+    return tuple(path for path in chat.inner if _is_dropped(parameter_name(path), protocol, unsupported))
 
 
 def _is_dropped(name: str, protocol: str, unsupported: Collection[str]) -> bool:
     return name in unsupported or PARAMETERS.get(name, OTHER_FIELD).by(protocol) is Treatment.DROPPED
 
 
-def places_where(condition: Callable[[str], bool]) -> frozenset[str]:
+def select_names(condition: Callable[[str], bool]) -> frozenset[str]:
     return frozenset(name for name in PARAMETERS if condition(name))
 
 
 # Places where a request marks the end of a prefix to cache.
-CACHE_PLACES = places_where(lambda name: name.endswith((".cache_control", ".prompt_cache_breakpoint")))
+CACHE_MARK_NAMES = select_names(lambda name: name.endswith((".cache_control", ".prompt_cache_breakpoint")))
 
 
 def brief_names(names: Iterable[str]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ IN_WORDS = {"structured": "json_object"}
 JSON_ONLY = "Reply with one JSON object only, without any other words and without a code fence."
 
 
-def schema_of(response_format: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def find_schema(response_format: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Return the schema in OpenAI's `response_format`, or None if it does not request one."""
     if not response_format or response_format.get("type") != "json_schema":
         return None
@@ -31,7 +31,7 @@ def wants_json(response_format: Mapping[str, Any] | None) -> bool:
 
 def instruction(response_format: Mapping[str, Any] | None) -> str:
     """Return the text of a system prompt that requests JSON, with the schema if there is one."""
-    schema = schema_of(response_format)
+    schema = find_schema(response_format)
     if not schema:
         return JSON_ONLY
     return f"{JSON_ONLY} It must satisfy this JSON Schema:\n{json.dumps(schema, ensure_ascii=False)}"

@@ -37,7 +37,7 @@ def names_in(value: Any) -> list[str]:
     return [name for name in value if isinstance(name, str)] if isinstance(value, list | tuple) else []
 
 
-def properties_of(schema: Schema) -> Schema:
+def schema_properties(schema: Schema) -> Schema:
     value = schema.get("properties")
     return value if isinstance(value, Mapping) else {}
 
@@ -250,7 +250,7 @@ class _SchemaFitter:
         if isinstance(additional, Mapping) or (additional is not False and not out.get("properties")):
             raise UnfitSchemaError
         if self.dialect.all_required and (
-            additional is not False or not properties_of(out).keys() <= set(names_in(out.get("required")))
+            additional is not False or not schema_properties(out).keys() <= set(names_in(out.get("required")))
         ):
             raise UnfitSchemaError
         if additional is not False:
@@ -265,7 +265,7 @@ class _SchemaFitter:
         rest = {name: item for name, item in schema.items() if name != "allOf"}
         values: dict[str, Any] = {}
         for member in (*members, rest):
-            for key, item in (*_places(member), *properties_of(member).items()):
+            for key, item in (*_places(member), *schema_properties(member).items()):
                 # Two of the schemas contradict each other about a keyword or property.
                 if key in values and values[key] != item:
                     return self._leave_unmerged(schema)
@@ -311,9 +311,9 @@ def is_object(schema: Schema) -> bool:
 
 def join(base: Schema, schemas: list[Schema], *, all_hold: bool) -> dict[str, Any]:
     """Return a schema with the properties of all. It requires those that all require, or any if `all_hold`."""
-    properties = dict(properties_of(base))
+    properties = dict(schema_properties(base))
     for schema in schemas:
-        for name, value in properties_of(schema).items():
+        for name, value in schema_properties(schema).items():
             existing = properties.get(name, value)
             properties[name] = value if existing == value else {"anyOf": [existing, value]}
     lists = [names_in(schema.get("required")) for schema in schemas]
@@ -326,7 +326,7 @@ def join(base: Schema, schemas: list[Schema], *, all_hold: bool) -> dict[str, An
 
 
 def _alternatives(schemas: list[Schema]) -> str:
-    forms = [", ".join(names_in(schema.get("required")) or properties_of(schema) or ["none"]) for schema in schemas]
+    forms = [", ".join(names_in(schema.get("required")) or schema_properties(schema) or ["none"]) for schema in schemas]
     return f"one of these sets of properties: {' | '.join(dict.fromkeys(forms))}"
 
 

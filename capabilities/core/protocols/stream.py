@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
-from capabilities.core.halves import HalfJoiner, may_hold_half, mend
+from capabilities.core.halves import SurrogateJoiner, may_have_surrogate, repair
 from capabilities.core.json_codec import MAX_ANSWER_VALUES, TooManyValuesError, read_json
 from capabilities.core.message import METADATA
 from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser, begins_like_a_stream
@@ -63,7 +63,7 @@ class EventStream:
         self._has_content = False
         self._spoke = False
         self._over = False
-        self._halves: HalfJoiner | None = None
+        self._halves: SurrogateJoiner | None = None
 
     @property
     def due(self) -> bool:
@@ -102,7 +102,7 @@ class EventStream:
                 if self.bad_events < BAD_EVENTS:
                     continue
                 return [*out, *self._end(_malformed(self.bad_events, error.reason))]
-            if self._halves is not None or ("\\u" in event.data and may_hold_half(event.data)):
+            if self._halves is not None or ("\\u" in event.data and may_have_surrogate(event.data)):
                 pieces = self._join(pieces)
             for piece in pieces:
                 if isinstance(piece, Failure):
@@ -115,18 +115,18 @@ class EventStream:
         return out
 
     def _join(self, pieces: list[Delta | Supplement | Failure]) -> list[Delta | Supplement | Failure]:
-        halves = self._halves = self._halves or HalfJoiner()
+        halves = self._halves = self._halves or SurrogateJoiner()
         whole_pieces: list[Delta | Supplement | Failure] = []
         for piece in pieces:
             if isinstance(piece, Delta):
                 # Half of a surrogate pair at the end of a piece is kept for the next piece.
                 texts: dict[str, Any] = {name: halves.join(name, getattr(piece, name)) for name in WORDS}
                 arguments = [halves.join(call.index, call.arguments) for call in piece.tool_calls]
-                whole = mend(piece)._replace(**texts)
+                whole = repair(piece)._replace(**texts)
                 calls = zip(whole.tool_calls, arguments, strict=True)
                 piece = whole._replace(tool_calls=tuple(replace(call, arguments=text) for call, text in calls))
             else:
-                piece = mend(piece)
+                piece = repair(piece)
             whole_pieces += [piece] if isinstance(piece, Failure) or any(piece) else []
         return whole_pieces
 
@@ -166,12 +166,12 @@ class EventStream:
             self._note(piece)
         last = failure or self._ending()
         last = last.counted(self._reader.usage) if isinstance(last, Failure) else last
-        return [*rest, mend(last) if self._halves is not None else last]
+        return [*rest, repair(last) if self._halves is not None else last]
 
     def _read_whole(self) -> list[StreamEvent]:
         body = bytes(self._raw)
         outcome = mend_outcome(self._whole(body), body)
-        return [outcome] if isinstance(outcome, Failure) else events_of(outcome)
+        return [outcome] if isinstance(outcome, Failure) else answer_events(outcome)
 
     def _collect(self, block: bytes) -> list[StreamEvent]:
         self._raw += block
@@ -185,7 +185,7 @@ class EventStream:
 
 def mend_outcome(outcome: Answer | Failure, body: bytes) -> Answer | Failure:
     """Return the outcome read from a body, without halves of surrogate pairs."""
-    return mend(outcome) if may_hold_half(body) else outcome
+    return repair(outcome) if may_have_surrogate(body) else outcome
 
 
 def _malformed(count: int, reason: str) -> Failure:
@@ -202,7 +202,7 @@ def is_content(event: StreamEvent) -> bool:
     return isinstance(event, Supplement) and bool(event.media)
 
 
-def events_of(answer: Answer) -> list[StreamEvent]:
+def answer_events(answer: Answer) -> list[StreamEvent]:
     """Return the events for a complete answer that was sent although a stream was requested."""
     calls = tuple(
         ToolCallDelta(index, call.id, call.name, call.arguments, call.signature, call.custom, call.caller)
@@ -211,10 +211,10 @@ def events_of(answer: Answer) -> list[StreamEvent]:
     delta = Delta(answer.text, answer.reasoning or "", answer.refusal or "", calls, answer.thoughts, answer.logprobs)
     leading = Delta(vendor=tuple(item for item in answer.vendor if not item.covered))
     supplement = Supplement(answer.media, answer.annotations)
-    return [*(event for event in (leading, delta, supplement) if any(event)), finish_of(answer)]
+    return [*(event for event in (leading, delta, supplement) if any(event)), build_finish(answer)]
 
 
-def finish_of(answer: Answer) -> Finish:
+def build_finish(answer: Answer) -> Finish:
     # When the response was read, it was accepted as an answer, even if it is empty.
     return Finish(answer.finish_reason, answer.usage, answer.model, answer.id, answer.details, explains_silence=True)
 

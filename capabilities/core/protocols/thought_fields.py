@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from capabilities.core.protocols.answer_fields import filled
+from capabilities.core.protocols.answer_fields import non_empty_text
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 
 # OpenRouter's field.
@@ -29,12 +29,12 @@ FORMS: Mapping[str, ThoughtForm] = MappingProxyType({type_: form for form, (type
 
 def message_thoughts(message: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
     """Return the reasoning in an answer's message, which must be sent back to its model."""
-    return (*thoughts_of(message.get(DETAILS)), *own_thought(message))
+    return (*parse_thoughts(message.get(DETAILS)), *own_thought(message))
 
 
 def own_thought(message: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
     """Return Google's signature of a message, or of a piece of a message, as reasoning."""
-    signature = signature_of(message)
+    signature = parse_signature(message)
     return (ReasoningBlock(ThoughtForm.ENCRYPTED, "", signature, dialect=GOOGLE),) if signature else ()
 
 
@@ -42,10 +42,10 @@ def message_fields(thoughts: Sequence[ReasoningBlock], first: int = 0) -> dict[s
     """Return the reasoning as fields of an assistant message. `first` is the index of the first block."""
     detailed = [thought for thought in thoughts if thought.dialect != GOOGLE]
     signature = next((thought.proof for thought in thoughts if thought.dialect == GOOGLE), None)
-    return ({DETAILS: details_of(detailed, first)} if detailed else {}) | signature_field(signature)
+    return ({DETAILS: build_details(detailed, first)} if detailed else {}) | signature_field(signature)
 
 
-def details_of(thoughts: Iterable[ReasoningBlock], first: int = 0) -> list[dict[str, Any]]:
+def build_details(thoughts: Iterable[ReasoningBlock], first: int = 0) -> list[dict[str, Any]]:
     return [_detail(thought, index) for index, thought in enumerate(thoughts, first)]
 
 
@@ -60,7 +60,7 @@ def _detail(thought: ReasoningBlock, index: int) -> dict[str, Any]:
     return {**out, **identity, "format": thought.dialect or "unknown", "index": index}
 
 
-def thoughts_of(value: Any) -> tuple[ReasoningBlock, ...]:
+def parse_thoughts(value: Any) -> tuple[ReasoningBlock, ...]:
     """Return the reasoning in `reasoning_details`, with pieces joined and anything else skipped."""
     thoughts: list[ReasoningBlock] = []
     indexes: list[Any] = []
@@ -81,12 +81,16 @@ def _thought(item: Mapping[str, Any]) -> ReasoningBlock | None:
     form = FORMS.get(str(item.get("type")))
     if form is None:
         return None
-    text, encrypted = filled(item.get(TYPES[form][1])), form is ThoughtForm.ENCRYPTED
-    proof = text if encrypted else filled(item.get("signature"))
+    text, encrypted = non_empty_text(item.get(TYPES[form][1])), form is ThoughtForm.ENCRYPTED
+    proof = text if encrypted else non_empty_text(item.get("signature"))
     if not (text or proof):
         return None
     return ReasoningBlock(
-        form, "" if encrypted else text or "", proof, id=filled(item.get("id")), dialect=filled(item.get("format"))
+        form,
+        "" if encrypted else text or "",
+        proof,
+        id=non_empty_text(item.get("id")),
+        dialect=non_empty_text(item.get("format")),
     )
 
 
@@ -105,11 +109,11 @@ def join(first: ReasoningBlock, second: ReasoningBlock) -> ReasoningBlock:
     )
 
 
-def signature_of(value: Mapping[str, Any]) -> str | None:
+def parse_signature(value: Mapping[str, Any]) -> str | None:
     """Return Google's signature of a tool call or a message."""
     extra = value.get(EXTRA)
     google = extra.get("google") if isinstance(extra, dict) else None
-    return filled(google.get("thought_signature")) if isinstance(google, dict) else None
+    return non_empty_text(google.get("thought_signature")) if isinstance(google, dict) else None
 
 
 def signature_field(signature: str | None) -> dict[str, Any]:

@@ -34,7 +34,7 @@ ON_REQUEST = (
     *("workspace_id", "access_programs", "client_metadata", "parallel_ai_search", "exa_ai_search"),
 )
 # What is allowed if a provider's row has no list. Agents rely on these tools, and dropping them would save nothing.
-DEFAULT_WORDS = frozenset((*RUN_BY_VENDOR, *RUN_BY_CALLER))
+DEFAULT_TOOL_NAMES = frozenset((*RUN_BY_VENDOR, *RUN_BY_CALLER))
 # Presets of the vendors' own hosts. Other known hosts imitate the format, but reject or ignore the tools.
 VENDORS = frozenset({"anthropic", "openai", "gemini"})
 
@@ -82,7 +82,7 @@ FUNCTION_FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 # Types (without what `_AFFIXES` removes) whose name in `vendorTools` is another one.
-_WORDS: Mapping[str, str] = MappingProxyType(
+_TOOL_NAMES: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("bash_code_execution", "text_editor_code_execution", "container_upload"), "code_execution"),
         **dict.fromkeys(("tool_search_tool_bm25", "tool_search_tool_regex", "tool_search_output"), "tool_search"),
@@ -104,33 +104,33 @@ _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 _AFFIXES = re.compile(r"_(\d{8}|\d{4}_\d\d_\d\d)$|_(tool_result|tool_use|call_output|call|toolset|preview)$")
 
 
-def word_of(kind: str) -> str:
+def canonical_tool_name(kind: str) -> str:
     """Return the name for a type of tool, block or item: web_search for web_search_20260318 and web_search_call."""
-    while kind not in _WORDS and (shorter := _AFFIXES.sub("", kind)) != kind:
+    while kind not in _TOOL_NAMES and (shorter := _AFFIXES.sub("", kind)) != kind:
         kind = shorter
-    return _WORDS.get(kind, kind)
+    return _TOOL_NAMES.get(kind, kind)
 
 
-def word_of_field(name: str) -> str:
+def field_tool_name(name: str) -> str:
     """Return the name for a field of Gemini's `Tool` or `Part`: web_search for googleSearch."""
-    return word_of(_CAPITAL.sub(r"_\1", name).lower())
+    return canonical_tool_name(_CAPITAL.sub(r"_\1", name).lower())
 
 
-def word_of_block(block: Mapping[str, Any]) -> str:
+def block_tool_name(block: Mapping[str, Any]) -> str:
     """Return the name for a block or an item."""
     kind = str(block.get("type"))
     # A `server_tool_use` states its tool in `name`, not in its type.
-    return word_of(str(block.get("name") if kind == "server_tool_use" else kind))
+    return canonical_tool_name(str(block.get("name") if kind == "server_tool_use" else kind))
 
 
-def words_at(protocol: str, endpoint: str, configured: Collection[str] | None) -> frozenset[str]:
+def allowed_tool_names(protocol: str, endpoint: str, configured: Collection[str] | None) -> frozenset[str]:
     """Return the names that are allowed for a provider: its own list, or the default for its protocol and host."""
     if protocol not in FIELDS:
         return frozenset()
     if configured is not None:
         return frozenset(configured)
     preset = preset_for_url_host(endpoint)
-    return DEFAULT_WORDS if preset is None or preset.name in VENDORS else frozenset()
+    return DEFAULT_TOOL_NAMES if preset is None or preset.name in VENDORS else frozenset()
 
 
 def own_fields(protocol: str, function: Mapping[str, Any], name: str, path: str) -> list[VendorItem]:

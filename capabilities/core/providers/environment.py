@@ -67,7 +67,7 @@ class KeyNotation(StrEnum):
     INVALID = "invalid"
 
 
-def form_of(text: str) -> KeyNotation:
+def classify_key(text: str) -> KeyNotation:
     """Return the kind of text in a key field. INVALID is what no HTTP header allows, or a malformed reference."""
     if text in ("", NOT_NEEDED):
         return KeyNotation.NOT_NEEDED

@@ -89,14 +89,14 @@ class OriginPolicy:
         return self.everything or origin in self.origins
 
 
-def policy_of(setting: str) -> OriginPolicy:
+def parse_policy(setting: str) -> OriginPolicy:
     """Return the policy in the setting, which has origins separated by commas, or `*` for all. Paths are ignored."""
     entries = [entry.strip() for entry in setting.split(",") if entry.strip()]
-    origins = (origin_of(entry) for entry in entries if entry != "*")
+    origins = (parse_origin(entry) for entry in entries if entry != "*")
     return OriginPolicy(frozenset(origin for origin in origins if origin), "*" in entries)
 
 
-def origin_of(url: str) -> str | None:
+def parse_origin(url: str) -> str | None:
     """Return the `scheme://host:port` of a URL in lower case, always with the port, or None if it is not http(s)."""
     parts = _split(url)
     if parts is None or parts.scheme not in DEFAULT_PORTS or not parts.hostname:
@@ -122,7 +122,7 @@ def refusal(url: str, policy: OriginPolicy) -> str | None:
     malformed = _malformed(url)
     if malformed:
         return translatable(UNUSABLE, reason=malformed)
-    origin = origin_of(url)
+    origin = parse_origin(url)
     if origin is None:
         return translatable(UNUSABLE, reason=NO_URL)
     if policy.lists(origin):
@@ -150,7 +150,7 @@ def proxy_refusal(proxy: str, policy: OriginPolicy, own_proxy: str = "", endpoin
         return translatable(BAD_PROXY)
     # Without the credentials, which a proxy's URL may contain but an endpoint's must not.
     bare_url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-    reason, origin = refusal(bare_url, policy), origin_of(bare_url) or ""
+    reason, origin = refusal(bare_url, policy), parse_origin(bare_url) or ""
     if reason is None and endpoint.lower().startswith("http://") and not policy.lists(origin):
         reason = _sentence(origin, READS_KEY)
     return translatable(PROXY_REFUSED, reason=reason) if reason else None
@@ -158,7 +158,7 @@ def proxy_refusal(proxy: str, policy: OriginPolicy, own_proxy: str = "", endpoin
 
 def check_addresses(url: str, addresses: Iterable[str], policy: OriginPolicy) -> str | None:
     """Return why a connection to these resolved addresses is refused, or None if all are public."""
-    origin = origin_of(url) or url
+    origin = parse_origin(url) or url
     if policy.lists(origin):
         return None
     resolved = list(addresses)

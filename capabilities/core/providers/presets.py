@@ -41,7 +41,7 @@ def preset_for_url_host(endpoint: str) -> HostPreset | None:
 def preset_for_endpoint(endpoint: str) -> HostPreset | None:
     """Return the row for a URL, or None if no row has its host and protocol."""
     preset = preset_for_host(_parts(endpoint).hostname or "")
-    return preset if preset is not None and preset.protocol == protocol_of(endpoint) else None
+    return preset if preset is not None and preset.protocol == endpoint_protocol(endpoint) else None
 
 
 @lru_cache(maxsize=1000)
@@ -74,7 +74,7 @@ def _host_quirks(endpoint: str) -> Mapping[str, Any]:
     return MappingProxyType(dict(preset.quirks) if preset else {})
 
 
-def protocol_of(endpoint: str) -> str:
+def endpoint_protocol(endpoint: str) -> str:
     """Return the protocol of an endpoint whose provider sets none.
 
     The protocol is `echo` for `echo://`, `anthropic` for a path that ends in `/messages`, `openai-responses` for one
@@ -108,10 +108,10 @@ __all__ = [
     "BY_NAME",
     "PRESETS",
     "HostPreset",
+    "endpoint_protocol",
     "limits_template",
     "preset_for_endpoint",
     "preset_for_host",
     "preset_for_url_host",
-    "protocol_of",
     "quirks_for",
 ]

@@ -10,7 +10,7 @@ from typing import Any
 from capabilities.core.message import FilePart
 from capabilities.core.services.agents import AgentDirectory, CanRead, has_capability_for
 from capabilities.core.services.registry import LlmServiceRegistry
-from capabilities.core.texts.description import Flaw, attachment_block, content_type_of
+from capabilities.core.texts.description import Flaw, attachment_block, content_type_name
 from capabilities.core.texts.friendly import FORMAT_OF
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Direction, Kind, is_text_mime
 
@@ -130,7 +130,7 @@ def _info(attachment: AttachmentInfo, suggested: list[str]) -> Mapping[str, Any]
         "mimeType": attachment.mime_type or None,
     }
     return {
-        "contentType": content_type_of(attachment.kind),
+        "contentType": content_type_name(attachment.kind),
         "artifactRef": attachment.artifact_ref,
         **{key: value for key, value in details.items() if value is not None},
         "suggestedAgents": suggested,

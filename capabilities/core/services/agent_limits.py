@@ -8,7 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from capabilities.core.prices import NANO, Price, Rates, Tier, rate_of
+from capabilities.core.prices import NANO, Price, Rates, Tier, rate_from_amount
 
 MODELS = "models"
 """The JSON key of the names of allowed models: `task:<task type>` for routes, and ids of services."""
@@ -77,7 +77,7 @@ class AgentLimits:
         return self.models is None or name in self.models
 
 
-def limits_of(stored: Mapping[str, Any]) -> AgentLimits | None:
+def parse_limits(stored: Mapping[str, Any]) -> AgentLimits | None:
     """Return the limits stored in an agent's row, or None if nothing is limited."""
     models = frozenset(stored[MODELS]) if stored.get(MODELS) else None
     amounts = {meter: _amount(meter, stored[meter]) for meter in Meter if stored.get(meter) is not None}
@@ -93,7 +93,7 @@ def limits_of(stored: Mapping[str, Any]) -> AgentLimits | None:
     )
 
 
-def rights_of(*limits: AgentLimits | None) -> AgentLimits | None:
+def combine_rights(*limits: AgentLimits | None) -> AgentLimits | None:
     """Return the models that all of these limits allow, or None if none of them restricts models."""
     models = [
         agent_limits.models for agent_limits in limits if agent_limits is not None and agent_limits.models is not None
@@ -105,7 +105,7 @@ def _price(stored: Mapping[str, Any], currency: str) -> Price | None:
     if stored.get(UNPRICED) != UnpricedPolicy.COUNT:
         return None
     # The policy has a single price for input and output.
-    rate = rate_of(Decimal(stored[UNPRICED_PRICE]))
+    rate = rate_from_amount(Decimal(stored[UNPRICED_PRICE]))
     return Price(currency, (Tier(0, Rates(rate, rate)),), "the budget")
 
 

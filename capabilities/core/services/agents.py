@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from capabilities.core.message import FilePart
-from capabilities.core.services.agent_limits import AgentLimits, limits_of
-from capabilities.core.services.registry import direction_of
+from capabilities.core.services.agent_limits import AgentLimits, parse_limits
+from capabilities.core.services.registry import parse_direction
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, TEXT_ONLY, Capabilities, Direction
 
 HELPED = ("vision", "audio", "file")
@@ -65,7 +65,7 @@ class AgentDirectory:
 
     def find_capable(self, capability: str, direction: Direction | str = Direction.INPUT) -> list[str]:
         """Return the ids of agents whose model has the capability (MCR-4.1, MCR-4.2)."""
-        side = direction_of(direction)
+        side = parse_direction(direction)
         return [agent.id for agent in self if side and agent.capabilities.has(capability, side)]
 
     def find_readers(
@@ -169,11 +169,11 @@ class KeyTerms:
     labels: Labels = NO_LABELS
 
 
-def terms_of(stored: Mapping[str, Any]) -> KeyTerms:
+def parse_terms(stored: Mapping[str, Any]) -> KeyTerms:
     if not stored:
         return KeyTerms()
     labels = Labels(stored.get(LabelKind.TEAM, ""), stored.get(LabelKind.PROJECT, ""))
-    return KeyTerms(limits_of(stored.get(LIMITS) or {}), NO_LABELS if labels == NO_LABELS else labels)
+    return KeyTerms(parse_limits(stored.get(LIMITS) or {}), NO_LABELS if labels == NO_LABELS else labels)
 
 
 # The token in the link to an agent's own page consists of `rap_`, a public part, a secret and a checksum.
@@ -183,13 +183,13 @@ LINK_KIND = "rap"
 LINK = re.compile(r"rap_([0-9a-f]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 
 
-def public_part_in(text: str) -> str:
+def find_public_id(text: str) -> str:
     """Return the part of a link's token that may be shown, or "" for other text."""
     match = LINK.fullmatch(text)
     return match[1] if match else ""
 
 
-def secret_in(text: str) -> str:
+def find_secret(text: str) -> str:
     """Return the secret part of a link's token, or "" for other text."""
     match = LINK.fullmatch(text)
     return match[2] if match else ""

@@ -16,7 +16,7 @@ from capabilities.core.delivery.decision import Outcome, Reader, decide
 from capabilities.core.delivery.flaws import find_flaw
 from capabilities.core.delivery.slot_choice import MESSAGE_SLOTS
 from capabilities.core.delivery.writing import FLAWS
-from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, UnreadableError, blob_of
+from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, UnreadableError, make_blob
 from capabilities.core.services.adapter import AttachmentInfo, ContentAdapter
 from capabilities.core.services.registry import LlmServiceRegistry
 from capabilities.core.texts.description import failed_block
@@ -48,7 +48,7 @@ class Loaded:
 
     @property
     def blob(self) -> Blob:
-        return blob_of(self.data) if isinstance(self.data, bytes) else self.data
+        return make_blob(self.data) if isinstance(self.data, bytes) else self.data
 
 
 Load = Callable[[AttachmentInfo], Loaded]

@@ -30,20 +30,20 @@ class LimitHolder:
     word: str = ""
 
 
-def id_of_agent(agent: str) -> str:
+def agent_holder_id(agent: str) -> str:
     return f"agent:{agent}"
 
 
-def id_of_key(public_id: str) -> str:
+def key_holder_id(public_id: str) -> str:
     """Return the holder's id for a key with this public id."""
     return f"key:{public_id}"
 
 
-def id_of_label(kind: LabelKind, name: str) -> str:
+def label_holder_id(kind: LabelKind, name: str) -> str:
     return f"label:{kind}={name}"
 
 
-def id_of_user(agent: str, name: str) -> str:
+def user_holder_id(agent: str, name: str) -> str:
     return f"user:{agent}={name}"
 
 
@@ -51,7 +51,7 @@ def agent_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
     """Return the holder for an agent, or None if it has no limits on amounts."""
     if limits is None or not limits.most:
         return None
-    return LimitHolder(id_of_agent(agent), THIS_AGENT, limits)
+    return LimitHolder(agent_holder_id(agent), THIS_AGENT, limits)
 
 
 def maker_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
@@ -59,23 +59,23 @@ def maker_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
     if limits is None or not limits.most:
         return None
     # The id is the creator's own, so that its own calls and its created agents' calls are counted together.
-    return LimitHolder(id_of_agent(agent), translatable("Its creator %(name)s", name=agent), limits, "maker")
+    return LimitHolder(agent_holder_id(agent), translatable("Its creator %(name)s", name=agent), limits, "maker")
 
 
 def key_holder(public_id: str, limits: AgentLimits | None) -> LimitHolder | None:
     if limits is None or not limits.most:
         return None
-    return LimitHolder(id_of_key(public_id), translatable("The key ra_%(key)s…", key=public_id), limits, "key")
+    return LimitHolder(key_holder_id(public_id), translatable("The key ra_%(key)s…", key=public_id), limits, "key")
 
 
 def label_holder(kind: LabelKind, name: str, limits: AgentLimits | None) -> LimitHolder | None:
     if limits is None or not limits.most:
         return None
-    return LimitHolder(id_of_label(kind, name), translatable(TITLES[kind], name=name), limits, f"{kind}={name}")
+    return LimitHolder(label_holder_id(kind, name), translatable(TITLES[kind], name=name), limits, f"{kind}={name}")
 
 
 def user_holder(agent: str, name: str, limits: AgentLimits | None) -> LimitHolder | None:
     if limits is None or not limits.most:
         return None
     title = translatable(TITLES[LabelKind.USER], name=name)
-    return LimitHolder(id_of_user(agent, name), title, limits, f"{LabelKind.USER}={name}")
+    return LimitHolder(user_holder_id(agent, name), title, limits, f"{LabelKind.USER}={name}")

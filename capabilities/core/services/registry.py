@@ -25,9 +25,9 @@ __all__ = [
     "NOT_NEEDED",
     "LlmServiceConfig",
     "LlmServiceRegistry",
-    "direction_of",
     "document_path",
     "parse_capabilities",
+    "parse_direction",
     "parse_service",
 ]
 
@@ -66,7 +66,7 @@ class LlmServiceRegistry:
         self, service_id: str, capability_type: str, direction: Direction | str = Direction.INPUT
     ) -> bool:
         """Return whether the service has the capability; `both` means input and output (MCR-6.1)."""
-        capabilities, side = self.get_capabilities(service_id), direction_of(direction)
+        capabilities, side = self.get_capabilities(service_id), parse_direction(direction)
         return capabilities is not None and side is not None and capabilities.has(capability_type, side)
 
     def get_capabilities(self, service_id: str) -> Capabilities | None:
@@ -79,7 +79,7 @@ class LlmServiceRegistry:
     def get_services_by_capability(
         self, capability_type: str, direction: Direction | str = Direction.INPUT
     ) -> tuple[LlmServiceConfig, ...]:
-        side = direction_of(direction)
+        side = parse_direction(direction)
         return tuple(service for service in self if side and service.capabilities.has(capability_type, side))
 
     def __iter__(self) -> Iterator[LlmServiceConfig]:
@@ -92,7 +92,7 @@ class LlmServiceRegistry:
         return service_id in self._services
 
 
-def direction_of(name: Direction | str) -> Direction | None:
+def parse_direction(name: Direction | str) -> Direction | None:
     """Return the direction with this name, or log a warning and return None if there is none."""
     try:
         return Direction(name)

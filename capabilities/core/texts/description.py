@@ -20,14 +20,14 @@ from capabilities.core.vocabulary import Kind
 __all__ = [
     "ParsedDescription",
     "artifact_lead",
+    "artifact_reference",
     "attachment_block",
-    "content_type_of",
+    "content_type_name",
     "failed_block",
     "human_size",
     "nearest",
     "parse",
     "parse_all",
-    "reference_of",
     "treatment_lead",
     "truncated_note",
     "unreadable_block",
@@ -47,12 +47,12 @@ class Flaw(StrEnum):
     DAMAGED = "damaged"
 
 
-def content_type_of(kind: str | None) -> str:
+def content_type_name(kind: str | None) -> str:
     """Return `image`, `audio` or `video` for a kind of that name, and `file` for any other."""
     return CONTENT_TYPES.get(kind or "", "file")
 
 
-def reference_of(artifact_id: str) -> str:
+def artifact_reference(artifact_id: str) -> str:
     """Return `artifact:<id>` for an id with or without the prefix."""
     return artifact_id if artifact_id.startswith("artifact:") else f"artifact:{artifact_id}"
 
@@ -79,7 +79,7 @@ def attachment_block(
     `unreadable`, the block also says that the bytes are unavailable. `only_configured` says that agents made at run
     time were not considered. `flaw` says why no program can open the file.
     """
-    phrases, content_type = phrases_for(language), content_type_of(kind)
+    phrases, content_type = phrases_for(language), content_type_name(kind)
     # A data URL would put the file's bytes into the text.
     remote = None if url is None or url.lstrip().lower().startswith("data:") else url
     fields = ((phrases.filename, filename), (phrases.reference, artifact_ref), (phrases.link, remote))
@@ -109,7 +109,7 @@ def unreadable_block(
     """
     phrases = phrases_for(language)
     name = escape_name(filename or artifact_id or phrases.nameless)
-    lines = [f"{phrases.unreadable}{name} ({escape_name(reference_of(artifact_id or phrases.unknown), ' ')})"]
+    lines = [f"{phrases.unreadable}{name} ({escape_name(artifact_reference(artifact_id or phrases.unknown), ' ')})"]
     lines += [phrases.type + escape_name(friendly_type(mime_type or "application/octet-stream", nearest(language)))]
     lines += [phrases.short_size + human_size(size)] if size is not None else []
     return "\n".join([*lines, phrases.flaws[flaw] if flaw else phrases.cannot_read])
@@ -123,7 +123,9 @@ def failed_block(filename: str | None, artifact_id: str | None, language: str | 
         phrases.error,
         phrases.check,
     ]
-    return "\n".join([*lines, phrases.reference + escape_name(reference_of(artifact_id))] if artifact_id else lines)
+    return "\n".join(
+        [*lines, phrases.reference + escape_name(artifact_reference(artifact_id))] if artifact_id else lines
+    )
 
 
 def truncated_note(
@@ -165,14 +167,14 @@ def description_slot(describer: str, language: str | None) -> str:
 
 
 def reference_line(artifact_id: str, language: str | None) -> str:
-    return phrases_for(language).reference + escape_name(reference_of(artifact_id))
+    return phrases_for(language).reference + escape_name(artifact_reference(artifact_id))
 
 
 def extraction_note(mime_type: str, language: str | None) -> str:
     return phrases_for(language).extracted.format(type=_type_for_models(mime_type, language))
 
 
-def strays_note(count: int, encoding: str, language: str | None) -> str:
+def invalid_bytes_note(count: int, encoding: str, language: str | None) -> str:
     """Return the line about bytes of a text that are not valid in its encoding."""
     return phrases_for(language).strays.format(count=count, encoding=encoding.upper())
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from django.http import HttpRequest
 
 from artifacts.core.delivery.content_router import ContentRouteResult
-from capabilities.access import principal_of
+from capabilities.access import request_principal
 from capabilities.core.delivery.decision import Outcome
 from capabilities.core.delivery.model_description import DescriptionState, ModelDescription
 from capabilities.core.delivery.writing import CANNOT_BE_OPENED
@@ -27,7 +27,7 @@ Describe = Callable[[FilePart], ModelDescription | None]
 
 def describer_for(request: HttpRequest, language: str) -> Describe:
     """Return a function that describes files for the calling agent; raise `CallError` 403 if the scope is missing."""
-    principal = principal_of(request)
+    principal = request_principal(request)
     if not principal.may(SCOPE):
         raise CallError(403, "scope_missing", NO_SCOPE, scope=SCOPE)
     request_id = agent_actor(request).request_id

@@ -18,10 +18,10 @@ from artifacts import library as actions
 from artifacts.core.delivery.get_artifact import ArtifactNotFound
 from artifacts.core.delivery.tools import tool_definitions
 from artifacts.library import queries as library
-from artifacts.storage.content import RowStore, download, open_artifact, part_of
+from artifacts.storage.content import RowStore, build_file_part, download, open_artifact
 from artifacts.storage.uploads import received_files
-from capabilities.access import principal_of
-from capabilities.core.message import Blob, FilePart, UnreadableError, blob_of
+from capabilities.access import request_principal
+from capabilities.core.message import Blob, FilePart, UnreadableError, make_blob
 from capabilities.core.problems import Problem
 from capabilities.core.services.adapter import AttachmentInfo, ContentAdapter
 from capabilities.core.services.agents import AgentProfile, has_capability_for
@@ -88,7 +88,7 @@ class Messages:
         return router.route_content(AgentMessage(message.text, completed), service_id)
 
     def _description_of(self, row: Artifact | None) -> str:
-        return self.describe(part_of(row)) if self.describe is not None and row is not None else ""
+        return self.describe(build_file_part(row)) if self.describe is not None and row is not None else ""
 
 
 def can_really_read(agent: AgentProfile, file: FilePart) -> bool:
@@ -106,7 +106,7 @@ class _MetadataOnly:
     """Placeholder content, for decisions that depend only on a file's metadata."""
 
     def blob(self) -> Blob:
-        return blob_of(b"")
+        return make_blob(b"")
 
     def text(self) -> None:
         return None
@@ -175,7 +175,7 @@ def route_message(request: HttpRequest) -> HttpResponseBase:
 
     With `describe`, a model describes the others; this calls the model and needs the scope `route`.
     """
-    body, agent = read_as(request, RouteMessageIn, any_text=True), principal_of(request).agent
+    body, agent = read_as(request, RouteMessageIn, any_text=True), request_principal(request).agent
     service = body.serviceId or service_of(agent)
     describe_file = describer_for(request, choose_language(body.language)) if body.describe else None
     describe_text = partial(description_text, describe=describe_file) if describe_file else None
@@ -233,7 +233,7 @@ def _parse_object(text: str) -> Any:
 
 def _label_fields(request: HttpRequest, body: TextArtifactIn | UploadIn) -> actions.MetadataFields:
     return {
-        "owner": principal_of(request).agent,
+        "owner": request_principal(request).agent,
         "filename": body.filename,
         "type": body.type,
         "metadata": body.metadata or {},
@@ -251,7 +251,9 @@ def list_artifacts(
     kind: AnyKind = None,
 ) -> HttpResponse:
     """List the calling agent's own artifacts, newest first."""
-    page = library.list_artifacts(owner=principal_of(request).agent, cursor=cursor, limit=limit, q=q, kind=kind or "")
+    page = library.list_artifacts(
+        owner=request_principal(request).agent, cursor=cursor, limit=limit, q=q, kind=kind or ""
+    )
     return answer(ArtifactsOut(artifacts=[artifact_out(row) for row in page.rows], nextCursor=page.next_cursor))
 
 
@@ -272,7 +274,7 @@ def artifact_info(request: HttpRequest, ref: str) -> HttpResponse:
 def artifact_preview(request: HttpRequest, ref: str, language: Language = None) -> HttpResponse:
     """Show how every model service would receive the artifact, with the exact payload except for data."""
     row = find_readable(request, ref)
-    previewed = preview(row, language=language, agent=principal_of(request).agent)
+    previewed = preview(row, language=language, agent=request_principal(request).agent)
     return answer(
         PreviewOut(
             artifact=artifact_out(row),
@@ -291,7 +293,7 @@ def store_attachment(request: HttpRequest, ref: str, number: int) -> HttpRespons
     """
     row = find_readable(request, ref)
     stored = actions.store_attachment(
-        agent_actor(request), row, number, principal_of(request).agent, settings.MAX_UPLOAD_BYTES
+        agent_actor(request), row, number, request_principal(request).agent, settings.MAX_UPLOAD_BYTES
     )
     if stored is None:
         raise CallError(404, "attachment_not_found", f"This file has no attachment {number} that can be stored.")
@@ -314,7 +316,7 @@ def route_artifact(
     `route`. 422 for an `offset` or `limit` (in characters) out of range, 404 for an artifact this agent cannot find.
     """
     caller = ToolCaller(
-        agent=principal_of(request).agent, actor=agent_actor(request), language=choose_language(language)
+        agent=request_principal(request).agent, actor=agent_actor(request), language=choose_language(language)
     )
     describe_file = describer_for(request, caller.language) if describe else None
     result = read_artifact(
@@ -354,7 +356,7 @@ def delete_artifact(request: HttpRequest, ref: str) -> HttpResponse:
 
 def find_readable(request: HttpRequest, ref: str) -> Artifact:
     """Return the artifact that the calling agent may read; raise `CallError` 404."""
-    row = RowStore(principal_of(request).agent).row(ref)
+    row = RowStore(request_principal(request).agent).row(ref)
     if row is None:
         raise not_found(ref, "The artifact does not exist or has been deleted.")
     return row
@@ -363,7 +365,7 @@ def find_readable(request: HttpRequest, ref: str) -> Artifact:
 def find_own(request: HttpRequest, ref: str) -> Artifact:
     """Return the artifact that the calling agent stored; raise `CallError` 404, or 403 for another agent's."""
     row = find_readable(request, ref)
-    if row.owner != principal_of(request).agent:
+    if row.owner != request_principal(request).agent:
         raise CallError(403, "forbidden", "Only the agent that stored an artifact can change or delete it.", ref=ref)
     return row
 

@@ -15,9 +15,9 @@ from ninja import Router
 from artifacts import library
 from artifacts.core.store import BLOCK
 from artifacts.library import OfferedUpload, upload_by_link
-from artifacts.storage.content import in_turn
+from artifacts.storage.content import iterate_async
 from artifacts.storage.uploads import MAX_NAME, PATH, UploadFailedError
-from capabilities.access import principal_of
+from capabilities.access import request_principal
 from capabilities.core.wire import MediaData, Piece, base64_blocks, split_payload
 from routing_admin.api.artifacts.schemas import ArtifactOut, UploadLinkIn, UploadLinkOut, artifact_out
 from routing_admin.api.calls import CallError, answer, read_as, takes
@@ -58,7 +58,7 @@ def offer_upload(request: HttpRequest) -> HttpResponse:
 
     `ref` will be the artifact's reference.
     """
-    body, principal = read_as(request, UploadLinkIn), principal_of(request)
+    body, principal = read_as(request, UploadLinkIn), request_principal(request)
     offered = library.offer_upload(principal.agent, principal.key, body.filename, body.mimeType, body.size)
     return answer(link_out(offered, base_url_of(request)), 201)
 
@@ -101,7 +101,7 @@ def answer_in_pieces(request: HttpRequest, value: Mapping[str, Any]) -> HttpResp
     if not any(isinstance(piece, MediaData) for piece in pieces):
         return answer(value)
     blocks = _pieces(pieces)
-    body = in_turn(blocks) if isinstance(request, ASGIRequest) else blocks
+    body = iterate_async(blocks) if isinstance(request, ASGIRequest) else blocks
     response = StreamingHttpResponse(body, content_type="application/json; charset=utf-8")
     # The length of base64 is known before anything is encoded.
     length = sum(piece.length if isinstance(piece, MediaData) else len(piece) for piece in pieces)

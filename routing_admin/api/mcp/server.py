@@ -23,7 +23,7 @@ from artifacts.core.delivery.content_router import ContentRouteResult
 from artifacts.core.delivery.get_artifact import ArtifactNotFound
 from artifacts.core.delivery.tools import tool_definitions
 from artifacts.core.errors import ArtifactError
-from capabilities.core.json_codec import put_back
+from capabilities.core.json_codec import restore_strings
 from capabilities.core.permissions import TOOL_SCOPES
 from capabilities.core.texts.description import MAX_NAMED_AGENTS
 from capabilities.errors import ActionError
@@ -92,7 +92,7 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
     if params.name not in TOOLS:
         message = f"There is no tool {params.name[:100]!r}. tools/list names those there are."
         raise MCPError(types.INVALID_PARAMS, message)
-    raw_arguments = put_back(params.arguments or {}, _scope_of(context)[TEXTS])
+    raw_arguments = restore_strings(params.arguments or {}, _scope_of(context)[TEXTS])
     # Strict function calling makes every parameter required, so models write null for a parameter they omit.
     arguments = {name: value for name, value in raw_arguments.items() if value is not None}
     refusal = _refuse(caller, params.name, arguments)

@@ -20,7 +20,7 @@ from capabilities.core.services.agents import LIMITS
 from capabilities.errors import ConflictError, ForbiddenError, InvalidError, TooManyError
 from capabilities.models import Agent, AgentKey, Service
 from capabilities.sentences import join_words
-from capabilities.signing import name_of_secret, newest_secret
+from capabilities.signing import newest_secret, secret_name
 from routing_admin.configuration.guards import check_one_line, check_unused, save_row
 from routing_admin.configuration.revisions import ledger
 from routing_admin.models import TaskRoute
@@ -194,7 +194,7 @@ def _make_key(
             agent=agent,
             public_id=public,
             digest=digest,
-            signed_with=name_of_secret(newest_secret()),
+            signed_with=secret_name(newest_secret()),
             scopes=list(scopes),
             label=label,
             expires_at=expires_at,

@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from django.db import DatabaseError
 from django.utils import timezone
 
-from capabilities.access import digest_of, make_key
+from capabilities.access import hash_secret, make_key
 from capabilities.acts import Actor, AuditedAction
-from capabilities.core.services.agents import LINK_KIND, secret_in
+from capabilities.core.services.agents import LINK_KIND, find_secret
 from capabilities.models import Agent, AgentLink
-from capabilities.signing import name_of_secret, newest_secret
+from capabilities.signing import newest_secret, secret_name
 from routing_admin.configuration.guards import check_one_line
 from routing_admin.configuration.revisions import ledger
 
@@ -37,7 +37,7 @@ def make_link(
             name=name,
             public_id=public,
             digest=digest,
-            signed_with=name_of_secret(newest_secret()),
+            signed_with=secret_name(newest_secret()),
             with_bodies=with_bodies,
             expires_at=expires_at,
         )
@@ -54,7 +54,7 @@ def revoke_link(actor: Actor, row: AgentLink) -> None:
 
 def note_visit(row: AgentLink, text: str) -> None:
     """Record that a link was opened, at most once a minute, and re-sign it with the newest secret."""
-    now, name = timezone.now(), name_of_secret(newest_secret())
+    now, name = timezone.now(), secret_name(newest_secret())
     is_recent = row.last_seen_at is not None and now - row.last_seen_at <= EVERY
     if is_recent and row.signed_with == name:
         return
@@ -62,4 +62,4 @@ def note_visit(row: AgentLink, text: str) -> None:
     with suppress(DatabaseError):
         # Filtering by the old digest skips a link that another process has re-signed in the meantime.
         rows = AgentLink.objects.filter(pk=row.pk, digest=row.digest)
-        rows.update(last_seen_at=now, digest=digest_of(secret_in(text)), signed_with=name)
+        rows.update(last_seen_at=now, digest=hash_secret(find_secret(text)), signed_with=name)

@@ -15,10 +15,10 @@ from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 
-from capabilities.access import makers_of
-from capabilities.core.services.agent_limits import AgentLimits, limits_of
-from capabilities.core.services.agents import LINK_KIND, KeyTerms, public_part_in, secret_in, terms_of
-from capabilities.core.services.limit_holders import id_of_agent, id_of_key
+from capabilities.access import list_creators
+from capabilities.core.services.agent_limits import AgentLimits, parse_limits
+from capabilities.core.services.agents import LINK_KIND, KeyTerms, find_public_id, find_secret, parse_terms
+from capabilities.core.services.limit_holders import agent_holder_id, key_holder_id
 from capabilities.models import Agent, AgentLink
 from capabilities.signing import is_signed
 from routing_admin.console.agents.forms import KeyTermsForm
@@ -49,14 +49,18 @@ def find_link_by_public_id(public_id: str) -> AgentLink | None:
 
 def open_link(text: str) -> AgentLink | None:
     """Return the link with this text and its agent, or None if it is unknown, revoked or expired. One query."""
-    public, now = public_part_in(text), timezone.now()
+    public, now = find_public_id(text), timezone.now()
     rows = AgentLink.objects.select_related("agent__service", "agent__owner")
     row = rows.filter(public_id=public).first() if public else None
     # An unknown link is compared with an empty digest, so that it takes as long as a link with a wrong secret.
-    if not is_signed(secret_in(text).encode(), row.digest if row else "") or row is None or row.revoked_at is not None:
+    if (
+        not is_signed(find_secret(text).encode(), row.digest if row else "")
+        or row is None
+        or row.revoked_at is not None
+    ):
         return None
     # A link expires with its agent, and an agent created at run time expires with its creators.
-    end_times = (row.expires_at, row.agent.expires_at, *(maker.expires_at for maker in makers_of(row.agent)))
+    end_times = (row.expires_at, row.agent.expires_at, *(maker.expires_at for maker in list_creators(row.agent)))
     return None if any(end is not None and end <= now for end in end_times) else row
 
 
@@ -81,12 +85,12 @@ class KeyLine:
 
 
 def list_key_limits(keys: Sequence[AgentKey]) -> dict[str, AgentLimits | None]:
-    return {id_of_key(key.public_id): terms_of(key.terms).limits for key in keys}
+    return {key_holder_id(key.public_id): parse_terms(key.terms).limits for key in keys}
 
 
 def find_key_uses(agent: Agent, keys: Sequence[AgentKey]) -> Mapping[str, Sequence[LimitUse]]:
     """Return the use of the agent's and of each key's limits, by counter id. One query at most."""
-    return find_limit_uses({id_of_agent(agent.agent_id): limits_of(agent.limits), **list_key_limits(keys)})
+    return find_limit_uses({agent_holder_id(agent.agent_id): parse_limits(agent.limits), **list_key_limits(keys)})
 
 
 def list_key_lines(
@@ -94,7 +98,7 @@ def list_key_lines(
 ) -> list[KeyLine]:
     """Return the keys as the page shows them. `bound` is a submitted form that was not valid."""
     return [
-        KeyLine(key, terms_of(key.terms), find_terms_form(key, bound), name_uses(uses[id_of_key(key.public_id)]))
+        KeyLine(key, parse_terms(key.terms), find_terms_form(key, bound), name_uses(uses[key_holder_id(key.public_id)]))
         for key in keys
     ]
 

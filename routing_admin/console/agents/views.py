@@ -14,9 +14,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
-from capabilities.access import actor_of, role_of
+from capabilities.access import request_actor, role_for
 from capabilities.core.permissions import can_change
-from capabilities.core.services.limit_holders import id_of_agent
+from capabilities.core.services.limit_holders import agent_holder_id
 from capabilities.errors import ActionError, ConflictError
 from capabilities.labels import content_word
 from routing_admin.configuration import snapshot
@@ -69,7 +69,7 @@ def agent_new(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             try:
                 row = form.save(commit=False)
-                change = save_agent(actor_of(request), row)
+                change = save_agent(request_actor(request), row)
             except ActionError as refusal:
                 status = add_refusal(form, refusal, PLACES)
             else:
@@ -94,7 +94,7 @@ def save(request: HttpRequest, row: Agent) -> HttpResponse:
         return agent_page(request, require_found(find_agent(row.agent_id)), form=form, status=UNPROCESSABLE)
     try:
         saved = form.save(commit=False)
-        change = save_agent(actor_of(request), saved, expected=form.cleaned_data["version"])
+        change = save_agent(request_actor(request), saved, expected=form.cleaned_data["version"])
     except ActionError as refusal:
         current = require_found(find_agent(row.agent_id))
         status = add_refusal(form, refusal, PLACES)
@@ -119,7 +119,7 @@ def agent_page(
         **describe_saving(form),
         "key_form": KeyForm(),
         "link_form": AgentLinkForm(prefix="link"),
-        "links": list_links(row) if can_change(role_of(request.user), "agent_link_make") else [],
+        "links": list_links(row) if can_change(role_for(request.user), "agent_link_make") else [],
         "profile": profile,
         "readings": readings,
         "handed": [
@@ -132,7 +132,7 @@ def agent_page(
         "guarantee": find_guarantee(row.task_type) if row.task_type else None,
         "keys": list_key_lines(keys, uses, more.get("terms_form")),
         "now": timezone.now(),
-        "uses": name_uses(uses[id_of_agent(row.agent_id)]),
+        "uses": name_uses(uses[agent_holder_id(row.agent_id)]),
         "waiting_key": more.get("issued_key") or find_waiting_key(keys),
         **describe_use(row, more.get("issued", "")),
         "obstacle": find_obstacle(check_can_delete_agent, row, row.agent_id),
@@ -147,7 +147,7 @@ def agent_page(
 def agent_delete(request: HttpRequest, agent_id: str) -> HttpResponse:
     row = require_found(find_agent(agent_id))
     try:
-        change = delete_agent(actor_of(request), row)
+        change = delete_agent(request_actor(request), row)
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
         return redirect("agent", agent_id=agent_id)
@@ -170,7 +170,7 @@ def key_issue(request: HttpRequest, agent_id: str) -> HttpResponse:
     data = form.cleaned_data
     try:
         issued, key = issue_key(
-            actor_of(request),
+            request_actor(request),
             row,
             scopes=data["scopes"],
             label=data["label"],
@@ -190,7 +190,7 @@ def key_change(request: HttpRequest, agent_id: str, public_id: str) -> HttpRespo
     if not form.is_valid():
         return agent_page(request, require_found(find_agent(agent_id)), status=UNPROCESSABLE, terms_form=form)
     try:
-        change = change_key(actor_of(request), key, label=form.cleaned_data["label"], terms=form.terms)
+        change = change_key(request_actor(request), key, label=form.cleaned_data["label"], terms=form.terms)
     except ActionError as refusal:
         status = add_refusal(form, refusal)
         return agent_page(request, require_found(find_agent(agent_id)), status=status, terms_form=form)
@@ -203,7 +203,7 @@ def key_roll(request: HttpRequest, agent_id: str, public_id: str) -> HttpRespons
     """Issue a successor with the same scopes; the old key keeps working for the overlap."""
     rolled = require_found(find_key(agent_id, public_id))
     overlap = OVERLAPS.get(request.POST.get("overlap", ""), OVERLAPS["24h"])
-    issued, key = roll_key(actor_of(request), rolled, overlap=overlap)
+    issued, key = roll_key(request_actor(request), rolled, overlap=overlap)
     return agent_page(request, require_found(find_agent(agent_id)), issued=issued, issued_key=key, rolled=rolled)
 
 
@@ -211,7 +211,7 @@ def key_roll(request: HttpRequest, agent_id: str, public_id: str) -> HttpRespons
 def key_revoke(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
     key = require_found(find_key(agent_id, public_id))
     if key.revoked_at is None:
-        revoke_key(actor_of(request), key)
+        revoke_key(request_actor(request), key)
     add_toast(request, _("ra_%(key)s… is revoked and no longer works") % {"key": key.public_id})
     return redirect("agent", agent_id=agent_id)
 
@@ -227,7 +227,7 @@ def agent_link_make(request: HttpRequest, agent_id: str) -> HttpResponse:
         return agent_page(request, row, status=UNPROCESSABLE, link_form=form)
     data = form.cleaned_data
     text, link_row = make_link(
-        actor_of(request), row, name=data["name"], expires_at=form.expires_at, with_bodies=data["with_bodies"]
+        request_actor(request), row, name=data["name"], expires_at=form.expires_at, with_bodies=data["with_bodies"]
     )
     address = settings.PUBLIC_URL + reverse("own_page", args=[text])
     # No redirect: the whole link is shown only in this response.
@@ -237,6 +237,6 @@ def agent_link_make(request: HttpRequest, agent_id: str) -> HttpResponse:
 @require_POST
 def agent_link_revoke(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
     row = require_found(find_link(agent_id, public_id))
-    revoke_link(actor_of(request), row)
+    revoke_link(request_actor(request), row)
     add_toast(request, _("The link for %(name)s is revoked and no longer works") % {"name": row.name})
     return redirect("agent", agent_id=agent_id)

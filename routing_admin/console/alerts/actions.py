@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 
 from capabilities.acts import Actor, AuditedAction
 from capabilities.core.problems import Problem
-from capabilities.core.translatable import data_of, text_of
+from capabilities.core.translatable import decode_text, encode_text
 from capabilities.errors import InvalidError, NotFoundError
 from capabilities.secrets import store_key
 from routing_admin.configuration.revisions import ledger
@@ -59,7 +59,7 @@ def _refresh(rows: QuerySet[Alert], row: Alert, condition: Condition, at: dateti
     interval = condition.lasts / REFRESHES_PER_LIFETIME if condition.is_state else timedelta(0)
     if at - row.last_seen_at > interval:
         # The sentence is replaced, because numbers in it may have grown.
-        expires_at, sentence = max(row.expires_at, at + condition.lasts), data_of(condition.sentence)
+        expires_at, sentence = max(row.expires_at, at + condition.lasts), encode_text(condition.sentence)
         rows.filter(last_seen_at__lt=at).update(last_seen_at=at, expires_at=expires_at, sentence=sentence)
 
 
@@ -126,7 +126,7 @@ def list_known(now: datetime, *, only_sent: bool) -> Known:
 
 def _opening_values(condition: Condition, at: datetime) -> dict[str, Any]:
     return {
-        "sentence": data_of(condition.sentence),
+        "sentence": encode_text(condition.sentence),
         "first_seen_at": at,
         "last_seen_at": at,
         "expires_at": at + condition.lasts,
@@ -200,7 +200,7 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
         wait = RETRY_DELAYS[row.tries] if row.tries < len(RETRY_DELAYS) else None
         # Compare and set: of several processes only the first to increment `tries` gets the row.
         if claim.update(tries=row.tries + 1, next_try_at=None if wait is None else now + wait):
-            kind, sentence = AlertKind(row.kind), text_of(row.sentence)
+            kind, sentence = AlertKind(row.kind), decode_text(row.sentence)
             first_seen_at, tries = row.first_seen_at, row.tries + 1
             return ClaimedAlert(
                 id=row.pk,
@@ -222,7 +222,7 @@ def note_sent(claimed: ClaimedAlert, now: datetime) -> None:
 
 def note_failed(claimed: ClaimedAlert, reason: str) -> None:
     """Record why the notice was not accepted. The next attempt was scheduled by `claim_next`."""
-    _rows_of(claimed).update(error=data_of(reason))
+    _rows_of(claimed).update(error=encode_text(reason))
 
 
 def _rows_of(claimed: ClaimedAlert) -> QuerySet[Alert]:

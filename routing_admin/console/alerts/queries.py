@@ -13,15 +13,15 @@ from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
-from capabilities.core.services.agent_limits import RATES, AgentLimits, Meter, limits_of
-from capabilities.core.services.agents import LabelKind, terms_of
+from capabilities.core.services.agent_limits import RATES, AgentLimits, Meter, parse_limits
+from capabilities.core.services.agents import LabelKind, parse_terms
 from capabilities.core.services.limit_holders import (
     LimitHolder,
     agent_holder,
     key_holder,
     label_holder,
 )
-from capabilities.core.translatable import text_of, translatable
+from capabilities.core.translatable import decode_text, translatable
 from capabilities.models import AgentKey, StoredKey
 from capabilities.secrets import KeyUnreadableError, open_key
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, KindRow, spent_subject
@@ -104,7 +104,7 @@ def line_of(row: Alert) -> AlertLine:
         kind=kind,
         row=KINDS[kind],
         subject=row.subject,
-        sentence=text_of(row.sentence),
+        sentence=decode_text(row.sentence),
         first_seen_at=row.first_seen_at,
         last_seen_at=row.last_seen_at,
         times=row.times,
@@ -113,7 +113,7 @@ def line_of(row: Alert) -> AlertLine:
         end_sent_at=row.end_sent_at,
         next_try_at=row.next_try_at,
         tries=row.tries,
-        error="" if row.error is None else text_of(row.error),
+        error="" if row.error is None else decode_text(row.error),
         id=row.pk,
         acknowledged_at=row.acknowledged_at,
         acknowledged_by=row.acknowledged_by,
@@ -195,7 +195,7 @@ NamedHolder = tuple[LimitHolder, str]
 
 def _configured_holders(configuration: Configuration) -> Iterator[NamedHolder]:
     for agent in configuration.agents:
-        if holder := agent_holder(agent.id, limits_of(agent.limits)):
+        if holder := agent_holder(agent.id, parse_limits(agent.limits)):
             yield holder, translatable("The agent %(name)s", name=agent.id)
     for label, limits in configuration.limits_by_label.items():
         yield from _label_holder(label, limits)
@@ -211,5 +211,5 @@ def _label_holder(label: str, limits: AgentLimits | None) -> Iterator[NamedHolde
 def _key_holders() -> Iterator[NamedHolder]:
     alive = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
     for row in AgentKey.objects.filter(alive, terms__has_key="limits"):
-        if holder := key_holder(row.public_id, terms_of(row.terms).limits):
+        if holder := key_holder(row.public_id, parse_terms(row.terms).limits):
             yield holder, holder.title

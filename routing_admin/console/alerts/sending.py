@@ -17,7 +17,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import override
 
-from capabilities.core.translatable import Translatable, data_of, text_of, translatable
+from capabilities.core.translatable import Translatable, decode_text, encode_text, translatable
 from capabilities.core.wire import Answer, Failure, Fault, UpstreamRequest
 from capabilities.sentences import translate_sentence
 from routing_admin.console.alerts import actions as rows
@@ -141,10 +141,10 @@ def note_trouble(condition: Condition, at: datetime) -> None:
     with alert_file().edit() as alerts:
         key = (condition.kind.value, condition.subject)
         if key not in alerts:
-            alerts[key] = KeptAlert(*key, data_of(condition.sentence), at, at, at, next_try_at=at)
+            alerts[key] = KeptAlert(*key, encode_text(condition.sentence), at, at, at, next_try_at=at)
             log_begin(condition)
         alerts[key].last_seen_at, alerts[key].expires_at = at, at + condition.lasts
-        alerts[key].sentence = data_of(condition.sentence)
+        alerts[key].sentence = encode_text(condition.sentence)
 
 
 def end_kind(kind: AlertKind, at: datetime) -> None:
@@ -162,7 +162,7 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
             if alert.sent_at is None and alert.next_try_at is not None and alert.next_try_at <= now:
                 alert.next_try_at = now + RETRY_DELAYS[alert.tries] if alert.tries < len(RETRY_DELAYS) else None
                 alert.tries += 1
-                kind, sentence = AlertKind(alert.kind), text_of(alert.sentence)
+                kind, sentence = AlertKind(alert.kind), decode_text(alert.sentence)
                 return ClaimedAlert(
                     id=0,
                     kind=kind,
@@ -185,7 +185,7 @@ def note_sent(claimed: ClaimedAlert, now: datetime) -> None:
 def note_failed(claimed: ClaimedAlert, reason: str) -> None:
     with alert_file().edit() as alerts:
         if stored := alerts.get((claimed.kind, claimed.subject)):
-            stored.error = data_of(reason)
+            stored.error = encode_text(reason)
 
 
 # Part of every text. Some chats accept only messages with a keyword, and this can be set as the keyword.

@@ -17,8 +17,8 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_POST
 
-from capabilities.access import actor_of
-from capabilities.core.services.limit_holders import id_of_agent, id_of_key
+from capabilities.access import request_actor
+from capabilities.core.services.limit_holders import agent_holder_id, key_holder_id
 from capabilities.errors import InvalidError
 from capabilities.secrets import KeyUnreadableError
 from capabilities.sentences import translate_refusal
@@ -86,14 +86,16 @@ class AlertRow:
         if self._is_of_agent:
             holder = self.line.subject.removesuffix(" 100%").rpartition(" ")[0]
             names = (agent.id for agent in snapshot.current().configuration.agents)
-            found = next((name for name in names if id_of_agent(name) == holder), "")
+            found = next((name for name in names if agent_holder_id(name) == holder), "")
             return reverse("agent", args=[found]) if found else reverse("agents")
         return reverse(page) + part
 
     @property
     def _is_of_agent(self) -> bool:
         """Whether it is about a limit of an agent or a key, which is set on the agent's page."""
-        return self.line.kind is AlertKind.BUDGET and self.line.subject.startswith((id_of_agent(""), id_of_key("")))
+        return self.line.kind is AlertKind.BUDGET and self.line.subject.startswith(
+            (agent_holder_id(""), key_holder_id(""))
+        )
 
 
 SHOWN = 5
@@ -151,7 +153,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def alert_acknowledge(request: HttpRequest, number: int) -> HttpResponse:
-    acknowledge(actor_of(request), number, on="withdraw" not in request.POST)
+    acknowledge(request_actor(request), number, on="withdraw" not in request.POST)
     return redirect("alerts")
 
 
@@ -159,7 +161,7 @@ def alert_acknowledge(request: HttpRequest, number: int) -> HttpResponse:
 def alert_mute(request: HttpRequest, number: int) -> HttpResponse:
     """Mute an alert for one of `MUTE_HOURS`; any other value ends the mute."""
     hours = next((hours for hours in MUTE_HOURS if str(hours) == request.POST.get("hours")), 0)
-    mute(actor_of(request), number, timezone.now() + timedelta(hours=hours) if hours else None)
+    mute(request_actor(request), number, timezone.now() + timedelta(hours=hours) if hours else None)
     return redirect("alerts")
 
 
@@ -170,7 +172,7 @@ def alert_webhook(request: HttpRequest) -> HttpResponse:
     if not address and "delete" not in request.POST:
         return _show_webhook(request, 422, address_problem=_("Enter an address, such as https://host/path."))
     try:
-        save_webhook(actor_of(request), address)
+        save_webhook(request_actor(request), address)
     except InvalidError as refusal:
         return _show_webhook(request, 422, address_problem=translate_refusal(refusal))
     add_toast(request, gettext("Webhook saved. Test it.") if address else gettext("Webhook deleted"))
@@ -180,7 +182,7 @@ def alert_webhook(request: HttpRequest) -> HttpResponse:
 @require_POST
 def alert_test(request: HttpRequest) -> HttpResponse:
     """Send a test and show whether it was accepted. This may take seconds."""
-    actor = actor_of(request)
+    actor = request_actor(request)
     refusal = send_test(actor.name, timezone.now())
     record_test(actor, find_webhook(), arrived=not refusal)
     return _show_webhook(request, is_tested=True, refusal=refusal)

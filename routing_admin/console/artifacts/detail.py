@@ -18,8 +18,8 @@ from artifacts.core.detection.encodings import decode_blocks
 from artifacts.core.errors import CorruptError, MissingError
 from artifacts.library.queries import find_artifact
 from artifacts.storage.content import HEADERS, PLAYABLE, byte_store, download
-from artifacts.storage.thumbnails import thumbnail_of
-from capabilities.access import actor_of, may
+from artifacts.storage.thumbnails import find_thumbnail
+from capabilities.access import may, request_actor
 from capabilities.acts import AuditedAction
 from capabilities.core.permissions import READINGS, PagePart
 from capabilities.core.texts.friendly import friendly_type
@@ -91,7 +91,7 @@ def artifact_page(
 def note_reading(request: HttpRequest, row: Artifact) -> None:
     """Record in the audit log that the user saw the file's content."""
     action = AuditedAction(READINGS[PagePart.ARTIFACT_BYTES], "artifact", row.pk, {"filename": row.filename})
-    ledger.note_reading(actor_of(request), action)
+    ledger.note_reading(request_actor(request), action)
 
 
 def _filter(request: HttpRequest) -> EndpointFilter:
@@ -153,7 +153,7 @@ def _picture(row: Artifact) -> str:
     # Show the file itself only if its bytes prove the declared type. Otherwise show the generated PNG, if there is one.
     if row.kind == Kind.IMAGE and row.mime_type in SHOWN_AS_IMAGE and row.detected_mime_type == row.mime_type:
         return reverse("artifact_raw", args=[row.pk])
-    return reverse("artifact_thumbnail", args=[row.pk]) if thumbnail_of(row) else ""
+    return reverse("artifact_thumbnail", args=[row.pk]) if find_thumbnail(row) else ""
 
 
 def _words(row: Artifact) -> str:
@@ -200,7 +200,7 @@ def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
 @require_GET
 def artifact_thumbnail(request: HttpRequest, pk: str) -> HttpResponse:
     """Return the picture, or nothing if none can be made from the file. Raise `Http404` for an unknown file."""
-    data = thumbnail_of(require_found(find_artifact(pk)))
+    data = find_thumbnail(require_found(find_artifact(pk)))
     if data is None:
         return HttpResponse(status=204, headers=HEADERS)
     headers = {**HEADERS, "Cache-Control": "private, max-age=86400, immutable"}
@@ -223,7 +223,7 @@ def artifact_correct(request: HttpRequest, pk: str) -> HttpResponse:
     as_detected = actions.CorrectionFields(mime_type=None, encoding=None)
     try:
         corrected = actions.correct_artifact(
-            actor_of(request), row, **(as_detected if "back" in request.POST else form.changes())
+            request_actor(request), row, **(as_detected if "back" in request.POST else form.changes())
         )
     except ActionError as refusal:
         add_refusal(form, refusal)

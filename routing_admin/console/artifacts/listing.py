@@ -17,7 +17,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
 
 from artifacts import library as actions
-from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayError, TooLargeError
+from artifacts.core.errors import ArtifactError, StorageFullError, StoreUnavailableError, TooLargeError
 from artifacts.library.queries import (
     SORTS,
     count_kinds,
@@ -28,7 +28,7 @@ from artifacts.library.queries import (
 )
 from artifacts.storage.thumbnails import can_have_thumbnail
 from artifacts.storage.uploads import received_files
-from capabilities.access import actor_of
+from capabilities.access import request_actor
 from capabilities.errors import ActionError
 from capabilities.json_bodies import upload_limit
 from capabilities.labels import KINDS
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from artifacts.models import Artifact
 
 # HTTP status by exception class. Any other is 400.
-STATUS = {TooLargeError: 413, StorageFullError: 507, StoreAwayError: 503}
+STATUS = {TooLargeError: 413, StorageFullError: 507, StoreUnavailableError: 503}
 
 
 COLUMNS: Mapping[str, StoredColumn] = {name: StoredColumn(falling=name in ("size", "time")) for name in SORTS}
@@ -87,7 +87,7 @@ def artifact_upload(request: HttpRequest) -> HttpResponse:
     """
     try:
         stored = [
-            actions.store_upload(actor_of(request), file, uploaded_by=request.user.get_username())
+            actions.store_upload(request_actor(request), file, uploaded_by=request.user.get_username())
             for file in received_files(request)
         ]
     except (ArtifactError, ActionError) as refusal:
@@ -120,9 +120,9 @@ def _answer(
 def artifacts_delete(request: HttpRequest) -> HttpResponse:
     """Delete the artifacts named, or with `all` those that match the posted search and kind."""
     if "all" in request.POST:
-        deleted = actions.delete_matching(actor_of(request), *read_filters(request.POST))
+        deleted = actions.delete_matching(request_actor(request), *read_filters(request.POST))
     else:
-        deleted = actions.delete_artifacts(actor_of(request), request.POST.getlist("id"))
+        deleted = actions.delete_artifacts(request_actor(request), request.POST.getlist("id"))
     if not deleted:
         messages.info(request, _("Nothing was selected, or it has already been deleted."))
         return redirect(_back(request))
@@ -141,7 +141,7 @@ def artifacts_restore(request: HttpRequest) -> HttpResponse:
         deleted = list_deleted_at(datetime.fromisoformat(request.GET.get("at", "")))
     except ValueError:
         deleted = []
-    restored = actions.restore_artifacts(actor_of(request), deleted)
+    restored = actions.restore_artifacts(request_actor(request), deleted)
     if restored:
         text = ngettext("%(count)s artifact is back", "%(count)s artifacts are back", len(restored)) % {
             "count": len(restored)

@@ -9,7 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayError, TooLargeError
+from artifacts.core.errors import ArtifactError, StorageFullError, StoreUnavailableError, TooLargeError
 from capabilities.core.delivery.obstacles import SENTENCES, Reason, ReasonCode
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.translatable import insert_facts
@@ -91,6 +91,6 @@ def refusal_sentence(error: ArtifactError) -> str:
         return _("%(agent)s has used %(used)s of the %(quota)s each agent may store.") % sizes
     if isinstance(error, StorageFullError):
         return _("The artifact store is full. Delete artifacts or give it more space, then send the file again.")
-    if isinstance(error, StoreAwayError):
+    if isinstance(error, StoreUnavailableError):
         return translate_sentence(error.details)
     return _("The upload could not be read completely. Send it again.")

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja.security.base import AuthBase
 
 from capabilities.acts import Actor
-from capabilities.core.permissions import ADMIN_SCOPES, path_of_route
+from capabilities.core.permissions import ADMIN_SCOPES, route_path
 from capabilities.core.problems import Problem
 from capabilities.core.services.agent_limits import (
     CURRENCY,
@@ -47,7 +47,7 @@ class AdminTokenAuth(AuthBase):
         result = refuse_token_in(request.META.get("QUERY_STRING", "")) or authenticate_token(request.headers)
         if isinstance(result, AdminCaller):
             # The required scope depends on the route's pattern, not on the URL that was sent.
-            path = path_of_route(request.resolver_match.route) if request.resolver_match else ""
+            path = route_path(request.resolver_match.route) if request.resolver_match else ""
             refusal = refuse_admin_call(result, request.method or "", path)
             if refusal is None:
                 note_use(result, address_of(request), request_id_of(request))

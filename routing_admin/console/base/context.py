@@ -11,7 +11,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext_lazy
 
-from capabilities.access import can_edit, may, role_of
+from capabilities.access import can_edit, may, role_for
 from capabilities.core.permissions import PagePart, UserRole, can_change
 from routing_admin.configuration import snapshot
 from routing_admin.console.alerts.queries import count_open
@@ -133,9 +133,9 @@ def page(request: HttpRequest) -> dict[str, Any]:
         **variables,
         "frame": "base.html",
         "error_frame": "base.html",
-        "own_role": role_of(user),
+        "own_role": role_for(user),
         "can_edit": can_edit(request),
-        "can": PageRights(role_of(user)),
+        "can": PageRights(role_for(user)),
         "may": rights,
         # Lazy, because responses without the navigation do not need it.
         "nav": SimpleLazyObject(lambda: navigation(request)),
@@ -157,7 +157,7 @@ def navigation(request: HttpRequest, alerts: int | None = None) -> list[dict[str
         "agents": len(snapshot.current().agents),
         "alerts": (count_open().waiting if alerts is None else alerts) or None,
     }
-    groups, is_administrator = [], role_of(request.user) is UserRole.ADMINISTRATOR
+    groups, is_administrator = [], role_for(request.user) is UserRole.ADMINISTRATOR
     for label, entries in PLACES:
         items = [item(entry, current, counts) for entry in entries if is_administrator or not entry.for_administrators]
         groups.append({"label": label, "items": [link for link in items if link["url"]]})

@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
-from artifacts.core.errors import StoreAwayError
+from artifacts.core.errors import StoreUnavailableError
 from capabilities.core.permissions import Right, least_role
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
@@ -64,7 +64,7 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     """Render the page for 503 if the database or a store is down or the server is overloaded, else for 500."""
     error = sys.exc_info()[1]
-    if isinstance(error, StoreAwayError):
+    if isinstance(error, StoreUnavailableError):
         log.error("a page needs an artifact: %s", error.details)
         return _unavailable(request, {"store_details": translate_sentence(error.details)})
     if isinstance(error, OverloadedError):

@@ -36,7 +36,7 @@ def search_models(catalogue: Catalogue, words: str) -> tuple[list[FoundModel], i
     found = catalogue.find(words) if words else []
     models = [
         FoundModel(
-            "" if host == ANY_HOST else host, name, catalogue.entry_of(host, name), catalogue.retirement(host, name)
+            "" if host == ANY_HOST else host, name, catalogue.host_entry(host, name), catalogue.retirement(host, name)
         )
         for host, name in found[:MAX_FOUND]
     ]

@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
-from capabilities.access import actor_of
+from capabilities.access import request_actor
 from capabilities.core.providers.catalogue.names import ANY_HOST
 from capabilities.core.providers.catalogue.refreshing import LARGEST, EditionChange
 from capabilities.core.vocabulary import Source
@@ -38,7 +38,7 @@ def catalogue(request: HttpRequest) -> HttpResponse:
         return show(request)
     try:
         if request.POST.get("act") == "drop":
-            act = editions.drop_edition(actor_of(request))
+            act = editions.drop_edition(request_actor(request))
             add_toast(request, _("The shipped catalogue is in use again"), act.revision)
             return redirect("catalogue")
         return redirect("catalogue_edition", pk=read_edition(request))
@@ -105,7 +105,7 @@ def catalogue_edition(request: HttpRequest, pk: int) -> HttpResponse:
     """Show what an edition changes. A POST puts it in use."""
     try:
         if request.method == "POST":
-            act = editions.take_edition(actor_of(request), pk)
+            act = editions.take_edition(request_actor(request), pk)
             add_toast(request, _("The refreshed catalogue is in use"), act.revision)
             return redirect("catalogue")
         preview = editions.preview_edition(pk)

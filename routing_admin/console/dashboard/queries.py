@@ -18,9 +18,9 @@ from django.utils.translation import ngettext
 
 from artifacts.library import count_used_bytes
 from artifacts.models import Artifact
-from capabilities.core.services.agent_limits import RATES, Meter, limits_of
+from capabilities.core.services.agent_limits import RATES, Meter, parse_limits
 from capabilities.core.services.agents import LabelKind
-from capabilities.core.services.limit_holders import id_of_agent, id_of_label
+from capabilities.core.services.limit_holders import agent_holder_id, label_holder_id
 from capabilities.last_use import last_uses
 from capabilities.models import AgentKey
 from capabilities.quantities import duration_text
@@ -113,12 +113,12 @@ class LowBudget:
 
 def list_low_budgets(configuration: Configuration) -> list[LowBudget]:
     """Return the budgets above the warning threshold, the most used first. No query if there are no budgets."""
-    limited = [(agent.id, "", id_of_agent(agent.id), limits_of(agent.limits)) for agent in configuration.agents]
+    limited = [(agent.id, "", agent_holder_id(agent.id), parse_limits(agent.limits)) for agent in configuration.agents]
     for label, limits in configuration.limits_by_label.items():
         kind, _, name = label.partition(":")
         # A limit of kind `user` applies to each end user of an agent, so there is no single count to show.
         if kind != LabelKind.USER:
-            limited.append(("", name, id_of_label(LabelKind(kind), name), limits))
+            limited.append(("", name, label_holder_id(LabelKind(kind), name), limits))
     holders = [
         (agent, label, holder, bounds.most) for agent, label, holder, bounds in limited if bounds and bounds.most
     ]

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET, require_POST
 
 from artifacts.storage.content import byte_store
-from capabilities.access import actor_of
+from capabilities.access import request_actor
 from capabilities.errors import ActionError
 from capabilities.sentences import join_names
 from routing_admin.configuration import snapshot
@@ -279,7 +279,7 @@ def providers_try_again(request: HttpRequest) -> HttpResponse:
     """End the cooldowns that this process knows."""
     cooling = (provider for (provider, _model), _cooldown in process_run_context().cooldowns.list_cooling())
     try:
-        names = try_again(actor_of(request), list(dict.fromkeys(cooling)))
+        names = try_again(request_actor(request), list(dict.fromkeys(cooling)))
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
     else:
@@ -299,7 +299,7 @@ def model_replace(request: HttpRequest, name: str) -> HttpResponse:
     provider = require_found(find_provider(name))
     model, successor = request.POST.get("model", ""), request.POST.get("successor", "")
     try:
-        act = replace_model(actor_of(request), provider, model, successor)
+        act = replace_model(request_actor(request), provider, model, successor)
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
     else:

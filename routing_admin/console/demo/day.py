@@ -20,13 +20,13 @@ from typing import Any
 from django.utils import timezone
 
 from artifacts.models import Artifact
-from artifacts.storage.content import part_of
+from artifacts.storage.content import build_file_part
 from capabilities.core.delivery.adaptation import CannotRead, summary
 from capabilities.core.delivery.model_endpoint import Prepared
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
-from capabilities.core.services.agent_limits import Meter, limits_of
+from capabilities.core.services.agent_limits import Meter, parse_limits
 from capabilities.core.services.agents import Labels
-from capabilities.core.services.limit_holders import id_of_agent
+from capabilities.core.services.limit_holders import agent_holder_id
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Failure, Fault, Usage
 from capabilities.models import Agent
@@ -173,7 +173,7 @@ def remove_day() -> None:
         remove_requests(DEMO, PROJECT)
         alerts = Alert.objects.filter(kind=AlertKind.BALANCE_GONE, subject=EMPTY_ACCOUNT)
         alerts.filter(last_seen_at__lt=loaded.created_at).delete()
-        LimitWindow.objects.filter(holder=id_of_agent(BUDGETED)).delete()
+        LimitWindow.objects.filter(holder=agent_holder_id(BUDGETED)).delete()
 
 
 def _find_loading() -> AuditEvent | None:
@@ -183,14 +183,14 @@ def _find_loading() -> AuditEvent | None:
 def _use_budget(entries: Sequence[Entry]) -> None:
     # The whole day counts, even if a new month began in it, so that the demo always shows a nearly used budget.
     row = Agent.objects.filter(agent_id=BUDGETED).first()
-    limits = limits_of(row.limits) if row else None
+    limits = parse_limits(row.limits) if row else None
     if limits is None or (limit := limits.most.get(Meter.MONEY_PER_MONTH)) is None:
         return
     own = (cost_columns(entry)[0] for entry in entries if entry.facts.agent == BUDGETED)
     spent = sum(columns["cost_nanos"] or 0 for columns in own if columns["currency"] == limits.currency)
     now = timezone.now()
     window = window_at(PERIODS[Meter.MONEY_PER_MONTH], now, timezone.get_default_timezone())
-    order = Order(id_of_agent(BUDGETED), Meter.MONEY_PER_MONTH, window, limit, committed=min(spent, limit))
+    order = Order(agent_holder_id(BUDGETED), Meter.MONEY_PER_MONTH, window, limit, committed=min(spent, limit))
     RowLedger().exchange(DEMO, [order], now)
     RowLedger().leave(DEMO)
 
@@ -343,4 +343,4 @@ class _Day:
 
 def _chat_with(kind: str) -> ChatRequest:
     file = Artifact.objects.living().filter(kind=kind).order_by("created_at").first() if kind else None
-    return ChatRequest((Message(Role.USER, (QUESTION, *((part_of(file),) if file else ()))),))
+    return ChatRequest((Message(Role.USER, (QUESTION, *((build_file_part(file),) if file else ()))),))

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy
 
 from artifacts.library import delete_artifacts, store_bytes
 from artifacts.models import Artifact
-from artifacts.storage.content import part_of
+from artifacts.storage.content import build_file_part
 from capabilities.acts import SYSTEM, Actor, AuditedAction
 from capabilities.core.consequence import Consequence
 from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared
@@ -254,7 +254,7 @@ def record_demo_request() -> str | None:
     route = state.configuration.route(TASK_TYPE)
     if route is None:
         return None
-    file = part_of(Artifact.objects.living().filter(kind="image").first() or _picture())
+    file = build_file_part(Artifact.objects.living().filter(kind="image").first() or _picture())
     chat = ChatRequest((Message(Role.USER, (TextPart(QUESTION), file)),))
     planned = plan_request(state, resolve_route(state.configuration, TASK_TYPE)[0], chat, agent=AGENT)
     return _send(planned)

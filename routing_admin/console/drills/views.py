@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from capabilities.access import actor_of
+from capabilities.access import request_actor
 from capabilities.errors import ActionError
 from routing_admin.console.base.page_responses import add_refusal_toast, add_toast, require_found
 from routing_admin.console.drills.actions import start_drill, stop_drill
@@ -45,7 +45,7 @@ def drill(request: HttpRequest, name: str) -> HttpResponse:
     if request.method == "POST":
         seconds = request.POST.get("seconds", "")
         try:
-            start_drill(actor_of(request), name, int(seconds) if seconds.isdecimal() else 0)
+            start_drill(request_actor(request), name, int(seconds) if seconds.isdecimal() else 0)
         except ActionError as refusal:
             add_refusal_toast(request, refusal)
         return redirect("drill", name=name)
@@ -62,7 +62,7 @@ def drill(request: HttpRequest, name: str) -> HttpResponse:
 @require_POST
 def drill_end(request: HttpRequest) -> HttpResponse:
     try:
-        name = stop_drill(actor_of(request))
+        name = stop_drill(request_actor(request))
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
         return redirect("providers")

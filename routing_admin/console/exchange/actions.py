@@ -18,11 +18,11 @@ from django.utils.translation import gettext_noop
 
 from capabilities.acts import Actor, AuditedAction
 from capabilities.core.problems import Problem
-from capabilities.core.providers.origins import policy_of, proxy_refusal, refusal
+from capabilities.core.providers.origins import parse_policy, proxy_refusal, refusal
 from capabilities.core.translatable import Translatable, translatable
 from capabilities.errors import ConflictError, ForbiddenError, InvalidError
 from capabilities.models import Agent, CatalogueEdition
-from capabilities.secrets import fingerprint_of, origin_of, store_key
+from capabilities.secrets import endpoint_origin, key_fingerprint, store_key
 from routing_admin.configuration import rows
 from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.revisions import ledger
@@ -75,7 +75,7 @@ class Applied:
 
 def key_context() -> KeyContext:
     """Return what the validation of keys needs: the environment, and the origins that may be called."""
-    policy = policy_of(",".join(settings.ALLOWED_ORIGINS))
+    policy = parse_policy(",".join(settings.ALLOWED_ORIGINS))
     return KeyContext(
         env=os.environ,
         refusal=partial(refusal, policy=policy),
@@ -143,7 +143,7 @@ def check_may_import(actor: Actor, preview: ImportPreview) -> None:
 
 def fingerprint(key: str, endpoint: str) -> str:
     # A stored key has the same fingerprint, so importing the key again changes nothing.
-    return fingerprint_of(key, origin_of(endpoint))
+    return key_fingerprint(key, endpoint_origin(endpoint))
 
 
 def import_configuration(
@@ -197,7 +197,7 @@ def with_keys(
     stored = {
         provider.name: store_key(keys[provider.name], provider.endpoint).fingerprint
         for provider in configuration.providers
-        if provider.name in keys and origin_of(provider.endpoint)
+        if provider.name in keys and endpoint_origin(provider.endpoint)
     }
     providers = tuple(
         replace(provider, key=_stored(provider.key, stored[provider.name])) if provider.name in stored else provider

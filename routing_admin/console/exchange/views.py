@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods
 
-from capabilities.access import actor_of
+from capabilities.access import request_actor
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError, first_problems
 from capabilities.json_bodies import JsonTooLargeError, check_json
@@ -79,7 +79,7 @@ def config_export(request: HttpRequest, name: str) -> HttpResponse:
     if name not in set(FileFormat) or mode not in set(Mode):
         raise Http404
     exported = exports.export(FileFormat(name), Mode(mode))
-    note_configuration_export(actor_of(request), name, mode)
+    note_configuration_export(request_actor(request), name, mode)
     answer = HttpResponse(exported.text, content_type="application/json; charset=utf-8")
     answer.headers["Content-Disposition"] = f'attachment; filename="{name}.json"'
     return answer
@@ -138,7 +138,9 @@ def apply(request: HttpRequest, form: ImportForm, files: list[ConfigFile]) -> Ht
     prune, expected = values.get("mode") == REPLACE, values.get("expected")
     message = values.get("message") or _("Import")
     try:
-        applied = import_configuration(actor_of(request), texts, prune=prune, expected=expected or 0, message=message)
+        applied = import_configuration(
+            request_actor(request), texts, prune=prune, expected=expected or 0, message=message
+        )
     except ConflictError as refusal:
         return show(request, form, files, status=409, note=translate_refusal(refusal))
     except InvalidError as refusal:

@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
-from capabilities.access import role_of
+from capabilities.access import role_for
 from routing_admin.configuration import snapshot
 from routing_admin.console.find.things import further_matches, searches, suggestions_for, things_for, write_total
 from routing_admin.core.ranking import FoundKind, Ranking, rank
@@ -42,7 +42,7 @@ def find(request: HttpRequest) -> HttpResponse:
     """
     typed = request.GET.get("q", "")[:LONGEST]
     # PostgreSQL does not accept NUL characters in text.
-    words, role = " ".join(typed.replace("\0", "").split()), role_of(request.user)
+    words, role = " ".join(typed.replace("\0", "").split()), role_for(request.user)
     state = snapshot.current()
     suggestions = list(suggestions_for(role, is_first=not words))
     ranking = Ranking(tuple(suggestions), {})

@@ -23,8 +23,8 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
 from artifacts.core.store import BLOCK
-from artifacts.storage.content import in_turn
-from capabilities.access import actor_of, may
+from artifacts.storage.content import iterate_async
+from capabilities.access import may, request_actor
 from capabilities.core.permissions import PagePart
 from capabilities.core.providers.redaction import redact
 from routing_admin.configuration.revisions import DRILL_END
@@ -99,7 +99,7 @@ def audit_export(request: HttpRequest, form: str) -> HttpResponseBase:
     if form not in set(AuditForm):
         raise Http404
     file_format, parameters = AuditForm(form), _parameters(request)
-    note_audit_export(actor_of(request), {"form": form, **parameters})
+    note_audit_export(request_actor(request), {"form": form, **parameters})
     file: SpooledTemporaryFile[bytes] = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed behind the last block
     if file_format is AuditForm.CSV:
         file.write(b"\xef\xbb\xbf")  # the byte order mark makes spreadsheets read UTF-8
@@ -108,7 +108,7 @@ def audit_export(request: HttpRequest, form: str) -> HttpResponseBase:
     file.seek(0)
     blocks = _blocks(file)
     # Under ASGI the blocks are read in a thread, so that a slow disk does not block the event loop.
-    body = in_turn(blocks) if isinstance(request, ASGIRequest) else blocks
+    body = iterate_async(blocks) if isinstance(request, ASGIRequest) else blocks
     answer = StreamingHttpResponse(body, content_type=TYPES[file_format], headers={"Content-Length": str(size)})
     answer["Content-Disposition"] = f'attachment; filename="audit-{timezone.localdate()}.{form}"'
     return answer

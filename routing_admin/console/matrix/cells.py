@@ -15,7 +15,7 @@ from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
 from django.utils.translation import gettext as _
 
 from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME
-from capabilities.core.prices import FIELDS, Price, amount_of
+from capabilities.core.prices import FIELDS, Price, amount_from_rate
 from capabilities.core.providers.catalogue import Fact, FactVerdict, StatedLimit
 from capabilities.core.providers.catalogue.price_verdicts import find_contested, judge_price
 from capabilities.labels import PRICE_LABELS, capability_label
@@ -192,7 +192,9 @@ def _amounts(price: Price, kinds: Iterable[str]) -> str:
     for name, kind in FIELDS.items():
         rates = [rate for tier in price.tiers if (rate := getattr(tier.rates, kind)) is not None]
         if kind in kinds and rates:
-            parts.append(f"{PRICE_LABELS[name]} {' / '.join(f'{amount_of(rate).normalize():f}' for rate in rates)}")
+            parts.append(
+                f"{PRICE_LABELS[name]} {' / '.join(f'{amount_from_rate(rate).normalize():f}' for rate in rates)}"
+            )
     return join_words([*parts, price.currency])
 
 

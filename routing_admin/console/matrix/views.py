@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
-from capabilities.access import actor_of, can_edit
+from capabilities.access import can_edit, request_actor
 from capabilities.core.translatable import insert_facts
 from capabilities.core.vocabulary import Cell
 from capabilities.errors import ActionError
@@ -78,7 +78,7 @@ def drop_names(query: QueryDict, *names: str) -> str:
 def matrix_probe(request: HttpRequest, pk: int) -> HttpResponse:
     """Probe what the model of a row can read, with real requests. Return the new row with the result."""
     row = require_found(find_row(pk))
-    probe = probe_service(actor_of(request), row)
+    probe = probe_service(request_actor(request), row)
     note = summarize_probe(row, probe)
     if not request.htmx:  # type: ignore[attr-defined]
         add_toast(request, note, probe.revision)
@@ -97,7 +97,7 @@ def matrix_cell(request: HttpRequest, pk: int) -> HttpResponse:
     if side not in SIDES or not name or len(name) > LONGEST:
         return HttpResponseBadRequest(_("side is input or output, name a capability."))
     on = "on" in request.POST
-    change = set_cell(actor_of(request), row, (side, name), supported=on)
+    change = set_cell(request_actor(request), row, (side, name), supported=on)
     add_toast(request, change_sentence(row, side, name, on), change.revision)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("matrix")
@@ -154,7 +154,7 @@ def matrix_fill(request: HttpRequest) -> HttpResponse:
 
 
 def fill(request: HttpRequest, rows: list[Service]) -> None:
-    changed = fill_from_catalogue(actor_of(request), rows)
+    changed = fill_from_catalogue(request_actor(request), rows)
     if not changed.count:
         add_toast(request, _("Nothing new in the catalogue. Declared and probed values stay."))
         return
@@ -176,6 +176,6 @@ def switch(request: HttpRequest, rows: list[Service]) -> None:
     names = [name] if name else list(reads if side == "input" else writes)
     # Without a name, all cells of the side are switched.
     cells: dict[Cell, bool] = {(side, capability): on for capability in names}
-    change = set_capabilities(actor_of(request), dict.fromkeys(rows, cells))
+    change = set_capabilities(request_actor(request), dict.fromkeys(rows, cells))
     text = ngettext("%(count)s switch set", "%(count)s switches set", len(rows) * len(cells))
     add_toast(request, text % {"count": len(rows) * len(cells)}, change.revision)

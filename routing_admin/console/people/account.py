@@ -19,7 +19,7 @@ from django.utils.translation import get_language, gettext_lazy, ngettext
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from capabilities.access import actor_of
+from capabilities.access import request_actor
 from capabilities.acts import Actor
 from capabilities.errors import ActionError, InvalidError
 from routing_admin.console.base.lists import Column, arrange, choose_state, natural_key, page_size
@@ -48,7 +48,7 @@ def user_session_end(request: HttpRequest, pk: int) -> HttpResponse:
 def end(request: HttpRequest, user: User) -> HttpResponse:
     """End the sessions that the form names, or all sessions, except the current session."""
     digests = request.POST.getlist("session") or None
-    count = end_sessions(actor_of(request), user, digests, staying=request.session.session_key or "")
+    count = end_sessions(request_actor(request), user, digests, staying=request.session.session_key or "")
     if count:
         messages.success(
             request, ngettext("%(count)s session ended", "%(count)s sessions ended", count) % {"count": count}
@@ -75,7 +75,7 @@ def token_new(request: HttpRequest) -> HttpResponse:
         data = form.cleaned_data
         owner = user_or_404(request.user.pk)
         try:
-            token, row = issue_token(actor_of(request), owner, data["name"], data["scopes"], days=data["days"])
+            token, row = issue_token(request_actor(request), owner, data["name"], data["scopes"], days=data["days"])
         except InvalidError as refusal:
             for problem in refusal.problems:
                 form.add_error(problem.field, problem.message)
@@ -87,7 +87,7 @@ def token_new(request: HttpRequest) -> HttpResponse:
 @require_POST
 def token_revoke(request: HttpRequest, public_id: str) -> HttpResponse:
     row = require_found(find_token(public_id))
-    revoke_token(actor_of(request), row)
+    revoke_token(request_actor(request), row)
     add_toast(request, _("The token %(name)s is revoked and no longer works") % {"name": row.name})
     return redirect("tokens")
 
@@ -171,7 +171,7 @@ def password_change(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             key = request.session.session_key or ""
-            people.choose_password(actor_of(request), user, form.cleaned_data["new_password1"], staying=key)
+            people.choose_password(request_actor(request), user, form.cleaned_data["new_password1"], staying=key)
         except ActionError as refusal:
             form.add_error(None, str(refusal))
         else:

@@ -21,12 +21,12 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import gettext as _
 
-from capabilities.access import digest_of, make_key, role_of
+from capabilities.access import hash_secret, make_key, role_for
 from capabilities.acts import Actor, AuditedAction
 from capabilities.core.permissions import ADMIN_SCOPES, UserRole
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InUseError, InvalidError, NotFoundError
-from capabilities.signing import name_of_secret, newest_secret
+from capabilities.signing import newest_secret, secret_name
 from routing_admin.configuration import revisions
 from routing_admin.configuration.guards import check_one_line
 from routing_admin.configuration.revisions import ledger
@@ -68,7 +68,7 @@ def issue_token(
             name=name,
             public_id=public,
             digest=digest,
-            signed_with=name_of_secret(newest_secret()),
+            signed_with=secret_name(newest_secret()),
             scopes=granted,
             expires_at=expires_at,
         )
@@ -96,7 +96,7 @@ def note_use(caller: AdminCaller, address: str, request_id: str) -> None:
         return
     try:
         # Sign the token with the newest secret, so that the old secret can be dropped after a rotation.
-        signature = {"digest": digest_of(caller.secret), "signed_with": name_of_secret(newest_secret())}
+        signature = {"digest": hash_secret(caller.secret), "signed_with": secret_name(newest_secret())}
         AdminToken.objects.filter(pk=caller.row.pk).update(last_used_at=now, **signature)
         if last is None or timezone.localdate(last) < timezone.localdate(now):
             actor = Actor("token", caller.name, address, request_id)
@@ -205,9 +205,9 @@ def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
     """Set a user's role. Raise `ConflictError` if the role is no longer `expected`, the role that the page showed."""
     with transaction.atomic():
         user = lock_among_administrators(user_id)
-        if role_of(user) != expected:
+        if role_for(user) != expected:
             raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
-        if role == role_of(user):
+        if role == role_for(user):
             return user
         act = AuditedAction("user.role", "user", user.get_username(), {"from": expected, "to": role})
         with ledger.audit(actor, act):

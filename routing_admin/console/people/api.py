@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from ninja import Router
 
-from capabilities.access import role_of
+from capabilities.access import role_for
 from capabilities.core.permissions import ROLE_SCOPES, UserRole
 from capabilities.errors import InvalidError
 from routing_admin.api.calls import answer, read_as, takes
@@ -37,7 +37,7 @@ router = Router(tags=[TAG])
 
 def person_out(user: User) -> PersonThing:
     state = "deactivated" if not user.is_active else "invited" if people.is_invited(user) else "active"
-    role = role_of(user).value
+    role = role_for(user).value
     return PersonThing(username=user.get_username(), role=role, state=state, lastSignIn=iso(user.last_login))
 
 
@@ -76,7 +76,7 @@ def admin_link_person(request: HttpRequest, username: str) -> HttpResponse:
     403 if the user's role has more rights than the token's scopes.
     """
     user = require(find_user_named(username), "person", username)
-    check_rank(request, role_of(user).value)
+    check_rank(request, role_for(user).value)
     return linked(user, people.new_link(script_actor(request), user), 201)
 
 
@@ -122,7 +122,7 @@ def admin_put_person(request: HttpRequest, username: str) -> HttpResponse:
     user = require(find_user_named(username), "person", username)
     body, actor = read_as(request, PersonIn), script_actor(request)
     check_expectation(expectation_in(request), entry_of(user))
-    role = role_of(user).value
+    role = role_for(user).value
     if body.role not in (None, role):
         check_rank(request, role, body.role)
     # Reactivation returns all rights of the role to the user, so it is checked. Deactivation gives none.

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from capabilities.access import actor_of
+from capabilities.access import request_actor
 from capabilities.errors import ConflictError, NotFoundError
 from capabilities.sentences import join_words
 from routing_admin.console.people import identity_actions as identities
@@ -74,7 +74,7 @@ def sign_in_back(request: HttpRequest, provider_id: str) -> HttpResponse:
 def identity_unlink(request: HttpRequest, pk: int) -> HttpResponse:
     assert isinstance(request.user, User)  # noqa: S101 - the permission table admits only signed-in users
     try:
-        name = identities.unlink(actor_of(request), request.user.pk, pk)
+        name = identities.unlink(request_actor(request), request.user.pk, pk)
     except NotFoundError as error:
         raise Http404 from error
     except ConflictError as refusal:

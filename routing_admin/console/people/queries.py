@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.encoding import force_str
 from django.utils.http import urlsafe_base64_decode
 
-from capabilities.signing import name_of_secret, newest_secret
+from capabilities.signing import newest_secret, secret_name
 from routing_admin.models import AdminToken, LinkedIdentity, Person, SessionSighting
 from routing_admin.platform.auth.admin_tokens import name_of
 from routing_admin.platform.auth.session_activity import (
@@ -119,5 +119,5 @@ def find_token(public_id: str) -> AdminToken | None:
 def tokens_behind() -> list[str]:
     """Return the names of valid tokens that still need an older signing secret: not used since the rotation."""
     valid = AdminToken.objects.filter(revoked_at=None, expires_at__gt=timezone.now()).select_related("owner")
-    outdated = valid.exclude(signed_with=name_of_secret(newest_secret()))
+    outdated = valid.exclude(signed_with=secret_name(newest_secret()))
     return sorted(name_of(row.owner.get_username(), row.name) for row in outdated)

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse
 
-from capabilities.access import actor_of
+from capabilities.access import request_actor
 from capabilities.acts import Actor
 from routing_admin.console.people import actions as people
 from routing_admin.console.people.forms import PasswordCheck, SignInForm
@@ -54,7 +54,7 @@ class SignIn(LoginView):
 class SignOut(LogoutView):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         # The user is read before signing out, because afterwards the request has none.
-        actor = actor_of(request)
+        actor = request_actor(request)
         response = super().post(request, *args, **kwargs)
         people.note_sign_in(actor, "user.sign_out", [actor.name])
         return response

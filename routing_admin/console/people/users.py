@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from capabilities.access import actor_of, role_of
+from capabilities.access import request_actor, role_for
 from capabilities.core.permissions import UserRole, can_change
 from capabilities.errors import ActionError, InvalidError
 from capabilities.labels import ROLES
@@ -67,7 +67,7 @@ CHOICES: Sequence[Choice[UserRow]] = (
 
 def user_row(user: User) -> UserRow:
     active = INVITED if people.is_invited(user) else ACTIVE
-    return UserRow(user, role_of(user), active if user.is_active else DEACTIVATED)
+    return UserRow(user, role_for(user), active if user.is_active else DEACTIVATED)
 
 
 def user_or_404(pk: int | None) -> User:
@@ -100,7 +100,9 @@ def user_invite(request: HttpRequest) -> HttpResponse:
     form = InviteForm(request.POST)
     if form.is_valid():
         try:
-            user, token = people.invite(actor_of(request), form.cleaned_data["username"], form.cleaned_data["role"])
+            user, token = people.invite(
+                request_actor(request), form.cleaned_data["username"], form.cleaned_data["role"]
+            )
         except InvalidError as refusal:
             for problem in refusal.problems:
                 form.add_error(problem.field, problem.message)
@@ -140,7 +142,7 @@ def user_role(request: HttpRequest, pk: int) -> HttpResponse:
     if not form.is_valid():
         return show_user(request, person, form=form, status=422)
     try:
-        people.set_role(actor_of(request), pk, form.cleaned_data["role"], expected=form.cleaned_data["was"])
+        people.set_role(request_actor(request), pk, form.cleaned_data["role"], expected=form.cleaned_data["was"])
     except ActionError as refusal:
         form.add_error("role", translate_refusal(refusal))
         return show_user(request, user_or_404(pk), form=form, status=refusal.status)
@@ -151,7 +153,7 @@ def user_role(request: HttpRequest, pk: int) -> HttpResponse:
 def user_active(request: HttpRequest, pk: int) -> HttpResponse:
     active = request.POST.get("active") == "1"
     try:
-        person = people.set_active(actor_of(request), pk, active=active)
+        person = people.set_active(request_actor(request), pk, active=active)
     except ActionError as refusal:
         return show_user(request, user_or_404(pk), refusal=translate_refusal(refusal), status=refusal.status)
     template = (
@@ -174,7 +176,7 @@ def go_back(request: HttpRequest, pk: int, text: str) -> HttpResponse:
 def user_link(request: HttpRequest, pk: int) -> HttpResponse:
     person = user_or_404(pk)
     try:
-        token = people.new_link(actor_of(request), person)
+        token = people.new_link(request_actor(request), person)
     except ActionError as refusal:
         return show_user(request, user_or_404(pk), refusal=translate_refusal(refusal), status=refusal.status)
     return show_user(request, person, link=link_of(person, token))
@@ -183,7 +185,7 @@ def user_link(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def user_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
     try:
-        name = people.withdraw(actor_of(request), pk)
+        name = people.withdraw(request_actor(request), pk)
     except ActionError as refusal:
         return show_user(request, user_or_404(pk), refusal=translate_refusal(refusal), status=refusal.status)
     messages.success(request, _("Invitation of %(name)s revoked") % {"name": name})
@@ -208,7 +210,7 @@ def show_user(
 
 
 def shown_sessions(request: HttpRequest, user: User) -> list[SessionLine] | None:
-    if user.pk == request.user.pk or can_change(role_of(request.user), "user_session_end"):
+    if user.pk == request.user.pk or can_change(role_for(request.user), "user_session_end"):
         return list_sessions(user.pk, request.session.session_key)
     return None
 

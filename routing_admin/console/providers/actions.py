@@ -14,7 +14,7 @@ from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import (
     FIRST_KEY,
     KeyNotation,
-    form_of,
+    classify_key,
     further_variables,
     key_variable,
     readable,
@@ -22,7 +22,7 @@ from capabilities.core.providers.environment import (
 )
 from capabilities.errors import ConflictError, InvalidError, NotFoundError
 from capabilities.models import KeyTest, Provider, ProviderKey, ProviderTest, StoredKey, VariableOrigin
-from capabilities.secrets import origin_of, store_key
+from capabilities.secrets import endpoint_origin, store_key
 from routing_admin.configuration.guards import check_unused, check_version, save_fields, save_row
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.base.keyset import next_position
@@ -80,7 +80,7 @@ def change_key(row: Provider, change: KeyChange) -> None:
     elif change.act is KeyAct.NONE:
         row.key_source, row.stored_key, row.key_variable = Provider.KeySource.NONE, None, ""
     # A stored key was entered for one origin and must not be sent to another origin.
-    elif row.stored_key and row.stored_key.origin != origin_of(row.endpoint):
+    elif row.stored_key and row.stored_key.origin != endpoint_origin(row.endpoint):
         row.key_source, row.stored_key = Provider.KeySource.ENVIRONMENT, None
 
 
@@ -89,7 +89,7 @@ def leave_keys_behind(row: Provider) -> None:
     more_keys = list(row.more_keys.select_related("stored_key"))
     variables = further_variables(key_variable(row.name, row.env_name), [key.key_variable for key in more_keys])
     for key, variable in zip(more_keys, variables, strict=True):
-        if key.stored_key is not None and key.stored_key.origin != origin_of(row.endpoint):
+        if key.stored_key is not None and key.stored_key.origin != endpoint_origin(row.endpoint):
             # The key is now expected in an environment variable whose name ends in the key's number.
             key.key_source, key.key_variable, key.stored_key = Provider.KeySource.ENVIRONMENT, variable, None
             key.save()
@@ -103,7 +103,7 @@ def take_key(row: Provider, text: str) -> None:
     variable = to_variable(text)
     if variable is not None:
         row.key_source, row.stored_key, row.key_variable = Provider.KeySource.ENVIRONMENT, None, variable
-    elif form_of(text) is KeyNotation.NOT_NEEDED:
+    elif classify_key(text) is KeyNotation.NOT_NEEDED:
         row.key_source, row.stored_key, row.key_variable = Provider.KeySource.NONE, None, ""
     else:
         row.key_source, row.key_variable = Provider.KeySource.STORED, ""
@@ -124,7 +124,7 @@ def find_stored(text: str, endpoint: str) -> StoredKey:
 
     Raise `InvalidError` for a placeholder, a masked key, or characters that HTTP headers do not allow.
     """
-    if form_of(text) is not KeyNotation.LITERAL:
+    if classify_key(text) is not KeyNotation.LITERAL:
         message = _(
             "This is not a key: it is a placeholder, masked, or contains characters not allowed in HTTP headers."
         )
@@ -238,7 +238,7 @@ def confirm_key_origin(actor: Actor, row: Provider, variable: str, origin: str) 
     with ledger.audit(actor, act):
         # The row is locked, so that the endpoint cannot change between the check and the permission.
         current = Provider.objects.select_for_update().filter(pk=row.pk).first()
-        if current is None or origin_of(current.endpoint) != origin:
+        if current is None or endpoint_origin(current.endpoint) != origin:
             raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
         VariableOrigin.objects.get_or_create(variable=variable, origin=origin)
     return act

@@ -12,7 +12,7 @@ from django.utils.http import urlencode
 from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 
-from capabilities.access import actor_of
+from capabilities.access import request_actor
 from capabilities.core.providers.hosts.china import CHINA
 from capabilities.core.providers.hosts.local import LOCAL
 from capabilities.core.providers.hosts.worldwide import WORLDWIDE
@@ -106,7 +106,7 @@ def provider_new(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             try:
                 row = form.build_row()
-                change = save_provider(actor_of(request), row, key=form.key_change())
+                change = save_provider(request_actor(request), row, key=form.key_change())
                 add_toast(request, _("%(name)s added") % {"name": row.name}, change.revision)
                 return redirect("provider_models", name=row.name)
             except ActionError as refusal:
@@ -121,7 +121,7 @@ def give_key(request: HttpRequest, preset: HostPreset | None) -> HttpResponse:
     form = ProviderKeyForm(request.POST)
     if form.is_valid():
         try:
-            change = save_provider(actor_of(request), row, key=form.key_change())
+            change = save_provider(request_actor(request), row, key=form.key_change())
         except ActionError as refusal:
             add_refusal(form, refusal, {"apiKey": "key"})
         else:
@@ -228,7 +228,7 @@ def make_services(request: HttpRequest, row: Provider, lines: list[ModelLine]) -
     problem = "" if chosen else _("Choose at least one model.")
     if not problem and not any(line.error for line in lines):
         try:
-            change = add_models(actor_of(request), row, chosen)
+            change = add_models(request_actor(request), row, chosen)
         except ActionError as refusal:
             problem = translate_refusal(refusal)
         else:

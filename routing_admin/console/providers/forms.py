@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.protocols import PROTOCOLS as WIRE_PROTOCOLS
-from capabilities.core.protocols.vendor_tools import FIELDS, words_at
+from capabilities.core.protocols.vendor_tools import FIELDS, allowed_tool_names
 from capabilities.core.providers.origins import UNUSABLE, malformation
 from capabilities.core.providers.presets import BY_NAME, PRESETS, HostPreset, quirks_for
 from capabilities.core.providers.quirks import QUIRKS, Quirk, check_quirks
@@ -155,7 +155,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         self.fields["proxy"].required = False
         self.fields["proxy"].widget.attrs["data-secret"] = True  # a proxy's URL may hold a password
         self.fields["version"].initial = row.version
-        vendor_tools, default = row.vendor_tools, sorted(words_at(row.protocol, row.endpoint, None))
+        vendor_tools, default = row.vendor_tools, sorted(allowed_tool_names(row.protocol, row.endpoint, None))
         self.fields["vendor_tools"].initial = "" if vendor_tools is None else write_value(vendor_tools) or NO_TOOLS
         unset = _("default (%(value)s)") % {"value": write_value(default) or _("none")}
         self.fields["vendor_tools"].widget.attrs["placeholder"] = unset

@@ -7,7 +7,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from capabilities.access import actor_of
+from capabilities.access import request_actor
 from capabilities.errors import ActionError, ConflictError
 from routing_admin.console.base.page_responses import (
     UNPROCESSABLE,
@@ -40,7 +40,7 @@ def provider_key_add(request: HttpRequest, name: str) -> HttpResponse:
         # Without JavaScript, the whole page is returned, with the dialog's errors on top.
         return providers.provider_page(request, row, ProviderForm(instance=row), UNPROCESSABLE, further_form=form)
     try:
-        change = add_provider_key(actor_of(request), row, form.cleaned_data["name"].strip(), form.key_change())
+        change = add_provider_key(request_actor(request), row, form.cleaned_data["name"].strip(), form.key_change())
     except ActionError as refusal:
         status = add_refusal(form, refusal, PLACES)
         row = require_found(find_provider(name))
@@ -59,7 +59,7 @@ def provider_key_change(request: HttpRequest, name: str) -> HttpResponse:
     data = form.cleaned_data
     try:
         change = change_provider_key(
-            actor_of(request), row, data["key"], new_name=data["name"].strip(), enabled=data["enabled"]
+            request_actor(request), row, data["key"], new_name=data["name"].strip(), enabled=data["enabled"]
         )
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
@@ -72,7 +72,7 @@ def provider_key_change(request: HttpRequest, name: str) -> HttpResponse:
 def provider_key_remove(request: HttpRequest, name: str) -> HttpResponse:
     row, key = require_found(find_provider(name)), request.POST.get("key", "")
     try:
-        change = remove_provider_key(actor_of(request), row, key)
+        change = remove_provider_key(request_actor(request), row, key)
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
     else:
@@ -90,7 +90,7 @@ def provider_key_origin(request: HttpRequest, name: str) -> HttpResponse:
         add_refusal_toast(request, ConflictError(_("This key needs no permission now.")))
         return redirect("provider", name=name)
     try:
-        confirm_key_origin(actor_of(request), row, variable, origin)
+        confirm_key_origin(request_actor(request), row, variable, origin)
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
     else:

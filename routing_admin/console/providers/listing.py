@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST
 
-from capabilities.access import actor_of
+from capabilities.access import request_actor
 from capabilities.labels import BADGES
 from capabilities.models import Provider
 from capabilities.sentences import join_names
@@ -185,7 +185,7 @@ def providers_switch(request: HttpRequest) -> HttpResponse:
     if effects:
         context = {"rows": rows, "names": join_names([str(row) for row in rows]), "effects": effects}
         return render(request, "capabilities/providers_disable.html", context)
-    changed = enable_providers(actor_of(request), rows, enabled=enabled)
+    changed = enable_providers(request_actor(request), rows, enabled=enabled)
     word = (
         ngettext("%(count)s provider enabled", "%(count)s providers enabled", changed.count)
         if enabled

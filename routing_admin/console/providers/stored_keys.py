@@ -14,7 +14,7 @@ from django.utils import timezone
 from capabilities import secrets
 from capabilities.acts import Actor, AuditedAction
 from capabilities.models import AgentKey, AgentLink
-from capabilities.signing import name_of_secret, newest_secret, read_secrets_again
+from capabilities.signing import newest_secret, read_secrets_again, secret_name
 from routing_admin.configuration.revisions import ledger
 
 MADE = {"secret_key": lambda: random.token_urlsafe(50), "keys": lambda: Fernet.generate_key().decode()}
@@ -67,7 +67,7 @@ def agents_behind() -> list[str]:
     names: set[str] = set()
     for rows in (AgentKey.objects.all(), AgentLink.objects.all()):
         valid = rows.filter(revoked_at=None).exclude(expires_at__lte=timezone.now())
-        outdated = valid.filter(~Q(signed_with=name_of_secret(newest_secret())))
+        outdated = valid.filter(~Q(signed_with=secret_name(newest_secret())))
         names.update(outdated.values_list("agent__agent_id", flat=True))
     return sorted(names)
 

@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from capabilities.access import actor_of
+from capabilities.access import request_actor
 from capabilities.errors import ActionError, ConflictError
 from routing_admin.console.base.consequences import find_obstacle, find_unconfirmed, foresee_deletion
 from routing_admin.console.base.page_responses import (
@@ -66,7 +66,7 @@ def save(request: HttpRequest, row: Provider) -> HttpResponse:
         return provider_page(request, require_found(find_provider(row.name)), form, UNPROCESSABLE, effects=effects)
     try:
         saved, expected = form.build_row(), form.cleaned_data["version"]
-        change = save_provider(actor_of(request), saved, key=form.key_change(), expected=expected)
+        change = save_provider(request_actor(request), saved, key=form.key_change(), expected=expected)
     except ActionError as refusal:
         current = require_found(find_provider(row.name))
         status = add_refusal(form, refusal, PLACES)
@@ -99,7 +99,7 @@ def provider_page(
 def provider_delete(request: HttpRequest, name: str) -> HttpResponse:
     row = require_found(find_provider(name))
     try:
-        change = delete_provider(actor_of(request), row)
+        change = delete_provider(request_actor(request), row)
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
         return redirect("provider", name=name)

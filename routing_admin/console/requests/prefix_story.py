@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from capabilities.core.delivery.room import ROOM_CODES
-from capabilities.core.translatable import Translatable, text_of, translatable
+from capabilities.core.delivery.room import SIZE_LIMIT_CODES
+from capabilities.core.translatable import Translatable, decode_text, translatable
 from routing_admin.models import AttemptLog, RequestLog
 
 WITHOUT_FILES = translatable("Prefix kept: without files, every message is sent unchanged.")
@@ -93,8 +93,8 @@ def _compare(before: Sequence[_Form], after: Sequence[_Form]) -> Translatable:
     old, new = next(changed, (None, None))
     if old is None or new is None:
         return KEPT
-    number, reason = new.delivery["message"] + 1, text_of(new.delivery["sentence"])
+    number, reason = new.delivery["message"] + 1, decode_text(new.delivery["sentence"])
     if old.outcome == new.outcome:
         return translatable(WORDS_CHANGED, number=number)
-    template = ROOM_FREED if new.delivery["reason"] in ROOM_CODES else FILE_CHANGED
+    template = ROOM_FREED if new.delivery["reason"] in SIZE_LIMIT_CODES else FILE_CHANGED
     return translatable(template, number=number, reason=reason)

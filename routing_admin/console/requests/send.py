@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST
 
 from artifacts.library.queries import find_artifact
 from artifacts.storage.content import open_artifact
-from capabilities.access import actor_of
+from capabilities.access import request_actor
 from capabilities.acts import Actor
 from capabilities.core.delivery.model_description import DescriptionState, ModelDescription
 from routing_admin.configuration import snapshot
@@ -49,7 +49,7 @@ def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
     state = snapshot.current()
     service = require_found(state.configuration.service(request.POST.get("service", "")))
     planned = plan_preview(state, row, service, request.POST.get("language") or None)
-    result = send_for_real(planned, service.id, request_id_of(request), actor_of(request))
+    result = send_for_real(planned, service.id, request_id_of(request), request_actor(request))
     context = {"row": row, "service": service, **result}
     template = "artifacts/answer.html" if getattr(request, "htmx", None) else "artifacts/sent.html"
     return render(request, template, context)

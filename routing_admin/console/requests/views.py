@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from artifacts.library.queries import find_artifacts
 from artifacts.storage.thumbnails import can_have_thumbnail
-from capabilities.access import actor_of, may
+from capabilities.access import may, request_actor
 from capabilities.core.permissions import PagePart
 from capabilities.core.prices import money_texts
 from capabilities.labels import KINDS
@@ -242,7 +242,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
     # Describers' calls are also logged as requests. Those entries have the cost.
     steps = add_entries(steps, find_logged_requests(call_ids)) if call_ids else steps
     # Reading a recorded body is audited.
-    note_body_read(actor_of(request), row)
+    note_body_read(request_actor(request), row)
     context = {
         "row": row,
         "story": build_story(row, steps),

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
-from capabilities.access import actor_of
+from capabilities.access import request_actor
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.lists import Column, arrange, natural_key, page_size
 from routing_admin.console.base.page_responses import UNPROCESSABLE, add_toast, wants_fragment
@@ -29,14 +29,14 @@ def alias(request: HttpRequest) -> HttpResponse:
         return alias_page(request, AliasForm())
     removed = request.POST.get("remove", "")
     if removed:
-        change = save_alias(actor_of(request), removed, "")
+        change = save_alias(request_actor(request), removed, "")
         add_toast(request, _("Alias %(name)s is deleted.") % {"name": removed}, change.revision)
         return redirect("alias")
     form = AliasForm(request.POST)
     if not form.is_valid():
         return alias_page(request, form, UNPROCESSABLE)
     spec = AliasSpec(form.cleaned_data["name"], form.cleaned_data["target"])
-    change = save_alias(actor_of(request), spec.name, spec.target)
+    change = save_alias(request_actor(request), spec.name, spec.target)
     text = _("%(name)s now leads to %(target)s.")
     add_toast(request, text % {"name": spec.name, "target": spec.target}, change.revision)
     return redirect("alias")

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 from django.views.decorators.http import require_http_methods
 
-from capabilities.access import actor_of, can_edit, may
+from capabilities.access import can_edit, may, request_actor
 from capabilities.core.permissions import PagePart
 from capabilities.core.side_by_side import SideBySideRow
 from capabilities.core.wire import Failure, Fault
@@ -153,7 +153,7 @@ def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
         return show(request, page, status=422)
     spec = page.draft.spec(page.base)
     try:
-        change = save_route_as(actor_of(request), page.row, spec, expected=page.draft.version)
+        change = save_route_as(request_actor(request), page.row, spec, expected=page.draft.version)
     except ConflictError as refusal:
         return show_conflict(request, page, translate_refusal(refusal))
     except ActionError as refusal:

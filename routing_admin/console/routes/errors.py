@@ -11,7 +11,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from capabilities.core.protocols.errors import failure_inside, failure_of
+from capabilities.core.protocols.errors import parse_failure, parse_inner_failure
 from capabilities.core.wire import Failure, Fault
 from capabilities.sentences import translate_sentence
 from routing_admin.core.configuration.specs import RouteSpec
@@ -121,7 +121,7 @@ def _pick_failure(word: str) -> tuple[Failure, ...]:
         return (Failure(sorted(GROUPS[word])[0]),)
     if word in set(Fault):
         return (Failure(Fault(word)),)
-    return (failure_of(int(word), {}, b""),)
+    return (parse_failure(int(word), {}, b""),)
 
 
 def verdict_line(verdict: Verdict, policy: Policy) -> str:
@@ -169,12 +169,12 @@ def failure_in(text: str) -> Failure:
     start = text.find("{")
     body = text[start:] if start >= 0 else text[status.end() :] if status else text
     if status:
-        return failure_of(int(status[1]), {}, body.strip().encode())
+        return parse_failure(int(status[1]), {}, body.strip().encode())
     # Only plain text is searched, because in JSON these words may be part of any message.
     for pattern, fault in EXCEPTIONS:
         if start < 0 and pattern.search(text):
             return Failure(fault, text.strip()[:300])
-    return failure_inside(_json(body) if start >= 0 else {"error": {"message": text.strip()}})
+    return parse_inner_failure(_json(body) if start >= 0 else {"error": {"message": text.strip()}})
 
 
 def _json(body: str) -> object:

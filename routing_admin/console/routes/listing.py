@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET, require_POST
 
-from capabilities.access import actor_of
+from capabilities.access import request_actor
 from capabilities.core.providers.probes.drift import Drifts
 from capabilities.core.vocabulary import Capabilities
 from capabilities.errors import ActionError
@@ -263,7 +263,7 @@ def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
         raise Http404
     row.enabled = "enabled" in request.POST
     try:
-        change = save_route(actor_of(request), row, expected=row.version)
+        change = save_route(request_actor(request), row, expected=row.version)
     except ActionError as refusal:
         messages.error(request, translate_refusal(refusal))
     else:
@@ -286,7 +286,7 @@ def delete(request: HttpRequest, task_type: str) -> HttpResponse:
     if row is None:
         raise Http404
     try:
-        change = delete_route(actor_of(request), row)
+        change = delete_route(request_actor(request), row)
     except ActionError as refusal:
         messages.error(request, translate_refusal(refusal))
         return redirect("route", task_type)

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.delivery.slots_json import check_limits
-from capabilities.core.json_codec import read_mended_json
+from capabilities.core.json_codec import read_repaired_json
 from capabilities.core.prices import DEAREST, FIELDS, check_price
 from capabilities.core.storable import find_unstorable
 from capabilities.labels import PRICE_LABELS
@@ -214,7 +214,7 @@ class ServiceForm(ServiceModelForm):
         if not text:
             return text
         try:
-            value = read_mended_json(text)
+            value = read_repaired_json(text)
         except (ValueError, RecursionError) as problem:
             raise forms.ValidationError(_("This is not JSON: %(problem)s") % {"problem": problem}) from None
         problems = [translate_sentence(problem.message) for problem in (*check_limits(value), *find_unstorable(value))]
@@ -246,7 +246,7 @@ class ServiceForm(ServiceModelForm):
         # Tags from a file need not be text. Unless they change, they are kept unaltered.
         if tags != [str(tag) for tag in row.capability_tags]:
             row.capability_tags = tags
-        row.limits = read_mended_json(data["limits_json"]) if data["limits_json"] else {}
+        row.limits = read_repaired_json(data["limits_json"]) if data["limits_json"] else {}
         row.price = self.price.build_price()
         if "extra_body_json" in self.data:  # pages of earlier versions post neither of these two fields
             row.extra_body = data["extra_body_json"]

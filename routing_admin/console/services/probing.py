@@ -14,11 +14,11 @@ from django.utils.translation import gettext as _
 from capabilities.acts import Actor
 from capabilities.core.delivery.probe_places import list_probes
 from capabilities.core.message import ChatRequest
-from capabilities.core.prices import Price, cost_of
+from capabilities.core.prices import Price, calculate_cost
 from capabilities.core.providers.probes.drift import DriftKind
 from capabilities.core.providers.probes.judgement import Exchange, ProbeAnswer, ProbeFinding, ProbeOutcome, conduct
 from capabilities.core.providers.redaction import brief
-from capabilities.core.translatable import data_of, insert_facts
+from capabilities.core.translatable import encode_text, insert_facts
 from capabilities.core.vocabulary import Cell, Source
 from capabilities.core.wire import Usage
 from capabilities.labels import capability_label
@@ -146,14 +146,14 @@ def keep_transcripts(actor: Actor, row: Service, findings: Iterable[ProbeFinding
 
 def _exchange_data(exchange: Exchange, price: Price | None) -> dict[str, Any]:
     answer = exchange.answer
-    cost = cost_of(Usage(answer.prompt_tokens, answer.completion_tokens), price) if price else None
+    cost = calculate_cost(Usage(answer.prompt_tokens, answer.completion_tokens), price) if price else None
     return {
         "word": exchange.word,
         "reading": exchange.reading.value,
         "text": brief(answer.text, limit=ANSWER_BYTES),
         "fault": answer.fault,
         "status": answer.status,
-        "message": data_of(brief(answer.message, limit=ANSWER_BYTES)) if answer.message else "",
+        "message": encode_text(brief(answer.message, limit=ANSWER_BYTES)) if answer.message else "",
         "promptTokens": answer.prompt_tokens,
         "completionTokens": answer.completion_tokens,
         "cost": {"nanos": cost.nanos, "currency": cost.currency} if cost else None,

@@ -15,7 +15,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.delivery.probe_places import count_calls, estimate_usage, list_probes
-from capabilities.core.prices import Cost, cost_of
+from capabilities.core.prices import Cost, calculate_cost
 from capabilities.core.providers.probes.drift import DOUBTS, DriftKind, is_current
 from capabilities.core.translatable import insert_facts
 from capabilities.core.wire import Usage
@@ -217,7 +217,7 @@ def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> Nigh
 def sum_costs(row: Service, usages: Iterable[Usage]) -> Cost | None:
     """Return what these usages cost at the price of the service's model, or None if it is unknown."""
     price = price_for(row.price, row.provider.endpoint, row.model)
-    costs = [cost_of(usage, price) for usage in usages] if price else []
+    costs = [calculate_cost(usage, price) for usage in usages] if price else []
     if price is None or not costs or None in costs:  # if one part is missing, the sum would be too low
         return None
     return Cost(sum(cost.nanos for cost in costs if cost), price.currency)

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from capabilities.core.prices import money_text
 from capabilities.core.providers.probes.judgement import AnswerReading, ProbeOutcome, ProbeReason
-from capabilities.core.translatable import text_of
+from capabilities.core.translatable import decode_text
 from capabilities.sentences import translate_sentence
 from routing_admin.console.services.queries import sum_usage
 
@@ -102,6 +102,6 @@ def _render(row: ProbeTranscript) -> TranscriptView:
 
 def _render_exchange(data: Mapping[str, Any]) -> ExchangeView:
     status = _("status %(status)s") % {"status": data["status"]} if data["fault"] and data["status"] else ""
-    message = translate_sentence(text_of(data["message"])) if data["message"] else ""
+    message = translate_sentence(decode_text(data["message"])) if data["message"] else ""
     problem = " · ".join(part for part in (status, message or data["fault"]) if part) if data["fault"] else ""
     return ExchangeView(data["word"], data["text"], problem, READINGS.get(data["reading"], data["reading"]))

@@ -13,11 +13,11 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from capabilities.access import actor_of
+from capabilities.access import request_actor
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots import SLOT_KINDS, Slot
 from capabilities.core.delivery.token_limits import TokenLimit, token_limits
-from capabilities.core.prices import NO_CURRENCY, Price, amount_of
+from capabilities.core.prices import NO_CURRENCY, Price, amount_from_rate
 from capabilities.core.providers.catalogue import CELLS, TEXT, CatalogueEntry, StatedLimit
 from capabilities.core.providers.catalogue.price_verdicts import find_contested
 from capabilities.core.providers.presets import limits_template, quirks_for
@@ -80,10 +80,10 @@ def service_drift(request: HttpRequest, service_id: str) -> HttpResponse:
     capability, act = request.POST.get("capability", "")[:100], request.POST.get("act", "")
     facts = {"service": service_id, "capability": capability_label(capability)}
     if act == "off" and capability:
-        change = accept_doubt(actor_of(request), row, capability)
+        change = accept_doubt(request_actor(request), row, capability)
         add_toast(request, insert_facts(_("%(service)s no longer reads %(capability)s"), facts), change.revision)
     elif capability:
-        dismiss_drift(actor_of(request), row, capability)
+        dismiss_drift(request_actor(request), row, capability)
         add_toast(request, _("Dismissed. You will not see this again for a week."))
     return redirect("dashboard") if request.POST.get("back") == "dashboard" else redirect("service", service_id)
 
@@ -92,7 +92,7 @@ def service_drift(request: HttpRequest, service_id: str) -> HttpResponse:
 def service_nightly(request: HttpRequest, service_id: str) -> HttpResponse:
     row = require_found(find_service(service_id))
     on = "on" in request.POST
-    set_nightly(actor_of(request), row, on, timezone.now())
+    set_nightly(request_actor(request), row, on, timezone.now())
     text = _("%(name)s is probed every night") if on else _("%(name)s is no longer probed at night")
     add_toast(request, text % {"name": service_id})
     return redirect("service", service_id)
@@ -110,7 +110,7 @@ def service_new(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             try:
                 row = form.build_row()
-                change = save_service(actor_of(request), row)
+                change = save_service(request_actor(request), row)
             except ActionError as refusal:
                 status = add_refusal(form, refusal, PLACES)
             else:
@@ -139,7 +139,7 @@ def save(request: HttpRequest, row: Service) -> HttpResponse:
         return service_page(request, require_found(find_service(row.service_id)), form, UNPROCESSABLE, effects=effects)
     try:
         saved, cells = form.build_row(), form.cells(list_squares(row))
-        change = save_service(actor_of(request), saved, cells=cells, expected=form.cleaned_data["version"])
+        change = save_service(request_actor(request), saved, cells=cells, expected=form.cleaned_data["version"])
     except ActionError as refusal:
         current = require_found(find_service(row.service_id))
         status = add_refusal(form, refusal, PLACES)
@@ -239,7 +239,7 @@ def describe_list_price(row: Service) -> ListedPrice | None:
     if price is None:
         return None
     rates = price.tiers[0].rates
-    input_price, output_price = (f"{amount_of(rate or 0).normalize():f}" for rate in (rates.input, rates.output))
+    input_price, output_price = (f"{amount_from_rate(rate or 0).normalize():f}" for rate in (rates.input, rates.output))
     source = " ".join(filter(None, (price.source, str(price.checked_on or ""))))
     return ListedPrice(input=input_price, output=output_price, currency=price.currency, source=source, price=price)
 
@@ -290,7 +290,7 @@ def find_disagreements(stored: Iterable[Square], entry: CatalogueEntry) -> list[
 def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
     """Set all values that the catalogue knows about this model, even if they were declared otherwise."""
     row = require_found(find_service(service_id))
-    changed = fill_from_catalogue(actor_of(request), [row], insist=True)
+    changed = fill_from_catalogue(request_actor(request), [row], insist=True)
     if changed.count:
         add_toast(request, _("%(name)s now matches the catalogue") % {"name": row.service_id}, changed.revision)
     else:
@@ -310,7 +310,7 @@ def service_forget(request: HttpRequest, service_id: str) -> HttpResponse:
 @require_POST
 def service_probe(request: HttpRequest, service_id: str) -> HttpResponse:
     row = require_found(find_service(service_id))
-    probed = probe_service(actor_of(request), row)
+    probed = probe_service(request_actor(request), row)
     if probed.failed:
         result = dialling.explain_answer(row.provider.name, probed.failed)
         return service_page(request, row, ServiceForm(instance=row), result=result)
@@ -322,7 +322,7 @@ def service_probe(request: HttpRequest, service_id: str) -> HttpResponse:
 def service_delete(request: HttpRequest, service_id: str) -> HttpResponse:
     row = require_found(find_service(service_id))
     try:
-        change = delete_service(actor_of(request), row)
+        change = delete_service(request_actor(request), row)
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
         return redirect("service", service_id=service_id)

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from artifacts import sniffer
 from artifacts.library import count_used_bytes
-from capabilities.access import actor_of, can_edit
+from capabilities.access import can_edit, request_actor
 from capabilities.core.exchange import ExchangeRate
 from capabilities.errors import ActionError, ConflictError, InvalidError
 from capabilities.sentences import translate_refusal, translate_sentence
@@ -70,7 +70,7 @@ def save(request: HttpRequest, form: SettingsForm) -> HttpResponse:
     status, more = UNPROCESSABLE, dict[str, Any]()
     if form.is_valid():
         try:
-            revision = actions.save_settings(actor_of(request), form.changes, expected=form.shown)
+            revision = actions.save_settings(request_actor(request), form.changes, expected=form.shown)
         except ActionError as refusal:
             status = add_refusal(form, refusal)
             if isinstance(refusal, ConflictError):
@@ -95,7 +95,7 @@ def language_save(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         code = form.cleaned_data["code"]
         try:
-            change = actions.save_language(actor_of(request), code, form.cleaned_data["directive"])
+            change = actions.save_language(request_actor(request), code, form.cleaned_data["directive"])
         except InvalidError as refusal:
             for problem in refusal.problems:
                 form.add_error(problem.field if problem.field in form.fields else None, problem.message)
@@ -108,7 +108,7 @@ def language_save(request: HttpRequest) -> HttpResponse:
 def language_remove(request: HttpRequest) -> HttpResponse:
     code = request.POST.get("code", "")
     try:
-        change = actions.remove_language(actor_of(request), code)
+        change = actions.remove_language(request_actor(request), code)
     except ActionError as refusal:
         return section(request, "languages", refusal.status, refusal=translate_refusal(refusal))
     return answer_saved(request, "languages", _("%(code)s deleted") % {"code": code}, change.revision)
@@ -117,7 +117,7 @@ def language_remove(request: HttpRequest) -> HttpResponse:
 @require_POST
 def demo_remove(request: HttpRequest) -> HttpResponse:
     """Remove the demo's configuration as one revision."""
-    change = demo.remove(actor_of(request))
+    change = demo.remove(request_actor(request))
     add_toast(request, _("Demo data deleted"), change.revision)
     return redirect(find_return_url(request))
 
@@ -239,7 +239,7 @@ def rate_set(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         rate = ExchangeRate(**form.cleaned_data)
         try:
-            change = actions.set_rate(actor_of(request), rate)
+            change = actions.set_rate(request_actor(request), rate)
         except InvalidError as refusal:
             for problem in refusal.problems:
                 form.add_error(problem.field, translate_sentence(problem.message))
@@ -252,7 +252,7 @@ def rate_set(request: HttpRequest) -> HttpResponse:
 def rate_remove(request: HttpRequest) -> HttpResponse:
     currency = request.POST.get("currency", "")
     try:
-        change = actions.remove_rate(actor_of(request), currency)
+        change = actions.remove_rate(request_actor(request), currency)
     except ActionError as refusal:
         return section(request, "rates", refusal.status, rate_refusal=translate_refusal(refusal))
     return answer_saved(request, "rates", _("%(code)s deleted") % {"code": currency}, change.revision)

@@ -10,7 +10,7 @@ from django.http import Http404, QueryDict
 from django.utils.translation import gettext as _
 
 from artifacts.library.queries import list_attachable
-from artifacts.storage.content import part_of
+from artifacts.storage.content import build_file_part
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
 from capabilities.core.vocabulary import Kind
 from capabilities.labels import KINDS
@@ -144,5 +144,5 @@ def chat_of(panel: Panel) -> ChatRequest:
     for pk in panel.artifact_ids:
         if pk not in rows:
             raise Http404
-        parts.append(part_of(rows[pk]))
+        parts.append(build_file_part(rows[pk]))
     return ChatRequest((Message(Role.USER, (TextPart(panel.message[:LONGEST]), *parts, *stand_ins_of(panel))),))

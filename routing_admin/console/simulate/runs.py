@@ -10,7 +10,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from capabilities.access import actor_of
+from capabilities.access import request_actor
 from capabilities.acts import AuditedAction
 from capabilities.core.delivery.decision import DeliveryForm
 from capabilities.core.message import ChatRequest
@@ -146,7 +146,7 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
     recorder.add_facts(asked_model=task_name(route.task_type))
     record_plan(recorder, planned, route.task_type)
     # The event is recorded before the call, which may fail or be cut off.
-    with ledger.audit(actor_of(request), AuditedAction("request.send", "route", route.task_type)):
+    with ledger.audit(request_actor(request), AuditedAction("request.send", "route", route.task_type)):
         pass
     try:
         result = record_answer_sync(dispatch, recorder)

@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
 from artifacts.library.queries import list_attachable
-from capabilities.access import actor_of, may
+from capabilities.access import may, request_actor
 from capabilities.core.permissions import PagePart
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.readings import note_body_read
@@ -37,7 +37,7 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     logged_request = find_logged_request(data["request"], body=may_read) if data.get("request") else None
     logged = logged_request.row if logged_request else None
     if logged is not None:
-        note_body_read(actor_of(request), logged)
+        note_body_read(request_actor(request), logged)
     task = data.get("task") or (logged.task_type if logged else "") or DEFAULT_ROUTE
     # The logged request's route may have been deleted in the meantime.
     route = state.configuration.route(task) or state.configuration.route(DEFAULT_ROUTE)

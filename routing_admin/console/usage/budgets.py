@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 
-from capabilities.access import actor_of
+from capabilities.access import request_actor
 from capabilities.core.services.agent_limits import CURRENCY, MONEY, Meter
 from capabilities.core.services.agents import LabelKind
 from capabilities.errors import ActionError
@@ -128,7 +128,7 @@ def budget_save(request: HttpRequest) -> HttpResponse:
         return budgets_page(request, UNPROCESSABLE, **{dialog: form})
     name = form.cleaned_data["name"]
     try:
-        change = save_budget(actor_of(request), form.label_kind, name, form.limits)
+        change = save_budget(request_actor(request), form.label_kind, name, form.limits)
     except ActionError as refusal:
         return budgets_page(request, add_refusal(form, refusal), **{dialog: form})
     add_toast(request, _("Budget of %(name)s saved") % {"name": name}, change.revision)
@@ -138,6 +138,6 @@ def budget_save(request: HttpRequest) -> HttpResponse:
 @require_POST
 def budget_delete(request: HttpRequest) -> HttpResponse:
     label = request.POST.get("label", "")
-    change = delete_budget(actor_of(request), label)
+    change = delete_budget(request_actor(request), label)
     add_toast(request, _("Budget of %(name)s deleted") % {"name": label.partition(":")[2]}, change.revision)
     return redirect("budgets")

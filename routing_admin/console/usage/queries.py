@@ -11,9 +11,9 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from capabilities.core.exchange import ExchangeTable
-from capabilities.core.services.agent_limits import AgentLimits, limits_of
+from capabilities.core.services.agent_limits import AgentLimits, parse_limits
 from capabilities.core.services.agents import LabelKind
-from capabilities.core.services.limit_holders import id_of_agent, id_of_label
+from capabilities.core.services.limit_holders import agent_holder_id, label_holder_id
 from capabilities.models import Agent
 from routing_admin.console.base.tags.charting import Mark
 from routing_admin.console.usage.charts import Measure, list_largest
@@ -50,22 +50,24 @@ def list_budgets() -> list[BudgetLine]:
     """List all budgets. Those of teams and projects include their use. Two queries."""
     lines = [_line_of(row) for row in LabelBudget.objects.all()]
     shared_limits = {
-        id_of_label(line.kind, line.name): line.limits for line in lines if line.kind is not LabelKind.USER
+        label_holder_id(line.kind, line.name): line.limits for line in lines if line.kind is not LabelKind.USER
     }
     uses = find_limit_uses(shared_limits)
-    return [replace(line, uses=uses.get(id_of_label(line.kind, line.name), ())) for line in lines]
+    return [replace(line, uses=uses.get(label_holder_id(line.kind, line.name), ())) for line in lines]
 
 
 def _line_of(row: LabelBudget) -> BudgetLine:
     kind, _, name = row.label.partition(":")
-    return BudgetLine(label=row.label, kind=LabelKind(kind), name=name, stored=row.limits, limits=limits_of(row.limits))
+    return BudgetLine(
+        label=row.label, kind=LabelKind(kind), name=name, stored=row.limits, limits=parse_limits(row.limits)
+    )
 
 
 def find_agent_uses(agents: Collection[str]) -> Mapping[str, Sequence[LimitUse]]:
     """Return what the agents with these ids have used of each of their limits."""
     rows = Agent.objects.filter(agent_id__in=agents) if agents else ()
-    names = {id_of_agent(row.agent_id): row.agent_id for row in rows}
-    uses = find_limit_uses({id_of_agent(row.agent_id): limits_of(row.limits) for row in rows}) if names else {}
+    names = {agent_holder_id(row.agent_id): row.agent_id for row in rows}
+    uses = find_limit_uses({agent_holder_id(row.agent_id): parse_limits(row.limits) for row in rows}) if names else {}
     return {names[holder]: agent_uses for holder, agent_uses in uses.items()}
 
 

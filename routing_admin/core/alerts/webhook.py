@@ -27,7 +27,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from capabilities.core.json_codec import read_mended_json
+from capabilities.core.json_codec import read_repaired_json
 from capabilities.core.providers.origins import NO_URL, malformation
 from capabilities.core.providers.redaction import redact
 from capabilities.core.translatable import Translatable, translatable
@@ -162,7 +162,7 @@ def refusal_in(shape: ShapeName, status: int, body: bytes) -> Translatable | Non
 
 def _object_in(text: str) -> Mapping[str, Any]:
     try:
-        value = read_mended_json(text)
+        value = read_repaired_json(text)
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

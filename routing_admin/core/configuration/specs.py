@@ -18,7 +18,7 @@ from typing import Any
 
 from capabilities.core.exchange import ExchangeRate
 from capabilities.core.providers.environment import FIRST_KEY
-from capabilities.core.services.agent_limits import AgentLimits, limits_of
+from capabilities.core.services.agent_limits import AgentLimits, parse_limits
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Source
 
 JsonObject = Mapping[str, Any]
@@ -275,7 +275,7 @@ class Configuration:
 
     @cached_property
     def limits_by_label(self) -> Mapping[str, AgentLimits | None]:
-        return {budget.id: limits_of(budget.limits) for budget in self.label_budgets}
+        return {budget.id: parse_limits(budget.limits) for budget in self.label_budgets}
 
     @cached_property
     def _providers_by_name(self) -> Mapping[str, ProviderSpec]:

@@ -15,7 +15,7 @@ from functools import reduce
 from typing import Any
 
 from capabilities.core.problems import Problem
-from capabilities.core.storable import DEPTH, find_unstorable, settle, storable_text
+from capabilities.core.storable import DEPTH, find_unstorable, make_storable, storable_text
 from capabilities.core.translatable import translatable
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -152,7 +152,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _to_number(text: str) -> Any:
     number = float(text)
-    return settle(number) if math.isfinite(number) else number
+    return make_storable(number) if math.isfinite(number) else number
 
 
 def _no_number(text: str) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from capabilities.core.problems import Problem
-from capabilities.core.providers.environment import KeyNotation, form_of
+from capabilities.core.providers.environment import KeyNotation, classify_key
 from capabilities.core.providers.presets import preset_for_host
 from capabilities.core.translatable import translatable
 from routing_admin.core.configuration.specs import Configuration, ProviderSpec, ServiceSpec
@@ -128,7 +128,9 @@ def address_problems(configuration: Configuration, value: Mapping[str, Any]) -> 
         if provider is None or base_of(raw["baseURL"]) == base_of(provider.endpoint):
             continue
         # An error if the entry has a key: it would be stored for a provider at another origin.
-        has_key = form_of(raw["apiKey"]) is KeyNotation.LITERAL and not same_origin(raw["baseURL"], provider.endpoint)
+        has_key = classify_key(raw["apiKey"]) is KeyNotation.LITERAL and not same_origin(
+            raw["baseURL"], provider.endpoint
+        )
         path = f"services[{index}].baseURL"
         message = translatable(
             "%(path)s is not used: requests go to the provider “%(name)s” at %(url)s. Correct it, or name "

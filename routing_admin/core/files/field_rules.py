@@ -12,7 +12,7 @@ from capabilities.core.delivery.reader import HTML_FORMS
 from capabilities.core.delivery.text_limit import find_problem
 from capabilities.core.prices import check_price
 from capabilities.core.problems import Problem
-from capabilities.core.providers.environment import KeyNotation, form_of
+from capabilities.core.providers.environment import KeyNotation, classify_key
 from capabilities.core.providers.quirks import check_quirks
 from capabilities.core.storable import is_storable, unreadable_text
 from capabilities.core.translatable import translatable
@@ -229,5 +229,5 @@ def key(path: str, value: Any) -> Iterator[Problem]:
     """Yield a problem unless the value is a key that a header can carry, or a whole `${VARIABLE}`."""
     if not isinstance(value, str):
         yield wrong_type(path, translatable("a text"))
-    elif form_of(value) is KeyNotation.INVALID:
+    elif classify_key(value) is KeyNotation.INVALID:
         yield bad_key(path)

@@ -9,14 +9,14 @@ from typing import Any
 from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import (
     KeyNotation,
-    form_of,
+    classify_key,
     further_variables,
     key_variable,
     read,
     readable,
     referenced_variable,
 )
-from capabilities.core.providers.presets import protocol_of
+from capabilities.core.providers.presets import endpoint_protocol
 from capabilities.core.translatable import translatable
 from routing_admin.core.configuration.specs import (
     DEFAULT_ROUTE,
@@ -41,7 +41,7 @@ def key_from_file(
 
     `existing` is the provider's key for the same origin.
     """
-    form = form_of(text)
+    form = classify_key(text)
     if form is KeyNotation.LITERAL:
         mark = fingerprint(text, endpoint)
         # The key is the same, so there is nothing new to encrypt.
@@ -124,7 +124,7 @@ def key_warnings(
     if provider and read(key_variable(provider, env_name), env, key_context.allowed):
         return
     variable = referenced_variable(text)
-    if form_of(text) in (KeyNotation.PLACEHOLDER, KeyNotation.MASKED):
+    if classify_key(text) in (KeyNotation.PLACEHOLDER, KeyNotation.MASKED):
         yield placeholder(path)
     elif variable and not readable(variable, key_context.allowed):
         yield forbidden_variable(path, variable)
@@ -155,7 +155,7 @@ def configuration_from_env(env: Mapping[str, str]) -> Configuration:
         name,
         endpoint,
         env.get("LLM_MODEL") or "gpt-4",
-        protocol_of(endpoint),
+        endpoint_protocol(endpoint),
         key=KeySpec(KeyKind.ENV, variable="LLM_API_KEY"),
     )
     return Configuration((provider,), routes=(RouteSpec(DEFAULT_ROUTE, (CandidateSpec(name),)),))

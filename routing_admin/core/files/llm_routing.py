@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from capabilities.core.providers.environment import further_variables, key_variable, reference
-from capabilities.core.providers.presets import protocol_of
+from capabilities.core.providers.presets import endpoint_protocol
 from routing_admin.core.configuration.as_json import same_value
 from routing_admin.core.configuration.specs import (
     NO_DIRECTIVE,
@@ -95,7 +95,7 @@ def _provider_fields(raw: Mapping[str, Any], key: KeySpec) -> ProviderSpec:
         name=raw["providerName"],
         endpoint=raw["endpoint"],
         default_model=raw["defaultModel"],
-        protocol=raw.get("protocol") or protocol_of(raw["endpoint"]),
+        protocol=raw.get("protocol") or endpoint_protocol(raw["endpoint"]),
         key=replace(key, name=raw.get("keyName") or "", enabled=raw.get("keyEnabled") is not False),
         display_name=raw.get("displayName") or "",
         env_name=raw.get("envName") or None,
@@ -109,7 +109,7 @@ def _provider_fields(raw: Mapping[str, Any], key: KeySpec) -> ProviderSpec:
 
 
 def _provider_canonical(provider: ProviderSpec) -> dict[str, Any]:
-    detected = protocol_of(provider.endpoint)
+    detected = endpoint_protocol(provider.endpoint)
     return {
         "providerName": provider.name,
         "apiKey": key_text(provider),

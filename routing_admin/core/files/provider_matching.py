@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from capabilities.core.providers.environment import KeyNotation, form_of, key_variable, referenced_variable
-from capabilities.core.providers.presets import protocol_of
+from capabilities.core.providers.environment import KeyNotation, classify_key, key_variable, referenced_variable
+from capabilities.core.providers.presets import endpoint_protocol
 from routing_admin.core.configuration.as_json import same_value
 from routing_admin.core.configuration.specs import EMPTY, NO_KEY, Configuration, KeyKind, ProviderSpec, ServiceSpec
 from routing_admin.core.documents.kept_fields import merge_items
@@ -34,7 +34,7 @@ class KeyedAddress:
 def place_of(raw: Mapping[str, Any], fingerprint: Fingerprint) -> KeyedAddress:
     """Return a service's base URL and the mark of its key; all placeholders and masks count as one unknown key."""
     text, base = raw["apiKey"], base_of(raw["baseURL"])
-    form = form_of(text)
+    form = classify_key(text)
     if form is KeyNotation.LITERAL:
         return KeyedAddress(base, form, fingerprint(text, raw["baseURL"]))
     if form is KeyNotation.REFERENCE:
@@ -86,7 +86,9 @@ def _provider_at(
     old = existing or _new_provider(name, raw)
     is_known = (
         # If an entry names an existing provider, nothing but a different key changes that provider.
-        _matches(old, address) if isinstance(address, KeyedAddress) else form_of(raw["apiKey"]) != KeyNotation.LITERAL
+        _matches(old, address)
+        if isinstance(address, KeyedAddress)
+        else classify_key(raw["apiKey"]) != KeyNotation.LITERAL
     )
     variable = key_variable(name, old.env_name)
     key, plaintext = key_from_file(
@@ -111,7 +113,7 @@ def _id(service: ServiceSpec) -> str:
 
 def _new_provider(name: str, raw: Mapping[str, Any]) -> ProviderSpec:
     url = raw["baseURL"]
-    return ProviderSpec(name, url, raw["model"], protocol_of(url), NO_KEY, in_routing_file=False)
+    return ProviderSpec(name, url, raw["model"], endpoint_protocol(url), NO_KEY, in_routing_file=False)
 
 
 def _names(current: Configuration, groups: Mapping[KeyedAddress, list[Mapping[str, Any]]]) -> dict[KeyedAddress, str]:

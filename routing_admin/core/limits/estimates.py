@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from capabilities.core.delivery.tokens import estimate_chat, text_tokens
 from capabilities.core.message import ChatRequest
-from capabilities.core.prices import Price, cost_of
+from capabilities.core.prices import Price, calculate_cost
 from capabilities.core.services.agent_limits import AgentLimits
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Media, Usage
@@ -71,7 +71,7 @@ def _media_tokens(media: Media) -> int:
 
 def nanos_of(usage: Usage, price: Price | None, currency: str) -> int | None:
     """Return the cost in billionths of `currency`, or None if there is no price in that currency."""
-    cost = cost_of(usage, price) if price is not None and price.currency == currency else None
+    cost = calculate_cost(usage, price) if price is not None and price.currency == currency else None
     return cost.nanos if cost is not None else None
 
 

@@ -27,7 +27,7 @@ from capabilities.core.message import (
     Role,
     Text,
     UnreadableError,
-    blob_of,
+    make_blob,
 )
 from capabilities.core.vocabulary import Kind
 
@@ -205,7 +205,7 @@ class _Bytes:
         if not self.file.converts or not target.mime_types:
             return None
         pages = self.file.pages or 1
-        image = Converted(blob_of(b"x"), target.mime_types[0])
+        image = Converted(make_blob(b"x"), target.mime_types[0])
         return PageImages(dict.fromkeys(range(1, min(pages, count) + 1), image), pages)
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.message import Message, Part, Role, TextPart, ToolCall
-from capabilities.core.protocols.thought_fields import signature_of
+from capabilities.core.protocols.thought_fields import parse_signature
 from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.translatable import translatable
 from capabilities.core.values import value_class
@@ -231,7 +231,7 @@ def _read_call(value: Object, path: str, inner: list[str]) -> ToolCall:
     if custom:
         inner.append(call_path)
     name = require_text(call, "name", call_path)
-    signature, origin = read_signature(signature_of(value))
+    signature, origin = read_signature(parse_signature(value))
     # Empty arguments of a function mean an empty object.
     return ToolCall(
         require_text(value, "id", path), name, arguments or ("" if custom else "{}"), signature, custom, origin

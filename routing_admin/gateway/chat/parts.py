@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from artifacts.core.artifact import REF_PREFIX
-from artifacts.core.detection.kinds import OCTET_STREAM, kind_of, mime_of_filename
+from artifacts.core.detection.kinds import OCTET_STREAM, filename_mime, mime_kind
 from artifacts.core.filenames import clean_filename
 from capabilities.core.message import FilePart
 from routing_admin.gateway.fields import (
@@ -92,8 +92,8 @@ def _find_file(inner: Object, path: str, references: References) -> FilePart:
 
 
 def _guess_file(filename: str | None) -> FilePart:
-    mime_type = mime_of_filename(filename) or OCTET_STREAM
-    return FilePart(kind_of(mime_type), mime_type, clean_filename(filename) or None)
+    mime_type = filename_mime(filename) or OCTET_STREAM
+    return FilePart(mime_kind(mime_type), mime_type, clean_filename(filename) or None)
 
 
 PARTS: Mapping[str, Callable[[Object, str, References], FilePart]] = MappingProxyType(

@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-from artifacts.core.detection.kinds import kind_of, mime_of_filename
+from artifacts.core.detection.kinds import filename_mime, mime_kind
 from artifacts.core.filenames import clean_filename
 from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall, VendorItem
-from capabilities.core.protocols.gemini.replies import OWN_PARTS, PROTOCOL, word_of_part
+from capabilities.core.protocols.gemini.replies import OWN_PARTS, PROTOCOL, part_tool_name
 from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
@@ -191,8 +191,8 @@ class ContentReader:
             clean_filename(read_text(file, "displayName", path)) or None,
         )
         address = urlsplit(uri) if uri[:4].lower() == "http" else None
-        mime = read_text(file, "mimeType", path) or (mime_of_filename(address.path) if address else None)
-        kind = kind_of(mime) if mime else Kind.OTHER
+        mime = read_text(file, "mimeType", path) or (filename_mime(address.path) if address else None)
+        kind = mime_kind(mime) if mime else Kind.OTHER
         if address and not mime and (address.hostname or "").endswith(VIDEO_HOSTS):
             # Gemini accepts YouTube URLs, whose path does not show the type.
             kind, mime = Kind.VIDEO, "video/*"
@@ -237,7 +237,7 @@ def _read_own(part: Object, kind: str, path: str, *position: int) -> VendorItem:
     value = {name: field_value for name, field_value in part.items() if name != "thoughtSignature"}
     if signed.proof:
         value["thoughtSignature"] = signed.proof
-    return VendorItem(PROTOCOL, word_of_part(part, kind), value, path, *position, origin=signed.origin)
+    return VendorItem(PROTOCOL, part_tool_name(part, kind), value, path, *position, origin=signed.origin)
 
 
 def _text_of(response: Object) -> tuple[str, bool]:

@@ -8,10 +8,10 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.message import ChatRequest, Tool, VendorItem
-from capabilities.core.protocols.anthropic.thinking import effort_of
+from capabilities.core.protocols.anthropic.thinking import imply_effort
 from capabilities.core.protocols.gemini.replies import PROTOCOL
 from capabilities.core.protocols.parameters import CALLING_MODE, GEMINI_FIELDS, THINKING_BUDGET, VALIDATED
-from capabilities.core.protocols.vendor_tools import FIELDS, word_of_field
+from capabilities.core.protocols.vendor_tools import FIELDS, field_tool_name
 from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.values import TEMPERATURE
 from routing_admin.gateway.chat.parsing import NO_CHOICE, Choice
@@ -222,7 +222,7 @@ def _read_thinking(config: Object) -> dict[str, Any]:
     if budget is None or budget < 0:  # negative: the model decides
         return summary
     effort = (
-        {"reasoning_effort": effort_of(budget), THINKING_BUDGET: budget} if budget else {"reasoning_effort": "none"}
+        {"reasoning_effort": imply_effort(budget), THINKING_BUDGET: budget} if budget else {"reasoning_effort": "none"}
     )
     return {**summary, **effort}
 
@@ -244,7 +244,7 @@ def _read_tools(body: Object, inner: list[str]) -> tuple[tuple[Tool, ...], list[
     tools, vendor = [], []
     for number, tool in enumerate(list_objects(body.get("tools"), "tools")):
         vendor += [
-            VendorItem(PROTOCOL, word_of_field(name), {name: value}, f"tools[{number}].{name}")
+            VendorItem(PROTOCOL, field_tool_name(name), {name: value}, f"tools[{number}].{name}")
             for name, value in tool.items()
             if name != "functionDeclarations" and value is not None
         ]

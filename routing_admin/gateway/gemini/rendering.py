@@ -9,7 +9,7 @@ from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import METADATA, ChatRequest, VendorItem
-from capabilities.core.protocols.call_pieces import object_of
+from capabilities.core.protocols.call_pieces import parse_arguments
 from capabilities.core.protocols.gemini.replies import DIALECT, ENDINGS, PROTOCOL
 from capabilities.core.protocols.gemini.supplements import SOURCES
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
@@ -168,7 +168,7 @@ def finish_reason(reason: str, details: AnswerDetails) -> str:
 
 def call_part(identity: str, name: str, arguments: str, *, custom: bool = False) -> dict[str, Any]:
     """Return a function call; free text is the argument `input`."""
-    args = {"input": arguments} if custom else object_of(arguments)
+    args = {"input": arguments} if custom else parse_arguments(arguments)
     return {"functionCall": {**({"id": identity} if identity else {}), "name": name, "args": args}}
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from artifacts.core.artifact import REF_PREFIX
 from artifacts.core.filenames import clean_filename
 from capabilities.core.message import CITATIONS, FilePart, Message, Part, Role, TextPart, ToolCall, VendorItem
-from capabilities.core.protocols.anthropic.replies import caller_of
-from capabilities.core.protocols.vendor_tools import word_of_block
+from capabilities.core.protocols.anthropic.replies import parse_caller
+from capabilities.core.protocols.vendor_tools import block_tool_name
 from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
@@ -102,7 +102,7 @@ class BlockMessageReader:
         for number, block in enumerate(blocks):
             block_path, kind = f"{path}[{number}]", block.get("type")
             if _is_vendors_own(kind):
-                vendor.append(VendorItem(PROTOCOL, word_of_block(block), block, block_path))
+                vendor.append(VendorItem(PROTOCOL, block_tool_name(block), block, block_path))
                 continue
             if kind != "tool_result":
                 parts += self.read_block(block, block_path)
@@ -152,7 +152,7 @@ class BlockMessageReader:
                 reasoning += [read_text(block, "thinking", block_path) or ""]
             elif _is_vendors_own(kind):
                 position = (len(text), len(calls), len(thoughts))
-                vendor.append(VendorItem(PROTOCOL, word_of_block(block), block, block_path, *position))
+                vendor.append(VendorItem(PROTOCOL, block_tool_name(block), block, block_path, *position))
                 continue
             else:
                 raise refusal_of_choice(("text", "tool_use", *THINKING), f"{block_path}.type")
@@ -286,7 +286,7 @@ def _source(block: Object, path: str) -> Object:
 def _read_call(block: Object, path: str) -> ToolCall:
     arguments = json.dumps(check_object(block.get("input") or {}, f"{path}.input"), ensure_ascii=False)
     identity, name = require_text(block, "id", path), require_text(block, "name", path)
-    return ToolCall(identity, name, arguments, caller=caller_of(block))
+    return ToolCall(identity, name, arguments, caller=parse_caller(block))
 
 
 def needs_thread(blocks: Any, *, small: bool) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from capabilities.core.message import ChatRequest, Message, Part, Role, Tool, VendorItem
-from capabilities.core.protocols.anthropic.thinking import effort_of
-from capabilities.core.protocols.vendor_tools import FIELDS, FUNCTION_FIELDS, own_fields, word_of
+from capabilities.core.protocols.anthropic.thinking import imply_effort
+from capabilities.core.protocols.vendor_tools import FIELDS, FUNCTION_FIELDS, canonical_tool_name, own_fields
 from capabilities.core.translatable import translatable
 from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_routing_options
 from routing_admin.gateway.counts import check_counts
@@ -136,7 +136,9 @@ def _read_tools(body: Object, inner: list[str]) -> tuple[tuple[Tool, ...], list[
         path = f"tools[{index}]"
         value = check_object(tool, path)
         if value.get("type", "custom") != "custom" and "input_schema" not in value:
-            vendor.append(VendorItem(blocks.PROTOCOL, word_of(require_text(value, "type", path)), value, path))
+            vendor.append(
+                VendorItem(blocks.PROTOCOL, canonical_tool_name(require_text(value, "type", path)), value, path)
+            )
             continue
         schema = check_object(value.get("input_schema") or {}, f"{path}.input_schema")
         inner += other_fields(value, FUNCTION_KEYS, path)
@@ -177,5 +179,5 @@ def _read_extra(body: Object, output: Object) -> dict[str, Any]:
     extra = {key: value for key, value in body.items() if key not in NOT_EXTRA and value is not None}
     thinking = body.get("thinking")
     budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
-    effort = read_text(output, "effort", "output_config") or effort_of(budget)
+    effort = read_text(output, "effort", "output_config") or imply_effort(budget)
     return extra | ({"reasoning_effort": effort} if effort else {})

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
-from capabilities.core.json_codec import read_mended_json
+from capabilities.core.json_codec import read_repaired_json
 from capabilities.core.message import ToolCall, VendorItem, weave
-from capabilities.core.protocols.answer_fields import FILE_CITATION, URL_CITATION, count, filled
+from capabilities.core.protocols.answer_fields import FILE_CITATION, URL_CITATION, count_at, non_empty_text
 from capabilities.core.thoughts import ThoughtForm
 from capabilities.core.wire import Annotation, Answer, AnswerDetails, Media, Usage
 from routing_admin.gateway.chat_api import ChatCall
@@ -180,7 +180,7 @@ def call_json(identity: str, name: str, arguments: Any, caller: Mapping[str, Any
 def _input_of(call: ToolCall) -> Any:
     # Malformed arguments are kept whole under `input`.
     try:
-        value = read_mended_json(call.arguments or "{}")
+        value = read_repaired_json(call.arguments or "{}")
     except (ValueError, RecursionError):
         value = call.arguments
     return value if isinstance(value, dict) else {"input": value}
@@ -200,7 +200,9 @@ def list_citations(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
                 "url": cited.get("url"),
                 "title": cited.get("title") or "",
             }
-            citations.append({**location, "cited_text": filled(cited.get("content")) or "", "encrypted_index": ""})
+            citations.append(
+                {**location, "cited_text": non_empty_text(cited.get("content")) or "", "encrypted_index": ""}
+            )
         elif kind == FILE_CITATION:
             citations.append(_file_location(cited))
     return citations
@@ -210,15 +212,15 @@ def _file_location(cited: Mapping[str, Any]) -> dict[str, Any]:
     # Other vendors name only the file, so its location fields are 0.
     kind = str(cited.get("type"))
     kind = kind if kind in PLACES else "char_location"
-    index = count(cited, "document_index") or count(cited, "index") or 0
-    title = filled(cited.get("document_title")) or filled(cited.get("filename"))
-    identity = filled(cited.get("file_id"))
+    index = count_at(cited, "document_index") or count_at(cited, "index") or 0
+    title = non_empty_text(cited.get("document_title")) or non_empty_text(cited.get("filename"))
+    identity = non_empty_text(cited.get("file_id"))
     return {
         "type": kind,
-        "cited_text": filled(cited.get("cited_text")) or "",
+        "cited_text": non_empty_text(cited.get("cited_text")) or "",
         "document_index": index,
         "document_title": title,
-        **{name: count(cited, name) or 0 for name in PLACES[kind]},
+        **{name: count_at(cited, name) or 0 for name in PLACES[kind]},
         **({"file_id": identity} if identity else {}),
     }
 
@@ -235,7 +237,7 @@ def own_citation(citation: Any) -> dict[str, Any] | None:
         isinstance(stated.get(name), expected_type) for name, expected_type in SOURCES[kind].items()
     ):
         return None
-    return {**stated, "title": filled(citation.get("title"))}
+    return {**stated, "title": non_empty_text(citation.get("title"))}
 
 
 def _vendor_block(item: VendorItem) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from django.views.decorators.csrf import csrf_exempt
 from artifacts.core.artifact import REF_PREFIX
 from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME
 from capabilities.core.message import ChatRequest
-from capabilities.core.operations.passing import Passing
-from capabilities.core.operations.replies import PassedAnswer
+from capabilities.core.operations.passing import PassthroughCall
+from capabilities.core.operations.replies import PassthroughAnswer
 from capabilities.core.operations.stream import rename_model
 from capabilities.core.operations.table import OPERATIONS, BodyShape, FormFile, Operation
 from capabilities.core.translatable import translatable
@@ -49,7 +49,7 @@ def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
     answer_format, count = str(_value(body, FORMAT) or ""), str(_value(body, COUNT) or "")
     # Estimates need the number of results; a provider rejects an invalid one itself.
     results = int(count) if count.isdecimal() and len(count) < 4 else 1
-    passing = Passing(
+    passing = PassthroughCall(
         operation=operation,
         shape=shape,
         stream=stream,
@@ -108,7 +108,7 @@ ARTIFACTS = "x-routing-artifacts"
 
 def write_answer(answer: Answer, _call: ChatCall, name: str, _origin: str) -> HttpReply:
     """Return the complete answer unchanged, with its stored media in a header."""
-    passed = cast(PassedAnswer, answer)
+    passed = cast(PassthroughAnswer, answer)
     reply = HttpReply(200, {"Content-Type": passed.content_type}, passed.body_for(name))
     references = [REF_PREFIX + item.artifact_id for item in passed.media if item.artifact_id]
     if references:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall, VendorItem
-from capabilities.core.protocols.vendor_tools import word_of
+from capabilities.core.protocols.vendor_tools import canonical_tool_name
 from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.vocabulary import Kind
@@ -129,7 +129,7 @@ class ItemReader:
                 turn.reasoning += [_text_of(part, f"{path}.{key}[{number}]") for number, part in enumerate(parts)]
         elif kind in ANSWER_ITEMS or kind.endswith("_call"):
             position = (len(turn.text), len(turn.calls), len(turn.thoughts))
-            turn.vendor.append(VendorItem(PROTOCOL, word_of(kind), item, path, *position))
+            turn.vendor.append(VendorItem(PROTOCOL, canonical_tool_name(kind), item, path, *position))
         else:
             return False
         turn.begun = True
@@ -151,7 +151,7 @@ class ItemReader:
         if kind == ADDED:
             return None
         if kind in CALLER_ITEMS or kind.endswith("_call_output"):
-            return Message(Role.USER, vendor=(VendorItem(PROTOCOL, word_of(kind), item, path),))
+            return Message(Role.USER, vendor=(VendorItem(PROTOCOL, canonical_tool_name(kind), item, path),))
         raise refusal_of_choice(("message", *CALLS, *RESULTS, "reasoning"), f"{path}.type")
 
     def _read_message(self, item: Object, path: str, references: References) -> Message:

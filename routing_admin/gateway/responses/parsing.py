@@ -11,7 +11,7 @@ from django.conf import settings
 
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, VendorItem
-from capabilities.core.protocols.vendor_tools import FIELDS, word_of
+from capabilities.core.protocols.vendor_tools import FIELDS, canonical_tool_name
 from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.values import TEMPERATURE
 from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_routing_options
@@ -187,7 +187,7 @@ def _list_vendors_own(body: Object) -> Iterator[VendorItem]:
             yield VendorItem(PROTOCOL, VENDORS_OWN[key], value, key)
     for index, included in enumerate(body.get("include") or []):
         if isinstance(included, str) and (match := INCLUDED_OF_TOOLS.match(included)):
-            yield VendorItem(PROTOCOL, word_of(match[1]), included, f"include[{index}]")
+            yield VendorItem(PROTOCOL, canonical_tool_name(match[1]), included, f"include[{index}]")
 
 
 def _list_left_out(body: Object) -> Iterator[str]:

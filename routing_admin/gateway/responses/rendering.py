@@ -10,7 +10,13 @@ from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import ChatRequest, ToolCall, VendorItem
-from capabilities.core.protocols.answer_fields import FILE_CITATION, SERVICE_TIERS, URL_CITATION, count, filled
+from capabilities.core.protocols.answer_fields import (
+    FILE_CITATION,
+    SERVICE_TIERS,
+    URL_CITATION,
+    count_at,
+    non_empty_text,
+)
 from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Annotation, Answer, Media, Usage
@@ -199,9 +205,9 @@ def list_cited(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
         inner = annotation.get(kind)
         cited = dict(inner) if isinstance(inner, Mapping) else {}
         if kind == FILE_CITATION:
-            title = filled(cited.get("filename")) or filled(cited.get("title")) or ""
-            index = count(cited, "index") or count(cited, "document_index") or 0
-            cited |= {"file_id": filled(cited.get("file_id")) or "", "filename": title, "index": index}
+            title = non_empty_text(cited.get("filename")) or non_empty_text(cited.get("title")) or ""
+            index = count_at(cited, "index") or count_at(cited, "document_index") or 0
+            cited |= {"file_id": non_empty_text(cited.get("file_id")) or "", "filename": title, "index": index}
         if kind in (URL_CITATION, FILE_CITATION):
             stated = {name: value for name, value in cited.items() if value is not None}
             sources.append({**stated, "type": kind})

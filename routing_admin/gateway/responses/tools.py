@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from capabilities.core.message import Tool, VendorItem
-from capabilities.core.protocols.vendor_tools import FUNCTION_FIELDS, own_fields, word_of
+from capabilities.core.protocols.vendor_tools import FUNCTION_FIELDS, canonical_tool_name, own_fields
 from routing_admin.gateway.chat.parsing import MODES, NO_CHOICE, Choice, read_choice
 from routing_admin.gateway.fields import (
     Object,
@@ -74,7 +74,7 @@ class ToolReader:
             elif kind in (FUNCTION, CUSTOM):
                 yield self._read(value, tool_path, kind, namespace)
             elif not namespace:
-                self.vendor.append(VendorItem(PROTOCOL, word_of(kind), value, tool_path))
+                self.vendor.append(VendorItem(PROTOCOL, canonical_tool_name(kind), value, tool_path))
             else:
                 self.inner.append(tool_path)
 
@@ -126,11 +126,11 @@ def read_flat_choice(body: Object, vendor: list[VendorItem]) -> Choice:
     if kind in (FUNCTION, CUSTOM):
         return Choice(name=require_text(value, "name", "tool_choice"))
     if kind != "allowed_tools":
-        vendor.append(VendorItem(PROTOCOL, word_of(kind), value, "tool_choice"))
+        vendor.append(VendorItem(PROTOCOL, canonical_tool_name(kind), value, "tool_choice"))
         return NO_CHOICE
     tools = [tool for tool in check_list(value.get("tools"), "tool_choice.tools") if isinstance(tool, dict)]
     if any(not tool.get("name") for tool in tools):
-        vendor.append(VendorItem(PROTOCOL, word_of(str(tools[0].get("type"))), value, "tool_choice"))
+        vendor.append(VendorItem(PROTOCOL, canonical_tool_name(str(tools[0].get("type"))), value, "tool_choice"))
     names = [require_text(tool, "name", "tool_choice.tools") for tool in tools if tool.get("name")]
     mode = require_text(value, "mode", "tool_choice")
     if mode not in MODES:

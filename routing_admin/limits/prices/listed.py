@@ -21,7 +21,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from capabilities.core.prices import Price, Rates, Tier, rate_of
+from capabilities.core.prices import Price, Rates, Tier, rate_from_amount
 from capabilities.core.providers.catalogue.answers import read_data
 from capabilities.core.providers.catalogue.names import dollar_host
 from capabilities.core.providers.catalogue.price_rows import decode_prices
@@ -109,7 +109,7 @@ def convert_price(prices: ModelPrice) -> Price | None:
         return next((step.price for step in reversed(value.tiers) if step.start <= threshold), value.base)
 
     tiers = (
-        Tier(threshold, Rates(**{sort: rate_of(amount(value, threshold)) for sort, value in amounts.items()}))
+        Tier(threshold, Rates(**{sort: rate_from_amount(amount(value, threshold)) for sort, value in amounts.items()}))
         for threshold in sorted({0, *starts})
     )
     return Price("USD", tuple(tiers), SOURCE)
@@ -179,7 +179,9 @@ def _rows() -> tuple[YuanRow, ...]:
 def _row(raw: Mapping[str, Any], currency: str) -> YuanRow:
     tiers, threshold = [], 0
     for tier in raw["tiers"]:
-        rates = {rate_name: rate_of(Decimal(tier[name])) for name, rate_name in YUAN_SORTS.items() if name in tier}
+        rates = {
+            rate_name: rate_from_amount(Decimal(tier[name])) for name, rate_name in YUAN_SORTS.items() if name in tier
+        }
         tiers.append(Tier(threshold, Rates(**rates)))
         threshold = tier["upTo"] or threshold
     since = date.fromisoformat(raw["from"]) if raw.get("from") else None

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from capabilities.core.prices import FREE, Cost, Price, cost_of, price_of
+from capabilities.core.prices import FREE, Cost, Price, calculate_cost, parse_price
 from capabilities.core.providers.catalogue import FactVerdict
 from capabilities.core.providers.catalogue.price_verdicts import judge_price, weigh_prices
 from capabilities.core.providers.origins import is_embedded
@@ -25,7 +25,7 @@ class PriceSheet:
     def __init__(self, state: Snapshot) -> None:
         self._configuration = configuration = state.configuration
         self._own = {
-            (service.provider, service.model): price_of(service.price)
+            (service.provider, service.model): parse_price(service.price)
             for service in reversed(configuration.services)
             if service.price and service is configuration.service_at(service.provider, service.model)
         }
@@ -74,7 +74,7 @@ def cost_now(provider: str, model: str, usage: Usage, at: datetime, tier: str = 
     if usage.prompt_tokens is None and usage.completion_tokens is None:
         return None
     price = sheet_of(snapshot.current()).price(provider, model, at, tier)
-    return cost_of(usage, price) if price else None
+    return calculate_cost(usage, price) if price else None
 
 
 def price_today(endpoint: str, model: str) -> Price | None:
@@ -82,4 +82,4 @@ def price_today(endpoint: str, model: str) -> Price | None:
 
 
 def price_for(own: Mapping[str, Any], endpoint: str, model: str) -> Price | None:
-    return price_of(own) or price_today(endpoint, model)
+    return parse_price(own) or price_today(endpoint, model)

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from capabilities.core.translatable import count_of
+from capabilities.core.translatable import pluralize
 from routing_admin.configuration.audit import note_head, read_head, verify_audit
 from routing_admin.core.audit import AuditHead
 from routing_admin.management import command
@@ -38,7 +38,7 @@ class Command(command.Command):
             self.stdout.write("The audit log is empty.")
             return
         note_head(verdict.head)
-        self.stdout.write(f"The audit log is intact: {count_of(verdict.count, 'line')}. Newest: {verdict.head}")
+        self.stdout.write(f"The audit log is intact: {pluralize(verdict.count, 'line')}. Newest: {verdict.head}")
 
     def _head(self, text: str) -> AuditHead:
         head = read_head(text)

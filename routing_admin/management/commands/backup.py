@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from capabilities.core.translatable import count_of
+from capabilities.core.translatable import pluralize
 from capabilities.quantities import size_text
 from routing_admin.console.backups.manifest import BackupError
 from routing_admin.console.backups.saving import back_up, record_backup
@@ -50,7 +50,7 @@ class Command(command.Command):
             self.stderr.write(f"The file {sha256} is missing or damaged, and not in the backup. Run: doctor")
         self.stdout.write(
             f"Saved to {out}: revision {result.revision or 0}, "
-            f"{count_of(result.artifacts or 0, 'artifact')} ({size_text(result.artifact_bytes or 0)})."
+            f"{pluralize(result.artifacts or 0, 'artifact')} ({size_text(result.artifact_bytes or 0)})."
         )
         if result.audit_head:
             self.stdout.write(f"Audit log up to {result.audit_head}")

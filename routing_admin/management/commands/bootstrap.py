@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
-from artifacts.core.errors import StoreAwayError
+from artifacts.core.errors import StoreUnavailableError
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
 from routing_admin.configuration import snapshot
@@ -78,10 +78,10 @@ class Command(command.Command):
             self.stdout.write(f"  {self.way_to_a_key()}")
 
     def check_store(self) -> None:
-        """Report what is wrong with the artifact store. Raise `StoreAwayError` on an installation's first start."""
+        """Report an error of the artifact store. Raise `StoreUnavailableError` on an installation's first start."""
         try:
             byte_store().check()
-        except StoreAwayError as failure:
+        except StoreUnavailableError as failure:
             # A running installation can do without its store for a while, but a new installation would be incomplete.
             if newest_number() is None:
                 raise

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from capabilities.core.translatable import count_of
+from capabilities.core.translatable import pluralize
 from routing_admin.configuration import rows, snapshot
 from routing_admin.console.exchange.actions import preview_import
 from routing_admin.core.configuration.checks import check, check_describers
@@ -35,6 +35,6 @@ class Command(command.Command):
                 if state.reason:
                     self.stderr.write(f"warning: {state.reason}")
         errors = sum(problem.severity == "error" for problem in problems)
-        self.stdout.write("No errors." if not errors else f"{count_of(errors, 'error')}.")
+        self.stdout.write("No errors." if not errors else f"{pluralize(errors, 'error')}.")
         if errors:
             sys.exit(1)

@@ -11,7 +11,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from artifacts import extract, sniffer
-from artifacts.core.errors import StoreAwayError
+from artifacts.core.errors import StoreUnavailableError
 from capabilities.core.providers.catalogue import default_catalogue
 from routing_admin.configuration import integrity, rows, snapshot
 from routing_admin.configuration.catalogue_versions import find_catalogue
@@ -40,7 +40,7 @@ class Command(command.Command):
             # A check that cannot run is itself a problem, and the others still run.
             except DatabaseError as failure:
                 problems = [f"cannot be checked: {explain_failure(failure) or failure}"]
-            except StoreAwayError as failure:
+            except StoreUnavailableError as failure:
                 problems = [f"cannot be checked: {failure.details}"]
             self.stdout.write(f"{'bad' if problems else 'ok ':<4} {name}")
             for problem in problems:

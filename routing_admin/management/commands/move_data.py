@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError, InterfaceError
 
 from artifacts.core.store import ByteStore
-from capabilities.core.translatable import count_of
+from capabilities.core.translatable import pluralize
 from routing_admin.console.backups.data_transfer.copying import (
     FILES,
     check_store,
@@ -86,7 +86,7 @@ class Command(command.Command):
             count = sum(verify_rows(table, digest, counter) for table, digest in digests.items())
         target.finish(tables)
         self.stdout.write(
-            f"Same on both sides, counted and hashed: {count_of(count, 'row')} in {count_of(len(tables), 'table')}."
+            f"Same on both sides, counted and hashed: {pluralize(count, 'row')} in {pluralize(len(tables), 'table')}."
         )
 
     def move_files(self, store: ByteStore | None) -> None:
@@ -94,7 +94,9 @@ class Command(command.Command):
             return
         with progress_of("Files copied") as counter:
             lost = copy_files(store, lambda _: counter.advance())
-        self.stdout.write(f"Read back and verified by SHA-256: {count_of(verify_files(store, lost), 'artifact file')}.")
+        self.stdout.write(
+            f"Read back and verified by SHA-256: {pluralize(verify_files(store, lost), 'artifact file')}."
+        )
         for sha256 in lost:
             self.stderr.write(f"The file with SHA-256 {sha256} is also missing or damaged here. Run: doctor")
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.utils import timezone
 
-from capabilities.core.translatable import count_of
+from capabilities.core.translatable import pluralize
 from capabilities.quantities import size_text
 from routing_admin.console.settings.pruning import UNDO, prune
 from routing_admin.management import command
@@ -37,9 +37,9 @@ class Command(command.Command):
         undo = timedelta(0) if options["deleted"] else UNDO
         result = prune(command.command_actor(), timezone.now(), request_days=options["requests"], undo=undo)
         self.stdout.write(
-            f"Removed {count_of(result.requests, 'request')}, "
-            f"{count_of(result.artifacts, 'artifact')} ({size_text(result.bytes)}), "
-            f"{count_of(result.agents, 'agent')}, {count_of(result.sessions, 'session')}, "
-            f"{count_of(result.leftovers, 'unfinished upload')}, {count_of(result.forgotten, 'orphaned file')}, "
-            f"{count_of(result.thumbnails, 'thumbnail')}."
+            f"Removed {pluralize(result.requests, 'request')}, "
+            f"{pluralize(result.artifacts, 'artifact')} ({size_text(result.bytes)}), "
+            f"{pluralize(result.agents, 'agent')}, {pluralize(result.sessions, 'session')}, "
+            f"{pluralize(result.leftovers, 'unfinished upload')}, {pluralize(result.forgotten, 'orphaned file')}, "
+            f"{pluralize(result.thumbnails, 'thumbnail')}."
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from capabilities.core.translatable import count_of
+from capabilities.core.translatable import pluralize
 from capabilities.quantities import size_text
 from routing_admin.console.backups.manifest import BackupError
 from routing_admin.console.backups.restoring import restore
@@ -37,7 +37,7 @@ class Command(command.Command):
         artifacts = (
             "artifacts unchanged"
             if found.artifacts is None
-            else f"{count_of(found.artifacts, 'artifact')} ({size_text(found.artifact_bytes or 0)})"
+            else f"{pluralize(found.artifacts, 'artifact')} ({size_text(found.artifact_bytes or 0)})"
         )
         self.stdout.write(f"Restored the backup of {found.created_at}: revision {found.revision or 0}, {artifacts}.")
         for folder in result.moved_aside:

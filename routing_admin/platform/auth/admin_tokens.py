@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 from django.utils import timezone
 
-from capabilities.access import Refusal, key_in
-from capabilities.core.permissions import scope_of_admin_call
+from capabilities.access import Refusal, read_key
+from capabilities.core.permissions import admin_call_scope
 from capabilities.signing import is_signed
 from routing_admin.models import AdminToken
 
@@ -52,7 +52,7 @@ def name_of(owner: str, token: str) -> str:
 
 def authenticate_token(headers: Mapping[str, str]) -> AdminCaller | Refusal:
     """Return the script that a request's headers authenticate, or a refusal."""
-    token = key_in(headers)
+    token = read_key(headers)
     if not token.startswith(f"{KIND}_"):
         return NO_TOKEN
     match = TOKEN.fullmatch(token)
@@ -73,7 +73,7 @@ def refuse_token_in(query: str) -> Refusal | None:
 
 def refuse_admin_call(caller: AdminCaller, method: str, path: str) -> Refusal | None:
     """Return a refusal if this script may not make the call; `path` is written as in the permission table."""
-    scope = scope_of_admin_call(method, path)
+    scope = admin_call_scope(method, path)
     if scope is None:
         return Refusal(403, "forbidden", "No row of the table of permissions names this call, so it is refused.")
     message = f"This token does not have the scope {scope}. Its owner can make one that has it."

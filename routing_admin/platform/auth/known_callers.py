@@ -11,7 +11,7 @@ from django.contrib.auth import get_user
 from django.http import HttpRequest
 from django.http.cookie import parse_cookie
 
-from capabilities.access import Principal, authenticate, key_in
+from capabilities.access import Principal, authenticate, read_key
 from routing_admin.platform.auth.admin_tokens import AdminCaller, authenticate_token
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import borrowed_connections
@@ -30,7 +30,7 @@ async def is_known_caller(headers: Mapping[str, str]) -> bool:
 def _is_known(headers: Mapping[str, str]) -> bool:
     with borrowed_connections():
         try:
-            return _has_good_key(headers) if key_in(headers) else _is_signed_in(headers)
+            return _has_good_key(headers) if read_key(headers) else _is_signed_in(headers)
         except Exception as error:
             # During a database outage every caller counts as known.
             if is_unavailable(error):

@@ -11,17 +11,17 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
 from django.urls import ResolverMatch
 
-from capabilities.access import role_of
+from capabilities.access import role_for
 from capabilities.core.permissions import (
     MACHINES,
     ROWS,
     WITHOUT_A_KEY,
     Right,
     UserRole,
+    call_methods,
     is_offered,
-    methods_of_call,
-    path_of_route,
     right_on_page,
+    route_path,
 )
 
 READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
@@ -48,7 +48,7 @@ class PermissionsMiddleware(LoginRequiredMiddleware):
         if ROWS in match.namespaces:
             return _show_rows(request, match)
         required = Right.SEE if request.method in READING else WRITING
-        role = role_of(request.user)
+        role = role_for(request.user)
         right = right_on_page(role, match.view_name)
         if right & required:
             return None
@@ -58,7 +58,7 @@ class PermissionsMiddleware(LoginRequiredMiddleware):
 
 
 def _check_known_call(match: ResolverMatch) -> None:
-    if match.view_name not in WITHOUT_A_KEY and not methods_of_call(path_of_route(match.route)):
+    if match.view_name not in WITHOUT_A_KEY and not call_methods(route_path(match.route)):
         raise PermissionDenied
 
 

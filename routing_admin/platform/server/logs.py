@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.http.multipartparser import MultiPartParserError
 
-from artifacts.core.errors import StoreAwayError
+from artifacts.core.errors import StoreUnavailableError
 from capabilities.core.providers.redaction import MASK, redact
 from routing_admin.platform.databases.explaining import explain_failure
 from routing_admin.platform.databases.unavailable import is_unavailable
@@ -49,7 +49,7 @@ class ExplainFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
-        problem = error.details if isinstance(error, StoreAwayError) else None
+        problem = error.details if isinstance(error, StoreUnavailableError) else None
         if error is not None and is_unavailable(error):
             problem = explain_failure(error)
         if problem:

@@ -17,7 +17,7 @@ from enum import StrEnum
 from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
 
-from capabilities.access import key_in
+from capabilities.access import read_key
 from capabilities.runtime import owned
 from routing_admin.models import RejectedCall
 
@@ -59,7 +59,7 @@ class RejectedCalls:
         # A flood of rejected calls costs no more than this check.
         if len(self._noted) >= MAX_NOTED:
             return
-        key = key_in(headers)
+        key = read_key(headers)
         public = found[1] if (found := PUBLIC.match(key)) else ""
         self._noted.append(
             RejectedCall(at=timezone.now(), code=code[:40], path=path[:200], key=public, shape=shape_of(key))

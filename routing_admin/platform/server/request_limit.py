@@ -13,7 +13,7 @@ from typing import Any
 
 from django.conf import settings
 
-from artifacts.storage.uploads import TokenState, state_of_address
+from artifacts.storage.uploads import TokenState, check_upload_address
 from capabilities.fair_slots import requester
 from capabilities.json_bodies import MIB, is_held, received_limit
 from routing_admin.platform.auth.addresses import address_in, place_of
@@ -111,7 +111,7 @@ class _CountedBody:
             raise _BodyTooLargeError
         if size <= UNKNOWN_BYTES or self._known:
             return
-        is_link = state_of_address(self._scope["path"]) is TokenState.VALID
+        is_link = check_upload_address(self._scope["path"]) is TokenState.VALID
         self._known = is_link or await self._is_known(headers_of_scope(self._scope))
         if not self._known:
             raise UnknownCallerError
@@ -139,7 +139,7 @@ async def refuse(scope: Any, limit: int, send: Send) -> None:
 async def refuse_unknown(scope: Any, send: Send) -> None:
     """Send the rejection of a large body without authentication: 401 for APIs, 413 on a page."""
     path = scope["path"]
-    link = state_of_address(path)
+    link = check_upload_address(path)
     if link is not None:
         await _refuse_link(scope, link, send)
         return

@@ -7,7 +7,7 @@ import shutil
 
 from django.conf import settings
 
-from artifacts.core.errors import StoreAwayError
+from artifacts.core.errors import StoreUnavailableError
 from artifacts.storage.content import byte_store
 from capabilities.runtime import owned
 from routing_admin.platform.server.repeating_thread import RepeatingThread
@@ -36,7 +36,7 @@ class StoreMonitor:
         before = store.outage
         try:
             store.check()
-        except StoreAwayError as error:
+        except StoreUnavailableError as error:
             if before is None:
                 log.error("%s", error.details)
         else:

@@ -20,9 +20,9 @@ from django.utils import timezone
 from artifacts.models import Artifact
 from capabilities.acts import AuditedAction
 from capabilities.core.prices import NANO
-from capabilities.core.services.agent_limits import MONEY, RATES, AgentLimits, Meter, limits_of
+from capabilities.core.services.agent_limits import MONEY, RATES, AgentLimits, Meter, parse_limits
 from capabilities.core.services.agents import LabelKind
-from capabilities.core.services.limit_holders import id_of_agent, id_of_label
+from capabilities.core.services.limit_holders import agent_holder_id, label_holder_id
 from capabilities.models import Agent, AgentKey, Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.history import newest_configuration
@@ -204,14 +204,14 @@ def settle_budgets() -> None:
             limit = Decimal(int(nanos / plan.used / NANO * 100)) / 100
             limits = {"moneyPerMonth": f"{limit}", "currency": plan.currency, **plan.extra}
             save_budget(by("tomasz.nowak"), plan.kind, plan.name, limits)
-            stored = limits_of(limits)
+            stored = parse_limits(limits)
             assert stored is not None
             used = {Meter.MONEY_PER_MONTH: nanos if plan.used < SPENT else stored.most[Meter.MONEY_PER_MONTH]}
-            orders += _orders(id_of_label(plan.kind, plan.name), stored, used, labels, now)
+            orders += _orders(label_holder_id(plan.kind, plan.name), stored, used, labels, now)
     for agent in newest_configuration().agents:
-        agent_limits = limits_of(agent.limits)
+        agent_limits = parse_limits(agent.limits)
         if agent_limits is not None:
-            orders += _orders(id_of_agent(agent.id), agent_limits, {}, {"agent": agent.id}, now)
+            orders += _orders(agent_holder_id(agent.id), agent_limits, {}, {"agent": agent.id}, now)
     RowLedger().exchange("large", orders, now)
     RowLedger().leave("large")
 

@@ -11,7 +11,7 @@ from datetime import date
 from enum import StrEnum
 from random import Random
 
-from capabilities.core.providers.catalogue import CELLS, FactVerdict, default_catalogue, maker_of
+from capabilities.core.providers.catalogue import CELLS, FactVerdict, default_catalogue, find_maker
 from capabilities.core.providers.catalogue.names import chats
 from capabilities.core.providers.presets import PRESETS
 from capabilities.core.vocabulary import Capabilities, Cell, Source
@@ -287,7 +287,7 @@ def _catalogued(rng: Random, place: Place) -> list[str]:
     over = {name for name in names if (end := catalogue.retirement(place.host, name)) and end.day <= LATELY}
     names = [name for name in names if name not in over or rng.random() < 0.05]
     if place.host == "openrouter":
-        makers = [maker_of(name) for name in names]
+        makers = [find_maker(name) for name in names]
         return [
             f"{OPENROUTER_NAMES.get(maker, maker)}/{name}" for maker, name in zip(makers, names, strict=True) if maker
         ]

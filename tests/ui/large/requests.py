@@ -17,14 +17,14 @@ from random import Random
 from typing import Any
 
 from artifacts.models import Artifact
-from artifacts.storage.content import part_of
+from artifacts.storage.content import build_file_part
 from capabilities.core.delivery.adaptation import CannotRead, summary
 from capabilities.core.delivery.model_endpoint import Prepared
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
-from capabilities.core.operations.passing import SPEAKS, Passing
+from capabilities.core.operations.passing import SPEAKS, PassthroughCall
 from capabilities.core.operations.table import OPERATIONS
 from capabilities.core.services.agent_limits import Meter
-from capabilities.core.services.agents import Labels, terms_of
+from capabilities.core.services.agents import Labels, parse_terms
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Failure, Fault, Usage
 from capabilities.doubts import noted_refusals
@@ -212,7 +212,7 @@ class Traffic:
         newest = Artifact.objects.filter(pk__in=self._library.stored[-60:]).living().order_by("-created_at")
         fitting = newest.filter(size__lt=3_000_000).exclude(filename__contains=WIDE)
         rows = [row for kind in ("image", "document", "text", "audio") for row in fitting.filter(kind=kind)[:6]]
-        self._files: list[FilePart] = [part_of(row) for row in rows]
+        self._files: list[FilePart] = [build_file_part(row) for row in rows]
         self._pool_size = len(self._library.stored)
         self._known_chats.clear()
         self._prepared.clear()
@@ -231,7 +231,7 @@ class Traffic:
             allowed = agent.limits.get("models")
             names = tuple(allowed) if allowed else (own, own, targets.get(own, own))
             users = 40 if len(self._callers) % 6 == 2 else 0
-            self._callers.append(Caller(agent.id, key, names, terms_of(key.terms).labels, users))
+            self._callers.append(Caller(agent.id, key, names, parse_terms(key.terms).labels, users))
         self._rng.shuffle(self._callers)
         # Callers rarely continue to use a route that cannot answer.
         ready = {route.task_type for route in self._state.configuration.routes if list_ready(self._state, route)}
@@ -381,7 +381,7 @@ class Traffic:
             f"{rng.choice(own)}/bge-m3" if rng.random() < 0.7 else f"task:{rng.choice(self._planned.routes).task_type}"
         )
         named = resolve_model(self._state.configuration, asked)
-        chat, passing = ChatRequest((), extra={"input": "text"}), Passing(operation=operation)
+        chat, passing = ChatRequest((), extra={"input": "text"}), PassthroughCall(operation=operation)
         planned = plan_request(
             self._state, named.route, chat, matched=named.matched, direct=named.direct, passing=passing
         )

@@ -9,10 +9,10 @@ from typing import Any
 
 from capabilities.core.message import CacheMark, ChatRequest, Tool
 from capabilities.core.protocols.answer_fields import split_params
-from capabilities.core.protocols.anthropic.thinking import Thinking, thinking_of
+from capabilities.core.protocols.anthropic.thinking import Thinking, build_thinking
 from capabilities.core.protocols.custom_tools import as_function
 from capabilities.core.protocols.parameters import dropped_fields, unsent
-from capabilities.core.protocols.schema import schema_of
+from capabilities.core.protocols.schema import find_schema
 from capabilities.core.protocols.vendor_tools import add_tools, fields_among
 from capabilities.core.providers.quirks import quirk, unwanted_params
 from capabilities.core.wire import Target
@@ -24,12 +24,12 @@ FIVE_MINUTES = 300
 MAX_MARKS = 4
 
 
-def parameters_of(
+def build_parameters(
     chat: ChatRequest, target: Target, quirks: Mapping[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return all fields but the messages, and the names of parameters that the protocol or provider does not accept."""
     refused = unwanted_params(quirks, "anthropic")
-    thinking = thinking_of(chat, target, refused)
+    thinking = build_thinking(chat, target, refused)
     # Sampling parameters cannot be combined with thinking.
     sampling = quirk(quirks, "sampling", "anthropic") and not thinking.is_on
     fields, dropped = split_params(_options(chat, quirks, refused, thinking, sampling=sampling), refused)
@@ -67,7 +67,7 @@ def _sampling(chat: ChatRequest) -> dict[str, Any]:
 
 
 def _output(chat: ChatRequest, quirks: Mapping[str, Any], thinking: Thinking) -> dict[str, Any]:
-    schema = schema_of(chat.response_format)
+    schema = find_schema(chat.response_format)
     output: dict[str, Any] = {}
     if schema is not None and takes_schema(quirks):
         output["format"] = {"type": "json_schema", "schema": schema}

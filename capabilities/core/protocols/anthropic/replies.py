@@ -14,14 +14,14 @@ from capabilities.core.protocols.answer_fields import (
     UNFINISHED,
     WHOLE,
     Ending,
-    ending_of,
-    filled,
-    own_reason,
+    map_ending,
+    non_empty_text,
     read_counts,
-    total_of,
+    sum_counts,
+    vendor_reason,
 )
-from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
-from capabilities.core.protocols.vendor_tools import word_of_block
+from capabilities.core.protocols.errors import bad_shape, parse_inner_failure, parse_object
+from capabilities.core.protocols.vendor_tools import block_tool_name
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault, Usage
@@ -29,17 +29,17 @@ from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault, Usage
 # Citations in an answer's text blocks.
 
 
-def annotations_of(citations: Iterable[Any], start: int, end: int) -> tuple[Mapping[str, Any], ...]:
+def parse_citations(citations: Iterable[Any], start: int, end: int) -> tuple[Mapping[str, Any], ...]:
     """Return the citations of the block at these characters of the answer, in OpenAI's format."""
     return tuple(_annotation(citation, start, end) for citation in citations if isinstance(citation, Mapping))
 
 
 def _annotation(citation: Mapping[str, Any], start: int, end: int) -> Mapping[str, Any]:
-    url = filled(citation.get("url")) or filled(citation.get("source"))
-    title = filled(citation.get("title")) or filled(citation.get("document_title")) or ""
+    url = non_empty_text(citation.get("url")) or non_empty_text(citation.get("source"))
+    title = non_empty_text(citation.get("title")) or non_empty_text(citation.get("document_title")) or ""
     position = {"start_index": start, "end_index": end, "title": title}
     if url:
-        quote = filled(citation.get("cited_text"))
+        quote = non_empty_text(citation.get("cited_text"))
         return {
             "type": "url_citation",
             "url_citation": {"url": url, **position, **({"content": quote} if quote else {})},
@@ -48,7 +48,7 @@ def _annotation(citation: Mapping[str, Any], start: int, end: int) -> Mapping[st
     return {"type": "file_citation", "file_citation": {**citation, **position}}
 
 
-def annotations_of_blocks(blocks: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+def parse_block_citations(blocks: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
     annotations: list[Mapping[str, Any]] = []
     at = 0
     for block in blocks:
@@ -56,7 +56,7 @@ def annotations_of_blocks(blocks: Iterable[Mapping[str, Any]]) -> tuple[Mapping[
         if block.get("type") != "text" or not isinstance(text, str):
             continue
         if isinstance(block.get("citations"), list):
-            annotations += annotations_of(block["citations"], at, at + len(text))
+            annotations += parse_citations(block["citations"], at, at + len(text))
         at += len(text)
     return tuple(annotations)
 
@@ -102,20 +102,20 @@ UNREAD: Mapping[str, str] = {
 }
 
 
-def usage_of(value: Any) -> Usage:
+def parse_usage(value: Any) -> Usage:
     """Return the token counts, with cached tokens as part of the prompt, as in the other protocols."""
     counts: dict[str, int] = {}
     read_counts(value, TOTALS, counts)
     for name, names in DETAILS.items():
         read_counts(value.get(name) if counts else None, names, counts)
-    cache_writes = total_of(counts.get("cache_write_5m_tokens"), counts.get("cache_write_1h_tokens"))
+    cache_writes = sum_counts(counts.get("cache_write_5m_tokens"), counts.get("cache_write_1h_tokens"))
     if cache_writes is not None:
         counts.setdefault("cache_write_tokens", cache_writes)
     if "prompt_tokens" in counts:
         read = (counts["prompt_tokens"], counts.get("cached_tokens"), counts.get("cache_write_tokens"))
-        prompt = total_of(*read)
+        prompt = sum_counts(*read)
         return Usage(
-            **counts | {"prompt_tokens": prompt, "total_tokens": total_of(prompt, counts.get("completion_tokens"))}
+            **counts | {"prompt_tokens": prompt, "total_tokens": sum_counts(prompt, counts.get("completion_tokens"))}
         )
     return Usage(**counts)
 
@@ -125,11 +125,11 @@ DIALECT = "anthropic-claude-v1"
 
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
-    value = object_of(status, headers, body, now)
+    value = parse_object(status, headers, body, now)
     if isinstance(value, Failure):
         return value
     if value.get("type") == "error" or (value.get("error") and "content" not in value):
-        return failure_inside(value)
+        return parse_inner_failure(value)
     content = value.get("content")
     if not isinstance(content, list):
         return bad_shape(translatable("the answer has no content blocks"))
@@ -140,14 +140,18 @@ def _answer(value: dict[str, Any], blocks: list[dict[str, Any]]) -> Answer | Fai
     text = "".join(block_text(block, "text", "text") for block in blocks)
     reasoning = "".join(block_text(block, "thinking", "thinking") for block in blocks)
     calls, thoughts, vendor = _calls(blocks), tuple(_thoughts(blocks)), tuple(_vendor_items(blocks))
-    ending = ending_of(ENDINGS, value.get("stop_reason"), has_calls=bool(calls))
+    ending = map_ending(ENDINGS, value.get("stop_reason"), has_calls=bool(calls))
     if not (text or reasoning or thoughts or calls or vendor or ending.explains_silence):
-        reason = filled(value.get("stop_reason"))
+        reason = non_empty_text(value.get("stop_reason"))
         failure = Failure(Fault.EMPTY_CONTENT, translatable("the model returned nothing"), 200, reason)
-        return failure.counted(usage_of(value.get("usage")))
-    usage, details = usage_of(value.get("usage")), details_of(value, value.get("usage"), ending)
-    refusal, model, identity = refusal_of(details), filled(value.get("model")), filled(value.get("id"))
-    answer_fields, annotations = (text, calls, reasoning or None, refusal), annotations_of_blocks(blocks)
+        return failure.counted(parse_usage(value.get("usage")))
+    usage, details = parse_usage(value.get("usage")), build_details(value, value.get("usage"), ending)
+    refusal, model, identity = (
+        refusal_text(details),
+        non_empty_text(value.get("model")),
+        non_empty_text(value.get("id")),
+    )
+    answer_fields, annotations = (text, calls, reasoning or None, refusal), parse_block_citations(blocks)
     return Answer(
         *answer_fields,
         ending.finish_reason,
@@ -166,20 +170,20 @@ TIERS = {"standard": "default"}
 EXPLANATION_CHARS = 2000
 
 
-def details_of(message: Mapping[str, Any], usage: Any, ending: Ending) -> AnswerDetails:
+def build_details(message: Mapping[str, Any], usage: Any, ending: Ending) -> AnswerDetails:
     """Return the details of a message, or of the end of a streamed message."""
     stop = message.get("stop_details")
-    tier = filled(usage.get("service_tier")) if isinstance(usage, Mapping) else None
+    tier = non_empty_text(usage.get("service_tier")) if isinstance(usage, Mapping) else None
     stop_details = (
-        {name: text[:EXPLANATION_CHARS] for name in STOP_DETAILS if (text := filled(stop.get(name)))}
+        {name: text[:EXPLANATION_CHARS] for name in STOP_DETAILS if (text := non_empty_text(stop.get(name)))}
         if isinstance(stop, Mapping)
         else {}
     )
     return AnswerDetails(
-        own_reason(message.get("stop_reason"), ending),
+        vendor_reason(message.get("stop_reason"), ending),
         stop_details or None,
         TIERS.get(tier or "", tier),
-        stop_sequence=filled(message.get("stop_sequence")),
+        stop_sequence=non_empty_text(message.get("stop_sequence")),
         vendor={name: message[name] for name in BESIDE if message.get(name)} or None,
     )
 
@@ -189,7 +193,7 @@ BESIDE = ("container", "context_management")
 STOP_DETAILS = ("type", "category", "explanation")
 
 
-def refusal_of(details: AnswerDetails) -> str | None:
+def refusal_text(details: AnswerDetails) -> str | None:
     """Return the provider's explanation of a refusal, or else its category, or None if it has neither."""
     details_of_stop = details.stop_details or {}
     return details_of_stop.get("explanation") or details_of_stop.get("category")
@@ -200,13 +204,13 @@ def block_text(block: Mapping[str, Any], kind: str, name: str) -> str:
     return text if block.get("type") == kind and isinstance(text, str) else ""
 
 
-def thought_of(block: Mapping[str, Any], offset: int, calls: int) -> ReasoningBlock | None:
+def parse_thought(block: Mapping[str, Any], offset: int, calls: int) -> ReasoningBlock | None:
     """Return the block's reasoning, which must be sent back to the model, or None if it has no signed reasoning."""
     kind = block.get("type")
-    if kind == "thinking" and (signature := filled(block.get("signature"))):
+    if kind == "thinking" and (signature := non_empty_text(block.get("signature"))):
         text = block_text(block, "thinking", "thinking")
         return ReasoningBlock(ThoughtForm.TEXT, text, signature, offset, calls, dialect=DIALECT)
-    if kind == "redacted_thinking" and (data := filled(block.get("data"))):
+    if kind == "redacted_thinking" and (data := non_empty_text(block.get("data"))):
         return ReasoningBlock(ThoughtForm.ENCRYPTED, "", data, offset, calls, dialect=DIALECT)
     return None
 
@@ -217,19 +221,19 @@ OURS = ("text", "thinking", "redacted_thinking", "tool_use")
 
 def vendor_item(block: dict[str, Any], value: Mapping[str, Any] | None = None, *position: int) -> VendorItem:
     """Return a block of Anthropic's own tools, or an event of such a block, for a caller of the same API."""
-    return VendorItem("anthropic", word_of_block(block), block if value is None else value, "", *position)
+    return VendorItem("anthropic", block_tool_name(block), block if value is None else value, "", *position)
 
 
 def _vendor_items(blocks: list[dict[str, Any]]) -> Iterator[VendorItem]:
     offset = calls = thoughts = 0
     for block in blocks:
         text = block_text(block, "text", "text")
-        if (kind := filled(block.get("type"))) is not None and kind not in OURS:
+        if (kind := non_empty_text(block.get("type"))) is not None and kind not in OURS:
             yield vendor_item(block, None, offset, calls, thoughts)
         # Anthropic requires cited text to be sent back with its sources unchanged.
         elif text and block.get(CITATIONS):
             yield VendorItem("anthropic", CITATIONS, block, "", offset, calls, thoughts)
-        thoughts += thought_of(block, offset, calls) is not None
+        thoughts += parse_thought(block, offset, calls) is not None
         offset += len(text)
         calls += is_call(block)
 
@@ -237,7 +241,7 @@ def _vendor_items(blocks: list[dict[str, Any]]) -> Iterator[VendorItem]:
 def _thoughts(blocks: list[dict[str, Any]]) -> Iterator[ReasoningBlock]:
     offset = calls = 0
     for block in blocks:
-        if thought := thought_of(block, offset, calls):
+        if thought := parse_thought(block, offset, calls):
             yield thought
         offset += len(block_text(block, "text", "text"))
         calls += is_call(block)
@@ -251,12 +255,12 @@ def _calls(blocks: list[dict[str, Any]]) -> tuple[ToolCall, ...]:
     calls: list[ToolCall] = []
     for block in filter(is_call, blocks):
         arguments = json.dumps(block.get("input") or {}, ensure_ascii=False)
-        identity = filled(block.get("id")) or f"call_{len(calls)}"
-        calls.append(ToolCall(identity, block["name"], arguments, caller=caller_of(block)))
+        identity = non_empty_text(block.get("id")) or f"call_{len(calls)}"
+        calls.append(ToolCall(identity, block["name"], arguments, caller=parse_caller(block)))
     return tuple(calls)
 
 
-def caller_of(block: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def parse_caller(block: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the program in Anthropic's API that makes a call, or None if the model makes it directly."""
     caller = block.get("caller")
     return caller if isinstance(caller, Mapping) and caller.get("type") != "direct" else None

@@ -23,18 +23,24 @@ from capabilities.core.message import (
 from capabilities.core.protocols.answer_fields import headers_for, merge
 from capabilities.core.protocols.anthropic import replies
 from capabilities.core.protocols.anthropic.options import (
+    build_parameters,
     cache_control,
     keep_last_marks,
-    parameters_of,
     rules_out_prefill,
     takes_schema,
 )
 from capabilities.core.protocols.anthropic.stream import BlockReader
-from capabilities.core.protocols.call_pieces import arguments_of
+from capabilities.core.protocols.call_pieces import call_arguments
 from capabilities.core.protocols.dialects import CLAUDE
-from capabilities.core.protocols.media import bare_base64, mark_of, natives_of, placeholder, text_of_parts
+from capabilities.core.protocols.media import (
+    bare_base64,
+    find_cache_mark,
+    join_text_parts,
+    list_native_parts,
+    placeholder,
+)
 from capabilities.core.protocols.parameters import end_with_user
-from capabilities.core.protocols.schema import IN_WORDS, fit_request, instruction, schema_of, wants_json
+from capabilities.core.protocols.schema import IN_WORDS, find_schema, fit_request, instruction, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.turns import Conversation, leading_system
 from capabilities.core.protocols.urls import call_url
@@ -65,7 +71,7 @@ class Anthropic:
         chat, unmarked = keep_last_marks(chat) if chat.inner else (chat, ())
         chat, moved, fits_schema = fit_request(chat, CLAUDE, has_field=takes_schema(quirks))
         quirks = quirks if fits_schema else {**quirks, **IN_WORDS}
-        parameters, dropped = parameters_of(chat, target, quirks)
+        parameters, dropped = build_parameters(chat, target, quirks)
         chat, unended = end_with_user(chat, target, is_barred=rules_out_prefill(parameters))
         dropped += (*unmarked, *moved, *unended)
         system, messages = _conversation(chat, quirks, target.origin(self.name))
@@ -89,7 +95,7 @@ def _conversation(
     chat: ChatRequest, quirks: Mapping[str, Any], origin: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     texts, rest = leading_system(chat.messages)
-    schema_sent = schema_of(chat.response_format) is not None and takes_schema(quirks)
+    schema_sent = find_schema(chat.response_format) is not None and takes_schema(quirks)
     instructions = [instruction(chat.response_format)] if wants_json(chat.response_format) and not schema_sent else []
     system = _system(chat.messages[: len(chat.messages) - len(rest)], [*texts, *instructions], instructions)
     conversation, ids = Conversation("user", "assistant"), _Ids()
@@ -97,7 +103,7 @@ def _conversation(
         if message.role is Role.ASSISTANT:
             conversation.model(_assistant(message, ids, origin))
             # Files in a model's message are moved to the user's next turn.
-            conversation.postpone([_native(part) for part in natives_of(message)])
+            conversation.postpone([_native(part) for part in list_native_parts(message)])
         else:
             _add(message, conversation, ids, quirks)
     turns = [{"role": turn.speaker, "content": turn.content} for turn in conversation.turns(OPENING)]
@@ -150,7 +156,7 @@ def _add(message: Message, conversation: Conversation, ids: _Ids, quirks: Mappin
 
 def _assistant(message: Message, ids: _Ids, origin: str) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
-    text, offset, sent_calls = text_of_parts(message.parts).rstrip(), 0, 0
+    text, offset, sent_calls = join_text_parts(message.parts).rstrip(), 0, 0
     # Only this model's own reasoning is sent back, at its place, since another model's reasoning would be rejected.
     for item in weave(message.thoughts, message.vendor, origin):
         blocks += _text(text[offset : item.offset])
@@ -160,7 +166,7 @@ def _assistant(message: Message, ids: _Ids, origin: str) -> list[dict[str, Any]]
         offset, sent_calls = max(offset, item.offset + covered), max(sent_calls, item.calls)
     blocks += _text(text[offset:])
     blocks += [_tool_use(call, ids) for call in message.tool_calls[sent_calls:]]
-    if (mark := mark_of(message.parts)) and blocks and blocks[-1]["type"] in MARKED:
+    if (mark := find_cache_mark(message.parts)) and blocks and blocks[-1]["type"] in MARKED:
         blocks[-1] |= cache_control(mark)
     return blocks
 
@@ -174,7 +180,7 @@ def _text(text: str) -> list[dict[str, Any]]:
 
 
 def _tool_use(call: ToolCall, ids: _Ids) -> dict[str, Any]:
-    block = {"type": "tool_use", "id": ids.of(call.id), "name": call.name, "input": arguments_of(call)}
+    block = {"type": "tool_use", "id": ids.of(call.id), "name": call.name, "input": call_arguments(call)}
     return {**block, "caller": call.caller} if call.caller else block
 
 
@@ -186,24 +192,24 @@ def _thought(thought: ReasoningBlock) -> dict[str, Any]:
 
 def _result(message: Message, conversation: Conversation, ids: _Ids, quirks: Mapping[str, Any]) -> None:
     tool_media = quirk(quirks, "tool_media", "anthropic")
-    media = natives_of(message)
+    media = list_native_parts(message)
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": ids.of(message.tool_call_id or "")}
     if message.is_error:
         block["is_error"] = True
-    if mark := mark_of(message.parts):  # only the whole result can have a mark, not the blocks in it
+    if mark := find_cache_mark(message.parts):  # only the whole result can have a mark, not the blocks in it
         block |= cache_control(mark)
     if not media or tool_media == "hoist":
-        conversation.result({**block, "content": text_of_parts(message.parts)})
+        conversation.result({**block, "content": join_text_parts(message.parts)})
         conversation.postpone([_native(part) for part in media])
     elif tool_media == "text":
-        lines = [text_of_parts(message.parts), *(placeholder(part) for part in media)]
+        lines = [join_text_parts(message.parts), *(placeholder(part) for part in media)]
         conversation.result({**block, "content": "\n".join(text_line for text_line in lines if text_line)})
     else:
         conversation.result({**block, "content": _blocks(message.parts, marked=False)})
 
 
 def _media(message: Message) -> list[dict[str, Any]]:
-    return [_native(part) for part in natives_of(message)]
+    return [_native(part) for part in list_native_parts(message)]
 
 
 def _blocks(parts: tuple[Part, ...], *, marked: bool = True) -> list[dict[str, Any]]:

@@ -6,21 +6,21 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from capabilities.core.protocols.answer_fields import ending_of, filled
+from capabilities.core.protocols.answer_fields import map_ending, non_empty_text
 from capabilities.core.protocols.anthropic.replies import (
     BESIDE,
     ENDINGS,
     OURS,
-    annotations_of,
     block_text,
-    caller_of,
-    details_of,
-    refusal_of,
-    thought_of,
-    usage_of,
+    build_details,
+    parse_caller,
+    parse_citations,
+    parse_thought,
+    parse_usage,
+    refusal_text,
     vendor_item,
 )
-from capabilities.core.protocols.errors import failure_inside
+from capabilities.core.protocols.errors import parse_inner_failure
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
 from capabilities.core.translatable import translatable
@@ -53,13 +53,13 @@ class BlockReader:
 
     @property
     def usage(self) -> Usage:
-        return usage_of(self._usage)
+        return parse_usage(self._usage)
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         value = json_event(event)
         kind = value.get("type") or event.event
         if kind == "error" or (value.get("error") and kind != "message_start"):
-            return [failure_inside(value)]
+            return [parse_inner_failure(value)]
         event_out: Delta | Supplement | None = None
         if kind == "message_start":
             self._start(_part(value, "message"))
@@ -77,10 +77,10 @@ class BlockReader:
 
     def _start(self, message: Mapping[str, Any]) -> None:
         self._count(message.get("usage"))
-        self._id, self._model = filled(message.get("id")), filled(message.get("model"))
+        self._id, self._model = non_empty_text(message.get("id")), non_empty_text(message.get("model"))
 
     def _open(self, value: Mapping[str, Any], block: Mapping[str, Any]) -> Delta | None:
-        kind, previous_kind = filled(block.get("type")), self._last_kind
+        kind, previous_kind = non_empty_text(block.get("type")), self._last_kind
         self._last_kind, self._vendor = kind, None if kind is None or kind in OURS else dict(block)
         if self._vendor is not None:
             return self._pass(value)
@@ -95,12 +95,12 @@ class BlockReader:
         index = self._calls.setdefault(_index(value), len(self._calls))
         whole = block.get("input")
         self._inputs[index] = json.dumps(whole, ensure_ascii=False) if whole else "{}"
-        identity = filled(block.get("id")) or f"call_{index}"
-        name = filled(block.get("name")) or ""
-        return Delta(tool_calls=(ToolCallDelta(index, identity, name, caller=caller_of(block)),))
+        identity = non_empty_text(block.get("id")) or f"call_{index}"
+        name = non_empty_text(block.get("name")) or ""
+        return Delta(tool_calls=(ToolCallDelta(index, identity, name, caller=parse_caller(block)),))
 
     def _delta(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> Delta | None:
-        kind = filled(delta.get("type"))
+        kind = non_empty_text(delta.get("type"))
         if kind == "text_delta":  # the fast path: nearly every delta is text
             return self._text_delta(block_text(delta, "text_delta", "text"), "")
         if self._vendor is not None:
@@ -133,11 +133,11 @@ class BlockReader:
         block = self._thoughts.pop(_block_index(value), None)
         # The reasoning is complete now, including its signature.
         if block is not None:
-            thought = thought_of(block, self._offset, len(self._calls))
+            thought = parse_thought(block, self._offset, len(self._calls))
             return Delta(thoughts=(thought,)) if thought else None
         if self._citations:
             citations, self._citations = self._citations, []
-            return Supplement(annotations=annotations_of(citations, self._block_start, self._offset))
+            return Supplement(annotations=parse_citations(citations, self._block_start, self._offset))
         # If no arguments arrived in pieces, the call has those in its first event.
         index = self._calls.get(_index(value))
         whole = self._inputs.pop(index, None) if index is not None else None
@@ -148,13 +148,13 @@ class BlockReader:
         reason = delta.get("stop_reason")
         if not reason:
             return None
-        ending = ending_of(ENDINGS, reason, has_calls=bool(self._calls))
+        ending = map_ending(ENDINGS, reason, has_calls=bool(self._calls))
         vendor_fields = {name: value[name] for name in BESIDE if value.get(name)}
-        details = details_of({**delta, **vendor_fields}, self._usage, ending)
-        usage = usage_of(self._usage)
+        details = build_details({**delta, **vendor_fields}, self._usage, ending)
+        usage = parse_usage(self._usage)
         self.finish = Finish(ending.finish_reason, usage, self._model, self._id, details, ending.explains_silence)
         # The explanation of a refusal is part of the answer.
-        return Delta(refusal=refusal_of(details) or "")
+        return Delta(refusal=refusal_text(details) or "")
 
     def _count(self, usage: Any) -> None:
         # A later count replaces an earlier one. A count that is left out keeps its value.

@@ -83,7 +83,7 @@ class Thinking:
 UNSPECIFIED = Thinking()
 
 
-def thinking_of(chat: ChatRequest, target: Target, refused: set[str]) -> Thinking:
+def build_thinking(chat: ChatRequest, target: Target, refused: set[str]) -> Thinking:
     """Return what a request's `thinking` and `reasoning_effort` become for a model."""
     if not chat.extra:
         return UNSPECIFIED
@@ -128,13 +128,13 @@ def _translate_own(
         return replace(thinking, dropped=False, uses_own=not thinking.dropped)
     if kind == "enabled" and mode is ThinkingMode.ADAPTIVE and not TAKES_NUMBERS.search(target.model.lower()):
         rest = {key: value for key, value in thinking_object.items() if key != "budget_tokens"}
-        return Thinking({"thinking": {**rest, "type": "adaptive"}}, effort or effort_of(budget), uses_own=True)
+        return Thinking({"thinking": {**rest, "type": "adaptive"}}, effort or imply_effort(budget), uses_own=True)
     if kind == "enabled" and _is_mid_round_without_thoughts(chat.messages, target.origin("anthropic")):
         return Thinking(effort=effort, dropped=effort is None)
     return Thinking({"thinking": thinking_object}, effort, budget if isinstance(budget, int) else 0, uses_own=True)
 
 
-def effort_of(budget: Any) -> ImpliedEffort | None:
+def imply_effort(budget: Any) -> ImpliedEffort | None:
     """Return the lowest effort up to `high` with this many thinking tokens, or None if it is not a number."""
     if not isinstance(budget, int):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from capabilities.core.message import ChatRequest, Message, NativePart, Part, TextPart
-from capabilities.core.translatable import count_of, translatable
+from capabilities.core.translatable import pluralize, translatable
 from capabilities.core.wire import Answer, Failure, Fault, Usage
 
 MODELS = ("echo-text", "echo-vision", "echo-503")
@@ -29,7 +29,7 @@ def _tokens(characters: int) -> int:
 
 
 def _lines(chat: ChatRequest, model: str) -> Iterator[str]:
-    yield f"{model} received {count_of(len(chat.messages), 'message')}."
+    yield f"{model} received {pluralize(len(chat.messages), 'message')}."
     for number, message in enumerate(chat.messages, 1):
         yield f"{number}. {_headline(message)}"
         for part in message.parts:
@@ -47,8 +47,8 @@ def _lines(chat: ChatRequest, model: str) -> Iterator[str]:
 def _headline(message: Message) -> str:
     files = sum(isinstance(part, NativePart) for part in message.parts)
     length = sum(len(part.text) for part in message.parts if isinstance(part, TextPart))
-    contents = [count_of(length, "character") + " of text"] if length or not files else []
-    contents += [count_of(files, "file")] if files else []
+    contents = [pluralize(length, "character") + " of text"] if length or not files else []
+    contents += [pluralize(files, "file")] if files else []
     answers = f" (answers {message.tool_call_id})" if message.tool_call_id else ""
     return f"{message.role.value}{answers}: {', '.join(contents)}"
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from capabilities.core.protocols.echo.replies import decode
-from capabilities.core.protocols.stream import finish_of
+from capabilities.core.protocols.stream import build_finish
 from capabilities.core.wire import Answer, Delta, Failure, StreamEvent
 
 # Characters per piece.
 PIECE = 24
 
 
-def stream_of(outcome: Answer | Failure) -> list[StreamEvent]:
+def split_events(outcome: Answer | Failure) -> list[StreamEvent]:
     """Return the events of a stream for an outcome."""
     if isinstance(outcome, Failure):
         return [outcome]
     text = outcome.text
     pieces = [Delta(text=text[start : start + PIECE]) for start in range(0, len(text), PIECE)]
-    return [*pieces, finish_of(outcome)]
+    return [*pieces, build_finish(outcome)]
 
 
 class WholeAnswer:
@@ -32,4 +32,4 @@ class WholeAnswer:
         return []
 
     def close(self) -> list[StreamEvent]:
-        return stream_of(decode(200, bytes(self._body)))
+        return split_events(decode(200, bytes(self._body)))

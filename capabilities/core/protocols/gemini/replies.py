@@ -13,15 +13,15 @@ from capabilities.core.protocols.answer_fields import (
     UNFINISHED,
     WHOLE,
     Ending,
-    ending_of,
-    filled,
-    own_reason,
+    map_ending,
+    non_empty_text,
     read_counts,
-    total_of,
+    sum_counts,
+    vendor_reason,
 )
-from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
-from capabilities.core.protocols.gemini.supplements import SOURCES, annotations_of, keep_readable, media_of
-from capabilities.core.protocols.vendor_tools import word_of_field
+from capabilities.core.protocols.errors import bad_shape, parse_inner_failure, parse_object
+from capabilities.core.protocols.gemini.supplements import SOURCES, keep_readable, parse_annotations, parse_media
+from capabilities.core.protocols.vendor_tools import field_tool_name
 from capabilities.core.providers.redaction import brief
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.translatable import translatable
@@ -87,7 +87,7 @@ UNREAD: Mapping[str, str] = {
 UNREAD_MODALITIES = frozenset({"MODALITY_UNSPECIFIED", "VIDEO", "DOCUMENT"})
 
 
-def usage_of(value: Any) -> Usage:
+def parse_usage(value: Any) -> Usage:
     """Return the token counts. Reasoning is part of the completion, and what tools found is part of the prompt."""
     if not isinstance(value, dict):
         return Usage()
@@ -98,13 +98,13 @@ def usage_of(value: Any) -> Usage:
             read_counts(_by_modality(value[name]), names, counts)
     for part, whole in (("reasoning_tokens", "completion_tokens"), ("tool_tokens", "prompt_tokens")):
         if part in counts:
-            counts[whole] = total_of(counts.get(whole), counts[part]) or 0
+            counts[whole] = sum_counts(counts.get(whole), counts[part]) or 0
     return Usage(**counts)
 
 
 def _by_modality(value: Any) -> dict[str, Any]:
     items = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-    return {filled(item.get("modality")) or "": item.get("tokenCount") for item in items}
+    return {non_empty_text(item.get("modality")) or "": item.get("tokenCount") for item in items}
 
 
 # OpenRouter's name for reasoning in this format.
@@ -117,13 +117,13 @@ BESIDE = (*sorted(SOURCES), "urlContextMetadata")
 
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
-    value = object_of(status, headers, body, now, _unwrap)
+    value = parse_object(status, headers, body, now, _unwrap)
     if isinstance(value, Failure):
         return value
     if value.get("error"):
-        return failure_inside(value)
+        return parse_inner_failure(value)
     outcome = _answer(value)
-    return outcome.counted(usage_of(value.get("usageMetadata"))) if isinstance(outcome, Failure) else outcome
+    return outcome.counted(parse_usage(value.get("usageMetadata"))) if isinstance(outcome, Failure) else outcome
 
 
 def _unwrap(value: Any) -> Any:
@@ -145,19 +145,19 @@ def _answer(value: dict[str, Any]) -> Answer | Failure:
     candidate = candidates[0]
     if failed := failed_generation(candidate):
         return failed
-    parts = parts_of(candidate)
+    parts = list_parts(candidate)
     text, thoughts = text_in(parts, thought=False), text_in(parts, thought=True)
-    calls = tuple(call_of(part, index, value) for index, part in enumerate(with_calls(parts)))
-    ending = ending_of(ENDINGS, candidate.get("finishReason"), has_calls=bool(calls))
-    media, vendor_parts = media_of(parts), tuple(own_parts(parts, 0, 0))
+    calls = tuple(parse_call(part, index, value) for index, part in enumerate(with_calls(parts)))
+    ending = map_ending(ENDINGS, candidate.get("finishReason"), has_calls=bool(calls))
+    media, vendor_parts = parse_media(parts), tuple(own_parts(parts, 0, 0))
     if not (text or thoughts or calls or media or vendor_parts or ending.explains_silence):
         return Failure(Fault.EMPTY_CONTENT, translatable("the model returned nothing"), 200)
-    usage = usage_of(value.get("usageMetadata"))
-    model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
-    details = AnswerDetails(own_reason(candidate.get("finishReason"), ending))
+    usage = parse_usage(value.get("usageMetadata"))
+    model, identity = non_empty_text(value.get("modelVersion")), non_empty_text(value.get("responseId"))
+    details = AnswerDetails(vendor_reason(candidate.get("finishReason"), ending))
     signed, _ = signatures_in(parts, 0, 0)
-    answer_fields, citations = (text, calls, thoughts or None, None), annotations_of(candidate, text)
-    vendor_parts += metadata_of(candidate)
+    answer_fields, citations = (text, calls, thoughts or None, None), parse_annotations(candidate, text)
+    vendor_parts += parse_metadata(candidate)
     return Answer(
         *answer_fields,
         ending.finish_reason,
@@ -203,7 +203,7 @@ def failed_generation(candidate: Mapping[str, Any]) -> Failure | None:
     )
 
 
-def parts_of(candidate: Mapping[str, Any]) -> list[dict[str, Any]]:
+def list_parts(candidate: Mapping[str, Any]) -> list[dict[str, Any]]:
     content = candidate.get("content")
     parts = content.get("parts") if isinstance(content, Mapping) else None
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
@@ -220,11 +220,11 @@ def own_kind(part: Mapping[str, Any]) -> str | None:
     return next((name for name in OWN_PARTS if isinstance(part.get(name), Mapping) and part[name]), None)
 
 
-def word_of_part(part: Mapping[str, Any], kind: str) -> str:
+def part_tool_name(part: Mapping[str, Any], kind: str) -> str:
     """Return the name in `vendorTools` for one of `OWN_PARTS`."""
     # The type of a call or a response names the tool.
     held = part[kind] if isinstance(part[kind], Mapping) else {}
-    return word_of_field(filled(held.get("toolType") or held.get("tool_type")) or kind)
+    return field_tool_name(non_empty_text(held.get("toolType") or held.get("tool_type")) or kind)
 
 
 def own_parts(parts: list[dict[str, Any]], offset: int, calls: int) -> Iterator[VendorItem]:
@@ -232,20 +232,20 @@ def own_parts(parts: list[dict[str, Any]], offset: int, calls: int) -> Iterator[
     thoughts = 0
     for part in parts:
         if kind := own_kind(part):
-            yield VendorItem(PROTOCOL, word_of_part(part, kind), _own_fields(part, kind), "", offset, calls, thoughts)
+            yield VendorItem(PROTOCOL, part_tool_name(part, kind), _own_fields(part, kind), "", offset, calls, thoughts)
         elif part.get("functionCall"):
             calls += 1
         else:
             offset += len(text_in([part], thought=False))
-            thoughts += filled(part.get("thoughtSignature")) is not None
+            thoughts += non_empty_text(part.get("thoughtSignature")) is not None
 
 
 def _own_fields(part: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    proof = filled(part.get("thoughtSignature"))
+    proof = non_empty_text(part.get("thoughtSignature"))
     return {**keep_readable({kind: part[kind]}), **({"thoughtSignature": proof} if proof else {})}
 
 
-def metadata_of(candidate: Mapping[str, Any]) -> tuple[VendorItem, ...]:
+def parse_metadata(candidate: Mapping[str, Any]) -> tuple[VendorItem, ...]:
     """Return what a candidate states about its sources, for callers of the same API."""
     metadata = keep_readable({name: candidate[name] for name in BESIDE if candidate.get(name)})
     return (VendorItem(PROTOCOL, METADATA, metadata),) if metadata else ()
@@ -263,7 +263,7 @@ def signatures_in(parts: list[dict[str, Any]], offset: int, calls: int) -> tuple
         if not part.get("thought") and isinstance(part.get("text"), str):
             offset += len(part["text"])
         # In a streamed answer, the last signature may come in its own part, without text.
-        if proof := filled(part.get("thoughtSignature")):
+        if proof := non_empty_text(part.get("thoughtSignature")):
             blocks.append(ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, offset, calls, dialect=DIALECT))
     return tuple(blocks), offset
 
@@ -273,9 +273,9 @@ def with_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [part for part, call in zip(parts, calls, strict=True) if isinstance(call, dict) and call.get("name")]
 
 
-def call_of(part: Mapping[str, Any], index: int, value: Mapping[str, Any]) -> ToolCall:
+def parse_call(part: Mapping[str, Any], index: int, value: Mapping[str, Any]) -> ToolCall:
     call = part["functionCall"]
     # A call without an id gets one that is different in every answer.
-    identity = filled(call.get("id")) or f"call_{filled(value.get('responseId')) or 'gemini'}_{index}"
+    identity = non_empty_text(call.get("id")) or f"call_{non_empty_text(value.get('responseId')) or 'gemini'}_{index}"
     arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
-    return ToolCall(identity, str(call["name"]), arguments, filled(part.get("thoughtSignature")))
+    return ToolCall(identity, str(call["name"]), arguments, non_empty_text(part.get("thoughtSignature")))

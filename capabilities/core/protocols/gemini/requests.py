@@ -21,13 +21,13 @@ from capabilities.core.message import (
     weave,
 )
 from capabilities.core.protocols.answer_fields import headers_for, merge, split_params
-from capabilities.core.protocols.call_pieces import arguments_of, object_of
+from capabilities.core.protocols.call_pieces import call_arguments, parse_arguments
 from capabilities.core.protocols.custom_tools import as_function
 from capabilities.core.protocols.dialects import GEMINI
 from capabilities.core.protocols.gemini import replies
 from capabilities.core.protocols.gemini.stream import PartReader
 from capabilities.core.protocols.gemini.thinking import thinking_config
-from capabilities.core.protocols.media import bare_base64, natives_of, placeholder, text_of_parts
+from capabilities.core.protocols.media import bare_base64, join_text_parts, list_native_parts, placeholder
 from capabilities.core.protocols.parameters import (
     CALLING_MODE,
     GEMINI_FIELDS,
@@ -37,7 +37,7 @@ from capabilities.core.protocols.parameters import (
     end_with_user,
     unsent,
 )
-from capabilities.core.protocols.schema import IN_WORDS, fit_request, instruction, schema_of, wants_json
+from capabilities.core.protocols.schema import IN_WORDS, find_schema, fit_request, instruction, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.thought_fields import NOT_SIGNED_HERE
 from capabilities.core.protocols.turns import Conversation, leading_system
@@ -181,7 +181,7 @@ def _native_shape(chat: ChatRequest, quirks: Mapping[str, Any]) -> bool:
 def _shape(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any]:
     if not wants_json(chat.response_format) or not _native_shape(chat, quirks):
         return {}
-    schema = schema_of(chat.response_format)
+    schema = find_schema(chat.response_format)
     json_field = {"responseMimeType": "application/json"}
     if not schema or quirk(quirks, "structured", "gemini") == "json_object":
         return json_field
@@ -192,7 +192,7 @@ def _json_instruction(chat: ChatRequest, quirks: Mapping[str, Any]) -> list[str]
     if not wants_json(chat.response_format):
         return []
     by_field = _native_shape(chat, quirks)
-    only_mode = quirk(quirks, "structured", "gemini") == "json_object" and bool(schema_of(chat.response_format))
+    only_mode = quirk(quirks, "structured", "gemini") == "json_object" and bool(find_schema(chat.response_format))
     return [] if by_field and not only_mode else [instruction(chat.response_format)]
 
 
@@ -243,7 +243,7 @@ def _conversation(
         if message.role is Role.ASSISTANT:
             conversation.model(_model(message, origin))
             # Files in a model's message are moved to the user's next turn.
-            conversation.postpone([_native(part) for part in natives_of(message)])
+            conversation.postpone([_native(part) for part in list_native_parts(message)])
         else:
             _add(message, conversation, names, quirks, origin)
     contents = [{"role": turn.speaker, "parts": turn.content} for turn in conversation.turns(OPENING)]
@@ -263,7 +263,7 @@ def _add(
 
 def _model(message: Message, origin: str) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = []
-    text, offset, sent_calls = text_of_parts(message.parts), 0, 0
+    text, offset, sent_calls = join_text_parts(message.parts), 0, 0
     calls = _calls(message.tool_calls, origin)
     for item in weave(message.thoughts, message.vendor):
         if isinstance(item, VendorItem):
@@ -291,7 +291,7 @@ def _calls(calls: Sequence[ToolCall], origin: str) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = []
     signed = any(call.signature_for(origin) for call in calls)
     for index, call in enumerate(calls):
-        part: dict[str, Any] = {"functionCall": {"id": call.id, "name": call.name, "args": arguments_of(call)}}
+        part: dict[str, Any] = {"functionCall": {"id": call.id, "name": call.name, "args": call_arguments(call)}}
         # If this model signed none of the calls, the first call gets Google's placeholder.
         signature = call.signature_for(origin) or ("" if signed or index else NOT_SIGNED_HERE)
         parts.append({**part, "thoughtSignature": signature} if signature else part)
@@ -299,17 +299,17 @@ def _calls(calls: Sequence[ToolCall], origin: str) -> list[dict[str, Any]]:
 
 
 def _result(message: Message, conversation: Conversation, names: Mapping[str, str], quirks: Mapping[str, Any]) -> None:
-    media = natives_of(message)
+    media = list_native_parts(message)
     tool_media = quirk(quirks, "tool_media", "gemini")
     inline_parts = [
         part for part in media if tool_media == "native" and part.blob is not None and part.mime_type in IN_RESULTS
     ]
-    text = text_of_parts(message.parts)
+    text = join_text_parts(message.parts)
     if tool_media == "text":
         text, media = "\n".join([text, *(placeholder(part) for part in media)]).strip(), []
     name = names.get(message.tool_call_id or "") or message.name or "tool"
     is_object = quirks.get(AS_OBJECTS) and text[:1] == "{" and not message.is_error
-    result_object = object_of(text) if is_object else {}
+    result_object = parse_arguments(text) if is_object else {}
     response: dict[str, Any] = {
         "name": name,
         "response": result_object or {"error" if message.is_error else "result": text},

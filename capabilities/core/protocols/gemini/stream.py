@@ -6,23 +6,23 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from capabilities.core.protocols.answer_fields import Ending, ending_of, filled, own_reason
-from capabilities.core.protocols.errors import failure_inside
+from capabilities.core.protocols.answer_fields import Ending, map_ending, non_empty_text, vendor_reason
+from capabilities.core.protocols.errors import parse_inner_failure
 from capabilities.core.protocols.gemini.replies import (
     ENDINGS,
     blocked_prompt,
-    call_of,
     failed_generation,
-    metadata_of,
+    list_parts,
     own_kind,
     own_parts,
-    parts_of,
+    parse_call,
+    parse_metadata,
+    parse_usage,
     signatures_in,
     text_in,
-    usage_of,
     with_calls,
 )
-from capabilities.core.protocols.gemini.supplements import SOURCES, annotations_of, media_of
+from capabilities.core.protocols.gemini.supplements import SOURCES, parse_annotations, parse_media
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
 from capabilities.core.translatable import translatable
@@ -55,12 +55,12 @@ class PartReader:
 
     @property
     def usage(self) -> Usage:
-        return usage_of(self._usage)
+        return parse_usage(self._usage)
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         value = json_event(event)
         if value.get("error"):
-            return [failure_inside(value)]
+            return [parse_inner_failure(value)]
         if usage := value.get("usageMetadata"):
             self._count(usage)
         if blocked := blocked_prompt(value):
@@ -71,12 +71,12 @@ class PartReader:
         candidate = candidates[0] if candidates and isinstance(candidates[0], dict) else {}
         if failed := failed_generation(candidate):
             return [failed]
-        parts = parts_of(candidate)
+        parts = list_parts(candidate)
         events: list[Delta | Supplement | Failure] = [delta for delta in self._deltas(parts, value) if any(delta)]
-        if metadata := metadata_of(candidate):
+        if metadata := parse_metadata(candidate):
             events.append(Delta(vendor=metadata))
         if not SOURCES.isdisjoint(candidate) or not all("text" in part for part in parts):
-            supplement = Supplement(media_of(parts), self._annotations(candidate))
+            supplement = Supplement(parse_media(parts), self._annotations(candidate))
             events += [supplement] if any(supplement) else []
         self._settle(candidate.get("finishReason"), value)
         return events
@@ -85,7 +85,7 @@ class PartReader:
         # Later chunks may repeat a citation.
         annotations = [
             annotation
-            for annotation in annotations_of(candidate, "".join(self._texts))
+            for annotation in parse_annotations(candidate, "".join(self._texts))
             if annotation not in self._cited
         ]
         self._cited += annotations
@@ -106,7 +106,7 @@ class PartReader:
     def _delta(self, parts: list[dict[str, Any]], value: Mapping[str, Any]) -> Delta:
         calls = []
         for part in with_calls(parts):
-            call = call_of(part, self._calls, value)
+            call = parse_call(part, self._calls, value)
             calls.append(ToolCallDelta(self._calls, call.id, call.name, call.arguments, call.signature))
             self._calls += 1
         signed, self._offset = signatures_in(parts, self._offset, self._calls - len(calls))
@@ -114,12 +114,12 @@ class PartReader:
 
     def _settle(self, reason: Any, value: Mapping[str, Any]) -> None:
         if reason:
-            self._ending = ending_of(ENDINGS, reason, has_calls=bool(self._calls))
-            self._details = AnswerDetails(own_reason(reason, self._ending))
+            self._ending = map_ending(ENDINGS, reason, has_calls=bool(self._calls))
+            self._details = AnswerDetails(vendor_reason(reason, self._ending))
         if self._ending is not None:
             finish_reason, explained = self._ending
-            model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
-            self.finish = Finish(finish_reason, usage_of(self._usage), model, identity, self._details, explained)
+            model, identity = non_empty_text(value.get("modelVersion")), non_empty_text(value.get("responseId"))
+            self.finish = Finish(finish_reason, parse_usage(self._usage), model, identity, self._details, explained)
             # A chunk after the finish reason may still contain the usage.
             self.finished = "usageMetadata" in value
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from capabilities.core.protocols.answer_fields import count, filled
-from capabilities.core.protocols.media import media_of_base64, media_of_url
+from capabilities.core.protocols.answer_fields import count_at, non_empty_text
+from capabilities.core.protocols.media import parse_base64_media, parse_url_media
 from capabilities.core.wire import Media
 
 Annotation = Mapping[str, Any]
@@ -17,7 +17,7 @@ Annotation = Mapping[str, Any]
 SOURCES = frozenset({"groundingMetadata", "citationMetadata"})
 
 
-def media_of(parts: Iterable[Mapping[str, Any]]) -> tuple[Media, ...]:
+def parse_media(parts: Iterable[Mapping[str, Any]]) -> tuple[Media, ...]:
     """Return the files among the parts of an answer."""
     # An image that was made while thinking is not part of the answer.
     candidates = (_media(part) for part in parts if not part.get("thought"))
@@ -27,13 +27,13 @@ def media_of(parts: Iterable[Mapping[str, Any]]) -> tuple[Media, ...]:
 def _media(part: Mapping[str, Any]) -> Media | None:
     inline, remote = part.get("inlineData"), part.get("fileData")
     if isinstance(inline, Mapping):
-        return media_of_base64(inline.get("mimeType"), inline.get("data"))
+        return parse_base64_media(inline.get("mimeType"), inline.get("data"))
     if isinstance(remote, Mapping):
-        return media_of_url(remote.get("fileUri"), filled(remote.get("mimeType")) or "")
+        return parse_url_media(remote.get("fileUri"), non_empty_text(remote.get("mimeType")) or "")
     return None
 
 
-def annotations_of(candidate: Mapping[str, Any], text: str) -> tuple[Annotation, ...]:
+def parse_annotations(candidate: Mapping[str, Any], text: str) -> tuple[Annotation, ...]:
     """Return the pages that a candidate cites, each with its position in `text`, in OpenAI's format."""
     grounding, citations = (candidate.get(name) for name in ("groundingMetadata", "citationMetadata"))
     if not (isinstance(grounding, Mapping) or isinstance(citations, Mapping)):
@@ -65,14 +65,14 @@ def _page(chunk: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _annotation(page: Mapping[str, Any], segment: Any, data: bytes) -> Iterator[Annotation]:
-    url = filled(page.get("uri"))
+    url = non_empty_text(page.get("uri"))
     if url:
         # Gemini counts bytes, OpenAI characters.
-        start, end = (len(data[: count(segment, name) or 0].decode("utf-8", "ignore")) for name in PLACES)
+        start, end = (len(data[: count_at(segment, name) or 0].decode("utf-8", "ignore")) for name in PLACES)
         position = {"start_index": start, "end_index": end}
         yield {
             "type": "url_citation",
-            "url_citation": {"url": url, "title": filled(page.get("title")) or "", **position},
+            "url_citation": {"url": url, "title": non_empty_text(page.get("title")) or "", **position},
         }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from capabilities.core.message import CacheMark, ChatRequest, TextPart, Tool
 from capabilities.core.protocols.answer_fields import split_params
-from capabilities.core.protocols.parameters import CACHE_PLACES, GEMINIS, dropped_fields, unsent
+from capabilities.core.protocols.parameters import CACHE_MARK_NAMES, GEMINIS, dropped_fields, unsent
 from capabilities.core.protocols.schema import wants_json
 from capabilities.core.providers.quirks import limit_name, quirk, unwanted_params
 
@@ -23,7 +23,7 @@ OTHERS_THINKING = frozenset({"type", "clear_thinking"})
 FIVE_MINUTES, THIRTY_MINUTES = 300, 1800
 
 
-def parameters_of(
+def build_parameters(
     chat: ChatRequest, quirks: Mapping[str, Any], *, stream: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return all fields but the model and the messages, and the names of the parameters that were dropped."""
@@ -65,7 +65,7 @@ def _unsupported(quirks: Mapping[str, Any]) -> frozenset[str]:
     is_text_only = quirk(quirks, "string_content_only")
     return frozenset(
         (
-            *(CACHE_PLACES if is_text_only or quirk(quirks, "cache_marks") == "none" else ()),
+            *(CACHE_MARK_NAMES if is_text_only or quirk(quirks, "cache_marks") == "none" else ()),
             *([IMAGE_DETAIL] if is_text_only or quirk(quirks, "image_url_as_string") else ()),
             *([FILE_DETAIL] if is_text_only or quirk(quirks, "file_part") != "openai_file" else ()),
         )

@@ -13,20 +13,20 @@ from capabilities.core.protocols.answer_fields import (
     FILTERED,
     WHOLE,
     Ending,
-    annotations_of,
-    count,
-    count_of,
-    ending_of,
-    filled,
-    logprobs_of,
-    own_reason,
+    count_at,
+    map_ending,
+    non_empty_text,
+    parse_annotations,
+    parse_count,
+    parse_logprobs,
     read_counts,
-    total_of,
+    sum_counts,
+    vendor_reason,
 )
-from capabilities.core.protocols.call_pieces import call_in, text_of
-from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
-from capabilities.core.protocols.media import ANY_IMAGE, RAW_SOUND, media_of_base64, media_of_url
-from capabilities.core.protocols.thought_fields import message_thoughts, signature_of
+from capabilities.core.protocols.call_pieces import arguments_text, parse_call_item
+from capabilities.core.protocols.errors import bad_shape, parse_inner_failure, parse_object
+from capabilities.core.protocols.media import ANY_IMAGE, RAW_SOUND, parse_base64_media, parse_url_media
+from capabilities.core.protocols.thought_fields import message_thoughts, parse_signature
 from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import NO_DETAILS, Answer, AnswerDetails, Failure, Fault, Media, Supplement, Usage
@@ -37,20 +37,20 @@ from capabilities.core.wire import NO_DETAILS, Answer, AnswerDetails, Failure, F
 PLACES = frozenset({"images", "audio", "annotations"})
 
 
-def supplement_of(message: Mapping[str, Any]) -> Supplement:
+def parse_supplement(message: Mapping[str, Any]) -> Supplement:
     """Return the media and annotations of a message or a delta."""
     images, audio, content = message.get("images"), message.get("audio"), message.get("content")
     media: tuple[Media, ...] = ()
     if images or audio or isinstance(content, list):
         media = (*_images(images), *_images(content), *_sounds(audio))
-    return Supplement(media, annotations_of(message.get("annotations")))
+    return Supplement(media, parse_annotations(message.get("annotations")))
 
 
 def _images(value: Any) -> Iterator[Media]:
     for part in value if isinstance(value, list) else []:
         image = part.get("image_url") if isinstance(part, dict) else None
         # An image without a type is taken for a PNG.
-        image_media = media_of_url(image.get("url") if isinstance(image, dict) else image, ANY_IMAGE)
+        image_media = parse_url_media(image.get("url") if isinstance(image, dict) else image, ANY_IMAGE)
         if image_media is not None:
             yield image_media
 
@@ -59,9 +59,9 @@ def _sounds(value: Any) -> Iterator[Media]:
     if not isinstance(value, dict):
         return
     # A piece of audio may contain only the transcript.
-    sound = media_of_base64(None, value.get("data"), RAW_SOUND) or Media(Kind.AUDIO, RAW_SOUND)
-    transcript, expires_at = filled(value.get("transcript")), count(value, "expires_at")
-    yield replace(sound, id=filled(value.get("id")), transcript=transcript or "", expires_at=expires_at)
+    sound = parse_base64_media(None, value.get("data"), RAW_SOUND) or Media(Kind.AUDIO, RAW_SOUND)
+    transcript, expires_at = non_empty_text(value.get("transcript")), count_at(value, "expires_at")
+    yield replace(sound, id=non_empty_text(value.get("id")), transcript=transcript or "", expires_at=expires_at)
 
 
 # Finish reasons of OpenAI and compatible hosts.
@@ -107,7 +107,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def usage_of(value: Any) -> Usage:
+def parse_usage(value: Any) -> Usage:
     if not isinstance(value, dict):
         return Usage()
     counts: dict[str, int] = {}
@@ -115,21 +115,21 @@ def usage_of(value: Any) -> Usage:
     for name, names in DETAILS.items():
         read_counts(value.get(name), names, counts)
     if "prompt_tokens" not in counts and "prompt_cache_miss_tokens" in value:  # DeepSeek counts the two separately
-        hit, miss = counts.get("cached_tokens"), count_of(value["prompt_cache_miss_tokens"])
-        return Usage(total_of(hit, miss), **counts)
+        hit, miss = counts.get("cached_tokens"), parse_count(value["prompt_cache_miss_tokens"])
+        return Usage(sum_counts(hit, miss), **counts)
     return Usage(**counts)
 
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
-    value = object_of(status, headers, body, now)
+    value = parse_object(status, headers, body, now)
     if isinstance(value, Failure):
         return value
     if is_error(value):
-        return failure_inside(value)
+        return parse_inner_failure(value)
     if "choices" not in value:
         return bad_shape(translatable("the answer has no choices"))
     outcome = _outcome(value, value["choices"])
-    return outcome.counted(usage_of(value.get("usage"))) if isinstance(outcome, Failure) else outcome
+    return outcome.counted(parse_usage(value.get("usage"))) if isinstance(outcome, Failure) else outcome
 
 
 def _outcome(value: dict[str, Any], choices: Any) -> Answer | Failure:
@@ -157,25 +157,29 @@ def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
         return bad_shape(translatable("the candidate has no message"))
     calls = _calls(message.get("tool_calls"))
     text, thought = text_and_thoughts(message.get("content"))
-    reasoning = reasoning_of(message) or thought or None
+    reasoning = parse_reasoning(message) or thought or None
     refusal = message.get("refusal") if isinstance(message.get("refusal"), str) else None
-    ending = ending_of(ENDINGS, reason, has_calls=bool(calls))
-    thoughts, supplement = message_thoughts(message), supplement_of(message)
+    ending = map_ending(ENDINGS, reason, has_calls=bool(calls))
+    thoughts, supplement = message_thoughts(message), parse_supplement(message)
     if not (text or calls or reasoning or refusal or thoughts or supplement.media or ending.explains_silence):
         return Failure(Fault.EMPTY_CONTENT, translatable("the model returned nothing"), 200)
-    usage, model, identity = usage_of(value.get("usage")), filled(value.get("model")), filled(value.get("id"))
-    details = details_of(value, choice, ending)
+    usage, model, identity = (
+        parse_usage(value.get("usage")),
+        non_empty_text(value.get("model")),
+        non_empty_text(value.get("id")),
+    )
+    details = build_details(value, choice, ending)
     answer_fields = (text, calls, reasoning, refusal, ending.finish_reason, usage, model, identity, details)
-    return Answer(*answer_fields, thoughts, logprobs_of(choice.get("logprobs")), *supplement)
+    return Answer(*answer_fields, thoughts, parse_logprobs(choice.get("logprobs")), *supplement)
 
 
-def details_of(value: Mapping[str, Any], choice: Mapping[str, Any], ending: Ending) -> AnswerDetails:
+def build_details(value: Mapping[str, Any], choice: Mapping[str, Any], ending: Ending) -> AnswerDetails:
     """Return the details of an answer, or of the last chunk of a streamed answer."""
     # OpenRouter also states the vendor's own reason.
-    reason = own_reason(choice.get("native_finish_reason") or choice.get("finish_reason"), ending)
-    tier, fingerprint = filled(value.get("service_tier")), filled(value.get("system_fingerprint"))
+    reason = vendor_reason(choice.get("native_finish_reason") or choice.get("finish_reason"), ending)
+    tier, fingerprint = non_empty_text(value.get("service_tier")), non_empty_text(value.get("system_fingerprint"))
     # The stop sequence, as vLLM and SGLang state it. A number is the id of a token.
-    sequence = filled(choice.get("stop_reason")) or filled(choice.get("matched_stop"))
+    sequence = non_empty_text(choice.get("stop_reason")) or non_empty_text(choice.get("matched_stop"))
     if not (reason or tier or fingerprint or sequence):
         return NO_DETAILS
     return AnswerDetails(reason, None, tier, fingerprint, sequence)
@@ -184,19 +188,19 @@ def details_of(value: Mapping[str, Any], choice: Mapping[str, Any], ending: Endi
 def broken_off(choice: Mapping[str, Any], reason: str) -> Failure:
     """Return the failure for a candidate whose finish reason is in `BROKEN`."""
     if isinstance(choice.get("error"), Mapping):
-        return failure_inside(choice)
+        return parse_inner_failure(choice)
     sentence = translatable("the model stopped with %(reason)s", reason=reason)
-    return failure_inside({"error": {"message": sentence, "code": BROKEN[reason]}})
+    return parse_inner_failure({"error": {"message": sentence, "code": BROKEN[reason]}})
 
 
 def _calls(value: Any) -> tuple[ToolCall, ...]:
     calls = []
     for index, item in enumerate(value if isinstance(value, list) else []):
-        function, text, custom = call_in(item) if isinstance(item, dict) else ({}, None, False)
+        function, text, custom = parse_call_item(item) if isinstance(item, dict) else ({}, None, False)
         name = function.get("name")
         if isinstance(name, str):
-            identity = filled(item.get("id")) or f"call_{index}"
-            calls.append(ToolCall(identity, name, text_of(text), signature_of(item), custom))
+            identity = non_empty_text(item.get("id")) or f"call_{index}"
+            calls.append(ToolCall(identity, name, arguments_text(text), parse_signature(item), custom))
     return tuple(calls)
 
 
@@ -215,7 +219,7 @@ def text_and_thoughts(content: Any) -> tuple[str, str]:
     return text, thoughts
 
 
-def reasoning_of(message: Mapping[str, Any]) -> str:
+def parse_reasoning(message: Mapping[str, Any]) -> str:
     # Hosts use one of two field names.
     for name in ("reasoning_content", "reasoning"):
         if isinstance(message.get(name), str) and message[name]:

@@ -15,17 +15,17 @@ from capabilities.core.protocols.media import (
     AUDIO_FORMATS,
     address,
     bare_base64,
-    mark_of,
-    natives_of,
+    find_cache_mark,
+    join_text_parts,
+    list_native_parts,
     placeholder,
     result_parts,
-    text_of_parts,
 )
 from capabilities.core.protocols.openai import replies
-from capabilities.core.protocols.openai.options import cache_mark, parameters_of
+from capabilities.core.protocols.openai.options import build_parameters, cache_mark
 from capabilities.core.protocols.openai.stream import ChunkReader
 from capabilities.core.protocols.parameters import end_with_user
-from capabilities.core.protocols.schema import fit_request, instruction, schema_of, wants_json
+from capabilities.core.protocols.schema import find_schema, fit_request, instruction, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.thought_fields import NOT_SIGNED_HERE, message_fields, signature_field
 from capabilities.core.protocols.urls import call_url
@@ -53,7 +53,7 @@ class OpenAI:
         if dialects:
             has_field = quirk(quirks, "structured") == "json_schema"
             chat, moved, _ = fit_request(chat, dialects, has_field=has_field)
-        parameters, dropped = parameters_of(chat, quirks, stream=stream)
+        parameters, dropped = build_parameters(chat, quirks, stream=stream)
         chat, unended = end_with_user(chat, target)
         messages = list(_messages(_with_instruction(chat, quirks), quirks, target.origin(self.name)))
         payload = merge({"model": target.model, "messages": messages, **parameters}, target.extra_body)
@@ -73,7 +73,7 @@ def _with_instruction(chat: ChatRequest, quirks: Mapping[str, Any]) -> tuple[Mes
     if (
         not wants_json(shape)
         or structured == "json_schema"
-        or (structured == "json_object" and schema_of(shape) is None)
+        or (structured == "json_object" and find_schema(shape) is None)
     ):
         return chat.messages
     instruction_part = TextPart(instruction(shape))
@@ -83,7 +83,7 @@ def _with_instruction(chat: ChatRequest, quirks: Mapping[str, Any]) -> tuple[Mes
     system_message = chat.messages[first]
     merged = Message(
         system_message.role,
-        (TextPart(f"{system_message.text}\n\n{instruction_part.text}", mark_of(system_message.parts)),),
+        (TextPart(f"{system_message.text}\n\n{instruction_part.text}", find_cache_mark(system_message.parts)),),
         name=system_message.name,
     )
     return (*chat.messages[:first], merged, *chat.messages[first + 1 :])
@@ -107,7 +107,7 @@ def _messages(messages: tuple[Message, ...], quirks: Mapping[str, Any], origin: 
 def _list_moved(message: Message, quirks: Mapping[str, Any]) -> list[NativePart]:
     if message.role is Role.USER or (message.role is Role.TOOL and quirk(quirks, "tool_media") != "hoist"):
         return []
-    return natives_of(message)
+    return list_native_parts(message)
 
 
 def _hoist(parts: list[NativePart], quirks: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,7 +145,8 @@ def _end_user_message(out: list[Message], system: list[Message]) -> None:
 
 def _join(system: list[Message]) -> TextPart:
     return TextPart(
-        "\n\n".join(message.text for message in system), mark_of(part for message in system for part in message.parts)
+        "\n\n".join(message.text for message in system),
+        find_cache_mark(part for message in system for part in message.parts),
     )
 
 
@@ -208,9 +209,9 @@ def _content(message: Message, quirks: Mapping[str, Any]) -> Any:
     is_text_only = is_text_only or (message.role is Role.TOOL and quirk(quirks, "tool_media") == "text")
     if is_text_only:
         parts = [TextPart(placeholder(part)) if isinstance(part, NativePart) else part for part in parts]
-    has_marks = not is_text_only and mark_of(parts) is not None and quirk(quirks, "cache_marks") != "none"
+    has_marks = not is_text_only and find_cache_mark(parts) is not None and quirk(quirks, "cache_marks") != "none"
     if not has_marks and not any(isinstance(part, NativePart) for part in parts):
-        return text_of_parts(parts)
+        return join_text_parts(parts)
     return [
         ({"type": "text", "text": part.text} if isinstance(part, TextPart) else _native(part, quirks))
         | cache_mark(part.cache, quirks)

@@ -6,24 +6,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from capabilities.core.protocols.answer_fields import count, ending_of, filled, logprobs_of
-from capabilities.core.protocols.call_pieces import CallPieces
-from capabilities.core.protocols.errors import failure_inside
+from capabilities.core.protocols.answer_fields import count_at, map_ending, non_empty_text, parse_logprobs
+from capabilities.core.protocols.call_pieces import CallAssembler
+from capabilities.core.protocols.errors import parse_inner_failure
 from capabilities.core.protocols.openai.replies import (
     BROKEN,
     ENDINGS,
     PLACES,
     broken_off,
-    details_of,
+    build_details,
     is_error,
-    reasoning_of,
-    supplement_of,
+    parse_reasoning,
+    parse_supplement,
+    parse_usage,
     text_and_thoughts,
-    usage_of,
 )
 from capabilities.core.protocols.sse import SseEvent, TextFrame
 from capabilities.core.protocols.stream import MalformedEventError, json_event
-from capabilities.core.protocols.thought_fields import DETAILS, own_thought, thoughts_of
+from capabilities.core.protocols.thought_fields import DETAILS, own_thought, parse_thoughts
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, Usage
 
@@ -40,13 +40,13 @@ class ChunkReader:
         self._usage: dict[str, Any] = {}
         self._id: str | None = None
         self._model: str | None = None
-        self._calls = CallPieces()
+        self._calls = CallAssembler()
         self._thoughts: list[Any] = []
         self._frame = TextFrame()
 
     @property
     def usage(self) -> Usage:
-        return usage_of(self._usage)
+        return parse_usage(self._usage)
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         # A shortcut, since nearly every chunk differs from the previous one only in its text.
@@ -58,14 +58,14 @@ class ChunkReader:
         chunk = json_event(event)
         choices = chunk.get("choices")
         if event.event == "error" or ((not choices or "base_resp" in chunk) and is_error(chunk)):
-            return [failure_inside(chunk)]
+            return [parse_inner_failure(chunk)]
         if choices is not None and not isinstance(choices, list):
             raise MalformedEventError(translatable("%(name)s is not a list", name="choices"))
         self._envelope(chunk)
         choice = _first_choice(choices) if choices else None
         pieces = self._choice(choice, chunk) if choice is not None else []
         if self.finish is not None:
-            self._settle(counted=count(chunk, "usage", "completion_tokens") is not None)
+            self._settle(counted=count_at(chunk, "usage", "completion_tokens") is not None)
         elif choice is not None and not (event.event or chunk.get("usage")):
             delta = _text_delta(choice)
             if delta is not None:
@@ -76,9 +76,9 @@ class ChunkReader:
         if usage := chunk.get("usage"):
             self._count(usage)
         if self._id is None:
-            self._id = filled(chunk.get("id"))
+            self._id = non_empty_text(chunk.get("id"))
         if self._model is None:
-            self._model = filled(chunk.get("model"))
+            self._model = non_empty_text(chunk.get("model"))
 
     def _choice(self, choice: Mapping[str, Any], chunk: Mapping[str, Any]) -> list[Delta | Supplement | Failure]:
         reason = choice.get("finish_reason")
@@ -91,11 +91,11 @@ class ChunkReader:
         if choice.get("logprobs"):
             pieces = _with_logprobs(pieces, choice["logprobs"])
         if reason:
-            ending = ending_of(ENDINGS, reason, has_calls=self._calls.any)
-            details = details_of(chunk, choice, ending)
+            ending = map_ending(ENDINGS, reason, has_calls=self._calls.any)
+            details = build_details(chunk, choice, ending)
             self.finish = Finish(ending.finish_reason, details=details, explains_silence=ending.explains_silence)
             if self._thoughts:
-                pieces.append(Delta(thoughts=thoughts_of(self._thoughts)))
+                pieces.append(Delta(thoughts=parse_thoughts(self._thoughts)))
         return pieces
 
     def _pieces(self, delta: Mapping[str, Any]) -> list[Delta | Supplement | Failure]:
@@ -112,10 +112,12 @@ class ChunkReader:
             else ()
         )
         signed = own_thought(delta)
-        piece = Delta(text, reasoning_of(delta) or thought, refusal if isinstance(refusal, str) else "", calls, signed)
+        piece = Delta(
+            text, parse_reasoning(delta) or thought, refusal if isinstance(refusal, str) else "", calls, signed
+        )
         events: list[Delta | Supplement | Failure] = [piece] if any(piece) else []
         if not PLACES.isdisjoint(delta) or isinstance(content, list):
-            supplement = supplement_of(delta)
+            supplement = parse_supplement(delta)
             events += [supplement] if any(supplement) else []
         return events
 
@@ -126,7 +128,7 @@ class ChunkReader:
 
     def _settle(self, *, counted: bool) -> None:
         if self.finish is not None:
-            self.finish = replace(self.finish, usage=usage_of(self._usage), model=self._model, id=self._id)
+            self.finish = replace(self.finish, usage=parse_usage(self._usage), model=self._model, id=self._id)
             self.finished = self.finished or counted
 
 
@@ -139,7 +141,7 @@ def _text_delta(choice: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _with_logprobs(pieces: list[Delta | Supplement | Failure], logprobs: Any) -> list[Delta | Supplement | Failure]:
     # Some hosts send the log probabilities in a separate chunk.
-    token_logprobs = logprobs_of(logprobs)
+    token_logprobs = parse_logprobs(logprobs)
     if token_logprobs is None:
         return pieces
     first = pieces[0] if pieces else None

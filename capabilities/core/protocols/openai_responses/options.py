@@ -8,8 +8,8 @@ from typing import Any
 
 from capabilities.core.message import CacheMark, ChatRequest, TextPart, Tool
 from capabilities.core.protocols.answer_fields import split_params
-from capabilities.core.protocols.parameters import CACHE_PLACES, dropped_fields, unsent
-from capabilities.core.protocols.schema import schema_of, wants_json
+from capabilities.core.protocols.parameters import CACHE_MARK_NAMES, dropped_fields, unsent
+from capabilities.core.protocols.schema import find_schema, wants_json
 from capabilities.core.protocols.vendor_tools import add_tools, fields_among
 from capabilities.core.providers.quirks import quirk, unwanted_params
 
@@ -31,7 +31,7 @@ KINDS: Mapping[str, type] = {"reasoning": Mapping, "reasoning_effort": str, "rea
 THIRTY_MINUTES = 1800
 
 
-def parameters_of(
+def build_parameters(
     chat: ChatRequest, model: str, quirks: Mapping[str, Any], *, stream: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return all fields but the model and the items, and the names of the parameters that were dropped."""
@@ -60,7 +60,7 @@ def _sendable(extra: Mapping[str, Any]) -> set[str]:
 
 
 def _unsupported(quirks: Mapping[str, Any]) -> frozenset[str]:
-    return frozenset(CACHE_PLACES if quirk(quirks, "cache_marks") != "prompt_cache_breakpoint" else ())
+    return frozenset(CACHE_MARK_NAMES if quirk(quirks, "cache_marks") != "prompt_cache_breakpoint" else ())
 
 
 def _empty_marks(chat: ChatRequest) -> Iterator[str]:
@@ -99,7 +99,7 @@ def _format(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any] | No
     shape, structured = chat.response_format, quirk(quirks, "structured", PROTOCOL)
     if shape is None or not wants_json(shape) or structured == "prompt":
         return None
-    if schema_of(shape) is None:
+    if find_schema(shape) is None:
         return {"type": str(shape.get("type"))}
     if structured == "json_object":
         return {"type": "json_object"}

@@ -12,16 +12,16 @@ from capabilities.core.protocols.answer_fields import (
     FILTERED,
     WHOLE,
     Ending,
-    ending_of,
-    filled,
     list_tokens,
-    own_reason,
+    map_ending,
+    non_empty_text,
     read_counts,
+    vendor_reason,
 )
-from capabilities.core.protocols.call_pieces import text_of
-from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
-from capabilities.core.protocols.media import media_of_base64
-from capabilities.core.protocols.vendor_tools import word_of_block
+from capabilities.core.protocols.call_pieces import arguments_text
+from capabilities.core.protocols.errors import bad_shape, parse_inner_failure, parse_object
+from capabilities.core.protocols.media import parse_base64_media
+from capabilities.core.protocols.vendor_tools import block_tool_name
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import NO_DETAILS, Annotation, Answer, AnswerDetails, Failure, Fault, Media, Usage
@@ -33,27 +33,27 @@ IMAGE = "image_generation_call"
 DEFAULT_FORMAT = "png"
 
 
-def media_of(item: Mapping[str, Any]) -> tuple[Media, ...]:
+def parse_media(item: Mapping[str, Any]) -> tuple[Media, ...]:
     """Return the image if the item contains one, else an empty tuple."""
     if item.get("type") != IMAGE:
         return ()
-    form = filled(item.get("output_format")) or DEFAULT_FORMAT
-    image = media_of_base64(f"image/{'svg+xml' if form == 'svg' else form}", item.get("result"), f"image/{form}")
+    form = non_empty_text(item.get("output_format")) or DEFAULT_FORMAT
+    image = parse_base64_media(f"image/{'svg+xml' if form == 'svg' else form}", item.get("result"), f"image/{form}")
     return (image,) if image is not None else ()
 
 
-def annotation_of(value: Any) -> Annotation | None:
+def parse_annotation(value: Any) -> Annotation | None:
     """Return an annotation in the format of Chat Completions, in which its fields are nested."""
-    kind = filled(value.get("type")) if isinstance(value, dict) else None
+    kind = non_empty_text(value.get("type")) if isinstance(value, dict) else None
     if kind is None:
         return None
     flat = {name: field_value for name, field_value in value.items() if name != "type"}
-    return answer_fields.annotation_of({"type": kind, kind: flat})
+    return answer_fields.parse_annotation({"type": kind, kind: flat})
 
 
-def annotations_of(part: Mapping[str, Any]) -> tuple[Annotation, ...]:
+def parse_annotations(part: Mapping[str, Any]) -> tuple[Annotation, ...]:
     items = part.get("annotations")
-    annotations = (annotation_of(item) for item in (items if isinstance(items, list) else []))
+    annotations = (parse_annotation(item) for item in (items if isinstance(items, list) else []))
     return tuple(annotation for annotation in annotations if annotation is not None)
 
 
@@ -69,7 +69,7 @@ ENDINGS: Mapping[str, Ending] = {
 FAILURES: Mapping[str, int] = {"failed": 500, "cancelled": 503, "in_progress": 502, "queued": 502}
 
 
-def reason_of(response: Mapping[str, Any]) -> Any:
+def ending_reason(response: Mapping[str, Any]) -> Any:
     details = response.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, Mapping) else None
     return reason or response.get("status")
@@ -90,7 +90,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
 WRITTEN: Mapping[str, str] = {"ttl_30m_tokens": "cache_write_30m_tokens", "ttl_12h_tokens": "cache_write_12h_tokens"}
 
 
-def usage_of(value: Any) -> Usage:
+def parse_usage(value: Any) -> Usage:
     if not isinstance(value, dict):
         return Usage()
     counts: dict[str, int] = {}
@@ -110,58 +110,62 @@ Item = Mapping[str, Any]
 
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
-    value = object_of(status, headers, body, now)
+    value = parse_object(status, headers, body, now)
     if isinstance(value, Failure):
         return value
-    if value.get("error") or filled(value.get("status")) in FAILURES:
-        return failure_of_state(value)
+    if value.get("error") or non_empty_text(value.get("status")) in FAILURES:
+        return parse_status_failure(value)
     if not isinstance(value.get("output"), list):
         return bad_shape(translatable("the answer has no output items"))
-    return answer_of(value)
+    return parse_answer(value)
 
 
-def failure_of_state(response: Mapping[str, Any]) -> Failure:
+def parse_status_failure(response: Mapping[str, Any]) -> Failure:
     """Return the failure for a response that failed, was cancelled or has not ended, with its usage."""
-    return _failure_of_state(response).counted(usage_of(response.get("usage")))
+    return _parse_status_failure(response).counted(parse_usage(response.get("usage")))
 
 
-def _failure_of_state(response: Mapping[str, Any]) -> Failure:
+def _parse_status_failure(response: Mapping[str, Any]) -> Failure:
     if response.get("error"):
-        return failure_inside(response)
+        return parse_inner_failure(response)
     state = str(response.get("status"))
     sentence = translatable("the response ended as %(state)s", state=state)
-    return failure_inside({"error": {"message": sentence, "code": FAILURES.get(state, 500)}})
+    return parse_inner_failure({"error": {"message": sentence, "code": FAILURES.get(state, 500)}})
 
 
-def answer_of(response: Mapping[str, Any]) -> Answer | Failure:
-    items = items_of(response)
-    parts = [part for item in items if item.get("type") == "message" for part in parts_of(item)]
+def parse_answer(response: Mapping[str, Any]) -> Answer | Failure:
+    items = list_items(response)
+    parts = [part for item in items if item.get("type") == "message" for part in list_parts(item)]
     text = "".join(part_text(part, "output_text", "text") for part in parts)
     refusal = "".join(part_text(part, "refusal", "refusal") for part in parts)
-    reasoning = "\n\n".join(filter(None, (reasoning_of(item) for item in items)))
-    calls = tuple(call_of(item, at) for at, item in enumerate(filter(is_call, items)))
-    media = tuple(media_item for item in items for media_item in media_of(item))
-    thoughts, vendor, reason = tuple(_thoughts(items)), tuple(_vendor_items(items)), reason_of(response)
-    ending = ending_of(ENDINGS, reason, has_calls=bool(calls))
+    reasoning = "\n\n".join(filter(None, (parse_reasoning(item) for item in items)))
+    calls = tuple(parse_call(item, at) for at, item in enumerate(filter(is_call, items)))
+    media = tuple(media_item for item in items for media_item in parse_media(item))
+    thoughts, vendor, reason = tuple(_thoughts(items)), tuple(_vendor_items(items)), ending_reason(response)
+    ending = map_ending(ENDINGS, reason, has_calls=bool(calls))
     if not (text or calls or reasoning or refusal or thoughts or media or vendor or ending.explains_silence):
         failure = Failure(Fault.EMPTY_CONTENT, translatable("the model returned nothing"), 200)
-        return failure.counted(usage_of(response.get("usage")))
-    usage, model, identity = usage_of(response.get("usage")), filled(response.get("model")), filled(response.get("id"))
+        return failure.counted(parse_usage(response.get("usage")))
+    usage, model, identity = (
+        parse_usage(response.get("usage")),
+        non_empty_text(response.get("model")),
+        non_empty_text(response.get("id")),
+    )
     contents = (text, calls, reasoning or None, refusal or None, ending.finish_reason, usage, model, identity)
     further_fields = (
-        logprobs_of(parts),
+        join_logprobs(parts),
         media,
-        tuple(annotation for part in parts for annotation in annotations_of(part)),
+        tuple(annotation for part in parts for annotation in parse_annotations(part)),
     )
-    return Answer(*contents, details_of(response, ending), thoughts, *further_fields, vendor)
+    return Answer(*contents, build_details(response, ending), thoughts, *further_fields, vendor)
 
 
-def items_of(response: Mapping[str, Any]) -> list[Item]:
+def list_items(response: Mapping[str, Any]) -> list[Item]:
     output = response.get("output")
     return [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
 
 
-def parts_of(item: Item, name: str = "content") -> list[Mapping[str, Any]]:
+def list_parts(item: Item, name: str = "content") -> list[Mapping[str, Any]]:
     parts = item.get(name)
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
@@ -171,32 +175,32 @@ def part_text(part: Mapping[str, Any], kind: str, name: str) -> str:
     return text if part.get("type") == kind and isinstance(text, str) else ""
 
 
-def text_of_item(item: Item) -> str:
-    return "".join(part_text(part, "output_text", "text") for part in parts_of(item))
+def item_text(item: Item) -> str:
+    return "".join(part_text(part, "output_text", "text") for part in list_parts(item))
 
 
-def details_of(response: Mapping[str, Any], ending: Ending) -> AnswerDetails:
-    reason = reason_of(response)
+def build_details(response: Mapping[str, Any], ending: Ending) -> AnswerDetails:
+    reason = ending_reason(response)
     # `completed` says no more than the finish reason.
-    stop_reason = None if reason == "completed" else own_reason(reason, ending)
-    tier = filled(response.get("service_tier"))
+    stop_reason = None if reason == "completed" else vendor_reason(reason, ending)
+    tier = non_empty_text(response.get("service_tier"))
     return AnswerDetails(stop_reason, None, tier) if stop_reason or tier else NO_DETAILS
 
 
-def reasoning_of(item: Item) -> str:
+def parse_reasoning(item: Item) -> str:
     """Return the readable reasoning in an item: its text if the host shows it, or else the summary."""
     if item.get("type") != "reasoning":
         return ""
-    full = "".join(part_text(part, "reasoning_text", "text") for part in parts_of(item))
-    return full or "\n\n".join(part_text(part, "summary_text", "text") for part in parts_of(item, "summary"))
+    full = "".join(part_text(part, "reasoning_text", "text") for part in list_parts(item))
+    return full or "\n\n".join(part_text(part, "summary_text", "text") for part in list_parts(item, "summary"))
 
 
-def thoughts_of(item: Item, offset: int, calls: int) -> Iterator[ReasoningBlock]:
+def parse_thoughts(item: Item, offset: int, calls: int) -> Iterator[ReasoningBlock]:
     """Yield the reasoning that must be sent back to the model: the summary in an item, then its encrypted part."""
-    identity, proof = filled(item.get("id")), filled(item.get("encrypted_content"))
+    identity, proof = non_empty_text(item.get("id")), non_empty_text(item.get("encrypted_content"))
     if item.get("type") != "reasoning" or proof is None:
         return
-    for part in parts_of(item, "summary"):
+    for part in list_parts(item, "summary"):
         if text := part_text(part, "summary_text", "text"):
             yield ReasoningBlock(ThoughtForm.SUMMARY, text, None, offset, calls, identity, DIALECT)
     yield ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, offset, calls, identity, DIALECT)
@@ -207,13 +211,13 @@ OURS = ("message", "reasoning", "image_generation_call", *CALLS)
 
 
 def is_own(item: Item) -> bool:
-    kind = filled(item.get("type"))
+    kind = non_empty_text(item.get("type"))
     return kind is not None and kind not in OURS
 
 
 def vendor_item(item: Item, value: Mapping[str, Any] | None = None, *position: int) -> VendorItem:
     """Return an item of OpenAI's own tools, or an event of such an item, for a caller of the same API."""
-    return VendorItem("openai-responses", word_of_block(item), item if value is None else value, "", *position)
+    return VendorItem("openai-responses", block_tool_name(item), item if value is None else value, "", *position)
 
 
 def _vendor_items(items: Iterable[Item]) -> Iterator[VendorItem]:
@@ -221,31 +225,31 @@ def _vendor_items(items: Iterable[Item]) -> Iterator[VendorItem]:
     for item in items:
         if is_own(item):
             yield vendor_item(item, None, offset, calls, thoughts)
-        thoughts += len(list(thoughts_of(item, offset, calls)))
-        offset += len(text_of_item(item))
+        thoughts += len(list(parse_thoughts(item, offset, calls)))
+        offset += len(item_text(item))
         calls += is_call(item)
 
 
 def _thoughts(items: Iterable[Item]) -> Iterator[ReasoningBlock]:
     offset = calls = 0
     for item in items:
-        yield from thoughts_of(item, offset, calls)
-        offset += len(text_of_item(item))
+        yield from parse_thoughts(item, offset, calls)
+        offset += len(item_text(item))
         calls += is_call(item)
 
 
 def is_call(item: Item) -> bool:
-    return filled(item.get("type")) in CALLS and isinstance(item.get("name"), str)
+    return non_empty_text(item.get("type")) in CALLS and isinstance(item.get("name"), str)
 
 
-def call_of(item: Item, at: int) -> ToolCall:
+def parse_call(item: Item, at: int) -> ToolCall:
     """Return the tool call in an item. `at` is the number of the call in the answer."""
     kind = str(item["type"])
-    identity = filled(item.get("call_id")) or filled(item.get("id")) or f"call_{at}"
-    return ToolCall(identity, item["name"], text_of(item.get(CALLS[kind])), custom=kind == "custom_tool_call")
+    identity = non_empty_text(item.get("call_id")) or non_empty_text(item.get("id")) or f"call_{at}"
+    return ToolCall(identity, item["name"], arguments_text(item.get(CALLS[kind])), custom=kind == "custom_tool_call")
 
 
-def logprobs_of(parts: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def join_logprobs(parts: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     logprobs = [part["logprobs"] for part in parts if isinstance(part.get("logprobs"), list)]
     tokens = [token for token_list in logprobs for token in list_tokens(token_list)]
     return {"content": tokens, "refusal": None} if tokens else None

@@ -20,12 +20,12 @@ from capabilities.core.message import (
 )
 from capabilities.core.protocols.answer_fields import headers_for, merge
 from capabilities.core.protocols.dialects import openais
-from capabilities.core.protocols.media import address, natives_of, placeholder, result_parts, text_of_parts
+from capabilities.core.protocols.media import address, join_text_parts, list_native_parts, placeholder, result_parts
 from capabilities.core.protocols.openai_responses import replies
-from capabilities.core.protocols.openai_responses.options import cache_mark, parameters_of
+from capabilities.core.protocols.openai_responses.options import build_parameters, cache_mark
 from capabilities.core.protocols.openai_responses.stream import ItemEventReader
 from capabilities.core.protocols.parameters import end_with_user
-from capabilities.core.protocols.schema import fit_request, instruction, schema_of, wants_json
+from capabilities.core.protocols.schema import find_schema, fit_request, instruction, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.urls import call_url
 from capabilities.core.providers.presets import quirks_for
@@ -53,7 +53,7 @@ class OpenAIResponses:
         if dialects:
             has_field = quirk(quirks, "structured", "openai-responses") == "json_schema"
             chat, moved, _ = fit_request(chat, dialects, has_field=has_field)
-        parameters, dropped = parameters_of(chat, target.model, quirks, stream=stream)
+        parameters, dropped = build_parameters(chat, target.model, quirks, stream=stream)
         chat, unended = end_with_user(chat, target)
         items = [*_instruction_items(chat, quirks), *_items(chat.messages, quirks, target.origin(self.name))]
         payload = merge({"model": target.model, "input": items, **parameters}, target.extra_body)
@@ -73,7 +73,7 @@ def _instruction_items(chat: ChatRequest, quirks: Mapping[str, Any]) -> Items:
     if (
         not wants_json(shape)
         or structured == "json_schema"
-        or (structured == "json_object" and schema_of(shape) is None)
+        or (structured == "json_object" and find_schema(shape) is None)
     ):
         return []
     return [{"type": "message", "role": "system", "content": instruction(shape)}]
@@ -106,7 +106,7 @@ def _list_moved(message: Message, quirks: Mapping[str, Any]) -> list[NativePart]
         return []
     if message.role is Role.TOOL and quirk(quirks, "tool_media", "openai-responses") != "hoist":
         return []
-    return natives_of(message)
+    return list_native_parts(message)
 
 
 def _hoist(parts: list[NativePart]) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def _hoist(parts: list[NativePart]) -> dict[str, Any]:
 
 
 def _assistant(message: Message, origin: str) -> Iterator[dict[str, Any]]:
-    text, offset, sent_calls = text_of_parts(message.parts), 0, 0
+    text, offset, sent_calls = join_text_parts(message.parts), 0, 0
     # Only this model's own reasoning is sent back, at its place, since another model's reasoning would be rejected.
     for group in _group(weave(message.thoughts, message.vendor, origin)):
         first = group if isinstance(group, VendorItem) else group[0]
@@ -162,7 +162,7 @@ def _result(message: Message, quirks: Mapping[str, Any], *, custom: bool) -> dic
     tool_media = quirk(quirks, "tool_media", "openai-responses")
     parts = [part for part in result_parts(message) if tool_media == "native" or isinstance(part, TextPart)]
     if tool_media == "text":
-        parts += [TextPart(placeholder(part)) for part in natives_of(message)]
+        parts += [TextPart(placeholder(part)) for part in list_native_parts(message)]
     kind = "custom_tool_call_output" if custom else "function_call_output"
     return {"type": kind, "call_id": message.tool_call_id or "", "output": _content(tuple(parts), quirks)}
 
@@ -170,7 +170,7 @@ def _result(message: Message, quirks: Mapping[str, Any], *, custom: bool) -> dic
 def _content(parts: tuple[Part, ...], quirks: Mapping[str, Any]) -> Any:
     has_marks = any(cache_mark(part.cache, quirks) for part in parts)
     if not has_marks and not any(isinstance(part, NativePart) for part in parts):
-        return text_of_parts(parts)
+        return join_text_parts(parts)
     return [
         ({"type": "input_text", "text": part.text} if isinstance(part, TextPart) else _native(part))
         | cache_mark(part.cache, quirks)

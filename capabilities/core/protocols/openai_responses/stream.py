@@ -6,31 +6,31 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from capabilities.core.halves import mend
-from capabilities.core.protocols.answer_fields import ending_of, filled
-from capabilities.core.protocols.errors import failure_inside
+from capabilities.core.halves import repair
+from capabilities.core.protocols.answer_fields import map_ending, non_empty_text
+from capabilities.core.protocols.errors import parse_inner_failure
 from capabilities.core.protocols.openai_responses.replies import (
     ENDINGS,
     FAILURES,
-    annotation_of,
-    answer_of,
-    call_of,
-    details_of,
-    failure_of_state,
+    build_details,
+    ending_reason,
     is_call,
     is_own,
-    items_of,
-    logprobs_of,
-    media_of,
-    reason_of,
-    reasoning_of,
-    text_of_item,
-    thoughts_of,
-    usage_of,
+    item_text,
+    join_logprobs,
+    list_items,
+    parse_annotation,
+    parse_answer,
+    parse_call,
+    parse_media,
+    parse_reasoning,
+    parse_status_failure,
+    parse_thoughts,
+    parse_usage,
     vendor_item,
 )
 from capabilities.core.protocols.sse import SseEvent
-from capabilities.core.protocols.stream import MalformedEventError, events_of, json_event
+from capabilities.core.protocols.stream import MalformedEventError, answer_events, json_event
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallDelta, Usage
 
@@ -64,12 +64,12 @@ class ItemEventReader:
         if event.data.strip() == DONE:
             return []
         value = json_event(event)
-        kind = filled(value.get("type")) or event.event
+        kind = non_empty_text(value.get("type")) or event.event
         if kind == "response.output_text.delta":  # the fast path: nearly every event is text
             self._has_output = True
             return self._add_text(value)
         if kind == "error" or (value.get("error") and kind not in ENDS):
-            return [failure_inside(value)]
+            return [parse_inner_failure(value)]
         if kind in ENDS:
             return self._end(value)
         read = READERS.get(kind)
@@ -83,10 +83,10 @@ class ItemEventReader:
             return []
         self._offset += len(text)
         self._text.append(text)
-        return [Delta(text, logprobs=logprobs_of((value,)) if value.get("logprobs") else None)]
+        return [Delta(text, logprobs=join_logprobs((value,)) if value.get("logprobs") else None)]
 
     def _add_reasoning(self, value: Mapping[str, Any]) -> list[Piece]:
-        reasoning = filled(value.get("delta"))
+        reasoning = non_empty_text(value.get("delta"))
         self._thought_places.add(_position(value))
         return [Delta(reasoning=reasoning)] if reasoning else []
 
@@ -96,7 +96,7 @@ class ItemEventReader:
         return [Delta(reasoning="\n\n")] if self._summaries > 1 else []
 
     def _add_refusal(self, value: Mapping[str, Any]) -> list[Piece]:
-        refusal = filled(value.get("delta"))
+        refusal = non_empty_text(value.get("delta"))
         return [Delta(refusal=refusal)] if refusal else []
 
     def _add(self, value: Mapping[str, Any]) -> list[Piece]:
@@ -112,13 +112,13 @@ class ItemEventReader:
 
     def _call(self, item: Mapping[str, Any], position: Any) -> Delta:
         index = self._calls[position] = len(self._calls)
-        call = call_of(item, index)
+        call = parse_call(item, index)
         if call.arguments:
             self._arguments.add(index)
         return Delta(tool_calls=(ToolCallDelta(index, call.id, call.name, call.arguments, custom=call.custom),))
 
     def _add_arguments(self, value: Mapping[str, Any]) -> list[Piece]:
-        arguments, index = filled(value.get("delta")), self._calls.get(_position(value))
+        arguments, index = non_empty_text(value.get("delta")), self._calls.get(_position(value))
         if arguments is None or index is None:
             return []
         self._arguments.add(index)
@@ -136,15 +136,15 @@ class ItemEventReader:
             return [Delta(vendor=(vendor_item(item),))]
         if is_call(item):
             return self._close_call(item, position)
-        media = media_of(item)
+        media = parse_media(item)
         if media:
             return [Supplement(media)]
         # Some hosts send no deltas, so that only the finished item has the text. Whether the text was already sent is
         # decided by comparing it, since some hosts send no indexes, or different ones for deltas and items.
-        text = text_of_item(item)
-        text = "" if mend(text) in mend("".join(self._text)) else text
-        reasoning = "" if position in self._thought_places else reasoning_of(item)
-        thoughts = tuple(thoughts_of(item, self._offset, len(self._calls)))
+        text = item_text(item)
+        text = "" if repair(text) in repair("".join(self._text)) else text
+        reasoning = "" if position in self._thought_places else parse_reasoning(item)
+        thoughts = tuple(parse_thoughts(item, self._offset, len(self._calls)))
         self._offset += len(text)
         return [Delta(text, reasoning, thoughts=thoughts)] if text or reasoning or thoughts else []
 
@@ -152,37 +152,37 @@ class ItemEventReader:
         index = self._calls.get(position)
         if index is None:
             return [self._call(item, position)]
-        call = call_of(item, index)
+        call = parse_call(item, index)
         if index in self._arguments or not call.arguments:
             return []
         return [self._argument(index, call.arguments, custom=call.custom)]
 
     def _add_citation(self, value: Mapping[str, Any]) -> list[Piece]:
-        annotation = annotation_of(value.get("annotation"))
+        annotation = parse_annotation(value.get("annotation"))
         return [Supplement(annotations=(annotation,))] if annotation else []
 
     def _end(self, value: Mapping[str, Any]) -> list[Piece]:
         response = value.get("response")
         if not isinstance(response, Mapping):
             raise MalformedEventError(translatable("%(name)s is not an object", name="response"))
-        if response.get("error") or filled(response.get("status")) in FAILURES:
-            return [failure_of_state(response)]
+        if response.get("error") or non_empty_text(response.get("status")) in FAILURES:
+            return [parse_status_failure(response)]
         # Some hosts send nothing before the last event.
         pieces = [] if self._has_output else _all_at_once(response)
-        has_calls = bool(self._calls) or any(map(is_call, items_of(response)))
-        ending = ending_of(ENDINGS, reason_of(response), has_calls=has_calls)
-        model, identity = filled(response.get("model")), filled(response.get("id"))
-        usage, details = usage_of(response.get("usage")), details_of(response, ending)
+        has_calls = bool(self._calls) or any(map(is_call, list_items(response)))
+        ending = map_ending(ENDINGS, ending_reason(response), has_calls=has_calls)
+        model, identity = non_empty_text(response.get("model")), non_empty_text(response.get("id"))
+        usage, details = parse_usage(response.get("usage")), build_details(response, ending)
         self.finish = Finish(ending.finish_reason, usage, model, identity, details, ending.explains_silence)
         self.finished = True
         return pieces
 
 
 def _all_at_once(response: Mapping[str, Any]) -> list[Piece]:
-    answer = answer_of(response)
+    answer = parse_answer(response)
     if isinstance(answer, Failure):
         return []
-    return [piece for piece in events_of(answer) if isinstance(piece, Delta | Supplement)]
+    return [piece for piece in answer_events(answer) if isinstance(piece, Delta | Supplement)]
 
 
 def _position(value: Mapping[str, Any]) -> int | str | None:

@@ -17,7 +17,7 @@ from capabilities.core.providers.catalogue.judgement import (
     Retirement,
     StatedLimit,
 )
-from capabilities.core.providers.catalogue.names import maker_of, names_of, provider_of
+from capabilities.core.providers.catalogue.names import find_host, find_maker, list_lookup_names
 
 __all__ = [
     "CELLS",
@@ -29,11 +29,11 @@ __all__ = [
     "Retirement",
     "StatedLimit",
     "default_catalogue",
+    "find_host",
+    "find_maker",
     "list_host",
+    "list_lookup_names",
     "lookup",
-    "maker_of",
-    "names_of",
-    "provider_of",
     "retirement",
     "with_own_tables",
 ]

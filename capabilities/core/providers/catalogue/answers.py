@@ -28,7 +28,14 @@ from capabilities.core.providers.catalogue.judgement import (
     judge_facts,
     judge_limit,
 )
-from capabilities.core.providers.catalogue.names import ANY_HOST, chats, maker_of, names_of, provider_of, version_name
+from capabilities.core.providers.catalogue.names import (
+    ANY_HOST,
+    chats,
+    find_host,
+    find_maker,
+    list_lookup_names,
+    version_name,
+)
 from capabilities.core.providers.presets import preset_for_endpoint
 
 
@@ -57,14 +64,14 @@ class Catalogue:
         return tuple((table["source"], table["checkedOn"]) for table in (self._patterns, self._retirements) if table)
 
     def entry_at(self, provider: str, endpoint: str, model: str) -> CatalogueEntry | None:
-        return self._remembered(hint_of(provider, endpoint), model)
+        return self._remembered(host_hint(provider, endpoint), model)
 
     def retirement_at(self, provider: str, endpoint: str, model: str) -> Retirement | None:
-        return self.retirement(hint_of(provider, endpoint), model)
+        return self.retirement(host_hint(provider, endpoint), model)
 
     def lookup(self, provider_hint: str | None, model: str) -> CatalogueEntry | None:
         """Return what is known about a model at a provider (name, preset or URL, None for any), or None."""
-        provider, names = self._host_of(provider_hint), tuple(names_of(model))
+        provider, names = self._find_host(provider_hint), tuple(list_lookup_names(model))
         # The most exact name is tried first at every host, then shorter names.
         for depth in range(len(names)):
             for matched_by, host in _levels(provider, names[depth]):
@@ -83,12 +90,12 @@ class Catalogue:
         )
         return sorted(found, key=lambda model: (len(model[1]), model[1], model[0]))
 
-    def entry_of(self, host: str, name: str) -> CatalogueEntry:
+    def host_entry(self, host: str, name: str) -> CatalogueEntry:
         """Return what is known about a model at a host, both as the document lists them."""
-        return self._entry("hosts" if host == ANY_HOST else "provider", host, tuple(names_of(name)))
+        return self._entry("hosts" if host == ANY_HOST else "provider", host, tuple(list_lookup_names(name)))
 
-    def _host_of(self, hint: str | None) -> str | None:
-        known_host = provider_of(hint)
+    def _find_host(self, hint: str | None) -> str | None:
+        known_host = find_host(hint)
         return known_host or next(
             (host_name for host_name in (hint or "").lower().split() if host_name in self.document.models), None
         )
@@ -134,8 +141,8 @@ class Catalogue:
     def retirement(self, provider_hint: str | None, model: str) -> Retirement | None:
         """Return the day from which a provider no longer serves a model, or None if no source gives one."""
         name = version_name(model)
-        maker = maker_of(name) or ""
-        for host in dict.fromkeys((self._host_of(provider_hint) or maker, maker)):
+        maker = find_maker(name) or ""
+        for host in dict.fromkeys((self._find_host(provider_hint) or maker, maker)):
             days = self._days(host, name)
             if days:
                 (source, day), *further = days
@@ -168,7 +175,7 @@ class Catalogue:
 def _levels(provider: str | None, name: str) -> Iterator[tuple[str, str]]:
     if provider:
         yield "provider", provider
-    maker = maker_of(name)
+    maker = find_maker(name)
     if maker:
         yield "maker", maker
     yield "hosts", ANY_HOST
@@ -209,18 +216,18 @@ def retirement(provider_hint: str | None, model: str) -> Retirement | None:
 
 
 @lru_cache(maxsize=4096)
-def hint_of(provider: str, endpoint: str) -> str:
+def host_hint(provider: str, endpoint: str) -> str:
     """Return the text by which a provider's host is recognised: its preset or name, and its host name."""
     # The host name identifies a provider better than the name that an administrator chose. The path is left out, since
     # the path at any host may end in `/openai/v1`.
     preset = preset_for_endpoint(endpoint)
-    return f"{preset.name if preset else provider} {address_of(endpoint)}"
+    return f"{preset.name if preset else provider} {endpoint_host(endpoint)}"
 
 
-def address_of(endpoint: str) -> str:
+def endpoint_host(endpoint: str) -> str:
     return endpoint.partition("://")[2].partition("/")[0].lower()
 
 
 def list_host(provider: str, endpoint: str) -> str:
     """Return the host name under which a provider's own list of models is stored."""
-    return provider_of(hint_of(provider, endpoint)) or address_of(endpoint)
+    return find_host(host_hint(provider, endpoint)) or endpoint_host(endpoint)

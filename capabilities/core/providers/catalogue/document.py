@@ -15,7 +15,7 @@ from datetime import date
 from typing import Any
 
 from capabilities.core.providers.catalogue.judgement import LETTERS, Statement, merge
-from capabilities.core.providers.catalogue.names import ANY_HOST, HOSTS, maker_of, version_name
+from capabilities.core.providers.catalogue.names import ANY_HOST, HOSTS, find_maker, version_name
 from capabilities.core.providers.catalogue.sources import Listing
 
 FORMAT = 2
@@ -88,7 +88,7 @@ def group_rows(
         # list.
         name: merge([statement for rows in hosts.values() for statement in rows])
         for name, hosts in by_model.items()
-        if name not in grouped.get(maker_of(name) or "", ()) and len(hosts) > several
+        if name not in grouped.get(find_maker(name) or "", ()) and len(hosts) > several
     }
     return grouped
 

@@ -214,7 +214,7 @@ FORMS: tuple[NameForm, ...] = (
 """Names are compared in lower case, first unchanged and then with each form removed in this order."""
 
 
-def names_of(model: str, *, version: bool = False) -> Iterator[str]:
+def list_lookup_names(model: str, *, version: bool = False) -> Iterator[str]:
     """Yield the names to look up, the most exact first. With `version`, yield only names of this version."""
     name = model.strip().lower()
     # Names are looked up without their path, which the first form removes.
@@ -231,7 +231,7 @@ def names_of(model: str, *, version: bool = False) -> Iterator[str]:
 @cache
 def version_name(model: str) -> str:
     """Return the name that identifies a version of a model, without what a source adds to it."""
-    return "".join([*names_of(model, version=True)][-1:])
+    return "".join([*list_lookup_names(model, version=True)][-1:])
 
 
 def chats(name: str) -> bool:
@@ -239,7 +239,7 @@ def chats(name: str) -> bool:
     return not any(fnmatchcase(name, excluded) for excluded in NOT_CHAT)
 
 
-def provider_of(hint: str | None) -> str | None:
+def find_host(hint: str | None) -> str | None:
     """Return the host that a provider's name, preset or URL identifies, or None if it is not in `HOSTS`."""
     text = (hint or "").lower()
     return next((host.name for host in HOSTS if any(host_word in text for host_word in host.words)), None)
@@ -253,7 +253,7 @@ def dollar_host(address: str) -> str | None:
     return next(fitting, None)
 
 
-def maker_of(name: str) -> str | None:
+def find_maker(name: str) -> str | None:
     """Return the host whose own model this is, or None if the maker is unknown."""
     return next(
         (

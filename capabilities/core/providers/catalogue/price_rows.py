@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from capabilities.core.prices import Price, Rates, Tier, amount_of, rate_of
+from capabilities.core.prices import Price, Rates, Tier, amount_from_rate, rate_from_amount
 from capabilities.core.providers.catalogue.names import HOSTS, IN_YUAN
 from capabilities.core.providers.catalogue.price_verdicts import SORTS
 from capabilities.core.providers.catalogue.sources import MODES
@@ -95,7 +95,7 @@ def read_models_dev_prices(providers: Mapping[str, Any]) -> Iterator[PricedModel
 
 def _rates(facts: Mapping[str, Any], names: Mapping[str, str], times: int) -> Rates:
     amounts = {sort: _amount(facts.get(name)) for sort, name in names.items()}
-    rates = {sort: rate_of(amount * times) for sort, amount in amounts.items() if amount is not None}
+    rates = {sort: rate_from_amount(amount * times) for sort, amount in amounts.items() if amount is not None}
     # Sources write 0 if they do not know the price, so free input or output counts as unknown.
     return Rates(**{sort: rate for sort, rate in rates.items() if rate or sort not in ("input", "output")})
 
@@ -165,7 +165,7 @@ def _encode(tiers: Tiers) -> str:
 
 def _encode_rates(rates: Rates) -> str:
     amounts = (getattr(rates, sort) for sort in SORTS)
-    return ",".join("" if rate is None else f"{amount_of(rate).normalize():f}" for rate in amounts).rstrip(",")
+    return ",".join("" if rate is None else f"{amount_from_rate(rate).normalize():f}" for rate in amounts).rstrip(",")
 
 
 def decode_prices(text: str, labels: Sequence[str]) -> tuple[Price, ...]:
@@ -179,5 +179,5 @@ def decode_prices(text: str, labels: Sequence[str]) -> tuple[Price, ...]:
 
 def _decode(text: str) -> Tier:
     threshold, _, amounts = text.rpartition(":")
-    rates = (rate_of(Decimal(amount)) if amount else None for amount in amounts.split(","))
+    rates = (rate_from_amount(Decimal(amount)) if amount else None for amount in amounts.split(","))
     return Tier(int(threshold or 0), Rates(*rates))

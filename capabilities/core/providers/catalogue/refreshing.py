@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from capabilities.core.json_codec import read_mended_json
+from capabilities.core.json_codec import read_repaired_json
 from capabilities.core.providers.catalogue.document import (
     CatalogueDocument,
     Ends,
@@ -143,7 +143,7 @@ def parse_json(data: bytes) -> dict[str, Any]:
     if len(data) > LARGEST:
         raise UnreadableCatalogueError(TOO_LARGE)
     try:
-        value = read_mended_json(data, is_trusted=True)
+        value = read_repaired_json(data, is_trusted=True)
     except (ValueError, RecursionError) as error:
         raise UnreadableCatalogueError(NO_JSON) from error
     if not isinstance(value, dict):

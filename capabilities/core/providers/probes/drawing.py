@@ -50,7 +50,7 @@ LETTERS: Mapping[str, tuple[int, ...]] = MappingProxyType(
 
 def draw(word: str, width: int, height: int, scale: int) -> Raster:
     """Return a white image with the word in its centre, in dots of `scale` pixels. An empty word leaves it white."""
-    lines = [b"".join(_row_of(letter, row, scale) for letter in word)[: -scale or None] for row in range(ROWS)]
+    lines = [b"".join(_letter_row(letter, row, scale) for letter in word)[: -scale or None] for row in range(ROWS)]
     left, top = (width - len(lines[0])) // 2, (height - ROWS * scale) // 2
     blank = WHITE * width
     inked = (
@@ -59,7 +59,7 @@ def draw(word: str, width: int, height: int, scale: int) -> Raster:
     return [*(blank,) * top, *inked, *(blank,) * (height - top - len(inked))]
 
 
-def _row_of(letter: str, row: int, scale: int) -> bytes:
+def _letter_row(letter: str, row: int, scale: int) -> bytes:
     bits = LETTERS[letter][row]
     dots = (BLACK if bits >> at & 1 else WHITE for at in reversed(range(COLUMNS)))
     # Including the gap after the letter.

@@ -15,7 +15,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from capabilities.core.message import ChatRequest
-from capabilities.core.providers.probes.questions import Probe, Sample, request_of
+from capabilities.core.providers.probes.questions import Probe, Sample, build_request
 from capabilities.core.wire import Fault
 
 REFUSALS = frozenset({Fault.HTTP_400, Fault.CAPABILITY_MISMATCH, Fault.HTTP_415, Fault.HTTP_422})
@@ -194,7 +194,9 @@ def _find(probe: Probe, exchanges: Sequence[Exchange]) -> ProbeFinding:
 
 
 def _ask_round(probes: Sequence[Probe], words: Sequence[str], ask_each: AskEach) -> list[Exchange]:
-    answers = ask_each([request_of(probe, word) for probe, word in zip(probes, words, strict=True)]) if probes else ()
+    answers = (
+        ask_each([build_request(probe, word) for probe, word in zip(probes, words, strict=True)]) if probes else ()
+    )
     return [
         Exchange(word, answer, read_answer(probe, word, answer))
         for probe, word, answer in zip(probes, words, answers, strict=True)

@@ -19,7 +19,7 @@ from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
-from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, blob_of
+from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, make_blob
 from capabilities.core.providers.probes.drawing import draw, mp4, png
 from capabilities.core.vocabulary import Kind
 
@@ -101,7 +101,7 @@ SILENCE = 128
 def wav(digits: str) -> bytes:
     """Return the digits in spoken English, with short pauses. Without digits, return silence as long as four digits."""
     pause = bytes((SILENCE,)) * (RATE // 4)
-    speech = pause + pause.join(_clip_of(digit) for digit in digits) + pause
+    speech = pause + pause.join(_load_clip(digit) for digit in digits) + pause
     samples = speech if digits else pause + (bytes((SILENCE,)) * DIGIT_FRAMES + pause) * 4
     out = io.BytesIO()
     with wave.open(out, "wb") as file:
@@ -113,7 +113,7 @@ def wav(digits: str) -> bytes:
     return out.getvalue()
 
 
-def _clip_of(digit: str) -> bytes:
+def _load_clip(digit: str) -> bytes:
     start = int(digit) * DIGIT_FRAMES
     return _recording()[start : start + DIGIT_FRAMES]
 
@@ -166,11 +166,11 @@ class Probe:
     measures: tuple[int | None, int | None, int | None, float | None]
 
 
-def picture_of(word: str) -> bytes:
+def draw_picture(word: str) -> bytes:
     return png(draw(word, 560, 160, 10))
 
 
-def film_of(word: str) -> bytes:
+def draw_video(word: str) -> bytes:
     return mp4(draw(word, 320, 128, 6))
 
 
@@ -182,7 +182,7 @@ PROBES: Mapping[str, Probe] = MappingProxyType(
         for probe in (
             Probe(
                 "vision",
-                *(Kind.IMAGE, "image/png", "picture.png", ONE_WORD, picture_of),
+                *(Kind.IMAGE, "image/png", "picture.png", ONE_WORD, draw_picture),
                 f"Which word is written in this image? {_READ}",
                 (560, 160, None, None),
             ),
@@ -195,7 +195,7 @@ PROBES: Mapping[str, Probe] = MappingProxyType(
             ),
             Probe(
                 "video",
-                *(Kind.VIDEO, "video/mp4", "film.mp4", ONE_WORD, film_of),
+                *(Kind.VIDEO, "video/mp4", "film.mp4", ONE_WORD, draw_video),
                 f"Which word is written in this video? {_READ}",
                 (320, 128, None, 3.0),
             ),
@@ -211,7 +211,7 @@ PROBES: Mapping[str, Probe] = MappingProxyType(
 """The probes by capability, one for every kind of file that a model may be recorded as able to read."""
 
 
-def request_of(probe: Probe, word: str) -> ChatRequest:
+def build_request(probe: Probe, word: str) -> ChatRequest:
     """Return the request with a file that contains the word. Every protocol with a slot for the file can encode it."""
-    file = NativePart(probe.kind, probe.mime_type, blob_of(probe.make_file(word)), filename=probe.filename)
+    file = NativePart(probe.kind, probe.mime_type, make_blob(probe.make_file(word)), filename=probe.filename)
     return ChatRequest((Message(Role.USER, (TextPart(probe.question), file)),), max_tokens=MAX_TOKENS)

@@ -18,11 +18,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from capabilities.access import makers_of
+from capabilities.access import list_creators
 from capabilities.acts import Actor
-from capabilities.core.services.agent_limits import MONEY, AgentLimits, limits_of, rights_of
-from capabilities.core.services.agents import LINK_KIND, public_part_in
-from capabilities.core.services.limit_holders import id_of_agent
+from capabilities.core.services.agent_limits import MONEY, AgentLimits, combine_rights, parse_limits
+from capabilities.core.services.agents import LINK_KIND, find_public_id
+from capabilities.core.services.limit_holders import agent_holder_id
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.queries import NAMES, find_guarantee, find_profile, list_keys, list_readings
 from routing_admin.configuration.offered_models import list_offered
@@ -84,7 +84,7 @@ def by_link(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
 def try_link(request: HttpRequest, text: str) -> tuple[AgentLink | None, int]:
     """Return (link, 0), (None, 0) for an unknown link, or (None, seconds to wait) after too many attempts."""
-    name, address = public_part_in(text), address_of(request)
+    name, address = find_public_id(text), address_of(request)
     # While a link's public part or an IP address has to wait, even a valid link is rejected.
     if wait := throttle.find_wait(name, address, kind=LINK_KIND):
         return None, wait
@@ -138,7 +138,7 @@ def own_page(request: HttpRequest, link: AgentLink, text: str) -> HttpResponse:
         "older": f"?{urlencode({'before': calls.older})}#calls" if calls.older else "",
         "is_newest": not request.GET.get("before"),
         "keys": list_key_lines(keys, uses, None),
-        "uses": name_uses(uses[id_of_agent(row.agent_id)]),
+        "uses": name_uses(uses[agent_holder_id(row.agent_id)]),
         "profile": profile,
         "readings": shorten(list_readings(profile, directory)),
         "guarantee": find_guarantee(row.task_type) if row.task_type else None,
@@ -190,13 +190,13 @@ def visitor_of(request: HttpRequest, link: AgentLink) -> Actor:
 
 def counts_money(row: Agent) -> bool:
     # The page shows what calls cost only if the agent has a limit in money.
-    limits = limits_of(row.limits)
+    limits = parse_limits(row.limits)
     return limits is not None and any(meter in limits.most for meter in MONEY)
 
 
 def find_rights(row: Agent) -> AgentLimits | None:
     """Return what the limits of the agent and of its creators allow together. None means everything."""
-    return rights_of(limits_of(row.limits), *(limits_of(maker.limits) for maker in makers_of(row)))
+    return combine_rights(parse_limits(row.limits), *(parse_limits(maker.limits) for maker in list_creators(row)))
 
 
 def shorten(readings: Sequence[Any]) -> list[tuple[Any, tuple[str, ...], int]]:

@@ -14,7 +14,7 @@ from itertools import repeat
 from json.encoder import encode_basestring
 from typing import Any
 
-from capabilities.core.storable import is_storable, settle, storable_text
+from capabilities.core.storable import is_storable, make_storable, storable_text
 
 Row = Sequence[Any]
 NULL = r"\N"
@@ -80,7 +80,7 @@ def _render_json(values: Sequence[Any]) -> Iterable[str]:
 
 @lru_cache(maxsize=4096)
 def _json_field(text: str) -> str:
-    return _json_text(settle(json.loads(text))).translate(ESCAPING)
+    return _json_text(make_storable(json.loads(text))).translate(ESCAPING)
 
 
 def _json_text(value: Any) -> str:
