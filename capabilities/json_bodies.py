@@ -17,7 +17,7 @@ from capabilities.core.json_codec import (
     JsonScan,
     TooManyValuesError,
     TooMuchTextError,
-    lift_strings,
+    extract_strings,
     restore_strings,
     scan_json,
 )
@@ -56,23 +56,23 @@ def load_json(data: bytes | bytearray, *, counts_text: bool = False) -> Any:
     short = len(data) - _long_bytes(scan)
     try:
         # Long strings are decoded piece by piece, so that no step holds the interpreter for long.
-        skeleton, texts = _lift(data, scan, settings.MAX_JSON_BYTES - short if counts_text else math.inf)
+        skeleton, texts = _extract(data, scan, settings.MAX_JSON_BYTES - short if counts_text else math.inf)
         return restore_strings(orjson.loads(skeleton), texts)
     except orjson.JSONDecodeError as error:
         raise ValueError(error.msg) from None  # its line and column would refer to one piece, not to the whole JSON
 
 
-def lift_texts(data: bytes | bytearray) -> tuple[bytes, dict[str, str]]:
+def extract_texts(data: bytes | bytearray) -> tuple[bytes, dict[str, str]]:
     """Return JSON that may be parsed in one step, and the long strings by the names that replace them.
 
     Raise the same errors as `load_json`.
     """
-    return _lift(data, check_json(data), math.inf)
+    return _extract(data, check_json(data), math.inf)
 
 
-def _lift(data: bytes | bytearray, scan: JsonScan, max_text: float) -> tuple[bytes, dict[str, str]]:
+def _extract(data: bytes | bytearray, scan: JsonScan, max_text: float) -> tuple[bytes, dict[str, str]]:
     try:
-        return lift_strings(data, scan, orjson.loads, secrets.token_hex(), max_text)
+        return extract_strings(data, scan, orjson.loads, secrets.token_hex(), max_text)
     except TooMuchTextError:
         raise _too_many_bytes() from None
 
@@ -210,7 +210,7 @@ def received_limit(path: str) -> int:
     return row.size() + row.margin
 
 
-def is_held(path: str) -> bool:
+def is_buffered(path: str) -> bool:
     return _row(path).in_memory
 
 

@@ -147,7 +147,7 @@ def capability_label(name: str, side: str = "input") -> str:
     return str(own or CAPABILITY_LABELS.get(name, name))
 
 
-def content_word(name: str) -> str:
+def content_label(name: str) -> str:
     """Return what a model with this capability reads, for use in sentences: "images" for vision."""
     return str(CONTENTS.get(name) or capability_label(name))
 

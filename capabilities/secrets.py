@@ -10,7 +10,7 @@ from django.conf import settings
 
 from capabilities.core.translatable import translatable
 from capabilities.models import StoredKey
-from capabilities.signing import read_secrets_again, sign_lastingly
+from capabilities.signing import read_secrets_again, sign_permanently
 
 
 class KeyUnreadableError(Exception):
@@ -46,7 +46,7 @@ def cipher() -> MultiFernet:
 
 def key_fingerprint(key: str, origin: str) -> str:
     """Return an HMAC that identifies a key at an origin without revealing the key."""
-    return sign_lastingly(f"{origin}\n{key}".encode())
+    return sign_permanently(f"{origin}\n{key}".encode())
 
 
 def store_key(key: str, endpoint: str) -> StoredKey:

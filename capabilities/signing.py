@@ -20,7 +20,7 @@ def sign(message: bytes) -> str:
     return _sign(newest_secret(), message)
 
 
-def sign_lastingly(message: bytes) -> str:
+def sign_permanently(message: bytes) -> str:
     """Return the HMAC under the oldest secret, which stays the same until that secret is removed."""
     # Stored objects are looked up by this HMAC, so it must not change with each rotation.
     return _sign(settings.SIGNING_SECRETS[-1], message)
@@ -32,7 +32,7 @@ def signatures(message: bytes) -> list[str]:
 
 def is_signed(message: bytes, signature: str) -> bool:
     """Return whether a secret made this signature, in constant time. If none did, changed files are read again."""
-    return _fits(message, signature) or (read_secrets_again() and _fits(message, signature))
+    return _matches(message, signature) or (read_secrets_again() and _matches(message, signature))
 
 
 def newest_secret() -> str:
@@ -91,7 +91,7 @@ def _sign(secret: str, message: bytes) -> str:
     return hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
 
 
-def _fits(message: bytes, signature: str) -> bool:
+def _matches(message: bytes, signature: str) -> bool:
     # Compare with every signature, so that the time does not depend on which one matches.
     matches = [hmac.compare_digest(signature, expected) for expected in signatures(message)]
     return any(matches)

@@ -12,7 +12,7 @@ from django import forms
 from django.core import validators
 from django.utils.translation import gettext, override
 
-from capabilities.core.delivery.obstacles import ReasonCode, because
+from capabilities.core.delivery.obstacles import ReasonCode, make_reason
 from capabilities.core.delivery.tokens import FAMILIES, text_tokens
 from capabilities.core.translatable import encode_text
 from capabilities.sentences import join_sentences, translate_sentence
@@ -109,7 +109,7 @@ def test_form_errors_are_our_own_translations() -> None:
 
 def test_a_reason_calls_the_capability_by_its_name() -> None:
     """Request pages and simulations name a capability as artifact pages do: by its name followed by its id."""
-    stored = encode_text(because(ReasonCode.NO_CAPABILITY, capability="vision").sentence())
+    stored = encode_text(make_reason(ReasonCode.NO_CAPABILITY, capability="vision").sentence())
     with override("zh-hans"):
         assert str(render_reason(stored)) == "该模型不具备视觉理解（vision）能力。"
     with override("en"):

@@ -2,7 +2,7 @@
 
 The web process passes an open file to `artifacts/extract/__main__.py`, which has limits on memory, processor time and
 output, no network, no secrets in its environment and no Django; on Linux, the kernel also refuses its native code all
-other files, programs and processes (`cell.py`). Whatever happens in this process (a decompression bomb,
+other files, programs and processes (`sandbox.py`). Whatever happens in this process (a decompression bomb,
 a crash, a timeout) is returned as None or as `Facts` with a `reason`, and never raised.
 """
 
@@ -236,13 +236,13 @@ def inspect(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Inspecti
 def weaknesses() -> list[str]:
     """Return what code that a hostile file brings into the extraction process could do on this system."""
     result = run(Path(os.devnull), "facts", {"mime_type": ""}, max_output=4096)
-    cell = result.header.get("cell")
-    if not isinstance(cell, dict):
+    sandbox = result.header.get("sandbox")
+    if not isinstance(sandbox, dict):
         return [f"the process that reads files cannot be started ({result.reason or 'no answer'})"]
     missing = []
-    if not cell.get("landlock"):
+    if not sandbox.get("landlock"):
         missing.append("this system has no Landlock, so a hostile file might read what this user may read")
-    if not cell.get("seccomp"):
+    if not sandbox.get("seccomp"):
         missing.append(
             "system calls are not filtered, so a hostile file might connect, start programs or end processes"
         )

@@ -22,8 +22,8 @@ if __name__ == "__main__" and not __package__:
     sys.modules["artifacts.extract"] = package = ModuleType("artifacts.extract")
     package.__path__ = [str(folder)]
 
-from artifacts.extract.cell import close_cell
 from artifacts.extract.confine import limit, refuse
+from artifacts.extract.sandbox import apply_sandbox
 from artifacts.extract.words import RefusedError
 
 OPERATIONS = {
@@ -43,7 +43,7 @@ USES_CTYPES = ("pages", "pdf")
 """The operation and the reader that need pypdfium2, which exchanges memory with its library by ctypes."""
 
 
-def main(arguments: list[str], source: BinaryIO, sink: BinaryIO, cell: Mapping[str, object]) -> None:
+def main(arguments: list[str], source: BinaryIO, sink: BinaryIO, sandbox: Mapping[str, object]) -> None:
     """Perform one operation and write its result. A failure is a result with a `reason`."""
     operation, options = arguments[0], json.loads(arguments[1])
     payload = b""
@@ -55,12 +55,12 @@ def main(arguments: list[str], source: BinaryIO, sink: BinaryIO, cell: Mapping[s
         header = {"reason": "too_large"}
     except Exception:  # a parser may raise anything on a hostile file, and the parent only needs a reason
         header = {"reason": "failed"}
-    sink.write(json.dumps({**header, "cell": cell, "bytes": len(payload)}).encode() + b"\n" + payload)
+    sink.write(json.dumps({**header, "sandbox": sandbox, "bytes": len(payload)}).encode() + b"\n" + payload)
     sink.flush()
 
 
 def load(operation: str, options: Mapping[str, Any]) -> None:
-    """Import what the operation needs: once the cell is closed, packages in unusual folders cannot be read."""
+    """Import what the operation needs: once the sandbox is applied, packages in unusual folders cannot be read."""
     module = import_module(f"artifacts.extract.{OPERATIONS[operation]}")
     if operation == "text":
         import_module(f"artifacts.extract.{module.READERS[options['reader']][0]}")
@@ -68,18 +68,20 @@ def load(operation: str, options: Mapping[str, Any]) -> None:
         import_module(library)
 
 
-def enter_cell(
+def enter_sandbox(
     operation: str, options: Mapping[str, Any], quick_seconds: float = 0, *, yields_at_once: bool = False
 ) -> dict[str, object]:
-    """Limit this process and close its cell. Return what closed, as `close_cell` does."""
+    """Limit this process and apply the sandbox. Return the result of `apply_sandbox`."""
     limit(quick_seconds, yields_at_once=yields_at_once)
     with suppress(Exception):  # the operation fails on it again, and says so
         load(operation, options)
-    cell = close_cell()
+    sandbox = apply_sandbox()
     refuse(uses_ctypes=operation in USES_CTYPES or options.get("reader") in USES_CTYPES)
-    return cell
+    return sandbox
 
 
 if __name__ == "__main__":
-    closed = enter_cell(sys.argv[1], json.loads(sys.argv[2]), float(sys.argv[3]), yields_at_once=bool(int(sys.argv[4])))
+    closed = enter_sandbox(
+        sys.argv[1], json.loads(sys.argv[2]), float(sys.argv[3]), yields_at_once=bool(int(sys.argv[4]))
+    )
     main(sys.argv[1:3], sys.stdin.buffer, sys.stdout.buffer, closed)

@@ -43,7 +43,7 @@ def zip_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> 
             name = "".join(decode_blocks((name.encode("cp437"),), names_found.encoding))
         day = "{:04}-{:02}-{:02}".format(*entry.date_time[:3])
         lock = ", encrypted" if entry.flag_bits & ENCRYPTED else ""
-        output.add(_line(name, entry.file_size, day + lock))
+        output.add(_format_line(name, entry.file_size, day + lock))
     _add_truncation_note(len(entries) > MAX_MEMBERS, output)
 
 
@@ -61,7 +61,7 @@ def tar_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> 
             for number, entry in enumerate(archive, 1):
                 day = datetime.fromtimestamp(max(min(entry.mtime, 2**32), 0), UTC).strftime("%Y-%m-%d")
                 name = entry.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-                output.add(_line(name + "/" * entry.isdir(), entry.size, day))
+                output.add(_format_line(name + "/" * entry.isdir(), entry.size, day))
                 if number >= MAX_MEMBERS:
                     _add_truncation_note(True, output)
                     break
@@ -92,7 +92,7 @@ class BoundedReader:
         return data
 
 
-def _line(name: str, size: int, day: str) -> str:
+def _format_line(name: str, size: int, day: str) -> str:
     printable = "".join(char if char.isprintable() else "?" for char in name)
     return f"- {printable} ({size} bytes, {day})\n"
 

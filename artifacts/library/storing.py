@@ -108,7 +108,7 @@ def store_upload(actor: Actor, uploaded: ReceivedFile, **fields: Unpack[Metadata
     metadata = ArtifactMetadata(**fields)
     check_metadata(metadata)
     # Check before `keep`, so that a full quota leaves nothing in the store.
-    check_room(uploaded.size or 0, uploaded.upload.sha256, metadata.owner)
+    check_quota(uploaded.size or 0, uploaded.upload.sha256, metadata.owner)
     completed = replace(
         metadata,
         filename=metadata.filename or uploaded.name or "",
@@ -138,7 +138,7 @@ def store_blocks(
         existing = Artifact.objects.owned_by(metadata.owner).filter(sha256=stored.sha256).first()
         if existing is not None:
             return existing
-    check_room(stored.size, stored.sha256, metadata.owner)
+    check_quota(stored.size, stored.sha256, metadata.owner)
     return _write(actor, stored, metadata)
 
 
@@ -179,24 +179,26 @@ def store_text(actor: Actor, text: str, **fields: Unpack[MetadataFields]) -> Art
         raise InvalidError([Problem("text", message, "type")]) from None
     metadata = ArtifactMetadata(**fields)
     check_metadata(metadata)
-    check_room(len(data), hashlib.sha256(data).hexdigest(), metadata.owner)
+    check_quota(len(data), hashlib.sha256(data).hexdigest(), metadata.owner)
     stored = byte_store().put((data,))
     return _write(actor, stored, metadata, is_text=True)
 
 
 def delete_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
     """Delete living artifacts and return their ids. Their bytes are kept until `prune`, so this can be undone."""
-    return _mark(actor, "artifact.delete", Artifact.objects.living().filter(pk__in=list(ids)), timezone.now())
+    return _set_deleted_at(actor, "artifact.delete", Artifact.objects.living().filter(pk__in=list(ids)), timezone.now())
 
 
 def delete_matching(actor: Actor, q: str, kind: str) -> list[str]:
     """Delete the living artifacts that a search finds, as `delete_artifacts` does."""
-    return _mark(actor, "artifact.delete", select_artifacts(q, kind), timezone.now())
+    return _set_deleted_at(actor, "artifact.delete", select_artifacts(q, kind), timezone.now())
 
 
 def restore_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
     """Restore deleted artifacts, and return the ids of those whose rows still exist."""
-    return _mark(actor, "artifact.restore", Artifact.objects.filter(pk__in=list(ids), deleted_at__isnull=False), None)
+    return _set_deleted_at(
+        actor, "artifact.restore", Artifact.objects.filter(pk__in=list(ids), deleted_at__isnull=False), None
+    )
 
 
 def check_metadata(metadata: ArtifactMetadata) -> None:
@@ -223,13 +225,13 @@ def _fits(metadata: Mapping[str, Any]) -> bool:
         return False
 
 
-def check_room(size: int, sha256: str, owner: str) -> None:
+def check_quota(size: int, sha256: str, owner: str) -> None:
     """Raise `StorageFullError` if the bytes would exceed the agent's or the installation's quota.
 
     Bytes that are already stored need no additional space.
     """
     retention = ports.retention()
-    _check_own_room(size, sha256, owner, retention.agent_quota_bytes)
+    _check_agent_quota(size, sha256, owner, retention.agent_quota_bytes)
     quota = retention.quota_bytes
     if quota is not None and Artifact.objects.filter(sha256=sha256).exists():
         return
@@ -237,7 +239,7 @@ def check_room(size: int, sha256: str, owner: str) -> None:
         raise StorageFullError(quota, used)
 
 
-def _check_own_room(size: int, sha256: str, owner: str, quota: int | None) -> None:
+def _check_agent_quota(size: int, sha256: str, owner: str, quota: int | None) -> None:
     if quota is None or not owner or Artifact.objects.filter(owner=owner, sha256=sha256).exists():
         return
     if (used := count_used_bytes(owner)) + size > quota:
@@ -254,7 +256,7 @@ def count_used_bytes(owner: str = "") -> int:
     return int(distinct.aggregate(total=Sum("size"))["total"] or 0)
 
 
-def _mark(actor: Actor, action: str, rows: Any, moment: Any) -> list[str]:
+def _set_deleted_at(actor: Actor, action: str, rows: Any, moment: Any) -> list[str]:
     ids = list(rows.values_list("pk", flat=True))
     if not ids:
         return []

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from artifacts.core.errors import TooLargeError
 from artifacts.core.filenames import clean_filename
-from artifacts.library.storing import check_room, store_blocks
+from artifacts.library.storing import check_quota, store_blocks
 from artifacts.models import Artifact, UploadLink, new_artifact_id
 from artifacts.storage.uploads import TokenState, check_token, hash_token, make_token, token_digests
 from capabilities.access import find_principal
@@ -59,7 +59,7 @@ def offer_upload(agent: str, key: str, filename: str, mime_type: str = "", size:
     limit, now = upload_limit(), timezone.now()
     if size is not None and size > limit:
         raise TooLargeError(limit)
-    check_room(size or 0, "", agent)
+    check_quota(size or 0, "", agent)
     # Expired links are removed whenever one is created, so no separate task is needed.
     UploadLink.objects.filter(expires_at__lte=now).delete()
     expires_at = now.replace(microsecond=0) + LIFETIME

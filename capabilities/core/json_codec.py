@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from capabilities.core.halves import may_have_surrogate, repair, repair_text
+from capabilities.core.surrogates import may_have_surrogate, repair, repair_text
 
 # Scan JSON before it is parsed: count its values and find its long strings.
 #
@@ -136,7 +136,7 @@ class TooMuchTextError(ValueError):
     """The document has more text in long strings than may be parsed."""
 
 
-def lift_strings(
+def extract_strings(
     data: bytes | bytearray,
     scan: JsonScan,
     parse: Callable[[bytes], Any],

@@ -146,7 +146,7 @@ class Inspectable(Protocol):
 
 
 @value_class
-class CacheMark:
+class CacheBreakpoint:
     """The end of a prefix that the vendor shall cache. `path` is its place in the request.
 
     `seconds` is how long to cache it (None for the vendor's default). The mark is written as Anthropic's
@@ -162,7 +162,7 @@ class TextPart:
     """Text. `cache` marks it as the end of a prefix to cache."""
 
     text: str
-    cache: CacheMark | None = None
+    cache: CacheBreakpoint | None = None
 
 
 @value_class
@@ -188,7 +188,7 @@ class FilePart:
     led: bool = False
     detail: str | None = None
     content: Content | None = field(default=None, compare=False, repr=False)
-    cache: CacheMark | None = None
+    cache: CacheBreakpoint | None = None
 
 
 @value_class
@@ -205,7 +205,7 @@ class NativePart:
     url: str | None = None
     filename: str | None = None
     detail: str | None = None
-    cache: CacheMark | None = None
+    cache: CacheBreakpoint | None = None
     width: int | None = None
     height: int | None = None
 
@@ -288,7 +288,7 @@ class Message:
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
 
 
-def weave(
+def interleave(
     thoughts: Sequence[ReasoningBlock], vendor: Sequence[VendorItem], origin: str | None = None
 ) -> list[ReasoningBlock | VendorItem]:
     """Return a turn's reasoning blocks (of one origin, or all) and its vendor items, in order."""
@@ -325,7 +325,7 @@ class Tool:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     strict: bool | None = None
     custom: Mapping[str, Any] | None = None
-    cache: CacheMark | None = None
+    cache: CacheBreakpoint | None = None
 
 
 @value_class

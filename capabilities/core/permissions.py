@@ -431,7 +431,7 @@ def can_change(role: UserRole, name: str) -> bool:
     return bool(right_on_page(role, name) & CHANGE)
 
 
-def kinds_changed_by(role: UserRole) -> frozenset[str]:
+def changeable_kinds(role: UserRole) -> frozenset[str]:
     return frozenset(kind for kind, page in PAGE_OF_KIND.items() if can_change(role, page))
 
 

@@ -47,9 +47,9 @@ def reasoning_origin(protocol: str, provider: str, model: str) -> str:
     return hashlib.sha256("\0".join((protocol, provider, model)).encode()).hexdigest()[:12]
 
 
-def mark_thoughts(thoughts: Iterable[ReasoningBlock], origin: str) -> tuple[ReasoningBlock, ...]:
+def set_origin(thoughts: Iterable[ReasoningBlock], origin: str) -> tuple[ReasoningBlock, ...]:
     return tuple(replace(thought, origin=origin) for thought in thoughts)
 
 
-def thoughts_from(thoughts: Iterable[ReasoningBlock], origin: str) -> list[ReasoningBlock]:
+def filter_by_origin(thoughts: Iterable[ReasoningBlock], origin: str) -> list[ReasoningBlock]:
     return [thought for thought in thoughts if thought.origin == origin]

@@ -7,12 +7,12 @@ from django.db import migrations, models
 
 def bind_present_uses(apps: Any, schema_editor: Any) -> None:
     """Bind each variable that a provider may have its key from to that provider's origin, so that all goes on."""
-    from capabilities.core.providers.environment import overrides
+    from capabilities.core.providers.environment import find_overrides
     from capabilities.secrets import endpoint_origin
 
     rows = list(apps.get_model("capabilities", "Provider").objects.order_by("position", "id"))
     further = apps.get_model("capabilities", "ProviderKey").objects.values_list("provider_id", "key_variable")
-    own = overrides({row.name: row.env_name or None for row in rows}).variables
+    own = find_overrides({row.name: row.env_name or None for row in rows}).variables
     pairs = {(own.get(row.name, ""), endpoint_origin(row.endpoint)): None for row in rows}
     for row in rows:
         named = [row.key_variable, *(variable for provider, variable in further if provider == row.pk)]

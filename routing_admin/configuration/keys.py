@@ -11,8 +11,8 @@ from enum import StrEnum
 from django.conf import settings
 
 from capabilities.acts import Actor
-from capabilities.core.providers.environment import overrides, read
-from capabilities.core.providers.origins import OriginPolicy, parse_policy, proxy_refusal, refusal
+from capabilities.core.providers.environment import find_overrides, read_variable
+from capabilities.core.providers.origins import OriginPolicy, parse_policy, refuse_proxy, refuse_url
 from capabilities.core.translatable import translatable
 from capabilities.models import StoredKey, VariableOrigin
 from capabilities.secrets import KeyUnreadableError, endpoint_origin, key_fingerprint, open_key
@@ -50,7 +50,7 @@ def bind_first_uses(actor: Actor, before: Configuration, after: Configuration) -
 
 def uses_of(configuration: Configuration) -> set[tuple[str, str]]:
     """Return each variable that may hold a provider's key, set or not, with the provider's origin."""
-    own = overrides({provider.name: provider.env_name for provider in configuration.providers}).variables
+    own = find_overrides({provider.name: provider.env_name for provider in configuration.providers}).variables
     found = set()
     for provider in configuration.providers:
         variables = {key.variable for key in provider.keys if key.kind is KeyKind.ENV} | {own.get(provider.name)}
@@ -130,7 +130,7 @@ class ProviderKeys:
 
 
 def keys_of(configuration: Configuration) -> dict[str, ProviderKeys]:
-    variables = overrides({provider.name: provider.env_name for provider in configuration.providers}).variables
+    variables = find_overrides({provider.name: provider.env_name for provider in configuration.providers}).variables
     stored = {row.fingerprint: row for row in StoredKey.objects.all()}
     policy, origins = parse_policy(",".join(settings.ALLOWED_ORIGINS)), read_key_origins()
     return {
@@ -149,7 +149,7 @@ def provider_keys(
 ) -> ProviderKeys:
     """Resolve one provider's keys; the variable `override` takes precedence over the first key's source."""
     own_proxy, endpoint = settings.OUTGOING_PROXY, provider.endpoint
-    refused = refusal(endpoint, policy) or proxy_refusal(provider.proxy, policy, own_proxy, endpoint) or ""
+    refused = refuse_url(endpoint, policy) or refuse_proxy(provider.proxy, policy, own_proxy, endpoint) or ""
     own = [
         key_state(provider, key, "" if at else override, stored, origins, refused, env)
         for at, key in enumerate(provider.keys)
@@ -186,7 +186,7 @@ def key_state(
     env: Mapping[str, str],
 ) -> KeyState:
     """Resolve one key: the variable `override`, else its row; `refused` is why its URL may not be called."""
-    value = read(override, env) if override else None
+    value = read_variable(override, env) if override else None
     if value and override:
         return variable_state(
             provider,
@@ -198,7 +198,7 @@ def key_state(
     if key.kind is KeyKind.STORED:
         return stored_key_state(provider, stored.get(key.fingerprint), refused)
     variable = key.variable or override or ""
-    value = read(variable, env, allowed=ALLOWED_VARIABLES) if variable else None
+    value = read_variable(variable, env, allowed=ALLOWED_VARIABLES) if variable else None
     if value:
         return variable_state(
             provider,

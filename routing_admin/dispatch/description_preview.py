@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from capabilities.core.delivery.adaptation import CannotRead
 from capabilities.core.delivery.model_description import FindDescription, ModelDescription
-from capabilities.core.delivery.obstacles import Reason, ReasonCode, because
+from capabilities.core.delivery.obstacles import Reason, ReasonCode, make_reason
 from capabilities.core.delivery.reader import Reader
 from capabilities.core.delivery.tokens import Estimate
 from capabilities.core.describing.describable import estimate_describing, obstacle_to_describing
@@ -38,7 +38,7 @@ def find_refusal(file: FilePart) -> Reason | None:
     """Return why the first describing model cannot describe the file, or None if any of them can."""
     describers = describers_of(snapshot.current())
     if not describers:
-        return because(ReasonCode.NO_DESCRIBER)
+        return make_reason(ReasonCode.NO_DESCRIBER)
     reasons = [obstacle_to_describing(file, describer.reader) for describer in describers]
     return None if None in reasons else reasons[0]
 

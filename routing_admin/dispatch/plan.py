@@ -12,7 +12,7 @@ from capabilities.core.delivery.model_description import without_describer
 from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared, prepare, rename_limit
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.message import ChatRequest, FilePart, UnreadableError
-from capabilities.core.protocols.parameters import brief_names
+from capabilities.core.protocols.parameters import abbreviate_names
 from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.values import value_class
 from capabilities.core.wire import WireProtocol
@@ -156,7 +156,7 @@ def _judge(planned: PlannedRequest, candidate: PlannedCandidate) -> PlannedCandi
     names = () if isinstance(prepared, CannotRead) else prepared.request.dropped_params
     if not names:
         return candidate
-    detail = translatable(WOULD_DROP, names=tuple(brief_names(names)))
+    detail = translatable(WOULD_DROP, names=tuple(abbreviate_names(names)))
     return replace(candidate, skip=SkipReason.WOULD_DROP, skip_detail=detail, skip_param=names[0])
 
 
@@ -211,7 +211,7 @@ def prepare_for(
 def list_dropped(chat: ChatRequest, prepared: Prepared, call: Call) -> tuple[str, ...]:
     """Return what this call drops: fields that the protocol lacks, and refused parameters."""
     names = prepared.request.dropped_params + list_dropped_params(chat, call)
-    return brief_names(names) if names else names
+    return abbreviate_names(names) if names else names
 
 
 def _needs_name(delivery: PartDelivery) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from capabilities.core.message import ChatRequest, Message, ToolCall
-from capabilities.core.thoughts import ReasoningBlock, mark_thoughts
+from capabilities.core.thoughts import ReasoningBlock, set_origin
 from capabilities.core.wire import Answer, Delta
 from capabilities.runtime import owned
 
@@ -79,7 +79,7 @@ class ReasoningCache:
         if not turn.worth_keeping:
             return
         cached = KeptTurn(
-            "".join(turn.reasoning) or None, mark_thoughts(turn.thoughts, origin), dict(turn.signatures), origin
+            "".join(turn.reasoning) or None, set_origin(turn.thoughts, origin), dict(turn.signatures), origin
         )
         with self._lock:
             for call_id in cached.signatures:

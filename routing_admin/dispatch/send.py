@@ -20,11 +20,11 @@ from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared, w
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.delivery.vendor_items import restore_names, restore_names_in
 from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, UnreadableError
-from capabilities.core.operations.passing import SPEAKS, PassthroughCall
+from capabilities.core.operations.passthrough import SPEAKS, PassthroughCall
 from capabilities.core.operations.table import FormFile
 from capabilities.core.protocols.custom_tools import CustomCalls, restore_custom
 from capabilities.core.protocols.echo import embedded
-from capabilities.core.protocols.echo.stream import split_events
+from capabilities.core.protocols.echo.stream import build_events
 from capabilities.core.protocols.stream import answer_events
 from capabilities.core.providers.origins import is_embedded
 from capabilities.core.translatable import translatable
@@ -85,7 +85,7 @@ class NetworkTransport:
     ) -> Stream | Failure:
         if is_embedded(endpoint.target.endpoint):
             outcome = embedded.answer(prepared.chat, endpoint.target.model)
-            return outcome if isinstance(outcome, Failure) else Stream(split_events(outcome))
+            return outcome if isinstance(outcome, Failure) else Stream(build_events(outcome))
         opened = await process_upstream().open(prepared.request, endpoint.protocol, timeouts, proxy)
         if (prepared.tool_names or prepared.custom_tools) and isinstance(opened, Stream):
             return Stream((), _restore(opened, prepared.tool_names, CustomCalls(prepared.custom_tools)))

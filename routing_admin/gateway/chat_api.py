@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Any, Protocol
 
 from capabilities.core.message import ChatRequest
-from capabilities.core.operations.passing import PassthroughCall
+from capabilities.core.operations.passthrough import PassthroughCall
 from capabilities.core.translatable import translatable
 from capabilities.core.values import value_class
 from capabilities.core.wire import Annotation, Answer, Delta, Finish, Media, Usage

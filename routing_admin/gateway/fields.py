@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from capabilities.core.message import CacheMark, Role
+from capabilities.core.message import CacheBreakpoint, Role
 from capabilities.core.translatable import Translatable, translatable
 from routing_admin.gateway.errors import BadRequestError
 
@@ -153,7 +153,7 @@ def other_fields(value: Object, basic: Collection[str], path: str) -> list[str]:
     ]
 
 
-def read_mark(value: Object, path: str) -> CacheMark | None:
+def read_mark(value: Object, path: str) -> CacheBreakpoint | None:
     """Return the cache mark in Anthropic's or OpenAI's format, or None.
 
     Raise `BadRequestError` if it is not an object.
@@ -162,5 +162,5 @@ def read_mark(value: Object, path: str) -> CacheMark | None:
         if value.get(name) is not None:
             mark_path = f"{path}.{name}"
             ttl = check_object(value[name], mark_path).get("ttl")
-            return CacheMark(SECONDS.get(ttl) if isinstance(ttl, str) else None, mark_path)
+            return CacheBreakpoint(SECONDS.get(ttl) if isinstance(ttl, str) else None, mark_path)
     return None

@@ -18,12 +18,12 @@ from django.utils.translation import pgettext_lazy
 from capabilities.core.delivery.decision import Outcome
 from capabilities.core.delivery.model_endpoint import Prepared
 from capabilities.core.message import ChatRequest
-from capabilities.core.providers.redaction import brief
+from capabilities.core.providers.redaction import summarize
 from capabilities.core.services.agents import NO_LABELS, Labels
 from capabilities.core.translatable import encode_text
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 from capabilities.core.wire import NO_DETAILS, AnswerDetails, Fault, Media, Usage
-from capabilities.doubts import RefusedFile, noted_refusals
+from capabilities.refused_files import RefusedFile, noted_refusals
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt
 from routing_admin.core.fallback.endings import ending_of
 from routing_admin.core.planning.model_names import AUTO, TASK
@@ -281,7 +281,7 @@ def list_first(names: Sequence[str]) -> list[str]:
 
 
 def _error_column(text: str | None) -> Any:
-    return encode_text(brief(text, limit=ERROR_BYTES)) if text else None
+    return encode_text(summarize(text, limit=ERROR_BYTES)) if text else None
 
 
 def replay_chips(request_id: str) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ from django.db.models import QuerySet, Sum
 from capabilities.core.values import value_class
 from capabilities.runtime import owned
 from capabilities.secrets import cipher
-from capabilities.signing import sign_lastingly
+from capabilities.signing import sign_permanently
 from routing_admin.models import KeptAnswer
 from routing_admin.platform.databases.router import LOGS
 
@@ -225,13 +225,13 @@ class KeptAnswers:
 
 
 def _digest(agent: str, key: str) -> str:
-    return sign_lastingly(f"item_reference\n{agent}\n{key}".encode())
+    return sign_permanently(f"item_reference\n{agent}\n{key}".encode())
 
 
 def _owner(agent: str, name: str) -> str:
     # Inputs have a separate limit, because answers are small and are referenced by item.
     kind = "input" if name.startswith(INPUT) else "item_reference"
-    return sign_lastingly(f"{kind}\n{agent}".encode())
+    return sign_permanently(f"{kind}\n{agent}".encode())
 
 
 def _open(ciphertext: bytes | memoryview, max_bytes: int) -> bytes | None:

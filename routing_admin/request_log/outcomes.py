@@ -20,7 +20,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from capabilities.secrets import cipher
-from capabilities.signing import sign_lastingly
+from capabilities.signing import sign_permanently
 from routing_admin.models import IdempotencyRecord, RequestLog
 from routing_admin.platform.databases.router import LOGS
 from routing_admin.request_log.journal import journal
@@ -82,7 +82,7 @@ class StoredOutcome:
 
 def digest_of(*parts: str) -> str:
     """Return a keyed digest of the strings, which is always the same in this installation and not reversible."""
-    return sign_lastingly("\n".join(parts).encode())
+    return sign_permanently("\n".join(parts).encode())
 
 
 def claim_key(

@@ -19,7 +19,7 @@ import aiohttp
 import certifi
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from capabilities.core.protocols.stream import answer_events, mend_outcome
+from capabilities.core.protocols.stream import answer_events, repair_outcome
 from capabilities.core.providers.origins import (
     DEFAULT_PROXY,
     EMBEDDED,
@@ -27,8 +27,8 @@ from capabilities.core.providers.origins import (
     OriginPolicy,
     check_addresses,
     parse_policy,
-    proxy_refusal,
-    refusal,
+    refuse_proxy,
+    refuse_url,
 )
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, AnswerDecoder, Failure, Fault, UpstreamRequest, WireProtocol
@@ -167,7 +167,7 @@ class Upstream:
         self._proxy = proxy
         self._pools = Pools(policy, verify, proxy, resolver)
         self._refusal_of = lru_cache(maxsize=1000)(partial(_refusal, policy))
-        self._proxy_refusal_of = lru_cache(maxsize=100)(partial(proxy_refusal, policy=policy, own_proxy=proxy))
+        self._proxy_refusal_of = lru_cache(maxsize=100)(partial(refuse_proxy, policy=policy, own_proxy=proxy))
 
     async def call(
         self, request: UpstreamRequest, protocol: AnswerDecoder, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
@@ -242,7 +242,7 @@ class Upstream:
 
 
 def _refusal(policy: OriginPolicy, url: str) -> str | None:
-    return NO_NETWORK if url == EMBEDDED else refusal(url, policy)
+    return NO_NETWORK if url == EMBEDDED else refuse_url(url, policy)
 
 
 async def _read_answer(
@@ -254,7 +254,7 @@ async def _read_answer(
 
 def _decode(protocol: AnswerDecoder, head: UpstreamResponse, body: bytes) -> Answer | Failure:
     try:
-        return mend_outcome(protocol.decode(head.status, head.headers, body), body)
+        return repair_outcome(protocol.decode(head.status, head.headers, body), body)
     except Exception as error:
         # Even after a bug of ours, another candidate's answer may be readable, so this counts as a failure.
         return unreadable(error)

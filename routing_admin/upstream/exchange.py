@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Self
 
-from capabilities.core.providers.redaction import brief
+from capabilities.core.providers.redaction import summarize
 from capabilities.core.wire import Failure, Fault, UpstreamRequest
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream.bodies import (
@@ -215,5 +215,5 @@ class _MinimumRate:
 def redact_failure(failed: Failure, request: UpstreamRequest) -> Failure:
     """Return the failure with a short message and without this request's keys, which providers may echo."""
     keys = [value.split(" ", 1)[-1] for name, value in request.headers.items() if name.lower() in KEY_HEADERS]
-    code = brief(failed.code, keys, CODE_BYTES) if failed.code else failed.code
-    return replace(failed, message=brief(failed.message, keys), code=code)
+    code = summarize(failed.code, keys, CODE_BYTES) if failed.code else failed.code
+    return replace(failed, message=summarize(failed.message, keys), code=code)

@@ -1,6 +1,6 @@
 """`python escapes.py DATA CONFINED READER < file`: try to leave the extraction process, in its own process.
 
-With CONFINED `yes`, the cell of the operation READER is closed first, without the audit hook, since that does not bind
+With CONFINED `yes`, the sandbox of the operation READER is applied first, without the audit hook, which does not bind
 native code. Otherwise only files are tried, to show that these attempts would succeed. DATA is a data directory. A JSON
 object on standard output gives the result of each attempt: `""` if it succeeded, otherwise the name of the error.
 """
@@ -230,19 +230,19 @@ def attempt(call: Callable[[], object]) -> str:
 
 
 def main() -> None:
-    cell: dict[str, object] = {}
+    sandbox: dict[str, object] = {}
     if sys.argv[2] == "yes":
         sys.path.insert(0, str(ROOT))
         from artifacts.extract.__main__ import load
-        from artifacts.extract.cell import close_cell
         from artifacts.extract.confine import limit
+        from artifacts.extract.sandbox import apply_sandbox
 
         limit()
         load(sys.argv[3], {"reader": "pdf"})
-        cell = close_cell()
-    attempts = {**FILES, **CALLS} if cell else FILES
+        sandbox = apply_sandbox()
+    attempts = {**FILES, **CALLS} if sandbox else FILES
     results = {name: attempt(call) for name, call in attempts.items()}
-    print(json.dumps({"cell": cell, "files": [*FILES], "results": results}))
+    print(json.dumps({"sandbox": sandbox, "files": [*FILES], "results": results}))
 
 
 if __name__ == "__main__":

@@ -72,13 +72,13 @@ def prepared_with(files: int) -> Prepared:
     from capabilities.core.delivery.adaptation import PartDelivery
     from capabilities.core.delivery.decision import Delivery, Outcome
     from capabilities.core.delivery.model_endpoint import Prepared
-    from capabilities.core.delivery.obstacles import ReasonCode, because
+    from capabilities.core.delivery.obstacles import ReasonCode, make_reason
     from capabilities.core.message import ChatRequest, FilePart
     from capabilities.core.vocabulary import Kind
     from capabilities.core.wire import UpstreamRequest
 
     file = FilePart(Kind.IMAGE, "image/png", "dot.png", 70, "0123456789abcdef")
-    delivery = Delivery(Outcome.DESCRIBED, because(ReasonCode.NO_CAPABILITY, capability="vision"))
+    delivery = Delivery(Outcome.DESCRIBED, make_reason(ReasonCode.NO_CAPABILITY, capability="vision"))
     request = UpstreamRequest("https://one.example/v1/chat/completions", {})
     return Prepared(request, ChatRequest(()), (PartDelivery(0, 0, file, delivery, "a picture"),) * files)
 

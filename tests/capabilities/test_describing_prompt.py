@@ -21,7 +21,7 @@ from capabilities.core.describing.prompt import (
     description_key,
     question_for,
 )
-from capabilities.core.message import CacheMark, ChatRequest, FilePart, Message, Role, TextPart
+from capabilities.core.message import CacheBreakpoint, ChatRequest, FilePart, Message, Role, TextPart
 from capabilities.core.vocabulary import Capabilities, Kind
 
 PNG = FilePart(Kind.IMAGE, "image/png", "dot.png", 44, "a1", content=FakeContent())
@@ -85,7 +85,7 @@ def test_no_question_leaves_its_fence(question: str) -> None:
 
 def test_a_description_does_not_depend_on_how_closely_a_caller_wanted_to_look() -> None:
     """The prompt depends only on the key: cache marks and the caller's image detail are left out."""
-    special = replace(PNG, detail="low", cache=CacheMark(), led=True)
+    special = replace(PNG, detail="low", cache=CacheBreakpoint(), led=True)
     assert describing_chat(special, None, "en") == describing_chat(PNG, None, "en")
 
 

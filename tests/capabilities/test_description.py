@@ -12,7 +12,7 @@ from capabilities.core.texts import description
 from capabilities.core.texts.description import Flaw
 from capabilities.core.texts.friendly import FORMAT_OF, WHOLE, friendly_type
 from capabilities.core.texts.parser import READERS
-from capabilities.core.texts.phrases import escape_name, hides, read_back
+from capabilities.core.texts.phrases import escape_name, is_hidden, unescape_name
 from capabilities.core.vocabulary import Kind
 
 TRICKY = (
@@ -268,7 +268,7 @@ def test_a_name_never_adds_or_breaks_a_line(facts: dict[str, object]) -> None:
     line_count = 5 + known + bool(facts["unreadable"]) + bool(facts["has_send_message"])
     line_count += len(facts["agents"]) > description.MAX_NAMED_AGENTS  # type: ignore[arg-type]
     assert len(text.splitlines()) == len(text.split("\n")) == line_count
-    assert not any(hides(character) for character in text.replace("\n", ""))
+    assert not any(is_hidden(character) for character in text.replace("\n", ""))
     text.encode()
 
 
@@ -422,8 +422,8 @@ def test_other_text_is_no_block_and_never_raises(text: str) -> None:
 @given(names)
 def test_names_are_written_injectively(name: str) -> None:
     """Escaping and unescaping names are inverse, so different names are never written alike."""
-    assert read_back(escape_name(name)) == name
-    assert read_back(escape_name(name, " ,")) == name
+    assert unescape_name(escape_name(name)) == name
+    assert unescape_name(escape_name(name, " ,")) == name
     assert "," not in escape_name(name, " ,").replace("\\u{", "")
 
 
@@ -476,7 +476,7 @@ def test_sizes_are_written_as_people_write_them(size: int, text: str) -> None:
 )
 def test_the_nearest_language_is_taken(tag: str | None, nearest: str) -> None:
     """Any Chinese language tag results in Chinese, every other tag in English."""
-    assert description.nearest(tag) == nearest
+    assert description.nearest_language(tag) == nearest
 
 
 SEED_TYPES = {
@@ -568,4 +568,4 @@ def test_no_opening_of_a_block_begins_another() -> None:
 def test_control_characters_in_a_name_are_shown_by_number(name: str, expected: str) -> None:
     """Bidi and zero-width marks in names are escaped, and a name that looks escaped is escaped again."""
     assert escape_name(name) == expected
-    assert read_back(expected) == name
+    assert unescape_name(expected) == name

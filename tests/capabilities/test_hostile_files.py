@@ -16,7 +16,7 @@ from capabilities.core.delivery.model_description import DescriptionState, Model
 from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared, prepare
 from capabilities.core.delivery.reader import Reader, parse_policies
 from capabilities.core.delivery.slot_choice import slots_for
-from capabilities.core.describing.prompt import quote_words
+from capabilities.core.describing.prompt import quote_text
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, ToolCall
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.vocabulary import Kind
@@ -54,7 +54,7 @@ def strings(value: Any) -> Iterator[str]:
 def describe(file: FilePart, describer: str, message: int) -> ModelDescription:
     """Play a describer that repeats a file's content word for word."""
     text = HOSTILE[(file.filename or "").removesuffix(".bin")]
-    return ModelDescription(DescriptionState.BY_MODEL, describer, quote_words(text, describer, "en"))
+    return ModelDescription(DescriptionState.BY_MODEL, describer, quote_text(text, describer, "en"))
 
 
 @pytest.mark.parametrize("role", [Role.USER, Role.TOOL])

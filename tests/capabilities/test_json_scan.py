@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core import json_codec
-from capabilities.core.json_codec import lift_strings, restore_strings, scan_json
-from capabilities.core.protocols.call_pieces import parse_arguments
+from capabilities.core.json_codec import extract_strings, restore_strings, scan_json
+from capabilities.core.protocols.tool_calls import parse_arguments
 from capabilities.json_bodies import JsonTooLargeError, load_json
 
 PIECES = st.sampled_from(['"', "\\", "a", "中", "😀", "é", "\n", "[", "{", ",", ":", "\\u", "ud83d", "ude00", "/"])
@@ -46,7 +46,7 @@ def test_any_document_parsed_in_steps_is_what_it_is_in_one_step(value: Any, esca
     """Parsing in steps gives the same value: long strings are lifted out, and no character is split."""
     text = json.dumps(value, ensure_ascii=escaped).encode()
     scan = scan_json(text, 10**6)
-    skeleton, texts = lift_strings(text, scan, orjson.loads, "@@")
+    skeleton, texts = extract_strings(text, scan, orjson.loads, "@@")
     assert restore_strings(orjson.loads(skeleton), texts) == value
     assert scan.strings + scan.containers == count(value)
 
@@ -58,7 +58,7 @@ def test_quotes_after_any_number_of_backslashes_are_recognized(number: int, befo
     """A long string is skipped up to the next quotation mark, which may be escaped."""
     value = [before + "\\" * number + '"' + "b" * 40, "\\" * number, {"c": []}]
     scan = scan_json(text := json.dumps(value).encode(), 10**6)
-    skeleton, texts = lift_strings(text, scan, orjson.loads, "@@")
+    skeleton, texts = extract_strings(text, scan, orjson.loads, "@@")
     assert (scan.strings, scan.containers) == (3, 3)
     assert restore_strings(orjson.loads(skeleton), texts) == value
 

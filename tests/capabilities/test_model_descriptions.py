@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt, is_sent_unchanged, summary
 from capabilities.core.delivery.decision import Reader, can_read, decide
 from capabilities.core.delivery.model_description import DescriptionState, ModelDescription
-from capabilities.core.delivery.model_endpoint import is_to_describe
+from capabilities.core.delivery.model_endpoint import needs_description
 from capabilities.core.delivery.reader import parse_policies
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots_json import with_limits
@@ -85,7 +85,7 @@ def test_pending_descriptions_are_listed() -> None:
     """A delivery is marked as still to be described until the description or its failure is known."""
     waiting = adapted(chat_with(PICTURE), reader(), TextStyle("en")).deliveries[0].delivery
     known = adapted(chat_with(PICTURE), reader(), BY_MODEL).deliveries[0].delivery
-    assert (is_to_describe(waiting), is_to_describe(known)) == (True, False)
+    assert (needs_description(waiting), needs_description(known)) == (True, False)
 
 
 @pytest.mark.parametrize(

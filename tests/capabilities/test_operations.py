@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from capabilities.core.message import ChatRequest, make_blob
 from capabilities.core.operations import replies
-from capabilities.core.operations.passing import PassthroughCall
+from capabilities.core.operations.passthrough import PassthroughCall
 from capabilities.core.operations.replies import PassthroughAnswer, parse_usage
 from capabilities.core.operations.stream import format_frame, join_frames
 from capabilities.core.operations.table import OPERATIONS, BodyShape, FormFile, FormRequest

@@ -14,8 +14,8 @@ from capabilities.core.providers.origins import (
     is_public,
     parse_origin,
     parse_policy,
-    proxy_refusal,
-    refusal,
+    refuse_proxy,
+    refuse_url,
 )
 
 CLOSED = OriginPolicy()
@@ -45,7 +45,7 @@ PRIVATE = [
 @pytest.mark.parametrize("url", PUBLIC)
 def test_public_https_origins_may_be_called(url):
     """Public https is allowed by default, and the embedded echo provider uses no network."""
-    assert refusal(url, CLOSED) is None
+    assert refuse_url(url, CLOSED) is None
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_public_https_origins_may_be_called(url):
 )
 def test_everything_else_is_refused_and_the_sentence_names_the_setting(url):
     """Plain http, unusual ports, private names and every spelling of a private address are rejected."""
-    sentence = refusal(url, CLOSED)
+    sentence = refuse_url(url, CLOSED)
     assert sentence is not None
     assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in sentence
 
@@ -109,7 +109,7 @@ def test_everything_else_is_refused_and_the_sentence_names_the_setting(url):
 )
 def test_a_malformed_url_is_refused_even_when_everything_is_allowed(url):
     """A URL that can be parsed in more than one way is refused."""
-    assert refusal(url, OriginPolicy(everything=True)) is not None
+    assert refuse_url(url, OriginPolicy(everything=True)) is not None
 
 
 def mapped_addresses(address: ipaddress.IPv4Address) -> list[str]:
@@ -180,12 +180,12 @@ def test_a_name_that_resolves_to_a_private_address_is_refused(address):
 def test_a_listed_origin_may_be_called_and_only_that_one():
     """Scheme, host and port must match; a path in the list does not matter."""
     policy = parse_policy("http://localhost:11434/v1, https://10.0.0.5")
-    assert refusal("http://localhost:11434/api/chat", policy) is None
-    assert refusal("https://10.0.0.5/v1", policy) is None
+    assert refuse_url("http://localhost:11434/api/chat", policy) is None
+    assert refuse_url("https://10.0.0.5/v1", policy) is None
     assert check_addresses("http://localhost:11434/x", ["127.0.0.1"], policy) is None
     for url in ("http://localhost:11435/", "https://localhost:11434/", "http://10.0.0.5/"):
-        assert refusal(url, policy) is not None
-    assert refusal("http://127.0.0.1:1/", parse_policy("*")) is None
+        assert refuse_url(url, policy) is not None
+    assert refuse_url("http://127.0.0.1:1/", parse_policy("*")) is None
 
 
 @pytest.mark.parametrize("address", ["100:0:0:1::1", "3fff::1", "5f00::1"])
@@ -199,24 +199,24 @@ def test_networks_that_were_set_aside_lately_are_not_public(address):
 )
 def test_a_proxy_is_held_to_the_same_rule_as_an_endpoint(proxy):
     """A proxy sees every request and key, so the message says that the proxy is refused."""
-    assert "proxy" in proxy_refusal(proxy, CLOSED)
+    assert "proxy" in refuse_proxy(proxy, CLOSED)
 
 
 def test_a_proxy_before_a_plain_endpoint_has_to_be_listed():
     """A proxy could read the key sent to an endpoint without TLS, so a proxy for such an endpoint has to be listed."""
     proxy, endpoint = "https://proxy.example", "HTTP://10.0.0.5:8000/v1"
-    assert "it would read the key" in proxy_refusal(proxy, CLOSED, endpoint=endpoint)
-    assert proxy_refusal(proxy, CLOSED, endpoint="https://api.example/v1") is None
-    assert proxy_refusal(proxy, parse_policy(f"{proxy},http://10.0.0.5:8000"), endpoint=endpoint) is None
-    assert proxy_refusal(proxy, CLOSED, own_proxy=proxy, endpoint=endpoint) is None
+    assert "it would read the key" in refuse_proxy(proxy, CLOSED, endpoint=endpoint)
+    assert refuse_proxy(proxy, CLOSED, endpoint="https://api.example/v1") is None
+    assert refuse_proxy(proxy, parse_policy(f"{proxy},http://10.0.0.5:8000"), endpoint=endpoint) is None
+    assert refuse_proxy(proxy, CLOSED, own_proxy=proxy, endpoint=endpoint) is None
 
 
 def test_a_listed_proxy_may_be_used_with_its_user_and_password():
     """User and password are not part of the origin, and the message never shows them."""
     policy = parse_policy("http://proxy.example:3128")
-    assert proxy_refusal("http://user:secret@proxy.example:3128", policy) is None
-    assert "secret" not in proxy_refusal("http://user:secret@other.example:3128", policy)
-    assert proxy_refusal("https://user:secret@proxy.example", CLOSED) is None
+    assert refuse_proxy("http://user:secret@proxy.example:3128", policy) is None
+    assert "secret" not in refuse_proxy("http://user:secret@other.example:3128", policy)
+    assert refuse_proxy("https://user:secret@proxy.example", CLOSED) is None
 
 
 def test_an_origin_is_written_one_way():

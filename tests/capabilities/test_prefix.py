@@ -20,12 +20,12 @@ from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt
 from capabilities.core.delivery.decision import Reader, parse_policies
 from capabilities.core.delivery.model_endpoint import ModelEndpoint, prepare
 from capabilities.core.delivery.prefix import describe_prediction, find_break, predict_break
-from capabilities.core.delivery.room import SIZE_LIMIT_CODES
+from capabilities.core.delivery.size_budget import SIZE_LIMIT_CODES
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots_json import with_limits
 from capabilities.core.delivery.text_limit import TextLimit
 from capabilities.core.message import (
-    CacheMark,
+    CacheBreakpoint,
     ChatRequest,
     Converted,
     FilePart,
@@ -201,7 +201,7 @@ def files(draw: st.DrawFn) -> FilePart:
         size,
         known,
         led=draw(st.booleans()),
-        cache=draw(st.none() | st.just(CacheMark())),
+        cache=draw(st.none() | st.just(CacheBreakpoint())),
         content=content,
     )
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from capabilities.core.providers.redaction import MESSAGE_BYTES, PATTERNS, brief, redact
+from capabilities.core.providers.redaction import MESSAGE_BYTES, PATTERNS, redact, summarize
 
 SECRET = st.text(string.ascii_letters + string.digits + "_-", min_size=20, max_size=60)
 FORMS = st.sampled_from(
@@ -32,7 +32,7 @@ def test_no_known_form_of_a_key_survives(before: str, form: str, secret: str, af
     assume(secret not in before)
     text = before + form.format(secret) + after
     assert secret not in redact(text)
-    assert secret not in brief(text)
+    assert secret not in summarize(text)
 
 
 @given(st.text() | st.lists(FORMS.map(lambda form: form.format("abcdefgh12345678")), max_size=4).map(" ".join))
@@ -88,7 +88,7 @@ def test_a_key_that_is_known_is_gone_whatever_it_looks_like(text: str, secret: s
 @given(st.text(max_size=5000))
 def test_a_message_is_one_short_line(text: str) -> None:
     """For any text, the message is at most 2 KiB of UTF-8 without control characters."""
-    message = brief(text)
+    message = summarize(text)
     assert len(message.encode()) <= MESSAGE_BYTES
     assert not any(ord(character) < 32 or ord(character) == 127 for character in message)
 
@@ -117,15 +117,15 @@ def test_what_is_no_key_stays_readable(text: str, expected: str) -> None:
 
 def test_a_data_url_quoted_back_keeps_its_type_only() -> None:
     """A data URL in a message is reduced to its type and length."""
-    text = brief("bad url data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==")
+    text = summarize("bad url data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==")
     assert text == "bad url data:image/png;base64,<24 characters>"
 
 
 def test_a_message_cannot_turn_its_reading_direction_around() -> None:
     """Control characters that change the reading direction of a log line are removed."""
-    assert brief("one\u202etwo\u2066three") == "one two three"
+    assert summarize("one\u202etwo\u2066three") == "one two three"
 
 
 def test_base64_is_named_by_its_length() -> None:
     """Base64 that a provider quotes back is reduced to its length."""
-    assert brief("Invalid image: " + "iVBORw0KGgo" * 40) == "Invalid image: <440 characters>"
+    assert summarize("Invalid image: " + "iVBORw0KGgo" * 40) == "Invalid image: <440 characters>"

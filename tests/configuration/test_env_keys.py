@@ -14,12 +14,12 @@ from capabilities.core.providers.environment import (
     PLACEHOLDERS,
     KeyNotation,
     classify_key,
+    find_overrides,
     header_safe,
     key_variable,
+    may_read,
     name_part,
-    overrides,
-    read,
-    readable,
+    read_variable,
 )
 from capabilities.secrets import endpoint_origin
 from routing_admin.configuration.keys import ALLOWED_VARIABLES, key_state
@@ -52,9 +52,9 @@ def test_a_variable_outside_the_allow_list_never_resolves(variable: str, secret:
     """Only LLM_PROVIDER_*_API_KEY, with or without a number, and explicitly allowed variables yield a value."""
     unnumbered = variable.rstrip("0123456789").removesuffix("_") if variable[-1:].isdigit() else variable
     allowed = unnumbered.startswith("LLM_PROVIDER_") and unnumbered.endswith("_API_KEY") and len(unnumbered) > 21
-    assert (read(variable, {variable: secret}) is None) or allowed
-    assert read(variable, {variable: secret}, [variable]) == secret
-    assert read(variable, {variable: ""}, [variable]) is None
+    assert (read_variable(variable, {variable: secret}) is None) or allowed
+    assert read_variable(variable, {variable: secret}, [variable]) == secret
+    assert read_variable(variable, {variable: ""}, [variable]) is None
     provider = ProviderSpec("p", "https://x.example/v1", "m", key=KeySpec(KeyKind.ENV, variable))
     assert resolve_key(provider, {variable: secret}) is None or readable(variable, ALLOWED_VARIABLES)
 
@@ -102,7 +102,7 @@ def test_the_forms_of_a_key_field(text: str, form: KeyNotation) -> None:
 @given(st.dictionaries(any_text, st.none(), max_size=5))
 def test_an_override_belongs_to_exactly_one_provider(names: dict[str, None]) -> None:
     """Two providers never share a variable. A provider has one, or no name for it, or a name that collides."""
-    result = overrides(names)
+    result = find_overrides(names)
     assert len(set(result.variables.values())) == len(result.variables)
     unnamed = {name for name in names if not name_part(name).strip("_")}
     assert set(result.nameless) == unnamed
@@ -114,7 +114,7 @@ def test_an_override_belongs_to_exactly_one_provider(names: dict[str, None]) -> 
 def test_env_name_distinguishes_colliding_provider_names() -> None:
     """A provider's `envName` replaces the name in the variable, or the whole variable."""
     names = {"a.b": None, "a-b": "A_B_TWO", "深度": "LLM_PROVIDER_DEEPSEEK_API_KEY", "a b": None}
-    result = overrides(names)
+    result = find_overrides(names)
     assert result.variables == {"a-b": "LLM_PROVIDER_A_B_TWO_API_KEY", "深度": "LLM_PROVIDER_DEEPSEEK_API_KEY"}
     assert result.colliding == (("a.b", "a b"),)
     assert key_variable("a.b") == "LLM_PROVIDER_A_B_API_KEY"

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from capabilities.acts import SYSTEM
 from capabilities.core.vocabulary import Capabilities
-from capabilities.doubts import noted_refusals
 from capabilities.models import Drift, Provider, Service
+from capabilities.refused_files import noted_refusals
 from routing_admin.console.providers.actions import save_provider
 from routing_admin.console.routes.actions import save_route_as
 from routing_admin.console.services.actions import save_service

@@ -20,8 +20,8 @@ from django.urls import reverse
 from django.utils import timezone, translation
 from test_chinese_pages import english_in, english_shown
 
-from capabilities.core.delivery.obstacles import ReasonCode, because
-from capabilities.core.providers.redaction import brief
+from capabilities.core.delivery.obstacles import ReasonCode, make_reason
+from capabilities.core.providers.redaction import summarize
 from capabilities.core.translatable import Translatable, decode_text, encode_text, translatable
 from capabilities.sentences import translate_sentence
 from routing_admin.api.requests import timeline as render_timeline
@@ -136,7 +136,7 @@ def test_a_sentence_keeps_its_form_when_keys_are_taken_out_and_length_is_cut() -
     message = translatable(
         REFUSED, name="p/mm", said=translatable("got a web page: %(said)s", said="key sk-abcdef123456 " + "é" * 4000)
     )
-    short = brief(message, secrets=["p/mm"])
+    short = summarize(message, secrets=["p/mm"])
     assert isinstance(short, Translatable)
     assert short.template == REFUSED
     assert short.startswith("… refused the request: got a web page: key sk-… éé")
@@ -145,7 +145,7 @@ def test_a_sentence_keeps_its_form_when_keys_are_taken_out_and_length_is_cut() -
 
 def test_a_key_in_two_pieces_of_a_sentence_is_gone() -> None:
     """If the template and a fact together form a secret, the result is plain text without it."""
-    assert "abcdef123456" not in brief(translatable("api_key: %(said)s", said="abcdef123456"))
+    assert "abcdef123456" not in summarize(translatable("api_key: %(said)s", said="abcdef123456"))
 
 
 def timeline(row: RequestLog) -> dict[str, Any]:
@@ -232,7 +232,9 @@ def test_reason_for_a_description_is_translated_on_pages_and_english_in_the_api(
     """A delivery stores its reason as code and facts, so the page translates it and the API returns English."""
     row = log_by_an_earlier_version()
     attempt = row.attempts.get()
-    attempt.deliveries[0]["sentence"] = encode_text(because(ReasonCode.NO_CAPABILITY, capability="vision").sentence())
+    attempt.deliveries[0]["sentence"] = encode_text(
+        make_reason(ReasonCode.NO_CAPABILITY, capability="vision").sentence()
+    )
     attempt.save()
     assert timeline(row)["attempts"][0]["deliveries"][0]["sentence"] == UNREAD
     client = admin

@@ -13,7 +13,7 @@ from django.utils import timezone, translation
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.delivery.obstacles import SENTENCES, ReasonCode, because
+from capabilities.core.delivery.obstacles import SENTENCES, ReasonCode, make_reason
 from capabilities.core.translatable import encode_text
 from capabilities.core.wire import Fault
 from capabilities.models import Agent
@@ -39,8 +39,8 @@ from routing_admin.request_log.sentences import render_reason
 from tests.cast import key_of
 from tests.console.page import Page
 
-UNSEEN = because(ReasonCode.NO_CAPABILITY, capability="vision").sentence()
-FITS = because(ReasonCode.FITS, capability="vision", mime_type="image/png").sentence()
+UNSEEN = make_reason(ReasonCode.NO_CAPABILITY, capability="vision").sentence()
+FITS = make_reason(ReasonCode.FITS, capability="vision", mime_type="image/png").sentence()
 NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
 VALUES = st.text("abcdefghijklmnopqrstuvwxyz0123456789/-_. 路由", min_size=1).map(str.strip).filter(bool)
 
@@ -497,7 +497,7 @@ def test_a_logged_reason_keeps_its_facts_in_another_language(code: ReasonCode) -
     facts = dict.fromkeys(
         ["capability", "mime_type", "protocol", "kind", "role", "slot", "actual", "limit", "problem"], "7"
     )
-    sentence = because(code, **facts).sentence()
+    sentence = make_reason(code, **facts).sentence()
     stored = json.loads(json.dumps(encode_text(sentence)))
     assert render_reason(stored).ours == sentence == SENTENCES[code] % facts
     with translation.override("zh-hans"):

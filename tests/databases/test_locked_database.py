@@ -14,9 +14,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from capabilities.access import Principal, authenticate, make_key
-from capabilities.doubts import NotedRefusals, RefusedFile
 from capabilities.last_use import EVERY, LastUses, last_uses
 from capabilities.models import AgentKey, Drift
+from capabilities.refused_files import NotedRefusals, RefusedFile
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.stamped_cache import FRESH_SECONDS
 from routing_admin.console.base.tags.ui import exact

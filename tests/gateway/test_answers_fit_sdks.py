@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.message import ChatRequest, VendorItem
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.protocols.stream import mend_outcome
+from capabilities.core.protocols.stream import repair_outcome
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Delta, Failure, Finish, Media, StreamEvent, Supplement
 from routing_admin.gateway.chat.rendering import Chunks, completion_json
@@ -63,7 +63,7 @@ def recording(name: str, protocol: str) -> Recording:
 
 
 def decode_whole(protocol: str, body: bytes) -> Answer | Failure:
-    return mend_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
+    return repair_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
 
 
 def encode(events: AnswerEvents, decoded_events: list[StreamEvent]) -> bytes:

@@ -13,7 +13,7 @@ from google.genai import types
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import FilePart, Role, TextPart, ToolCall
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.protocols.stream import mend_outcome
+from capabilities.core.protocols.stream import repair_outcome
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import (
@@ -583,7 +583,7 @@ def test_any_answer_of_any_protocol_is_accepted_by_googles_types(protocol, recor
     """Every complete response and every chunk is valid for google-genai's types, which forbid unknown fields."""
     call = call_of(gemini_body("hi", generationConfig={"thinkingConfig": {"includeThoughts": True}}))
     body = json.dumps(recording.whole).encode()
-    answer = mend_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
+    answer = repair_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
     if isinstance(answer, Answer):
         types.GenerateContentResponse.model_validate(response_json(answer, call, "m", ORIGIN))
     chunks, decoder = GeminiChunks(model="m", origin=ORIGIN, shows_thoughts=True), PROTOCOLS[protocol].decoder()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from capabilities.core.halves import repair
+from capabilities.core.surrogates import repair
 from tests.chaos.callers import ask
 from tests.gateway.serving import Server, served
 from tests.gateway.stream_readers import ParsedAnswer, read_chat, read_messages, read_responses

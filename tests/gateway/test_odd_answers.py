@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.protocols.stream import mend_outcome
+from capabilities.core.protocols.stream import repair_outcome
 from capabilities.core.wire import Answer, Delta, Failure, Finish, StreamEvent, Supplement
 from routing_admin.gateway.chat.rendering import Chunks, completion_json
 from routing_admin.gateway.chat_api import AnswerEvents, ChatCall
@@ -91,7 +91,7 @@ EVENTS: list[Callable[[], AnswerEvents]] = [
 def test_whole_answer_with_odd_values_is_decoded_and_encoded(case: tuple[str, bytes]) -> None:
     """No protocol raises an exception when it decodes the response, and no API when it encodes the answer."""
     protocol, body = case
-    answer = mend_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
+    answer = repair_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
     if isinstance(answer, Failure):
         assert str(answer.message).encode()
         return
@@ -129,6 +129,6 @@ def test_number_beyond_64_bits_becomes_a_float(number: int) -> None:
     """No encoder accepts such a number as an integer. The lone surrogate makes the gateway use the slower parser."""
     part = {"functionCall": {"name": "f", "args": {"n": number, "half": "\ud83d"}}}
     body = json.dumps({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]}).encode()
-    answer = mend_outcome(PROTOCOLS["gemini"].decode(200, {}, body), body)
+    answer = repair_outcome(PROTOCOLS["gemini"].decode(200, {}, body), body)
     assert isinstance(answer, Answer)
     assert orjson.dumps(message_json(answer, CALL, "m", ORIGIN))

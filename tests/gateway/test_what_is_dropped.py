@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from capabilities.core.message import CacheMark, FilePart, Role, ToolCall
+from capabilities.core.message import CacheBreakpoint, FilePart, Role, ToolCall
 from capabilities.core.vocabulary import Kind
 from routing_admin.gateway.chat.parsing import parse
 from routing_admin.gateway.errors import BadRequestError
@@ -108,8 +108,8 @@ def test_cache_marks_are_read_on_parts_messages_and_tools(mark, seconds):
     chat = parse_chat(body)
     parts = [*chat.messages[0].parts, *chat.messages[1].parts]
     assert [part.cache.seconds for part in parts] == [seconds] * 3
-    assert parts[2].cache == CacheMark(seconds, f"messages[1].{name}")
-    assert chat.tools[0].cache == CacheMark(seconds, f"tools[0].{name}")
+    assert parts[2].cache == CacheBreakpoint(seconds, f"messages[1].{name}")
+    assert chat.tools[0].cache == CacheBreakpoint(seconds, f"tools[0].{name}")
     assert len(chat.inner) == 4
 
 

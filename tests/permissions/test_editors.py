@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from capabilities.acts import SYSTEM
-from capabilities.core.permissions import PAGE_OF_KIND, UserRole, kinds_changed_by
+from capabilities.core.permissions import PAGE_OF_KIND, UserRole, changeable_kinds
 from capabilities.models import Agent, AgentKey, Provider
 from routing_admin.configuration.agents.actions import change_key
 from routing_admin.console.providers.actions import enable_providers, save_provider
@@ -103,7 +103,7 @@ def test_an_editor_takes_back_no_change_of_a_key(demo: None, editor: Client, adm
 def test_every_kind_of_thing_in_the_configuration_has_its_page(demo: None) -> None:
     """Undo requires permission for the page that changes that kind of entry, so every kind needs a page."""
     assert {kind for kind, _, _ in LISTS} <= set(PAGE_OF_KIND)
-    assert all(kind in kinds_changed_by(UserRole.ADMINISTRATOR) for kind in PAGE_OF_KIND)
+    assert all(kind in changeable_kinds(UserRole.ADMINISTRATOR) for kind in PAGE_OF_KIND)
 
 
 def test_a_role_is_given_at_the_invitation_and_changed_on_the_persons_page(admin: Client) -> None:

@@ -17,7 +17,7 @@ from capabilities.core.providers.catalogue.price_rows import (
     read_litellm_prices,
     read_models_dev_prices,
 )
-from capabilities.core.providers.catalogue.price_verdicts import find_contested, judge_price, weigh_prices
+from capabilities.core.providers.catalogue.price_verdicts import find_contested, judge_price, merge_prices
 
 
 def stated(source: str, *tiers: tuple[int, dict[str, str]], currency: str = "USD") -> Price:
@@ -59,7 +59,7 @@ def test_the_first_list_counts_unless_only_others_are_confirmed(
     prices: list[Price], verdict: str, contested: set[str], counts: str
 ) -> None:
     """A kind of token that only one list prices is not a contradiction."""
-    chosen = weigh_prices(prices)
+    chosen = merge_prices(prices)
     assert chosen is not None
     assert (judge_price(chosen).value, find_contested(chosen), chosen.source) == (verdict, contested, counts)
     assert {chosen.source, *(other.source for other in chosen.others)} == {price.source for price in prices}
@@ -70,20 +70,20 @@ def test_tiers_are_compared_by_their_amounts_not_by_where_they_begin() -> None:
     long = stated("a", (0, {"input": "2"}), (272_000, {"input": "4"}))
     same = stated("b", (0, {"input": "2"}), (200_000, {"input": "4"}))
     other = stated("c", (0, {"input": "2"}), (200_000, {"input": "5"}))
-    verdicts = [weigh_prices([long, price]) for price in (same, flat("d", input="2"), other)]
+    verdicts = [merge_prices([long, price]) for price in (same, flat("d", input="2"), other)]
     assert [judge_price(price).value for price in verdicts if price] == ["agreed", "agreed", "contested"]
 
 
 def test_amounts_in_two_currencies_never_agree() -> None:
     """Two yuan are not two dollars, and amounts are not converted."""
-    chosen = weigh_prices([flat("a", input="2"), stated("b", (0, {"input": "2"}), currency="CNY")])
+    chosen = merge_prices([flat("a", input="2"), stated("b", (0, {"input": "2"}), currency="CNY")])
     assert chosen is not None
     assert judge_price(chosen) is FactVerdict.CONTESTED
 
 
 def test_no_list_is_no_price_and_the_administrators_is_never_contested() -> None:
     """If no list has the model, it has no price. An administrator's price has no source and is never contested."""
-    assert weigh_prices([]) is None
+    assert merge_prices([]) is None
     assert judge_price(flat("", input="2")) is FactVerdict.ADMINISTRATOR
 
 
@@ -100,7 +100,7 @@ PRICES = st.builds(
 )
 def test_the_verdict_does_not_depend_on_the_order_of_the_lists(pair: tuple[list[object], list[object]]) -> None:
     """The order of the lists affects only the choice among those that agree, not the verdict."""
-    chosen = [weigh_prices([Price("USD", tiers, "list") for tiers in prices]) for prices in pair]  # type: ignore[arg-type]
+    chosen = [merge_prices([Price("USD", tiers, "list") for tiers in prices]) for prices in pair]  # type: ignore[arg-type]
     assert chosen[0] is not None
     assert chosen[1] is not None
     assert judge_price(chosen[0]) is judge_price(chosen[1])

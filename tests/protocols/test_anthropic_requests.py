@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from capabilities.core.message import (
-    CacheMark,
+    CacheBreakpoint,
     ChatRequest,
     Message,
     NativePart,
@@ -284,12 +284,12 @@ def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -
 
     A tool result is marked as a whole, and a turn with calls is marked at its last call.
     """
-    hour, plain = CacheMark(3600), CacheMark()
+    hour, plain = CacheBreakpoint(3600), CacheBreakpoint()
     conversation = (
         Message(Role.SYSTEM, (TextPart("rules", hour),)),
         message(Role.USER, "hi"),
         Message(Role.ASSISTANT, (TextPart("", plain),), (CALL,)),
-        Message(Role.TOOL, (TextPart("1", CacheMark(300)),), tool_call_id="call.1"),
+        Message(Role.TOOL, (TextPart("1", CacheBreakpoint(300)),), tool_call_id="call.1"),
     )
     payload = encode(*conversation, tools=(Tool("look", cache=hour),)).payload
     written_mark = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
@@ -302,7 +302,7 @@ def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -
 
 def test_a_fifth_mark_would_be_refused_so_the_last_four_are_kept() -> None:
     """Anthropic allows four cache marks. The last four cover the longest prefixes; earlier ones are reported."""
-    marks = [CacheMark(path=f"messages[0].content[{number}].cache_control") for number in range(6)]
+    marks = [CacheBreakpoint(path=f"messages[0].content[{number}].cache_control") for number in range(6)]
     marked = Message(Role.USER, tuple(TextPart(f"part {number}", mark) for number, mark in enumerate(marks)))
     request = encode(marked, inner=tuple(mark.path for mark in marks))
     (turn,) = request.payload["messages"]

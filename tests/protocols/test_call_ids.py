@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.protocols.call_pieces import short_call_id
+from capabilities.core.protocols.tool_calls import short_call_id
 
 
 @given(st.text(max_size=40))

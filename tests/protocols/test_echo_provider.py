@@ -10,7 +10,7 @@ from capabilities.core.message import ChatRequest, Message, NativePart, Role, Te
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.echo.embedded import MODELS, answer
 from capabilities.core.protocols.echo.requests import Echo
-from capabilities.core.protocols.echo.stream import split_events
+from capabilities.core.protocols.echo.stream import build_events
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, Target
 from tests.protocols.exchange import assembled
@@ -53,7 +53,7 @@ def test_echo_describes_every_part_of_a_request() -> None:
 
 def test_echo_503_always_fails() -> None:
     """The model echo-503 exists to demonstrate a fallback. It always fails, complete and streamed."""
-    (event,) = split_events(answer(CHAT, "echo-503"))
+    (event,) = build_events(answer(CHAT, "echo-503"))
     failure = answer(CHAT, "echo-503")
     assert event == failure
     assert isinstance(failure, Failure)
@@ -65,7 +65,7 @@ def test_a_stream_adds_up_to_the_answer_and_its_bytes_read_back(messages: list[M
     """For any messages, the joined pieces of a stream are the answer, and its bytes decode to the same answer."""
     chat, wire = ChatRequest(tuple(messages)), Echo()
     complete = answer(chat, "echo-text")
-    events = split_events(answer(chat, "echo-text"))
+    events = build_events(answer(chat, "echo-text"))
     assert assembled(events) == complete
     assert isinstance(events[-1], Finish)
     assert all(isinstance(event, Delta) and event.text for event in events[:-1])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from capabilities.core.message import (
-    CacheMark,
+    CacheBreakpoint,
     ChatRequest,
     Message,
     NativePart,
@@ -286,7 +286,7 @@ def test_the_end_of_a_prefix_is_marked_in_the_words_of_the_host(
 
     The lifetime is rounded up to one that the host offers, at most its longest.
     """
-    prompt = Message(Role.USER, (TextPart("hi", CacheMark(seconds)),))
+    prompt = Message(Role.USER, (TextPart("hi", CacheBreakpoint(seconds)),))
     request = encode(prompt, quirks={"cache_marks": mark_style})
     assert request.payload["messages"][0]["content"] == [{"type": "text", "text": "hi", **mark}]
 
@@ -294,7 +294,7 @@ def test_the_end_of_a_prefix_is_marked_in_the_words_of_the_host(
 def test_host_without_cache_marks_drops_them_visibly() -> None:
     """If a host has no cache marks, the dropped mark is reported and the content is sent as one string."""
     path = "messages[0].content[0].cache_control"
-    request = encode(Message(Role.USER, (TextPart("hi", CacheMark(path=path)),)), inner=(path,))
+    request = encode(Message(Role.USER, (TextPart("hi", CacheBreakpoint(path=path)),)), inner=(path,))
     assert (request.payload["messages"][0]["content"], request.dropped_params) == ("hi", (path,))
 
 

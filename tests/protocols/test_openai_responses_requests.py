@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from capabilities.core.message import (
-    CacheMark,
+    CacheBreakpoint,
     ChatRequest,
     Message,
     NativePart,
@@ -182,7 +182,7 @@ def test_a_host_that_takes_no_schema_is_asked_in_words() -> None:
 
 def test_the_end_of_a_prefix_is_marked_on_a_part() -> None:
     """Text and files carry OpenAI's mark. An assistant turn cannot, so its mark is reported as dropped."""
-    mark = CacheMark(3600, "messages[0].content[0].cache_control")
+    mark = CacheBreakpoint(3600, "messages[0].content[0].cache_control")
     quirks = {"cache_marks": "prompt_cache_breakpoint"}
     (item,) = items(message_of(Role.USER, TextPart("hi", mark)), quirks=quirks)
     assert item["content"] == [

@@ -15,7 +15,14 @@ from capabilities.core.delivery.adaptation import CannotRead, text_style_for
 from capabilities.core.delivery.model_endpoint import Prepared, model_endpoint, prepare
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.protocols.parameters import ALL_CHARS, MAX_NAMES, PARAMETERS, Treatment, brief_names, with_table
+from capabilities.core.protocols.parameters import (
+    ALL_CHARS,
+    MAX_NAMES,
+    PARAMETERS,
+    Treatment,
+    abbreviate_names,
+    with_table,
+)
 from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Target
 from routing_admin.gateway.chat.parsing import parse
@@ -317,11 +324,11 @@ def test_what_says_nothing_is_not_named(protocol: str):
 
 def test_names_are_few_short_and_plain():
     """The dropped names fit in a header: at most twenty in ASCII, about a kilobyte, then a count of the rest."""
-    names = brief_names([f"messages[{index}].名字" for index in range(30)])
+    names = abbreviate_names([f"messages[{index}].名字" for index in range(30)])
     assert len(names) == MAX_NAMES + 1
     assert (names[0], names[-1]) == ("messages[0].\\u540d\\u5b57", "... and 10 more")
-    assert len(", ".join(brief_names("x" * 99 + str(index) for index in range(30)))) < ALL_CHARS + 30
-    assert brief_names(["a", "a"]) == ("a",)
+    assert len(", ".join(abbreviate_names("x" * 99 + str(index) for index in range(30)))) < ALL_CHARS + 30
+    assert abbreviate_names(["a", "a"]) == ("a",)
 
 
 def test_the_document_is_what_the_table_says():

@@ -11,7 +11,7 @@ import pytest
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, ToolCall
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.thought_fields import build_details, parse_thoughts
-from capabilities.core.thoughts import ReasoningBlock, ThoughtForm, mark_thoughts
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm, set_origin
 from capabilities.core.wire import Answer, Target
 from tests.protocols.exchange import assembled
 
@@ -53,7 +53,7 @@ def next_request(answer: Answer, source: Target, protocol: str, recipient: Targe
         (TextPart(answer.text),),
         calls,
         reasoning=answer.reasoning,
-        thoughts=mark_thoughts(answer.thoughts, origin),
+        thoughts=set_origin(answer.thoughts, origin),
     )
     chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)), answered))
     payload = PROTOCOLS[protocol].encode(chat, recipient or source, stream=False).elide()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.json_codec import read_json
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.protocols.sse import TRIES, TextFrame
+from capabilities.core.protocols.sse import TRIES, EventTemplate
 from capabilities.core.wire import Delta, StreamEvent
 
 Chunk = dict[str, Any]
@@ -73,13 +73,13 @@ def test_what_is_no_text_between_the_quotation_marks_is_read_whole(broken: str) 
 
 def test_text_that_occurs_twice_gives_no_frame() -> None:
     """Text that occurs twice in an event cannot define a frame, since its position is ambiguous."""
-    frame = TextFrame()
+    frame = EventTemplate()
     value: Chunk = {"id": "a", "delta": {"content": "a"}}
     frame.learn(json.dumps(value), value, value["delta"], "content")
-    assert frame.words_in('{"id": "b", "delta": {"content": "a"}}') == ""
+    assert frame.read_text('{"id": "b", "delta": {"content": "a"}}') == ""
 
 
-def learned(frame: TextFrame, number: int, text: str) -> None:
+def learned(frame: EventTemplate, number: int, text: str) -> None:
     """Let the frame learn from an event with this text and its own padding."""
     value: Chunk = {"pad": f"{number:040x}", "delta": {"content": text}}
     frame.learn(json.dumps(value), value, value["delta"], "content")
@@ -90,7 +90,7 @@ def test_without_a_common_frame_the_search_for_one_stops() -> None:
 
     Events with random padding would otherwise all be parsed twice.
     """
-    patient, spent = TextFrame(), TextFrame()
+    patient, spent = EventTemplate(), EventTemplate()
     for number in range(TRIES - 1):
         learned(patient, number, f"{number:040x}")
     for number in range(TRIES):
@@ -98,7 +98,7 @@ def test_without_a_common_frame_the_search_for_one_stops() -> None:
     event = json.dumps({"pad": f"{99:040x}", "delta": {"content": "later"}})
     for frame in (patient, spent):
         learned(frame, 99, "said")
-    assert [patient.words_in(event), spent.words_in(event)] == ["later", ""]
+    assert [patient.read_text(event), spent.read_text(event)] == ["later", ""]
 
 
 def test_most_chunks_are_read_by_their_frame_alone(monkeypatch: pytest.MonkeyPatch) -> None:

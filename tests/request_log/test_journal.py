@@ -15,7 +15,7 @@ from django.utils import timezone
 from capabilities.core.delivery.adaptation import PartDelivery
 from capabilities.core.delivery.decision import Delivery, Outcome
 from capabilities.core.delivery.model_endpoint import Prepared
-from capabilities.core.delivery.obstacles import ReasonCode, because
+from capabilities.core.delivery.obstacles import ReasonCode, make_reason
 from capabilities.core.message import ChatRequest, FilePart
 from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
@@ -145,7 +145,7 @@ def test_batch_is_written_in_a_few_statements(entries: int, statements: int):
 def described(content: Any = None) -> Prepared:
     """Return the request that is sent to a model that gets a description instead of the image."""
     file = FilePart(Kind.IMAGE, "image/png", "点.png", 70, "0123abcd", content=content)
-    reason = because(ReasonCode.NO_CAPABILITY, capability="vision")
+    reason = make_reason(ReasonCode.NO_CAPABILITY, capability="vision")
     delivery = PartDelivery(0, 1, file, Delivery(Outcome.DESCRIBED, reason), "a picture")
     return Prepared(UpstreamRequest("https://one.example", {}), ChatRequest(()), (delivery,))
 

@@ -13,7 +13,7 @@ from capabilities.acts import SYSTEM
 from capabilities.core.delivery.adaptation import PartDelivery
 from capabilities.core.delivery.decision import Delivery, Outcome
 from capabilities.core.delivery.model_endpoint import Prepared
-from capabilities.core.delivery.obstacles import ReasonCode, because
+from capabilities.core.delivery.obstacles import ReasonCode, make_reason
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, ToolCall
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Media, UpstreamRequest
@@ -62,7 +62,7 @@ def _drained(response):
 def test_row_of_100_000_files_lists_only_the_first_few(admin: Client) -> None:
     """Files and dropped parameters are listed up to a maximum, followed by the number of the others."""
     file = FilePart(Kind.IMAGE, "image/png", url="https://a.example/dot.png")
-    reason = because(ReasonCode.NO_CAPABILITY, capability="vision")
+    reason = make_reason(ReasonCode.NO_CAPABILITY, capability="vision")
     delivery = Delivery(Outcome.DESCRIBED, reason)
     deliveries = tuple(PartDelivery(0, part, file, delivery, "a picture") for part in range(100_000))
     prepared = Prepared(UpstreamRequest("https://one.example", {}), ChatRequest(()), deliveries)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from capabilities.core.describing.prompt import fence_words, quote_words
+from capabilities.core.describing.prompt import fence_text, quote_text
 from capabilities.core.protocols.error_body import parse_error
 from capabilities.core.protocols.errors import classify
 from capabilities.core.protocols.sse import SseParser
@@ -106,8 +106,8 @@ BY_HAND: dict[str, Callable[[str], Any]] = {
     ),
     "a stream": lambda text: SseParser().feed(b"data: " + text.encode("utf-8", "replace")),
     "a stream in small pieces": lambda text: feed_in_pieces(text.encode("utf-8", "replace")),
-    "a description": lambda text: quote_words(text, "a", "zh"),
-    "a fence": lambda text: fence_words(text, "en", 10**6),
+    "a description": lambda text: quote_text(text, "a", "zh"),
+    "a fence": lambda text: fence_text(text, "en", 10**6),
     "a sentence": lambda text: insert_facts("%(a)s %(a)s", {"a": text}),
     "a template": lambda text: insert_facts(text, {"a": "b"}),
     "sentences": lambda text: join_sentences(text.splitlines()),

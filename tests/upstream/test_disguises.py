@@ -13,7 +13,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.providers.origins import OriginPolicy, check_addresses, parse_policy, proxy_refusal, refusal
+from capabilities.core.providers.origins import OriginPolicy, check_addresses, parse_policy, refuse_proxy, refuse_url
 from capabilities.core.wire import Failure, Fault, Target
 from routing_admin.upstream import Upstream
 from routing_admin.upstream.calls import CheckedResolver
@@ -85,17 +85,17 @@ def test_there_are_hundreds_of_disguises() -> None:
 
 def test_no_disguise_of_an_endpoint_passes() -> None:
     """A forbidden address is refused in any notation, before any DNS look-up."""
-    assert [url for url in disguised_urls() if refusal(url, CLOSED) is None] == []
+    assert [url for url in disguised_urls() if refuse_url(url, CLOSED) is None] == []
 
 
 def test_no_disguise_of_a_proxy_passes() -> None:
     """A proxy's URL may have a user name in plain characters before the host. It is not taken for the host."""
-    assert [url for url in disguised_urls() if proxy_refusal(url, CLOSED) is None] == [
+    assert [url for url in disguised_urls() if refuse_proxy(url, CLOSED) is None] == [
         # In this URL the address is the user name, not the host.
         "https://127.0.0.1@api.openai.com/v1"
     ]
     for host in disguised_hosts():
-        assert proxy_refusal(f"https://user:word@{host}", CLOSED) is not None
+        assert refuse_proxy(f"https://user:word@{host}", CLOSED) is not None
 
 
 def test_name_with_one_forbidden_address_is_refused() -> None:
@@ -136,7 +136,7 @@ async def test_public_name_with_a_private_address_is_refused(name: str) -> None:
 async def test_international_name_is_looked_up_even_if_it_cannot_be_displayed(host: str) -> None:
     """Only DNS decides whether such a name exists. A call is not refused because its name cannot be displayed."""
     name_server = NameServer("10.0.0.1")
-    assert refusal(f"https://{host}/v1", CLOSED) is None
+    assert refuse_url(f"https://{host}/v1", CLOSED) is None
     async with guarded_upstream(name_server) as upstream:
         assert await call(upstream, f"https://{host}/v1") is Fault.ORIGIN_REFUSED
     assert name_server.looked_up == [host]
@@ -178,8 +178,8 @@ URLS: Mapping[str, st.SearchStrategy[str]] = {
 @given(st.one_of(*URLS.values()))
 def test_the_host_that_is_checked_is_the_host_that_is_called(url: str) -> None:
     """The gateway's parser and the client's parser find the same host in every URL that is allowed."""
-    if refusal(url, CLOSED) is None:
+    if refuse_url(url, CLOSED) is None:
         read = url_of(url)
         assert (read.raw_host or "").rstrip(".") == (urlsplit(url).hostname or "").rstrip(".")
         assert (read.scheme, read.port) == ("https", urlsplit(url).port or 443)
-        assert refusal(str(read.with_user(None)), CLOSED) is None
+        assert refuse_url(str(read.with_user(None)), CLOSED) is None

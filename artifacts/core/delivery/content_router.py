@@ -18,7 +18,7 @@ from artifacts.core.artifact import StoredArtifact
 from artifacts.core.detection.kinds import OCTET_STREAM, clean_mime, filename_mime, mime_kind
 from capabilities.core.delivery.decision import Delivery, Outcome, Reader, decide, decide_description
 from capabilities.core.delivery.flaws import find_flaw
-from capabilities.core.delivery.obstacles import ReasonCode, because
+from capabilities.core.delivery.obstacles import ReasonCode, make_reason
 from capabilities.core.delivery.slot_choice import GET_ARTIFACT_SLOTS
 from capabilities.core.delivery.writing import FLAWS
 from capabilities.core.message import UnreadableError
@@ -213,7 +213,7 @@ def _image_type(artifact: StoredArtifact) -> str:
 def _text(artifact: StoredArtifact, delivery: Delivery, options: _Options) -> ContentRouteResult:
     text = artifact.content.text() if artifact.content else None
     if text is None:
-        reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=artifact.mime_type)
+        reason = make_reason(ReasonCode.NO_TEXT_FOUND, mime_type=artifact.mime_type)
         # The declared type is text, but the bytes cannot be decoded, so the artifact is described like any other
         # binary.
         binary = replace(artifact, is_binary=True, kind=Kind.OTHER)
@@ -250,7 +250,7 @@ def _describe_failure(
         _content_type(artifact),
         "text",
         artifact.metadata(),
-        replace(delivery, reason=because(ReasonCode.UNREADABLE, problem=problem), slot=None, mime_type=None),
+        replace(delivery, reason=make_reason(ReasonCode.UNREADABLE, problem=problem), slot=None, mime_type=None),
         content=failed_block(artifact.filename or artifact.id, None, language),
         warnings=(warning,),
     )

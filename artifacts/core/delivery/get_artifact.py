@@ -17,7 +17,7 @@ from artifacts.core.detection.kinds import OCTET_STREAM, clean_mime, filename_mi
 from artifacts.core.store import ArtifactStore
 from capabilities.core.json_codec import is_bounded
 from capabilities.core.message import Blob, Content, Converted, ConvertTo, FilePart, Text, make_blob
-from capabilities.core.texts.description import nearest
+from capabilities.core.texts.description import nearest_language
 from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
 
@@ -55,7 +55,7 @@ def get_artifact(
     bare = artifact_id(ref)
     artifact = store.get_artifact(REF_PREFIX + bare) if bare else None
     if artifact is None:
-        return ArtifactNotFound(ref, NOT_FOUND[nearest(language)])
+        return ArtifactNotFound(ref, NOT_FOUND[nearest_language(language)])
     return router.route_content(artifact, service_id, language=language, offset=offset, limit=limit)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from capabilities.core.texts.description import nearest
+from capabilities.core.texts.description import nearest_language
 from capabilities.core.vocabulary import STANDARD_CAPABILITIES, Kind
 
 MAX_LIST_ITEMS = 200
@@ -95,7 +95,7 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 def tool_definitions(language: str | None = None) -> list[dict[str, Any]]:
     """Return the tools in OpenAI's format for functions, described in the nearest language."""
-    texts = TEXTS[nearest(language)]
+    texts = TEXTS[nearest_language(language)]
     return [{"type": "function", "function": _function(name, texts)} for name in PARAMETERS]
 
 

@@ -25,7 +25,7 @@ from artifacts.core.detection.encodings import DetectedText, Proof
 from artifacts.core.detection.evidence import Detection, Evidence, Opinion, ask_opinion
 from artifacts.core.detection.kinds import OCTET_STREAM, PLAIN_TEXT, clean_mime, is_binary_mime, is_text_mime, mime_kind
 from artifacts.core.detection.kinds import filename_mime as named_type
-from artifacts.core.detection.likelihood import SHORT, reads_as_words
+from artifacts.core.detection.likelihood import SHORT, is_word_like
 from artifacts.core.detection.signatures import HEAD, Match
 from artifacts.core.detection.text_extensions import SOURCES_OF_PAGES
 from artifacts.core.store import BLOCK, ReadAt, read_blocks, read_slices
@@ -114,7 +114,7 @@ class BinaryDetector:
         match = signatures.match(head)
         notes: tuple[Evidence, ...] = ()
         # A text may begin with the letters "BM" or "ID3".
-        if match and not match.textual and _is_words(head, size):
+        if match and not match.textual and _is_text(head, size):
             match = None
         if match:
             match, notes = _inspect_container(match, size, read_at or read_slices(head), claimed)
@@ -169,13 +169,13 @@ def _first_foreign_line(read_at: ReadAt, size: int) -> bytes:
     return b""
 
 
-def _is_words(head: bytes, size: int) -> bool:
+def _is_text(head: bytes, size: int) -> bool:
     # If the text is clean UTF-8, four letters at the beginning are a word, not a signature.
     return encodings.is_clean((head[:4096],), "utf-8", whole=size <= 4096)
 
 
 def _is_readable(head: bytes, text: DetectedText) -> bool:
-    return text.proof is Proof.STRONG or reads_as_words("".join(encodings.decode_blocks((head,), text.encoding)))
+    return text.proof is Proof.STRONG or is_word_like("".join(encodings.decode_blocks((head,), text.encoding)))
 
 
 def _inspect_container(

@@ -26,8 +26,8 @@ from artifacts.core.detection.likelihood import (
     WIDER,
     LikelyText,
     is_clear,
+    is_east_asian_text,
     rank_readings,
-    reads_as_east_asian,
 )
 from capabilities.core.message import Text
 
@@ -422,7 +422,7 @@ def guess_by_escapes(head: bytes) -> str | None:
     pairs = b"".join(_HZ.findall(head[: 64 * 1024]))
     if len(pairs) >= 12:
         text = _decode(pairs, "hz")
-        return "hz" if text and reads_as_east_asian(text) else None
+        return "hz" if text and is_east_asian_text(text) else None
     return None
 
 
@@ -446,4 +446,4 @@ def _ascii_with_nuls(head: bytes, encoding: str) -> bool:
     if head.translate(None, _ASCII_WORDS):
         return False
     text = _PLAIN.sub("", head[: len(head) & ~1].decode(encoding, "replace"))
-    return bool(text) and not reads_as_east_asian(text)
+    return bool(text) and not is_east_asian_text(text)

@@ -108,7 +108,7 @@ def is_clear(candidates: list[LikelyText]) -> bool:
     )
 
 
-def reads_as_east_asian(text: str) -> bool:
+def is_east_asian_text(text: str) -> bool:
     """Return whether a text is running Chinese, Japanese or Korean, not just an arbitrary mix of their characters."""
     tables = (_characters(language, encoding, leads) for language, encoding, _, leads in EAST_ASIAN)
     candidates = (LikelyText("", text, _sum_nats(text, table)) for table in tables)
@@ -225,7 +225,7 @@ _WORDS = re.compile(f"(?:[{_BETWEEN}]|(?:{_WORD})(?![{_LETTERS}]))*")
 _RUN = re.compile(f"[{_LETTERS}]+")
 
 
-def reads_as_words(text: str) -> bool:
+def is_word_like(text: str) -> bool:
     """Return whether text has only words, numbers and punctuation, and each word is in one script and normal case."""
     return bool(_WORDS.fullmatch(text)) and all(_is_cased(word) for word in _RUN.findall(text))
 

@@ -281,7 +281,7 @@ def quicktime_atom(data: bytes) -> bool:
     return start >= 8 and data[start + 4 : start + 8] in (b"moov", b"mdat", b"free", b"skip", b"wide", b"trak", b"mvhd")
 
 
-def anything(_: bytes) -> bool:
+def always(_: bytes) -> bool:
     """Return True, for fixed bytes that are long or unusual enough to be proof by themselves."""
     return True
 

@@ -17,11 +17,11 @@ from capabilities.core.delivery.model_description import without_describer
 from capabilities.core.delivery.obstacles import Reason
 from capabilities.core.delivery.page_images import count_images
 from capabilities.core.delivery.reader import Position, Reader
-from capabilities.core.delivery.room import SizeBudget, byte_count
+from capabilities.core.delivery.size_budget import SizeBudget, byte_count
 from capabilities.core.delivery.slots import slot_key
 from capabilities.core.delivery.writing import TextStyle, WrittenFile, display_name, text_style_for
 from capabilities.core.message import ChatRequest, FilePart, Message, NativePart, Part, Role, TextPart
-from capabilities.core.texts.description import artifact_lead, nearest
+from capabilities.core.texts.description import artifact_lead, nearest_language
 from capabilities.core.values import value_class
 
 __all__ = ["Adapted", "CannotRead", "PartDelivery", "TextStyle", "adapt", "summary", "text_style_for"]
@@ -156,7 +156,7 @@ class _MessageRewriter:
     def flush(self) -> None:
         """Append the collected files as one user message."""
         if self.waiting:
-            lead = TextPart(HOISTED_LEAD[nearest(self.style.language)])
+            lead = TextPart(HOISTED_LEAD[nearest_language(self.style.language)])
             self.messages.append(Message(Role.USER, (lead, *self.waiting)))
             self.waiting = []
 
@@ -173,7 +173,7 @@ class _MessageRewriter:
         lead = TextPart(written_file.lead or artifact_lead(self._name(file), self.style.language))
         if written_file.delivery.hoist:
             self.waiting += [lead, *written_file.natives]
-            return [TextPart(f"{lead.text}\n{HOISTED_ABOVE[nearest(self.style.language)]}")]
+            return [TextPart(f"{lead.text}\n{HOISTED_ABOVE[nearest_language(self.style.language)]}")]
         return [lead, *written_file.natives] if file.led or written_file.lead else list(written_file.natives)
 
     def _name(self, file: FilePart) -> str:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from capabilities.core.delivery.model_description import ModelDescription, find_describer, without_describer
-from capabilities.core.delivery.obstacles import OBSTACLES, Reason, ReasonCode, because, tool_result_slot
+from capabilities.core.delivery.obstacles import OBSTACLES, Reason, ReasonCode, make_reason, tool_result_slot
 from capabilities.core.delivery.reader import ContentPolicy, Position, Reader, parse_policies
 from capabilities.core.delivery.slots import Slot
 from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Role, Text, UnreadableError
@@ -87,7 +87,7 @@ __all__ = [
     "Reader",
     "can_read",
     "decide",
-    "decide_in_words",
+    "decide_text_form",
     "parse_policies",
 ]
 
@@ -159,10 +159,10 @@ ANYWHERE = Position()
 def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Delivery:
     """Return how this file reaches this reader at this position. The same arguments give the same result."""
     if file.unreadable or not (file.content or file.url):
-        return Delivery(Outcome.DESCRIBED, because(ReasonCode.UNREADABLE, problem=file.unreadable or "failed"))
+        return Delivery(Outcome.DESCRIBED, make_reason(ReasonCode.UNREADABLE, problem=file.unreadable or "failed"))
     slot = reader.slots.get(file.kind)
     if file.kind is Kind.TEXT and slot is None and file.content is not None:
-        return Delivery(_decide_text(file, reader), because(ReasonCode.READABLE_TEXT), mime_type="text/plain")
+        return Delivery(_decide_text(file, reader), make_reason(ReasonCode.READABLE_TEXT), mime_type="text/plain")
     reasons = [reason for obstacle in OBSTACLES if (reason := obstacle(file, reader, slot, position))]
     # All reasons are needed, not only the first: a conversion must resolve every one of them.
     if reasons or slot is None:
@@ -170,7 +170,7 @@ def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Del
     capability = next(name for name in slot.capabilities if reader.capabilities.has(name))
     # A file that the slot accepts, but not inside a tool result, is moved behind the results.
     hoist = hoists(slot, reader, position)
-    fits = because(ReasonCode.FITS, capability=capability, mime_type=file.mime_type)
+    fits = make_reason(ReasonCode.FITS, capability=capability, mime_type=file.mime_type)
     return Delivery(Outcome.HOISTED if hoist else Outcome.NATIVE, fits, slot, file.mime_type, hoist)
 
 
@@ -230,7 +230,7 @@ def _decide_without_native(
     image_slot = None if ContentPolicy.EXTRACT in reader.policies else page_slot(file, reader, position)
     if image_slot is not None:
         return Delivery(Outcome.CONVERTED, reason, image_slot, hoist=hoists(image_slot, reader, position))
-    return decide_in_words(file, reader, reason)
+    return decide_text_form(file, reader, reason)
 
 
 PAGED = frozenset({"application/pdf"})
@@ -253,7 +253,7 @@ def page_slot(file: FilePart, reader: Reader, position: Position) -> Slot | None
     return None if any(obstacle(page, reader, slot, position) for obstacle in OBSTACLES) else slot
 
 
-def decide_in_words(file: FilePart, reader: Reader, reason: Reason) -> Delivery:
+def decide_text_form(file: FilePart, reader: Reader, reason: Reason) -> Delivery:
     """Return the delivery as text: the text in the file if policy and type allow it, else a description."""
     has_words = file.kind is Kind.DOCUMENT or file.mime_type in ARCHIVES
     if ContentPolicy.EXTRACT in reader.policies and has_words and file.content is not None:

@@ -7,7 +7,7 @@ asked only about a file that would otherwise be sent natively, or in which nothi
 from __future__ import annotations
 
 from capabilities.core.delivery.decision import ARCHIVES, PAGED
-from capabilities.core.delivery.obstacles import Reason, ReasonCode, because
+from capabilities.core.delivery.obstacles import Reason, ReasonCode, make_reason
 from capabilities.core.message import FilePart, Inspectable
 from capabilities.core.vocabulary import Kind
 
@@ -27,5 +27,5 @@ def find_flaw(file: FilePart) -> Reason | None:
         return None
     found = content.inspect()
     if found.locked:
-        return because(ReasonCode.LOCKED)
-    return because(ReasonCode.DAMAGED) if found.damaged else None
+        return make_reason(ReasonCode.LOCKED)
+    return make_reason(ReasonCode.DAMAGED) if found.damaged else None

@@ -74,10 +74,10 @@ class Prepared:
 
     @property
     def to_describe(self) -> tuple[PartDelivery, ...]:
-        return tuple(part_delivery for part_delivery in self.deliveries if is_to_describe(part_delivery.delivery))
+        return tuple(part_delivery for part_delivery in self.deliveries if needs_description(part_delivery.delivery))
 
 
-def is_to_describe(delivery: Delivery) -> bool:
+def needs_description(delivery: Delivery) -> bool:
     description = delivery.description
     return description is not None and description.state is DescriptionState.NOT_ASKED
 

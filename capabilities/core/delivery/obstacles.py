@@ -106,7 +106,7 @@ class Reason:
         return Translatable(SENTENCES[self.code], self.facts)
 
 
-def because(code: ReasonCode, **facts: str | int) -> Reason:
+def make_reason(code: ReasonCode, **facts: str | int) -> Reason:
     return Reason(code, MappingProxyType(facts))
 
 
@@ -117,29 +117,29 @@ def _lacks_capability(file: FilePart, reader: Reader, slot: Slot | None, _: Posi
     required = slot.capabilities if slot else (CAPABILITY_OF_KIND[file.kind],)
     if any(reader.capabilities.has(name) for name in required):
         return None
-    return because(ReasonCode.NO_CAPABILITY, capability=required[0])
+    return make_reason(ReasonCode.NO_CAPABILITY, capability=required[0])
 
 
 def _text_by_url(file: FilePart, reader: Reader, slot: Slot | None, _: Position) -> Reason | None:
     if file.kind is not Kind.TEXT or slot is not None or file.content is not None:
         return None
-    return because(ReasonCode.URL, protocol=reader.slots.name)
+    return make_reason(ReasonCode.URL, protocol=reader.slots.name)
 
 
 def _lacks_slot(file: FilePart, reader: Reader, slot: Slot | None, _: Position) -> Reason | None:
-    return None if slot else because(ReasonCode.NO_SLOT, protocol=reader.slots.name, kind=file.kind.value)
+    return None if slot else make_reason(ReasonCode.NO_SLOT, protocol=reader.slots.name, kind=file.kind.value)
 
 
 def _wrong_role(_: FilePart, __: Reader, ___: Slot | None, position: Position) -> Reason | None:
     if position.role in (Role.USER, Role.TOOL):
         return None
-    return because(ReasonCode.ROLE, role=position.role.value)
+    return make_reason(ReasonCode.ROLE, role=position.role.value)
 
 
 def _only_a_url(file: FilePart, reader: Reader, slot: Slot | None, _: Position) -> Reason | None:
     if file.content is not None or (file.url and slot and slot.takes_url):
         return None
-    return because(ReasonCode.URL, protocol=reader.slots.name)
+    return make_reason(ReasonCode.URL, protocol=reader.slots.name)
 
 
 def tool_result_slot(slot: Slot, reader: Reader, position: Position) -> bool:
@@ -153,7 +153,7 @@ def _in_tool_result(file: FilePart, reader: Reader, slot: Slot | None, position:
         return None
     if tool_result_slot(slot, reader, position):
         return None
-    return because(ReasonCode.TOOL_RESULT, protocol=reader.slots.name, mime_type=file.mime_type)
+    return make_reason(ReasonCode.TOOL_RESULT, protocol=reader.slots.name, mime_type=file.mime_type)
 
 
 def _wrong_type(file: FilePart, reader: Reader, slot: Slot | None, position: Position) -> Reason | None:
@@ -162,11 +162,11 @@ def _wrong_type(file: FilePart, reader: Reader, slot: Slot | None, position: Pos
         return None
     if slot.carries(file.mime_type, in_tool_result=tool_result_slot(slot, reader, position)):
         return None
-    return because(ReasonCode.TYPE, mime_type=file.mime_type, slot=slot.name)
+    return make_reason(ReasonCode.TYPE, mime_type=file.mime_type, slot=slot.name)
 
 
 def _too_small(file: FilePart, _: Reader, slot: Slot | None, __: Position) -> Reason | None:
-    return because(ReasonCode.EMPTY) if slot and file.size == 0 and slot.min_bytes > 0 else None
+    return make_reason(ReasonCode.EMPTY) if slot and file.size == 0 and slot.min_bytes > 0 else None
 
 
 def wire_bytes(size: int | None) -> int:
@@ -178,7 +178,7 @@ def _exceeds(code: ReasonCode, actual: int | None, limit: int | None, **facts: s
     # Measures that are unknown never prevent a delivery.
     if actual is None or limit is None or actual <= limit:
         return None
-    return because(code, actual=actual, limit=limit, **facts)
+    return make_reason(code, actual=actual, limit=limit, **facts)
 
 
 def _too_large(file: FilePart, _: Reader, slot: Slot | None, __: Position) -> Reason | None:

@@ -38,7 +38,7 @@ def draw_pages(file: FilePart, reader: Reader, position: Position) -> DrawnPages
     slot, content = page_slot(file, reader, position), file.content
     if slot is None or not isinstance(content, Drawable):
         return None
-    max_pages = _most_pages(slot)
+    max_pages = _max_pages(slot)
     max_pages = max_pages if slot.max_count is None else min(max_pages, slot.max_count - _count(position))
     # Pages are always drawn at the smaller size for a request with many images, so that they are the same no matter
     # what else the request contains.
@@ -56,7 +56,7 @@ def count_images(files: Iterable[FilePart], reader: Reader) -> int:
     for file in files:
         # This is an upper bound, since it is not known yet which pages fit, nor whether a TIFF has several.
         slot = page_slot(file, reader, Position()) if file.kind is not Kind.IMAGE or _has_frames(file, reader) else None
-        total += _most_pages(slot) if slot else file.kind is Kind.IMAGE
+        total += _max_pages(slot) if slot else file.kind is Kind.IMAGE
     return total
 
 
@@ -65,7 +65,7 @@ def _has_frames(file: FilePart, reader: Reader) -> bool:
     return slot is not None and file.mime_type in SEVERAL and not slot.carries(file.mime_type, in_tool_result=False)
 
 
-def _most_pages(slot: Slot) -> int:
+def _max_pages(slot: Slot) -> int:
     # At most half of `crowd_count` pages, so that pages alone never lower the allowed image size.
     return min(MAX_PAGES, slot.crowd_count // 2) if slot.crowd_count else MAX_PAGES
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, adapt
 from capabilities.core.delivery.obstacles import Reason
 from capabilities.core.delivery.reader import Reader
-from capabilities.core.delivery.room import SIZE_LIMIT_CODES
+from capabilities.core.delivery.size_budget import SIZE_LIMIT_CODES
 from capabilities.core.delivery.writing import TextStyle
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.translatable import Translatable, translatable

@@ -31,13 +31,13 @@ def slots_for(
     `quirks` are the compatibility options in effect: a slot that they cannot express is removed, even if the template
     or the administrator sets it.
     """
-    slots = with_limits(_shipped(protocol, template, model), overrides or {})
+    slots = with_limits(_default_slots(protocol, template, model), overrides or {})
     # Compatibility options are applied last: no override can help with a part that cannot be written.
-    return slots if quirks is None else within_quirks(slots, quirks)
+    return slots if quirks is None else restrict_slots(slots, quirks)
 
 
 @lru_cache(maxsize=1000)
-def _shipped(protocol: str, template: str | None, model: str) -> Slots:
+def _default_slots(protocol: str, template: str | None, model: str) -> Slots:
     slots = with_limits(Slots(name=protocol), limits.PROTOCOLS.get(protocol, {}))
     # The provider's template follows the model's: Bedrock and Vertex serve the same Claude with lower limits.
     for pattern, model_limits in limits.MODELS.get(protocol, ()):
@@ -45,7 +45,7 @@ def _shipped(protocol: str, template: str | None, model: str) -> Slots:
     return with_limits(slots, limits.TEMPLATES.get(template or "", {}))
 
 
-def within_quirks(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
+def restrict_slots(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
     """Return the slots that a provider's compatibility options can express, with a video slot if they allow one."""
     tool_media = ToolMedia(quirk(quirks, "tool_media", slots.name))
     # Only in OpenAI's protocol do the parts of messages differ between providers.
@@ -54,7 +54,7 @@ def within_quirks(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
     start = slots if slots.get(Kind.VIDEO) else with_limits(slots, limits.VIDEO_URL)
     in_tool_result = tool_media is ToolMedia.NATIVE
     by_kind = {
-        kind: replace(slot, takes_url=slot.takes_url and _by_url(kind, quirks), in_tool_result=in_tool_result)
+        kind: replace(slot, takes_url=slot.takes_url and _accepts_urls(kind, quirks), in_tool_result=in_tool_result)
         for kind, slot in start.by_kind.items()
         if _can_write(kind, quirks)
     }
@@ -71,7 +71,7 @@ def _can_write(kind: Kind, quirks: Mapping[str, Any]) -> bool:
     return not quirk(quirks, "string_content_only") and (kind not in _PART or quirk(quirks, _PART[kind]) != "none")
 
 
-def _by_url(kind: Kind, quirks: Mapping[str, Any]) -> bool:
+def _accepts_urls(kind: Kind, quirks: Mapping[str, Any]) -> bool:
     if kind is Kind.IMAGE:
         return not quirk(quirks, "no_remote_image_urls")
     if kind is Kind.AUDIO:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from capabilities.core.texts.description import HEAD_CHARS, TAIL_CHARS
 from capabilities.core.translatable import Translatable, translatable
 
-KEPT_FOR_THE_ANSWER = 0.25
+ANSWER_SHARE = 0.25
 """The share of the window that no file may use."""
 
 MIN_CHARS = 2_000
@@ -38,7 +38,7 @@ class TextLimit:
         """Return how many characters of the text fit, for a window of which `used` tokens precede the file."""
         if window is None:
             return self.chars or self.unknown_chars
-        left = max(int(window * (1 - KEPT_FOR_THE_ANSWER)) - used, 0)
+        left = max(int(window * (1 - ANSWER_SHARE)) - used, 0)
         if self.chars is None:
             left = int(left * self.share)
         # The text's own characters per token: four in English, one in Chinese.

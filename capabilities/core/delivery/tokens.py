@@ -51,7 +51,7 @@ def _cells(width: int, height: int, cell: int) -> int:
     return math.ceil(width / cell) * math.ceil(height / cell)
 
 
-def _shrunk(width: int, height: int, cell: int, edge: int, budget: int) -> tuple[int, int]:
+def _scale_down(width: int, height: int, cell: int, edge: int, budget: int) -> tuple[int, int]:
     # The largest size with the same aspect ratio whose padded long edge and number of cells are within bounds.
     long, short = max(width, height), min(width, height)
 
@@ -71,7 +71,7 @@ def _shrunk(width: int, height: int, cell: int, edge: int, budget: int) -> tuple
 
 def claude_image(edge: int, budget: int) -> ImageCount:
     # One token per 28 x 28 pixels, after shrinking to the edge and budget of the model's tier.
-    return lambda width, height: _cells(*_shrunk(width, height, 28, edge, budget), 28)
+    return lambda width, height: _cells(*_scale_down(width, height, 28, edge, budget), 28)
 
 
 def openai_tiles(base: int, tile: int) -> ImageCount:
@@ -86,7 +86,7 @@ def openai_tiles(base: int, tile: int) -> ImageCount:
 
 def openai_patches(factor: float, edge: int, budget: int) -> ImageCount:
     # The number of patches of 32 x 32 pixels, after shrinking to the edge and budget, times the model's factor.
-    return lambda width, height: round(_cells(*_shrunk(width, height, 32, edge, budget), 32) * factor)
+    return lambda width, height: round(_cells(*_scale_down(width, height, 32, edge, budget), 32) * factor)
 
 
 def gemini_tiles(width: int, height: int) -> int:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, VendorItem
 from capabilities.core.protocols.vendor_tools import EVERY
-from capabilities.core.texts.description import nearest
+from capabilities.core.texts.description import nearest_language
 from capabilities.core.values import value_class
 from capabilities.core.wire import Answer, Delta, StreamEvent
 
@@ -44,7 +44,7 @@ def fit_vendor_items(
     if chat.tool_name in names and chat.tool_name and not chat.has_tool(chat.tool_name):
         chat = replace(chat, tool_name=None)
         left_out.append("tool_choice")
-    note = IN_PLACE[nearest(language)]
+    note = IN_PLACE[nearest_language(language)]
     messages = tuple(_fit_message(message, takes, note) if message.vendor else message for message in chat.messages)
     return replace(chat, vendor=vendor, messages=messages), tuple(left_out)
 

@@ -21,7 +21,7 @@ from capabilities.core.delivery.decision import (
     Reader,
     decide,
     decide_description,
-    decide_in_words,
+    decide_text_form,
     measure_loss,
 )
 from capabilities.core.delivery.flaws import find_flaw
@@ -31,7 +31,7 @@ from capabilities.core.delivery.model_description import (
     ModelDescription,
     find_no_description,
 )
-from capabilities.core.delivery.obstacles import Reason, ReasonCode, because
+from capabilities.core.delivery.obstacles import Reason, ReasonCode, make_reason
 from capabilities.core.delivery.page_images import draw_pages
 from capabilities.core.message import ChatRequest, Converted, FilePart, NativePart, Rendered, Text, UnreadableError
 from capabilities.core.texts.description import (
@@ -103,11 +103,11 @@ def write(file: FilePart, reader: Reader, position: Position, style: TextStyle) 
     return _write_as(decide(file, reader, position), file, reader, position, style)
 
 
-def write_in_words(file: FilePart, reader: Reader, reason: Reason, style: TextStyle, tokens: int = 0) -> WrittenFile:
+def write_as_text(file: FilePart, reader: Reader, reason: Reason, style: TextStyle, tokens: int = 0) -> WrittenFile:
     """Return the file as text for this reason, although it could be native; `tokens` precede it."""
     # Without `convert`, since drawn pages would need room that is missing.
     without_convert = replace(reader, policies=reader.policies - {ContentPolicy.CONVERT})
-    delivery = decide_in_words(file, without_convert, reason)
+    delivery = decide_text_form(file, without_convert, reason)
     return _write_as(delivery, file, without_convert, Position(tokens=tokens), style)
 
 
@@ -117,7 +117,7 @@ def _write_as(delivery: Delivery, file: FilePart, reader: Reader, position: Posi
     # The bytes may be lost between the decision and reading.
     except UnreadableError as error:
         return _write_description_instead(
-            file, reader, position, style, because(ReasonCode.UNREADABLE, problem=error.reason)
+            file, reader, position, style, make_reason(ReasonCode.UNREADABLE, problem=error.reason)
         )
 
 
@@ -156,7 +156,7 @@ def _write_description_instead(
 def _natively(file: FilePart, delivery: Delivery, reader: Reader, position: Position, style: TextStyle) -> WrittenFile:
     if flaw := find_flaw(file):
         # The names in a locked archive can still be read.
-        decision = decide_in_words if file.mime_type in ARCHIVES else decide_description
+        decision = decide_text_form if file.mime_type in ARCHIVES else decide_description
         return _write_as(decision(file, reader, flaw), file, reader, position, style)
     blob = file.content.blob() if file.content else None
     # The URL is used only if there are no bytes. `decide` has checked that the slot accepts URLs.
@@ -170,11 +170,11 @@ def _write_converted(
 ) -> WrittenFile:
     if file.kind is not Kind.IMAGE:
         pages = _write_pages(file, delivery, reader, position, style)
-        reason = because(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
+        reason = make_reason(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
         return pages or _write_description_instead(file, reader, position, style, find_flaw(file) or reason)
     converted = file.content.convert(delivery.target) if file.content and delivery.target else None
     if converted is None:
-        reason = because(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
+        reason = make_reason(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
         return _write_description_instead(file, reader, position, style, reason)
     # The pages of a TIFF are sent like those of a document.
     if (
@@ -234,7 +234,7 @@ def _write_text(
 ) -> WrittenFile:
     text, delivery = _find_text(file, delivery)
     if text is None:
-        reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=file.mime_type)
+        reason = make_reason(ReasonCode.NO_TEXT_FOUND, mime_type=file.mime_type)
         # A scan has no text to extract, but the model may be able to see its pages. These show that it has no flaw.
         as_pages = _write_pages(file, replace(delivery, reason=reason), reader, position, style)
         return as_pages or _write_description_instead(file, reader, position, style, find_flaw(file) or reason)
@@ -249,7 +249,7 @@ def _write_text(
         has_get_artifact=style.has_get_artifact and file.artifact_id is not None,
     )
     if excerpt.cut and delivery.outcome is Outcome.INLINED:
-        delivery = replace(delivery, reason=because(ReasonCode.LONG_TEXT, actual=excerpt.total_chars, limit=limit))
+        delivery = replace(delivery, reason=make_reason(ReasonCode.LONG_TEXT, actual=excerpt.total_chars, limit=limit))
     lead = artifact_lead(display_name(file), style.language)
     if delivery.outcome is Outcome.EXTRACTED:
         lead = _lead(file, extraction_note(file.mime_type, style.language), style)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from capabilities.core.delivery.adaptation import CannotRead, adapt
 from capabilities.core.delivery.decision import PAGED, DeliveryForm
-from capabilities.core.delivery.obstacles import Reason, ReasonCode, because
+from capabilities.core.delivery.obstacles import Reason, ReasonCode, make_reason
 from capabilities.core.delivery.reader import ContentPolicy, Position, Reader
 from capabilities.core.delivery.tokens import Estimate, estimate_delivery, estimate_request
 from capabilities.core.delivery.writing import TextStyle, write
@@ -45,14 +45,14 @@ def obstacle_to_describing(file: FilePart, describer: Reader) -> Reason | None:
     try:
         return _find_obstacle(file, describer)
     except UnreadableError as error:
-        return because(ReasonCode.UNREADABLE, problem=error.reason)
+        return make_reason(ReasonCode.UNREADABLE, problem=error.reason)
 
 
 def _find_obstacle(file: FilePart, describer: Reader) -> Reason | None:
     if file.unreadable or not (file.content or file.url):
-        return because(ReasonCode.UNREADABLE, problem=file.unreadable or "failed")
+        return make_reason(ReasonCode.UNREADABLE, problem=file.unreadable or "failed")
     if file.size == 0:
-        return because(ReasonCode.EMPTY)
+        return make_reason(ReasonCode.EMPTY)
     # Without `extract`, since the model that reads the description could get the file's text as well.
     visual_reader = replace(describer, policies=frozenset({ContentPolicy.CONVERT}))
     if reason := _too_long(file) or _locked(file):
@@ -69,11 +69,11 @@ def _too_long(file: FilePart) -> Reason | None:
     seconds = file.seconds if file.seconds is not None else _inspect(file).seconds
     if seconds is None or seconds <= longest.seconds:
         return None
-    return because(ReasonCode.TOO_LONG, actual=math.ceil(seconds), limit=longest.seconds)
+    return make_reason(ReasonCode.TOO_LONG, actual=math.ceil(seconds), limit=longest.seconds)
 
 
 def _locked(file: FilePart) -> Reason | None:
-    return because(ReasonCode.LOCKED) if file.mime_type in PAGED and _inspect(file).locked else None
+    return make_reason(ReasonCode.LOCKED) if file.mime_type in PAGED and _inspect(file).locked else None
 
 
 def _inspect(file: FilePart) -> Inspection:

@@ -12,7 +12,7 @@ from dataclasses import astuple, dataclass, replace
 from types import MappingProxyType
 
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
-from capabilities.core.texts.phrases import escape_name, hides, nearest
+from capabilities.core.texts.phrases import escape_name, is_hidden, nearest_language
 from capabilities.core.vocabulary import Kind
 
 # Quoting of untrusted words from a file, so that a model reads them as content and not as instructions.
@@ -75,36 +75,36 @@ CONTROL_TOKENS = re.compile(
 """The bracket of a token that marks the speaker. Engines that serve open models may interpret it in any text."""
 
 
-def quote_words(text: str, describer: str, language: str | None) -> str:
+def quote_text(text: str, describer: str, language: str | None) -> str:
     """Return a describer's words in the form that a model reads: the author, the words in a fence, and a warning."""
-    tag = nearest(language)
+    tag = nearest_language(language)
     lead = LEADS[tag].format(describer=escape_name(describer)[:MAX_NAME])
-    return "\n".join([lead, fence_words(text, language, MAX_CHARS), NOTES[tag]])
+    return "\n".join([lead, fence_text(text, language, MAX_CHARS), NOTES[tag]])
 
 
-def fence_words(text: str, language: str | None, max_chars: int) -> str:
+def fence_text(text: str, language: str | None, max_chars: int) -> str:
     """Return at most `max_chars` characters of the words in a fence, followed by a note if they were cut."""
-    clean = clean_words(text)
+    clean = clean_text(text)
     excerpt = clean[:max_chars]
     # In Markdown, the same number of ticks closes a fence, so this fence is one longer than any run inside.
     longest = max((len(run) for run in re.findall(f"[{TICKS}]+", excerpt)), default=0)
     fence = "`" * max(3, longest + 1)
     lines = [fence, *(LINE_MARK + line for line in excerpt.split("\n")), fence]
     if len(clean) > max_chars:
-        lines += [CUTS[nearest(language)].format(total=f"{len(clean):,}", end=f"{max_chars:,}")]
+        lines += [CUTS[nearest_language(language)].format(total=f"{len(clean):,}", end=f"{max_chars:,}")]
     return "\n".join(lines)
 
 
-def clean_words(text: str) -> str:
+def clean_text(text: str) -> str:
     """Return the words without invisible characters, and with the control tokens of models split."""
     lines = LINE_ENDS.sub("\n", text)
-    visible = "".join(char for char in lines if char in "\n\t" or not hides(char))
+    visible = "".join(char for char in lines if char in "\n\t" or not is_hidden(char))
     shortened = LONG_RUNS.sub(r"\1\2", HIDDEN.sub("", visible))
     # Tokens are split last, since removing hidden characters may complete one.
-    return CONTROL_TOKENS.sub(_take_apart, shortened).strip("\n")
+    return CONTROL_TOKENS.sub(_break_token, shortened).strip("\n")
 
 
-def _take_apart(match: re.Match[str]) -> str:
+def _break_token(match: re.Match[str]) -> str:
     return f" {match[0]}" if match[0] == ">" else f"{match[0]} "
 
 
@@ -228,13 +228,13 @@ PROMPTS: Mapping[str, DescribingPrompt] = MappingProxyType({"en": EN, "zh": ZH})
 
 def describing_chat(file: FilePart, question: str | None, language: str | None) -> ChatRequest:
     """Return the request to describe a file: rules and task, then the file and its question."""
-    prompt = PROMPTS[nearest(language)]
+    prompt = PROMPTS[nearest_language(language)]
     kind = file.kind if file.kind in prompt.tasks else Kind.DOCUMENT
     length = prompt.length.format(words=f"{MAX_WORDS[kind]:,}")
     system = TextPart("\n\n".join([prompt.rules, prompt.tasks[kind], length]))
     parts = [prompt.request]
     if question:
-        parts += [prompt.question, fence_words(question, language, MAX_QUESTION_CHARS)]
+        parts += [prompt.question, fence_text(question, language, MAX_QUESTION_CHARS)]
     # The caller's level of detail and cache marks are meant for its own model.
     plain_file = replace(file, detail=None, cache=None, led=False)
     user = Message(Role.USER, (plain_file, TextPart("\n\n".join(parts))))
@@ -283,7 +283,11 @@ class DescriptionKey:
 def description_key(content: str, describer: str, language: str | None, question: str | None) -> DescriptionKey:
     hashed = _hash(question) if question else ""
     return DescriptionKey(
-        content=content, describer=describer, prompt_version=PROMPT_VERSION, language=nearest(language), question=hashed
+        content=content,
+        describer=describer,
+        prompt_version=PROMPT_VERSION,
+        language=nearest_language(language),
+        question=hashed,
     )
 
 

@@ -14,7 +14,7 @@ from capabilities.core.protocols.answer_fields import non_empty_text, read_count
 from capabilities.core.protocols.errors import bad_shape, parse_failure, parse_inner_failure, parse_object
 from capabilities.core.protocols.media import ANY_IMAGE, parse_base64_media, parse_url_media
 from capabilities.core.protocols.openai.replies import is_error
-from capabilities.core.providers.redaction import brief
+from capabilities.core.providers.redaction import summarize
 from capabilities.core.translatable import translatable
 from capabilities.core.values import value_class
 from capabilities.core.wire import Answer, Failure, Fault, Media, Usage
@@ -195,7 +195,9 @@ def _read_sound(reply: OperationReply) -> PassthroughAnswer | Failure:
 
 
 def _other_type(reply: OperationReply) -> Failure:
-    message = translatable("expected %(due)s, got %(type)s", type=brief(reply.content_type), due=reply.operation.answer)
+    message = translatable(
+        "expected %(due)s, got %(type)s", type=summarize(reply.content_type), due=reply.operation.answer
+    )
     return Failure(Fault.BAD_CONTENT_TYPE, message, 200)
 
 

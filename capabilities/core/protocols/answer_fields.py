@@ -138,11 +138,11 @@ def vendor_reason(reason: Any, ending: Ending) -> str | None:
     """Return the vendor's finish reason if it differs from OpenAI's, else None."""
     if not reason or not isinstance(reason, str) or reason.lower() == ending.finish_reason:
         return None
-    return reason[:WORD_CHARS]
+    return reason[:MAX_NAME_CHARS]
 
 
 # The most characters of a vendor's finish reason that are kept.
-WORD_CHARS = 100
+MAX_NAME_CHARS = 100
 
 
 # Token counts: each protocol has a table that maps its vendor's names to the fields of `Usage`.
@@ -171,16 +171,16 @@ def merge(payload: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any
     for name, value in extra.items():
         existing = out.get(name)
         out[name] = (
-            merge(existing, value) if isinstance(existing, dict) and isinstance(value, Mapping) else plain(value)
+            merge(existing, value) if isinstance(existing, dict) and isinstance(value, Mapping) else to_plain(value)
         )
     return out
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Return the same JSON value with dicts and lists in place of read-only mappings and tuples."""
     if isinstance(value, Mapping):
-        return {name: plain(item) for name, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+        return {name: to_plain(item) for name, item in value.items()}
+    return [to_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def split_params(values: Mapping[str, Any], names: Collection[str]) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
-from capabilities.core.halves import repair_text
 from capabilities.core.message import Tool
+from capabilities.core.surrogates import repair_text
 from capabilities.core.wire import Answer, Delta, StreamEvent, Supplement, ToolCallDelta
 
 # Protocols without custom tools.

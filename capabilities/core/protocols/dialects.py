@@ -114,7 +114,7 @@ _OPENAIS_HOSTS = (".openai.com", ".openai.azure.com", ".cognitiveservices.azure.
 
 
 @lru_cache(maxsize=1000)
-def openais(endpoint: str) -> Dialects | None:
+def openai_dialects(endpoint: str) -> Dialects | None:
     """Return OpenAI's dialects for OpenAI's own hosts, or None for other hosts, each of which accepts more."""
     try:
         host = urlsplit(endpoint.strip()).hostname or ""

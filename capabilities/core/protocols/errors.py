@@ -18,7 +18,7 @@ from capabilities.core.protocols.error_body import (
     read_error,
     retry_after,
 )
-from capabilities.core.providers.redaction import READ_CHARACTERS, brief
+from capabilities.core.providers.redaction import READ_CHARACTERS, summarize
 from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.wire import Failure, Fault
 
@@ -177,7 +177,9 @@ def parse_failure(status: int, headers: Mapping[str, str], body: bytes, now: flo
     if 300 <= status < 400:
         location = next((value for name, value in headers.items() if name.lower() == "location"), "")
         sentence = (
-            translatable("redirected to %(place)s", place=brief(location)) if location else translatable("redirected")
+            translatable("redirected to %(place)s", place=summarize(location))
+            if location
+            else translatable("redirected")
         )
         return Failure(Fault.REDIRECT, sentence, status)
     error = parse_error(body)
@@ -208,8 +210,8 @@ def classify(error: ErrorBody, status: int, waits: float | None) -> Failure:
         fault = classify_status(status)  # the error names no parameter that a retry could leave out
     if fault is Fault.HTTP_429 and waits is not None and waits > SHORT_WAIT_SECONDS:
         fault = Fault.HTTP_429_WAIT
-    message = brief(error.message) or translatable("HTTP %(status)s", status=status)
-    code = brief(error.code or error.kind or "", limit=200) or None
+    message = summarize(error.message) or translatable("HTTP %(status)s", status=status)
+    code = summarize(error.code or error.kind or "", limit=200) or None
     failure = Failure(fault, message, status, code, param, waits)
     if fault is not Fault.UNSUPPORTED_PARAMETER:
         return failure
@@ -240,7 +242,7 @@ def _param(error: ErrorBody, fault: Fault) -> str | None:
             return None
         return next((name for name, pattern in _KINDS if re.search(pattern, error.search_text, re.IGNORECASE)), None)
     if fault is not Fault.UNSUPPORTED_PARAMETER:
-        return brief(error.param, limit=200) if error.param else None
+        return summarize(error.param, limit=200) if error.param else None
     blamed = (error.param or "").removeprefix("body.")
     if PARAM.match(blamed):
         return blamed if blamed not in NEEDED else None
@@ -262,7 +264,7 @@ def parse_json(headers: Mapping[str, str], body: bytes) -> Any | Failure:
     """Return the JSON of a 200 response. A web page or text is `bad_content_type`, and broken JSON is `bad_json`."""
     start = body.lstrip()[:1]
     if start == b"<":
-        page = translatable(WEB_PAGE, said=brief(parse_error(body).message))
+        page = translatable(WEB_PAGE, said=summarize(parse_error(body).message))
         return Failure(Fault.BAD_CONTENT_TYPE, page, 200)
     try:
         return read_json(body)
@@ -275,7 +277,7 @@ def parse_json(headers: Mapping[str, str], body: bytes) -> Any | Failure:
     except (ValueError, RecursionError) as error:
         kind = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
         if "json" not in kind.lower() and start and start not in b'{["-0123456789tfn':
-            message = translatable("expected JSON, got %(type)s", type=brief(kind or "plain text"))
+            message = translatable("expected JSON, got %(type)s", type=summarize(kind or "plain text"))
             return Failure(Fault.BAD_CONTENT_TYPE, message, 200)
         reason = Translatable(error.msg) if isinstance(error, json.JSONDecodeError) else type(error).__name__
         return Failure(Fault.BAD_JSON, translatable("the body is not JSON: %(reason)s", reason=reason), 200)

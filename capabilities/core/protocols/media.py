@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from capabilities.core.message import CacheMark, Message, NativePart, Part, TextPart
+from capabilities.core.message import CacheBreakpoint, Message, NativePart, Part, TextPart
 from capabilities.core.protocols.answer_fields import non_empty_text
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Media, MediaData
@@ -67,7 +67,7 @@ def list_native_parts(message: Message) -> list[NativePart]:
     return [part for part in parts if isinstance(part, NativePart)]
 
 
-def find_cache_mark(parts: Iterable[Part]) -> CacheMark | None:
+def find_cache_breakpoint(parts: Iterable[Part]) -> CacheBreakpoint | None:
     """Return the last cache mark among these parts, which marks the longest prefix."""
     mark = None
     for part in parts:

@@ -207,7 +207,7 @@ DEFAULTS: Mapping[str, Any] = MappingProxyType(
 )
 
 
-def unsent(chat: ChatRequest, sent: Collection[str]) -> tuple[str, ...]:
+def list_unsent(chat: ChatRequest, sent: Collection[str]) -> tuple[str, ...]:
     """Return the extra parameters of a request that are neither in `sent` nor have their default values."""
     return tuple(
         name
@@ -237,10 +237,10 @@ def select_names(condition: Callable[[str], bool]) -> frozenset[str]:
 
 
 # Places where a request marks the end of a prefix to cache.
-CACHE_MARK_NAMES = select_names(lambda name: name.endswith((".cache_control", ".prompt_cache_breakpoint")))
+BREAKPOINT_NAMES = select_names(lambda name: name.endswith((".cache_control", ".prompt_cache_breakpoint")))
 
 
-def brief_names(names: Iterable[str]) -> tuple[str, ...]:
+def abbreviate_names(names: Iterable[str]) -> tuple[str, ...]:
     """Return distinct names, escaped to ASCII and shortened, for a message or a header.
 
     Names beyond the limits are replaced by a last entry with their number.

@@ -111,7 +111,7 @@ def _plain_events(block: bytes) -> tuple[list[SseEvent], bytes]:
     return list(map(SseEvent, data_texts)), rest
 
 
-def begins_like_a_stream(data: bytes) -> bool:
+def looks_like_sse(data: bytes) -> bool:
     """Return whether such a short body could be the beginning of an event stream. An empty body could."""
     return any(f"{name}:".encode().startswith(data.strip()) for name in FIELDS)
 
@@ -127,7 +127,7 @@ TRIES = 8
 PROBE = "words of no model"
 
 
-class TextFrame:
+class EventTemplate:
     """The beginning and the end that the events of a stream share, learned from one of the events."""
 
     __slots__ = ("_after", "_around", "_before", "_tries")
@@ -136,7 +136,7 @@ class TextFrame:
         self._before, self._after, self._around = "", "", 0
         self._tries = TRIES
 
-    def words_in(self, data: str) -> str:
+    def read_text(self, data: str) -> str:
         """Return the text of an event that fits the frame, else an empty string."""
         prefix, suffix = self._before, self._after
         if not (prefix and data.startswith(prefix) and data.endswith(suffix)) or len(data) <= self._around:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
-from capabilities.core.halves import SurrogateJoiner, may_have_surrogate, repair
 from capabilities.core.json_codec import MAX_ANSWER_VALUES, TooManyValuesError, read_json
 from capabilities.core.message import METADATA
-from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser, begins_like_a_stream
-from capabilities.core.providers.redaction import brief
+from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser, looks_like_sse
+from capabilities.core.providers.redaction import summarize
+from capabilities.core.surrogates import SurrogateJoiner, may_have_surrogate, repair
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, Supplement, ToolCallDelta, Usage
 
@@ -86,7 +86,7 @@ class EventStream:
         if self._over:
             return []
         last = self._parser.close()
-        if not self._parser.started and not begins_like_a_stream(bytes(self._raw)):
+        if not self._parser.started and not looks_like_sse(bytes(self._raw)):
             self._over = True
             return self._read_whole()
         out = self._take(last)
@@ -170,7 +170,7 @@ class EventStream:
 
     def _read_whole(self) -> list[StreamEvent]:
         body = bytes(self._raw)
-        outcome = mend_outcome(self._whole(body), body)
+        outcome = repair_outcome(self._whole(body), body)
         return [outcome] if isinstance(outcome, Failure) else answer_events(outcome)
 
     def _collect(self, block: bytes) -> list[StreamEvent]:
@@ -183,7 +183,7 @@ class EventStream:
         return []
 
 
-def mend_outcome(outcome: Answer | Failure, body: bytes) -> Answer | Failure:
+def repair_outcome(outcome: Answer | Failure, body: bytes) -> Answer | Failure:
     """Return the outcome read from a body, without halves of surrogate pairs."""
     return repair(outcome) if may_have_surrogate(body) else outcome
 
@@ -228,7 +228,7 @@ def json_event(event: SseEvent) -> dict[str, Any]:
             translatable("the answer has more than %(limit)s JSON values", limit=MAX_ANSWER_VALUES)
         ) from None
     except (ValueError, RecursionError):
-        raise MalformedEventError(translatable("not JSON: %(said)s", said=brief(event.data, limit=80))) from None
+        raise MalformedEventError(translatable("not JSON: %(said)s", said=summarize(event.data, limit=80))) from None
     if not isinstance(value, dict):
         raise MalformedEventError(translatable("not an object"))
     return value

@@ -29,10 +29,10 @@ FORMS: Mapping[str, ThoughtForm] = MappingProxyType({type_: form for form, (type
 
 def message_thoughts(message: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
     """Return the reasoning in an answer's message, which must be sent back to its model."""
-    return (*parse_thoughts(message.get(DETAILS)), *own_thought(message))
+    return (*parse_thoughts(message.get(DETAILS)), *message_thought(message))
 
 
-def own_thought(message: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
+def message_thought(message: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
     """Return Google's signature of a message, or of a piece of a message, as reasoning."""
     signature = parse_signature(message)
     return (ReasoningBlock(ThoughtForm.ENCRYPTED, "", signature, dialect=GOOGLE),) if signature else ()

@@ -120,15 +120,15 @@ def further_variables(first: str, chosen: Iterable[str]) -> tuple[str, ...]:
     return tuple(variable or next(free) for variable in chosen_variables)
 
 
-def readable(variable: str, allowed: Collection[str] = ()) -> bool:
+def may_read(variable: str, allowed: Collection[str] = ()) -> bool:
     """Return whether a variable may be read: `LLM_PROVIDER_*_API_KEY`, with or without a number, or an allowed name."""
     numbered = NUMBERED_VARIABLE.fullmatch(variable)
     return PROVIDER_VARIABLE.fullmatch(numbered[1] if numbered else variable) is not None or variable in allowed
 
 
-def read(variable: str, env: Mapping[str, str], allowed: Collection[str] = ()) -> str | None:
+def read_variable(variable: str, env: Mapping[str, str], allowed: Collection[str] = ()) -> str | None:
     """Return the value of a variable, or None if it may not be read, is not set or is empty."""
-    return (env.get(variable) or None) if readable(variable, allowed) else None
+    return (env.get(variable) or None) if may_read(variable, allowed) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Overrides:
     colliding: tuple[tuple[str, ...], ...] = ()
 
 
-def overrides(names: Mapping[str, str | None]) -> Overrides:
+def find_overrides(names: Mapping[str, str | None]) -> Overrides:
     """Return the overrides for providers, which are given as name → `envName` or None."""
     variables = {name: key_variable(name, env_name) for name, env_name in names.items()}
     nameless = tuple(name for name, variable in variables.items() if _is_nameless(variable))

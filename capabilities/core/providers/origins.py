@@ -115,7 +115,7 @@ def is_embedded(url: str) -> bool:
     return url == EMBEDDED or url.startswith(EMBEDDED + "/")
 
 
-def refusal(url: str, policy: OriginPolicy) -> str | None:
+def refuse_url(url: str, policy: OriginPolicy) -> str | None:
     """Return why a provider at this URL must not be called, as one sentence, or None if it may be called."""
     if is_embedded(url):
         return None
@@ -131,12 +131,12 @@ def refusal(url: str, policy: OriginPolicy) -> str | None:
     return _sentence(origin, reason) if reason else None
 
 
-def malformation(url: str) -> str | None:
+def find_malformation(url: str) -> str | None:
     """Return why a URL is ambiguous, as part of a sentence, or None if all parsers read it in the same way."""
     return None if is_embedded(url) else _malformed(url)
 
 
-def proxy_refusal(proxy: str, policy: OriginPolicy, own_proxy: str = "", endpoint: str = "") -> str | None:
+def refuse_proxy(proxy: str, policy: OriginPolicy, own_proxy: str = "", endpoint: str = "") -> str | None:
     """Return why a provider must not be called through its `proxy`, as one sentence, or None if it may be.
 
     A proxy sees every request, so it is checked like an endpoint. Its URL may contain a user and a password.
@@ -150,7 +150,7 @@ def proxy_refusal(proxy: str, policy: OriginPolicy, own_proxy: str = "", endpoin
         return translatable(BAD_PROXY)
     # Without the credentials, which a proxy's URL may contain but an endpoint's must not.
     bare_url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-    reason, origin = refusal(bare_url, policy), parse_origin(bare_url) or ""
+    reason, origin = refuse_url(bare_url, policy), parse_origin(bare_url) or ""
     if reason is None and endpoint.lower().startswith("http://") and not policy.lists(origin):
         reason = _sentence(origin, READS_KEY)
     return translatable(PROXY_REFUSED, reason=reason) if reason else None

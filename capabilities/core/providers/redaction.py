@@ -83,13 +83,13 @@ def _mask(match: re.Match[str]) -> str:
     return f"{match[1]}{MASK}"
 
 
-def brief(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYTES) -> str:
+def summarize(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYTES) -> str:
     """Return a provider's message as one line of at most `limit` bytes, without secrets, base64 or control characters.
 
     A `Translatable` remains one. Its longest fact is cut if it is too long.
     """
     if isinstance(text, Translatable):
-        return _fit(_redact_sentence(text.change_texts(lambda fact: brief(fact, secrets, limit))), limit)
+        return _shorten(_redact_sentence(text.change_texts(lambda fact: summarize(fact, secrets, limit))), limit)
     text = _CONTROL.sub(" ", text[:READ_CHARACTERS])
     return _cut(name_base64(redact(text, secrets)).strip(), limit)
 
@@ -113,7 +113,7 @@ def _redact_sentence(text: Translatable) -> str:
     return text if cleaned == plain_text else cleaned
 
 
-def _fit(text: str, limit: int) -> str:
+def _shorten(text: str, limit: int) -> str:
     if not isinstance(text, Translatable):
         return _cut(text, limit)
     size = len(text.encode())

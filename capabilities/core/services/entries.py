@@ -69,14 +69,14 @@ def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabil
         return TEXT_ONLY, []
     if not isinstance(raw, Mapping):
         return TEXT_ONLY, [
-            _bad(
+            _problem(
                 path,
                 translatable("must be an object with the lists input and output, not %(type)s", type=type_name(raw)),
             )
         ]
     sides = {side: raw.get(side) for side in SIDES}
     if raw and not any(side in raw for side in SIDES):
-        return TEXT_ONLY, [_bad(path, translatable("must have the lists input and output, and has neither"))]
+        return TEXT_ONLY, [_problem(path, translatable("must have the lists input and output, and has neither"))]
     problems = [problem for side, entries in sides.items() for problem in _side_problems(f"{path}.{side}", entries)]
     # A bad entry is not just left out: it makes the whole service text only.
     if problems:
@@ -94,9 +94,11 @@ def _side_problems(path: str, entries: object) -> list[Problem]:
     if entries is None:
         return []
     if not isinstance(entries, list | tuple):
-        return [_bad(path, translatable("must be a list of capability types, not %(type)s", type=type_name(entries)))]
+        return [
+            _problem(path, translatable("must be a list of capability types, not %(type)s", type=type_name(entries)))
+        ]
     return [
-        _bad(
+        _problem(
             f"{path}[{index}]",
             translatable(
                 "must be a non-empty string, not %(type)s",
@@ -108,7 +110,7 @@ def _side_problems(path: str, entries: object) -> list[Problem]:
     ]
 
 
-def _bad(path: str, rule: str) -> Problem:
+def _problem(path: str, rule: str) -> Problem:
     message = translatable(
         "%(path)s %(rule)s; the service counts as text only until this is corrected", path=path, rule=rule
     )

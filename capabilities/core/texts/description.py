@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from capabilities.core.texts.friendly import friendly_type
 from capabilities.core.texts.parser import ParsedDescription, parse, parse_all
-from capabilities.core.texts.phrases import Phrases, escape_name, human_size, nearest, phrases_for
+from capabilities.core.texts.phrases import Phrases, escape_name, human_size, nearest_language, phrases_for
 from capabilities.core.vocabulary import Kind
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
     "content_type_name",
     "failed_block",
     "human_size",
-    "nearest",
+    "nearest_language",
     "parse",
     "parse_all",
     "treatment_lead",
@@ -110,7 +110,9 @@ def unreadable_block(
     phrases = phrases_for(language)
     name = escape_name(filename or artifact_id or phrases.nameless)
     lines = [f"{phrases.unreadable}{name} ({escape_name(artifact_reference(artifact_id or phrases.unknown), ' ')})"]
-    lines += [phrases.type + escape_name(friendly_type(mime_type or "application/octet-stream", nearest(language)))]
+    lines += [
+        phrases.type + escape_name(friendly_type(mime_type or "application/octet-stream", nearest_language(language)))
+    ]
     lines += [phrases.short_size + human_size(size)] if size is not None else []
     return "\n".join([*lines, phrases.flaws[flaw] if flaw else phrases.cannot_read])
 
@@ -200,7 +202,7 @@ def drawing_note(mime_type: str, numbers: Sequence[int], total: int, language: s
 
 
 def _type_for_models(mime_type: str, language: str | None) -> str:
-    return escape_name(friendly_type(mime_type, nearest(language)))
+    return escape_name(friendly_type(mime_type, nearest_language(language)))
 
 
 def _reader_lines(phrases: Phrases, agents: Sequence[str], content_type: str, has_send_message: bool) -> Sequence[str]:

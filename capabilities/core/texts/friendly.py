@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from capabilities.core.texts.phrases import nearest
+from capabilities.core.texts.phrases import nearest_language
 
 NOUNS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -230,7 +230,7 @@ FORMAT_OF: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 def friendly_type(mime_type: str, language: str | None) -> str:
     """Return `PNG 图片` or `PNG image` for a MIME type in the table. Any other is returned unchanged."""
-    english = nearest(language) == "en"
+    english = nearest_language(language) == "en"
     if mime_type in WHOLE:
         return WHOLE[mime_type][english]
     if mime_type not in FORMAT_OF:

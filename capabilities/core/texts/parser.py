@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from capabilities.core.texts.phrases import LANGUAGES, Phrases, read_back
+from capabilities.core.texts.phrases import LANGUAGES, Phrases, unescape_name
 
 COUNT = r"([0-9]{1,3}(?:,[0-9]{3}){0,9})"
 
@@ -106,7 +106,7 @@ class _LineReader:
 
     def name(self, label: str, end: str = "") -> str | None:
         value = self.after(label, end)
-        return None if value is None else read_back(value)
+        return None if value is None else unescape_name(value)
 
 
 def _read_attachment(at: _LineReader, language: str, phrases: Phrases) -> BlockAndEnd | None:
@@ -123,7 +123,7 @@ def _read_attachment(at: _LineReader, language: str, phrases: Phrases) -> BlockA
     agents = at.after(phrases.suggested if names_tool else phrases.able)
     if agents is None and not at.take(phrases.none_capable) and not at.take(phrases.none_configured):
         return None
-    readers = tuple(read_back(agent) for agent in agents.split(", ")) if agents else ()
+    readers = tuple(unescape_name(agent) for agent in agents.split(", ")) if agents else ()
     others = (at.after(*phrases.around_count(kinds[0])) if agents else None) or "0"
     if not others.isdecimal():
         return None
@@ -157,8 +157,8 @@ def _read_unreadable(at: _LineReader, language: str, phrases: Phrases) -> BlockA
     return ParsedDescription(
         block="unreadable",
         language=language,
-        filename=read_back(name),
-        artifact_ref=read_back(reference),
+        filename=unescape_name(name),
+        artifact_ref=unescape_name(reference),
         size=size,
         type_name=type_name,
         flaw=flaw,
@@ -204,7 +204,7 @@ def _read_truncated(at: _LineReader, language: str, _: Phrases) -> BlockAndEnd |
     return ParsedDescription(
         block="truncated",
         language=language,
-        artifact_ref=read_back(reference) if reference else None,
+        artifact_ref=unescape_name(reference) if reference else None,
         names_tool=match[5] is not None,
         total_chars=total,
         start=start,

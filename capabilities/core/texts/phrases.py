@@ -1,8 +1,7 @@
 """Phrases that models read, in Chinese and English, and the escaping of untrusted names in them.
 
 Programs parse this text, so a name must stay on its line. `escape_name` replaces characters that could break or hide a
-line by `\\u{hex}`, and `read_back` reverses this. Ordinary names, including those with Chinese, quotes or brackets, are
-unchanged.
+line by `\\u{hex}`, and `unescape_name` reverses this. Ordinary names, even in Chinese or with quotes, are unchanged.
 """
 
 from __future__ import annotations
@@ -178,35 +177,35 @@ EN = Phrases(
 LANGUAGES: Mapping[str, Phrases] = MappingProxyType({"zh": ZH, "en": EN})
 
 
-def nearest(language: str | None) -> str:
+def nearest_language(language: str | None) -> str:
     """Return `zh` for any tag for Chinese (zh-CN, zh_Hant, ZH), and `en` for any other tag or None."""
     primary = re.split(r"[-_]", language or "", maxsplit=1)[0].strip().lower()
     return primary if primary in LANGUAGES else "en"
 
 
 def phrases_for(language: str | None) -> Phrases:
-    return LANGUAGES[nearest(language)]
+    return LANGUAGES[nearest_language(language)]
 
 
-def hides(character: str) -> bool:
+def is_hidden(character: str) -> bool:
     """Return whether a character could break or reorder a line, or would be invisible."""
     return unicodedata.category(character) in HIDDEN_CATEGORIES and character not in JOINERS
 
 
 def escape_name(name: str, further: str = "") -> str:
-    """Return the name as a single line. Characters that `hides` finds, and those in `further`, become `\\u{hex}`.
+    """Return the name as a single line. Characters that `is_hidden` finds, and those in `further`, become `\\u{hex}`.
 
-    Different names always give different results, see `read_back`.
+    Different names always give different results, see `unescape_name`.
     """
     # Most names need no escaping.
     if name.isascii() and name.isprintable() and "\\" not in name and not any(mark in name for mark in further):
         return name
-    escapes = {ord(mark): f"\\u{{{ord(mark):x}}}" for mark in set(name) if mark in further or hides(mark)}
-    # A name that looks escaped is escaped again, so that `read_back` returns it unchanged.
+    escapes = {ord(mark): f"\\u{{{ord(mark):x}}}" for mark in set(name) if mark in further or is_hidden(mark)}
+    # A name that looks escaped is escaped again, so that `unescape_name` returns it unchanged.
     return "\\u{5c}u{".join(part.translate(escapes) for part in name.split("\\u{"))
 
 
-def read_back(text: str) -> str:
+def unescape_name(text: str) -> str:
     """Return the name that `escape_name` escaped. Other text is returned unchanged."""
 
     def unescape(match: re.Match[str]) -> str:

@@ -15,7 +15,7 @@ from artifacts.library import queries as library
 from artifacts.storage.content import RowStore
 from capabilities.core.delivery.decision import Outcome
 from capabilities.core.delivery.writing import CANNOT_BE_OPENED
-from capabilities.core.texts.description import nearest
+from capabilities.core.texts.description import nearest_language
 from capabilities.core.wire import WriteData, base64_text
 from routing_admin.api import registry
 from routing_admin.api.artifacts.describing import Describe, add_description
@@ -137,7 +137,7 @@ def _list(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     )
     listed = {"artifacts": [_brief(row) for row in page.rows], "nextCursor": page.next_cursor}
     # The model reads here how to get the next page.
-    return {**listed, "more": TEXTS[nearest(caller.language)]["more"]} if page.next_cursor else listed
+    return {**listed, "more": TEXTS[nearest_language(caller.language)]["more"]} if page.next_cursor else listed
 
 
 def _brief(row: Artifact) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from capabilities.access import Refusal
 from capabilities.fair_slots import OverloadedError, requester
-from capabilities.json_bodies import LARGE_BYTES, JsonTooLargeError, lift_texts
+from capabilities.json_bodies import LARGE_BYTES, JsonTooLargeError, extract_texts
 from routing_admin.api.mcp.callers import KEY, TEXTS, McpCaller, identify
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.limits.reservations import LimitReachedError, Reservation, limit_headers, reservation_of
@@ -109,7 +109,7 @@ async def _read_body(receive: Receive) -> tuple[bytes, dict[str, str]]:
         return bytes(body), {}
     async with slot(parses(), requester.get()):
         try:
-            return await asyncio.to_thread(lift_texts, body)
+            return await asyncio.to_thread(extract_texts, body)
         except JsonTooLargeError:
             raise
         except ValueError:  # the package reports invalid JSON itself

@@ -18,7 +18,7 @@ from capabilities.access import request_actor, role_for
 from capabilities.core.permissions import can_change
 from capabilities.core.services.limit_holders import agent_holder_id
 from capabilities.errors import ActionError, ConflictError
-from capabilities.labels import content_word
+from capabilities.labels import content_label
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import (
     change_key,
@@ -124,7 +124,7 @@ def agent_page(
         "readings": readings,
         "handed": [
             ngettext("%(kind)s to %(count)s agent", "%(kind)s to %(count)s agents", len(reading.others))
-            % {"kind": content_word(reading.name), "count": len(reading.others)}
+            % {"kind": content_label(reading.name), "count": len(reading.others)}
             for reading in readings
             if not reading.itself and reading.others
         ],

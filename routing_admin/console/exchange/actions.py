@@ -18,7 +18,7 @@ from django.utils.translation import gettext_noop
 
 from capabilities.acts import Actor, AuditedAction
 from capabilities.core.problems import Problem
-from capabilities.core.providers.origins import parse_policy, proxy_refusal, refusal
+from capabilities.core.providers.origins import parse_policy, refuse_proxy, refuse_url
 from capabilities.core.translatable import Translatable, translatable
 from capabilities.errors import ConflictError, ForbiddenError, InvalidError
 from capabilities.models import Agent, CatalogueEdition
@@ -78,8 +78,8 @@ def key_context() -> KeyContext:
     policy = parse_policy(",".join(settings.ALLOWED_ORIGINS))
     return KeyContext(
         env=os.environ,
-        refusal=partial(refusal, policy=policy),
-        proxy_refusal=partial(proxy_refusal, policy=policy, own_proxy=settings.OUTGOING_PROXY),
+        refusal=partial(refuse_url, policy=policy),
+        proxy_refusal=partial(refuse_proxy, policy=policy, own_proxy=settings.OUTGOING_PROXY),
     )
 
 

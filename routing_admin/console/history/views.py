@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from capabilities.access import can_edit, request_actor, role_for
-from capabilities.core.permissions import kinds_changed_by
+from capabilities.core.permissions import changeable_kinds
 from capabilities.errors import ActionError, NotFoundError
 from capabilities.quantities import duration_text
 from capabilities.sentences import translate_refusal
@@ -123,7 +123,7 @@ def history(request: HttpRequest) -> HttpResponse:
 
 def restorable_from(request: HttpRequest) -> int:
     """Return the number of the oldest revision that the user may restore; 0 if it is any."""
-    return find_barrier(kinds_changed_by(role_for(request.user))) if can_edit(request) else 0
+    return find_barrier(changeable_kinds(role_for(request.user))) if can_edit(request) else 0
 
 
 def group_edits(page: Iterable[Revision]) -> list[list[Revision]]:
@@ -226,7 +226,7 @@ def restore(request: HttpRequest, number: int) -> HttpResponse:
     try:
         if "seen" not in request.POST:
             return restore_preview(request, number)
-        change = act_restore(request_actor(request), number, kinds=kinds_changed_by(role_for(request.user)))
+        change = act_restore(request_actor(request), number, kinds=changeable_kinds(role_for(request.user)))
     except NotFoundError as refusal:
         raise Http404 from refusal
     except ActionError as refusal:
@@ -265,7 +265,7 @@ def undo(request: HttpRequest, number: int) -> HttpResponse:
     is_redo = "redo" in request.POST
     placed = find_revision(number)
     try:
-        change = act_undo(request_actor(request), number, kinds=kinds_changed_by(role_for(request.user)))
+        change = act_undo(request_actor(request), number, kinds=changeable_kinds(role_for(request.user)))
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
     else:

@@ -17,7 +17,7 @@ from capabilities.core.providers.environment import (
     classify_key,
     further_variables,
     key_variable,
-    readable,
+    may_read,
     referenced_variable,
 )
 from capabilities.errors import ConflictError, InvalidError, NotFoundError
@@ -113,7 +113,7 @@ def take_key(row: Provider, text: str) -> None:
 def to_variable(text: str) -> str | None:
     """Return the variable named by `${NAME}`, or None for other text. Raise `InvalidError` if it may not hold a key."""
     variable = referenced_variable(text)
-    if variable is not None and not readable(variable):
+    if variable is not None and not may_read(variable):
         message = _("Only variables named LLM_PROVIDER_…_API_KEY may hold a provider key.")
         raise InvalidError([Problem("apiKey", message, "range")])
     return variable

@@ -12,7 +12,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from capabilities.core.providers.redaction import brief
+from capabilities.core.providers.redaction import summarize
 from capabilities.core.translatable import Translatable
 from capabilities.core.wire import Fault
 from capabilities.quantities import duration_text
@@ -118,7 +118,7 @@ def explain_answer(name: str, result: CheckResult) -> DialResult:
     # Our own messages are advice. Any other text comes from the provider and is shown as a quotation.
     is_own = isinstance(result.message, Translatable)
     advice = join_sentences((translate_sentence(result.message) if is_own else "", advice_for(result.fault)))
-    quoted = "" if is_own else brief(result.message)
+    quoted = "" if is_own else summarize(result.message)
     return DialResult(
         ok=False, sentence=sentence, fault=result.fault, status=result.status, advice=advice, took=took, quoted=quoted
     )

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from capabilities.core.protocols import PROTOCOLS as WIRE_PROTOCOLS
 from capabilities.core.protocols.vendor_tools import FIELDS, allowed_tool_names
-from capabilities.core.providers.origins import UNUSABLE, malformation
+from capabilities.core.providers.origins import UNUSABLE, find_malformation
 from capabilities.core.providers.presets import BY_NAME, PRESETS, HostPreset, quirks_for
 from capabilities.core.providers.quirks import QUIRKS, Quirk, check_quirks
 from capabilities.core.translatable import translatable
@@ -191,7 +191,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
             raise forms.ValidationError(
                 _("Must begin with https:// or http://, for example %(url)s") % {"url": example}
             )
-        malformed = malformation(endpoint)
+        malformed = find_malformation(endpoint)
         if malformed:
             raise forms.ValidationError(translate_sentence(translatable(UNUSABLE, reason=malformed)))
         return endpoint

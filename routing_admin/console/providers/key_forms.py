@@ -10,7 +10,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from capabilities.core.providers.environment import readable, reference
+from capabilities.core.providers.environment import may_read, reference
 from routing_admin.console.providers.actions import KeyAct, KeyChange
 
 KEEP = (KeyAct.KEEP.value, gettext_lazy("Keep the current setting"))
@@ -73,7 +73,7 @@ class ProviderKeyForm(forms.Form):
         if data.get("key_act") == KeyAct.SET.value and not data.get("key"):
             self.add_error("key", _("Enter the key, or choose another way."))
         variable = data.get("key_variable")
-        if data.get("key_act") == KeyAct.ENVIRONMENT.value and variable and not readable(variable):
+        if data.get("key_act") == KeyAct.ENVIRONMENT.value and variable and not may_read(variable):
             self.add_error("key_variable", _("Only variables named LLM_PROVIDER_…_API_KEY may hold a provider key."))
         return data
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from capabilities.core.delivery.room import SIZE_LIMIT_CODES
+from capabilities.core.delivery.size_budget import SIZE_LIMIT_CODES
 from capabilities.core.translatable import Translatable, decode_text, translatable
 from routing_admin.models import AttemptLog, RequestLog
 

@@ -17,7 +17,7 @@ from capabilities.core.message import ChatRequest
 from capabilities.core.prices import Price, calculate_cost
 from capabilities.core.providers.probes.drift import DriftKind
 from capabilities.core.providers.probes.judgement import Exchange, ProbeAnswer, ProbeFinding, ProbeOutcome, conduct
-from capabilities.core.providers.redaction import brief
+from capabilities.core.providers.redaction import summarize
 from capabilities.core.translatable import encode_text, insert_facts
 from capabilities.core.vocabulary import Cell, Source
 from capabilities.core.wire import Usage
@@ -150,10 +150,10 @@ def _exchange_data(exchange: Exchange, price: Price | None) -> dict[str, Any]:
     return {
         "word": exchange.word,
         "reading": exchange.reading.value,
-        "text": brief(answer.text, limit=ANSWER_BYTES),
+        "text": summarize(answer.text, limit=ANSWER_BYTES),
         "fault": answer.fault,
         "status": answer.status,
-        "message": encode_text(brief(answer.message, limit=ANSWER_BYTES)) if answer.message else "",
+        "message": encode_text(summarize(answer.message, limit=ANSWER_BYTES)) if answer.message else "",
         "promptTokens": answer.prompt_tokens,
         "completionTokens": answer.completion_tokens,
         "cost": {"nanos": cost.nanos, "currency": cost.currency} if cost else None,

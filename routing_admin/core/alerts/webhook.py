@@ -28,7 +28,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from capabilities.core.json_codec import read_repaired_json
-from capabilities.core.providers.origins import NO_URL, malformation
+from capabilities.core.providers.origins import NO_URL, find_malformation
 from capabilities.core.providers.redaction import redact
 from capabilities.core.translatable import Translatable, translatable
 
@@ -214,7 +214,7 @@ LEAST = 8
 def parse_webhook(text: str) -> Webhook:
     """Parse the setting. Raise `WebhookAddressError` if it is invalid."""
     url, _, fragment = text.strip().partition("#")
-    if (reason := malformation(url)) or urlsplit(url).scheme not in ("https", "http"):
+    if (reason := find_malformation(url)) or urlsplit(url).scheme not in ("https", "http"):
         raise WebhookAddressError(translatable(NO_ADDRESS, reason=reason or NO_URL))
     options = _options(fragment)
     shape = _shape(options.get("shape", ""), urlsplit(url).hostname or "")

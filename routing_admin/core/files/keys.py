@@ -12,8 +12,8 @@ from capabilities.core.providers.environment import (
     classify_key,
     further_variables,
     key_variable,
-    read,
-    readable,
+    may_read,
+    read_variable,
     referenced_variable,
 )
 from capabilities.core.providers.presets import endpoint_protocol
@@ -121,14 +121,14 @@ def key_warnings(
     """Yield why the provider has no key: a placeholder, a forbidden variable, or one that is not set."""
     env = key_context.env or {}
     # A set override supplies the key in all three cases.
-    if provider and read(key_variable(provider, env_name), env, key_context.allowed):
+    if provider and read_variable(key_variable(provider, env_name), env, key_context.allowed):
         return
     variable = referenced_variable(text)
     if classify_key(text) in (KeyNotation.PLACEHOLDER, KeyNotation.MASKED):
         yield placeholder(path)
-    elif variable and not readable(variable, key_context.allowed):
+    elif variable and not may_read(variable, key_context.allowed):
         yield forbidden_variable(path, variable)
-    elif variable and key_context.env is not None and not read(variable, env, key_context.allowed):
+    elif variable and key_context.env is not None and not read_variable(variable, env, key_context.allowed):
         yield unset_variable(path, variable)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from capabilities.core.delivery.reader import HTML_FORMS, POLICY_WORDS
 from capabilities.core.problems import Problem
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.providers.environment import FIRST_KEY, overrides
+from capabilities.core.providers.environment import FIRST_KEY, find_overrides
 from capabilities.core.providers.origins import DEFAULT_PROXY
 from capabilities.core.storable import is_storable, unreadable_text
 from capabilities.core.translatable import translatable
@@ -200,7 +200,7 @@ def _further_keys(path: str, entry: Mapping[str, Any], key_context: KeyContext) 
 
 
 def _name_problems(env_names: Mapping[str, str | None], name_paths: Mapping[str, str]) -> Iterator[Problem]:
-    found = overrides(env_names)
+    found = find_overrides(env_names)
     for name in found.nameless:
         if name in name_paths:
             yield no_override(name_paths[name], [name])

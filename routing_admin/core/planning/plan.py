@@ -12,7 +12,7 @@ from typing import Any
 from capabilities.core.delivery.reader import DEFAULT_POLICY
 from capabilities.core.message import ChatRequest, FilePart, Role, TextPart
 from capabilities.core.providers.environment import key_variable
-from capabilities.core.providers.origins import OriginPolicy, refusal
+from capabilities.core.providers.origins import OriginPolicy, refuse_url
 from capabilities.core.translatable import translatable
 from capabilities.core.values import value_class
 from routing_admin.core.configuration.checks import has_describer, is_blind
@@ -199,7 +199,7 @@ def unusable_of(configuration: Configuration, keys: Mapping[str, str], origins: 
     """
     found: dict[str, Unusable] = {}
     for provider in configuration.providers:
-        refused = refusal(provider.endpoint, origins)
+        refused = refuse_url(provider.endpoint, origins)
         if refused is not None:
             found[provider.name] = (SkipReason.ORIGIN_REFUSED, refused)
         elif provider.key.kind is not KeyKind.NONE and not keys.get(provider.name):

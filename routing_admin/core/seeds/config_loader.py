@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from capabilities.core.problems import Problem
-from capabilities.core.providers.environment import overrides, read
+from capabilities.core.providers.environment import find_overrides, read_variable
 from routing_admin.core.documents.json_path import read_document, write_document
 from routing_admin.core.documents.kept_fields import drop_absent, plain_number
 from routing_admin.core.documents.problem_sentences import InvalidConfigurationError, errors
@@ -82,7 +82,7 @@ class ConfigLoader:
     def apply_env_overrides(config: RoutingConfig, env: Mapping[str, str]) -> RoutingConfig:
         """Replace each key whose `LLM_PROVIDER_{NAME}_API_KEY` is set and not empty (MMR-E1)."""
         names = {item.provider_name: item.options.get("envName") for item in config.providers}
-        keys = {name: read(variable, env) for name, variable in overrides(names).variables.items()}
+        keys = {name: read_variable(variable, env) for name, variable in find_overrides(names).variables.items()}
         return replace(
             config,
             providers=tuple(

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from capabilities.core.delivery.model_description import DescriberCall, DescriptionState, ModelDescription
 from capabilities.core.delivery.reader import ContentPolicy, Reader
-from capabilities.core.describing.prompt import DescriptionKey, description_key, question_for, quote_words
+from capabilities.core.describing.prompt import DescriptionKey, description_key, question_for, quote_text
 from capabilities.core.message import FilePart, Role
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.core.planning.plan import opening_of
@@ -75,7 +75,7 @@ class DescriptionCache:
         call = self.calls.get(key.digest)
         if outcome.fault:
             return ModelDescription(DescriptionState.FAILED, outcome.describer, call=call, fault=outcome.fault)
-        text = quote_words(outcome.words, outcome.describer, self.planned.style.language)
+        text = quote_text(outcome.words, outcome.describer, self.planned.style.language)
         return ModelDescription(DescriptionState.BY_MODEL, outcome.describer, text, call)
 
     def answer_id_after(self, message: int) -> str:

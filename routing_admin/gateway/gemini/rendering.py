@@ -9,9 +9,9 @@ from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import METADATA, ChatRequest, VendorItem
-from capabilities.core.protocols.call_pieces import parse_arguments
 from capabilities.core.protocols.gemini.replies import DIALECT, ENDINGS, PROTOCOL
 from capabilities.core.protocols.gemini.supplements import SOURCES
+from capabilities.core.protocols.tool_calls import parse_arguments
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.values import value_class
 from capabilities.core.wire import Annotation, Answer, AnswerDetails, Media, Usage

@@ -9,7 +9,7 @@ from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.json_codec import read_repaired_json
-from capabilities.core.message import ToolCall, VendorItem, weave
+from capabilities.core.message import ToolCall, VendorItem, interleave
 from capabilities.core.protocols.answer_fields import FILE_CITATION, URL_CITATION, count_at, non_empty_text
 from capabilities.core.thoughts import ThoughtForm
 from capabilities.core.wire import Annotation, Answer, AnswerDetails, Media, Usage
@@ -140,7 +140,7 @@ def _list_blocks(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:
     if answer.reasoning and not any(thought.form is ThoughtForm.TEXT for thought in answer.thoughts):
         yield thinking_block(answer.reasoning)
     items = [item for item in answer.vendor if item.protocol == PROTOCOL]
-    for entry in weave(answer.thoughts, items):
+    for entry in interleave(answer.thoughts, items):
         yield from _text_blocks(answer.text[offset : entry.offset])
         yield from (_call_block(call) for call in answer.tool_calls[called : entry.calls])
         yield _vendor_block(entry) if isinstance(entry, VendorItem) else block_of_thought(entry, origin)

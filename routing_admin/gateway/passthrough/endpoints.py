@@ -14,7 +14,7 @@ from django.views.decorators.csrf import csrf_exempt
 from artifacts.core.artifact import REF_PREFIX
 from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME
 from capabilities.core.message import ChatRequest
-from capabilities.core.operations.passing import PassthroughCall
+from capabilities.core.operations.passthrough import PassthroughCall
 from capabilities.core.operations.replies import PassthroughAnswer
 from capabilities.core.operations.stream import rename_model
 from capabilities.core.operations.table import OPERATIONS, BodyShape, FormFile, Operation

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from capabilities.core.prices import FREE, Cost, Price, calculate_cost, parse_price
 from capabilities.core.providers.catalogue import FactVerdict
-from capabilities.core.providers.catalogue.price_verdicts import judge_price, weigh_prices
+from capabilities.core.providers.catalogue.price_verdicts import judge_price, merge_prices
 from capabilities.core.providers.origins import is_embedded
 from capabilities.core.wire import Usage
 from routing_admin.configuration import snapshot
@@ -62,7 +62,7 @@ def list_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price
 @lru_cache(maxsize=2000)
 def _weigh(endpoint: str, model: str, first: Price | None) -> Price | None:
     catalogued = catalogued_prices(endpoint, model)
-    return weigh_prices([first, *catalogued] if first else catalogued)
+    return merge_prices([first, *catalogued] if first else catalogued)
 
 
 sheet_of: Callable[[Snapshot], PriceSheet] = lru_cache(maxsize=2)(PriceSheet)

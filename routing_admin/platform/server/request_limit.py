@@ -15,7 +15,7 @@ from django.conf import settings
 
 from artifacts.storage.uploads import TokenState, check_upload_address
 from capabilities.fair_slots import requester
-from capabilities.json_bodies import MIB, is_held, received_limit
+from capabilities.json_bodies import MIB, is_buffered, received_limit
 from routing_admin.platform.auth.addresses import address_in, place_of
 from routing_admin.platform.auth.known_callers import UNKNOWN_BYTES, is_known_caller
 from routing_admin.platform.server.answers import send_refusal
@@ -116,7 +116,7 @@ class _CountedBody:
         if not self._known:
             raise UnknownCallerError
         # These bodies stay in memory until the call is answered.
-        if is_held(self._scope["path"]):
+        if is_buffered(self._scope["path"]):
             self.room.enter_at_once(requester.get(), mebibytes(self._announced or self._limit))
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from django.db import DatabaseError, InterfaceError, connections
 from django.utils import timezone
 
-from capabilities.doubts import NotedRefusals, noted_refusals
 from capabilities.last_use import LastUses, last_uses
+from capabilities.refused_files import NotedRefusals, noted_refusals
 from capabilities.signing import read_secrets_again
 from routing_admin.platform.auth.session_activity import session_activity
 from routing_admin.platform.databases.lock_timeout import LOOK_WAIT_SECONDS, lock_timeout

@@ -12,7 +12,7 @@ from enum import StrEnum
 from random import Random
 
 from capabilities.core.providers.catalogue import CELLS, FactVerdict, default_catalogue, find_maker
-from capabilities.core.providers.catalogue.names import chats
+from capabilities.core.providers.catalogue.names import is_chat_model
 from capabilities.core.providers.presets import PRESETS
 from capabilities.core.vocabulary import Capabilities, Cell, Source
 from routing_admin.core.configuration.specs import NO_KEY, KeyKind, KeySpec, ProviderSpec, ServiceSpec
@@ -281,7 +281,7 @@ def _share_models(rng: Random, places: Sequence[Place], count: int) -> dict[str,
 
 def _catalogued(rng: Random, place: Place) -> list[str]:
     catalogue = default_catalogue()
-    names = sorted(name for name in catalogue.document.models.get(place.host, ()) if chats(name))
+    names = sorted(name for name in catalogue.document.models.get(place.host, ()) if is_chat_model(name))
     rng.shuffle(names)
     # Few services use a model that is no longer served.
     over = {name for name in names if (end := catalogue.retirement(place.host, name)) and end.day <= LATELY}

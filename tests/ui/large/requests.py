@@ -21,15 +21,15 @@ from artifacts.storage.content import build_file_part
 from capabilities.core.delivery.adaptation import CannotRead, summary
 from capabilities.core.delivery.model_endpoint import Prepared
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
-from capabilities.core.operations.passing import SPEAKS, PassthroughCall
+from capabilities.core.operations.passthrough import SPEAKS, PassthroughCall
 from capabilities.core.operations.table import OPERATIONS
 from capabilities.core.services.agent_limits import Meter
 from capabilities.core.services.agents import Labels, parse_terms
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Failure, Fault, Usage
-from capabilities.doubts import noted_refusals
 from capabilities.last_use import last_uses
 from capabilities.models import AgentKey
+from capabilities.refused_files import noted_refusals
 from routing_admin.configuration import snapshot
 from routing_admin.console.routes.queries import list_ready
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE

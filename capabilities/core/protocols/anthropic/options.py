@@ -7,11 +7,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from capabilities.core.message import CacheMark, ChatRequest, Tool
+from capabilities.core.message import CacheBreakpoint, ChatRequest, Tool
 from capabilities.core.protocols.answer_fields import split_params
 from capabilities.core.protocols.anthropic.thinking import Thinking, build_thinking
 from capabilities.core.protocols.custom_tools import as_function
-from capabilities.core.protocols.parameters import dropped_fields, unsent
+from capabilities.core.protocols.parameters import dropped_fields, list_unsent
 from capabilities.core.protocols.schema import find_schema
 from capabilities.core.protocols.vendor_tools import add_tools, fields_among
 from capabilities.core.providers.quirks import quirk, unwanted_params
@@ -21,7 +21,7 @@ from capabilities.core.wire import Target
 MAX_TOKENS = 4096
 FIVE_MINUTES = 300
 # The most cache marks in a request. Anthropic rejects a fifth one.
-MAX_MARKS = 4
+MAX_BREAKPOINTS = 4
 
 
 def build_parameters(
@@ -103,7 +103,7 @@ def _list_left_out(chat: ChatRequest, refused: set[str], thinking: Thinking, *, 
         **{name: name in refused or write(chat.extra.get(name)) is not None for name, write in EXTRAS.items()},
         "thinking": thinking.uses_own,
     }
-    return (*left_out, *unsent(chat, {name for name, is_expressed in expressed.items() if is_expressed}))
+    return (*left_out, *list_unsent(chat, {name for name, is_expressed in expressed.items() if is_expressed}))
 
 
 def _tier(value: Any) -> str | None:
@@ -116,13 +116,13 @@ def _metadata(value: Any) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) and set(value) == {"user_id"} else None
 
 
-def _whole_mark(value: Any) -> Mapping[str, Any] | None:
+def _request_breakpoint(value: Any) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
 # The caller's parameters for which Anthropic has a field, and how the value is written (None if it cannot be).
 EXTRAS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
-    {"service_tier": _tier, "metadata": _metadata, "cache_control": _whole_mark}
+    {"service_tier": _tier, "metadata": _metadata, "cache_control": _request_breakpoint}
 )
 
 
@@ -131,11 +131,11 @@ def _sent_tools(chat: ChatRequest) -> list[Tool]:
     return [as_function(tool) for tool in chat.tools if not allowed or tool.name in allowed]
 
 
-def keep_last_marks(chat: ChatRequest) -> tuple[ChatRequest, tuple[str, ...]]:
+def keep_last_breakpoints(chat: ChatRequest) -> tuple[ChatRequest, tuple[str, ...]]:
     """Return the request with as many of the last cache marks as are accepted, and the places of the others."""
     marks = [tool.cache for tool in chat.tools] + [part.cache for message in chat.messages for part in message.parts]
     set_marks = [mark for mark in marks if mark]
-    max_marks = MAX_MARKS - ("cache_control" in chat.extra)
+    max_marks = MAX_BREAKPOINTS - ("cache_control" in chat.extra)
     if len(set_marks) <= max_marks:
         return chat, ()
     dropped_ids = {id(mark) for mark in set_marks[:-max_marks]}
@@ -150,7 +150,7 @@ def keep_last_marks(chat: ChatRequest) -> tuple[ChatRequest, tuple[str, ...]]:
     return replace(chat, tools=tools, messages=messages), tuple(mark.path for mark in set_marks[:-max_marks])
 
 
-def cache_control(mark: CacheMark | None) -> dict[str, Any]:
+def cache_control(mark: CacheBreakpoint | None) -> dict[str, Any]:
     """Return a cache mark in Anthropic's format: five minutes, or an hour for anything longer."""
     if mark is None:
         return {}

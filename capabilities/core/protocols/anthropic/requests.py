@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from capabilities.core.message import (
-    CacheMark,
+    CacheBreakpoint,
     ChatRequest,
     Message,
     NativePart,
@@ -18,23 +18,22 @@ from capabilities.core.message import (
     TextPart,
     ToolCall,
     VendorItem,
-    weave,
+    interleave,
 )
 from capabilities.core.protocols.answer_fields import headers_for, merge
 from capabilities.core.protocols.anthropic import replies
 from capabilities.core.protocols.anthropic.options import (
     build_parameters,
     cache_control,
-    keep_last_marks,
+    keep_last_breakpoints,
     rules_out_prefill,
     takes_schema,
 )
 from capabilities.core.protocols.anthropic.stream import BlockReader
-from capabilities.core.protocols.call_pieces import call_arguments
 from capabilities.core.protocols.dialects import CLAUDE
 from capabilities.core.protocols.media import (
     bare_base64,
-    find_cache_mark,
+    find_cache_breakpoint,
     join_text_parts,
     list_native_parts,
     placeholder,
@@ -42,6 +41,7 @@ from capabilities.core.protocols.media import (
 from capabilities.core.protocols.parameters import end_with_user
 from capabilities.core.protocols.schema import IN_WORDS, find_schema, fit_request, instruction, wants_json
 from capabilities.core.protocols.stream import EventStream
+from capabilities.core.protocols.tool_calls import call_arguments
 from capabilities.core.protocols.turns import Conversation, leading_system
 from capabilities.core.protocols.urls import call_url
 from capabilities.core.protocols.vendor_tools import BETA_HEADER
@@ -68,7 +68,7 @@ class Anthropic:
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         quirks = quirks_for(target.endpoint, target.quirks)
-        chat, unmarked = keep_last_marks(chat) if chat.inner else (chat, ())
+        chat, unmarked = keep_last_breakpoints(chat) if chat.inner else (chat, ())
         chat, moved, fits_schema = fit_request(chat, CLAUDE, has_field=takes_schema(quirks))
         quirks = quirks if fits_schema else {**quirks, **IN_WORDS}
         parameters, dropped = build_parameters(chat, target, quirks)
@@ -158,7 +158,7 @@ def _assistant(message: Message, ids: _Ids, origin: str) -> list[dict[str, Any]]
     blocks: list[dict[str, Any]] = []
     text, offset, sent_calls = join_text_parts(message.parts).rstrip(), 0, 0
     # Only this model's own reasoning is sent back, at its place, since another model's reasoning would be rejected.
-    for item in weave(message.thoughts, message.vendor, origin):
+    for item in interleave(message.thoughts, message.vendor, origin):
         blocks += _text(text[offset : item.offset])
         blocks += [_tool_use(call, ids) for call in message.tool_calls[sent_calls : item.calls]]
         blocks.append(item.value if isinstance(item, VendorItem) else _thought(item))
@@ -166,7 +166,7 @@ def _assistant(message: Message, ids: _Ids, origin: str) -> list[dict[str, Any]]
         offset, sent_calls = max(offset, item.offset + covered), max(sent_calls, item.calls)
     blocks += _text(text[offset:])
     blocks += [_tool_use(call, ids) for call in message.tool_calls[sent_calls:]]
-    if (mark := find_cache_mark(message.parts)) and blocks and blocks[-1]["type"] in MARKED:
+    if (mark := find_cache_breakpoint(message.parts)) and blocks and blocks[-1]["type"] in MARKED:
         blocks[-1] |= cache_control(mark)
     return blocks
 
@@ -196,7 +196,7 @@ def _result(message: Message, conversation: Conversation, ids: _Ids, quirks: Map
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": ids.of(message.tool_call_id or "")}
     if message.is_error:
         block["is_error"] = True
-    if mark := find_cache_mark(message.parts):  # only the whole result can have a mark, not the blocks in it
+    if mark := find_cache_breakpoint(message.parts):  # only the whole result can have a mark, not the blocks in it
         block |= cache_control(mark)
     if not media or tool_media == "hoist":
         conversation.result({**block, "content": join_text_parts(message.parts)})
@@ -221,7 +221,7 @@ def _blocks(parts: tuple[Part, ...], *, marked: bool = True) -> list[dict[str, A
     ]
 
 
-def _block(part: TextPart | NativePart, mark: CacheMark | None) -> dict[str, Any]:
+def _block(part: TextPart | NativePart, mark: CacheBreakpoint | None) -> dict[str, Any]:
     block = {"type": "text", "text": part.text} if isinstance(part, TextPart) else _native(part)
     return {**block, **cache_control(mark)} if mark else block
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.message import ChatRequest, Message, Role
-from capabilities.core.thoughts import thoughts_from
+from capabilities.core.thoughts import filter_by_origin
 from capabilities.core.wire import Target
 
 # Anthropic rejects a lower number of thinking tokens. The limit on the answer must be higher than the number.
@@ -168,4 +168,4 @@ def _is_mid_round_without_thoughts(messages: tuple[Message, ...], origin: str) -
         return False
     # A sequence of tool calls that began without signed reasoning must continue without it.
     last = next((message for message in reversed(messages) if message.role is Role.ASSISTANT), None)
-    return last is None or not thoughts_from(last.thoughts, origin)
+    return last is None or not filter_by_origin(last.thoughts, origin)

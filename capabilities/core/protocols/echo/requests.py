@@ -9,9 +9,9 @@ from typing import Any
 from capabilities.core.message import ChatRequest, Message, NativePart, Part, TextPart, ToolCall
 from capabilities.core.protocols.echo import replies
 from capabilities.core.protocols.echo.embedded import answer
-from capabilities.core.protocols.echo.stream import WholeAnswer
+from capabilities.core.protocols.echo.stream import BufferedDecoder
 from capabilities.core.protocols.media import bare_base64
-from capabilities.core.protocols.parameters import dropped_fields, unsent
+from capabilities.core.protocols.parameters import dropped_fields, list_unsent
 from capabilities.core.providers.origins import EMBEDDED
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
@@ -44,7 +44,7 @@ class Echo:
         return replies.decode(status, body)
 
     def decoder(self) -> StreamDecoder:
-        return WholeAnswer()
+        return BufferedDecoder()
 
 
 def _list_dropped(chat: ChatRequest) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ def _list_dropped(chat: ChatRequest) -> tuple[str, ...]:
         "parallel_tool_calls": bool(chat.tools) and chat.parallel_tool_calls is False,
     }
     names = tuple(name for name, is_set in unheard.items() if is_set)
-    return (*names, *unsent(chat, ()), *dropped_fields(chat, "echo"))
+    return (*names, *list_unsent(chat, ()), *dropped_fields(chat, "echo"))
 
 
 def _message_json(message: Message) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from capabilities.core.wire import Answer, Delta, Failure, StreamEvent
 PIECE = 24
 
 
-def split_events(outcome: Answer | Failure) -> list[StreamEvent]:
+def build_events(outcome: Answer | Failure) -> list[StreamEvent]:
     """Return the events of a stream for an outcome."""
     if isinstance(outcome, Failure):
         return [outcome]
@@ -19,7 +19,7 @@ def split_events(outcome: Answer | Failure) -> list[StreamEvent]:
     return [*pieces, build_finish(outcome)]
 
 
-class WholeAnswer:
+class BufferedDecoder:
     """Collects the complete answer, and returns it in pieces at the end."""
 
     due = False
@@ -32,4 +32,4 @@ class WholeAnswer:
         return []
 
     def close(self) -> list[StreamEvent]:
-        return split_events(decode(200, bytes(self._body)))
+        return build_events(decode(200, bytes(self._body)))

@@ -22,7 +22,7 @@ from capabilities.core.protocols.answer_fields import (
 from capabilities.core.protocols.errors import bad_shape, parse_inner_failure, parse_object
 from capabilities.core.protocols.gemini.supplements import SOURCES, keep_readable, parse_annotations, parse_media
 from capabilities.core.protocols.vendor_tools import field_tool_name
-from capabilities.core.providers.redaction import brief
+from capabilities.core.providers.redaction import summarize
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault, Usage
@@ -181,7 +181,7 @@ def blocked_prompt(value: Mapping[str, Any]) -> Failure | None:
         return None
     return Failure(
         Fault.CONTENT_POLICY,
-        translatable("the prompt was blocked: %(reason)s", reason=brief(str(reason))),
+        translatable("the prompt was blocked: %(reason)s", reason=summarize(str(reason))),
         200,
         str(reason),
     )
@@ -197,7 +197,7 @@ def failed_generation(candidate: Mapping[str, Any]) -> Failure | None:
     default_message = translatable("the model stopped with %(reason)s", reason=str(reason))
     return Failure(
         fault,
-        brief(finish_message) if isinstance(finish_message, str) and finish_message else default_message,
+        summarize(finish_message) if isinstance(finish_message, str) and finish_message else default_message,
         200,
         str(reason),
     )

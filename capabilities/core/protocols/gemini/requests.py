@@ -18,10 +18,9 @@ from capabilities.core.message import (
     Tool,
     ToolCall,
     VendorItem,
-    weave,
+    interleave,
 )
 from capabilities.core.protocols.answer_fields import headers_for, merge, split_params
-from capabilities.core.protocols.call_pieces import call_arguments, parse_arguments
 from capabilities.core.protocols.custom_tools import as_function
 from capabilities.core.protocols.dialects import GEMINI
 from capabilities.core.protocols.gemini import replies
@@ -35,11 +34,12 @@ from capabilities.core.protocols.parameters import (
     VALIDATED,
     dropped_fields,
     end_with_user,
-    unsent,
+    list_unsent,
 )
 from capabilities.core.protocols.schema import IN_WORDS, find_schema, fit_request, instruction, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.thought_fields import NOT_SIGNED_HERE
+from capabilities.core.protocols.tool_calls import call_arguments, parse_arguments
 from capabilities.core.protocols.turns import Conversation, leading_system
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import quirk, unwanted_params
@@ -168,7 +168,7 @@ def _list_left_out(chat: ChatRequest, fields: Mapping[str, Any]) -> tuple[str, .
     left_out = ["parallel_tool_calls"] if chat.parallel_tool_calls is False and chat.tools else []
     if "stop" in fields and len(chat.stop) > MAX_STOPS:
         left_out.append("stop")
-    return (*left_out, *unsent(chat, {*fields, CALLING_MODE} if chat.tools and _is_validated(chat) else fields))
+    return (*left_out, *list_unsent(chat, {*fields, CALLING_MODE} if chat.tools and _is_validated(chat) else fields))
 
 
 def _native_shape(chat: ChatRequest, quirks: Mapping[str, Any]) -> bool:
@@ -265,7 +265,7 @@ def _model(message: Message, origin: str) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = []
     text, offset, sent_calls = join_text_parts(message.parts), 0, 0
     calls = _calls(message.tool_calls, origin)
-    for item in weave(message.thoughts, message.vendor):
+    for item in interleave(message.thoughts, message.vendor):
         if isinstance(item, VendorItem):
             parts += [*_text(text[offset : item.offset]), *calls[sent_calls : item.calls], _own(item, origin)]
             sent_calls = max(sent_calls, item.calls)

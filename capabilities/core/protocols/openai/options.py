@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from capabilities.core.message import CacheMark, ChatRequest, TextPart, Tool
+from capabilities.core.message import CacheBreakpoint, ChatRequest, TextPart, Tool
 from capabilities.core.protocols.answer_fields import split_params
-from capabilities.core.protocols.parameters import CACHE_MARK_NAMES, GEMINIS, dropped_fields, unsent
+from capabilities.core.protocols.parameters import BREAKPOINT_NAMES, GEMINIS, dropped_fields, list_unsent
 from capabilities.core.protocols.schema import wants_json
 from capabilities.core.providers.quirks import limit_name, quirk, unwanted_params
 
@@ -46,9 +46,9 @@ def build_parameters(
         if quirk(quirks, "stream_usage") and not unwanted:
             remaining["stream_options"] = {"include_usage": True}
     if not NOT_IN_CHAT.isdisjoint(chat.extra):
-        dropped += unsent(chat, chat.extra.keys() - NOT_IN_CHAT)
+        dropped += list_unsent(chat, chat.extra.keys() - NOT_IN_CHAT)
     if chat.inner:
-        dropped += (*dropped_fields(chat, "openai", _unsupported(quirks)), *_empty_marks(chat))
+        dropped += (*dropped_fields(chat, "openai", _unsupported(quirks)), *_list_empty_breakpoints(chat))
     return remaining, dropped
 
 
@@ -65,14 +65,14 @@ def _unsupported(quirks: Mapping[str, Any]) -> frozenset[str]:
     is_text_only = quirk(quirks, "string_content_only")
     return frozenset(
         (
-            *(CACHE_MARK_NAMES if is_text_only or quirk(quirks, "cache_marks") == "none" else ()),
+            *(BREAKPOINT_NAMES if is_text_only or quirk(quirks, "cache_marks") == "none" else ()),
             *([IMAGE_DETAIL] if is_text_only or quirk(quirks, "image_url_as_string") else ()),
             *([FILE_DETAIL] if is_text_only or quirk(quirks, "file_part") != "openai_file" else ()),
         )
     )
 
 
-def _empty_marks(chat: ChatRequest) -> Iterator[str]:
+def _list_empty_breakpoints(chat: ChatRequest) -> Iterator[str]:
     for message in chat.messages:
         for part in message.parts:
             # A turn that consists only of tool calls has no text to mark.
@@ -108,13 +108,13 @@ def _named(name: str, tools: tuple[Tool, ...]) -> dict[str, Any]:
 
 def _tool(tool: Tool, quirks: Mapping[str, Any]) -> dict[str, Any]:
     if tool.custom is None:
-        return {"type": "function", "function": _function(tool), **cache_mark(tool.cache, quirks)}
+        return {"type": "function", "function": _function(tool), **encode_breakpoint(tool.cache, quirks)}
     described = {"description": tool.description} if tool.description else {}
     shaped = {"format": tool.custom} if tool.custom else {}
     return {"type": "custom", "custom": {"name": tool.name, **described, **shaped}}
 
 
-def cache_mark(mark: CacheMark | None, quirks: Mapping[str, Any]) -> dict[str, Any]:
+def encode_breakpoint(mark: CacheBreakpoint | None, quirks: Mapping[str, Any]) -> dict[str, Any]:
     """Return a cache mark in this host's format, or {} if the host has no cache marks."""
     dialect = quirk(quirks, "cache_marks") if mark else "none"
     if mark is None or dialect == "none":

@@ -23,10 +23,10 @@ from capabilities.core.protocols.answer_fields import (
     sum_counts,
     vendor_reason,
 )
-from capabilities.core.protocols.call_pieces import arguments_text, parse_call_item
 from capabilities.core.protocols.errors import bad_shape, parse_inner_failure, parse_object
 from capabilities.core.protocols.media import ANY_IMAGE, RAW_SOUND, parse_base64_media, parse_url_media
 from capabilities.core.protocols.thought_fields import message_thoughts, parse_signature
+from capabilities.core.protocols.tool_calls import arguments_text, parse_call_item
 from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import NO_DETAILS, Answer, AnswerDetails, Failure, Fault, Media, Supplement, Usage

@@ -9,29 +9,29 @@ from typing import Any
 
 from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, ToolCall, find_opening_system
 from capabilities.core.protocols.answer_fields import headers_for, merge
-from capabilities.core.protocols.call_pieces import short_call_id
-from capabilities.core.protocols.dialects import openais
+from capabilities.core.protocols.dialects import openai_dialects
 from capabilities.core.protocols.media import (
     AUDIO_FORMATS,
     address,
     bare_base64,
-    find_cache_mark,
+    find_cache_breakpoint,
     join_text_parts,
     list_native_parts,
     placeholder,
     result_parts,
 )
 from capabilities.core.protocols.openai import replies
-from capabilities.core.protocols.openai.options import build_parameters, cache_mark
+from capabilities.core.protocols.openai.options import build_parameters, encode_breakpoint
 from capabilities.core.protocols.openai.stream import ChunkReader
 from capabilities.core.protocols.parameters import end_with_user
 from capabilities.core.protocols.schema import find_schema, fit_request, instruction, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.thought_fields import NOT_SIGNED_HERE, message_fields, signature_field
+from capabilities.core.protocols.tool_calls import short_call_id
 from capabilities.core.protocols.urls import call_url
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import quirk
-from capabilities.core.thoughts import thoughts_from
+from capabilities.core.thoughts import filter_by_origin
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
@@ -48,7 +48,7 @@ class OpenAI:
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         quirks = quirks_for(target.endpoint, target.quirks)
-        dialects = openais(target.endpoint)
+        dialects = openai_dialects(target.endpoint)
         moved: tuple[str, ...] = ()
         if dialects:
             has_field = quirk(quirks, "structured") == "json_schema"
@@ -83,7 +83,7 @@ def _with_instruction(chat: ChatRequest, quirks: Mapping[str, Any]) -> tuple[Mes
     system_message = chat.messages[first]
     merged = Message(
         system_message.role,
-        (TextPart(f"{system_message.text}\n\n{instruction_part.text}", find_cache_mark(system_message.parts)),),
+        (TextPart(f"{system_message.text}\n\n{instruction_part.text}", find_cache_breakpoint(system_message.parts)),),
         name=system_message.name,
     )
     return (*chat.messages[:first], merged, *chat.messages[first + 1 :])
@@ -146,7 +146,7 @@ def _end_user_message(out: list[Message], system: list[Message]) -> None:
 def _join(system: list[Message]) -> TextPart:
     return TextPart(
         "\n\n".join(message.text for message in system),
-        find_cache_mark(part for message in system for part in message.parts),
+        find_cache_breakpoint(part for message in system for part in message.parts),
     )
 
 
@@ -175,7 +175,7 @@ def _assistant(message: Message, quirks: Mapping[str, Any], origin: str) -> dict
         out[name] = message.reasoning
     elif replay == "required" and message.tool_calls:
         out[name] = ""
-    return out | message_fields(thoughts_from(message.thoughts, origin))
+    return out | message_fields(filter_by_origin(message.thoughts, origin))
 
 
 def _calls(calls: tuple[ToolCall, ...], quirks: Mapping[str, Any], origin: str) -> list[dict[str, Any]]:
@@ -209,12 +209,12 @@ def _content(message: Message, quirks: Mapping[str, Any]) -> Any:
     is_text_only = is_text_only or (message.role is Role.TOOL and quirk(quirks, "tool_media") == "text")
     if is_text_only:
         parts = [TextPart(placeholder(part)) if isinstance(part, NativePart) else part for part in parts]
-    has_marks = not is_text_only and find_cache_mark(parts) is not None and quirk(quirks, "cache_marks") != "none"
+    has_marks = not is_text_only and find_cache_breakpoint(parts) is not None and quirk(quirks, "cache_marks") != "none"
     if not has_marks and not any(isinstance(part, NativePart) for part in parts):
         return join_text_parts(parts)
     return [
         ({"type": "text", "text": part.text} if isinstance(part, TextPart) else _native(part, quirks))
-        | cache_mark(part.cache, quirks)
+        | encode_breakpoint(part.cache, quirks)
         for part in parts
         if isinstance(part, TextPart | NativePart)
     ]

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from capabilities.core.protocols.answer_fields import count_at, map_ending, non_empty_text, parse_logprobs
-from capabilities.core.protocols.call_pieces import CallAssembler
 from capabilities.core.protocols.errors import parse_inner_failure
 from capabilities.core.protocols.openai.replies import (
     BROKEN,
@@ -21,9 +20,10 @@ from capabilities.core.protocols.openai.replies import (
     parse_usage,
     text_and_thoughts,
 )
-from capabilities.core.protocols.sse import SseEvent, TextFrame
+from capabilities.core.protocols.sse import EventTemplate, SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
-from capabilities.core.protocols.thought_fields import DETAILS, own_thought, parse_thoughts
+from capabilities.core.protocols.thought_fields import DETAILS, message_thought, parse_thoughts
+from capabilities.core.protocols.tool_calls import CallAssembler
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, Usage
 
@@ -42,7 +42,7 @@ class ChunkReader:
         self._model: str | None = None
         self._calls = CallAssembler()
         self._thoughts: list[Any] = []
-        self._frame = TextFrame()
+        self._frame = EventTemplate()
 
     @property
     def usage(self) -> Usage:
@@ -50,7 +50,7 @@ class ChunkReader:
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         # A shortcut, since nearly every chunk differs from the previous one only in its text.
-        if self.finish is None and not event.event and (text := self._frame.words_in(event.data)):
+        if self.finish is None and not event.event and (text := self._frame.read_text(event.data)):
             return [Delta(text)]
         if event.data[:1] != "{" and event.data.strip() == "[DONE]":
             self.finished = True
@@ -111,7 +111,7 @@ class ChunkReader:
             if isinstance(tool_calls, list)
             else ()
         )
-        signed = own_thought(delta)
+        signed = message_thought(delta)
         piece = Delta(
             text, parse_reasoning(delta) or thought, refusal if isinstance(refusal, str) else "", calls, signed
         )

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from capabilities.core.message import CacheMark, ChatRequest, TextPart, Tool
+from capabilities.core.message import CacheBreakpoint, ChatRequest, TextPart, Tool
 from capabilities.core.protocols.answer_fields import split_params
-from capabilities.core.protocols.parameters import CACHE_MARK_NAMES, dropped_fields, unsent
+from capabilities.core.protocols.parameters import BREAKPOINT_NAMES, dropped_fields, list_unsent
 from capabilities.core.protocols.schema import find_schema, wants_json
 from capabilities.core.protocols.vendor_tools import add_tools, fields_among
 from capabilities.core.providers.quirks import quirk, unwanted_params
@@ -49,9 +49,9 @@ def build_parameters(
     fields, dropped = split_params(set_fields, refused)
     if stream:
         fields["stream"] = True
-    left_out = (*dropped, *(["stop"] if chat.stop else []), *unsent(chat, _sendable(extra)))
+    left_out = (*dropped, *(["stop"] if chat.stop else []), *list_unsent(chat, _sendable(extra)))
     if chat.inner:
-        left_out += (*dropped_fields(chat, PROTOCOL, _unsupported(quirks)), *_empty_marks(chat))
+        left_out += (*dropped_fields(chat, PROTOCOL, _unsupported(quirks)), *_list_empty_breakpoints(chat))
     return fields, left_out
 
 
@@ -60,10 +60,10 @@ def _sendable(extra: Mapping[str, Any]) -> set[str]:
 
 
 def _unsupported(quirks: Mapping[str, Any]) -> frozenset[str]:
-    return frozenset(CACHE_MARK_NAMES if quirk(quirks, "cache_marks") != "prompt_cache_breakpoint" else ())
+    return frozenset(BREAKPOINT_NAMES if quirk(quirks, "cache_marks") != "prompt_cache_breakpoint" else ())
 
 
-def _empty_marks(chat: ChatRequest) -> Iterator[str]:
+def _list_empty_breakpoints(chat: ChatRequest) -> Iterator[str]:
     for message in chat.messages:
         for part in message.parts:
             # A cache mark is not allowed on an assistant's text and on empty text.
@@ -71,7 +71,7 @@ def _empty_marks(chat: ChatRequest) -> Iterator[str]:
                 yield part.cache.path
 
 
-def cache_mark(mark: CacheMark | None, quirks: Mapping[str, Any]) -> dict[str, Any]:
+def encode_breakpoint(mark: CacheBreakpoint | None, quirks: Mapping[str, Any]) -> dict[str, Any]:
     """Return a cache mark in OpenAI's format, or {} if the host has no cache marks."""
     if mark is None or quirk(quirks, "cache_marks") != "prompt_cache_breakpoint":
         return {}

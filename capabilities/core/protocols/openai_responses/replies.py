@@ -18,9 +18,9 @@ from capabilities.core.protocols.answer_fields import (
     read_counts,
     vendor_reason,
 )
-from capabilities.core.protocols.call_pieces import arguments_text
 from capabilities.core.protocols.errors import bad_shape, parse_inner_failure, parse_object
 from capabilities.core.protocols.media import parse_base64_media
+from capabilities.core.protocols.tool_calls import arguments_text
 from capabilities.core.protocols.vendor_tools import block_tool_name
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.translatable import translatable

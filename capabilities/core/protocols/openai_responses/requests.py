@@ -16,13 +16,13 @@ from capabilities.core.message import (
     TextPart,
     ToolCall,
     VendorItem,
-    weave,
+    interleave,
 )
 from capabilities.core.protocols.answer_fields import headers_for, merge
-from capabilities.core.protocols.dialects import openais
+from capabilities.core.protocols.dialects import openai_dialects
 from capabilities.core.protocols.media import address, join_text_parts, list_native_parts, placeholder, result_parts
 from capabilities.core.protocols.openai_responses import replies
-from capabilities.core.protocols.openai_responses.options import build_parameters, cache_mark
+from capabilities.core.protocols.openai_responses.options import build_parameters, encode_breakpoint
 from capabilities.core.protocols.openai_responses.stream import ItemEventReader
 from capabilities.core.protocols.parameters import end_with_user
 from capabilities.core.protocols.schema import find_schema, fit_request, instruction, wants_json
@@ -48,7 +48,7 @@ class OpenAIResponses:
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         quirks = quirks_for(target.endpoint, target.quirks)
-        dialects = openais(target.endpoint)
+        dialects = openai_dialects(target.endpoint)
         moved: tuple[str, ...] = ()
         if dialects:
             has_field = quirk(quirks, "structured", "openai-responses") == "json_schema"
@@ -117,7 +117,7 @@ def _hoist(parts: list[NativePart]) -> dict[str, Any]:
 def _assistant(message: Message, origin: str) -> Iterator[dict[str, Any]]:
     text, offset, sent_calls = join_text_parts(message.parts), 0, 0
     # Only this model's own reasoning is sent back, at its place, since another model's reasoning would be rejected.
-    for group in _group(weave(message.thoughts, message.vendor, origin)):
+    for group in _group(interleave(message.thoughts, message.vendor, origin)):
         first = group if isinstance(group, VendorItem) else group[0]
         yield from _text_items(text[offset : first.offset])
         yield from (_call(call) for call in message.tool_calls[sent_calls : first.calls])
@@ -168,12 +168,12 @@ def _result(message: Message, quirks: Mapping[str, Any], *, custom: bool) -> dic
 
 
 def _content(parts: tuple[Part, ...], quirks: Mapping[str, Any]) -> Any:
-    has_marks = any(cache_mark(part.cache, quirks) for part in parts)
+    has_marks = any(encode_breakpoint(part.cache, quirks) for part in parts)
     if not has_marks and not any(isinstance(part, NativePart) for part in parts):
         return join_text_parts(parts)
     return [
         ({"type": "input_text", "text": part.text} if isinstance(part, TextPart) else _native(part))
-        | cache_mark(part.cache, quirks)
+        | encode_breakpoint(part.cache, quirks)
         for part in parts
         if isinstance(part, NativePart) or (isinstance(part, TextPart) and part.text)
     ]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from capabilities.core.halves import repair
 from capabilities.core.protocols.answer_fields import map_ending, non_empty_text
 from capabilities.core.protocols.errors import parse_inner_failure
 from capabilities.core.protocols.openai_responses.replies import (
@@ -31,6 +30,7 @@ from capabilities.core.protocols.openai_responses.replies import (
 )
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, answer_events, json_event
+from capabilities.core.surrogates import repair
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallDelta, Usage
 

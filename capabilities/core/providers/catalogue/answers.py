@@ -30,9 +30,9 @@ from capabilities.core.providers.catalogue.judgement import (
 )
 from capabilities.core.providers.catalogue.names import (
     ANY_HOST,
-    chats,
     find_host,
     find_maker,
+    is_chat_model,
     list_lookup_names,
     version_name,
 )
@@ -125,7 +125,7 @@ class Catalogue:
 
     def _pattern(self, name: str) -> CatalogueEntry | None:
         for entry in self._patterns["patterns"]:
-            if chats(name) and fnmatchcase(name, entry["pattern"]):
+            if is_chat_model(name) and fnmatchcase(name, entry["pattern"]):
                 source = (self._patterns["source"],)
                 return CatalogueEntry(
                     _pattern_facts(entry, source),

@@ -185,13 +185,13 @@ def merge(statements: Sequence[Statement]) -> Statement:
     yes = {letter for statement in statements for letter in statement.yes + statement.both}
     no = {letter for statement in statements for letter in statement.no + statement.both}
     return Statement(
-        in_order(yes - no),
-        in_order(no - yes),
-        in_order(yes & no),
+        order_letters(yes - no),
+        order_letters(no - yes),
+        order_letters(yes & no),
         min((statement.max_input for statement in statements if statement.max_input), default=None),
         min((statement.max_output for statement in statements if statement.max_output), default=None),
     )
 
 
-def in_order(letters: set[str]) -> str:
+def order_letters(letters: set[str]) -> str:
     return "".join(letter for letter in LETTERS if letter in letters)

@@ -234,7 +234,7 @@ def version_name(model: str) -> str:
     return "".join([*list_lookup_names(model, version=True)][-1:])
 
 
-def chats(name: str) -> bool:
+def is_chat_model(name: str) -> bool:
     """Return whether a model with this name may be a chat model."""
     return not any(fnmatchcase(name, excluded) for excluded in NOT_CHAT)
 

@@ -14,7 +14,7 @@ ROUNDING = 0.99
 SORTS = tuple(field.name for field in fields(Rates))
 
 
-def weigh_prices(stated: Sequence[Price]) -> Price | None:
+def merge_prices(stated: Sequence[Price]) -> Price | None:
     """Return the price to use, with the others in `others`, or None if there is no price.
 
     This is the first price in the given order. If another list contradicts it, it is the first that another list

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from capabilities.core.providers.catalogue.judgement import Statement, in_order
-from capabilities.core.providers.catalogue.names import chats
+from capabilities.core.providers.catalogue.judgement import Statement, order_letters
+from capabilities.core.providers.catalogue.names import is_chat_model
 
 MODES = frozenset({"chat", "responses", "completion"})
 FLAGS: Mapping[str, tuple[tuple[str, ...], tuple[str, str] | None]] = {
@@ -82,7 +82,7 @@ def read_models_dev(providers: Mapping[str, Any]) -> Iterator[Listing]:
         models = provider.get("models") if isinstance(provider, Mapping) else None
         for name, facts in (models if isinstance(models, Mapping) else {}).items():
             statement = _models_dev_statement(facts)
-            if statement is not None and chats(name.lower()):
+            if statement is not None and is_chat_model(name.lower()):
                 yield Listing(host, name, statement)
 
 
@@ -109,7 +109,7 @@ def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
     for entry in entries:
         # Google's list has `name`, with the prefix `models/`, in place of `id`.
         name = (entry.get("id") or entry.get("name")) if isinstance(entry, Mapping) else None
-        if not isinstance(name, str) or not chats(name.lower()):
+        if not isinstance(name, str) or not is_chat_model(name.lower()):
             continue
         inputs, outputs = _strings_at(entry, "input_modalities"), _strings_at(entry, "output_modalities")
         if outputs is not None and "text" not in outputs:
@@ -183,7 +183,7 @@ def _english_day(text: str) -> date:
 def _statement(flags: Mapping[str, bool | None], max_input: int | None, max_output: int | None) -> Statement:
     # None means that nothing is stated, which is different from a no.
     yes, no = ({letter for letter, flag in flags.items() if flag is state} for state in (True, False))
-    return Statement(in_order(yes), in_order(no), "", max_input, max_output)
+    return Statement(order_letters(yes), order_letters(no), "", max_input, max_output)
 
 
 def _tokens(count: Any) -> int | None:

@@ -30,7 +30,7 @@ from capabilities.core.consequence import Consequence, group_by_cause
 from capabilities.core.prices import money_text
 from capabilities.core.side_by_side import Parts
 from capabilities.core.validity import judge_validity
-from capabilities.labels import capability_label, content_word
+from capabilities.labels import capability_label, content_label
 from capabilities.quantities import duration_text, size_text
 from capabilities.sentences import join_sentences, join_words, translate_sentence
 from routing_admin.console.base.lists import DESCENDING, PAGE_SIZES, SIZE, Listing
@@ -87,7 +87,7 @@ register = template.Library()
 register.filter("join_words", join_words)
 register.filter("translated", translate_sentence)
 register.filter("capability_label", capability_label)
-register.filter("content_word", content_word)
+register.filter("content_word", content_label)
 register.filter("actor_label", labels.actor_label)
 register.filter("role_label", labels.role_label)
 register.filter("exact", exact)
@@ -219,7 +219,7 @@ def join_labels(names: Iterable[str]) -> str:
 
 @register.filter
 def join_contents(names: Iterable[str]) -> str:
-    return join_words(content_word(name) for name in names)
+    return join_words(content_label(name) for name in names)
 
 
 def _capability(name: str, side: str) -> SafeString:

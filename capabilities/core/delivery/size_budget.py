@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from capabilities.core.delivery.obstacles import ReasonCode, because, wire_bytes
+from capabilities.core.delivery.obstacles import ReasonCode, make_reason, wire_bytes
 from capabilities.core.delivery.reader import Position, Reader
 from capabilities.core.delivery.slots import slot_key
 from capabilities.core.delivery.text_limit import estimate_tokens
 from capabilities.core.delivery.tokens import file_tokens
-from capabilities.core.delivery.writing import TextStyle, WrittenFile, write, write_in_words
+from capabilities.core.delivery.writing import TextStyle, WrittenFile, write, write_as_text
 from capabilities.core.message import FilePart, NativePart, Role
 from capabilities.core.vocabulary import Kind
 
@@ -41,7 +41,7 @@ class SizeLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
+class _PlacedFile:
     """A native file, its position, how much of each limit it uses, and its tokens."""
 
     message: int
@@ -66,7 +66,7 @@ class SizeBudget:
         max_request_bytes = reader.slots.max_request_bytes
         self._request = None if max_request_bytes is None else SizeLimit(ReasonCode.REQUEST_FULL, max_request_bytes)
         self._limits: dict[str, tuple[SizeLimit, ...]] = {}
-        self._placed: list[_Placed] = []
+        self._placed: list[_PlacedFile] = []
         self._message = 0
         self._text_bytes = 0
         self._tokens = 0
@@ -86,7 +86,7 @@ class SizeBudget:
             if not written_file.natives:
                 continue
             amounts, tokens = self._count_amounts(written_file.natives), self._count_tokens(file, written_file.natives)
-            candidate = _Placed(message, index, file, amounts, self._tokens, tokens)
+            candidate = _PlacedFile(message, index, file, amounts, self._tokens, tokens)
             self._tokens += tokens
             self._placed.append(candidate)
             self._used.update(candidate.amounts)
@@ -96,7 +96,7 @@ class SizeBudget:
         # Written first as if it were the only file, since only a file that is then sent natively may displace others.
         first = Position(role, tokens=self._tokens, total=self._images, message=self._message)
         alone = write(file, self._reader, first, self._style)
-        if not alone.natives or self._make_room(self._count_amounts(alone.natives)):
+        if not alone.natives or self._free_capacity(self._count_amounts(alone.natives)):
             return alone
         return write(file, self._reader, self._position(role), self._style)
 
@@ -120,8 +120,8 @@ class SizeBudget:
             self._limits[key] = tuple(room_limits)
         return self._limits.get(key, ())
 
-    def _make_room(self, amounts: Mapping[SizeLimit, int]) -> bool:
-        if any(self._stays(limit) + amount > limit.maximum for limit, amount in amounts.items()):
+    def _free_capacity(self, amounts: Mapping[SizeLimit, int]) -> bool:
+        if any(self._fixed_amount(limit) + amount > limit.maximum for limit, amount in amounts.items()):
             # Earlier files are kept if freeing the room of all of them would not be enough.
             return False
         for limit, amount in amounts.items():
@@ -129,7 +129,7 @@ class SizeBudget:
                 self._free(limit, amount)
         return all(self._used[limit] + amount <= limit.maximum for limit, amount in amounts.items())
 
-    def _stays(self, limit: SizeLimit) -> int:
+    def _fixed_amount(self, limit: SizeLimit) -> int:
         # Files in the current message, and text, are never removed to make room.
         return self._used_here[limit] + (self._text_bytes if limit == self._request else 0)
 
@@ -159,7 +159,7 @@ class SizeBudget:
 
     def _free(self, limit: SizeLimit, needed: int) -> None:
         facts = {"slot": limit.slot} if limit.slot else {}
-        reason = because(limit.code, actual=self._used[limit] + needed, limit=limit.maximum, **facts)
+        reason = make_reason(limit.code, actual=self._used[limit] + needed, limit=limit.maximum, **facts)
         # Only files of earlier messages, the oldest first.
         for candidate in tuple(self._placed):
             # Free half of the limit in one step, so that the prefix rarely changes.
@@ -170,7 +170,7 @@ class SizeBudget:
                 self._placed.remove(candidate)
                 self._used.subtract(candidate.amounts)
                 self._tokens -= candidate.tokens
-                description = write_in_words(candidate.file, self._reader, reason, self._style, candidate.tokens_before)
+                description = write_as_text(candidate.file, self._reader, reason, self._style, candidate.tokens_before)
                 self.files[candidate.message, candidate.part_index] = description
                 # The text that replaces the file takes room as well.
                 self._count_text(description.text or "")

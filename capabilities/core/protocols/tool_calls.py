@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from capabilities.core.halves import repair
 from capabilities.core.json_codec import is_bounded
 from capabilities.core.message import ToolCall
 from capabilities.core.protocols.answer_fields import non_empty_text
 from capabilities.core.protocols.thought_fields import parse_signature
+from capabilities.core.surrogates import repair
 from capabilities.core.wire import ToolCallDelta
 
 # The arguments of a tool call are a JSON string in OpenAI's protocols and an object in the others.

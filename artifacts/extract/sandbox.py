@@ -30,8 +30,8 @@ FONT_FOLDERS = ("/usr/share/fonts", "/usr/local/share/fonts", "/usr/share/X11/fo
 """Where PDFium looks for a font that a document names without including it."""
 
 
-def close_cell() -> dict[str, object]:
-    """Close the cell. Return what closed: `landlock`, the version or 0, and `seccomp`, whether calls are filtered.
+def apply_sandbox() -> dict[str, object]:
+    """Apply the sandbox. Return `landlock` (its version or 0) and `seccomp` (whether calls are filtered).
 
     Everything that a reader imports from a folder outside Python's own has to be imported before.
     """

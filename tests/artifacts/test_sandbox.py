@@ -1,4 +1,4 @@
-"""The extraction process is in a cell: whatever code runs in it, it reads its input and nothing else."""
+"""The extraction process is in a sandbox: whatever code runs in it, it reads its input and nothing else."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from samples import draw_picture, pdf
 
-from artifacts.extract.cell import ARCHITECTURES, CALLS, call_filter, checked_calls
 from artifacts.extract.process import ROOT, run
+from artifacts.extract.sandbox import ARCHITECTURES, CALLS, call_filter, checked_calls
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such cell")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such sandbox")
 
 REFUSED = {"EPERM", "EACCES", "ENOSYS"}
 PROCESS = 4711
@@ -43,12 +43,12 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("operation", ["text", "image", "facts", "pages"])
-def test_no_attempt_to_leave_the_cell_succeeds(data: Path, operation: str) -> None:
-    """About a hundred ways out, from Python and from C, fail in the cell of each operation, and change no file."""
+def test_no_attempt_to_leave_the_sandbox_succeeds(data: Path, operation: str) -> None:
+    """About a hundred ways out, from Python and from C, fail in the sandbox of each operation, and change no file."""
     answer = try_to_escape(data, "yes", operation)
-    cell, results = answer["cell"], answer["results"]
-    hidden = [] if cell["landlock"] else answer["files"]
-    assert cell["seccomp"]
+    sandbox, results = answer["sandbox"], answer["results"]
+    hidden = [] if sandbox["landlock"] else answer["files"]
+    assert sandbox["seccomp"]
     assert len(results) > 100
     assert {name: result for name, result in results.items() if result not in REFUSED and name not in hidden} == {}
     assert {path.name for path in data.rglob("*") if path.is_file()} == {
@@ -57,23 +57,23 @@ def test_no_attempt_to_leave_the_cell_succeeds(data: Path, operation: str) -> No
     assert {path.read_text() for path in data.rglob("*") if path.is_file()} == {"x"}
 
 
-def test_without_the_cell_files_can_be_read(data: Path) -> None:
-    """The same attempts succeed without the cell, so it is the cell that refuses them."""
+def test_without_the_sandbox_files_can_be_read(data: Path) -> None:
+    """The same attempts succeed without the sandbox, so it is the sandbox that refuses them."""
     results = try_to_escape(data, "no", "text")["results"]
     names = ("read the secret key", "read the database", "C: open the secret key", "read the parent's environment")
     assert {name: results[name] for name in names} == dict.fromkeys(names, "")
 
 
 def test_every_result_says_what_confined_its_process(write_file) -> None:
-    cell = run(write_file(pdf("x")), "facts", {"mime_type": "application/pdf"}, max_output=4096).header["cell"]
-    assert cell == {"landlock": cell["landlock"], "seccomp": True}
+    sandbox = run(write_file(pdf("x")), "facts", {"mime_type": "application/pdf"}, max_output=4096).header["sandbox"]
+    assert sandbox == {"landlock": sandbox["landlock"], "seccomp": True}
 
 
 LACKING = """
 import io, sys; sys.path.insert(0, {root!r})
-from artifacts.extract import __main__ as reader, cell
+from artifacts.extract import __main__ as reader, sandbox
 {change}
-closed = reader.enter_cell("image", {{}}, 0)
+closed = reader.enter_sandbox("image", {{}}, 0)
 options = '{{"mime_types": ["image/png"], "max_bytes": 9999, "max_side": 9}}'
 
 reader.main(["image", options], sys.stdin.buffer, out := io.BytesIO(), closed)
@@ -84,13 +84,13 @@ print(out.getvalue().split(b"\\n")[0].decode())
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ("cell._CREATE_RULESET = 9999", {"landlock": 0, "seccomp": True}),
-        ("cell.ARCHITECTURES = {}", {"seccomp": False}),
-        ("cell._PR_SET_NO_NEW_PRIVS = 9999", {"landlock": 0, "seccomp": False}),
+        ("sandbox._CREATE_RULESET = 9999", {"landlock": 0, "seccomp": True}),
+        ("sandbox.ARCHITECTURES = {}", {"seccomp": False}),
+        ("sandbox._PR_SET_NO_NEW_PRIVS = 9999", {"landlock": 0, "seccomp": False}),
     ],
     ids=["no Landlock", "an unknown processor", "no new privileges cannot be forbidden"],
 )
-def test_file_is_read_where_the_kernel_lacks_a_part_of_the_cell(
+def test_file_is_read_where_the_kernel_lacks_a_part_of_the_sandbox(
     write_file, change: str, expected: dict[str, object]
 ) -> None:
     """What the kernel does not have is left out and reported; the file is still read."""
@@ -98,7 +98,7 @@ def test_file_is_read_where_the_kernel_lacks_a_part_of_the_cell(
     with write_file(draw_picture("PNG", (20, 20))).open("rb") as source:
         output = subprocess.run([sys.executable, "-c", code], stdin=source, capture_output=True, check=True).stdout
     header = json.loads(output)
-    assert (header["width"], header["cell"] | expected) == (9, header["cell"])
+    assert (header["width"], header["sandbox"] | expected) == (9, header["sandbox"])
 
 
 def decide(machine: str, name: str, *arguments: int, architecture: int | None = None) -> str:
