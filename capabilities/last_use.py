@@ -17,7 +17,7 @@ from capabilities.runtime import owned
 
 log = logging.getLogger(__name__)
 
-EVERY = timedelta(minutes=1)
+WRITE_INTERVAL = timedelta(minutes=1)
 """A key's last use is written at most this often."""
 
 
@@ -30,7 +30,7 @@ class LastUses:
 
     def note(self, row: AgentKey, now: datetime) -> None:
         """Note that the key was used now, unless a use within the last minute has already been written."""
-        if row.last_used_at is None or now - row.last_used_at > EVERY:
+        if row.last_used_at is None or now - row.last_used_at > WRITE_INTERVAL:
             self._noted[row.public_id] = now
 
     def latest(self, row: AgentKey) -> datetime | None:

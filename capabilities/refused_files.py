@@ -15,13 +15,13 @@ from typing import Any
 
 from django.db import DatabaseError, InterfaceError, transaction
 
-from capabilities.core.providers.probes.drift import QUIET, DriftKind
+from capabilities.core.providers.probes.drift import DISMISSAL_PERIOD, DriftKind
 from capabilities.models import Drift, ServiceCapability
 from capabilities.runtime import owned
 
 log = logging.getLogger(__name__)
 
-AGAIN = timedelta(minutes=1)
+UPDATE_INTERVAL = timedelta(minutes=1)
 """The least time before a newer request replaces the recorded evidence of a refusal."""
 
 
@@ -37,7 +37,7 @@ class RefusedFile:
     at: datetime
 
 
-class NotedRefusals:
+class RefusalBuffer:
     """Refusals that are not written yet: the latest for each model and set of capabilities."""
 
     def __init__(self) -> None:
@@ -76,7 +76,8 @@ def _write(refused: RefusedFile) -> None:
     cell: dict[str, Any] = {"provider": refused.provider, "model": refused.model, "capability": declared.pop()}
     existing = Drift.objects.filter(**cell, kind=DriftKind.REFUSED).first()
     if existing and (
-        refused.at - existing.at < AGAIN or (existing.dismissed_at and refused.at - existing.dismissed_at < QUIET)
+        refused.at - existing.at < UPDATE_INTERVAL
+        or (existing.dismissed_at and refused.at - existing.dismissed_at < DISMISSAL_PERIOD)
     ):
         return
     evidence = {"at": refused.at, "request": refused.request, "status": refused.status}
@@ -91,4 +92,4 @@ def _declared_capabilities(provider: str, model: str, capabilities: Collection[s
     return set(declared.values_list("name", flat=True))
 
 
-noted_refusals = owned(NotedRefusals)
+refusal_buffer = owned(RefusalBuffer)

@@ -15,7 +15,7 @@ WIDE_END = re.compile(r"[。：；，、](?:</\w+>)*$")
 """Text that ends in a full-width sign, after which no space is written. Closing tags behind the sign are ignored."""
 
 
-LOOKED_AT = 100
+SEARCHED_CHARS = 100
 """The number of last characters in which the end of a text and its closing tags are looked for."""
 
 
@@ -59,7 +59,7 @@ def join_sentences(sentences: Iterable[str]) -> str:
     text = ""
     for sentence in filter(None, sentences):
         # A closing tag belongs to the text before it.
-        close = not text or sentence.startswith("</") or WIDE_END.search(text[-LOOKED_AT:])
+        close = not text or sentence.startswith("</") or WIDE_END.search(text[-SEARCHED_CHARS:])
         text += sentence if close else f" {sentence}"
     return text
 

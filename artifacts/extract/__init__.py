@@ -123,11 +123,11 @@ def extract_text(
         return None
     share = result.header.get("share")
     known_share = share if isinstance(share, int | float) and 0 <= share <= 1 else None
-    note, strays = str(result.header.get("note", "")), 0
+    note, invalid_bytes = str(result.header.get("note", "")), 0
     if reader in READERS_OF_TEXT and encoding and "\ufffd" in text:
         with path.open("rb") as source:
-            strays = count_invalid_bytes(iter(lambda: source.read(BLOCK), b""), encoding)
-    return Text(text, encoding if strays and encoding else reader, note, known_share, strays)
+            invalid_bytes = count_invalid_bytes(iter(lambda: source.read(BLOCK), b""), encoding)
+    return Text(text, encoding if invalid_bytes and encoding else reader, note, known_share, invalid_bytes)
 
 
 def convert_image(path: LocalFile, target: ConvertTo, *, cache_key: str = "") -> Converted | None:

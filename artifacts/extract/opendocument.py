@@ -11,7 +11,7 @@ from artifacts.extract.formulas import FormulaWriter
 from artifacts.extract.legacy import open_package
 from artifacts.extract.numbering import ListLevel, ListNumbers, parse_level, parse_start
 from artifacts.extract.office import MAX_TARGET_CHARS, Attributes, ignore
-from artifacts.extract.words import BROKEN, Progress, TextCollector, TextLimitError, entry_blocks, read_xml
+from artifacts.extract.words import DAMAGE_ERRORS, Progress, TextCollector, TextLimitError, entry_blocks, read_xml
 
 MAX_LEVEL = 9
 MAX_STYLES = 10_000
@@ -292,7 +292,7 @@ def open_document(source: BinaryIO, output: TextCollector, progress: Progress) -
     package = open_package(source)
     styles, names = StylesPart(), set(package.namelist())
     # The text is worth having without damaged styles.
-    with suppress(*BROKEN):
+    with suppress(*DAMAGE_ERRORS):
         if "styles.xml" in names:
             read_xml(entry_blocks(package, "styles.xml"), styles.start, styles.end, styles.text)
     objects, within = {name for name in names if name.endswith("/content.xml")}, list[str]()
@@ -303,7 +303,7 @@ def open_document(source: BinaryIO, output: TextCollector, progress: Progress) -
         if part in objects and len(within) < MAX_NESTED_OBJECTS:
             objects.discard(part)
             within.append(part)
-            with suppress(*BROKEN):
+            with suppress(*DAMAGE_ERRORS):
                 add_part(part)
             within.pop()
 

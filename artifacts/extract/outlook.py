@@ -21,7 +21,7 @@ from artifacts.extract.mail import (
     message_heading,
 )
 from artifacts.extract.rtf import add_rtf, decompress_rtf
-from artifacts.extract.words import STEP, Progress, RefusedError, TextCollector
+from artifacts.extract.words import READ_BYTES, Progress, RefusedError, TextCollector
 
 SUBJECT, SENDER, SENDER_MAIL, SENDER_SMTP, TO, CC = "0037", "0C1A", "0C1F", "5D01", "0E04", "0E03"
 BODY, HTML, RTF = "1000", "1013", "1009"
@@ -153,7 +153,7 @@ class Properties:
     def _detected_charset(self) -> str | None:
         # The encoding is detected from subject, names and body together, because each alone may be too short.
         sample = b"\n".join(
-            self._file.read(self.stream(number, "001E"))[:STEP] for number in (BODY, SUBJECT, SENDER, TO)
+            self._file.read(self.stream(number, "001E"))[:READ_BYTES] for number in (BODY, SUBJECT, SENDER, TO)
         )
         found = detect_text(sample.replace(b"\0", b""), whole=False) if not sample.isascii() else None
         return found.encoding if found else None

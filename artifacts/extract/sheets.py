@@ -11,7 +11,15 @@ from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
 from artifacts.extract.legacy import is_locked
 from artifacts.extract.old_sheets import is_old, old_sheets
 from artifacts.extract.open_sheets import OpenSheets
-from artifacts.extract.words import BROKEN, Progress, RefusedError, TextCollector, entry_blocks, open_zip, read_xml
+from artifacts.extract.words import (
+    DAMAGE_ERRORS,
+    Progress,
+    RefusedError,
+    TextCollector,
+    entry_blocks,
+    open_zip,
+    read_xml,
+)
 from artifacts.extract.workbook import UNREADABLE, WORKBOOK, Workbook, timed_blocks
 
 CONTENT, MANIFEST = "content.xml", "META-INF/manifest.xml"
@@ -58,7 +66,7 @@ def _as_shown(package: zipfile.ZipFile, output: TextCollector, progress: Progres
         return False
     try:
         workbook = Workbook(package, output)
-    except BROKEN:
+    except DAMAGE_ERRORS:
         return False
     for index, (name, is_hidden) in enumerate(workbook.sheets):
         progress.mark("sheets", index + 1, len(workbook.sheets))
@@ -75,7 +83,7 @@ def _add_open_sheets(package: zipfile.ZipFile, output: TextCollector, progress: 
         total = sum(block.count(b"<table:table ") for block in timed_blocks(package, CONTENT, output))
         sheets = OpenSheets(output, progress, total)
         read_xml(timed_blocks(package, CONTENT, output), sheets.start, sheets.end, sheets.text)
-    except BROKEN:
+    except DAMAGE_ERRORS:
         if not output.has_words:
             raise RefusedError("failed") from None
         output.add(UNREADABLE)

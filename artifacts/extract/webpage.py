@@ -16,7 +16,7 @@ from xml.parsers.expat import ExpatError
 
 from artifacts.core.detection.encodings import decode_blocks, detect_text
 from artifacts.extract.formulas import OTHER_FORMS, FormulaWriter
-from artifacts.extract.words import STEP, Progress, TextCollector, entry_blocks, open_zip, read_xml
+from artifacts.extract.words import READ_BYTES, Progress, TextCollector, entry_blocks, open_zip, read_xml
 
 HIDDEN = frozenset({"script", "style", "template", "noscript", "svg", *OTHER_FORMS})
 BLOCKS = frozenset(
@@ -324,12 +324,12 @@ def _is_same(text: str, target: str) -> bool:
 def html(source: BinaryIO, output: TextCollector, progress: Progress, encoding: str | None = None) -> None:
     """Add a page, decoded with the given encoding or else the detected one."""
     if encoding is None:
-        head = source.read(STEP)
-        detected = detect_text(head, whole=len(head) < STEP)
+        head = source.read(READ_BYTES)
+        detected = detect_text(head, whole=len(head) < READ_BYTES)
         encoding = detected.encoding if detected else None
         source.seek(0)
     page = VisibleTextParser(output)
-    for text in decode_blocks(iter(lambda: source.read(STEP), b""), encoding):
+    for text in decode_blocks(iter(lambda: source.read(READ_BYTES), b""), encoding):
         page.feed(text)
     page.close()
 

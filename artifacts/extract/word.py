@@ -23,7 +23,7 @@ from artifacts.extract.office import (
     targets,
 )
 from artifacts.extract.word_styles import OFF, ListReader, Style, StyleReader, WordStyles, heading_level
-from artifacts.extract.words import BROKEN, Progress, TextCollector, TextLimitError, entry_blocks, read_xml
+from artifacts.extract.words import DAMAGE_ERRORS, Progress, TextCollector, TextLimitError, entry_blocks, read_xml
 
 MAX_SPAN = 100
 MARGINS = ("header", "footer")
@@ -256,7 +256,7 @@ def docx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     names = set(package.namelist())
     styles, lists = StyleReader(), ListReader()
     for name, reader in (("word/styles.xml", styles), ("word/numbering.xml", lists)):
-        with suppress(*BROKEN):  # words are worth having without their styles
+        with suppress(*DAMAGE_ERRORS):  # words are worth having without their styles
             if name in names:
                 read_xml(entry_blocks(package, name), reader.start, ignore, ignore)
     looks = WordStyles(styles.styles(), lists.lists())

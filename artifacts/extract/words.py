@@ -16,9 +16,9 @@ BUDGET_SECONDS = 15.0
 
 MAX_ENTRY_BYTES = 64 * 1024 * 1024
 MAX_ENTRIES = 5_000
-STEP = 64 * 1024
+READ_BYTES = 64 * 1024
 
-BROKEN = (expat.ExpatError, zipfile.BadZipFile, zlib.error, EOFError)
+DAMAGE_ERRORS = (expat.ExpatError, zipfile.BadZipFile, zlib.error, EOFError)
 """What a damaged part of a package raises."""
 
 
@@ -109,7 +109,7 @@ def entry_blocks(package: zipfile.ZipFile, name: str, max_bytes: int = MAX_ENTRY
     """Yield an entry's bytes; raise `RefusedError` past `max_bytes`, no matter what size it announces."""
     size = 0
     with package.open(name) as entry:
-        while block := entry.read(STEP):
+        while block := entry.read(READ_BYTES):
             size += len(block)
             if size > max_bytes:
                 raise RefusedError("too_large")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from artifacts.extract.number_formats import BUILT_IN, GENERAL, NumberFormat, general
 from artifacts.extract.office import addresses, attribute, ignore, targets
-from artifacts.extract.words import BROKEN, TextCollector, entry_blocks, parsed_blocks, read_xml
+from artifacts.extract.words import DAMAGE_ERRORS, TextCollector, entry_blocks, parsed_blocks, read_xml
 
 WORKBOOK = "xl/workbook.xml"
 SHEET_KINDS = ("worksheet", "chartsheet", "xlMacrosheet")
@@ -52,7 +52,7 @@ class Workbook:
         is_torn = False
         try:
             read_xml(self._blocks(part), sheet.start, sheet.end, sheet.text)
-        except BROKEN:
+        except DAMAGE_ERRORS:
             sheet.flush()
             is_torn = True
         if is_torn or (self.strings and self.strings.is_torn):
@@ -74,7 +74,7 @@ class Workbook:
     def _links(self, part: str) -> Mapping[str, str]:
         try:
             return addresses(self._package, part)
-        except BROKEN:
+        except DAMAGE_ERRORS:
             return {}  # the cells are worth having without their links
 
     def _blocks(self, part: str) -> Iterator[bytes]:
@@ -112,7 +112,7 @@ class Workbook:
         for part in list(targets(self._package, WORKBOOK, "styles").values())[:1]:
             try:
                 read_xml(self._blocks(part), collect, ignore, ignore)
-            except BROKEN:
+            except DAMAGE_ERRORS:
                 return  # numbers without formats are better than none
 
     def _add_comments(self, part: str) -> None:
@@ -133,7 +133,7 @@ class Workbook:
         try:
             for comments in dict.fromkeys(targets(self._package, part, "comments").values()):
                 read_xml(self._blocks(comments), start, end, words.append)
-        except BROKEN:
+        except DAMAGE_ERRORS:
             return  # the cells are worth having without a damaged comment
 
 
@@ -154,7 +154,7 @@ class SharedStrings:
                 next(self._parsing)
             except StopIteration:
                 break
-            except BROKEN:
+            except DAMAGE_ERRORS:
                 self.is_torn = True
                 break
         return self._found[index] if 0 <= index < len(self._found) else ""

@@ -28,7 +28,7 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import ConflictError, InvalidError
 
-VERDICT = ("mime_type", "kind", "is_binary", "encoding", "encoding_certain", "mismatch", "evidence")
+DETECTION_COLUMNS = ("mime_type", "kind", "is_binary", "encoding", "encoding_certain", "mismatch", "evidence")
 """The columns that detection sets, besides the measures."""
 
 NAMES = {
@@ -100,7 +100,7 @@ def _corrected_values(row: Artifact, fields: CorrectionFields) -> Values:
         return {}
     previous = row.correction or {}
     # A second correction replaces the first one, so it starts from what was detected.
-    verdict: Values = previous.get("detected") or {name: getattr(row, name) for name in (*VERDICT, *MEASURES)}
+    verdict: Values = previous.get("detected") or {name: getattr(row, name) for name in (*DETECTION_COLUMNS, *MEASURES)}
     requested = _add_byte_order(row, _merge_requests(previous, fields))
     detection = _as_detection(row, verdict)
     try:

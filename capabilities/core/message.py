@@ -55,14 +55,14 @@ class Text:
     """The text of a file. `source` says how it was obtained, e.g. `utf-8`, `gb18030`, `pdf`, `docx`.
 
     `share` is the fraction of the file's words that it contains, or None if unknown. There is a `note` unless it is 1.
-    `strays` is the number of bytes that did not decode and are U+FFFD here.
+    `invalid_bytes` is the number of bytes that did not decode and are U+FFFD here.
     """
 
     text: str
     source: str
     note: str = ""
     share: float | None = 1.0
-    strays: int = 0
+    invalid_bytes: int = 0
 
 
 @value_class

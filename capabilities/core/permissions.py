@@ -387,10 +387,10 @@ TOOL_SCOPES: Mapping[str, str] = {
 }
 """Every tool that agents call at `/mcp` and the scope that their key needs. Any valid key may list the tools."""
 
-MACHINES = frozenset({"agents-api", "gateway", "probes"})
+MACHINE_NAMESPACES = frozenset({"agents-api", "gateway", "probes"})
 """URL namespaces that machines call with their own keys. A browser's session has no effect in them."""
 
-ROWS = "admin"
+DJANGO_ADMIN = "admin"
 """URL namespace of Django's own admin, if installed. In it, superusers may view rows but not change them."""
 
 WITHOUT_A_KEY = frozenset(

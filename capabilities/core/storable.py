@@ -17,12 +17,12 @@ from capabilities.core.problems import Problem
 from capabilities.core.translatable import translatable
 
 REPLACEMENT = "\ufffd"
-LOST = re.compile("[\x00\ud800-\udfff]")
-ODD_TEXT = re.compile(
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+SUSPECT_TEXT = re.compile(
     r"\\u0000|\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )
 EXPONENT = re.compile(r"[0-9][eE]\+?[0-9]")
-ODD_NUMBER = re.compile(r"(?:^|[\[:, ])(?:-0\.0(?!\d)|-?[0-9][0-9.]*[eE]\+?[0-9]|-?Infinity|NaN)")
+SUSPECT_NUMBER = re.compile(r"(?:^|[\[:, ])(?:-0\.0(?!\d)|-?[0-9][0-9.]*[eE]\+?[0-9]|-?Infinity|NaN)")
 """Parts of JSON that may need settling: an escaped NUL or half pair, −0.0, an exponent, NaN. Text may match by
 chance."""
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -33,16 +33,16 @@ WHOLE_FROM = 1e16
 DEPTH = 100
 """The most levels of nesting that are stored. A configuration has six."""
 
-Place = tuple[str | int, ...]
+JsonPath = tuple[str | int, ...]
 """The keys and indexes on the path to a value."""
 
 
 def is_storable(text: str) -> bool:
-    return (text.isascii() and "\x00" not in text) or not LOST.search(text)
+    return (text.isascii() and "\x00" not in text) or not UNSTORABLE.search(text)
 
 
 def storable_text(text: str) -> str:
-    return text if is_storable(text) else LOST.sub(REPLACEMENT, text)
+    return text if is_storable(text) else UNSTORABLE.sub(REPLACEMENT, text)
 
 
 def is_name(text: str) -> bool:
@@ -74,9 +74,9 @@ def write_json(value: Any, encoder: type[json.JSONEncoder] | None = None) -> str
 def make_json_storable(text: str) -> str:
     """Return JSON with its value settled, or the same string if nothing needs settling."""
     # The cheap searches come first: most strings have nothing to settle and need not be parsed.
-    is_odd = "\\u" in text and ODD_TEXT.search(text)
+    is_odd = "\\u" in text and SUSPECT_TEXT.search(text)
     if not is_odd and ("-0.0" in text or "NaN" in text or "Infinity" in text or EXPONENT.search(text)):
-        is_odd = ODD_NUMBER.search(text)
+        is_odd = SUSPECT_NUMBER.search(text)
     return json.dumps(make_storable(json.loads(text))) if is_odd else text
 
 
@@ -85,10 +85,10 @@ def format_path(path: Iterable[str | int]) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
 
 
-def find_unstorable(value: Any, path_text: Callable[[Place], str] = format_path) -> Iterator[Problem]:
+def find_unstorable(value: Any, path_text: Callable[[JsonPath], str] = format_path) -> Iterator[Problem]:
     """Yield a problem for each string, number or level of a JSON value that cannot be stored unchanged."""
     # A list instead of recursion, since input may be nested to any depth.
-    waiting: list[tuple[Place, Any]] = [((), value)]
+    waiting: list[tuple[JsonPath, Any]] = [((), value)]
     while waiting:
         path, item = waiting.pop()
         if isinstance(item, str) and not is_storable(item):

@@ -20,7 +20,7 @@ from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared, w
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.delivery.vendor_items import restore_names, restore_names_in
 from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, UnreadableError
-from capabilities.core.operations.passthrough import SPEAKS, PassthroughCall
+from capabilities.core.operations.passthrough import REQUIRED_PROTOCOL, PassthroughCall
 from capabilities.core.operations.table import FormFile
 from capabilities.core.protocols.custom_tools import CustomCalls, restore_custom
 from capabilities.core.protocols.echo import embedded
@@ -271,7 +271,7 @@ OTHER_MODEL = translatable(
 
 def pass_through(planned: PlannedRequest, passing: PassthroughCall) -> PlannedRequest:
     """Return the request so that it is sent unchanged to the candidates that support the call."""
-    supported = (candidate for candidate in planned.plan.candidates if candidate.protocol == SPEAKS)
+    supported = (candidate for candidate in planned.plan.candidates if candidate.protocol == REQUIRED_PROTOCOL)
     first = next(supported, None)
     # Where the results of different models must not be mixed (as with embeddings), only the first candidate's model is
     # used, even while it cannot be called.
@@ -301,7 +301,7 @@ def _judge(candidate: PlannedCandidate, passing: PassthroughCall, required_model
     call = f"/v1{passing.operation.path}"
     if candidate.skip is SkipReason.MISSING:
         return candidate
-    if candidate.protocol != SPEAKS:
+    if candidate.protocol != REQUIRED_PROTOCOL:
         facts = {"call": call, "provider": candidate.provider, "protocol": candidate.protocol}
         return replace(
             candidate,

@@ -23,7 +23,7 @@ from capabilities.core.services.agents import NO_LABELS, Labels
 from capabilities.core.translatable import encode_text
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 from capabilities.core.wire import NO_DETAILS, AnswerDetails, Fault, Media, Usage
-from capabilities.refused_files import RefusedFile, noted_refusals
+from capabilities.refused_files import RefusedFile, refusal_buffer
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt
 from routing_admin.core.fallback.endings import ending_of
 from routing_admin.core.planning.model_names import AUTO, TASK
@@ -364,7 +364,7 @@ def note_refused_files(entries: Iterable[Entry]) -> None:
     for entry in entries:
         if entry.sent:
             for refused in find_refused_files(entry):
-                noted_refusals().note(refused)
+                refusal_buffer().note(refused)
 
 
 def find_refused_files(entry: Entry) -> Iterator[RefusedFile]:

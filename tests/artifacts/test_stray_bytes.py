@@ -80,14 +80,14 @@ def test_rare_encodings_are_found_or_uncertain(data: bytes, name: str, found: tu
 
 
 @pytest.mark.parametrize(
-    ("data", "encoding", "text", "strays"),
+    ("data", "encoding", "text", "invalid_bytes"),
     [
         (b"caf\xe9 \xe2\x9c\x93 \xff\xfe", "utf-8", "caf\ufffd ✓ \ufffd\ufffd", 3),
         ("a \ufffd".encode(), "utf-8", "a \ufffd", 0),
         (b"\x81 \x9d", "cp1252", "\ufffd \ufffd", 2),
     ],
 )
-def test_bytes_that_do_not_decode_are_counted(data: bytes, encoding: str, text: str, strays: int) -> None:
+def test_bytes_that_do_not_decode_are_counted(data: bytes, encoding: str, text: str, invalid_bytes: int) -> None:
     """A U+FFFD that the file itself holds is not one of them."""
     found = decode_text(lambda: (data,), encoding)
-    assert (found.text, found.strays) == (text, strays)
+    assert (found.text, found.invalid_bytes) == (text, invalid_bytes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from capabilities.core.delivery.decision import Reader
-from capabilities.core.delivery.model_endpoint import EVERYTHING, withhold
+from capabilities.core.delivery.model_endpoint import ALL_CAPABILITIES, withhold
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.vocabulary import Capabilities
 
@@ -16,7 +16,7 @@ from capabilities.core.vocabulary import Capabilities
         ((), ("text", "vision", "file")),
         (("vision",), ("text", "file")),
         (("text",), ("text", "vision", "file")),
-        ((EVERYTHING,), ("text",)),
+        ((ALL_CAPABILITIES,), ("text",)),
     ],
 )
 def test_only_the_withheld_capabilities_are_removed_and_text_never(

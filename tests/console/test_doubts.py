@@ -12,7 +12,7 @@ from django.utils import timezone
 from capabilities.acts import SYSTEM
 from capabilities.core.vocabulary import Capabilities
 from capabilities.models import Drift, Provider, Service
-from capabilities.refused_files import noted_refusals
+from capabilities.refused_files import refusal_buffer
 from routing_admin.console.providers.actions import save_provider
 from routing_admin.console.routes.actions import save_route_as
 from routing_admin.console.services.actions import save_service
@@ -56,7 +56,7 @@ def refuse_once(key: str) -> str:
     answer = post(key, chat_body({"type": "text", "text": "What is it?"}, image(), model="eyes"))
     assert answer.status_code == 200
     journal().flush()
-    noted_refusals().write()
+    refusal_buffer().write()
     return str(answer.headers["x-request-id"])
 
 
@@ -133,7 +133,7 @@ def test_a_request_without_files_and_one_that_fails_otherwise_flag_nothing(
     lab.model = lambda _: "http_400:message=temperature is too high"
     post(key, chat_body({"type": "text", "text": "What is it?"}, image(), model="eyes"))
     journal().flush()
-    noted_refusals().write()
+    refusal_buffer().write()
     assert not Drift.objects.exists()
 
 

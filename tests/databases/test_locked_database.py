@@ -14,9 +14,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from capabilities.access import Principal, authenticate, make_key
-from capabilities.last_use import EVERY, LastUses, last_uses
+from capabilities.last_use import WRITE_INTERVAL, LastUses, last_uses
 from capabilities.models import AgentKey, Drift
-from capabilities.refused_files import NotedRefusals, RefusedFile
+from capabilities.refused_files import RefusalBuffer, RefusedFile
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.stamped_cache import FRESH_SECONDS
 from routing_admin.console.base.tags.ui import exact
@@ -215,9 +215,9 @@ def test_last_use_of_a_key_is_written_by_upkeep_at_most_once_a_minute(key: str) 
     row.refresh_from_db()
     assert row.last_used_at is not None
     uses = LastUses()
-    uses.note(row, row.last_used_at + EVERY)
+    uses.note(row, row.last_used_at + WRITE_INTERVAL)
     assert uses.list_noted() == []
-    uses.note(row, row.last_used_at + 2 * EVERY)
+    uses.note(row, row.last_used_at + 2 * WRITE_INTERVAL)
     assert uses.list_noted() == [row.public_id]
 
 
@@ -265,7 +265,7 @@ def test_while_the_log_is_locked_entries_are_spooled_and_written_later(tmp_path:
 def test_refused_file_is_written_by_upkeep_after_the_lock(key: str) -> None:
     """That a provider refused a file is written after the lock, and only for capabilities that the service declares."""
     refused = RefusedFile("echo", "echo-vision", frozenset({"vision", "audio"}), "r1", 400, timezone.now())
-    refusals = NotedRefusals()
+    refusals = RefusalBuffer()
     refusals.note(refused)
     with lock_timeout(0), locked():
         assert not refusals.write()

@@ -13,7 +13,7 @@ from capabilities.core.permissions import (
     ADMIN_CALLS,
     ADMIN_SCOPES,
     CALLS,
-    MACHINES,
+    MACHINE_NAMESPACES,
     SCOPES,
     WITHOUT_A_KEY,
     route_path,
@@ -270,7 +270,7 @@ def machine_urls(
     """Yield every URL in the API namespaces: its view name, and its path as in the table."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
-            namespace = pattern.namespace if pattern.namespace in MACHINES else space
+            namespace = pattern.namespace if pattern.namespace in MACHINE_NAMESPACES else space
             yield from machine_urls(pattern.url_patterns, before + str(pattern.pattern), namespace or "")
         elif space:
             yield f"{space}:{pattern.name}", route_path(before + str(pattern.pattern))

@@ -19,7 +19,7 @@ from django.urls.converters import IntConverter
 from artifacts.library import store_bytes
 from capabilities.access import may, role_for
 from capabilities.acts import SYSTEM
-from capabilities.core.permissions import MACHINES, PAGES, PARTS, ROWS, PagePart
+from capabilities.core.permissions import DJANGO_ADMIN, MACHINE_NAMESPACES, PAGES, PARTS, PagePart
 from capabilities.models import Service
 from routing_admin.configuration import snapshot
 from routing_admin.console.demo.load import SAMPLES
@@ -133,7 +133,7 @@ def addresses(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, s
     """Yield the URL name of every page with a URL, whose objects need not exist."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
-            if pattern.namespace not in MACHINES:
+            if pattern.namespace not in MACHINE_NAMESPACES:
                 yield from addresses(pattern.url_patterns)
         else:
             kinds = pattern.pattern.converters.items()
@@ -305,6 +305,6 @@ def test_a_superuser_only_looks_at_djangos_rows_and_signs_out(method: str, name:
     """On the pages of Django's admin, which a setting adds, a superuser can only read rows and sign out."""
     request = RequestFactory().generic(method, "/django-admin/")
     request.user = User(username="root", is_superuser=True)
-    request.resolver_match = ResolverMatch(print, (), {}, name, namespaces=[ROWS])
+    request.resolver_match = ResolverMatch(print, (), {}, name, namespaces=[DJANGO_ADMIN])
     answer = PermissionsMiddleware(HttpResponse).process_view(request, print, (), {})
     assert (answer and answer.status_code) == status

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, Tool
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.dialects import (
-    CLAUDE_HELD,
+    CLAUDE_ENFORCED,
     CLAUDE_TOOL,
-    CLAUDE_TOOL_HELD,
+    CLAUDE_TOOL_ENFORCED,
     GEMINI_ANSWER,
     GEMINI_TOOL,
     OPENAI_PLAIN,
@@ -36,9 +36,9 @@ from capabilities.core.protocols.schema_fit import (
 from capabilities.core.wire import Target, UpstreamRequest
 
 ALL = {
-    "claude": CLAUDE_HELD,
+    "claude": CLAUDE_ENFORCED,
     "claude tool": CLAUDE_TOOL,
-    "claude strict tool": CLAUDE_TOOL_HELD,
+    "claude strict tool": CLAUDE_TOOL_ENFORCED,
     "openai strict": OPENAI_STRICT,
     "openai": OPENAI_PLAIN,
     "gemini": GEMINI_ANSWER,
@@ -63,9 +63,14 @@ EITHER |= {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
 @pytest.mark.parametrize(
     ("dialect", "schema", "expected", "lost_keyword"),
     [
-        (CLAUDE_HELD, {"type": "integer", "minimum": 1}, {"type": "integer", "description": "(minimum 1)"}, "minimum"),
         (
-            CLAUDE_HELD,
+            CLAUDE_ENFORCED,
+            {"type": "integer", "minimum": 1},
+            {"type": "integer", "description": "(minimum 1)"},
+            "minimum",
+        ),
+        (
+            CLAUDE_ENFORCED,
             {"type": "array", "items": {"type": "string"}, "maxItems": 5, "minItems": 1, "description": "Tags."},
             {
                 "type": "array",
@@ -75,14 +80,14 @@ EITHER |= {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
             },
             "maxItems",
         ),
-        (CLAUDE_HELD, {"type": "string", "pattern": "^a+$"}, {"type": "string", "pattern": "^a+$"}, ""),
+        (CLAUDE_ENFORCED, {"type": "string", "pattern": "^a+$"}, {"type": "string", "pattern": "^a+$"}, ""),
         (
-            CLAUDE_HELD,
+            CLAUDE_ENFORCED,
             {"type": "string", "format": "phone"},
             {"type": "string", "description": "(in the format phone)"},
             "format",
         ),
-        (CLAUDE_HELD, {"oneOf": [{"type": "null"}]}, {"anyOf": [{"type": "null"}]}, ""),
+        (CLAUDE_ENFORCED, {"oneOf": [{"type": "null"}]}, {"anyOf": [{"type": "null"}]}, ""),
         (OPENAI_STRICT, obj(n={"type": "integer", "minimum": 1}), obj(n={"type": "integer", "minimum": 1}), ""),
         (
             OPENAI_STRICT,
@@ -134,7 +139,7 @@ def test_a_dialect_gets_what_it_takes_and_the_rest_in_words(
     assert fitted is schema or schema != expected
 
 
-@pytest.mark.parametrize("dialect", [CLAUDE_HELD, OPENAI_STRICT, GEMINI_ANSWER, GEMINI_TOOL])
+@pytest.mark.parametrize("dialect", [CLAUDE_ENFORCED, OPENAI_STRICT, GEMINI_ANSWER, GEMINI_TOOL])
 def test_words_beside_a_reference_go_with_what_it_names(dialect: Dialect) -> None:
     """A lone reference is kept.
 
@@ -170,9 +175,9 @@ def test_all_of_one_thing_is_that_thing() -> None:
 @pytest.mark.parametrize(
     ("dialect", "schema"),
     [
-        (CLAUDE_HELD, CYCLE),
-        (CLAUDE_HELD, {"type": "object", "additionalProperties": {"type": "string"}}),
-        (CLAUDE_HELD, {"$ref": "https://example.com/a.json"}),
+        (CLAUDE_ENFORCED, CYCLE),
+        (CLAUDE_ENFORCED, {"type": "object", "additionalProperties": {"type": "string"}}),
+        (CLAUDE_ENFORCED, {"$ref": "https://example.com/a.json"}),
         (GEMINI_ANSWER, RING),
         (OPENAI_STRICT, obj(required=False, a={"type": "string"})),
         (OPENAI_STRICT, EITHER),

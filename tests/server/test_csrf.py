@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.urls.converters import IntConverter
 
-from capabilities.core.permissions import MACHINES, Right, is_offered
+from capabilities.core.permissions import MACHINE_NAMESPACES, Right, is_offered
 from tests.cast import browser_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -19,7 +19,7 @@ def pages(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, str]]
     """Yield the name and path of every page. APIs for programs are omitted, since they use no session."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
-            yield from () if pattern.namespace in MACHINES else pages(pattern.url_patterns)
+            yield from () if pattern.namespace in MACHINE_NAMESPACES else pages(pattern.url_patterns)
         else:
             kinds = pattern.pattern.converters.items()
             arguments = {name: 987 if isinstance(kind, IntConverter) else "nobody" for name, kind in kinds}

@@ -167,12 +167,12 @@ def _controls(block: bytes, text: str, single: bool) -> int:
 def decode_text(read: Callable[[], Iterable[bytes]], encoding: str) -> Text:
     """Return the text of a stream, which `read` opens, and once more if some bytes may not have decoded."""
     text = "".join(decode_blocks(read(), encoding))
-    return Text(text, encoding, strays=count_invalid_bytes(read(), encoding) if "\ufffd" in text else 0)
+    return Text(text, encoding, invalid_bytes=count_invalid_bytes(read(), encoding) if "\ufffd" in text else 0)
 
 
 def count_invalid_bytes(blocks: Iterable[bytes], encoding: str) -> int:
     """Return how many bytes do not decode."""
-    return _survey(blocks, canonical_encoding(encoding) or "utf-8", whole=True).strays
+    return _survey(blocks, canonical_encoding(encoding) or "utf-8", whole=True).invalid_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,31 +185,31 @@ class _Survey:
     size: int
     ascii: int
     chars: int
-    strays: int
+    invalid_bytes: int
     uncommon: int
     is_clean: bool
 
     @property
     def non_ascii_chars(self) -> int:
-        return self.chars - self.ascii - self.strays
+        return self.chars - self.ascii - self.invalid_bytes
 
     @property
     def is_utf8(self) -> bool:
         """Return whether nearly all sequences of several bytes are valid UTF-8."""
         tails = self.size - self.chars  # the bytes of valid characters, but for the first of each
         least = TAILS_PER_INVALID_BYTE_IN_ASCII if self.ascii * 10 >= self.size * 9 else TAILS_PER_INVALID_BYTE
-        return self.is_clean and tails >= least * (self.strays + 3 * self.uncommon)
+        return self.is_clean and tails >= least * (self.invalid_bytes + 3 * self.uncommon)
 
     @property
     def is_as_declared(self) -> bool:
         """Return whether so few bytes are stray that the declaration is more likely than another encoding."""
-        return self.is_clean and self.non_ascii_chars >= CHARS_PER_INVALID_BYTE * self.strays
+        return self.is_clean and self.non_ascii_chars >= CHARS_PER_INVALID_BYTE * self.invalid_bytes
 
 
 def _survey(blocks: Iterable[bytes], encoding: str, *, whole: bool) -> _Survey:
     decoder = codecs.getincrementaldecoder(encoding)("surrogateescape")
     single = not encoding.startswith(("utf-16", "utf-32", "iso2022"))
-    size = plain = chars = strays = uncommon = controls = 0
+    size = plain = chars = invalid_bytes = uncommon = controls = 0
     has_nul = False
     try:
         for block in chain(blocks, (b"",)):
@@ -217,20 +217,22 @@ def _survey(blocks: Iterable[bytes], encoding: str, *, whole: bool) -> _Survey:
             size, chars = size + len(block), chars + len(text)
             plain += len(text.encode("ascii", "ignore"))
             if not text.isascii():
-                strays += len(_INVALID_BYTES.findall(text))
+                invalid_bytes += len(_INVALID_BYTES.findall(text))
                 uncommon += len(_UNCOMMON.findall(text))
             has_nul = has_nul or "\0" in text
             controls += _controls(block, text, single)
     except (UnicodeError, ValueError):  # some encodings have stray bytes below 0x80, which cannot be escaped
         return _Survey(size, plain, chars, max(chars, 1), uncommon, is_clean=False)
-    return _Survey(size, plain, chars, strays, uncommon, not has_nul and controls * CHARS_PER_CONTROL <= chars)
+    return _Survey(size, plain, chars, invalid_bytes, uncommon, not has_nul and controls * CHARS_PER_CONTROL <= chars)
 
 
 def accept_invalid_bytes(text: DetectedText, blocks: Iterable[bytes], *, whole: bool = True) -> DetectedText | None:
     """Return the text if only a few bytes of the stream do not decode, else None. It is never certain."""
     survey = _survey(blocks, text.encoding, whole=whole)
     if text.encoding in ("utf-8", "utf-8-sig"):
-        proof = Proof.STRONG if survey.size - survey.chars >= TAILS_PER_INVALID_BYTE * survey.strays else Proof.WEAK
+        proof = (
+            Proof.STRONG if survey.size - survey.chars >= TAILS_PER_INVALID_BYTE * survey.invalid_bytes else Proof.WEAK
+        )
         return DetectedText(text.encoding, proof, "strays", certain=False) if survey.is_utf8 else None
     is_declared = text.trial in ("uploader", "itself")
     return replace(text, certain=False) if is_declared and survey.is_as_declared else None

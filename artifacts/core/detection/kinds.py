@@ -240,7 +240,7 @@ ARCHIVE_TYPES = frozenset(
 )
 """Types of kind `other` that are never text: archives, programs, databases, fonts."""
 
-FILM_TYPES = frozenset({"application/mxf", "application/vnd.rn-realmedia"})
+VIDEO_TYPES = frozenset({"application/mxf", "application/vnd.rn-realmedia"})
 """Video types that do not begin with `video/`."""
 
 _KIND_OF_TOP = {"text": Kind.TEXT, "image": Kind.IMAGE, "audio": Kind.AUDIO, "video": Kind.VIDEO}
@@ -267,7 +267,7 @@ def mime_kind(mime: str) -> Kind:
         return Kind.TEXT
     if mime in DOCUMENT_TYPES or mime.startswith(DOCUMENT_PREFIXES):
         return Kind.DOCUMENT
-    if mime in FILM_TYPES:
+    if mime in VIDEO_TYPES:
         return Kind.VIDEO
     return _KIND_OF_TOP.get(mime.partition("/")[0], Kind.OTHER)
 

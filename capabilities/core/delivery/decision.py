@@ -152,11 +152,11 @@ class Delivery:
         return DeliveryForm.CUT if self.loss else FORMS[self.outcome]
 
 
-ANYWHERE = Position()
+FIRST_POSITION = Position()
 """The position of a first file in a user message."""
 
 
-def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Delivery:
+def decide(file: FilePart, reader: Reader, position: Position = FIRST_POSITION) -> Delivery:
     """Return how this file reaches this reader at this position. The same arguments give the same result."""
     if file.unreadable or not (file.content or file.url):
         return Delivery(Outcome.DESCRIBED, make_reason(ReasonCode.UNREADABLE, problem=file.unreadable or "failed"))
@@ -169,14 +169,14 @@ def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Del
         return _decide_without_native(file, reader, position, slot, reasons)
     capability = next(name for name in slot.capabilities if reader.capabilities.has(name))
     # A file that the slot accepts, but not inside a tool result, is moved behind the results.
-    hoist = hoists(slot, reader, position)
+    hoist = is_hoisted(slot, reader, position)
     fits = make_reason(ReasonCode.FITS, capability=capability, mime_type=file.mime_type)
     return Delivery(Outcome.HOISTED if hoist else Outcome.NATIVE, fits, slot, file.mime_type, hoist)
 
 
 WEB_PAGES = frozenset({"text/html", "application/xhtml+xml"})
 
-MARKED_UP = WEB_PAGES | {"application/x-ipynb+json", "message/rfc822", "multipart/related"}
+MARKUP_TYPES = WEB_PAGES | {"application/x-ipynb+json", "message/rfc822", "multipart/related"}
 """Types of text with markup. Policy `extract` drops the markup, which can cost more tokens than the words."""
 
 
@@ -188,7 +188,7 @@ ARCHIVES = frozenset(
 
 
 def _decide_text(file: FilePart, reader: Reader) -> Outcome:
-    rendered_types = MARKED_UP - WEB_PAGES if reader.html_source else MARKED_UP
+    rendered_types = MARKUP_TYPES - WEB_PAGES if reader.html_source else MARKUP_TYPES
     extracts = ContentPolicy.EXTRACT in reader.policies and file.mime_type in rendered_types
     return Outcome.EXTRACTED if extracts else Outcome.INLINED
 
@@ -224,12 +224,12 @@ def _decide_without_native(
     if slot is not None and ContentPolicy.CONVERT in reader.policies and _convertible(file, reasons):
         target = conversion_target(slot, reader, position)
         if target.mime_types:
-            hoist = hoists(slot, reader, position)
+            hoist = is_hoisted(slot, reader, position)
             return Delivery(Outcome.CONVERTED, reason, slot, target.mime_types[0], hoist, target)
     # With `extract`, text takes precedence. Pages are drawn only if there is no text (see `writing`).
     image_slot = None if ContentPolicy.EXTRACT in reader.policies else page_slot(file, reader, position)
     if image_slot is not None:
-        return Delivery(Outcome.CONVERTED, reason, image_slot, hoist=hoists(image_slot, reader, position))
+        return Delivery(Outcome.CONVERTED, reason, image_slot, hoist=is_hoisted(image_slot, reader, position))
     return decide_text_form(file, reader, reason)
 
 
@@ -268,7 +268,7 @@ def decide_description(file: FilePart, reader: Reader, reason: Reason) -> Delive
     return Delivery(outcome, reason, describer=describer)
 
 
-SAME_FOR_EVERYONE = frozenset(
+CANDIDATE_INDEPENDENT = frozenset(
     {ReasonCode.UNREADABLE, ReasonCode.ROLE, ReasonCode.EMPTY, ReasonCode.LOCKED, ReasonCode.DAMAGED}
 )
 """Reasons that apply to every candidate, so that skipping a candidate would not help."""
@@ -276,17 +276,17 @@ SAME_FOR_EVERYONE = frozenset(
 
 def _pick_reason(reader: Reader, reasons: list[Reason]) -> Reason:
     # Under native_only, a reason that applies to every candidate comes first, so that not all candidates are skipped.
-    hopeless = [reason for reason in reasons if reason.code in SAME_FOR_EVERYONE]
+    hopeless = [reason for reason in reasons if reason.code in CANDIDATE_INDEPENDENT]
     return hopeless[0] if hopeless and ContentPolicy.NATIVE_ONLY in reader.policies else reasons[0]
 
 
 def describe_or_refuse(reader: Reader, reason: Reason) -> Outcome:
     """Return REFUSED if the policy is `native_only` and another candidate might accept the file, else DESCRIBED."""
-    strict = ContentPolicy.NATIVE_ONLY in reader.policies and reason.code not in SAME_FOR_EVERYONE
+    strict = ContentPolicy.NATIVE_ONLY in reader.policies and reason.code not in CANDIDATE_INDEPENDENT
     return Outcome.REFUSED if strict else Outcome.DESCRIBED
 
 
-CONVERSION_HELPS = frozenset(
+FIXED_BY_CONVERSION = frozenset(
     {
         ReasonCode.TYPE,
         ReasonCode.TOO_LARGE,
@@ -310,7 +310,7 @@ CONVERTIBLE = frozenset(
 
 
 def _convertible(file: FilePart, reasons: list[Reason]) -> bool:
-    curable = all(reason.code in CONVERSION_HELPS for reason in reasons)
+    curable = all(reason.code in FIXED_BY_CONVERSION for reason in reasons)
     return curable and file.mime_type in CONVERTIBLE and file.content is not None
 
 
@@ -324,6 +324,6 @@ def conversion_target(slot: Slot, reader: Reader, position: Position) -> Convert
     return ConvertTo(types, slot.max_bytes, slot.side(position.total))
 
 
-def hoists(slot: Slot, reader: Reader, position: Position) -> bool:
+def is_hoisted(slot: Slot, reader: Reader, position: Position) -> bool:
     """Return whether a file for this slot is moved from a tool result into the user message behind it."""
     return position.role is Role.TOOL and not tool_result_slot(slot, reader, position)

@@ -27,7 +27,7 @@ MORE_AUDIO = [*SPEECH, "audio/flac", "audio/ogg", "audio/aac", "audio/aiff", "au
 CLIPS = ["video/mp4", "video/webm", "video/quicktime"]
 PDF = ["application/pdf"]
 _OFFICE = "application/vnd.openxmlformats-officedocument"
-PAPERS = [
+PAGED_TYPES = [
     *PDF,
     *("application/msword", f"{_OFFICE}.wordprocessingml.document", "application/vnd.oasis.opendocument.text"),
     *("application/rtf", "application/vnd.ms-powerpoint", f"{_OFFICE}.presentationml.presentation"),
@@ -81,7 +81,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
             file={
                 "name": "input_file",
                 "capabilities": ["file"],
-                "mimeTypes": PAPERS,
+                "mimeTypes": PAGED_TYPES,
                 "maxTotalBytes": 50 * MIB,
                 "takesUrl": True,
                 "inToolResult": True,

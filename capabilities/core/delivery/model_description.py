@@ -56,7 +56,7 @@ def find_no_description(file: FilePart, describer: str, message: int) -> ModelDe
     return ModelDescription(DescriptionState.NOT_ASKED, describer)
 
 
-NOT_FOR_A_DESCRIBER = frozenset(
+NOT_DESCRIBABLE = frozenset(
     {
         *(ReasonCode.UNREADABLE, ReasonCode.EMPTY, ReasonCode.LOCKED, ReasonCode.DAMAGED),
         *(ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND, ReasonCode.REQUEST_FULL),
@@ -68,7 +68,7 @@ room."""
 
 def find_describer(file: FilePart, reader: Reader, reason: Reason) -> str:
     """Return the model that describes a file that cannot be delivered for this reason, or "" if none does."""
-    if ContentPolicy.DESCRIBER not in reader.policies or reason.code in NOT_FOR_A_DESCRIBER:
+    if ContentPolicy.DESCRIBER not in reader.policies or reason.code in NOT_DESCRIBABLE:
         return ""
     # A describing model needs the bytes. For an empty file, or a URL alone, only metadata is sent.
     if file.content is None or file.unreadable or not file.size:

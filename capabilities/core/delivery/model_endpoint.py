@@ -27,7 +27,7 @@ from capabilities.core.values import value_class
 from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Target, UpstreamRequest, WireProtocol
 
-EVERYTHING = "*"
+ALL_CAPABILITIES = "*"
 """Stands for all capabilities but text in a list of capabilities to withhold."""
 
 
@@ -189,6 +189,6 @@ def withhold(reader: Reader, capabilities: Collection[str]) -> Reader:
     remaining = tuple(
         name
         for name in reader.capabilities.input
-        if name == "text" or (EVERYTHING not in capabilities and name not in capabilities)
+        if name == "text" or (ALL_CAPABILITIES not in capabilities and name not in capabilities)
     )
     return replace(reader, capabilities=Capabilities(remaining, reader.capabilities.output))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from capabilities.core.delivery.decision import Outcome, conversion_target, decide, hoists, page_slot
+from capabilities.core.delivery.decision import Outcome, conversion_target, decide, is_hoisted, page_slot
 from capabilities.core.delivery.obstacles import wire_bytes
 from capabilities.core.delivery.reader import Position, Reader
 from capabilities.core.delivery.slots import Slot, slot_key
@@ -19,7 +19,7 @@ from capabilities.core.vocabulary import Kind
 MAX_PAGES = 20
 """The most pages of a document that are sent as images. They take about as many tokens as a long text."""
 
-SEVERAL = frozenset({"image/tiff", "image/gif", "image/apng"})
+MULTI_FRAME_TYPES = frozenset({"image/tiff", "image/gif", "image/apng"})
 """Types of images that usually have several pages or frames."""
 
 
@@ -47,7 +47,7 @@ def draw_pages(file: FilePart, reader: Reader, position: Position) -> DrawnPages
     fitting = _take_fitting(pages.images, file, reader, position) if pages else {}
     if pages is None or not fitting:
         return None
-    return DrawnPages(fitting, pages.total, slot, hoists(slot, reader, position))
+    return DrawnPages(fitting, pages.total, slot, is_hoisted(slot, reader, position))
 
 
 def count_images(files: Iterable[FilePart], reader: Reader) -> int:
@@ -62,7 +62,11 @@ def count_images(files: Iterable[FilePart], reader: Reader) -> int:
 
 def _has_frames(file: FilePart, reader: Reader) -> bool:
     slot = reader.slots.get(Kind.IMAGE)
-    return slot is not None and file.mime_type in SEVERAL and not slot.carries(file.mime_type, in_tool_result=False)
+    return (
+        slot is not None
+        and file.mime_type in MULTI_FRAME_TYPES
+        and not slot.carries(file.mime_type, in_tool_result=False)
+    )
 
 
 def _max_pages(slot: Slot) -> int:

@@ -14,7 +14,7 @@ from capabilities.core.texts.description import nearest_language
 from capabilities.core.values import value_class
 from capabilities.core.wire import Answer, Delta, StreamEvent
 
-IN_PLACE: Mapping[str, str] = MappingProxyType(
+PLACEHOLDERS: Mapping[str, str] = MappingProxyType(
     {
         "en": "[{name}: used at another provider; its data is not part of this conversation.]",
         "zh": "[{name}：在另一家提供商处使用过，其数据不在本对话中。]",
@@ -44,7 +44,7 @@ def fit_vendor_items(
     if chat.tool_name in names and chat.tool_name and not chat.has_tool(chat.tool_name):
         chat = replace(chat, tool_name=None)
         left_out.append("tool_choice")
-    note = IN_PLACE[nearest_language(language)]
+    note = PLACEHOLDERS[nearest_language(language)]
     messages = tuple(_fit_message(message, takes, note) if message.vendor else message for message in chat.messages)
     return replace(chat, vendor=vendor, messages=messages), tuple(left_out)
 

@@ -253,8 +253,8 @@ def _write_text(
     lead = artifact_lead(display_name(file), style.language)
     if delivery.outcome is Outcome.EXTRACTED:
         lead = _lead(file, extraction_note(file.mime_type, style.language), style)
-    strays = invalid_bytes_note(text.strays, text.source, style.language) if text.strays else ""
-    lines = (lead, *filter(None, (text.note, strays)), excerpt.text)
+    invalid_bytes = invalid_bytes_note(text.invalid_bytes, text.source, style.language) if text.invalid_bytes else ""
+    lines = (lead, *filter(None, (text.note, invalid_bytes)), excerpt.text)
     return WrittenFile(replace(delivery, loss=_lost_text(text, excerpt.shown_chars)), "\n".join(lines))
 
 
@@ -264,8 +264,8 @@ def _lost_text(text: Text, arrives: int) -> Loss | None:
     # Two losses are combined: text that was not extracted from the file, and extracted text that is not shown.
     share = text.share * arrives / len(text.text) if text.text else text.share
     if cut := measure_loss(LossKind.CUT, share, 1):
-        return replace(cut, count=text.strays)
-    return Loss(LossKind.REPLACED, count=text.strays) if text.strays else None
+        return replace(cut, count=text.invalid_bytes)
+    return Loss(LossKind.REPLACED, count=text.invalid_bytes) if text.invalid_bytes else None
 
 
 def _find_text(file: FilePart, delivery: Delivery) -> tuple[Text | None, Delivery]:

@@ -27,7 +27,7 @@ MAX_CHARS = 32_000
 
 MAX_NAME = 200
 
-LINE_MARK = "> "
+LINE_PREFIX = "> "
 
 TICKS = "`´｀ˋ‵"
 """Characters that look like that of the fence."""
@@ -89,7 +89,7 @@ def fence_text(text: str, language: str | None, max_chars: int) -> str:
     # In Markdown, the same number of ticks closes a fence, so this fence is one longer than any run inside.
     longest = max((len(run) for run in re.findall(f"[{TICKS}]+", excerpt)), default=0)
     fence = "`" * max(3, longest + 1)
-    lines = [fence, *(LINE_MARK + line for line in excerpt.split("\n")), fence]
+    lines = [fence, *(LINE_PREFIX + line for line in excerpt.split("\n")), fence]
     if len(clean) > max_chars:
         lines += [CUTS[nearest_language(language)].format(total=f"{len(clean):,}", end=f"{max_chars:,}")]
     return "\n".join(lines)

@@ -21,7 +21,7 @@ from capabilities.core.protocols.urls import sibling_url
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
 # The protocol of providers to which operations are passed on.
-SPEAKS = "openai"
+REQUIRED_PROTOCOL = "openai"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class PassthroughCall:
     stream: bool = False
     answer_format: str = ""
     count: int = 1
-    name: str = SPEAKS
+    name: str = REQUIRED_PROTOCOL
     clock: Callable[[], float] = time.time
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:

@@ -66,7 +66,7 @@ _CLAUDE = "https://platform.claude.com/docs/en/build-with-claude/structured-outp
 _OPENAI = "https://platform.openai.com/docs/guides/structured-outputs"
 _GEMINI = "https://ai.google.dev/api/generate-content#v1beta.GenerationConfig"
 
-CLAUDE_HELD = Dialect(
+CLAUDE_ENFORCED = Dialect(
     _CLAUDE,
     frozenset([*_COMMON, "definitions", "const", "allOf", "default", "format", "pattern", "minItems"]),
     _FORMATS | {"uri"},
@@ -76,7 +76,7 @@ CLAUDE_HELD = Dialect(
     simple_enum=True,
     cycles="none",
 )
-CLAUDE_TOOL_HELD = replace(CLAUDE_HELD, object_root=True)
+CLAUDE_TOOL_ENFORCED = replace(CLAUDE_ENFORCED, object_root=True)
 CLAUDE_TOOL = Dialect("https://platform.claude.com/docs/en/agents-and-tools/tool-use/define-tools", object_root=True)
 OPENAI_STRICT = Dialect(
     _OPENAI,
@@ -106,7 +106,7 @@ GEMINI_ANSWER = Dialect(
 )
 GEMINI_TOOL = Dialect("https://ai.google.dev/gemini-api/docs/function-calling", lone_ref=True)
 
-CLAUDE = Dialects(CLAUDE_HELD, CLAUDE_TOOL_HELD, CLAUDE_TOOL)
+CLAUDE = Dialects(CLAUDE_ENFORCED, CLAUDE_TOOL_ENFORCED, CLAUDE_TOOL)
 OPENAI = Dialects(OPENAI_STRICT, OPENAI_STRICT, OPENAI_PLAIN, by_strict=True)
 GEMINI = Dialects(GEMINI_ANSWER, None, GEMINI_TOOL)
 

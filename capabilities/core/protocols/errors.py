@@ -105,7 +105,7 @@ _OTHER_VALUES = re.compile(r"supported values (are|include)", re.IGNORECASE)
 _LISTED = re.compile(r"unrecognized request arguments supplied: ([\w, ]+)", re.IGNORECASE)
 MAX_FURTHER = 10
 # A request needs these fields, so a retry never leaves them out.
-NEEDED = frozenset({"model", "messages", "contents", "system", "stream", "input"})
+REQUIRED_PARAMETERS = frozenset({"model", "messages", "contents", "system", "stream", "input"})
 _KINDS = (("vision", r"image|vision|multimodal"), ("audio", "audio"), ("video", "video"), ("file", "file|pdf|document"))
 # Statuses that providers use for errors in the request itself.
 REQUEST_FAULTS = frozenset({400, 403, 413, 422, 500})
@@ -245,10 +245,10 @@ def _param(error: ErrorBody, fault: Fault) -> str | None:
         return summarize(error.param, limit=200) if error.param else None
     blamed = (error.param or "").removeprefix("body.")
     if PARAM.match(blamed):
-        return blamed if blamed not in NEEDED else None
+        return blamed if blamed not in REQUIRED_PARAMETERS else None
     match = _NAMED.search(error.message[:READ_CHARACTERS])
     name = next((name for name in match.groups() if name), None) if match else None
-    return name if name not in NEEDED else None
+    return name if name not in REQUIRED_PARAMETERS else None
 
 
 def _list_further(error: ErrorBody, first: str | None) -> tuple[str, ...]:
@@ -257,7 +257,9 @@ def _list_further(error: ErrorBody, first: str | None) -> tuple[str, ...]:
     match = _LISTED.search(text)
     names = re.findall(r"\w+", match[1]) if match else []
     names += [name for each_match in _NAMED.finditer(text) for name in each_match.groups() if name]
-    return tuple(name for name in dict.fromkeys(names) if name != first and name not in NEEDED)[:MAX_FURTHER]
+    return tuple(name for name in dict.fromkeys(names) if name != first and name not in REQUIRED_PARAMETERS)[
+        :MAX_FURTHER
+    ]
 
 
 def parse_json(headers: Mapping[str, str], body: bytes) -> Any | Failure:

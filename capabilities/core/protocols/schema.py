@@ -12,7 +12,7 @@ from capabilities.core.protocols.dialects import Dialect, Dialects
 from capabilities.core.protocols.schema_fit import Dropped, Schema, UnfitSchemaError, fit_schema
 
 # The option for hosts that get schemas in the prompt. It is also used if the dialect cannot express a schema.
-IN_WORDS = {"structured": "json_object"}
+SCHEMA_IN_PROMPT = {"structured": "json_object"}
 JSON_ONLY = "Reply with one JSON object only, without any other words and without a code fence."
 
 

@@ -15,7 +15,7 @@ EXTRA = "extra_content"
 # The `dialect` of a signature in the `extra_content` of a message.
 GOOGLE = "google-extra-content"
 # Google's documented placeholder for a call in the history that another vendor's model made.
-NOT_SIGNED_HERE = "skip_thought_signature_validator"
+SKIP_VALIDATION = "skip_thought_signature_validator"
 # The type of each form of reasoning, and the field that contains it.
 TYPES: Mapping[ThoughtForm, tuple[str, str]] = MappingProxyType(
     {

@@ -13,7 +13,7 @@ from capabilities.core.services.agent_limits import AgentLimits, parse_limits
 from capabilities.core.services.registry import parse_direction
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, TEXT_ONLY, Capabilities, Direction
 
-HELPED = ("vision", "audio", "file")
+ALWAYS_LISTED = ("vision", "audio", "file")
 """Capabilities that are always listed. Others (`video`) are listed only if an agent has them."""
 
 
@@ -80,8 +80,8 @@ class AgentDirectory:
         `vision`, `audio` and `file` are always present, possibly with an empty list. `video` is present only if an
         agent has it.
         """
-        agent_ids = {capability: self._others(capability, agent_id) for capability in (*HELPED, "video")}
-        return {capability: ids for capability, ids in agent_ids.items() if ids or capability in HELPED}
+        agent_ids = {capability: self._others(capability, agent_id) for capability in (*ALWAYS_LISTED, "video")}
+        return {capability: ids for capability, ids in agent_ids.items() if ids or capability in ALWAYS_LISTED}
 
     def context(self, agent_id: str) -> dict[str, Any] | None:
         """Return an agent's description of itself and its helpers (MCR-4.3), or None for an unknown id."""

@@ -178,7 +178,7 @@ def extraction_note(mime_type: str, language: str | None) -> str:
 
 def invalid_bytes_note(count: int, encoding: str, language: str | None) -> str:
     """Return the line about bytes of a text that are not valid in its encoding."""
-    return phrases_for(language).strays.format(count=count, encoding=encoding.upper())
+    return phrases_for(language).invalid_bytes.format(count=count, encoding=encoding.upper())
 
 
 def conversion_note(

@@ -51,7 +51,7 @@ class Phrases:
     failed: str
     error: str
     check: str
-    strays: str
+    invalid_bytes: str
     truncated: str
     tail: str
     call: str
@@ -103,7 +103,7 @@ ZH = Phrases(
     failed="[文件处理失败: ",
     error="错误: 无法读取文件内容",
     check="请检查文件是否损坏",
-    strays="[{count} 个字节无法按 {encoding} 解码，以 U+FFFD 代替]",
+    invalid_bytes="[{count} 个字节无法按 {encoding} 解码，以 U+FFFD 代替]",
     truncated="[已截断: 共 {total} 字符，此处为 {start}–{end}",
     tail=" 与末尾 {tail}",
     call="；继续读取请调用 get_artifact(ref, offset={offset})",
@@ -156,7 +156,7 @@ EN = Phrases(
     failed="[File could not be processed: ",
     error="Error: the file's content could not be read",
     check="Please check whether the file is damaged",
-    strays="[Bytes that are not valid {encoding}, shown as U+FFFD: {count}]",
+    invalid_bytes="[Bytes that are not valid {encoding}, shown as U+FFFD: {count}]",
     truncated="[Truncated: {total} characters, showing {start}–{end}",
     tail=" and the last {tail}",
     call="; to read on call get_artifact(ref, offset={offset})",

@@ -20,7 +20,7 @@ from django.utils.deprecation import MiddlewareMixin
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 
-from capabilities.core.permissions import MACHINES
+from capabilities.core.permissions import MACHINE_NAMESPACES
 from capabilities.errors import ActionError, ConflictError, InvalidError
 from capabilities.sentences import translate_refusal, translate_sentence
 from routing_admin.console.base.lists import SIZE, find_size
@@ -78,7 +78,7 @@ def remember_size(request: HttpRequest, response: HttpResponseBase) -> None:
 
 def _is_for_machines(request: HttpRequest) -> bool:
     match = request.resolver_match
-    return match is not None and bool(MACHINES.intersection(match.namespaces))
+    return match is not None and bool(MACHINE_NAMESPACES.intersection(match.namespaces))
 
 
 def _adapt_to_htmx(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:

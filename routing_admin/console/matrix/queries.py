@@ -10,7 +10,7 @@ from django.core.paginator import Page, Paginator
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from capabilities.core.providers.catalogue import Fact
-from capabilities.core.providers.probes.drift import DOUBTS
+from capabilities.core.providers.probes.drift import REFUTING_KINDS
 from capabilities.core.vocabulary import Cell, Source
 from capabilities.models import Drift, Service, ServiceCapability
 from routing_admin.configuration import snapshot
@@ -168,7 +168,7 @@ def build_row(service: Service, reads: Iterable[str], writes: Iterable[str]) -> 
 
 def find_doubts() -> frozenset[tuple[str, str, str]]:
     """Return the provider, model and capability of each doubt that is not dismissed. One query."""
-    rows = Drift.objects.filter(kind__in=DOUBTS, dismissed_at=None)
+    rows = Drift.objects.filter(kind__in=REFUTING_KINDS, dismissed_at=None)
     return frozenset(rows.values_list("provider", "model", "capability"))
 
 

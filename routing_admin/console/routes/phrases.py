@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from capabilities.core.providers.catalogue import Retirement
-from capabilities.core.providers.probes.drift import DOUBTS
+from capabilities.core.providers.probes.drift import REFUTING_KINDS
 from capabilities.core.translatable import insert_facts
 from capabilities.labels import CONTENTS
 from capabilities.sentences import join_words, translate_sentence
@@ -116,12 +116,12 @@ def hint(checked: CheckedCandidate, finding: Finding) -> Text:
     if finding is Finding.DOUBTFUL:
         return insert_facts(
             _("It is declared to read %(kinds)s, but that is in doubt. See its model service."),
-            {"kinds": join_kinds([word for word, kind in checked.drifts if kind in DOUBTS])},
+            {"kinds": join_kinds([word for word, kind in checked.drifts if kind in REFUTING_KINDS])},
         )
     if finding is Finding.STOPPED:
         return insert_facts(
             _("The nightly probe found that it no longer reads %(kinds)s."),
-            {"kinds": join_kinds([word for word, kind in checked.drifts if kind not in DOUBTS])},
+            {"kinds": join_kinds([word for word, kind in checked.drifts if kind not in REFUTING_KINDS])},
         )
     if finding in (Finding.ENDED, Finding.ENDS) and checked.retirement:
         return end_text(checked.retirement)

@@ -23,7 +23,7 @@ from capabilities.core.providers.catalogue import (
     FactVerdict,
     Retirement,
 )
-from capabilities.core.providers.probes.drift import DOUBTS, QUIET, DriftKind
+from capabilities.core.providers.probes.drift import DISMISSAL_PERIOD, REFUTING_KINDS, DriftKind
 from capabilities.core.vocabulary import Capabilities, Cell, Source
 from capabilities.models import Drift, Provider, Service, ServiceCapability
 from routing_admin.configuration import snapshot
@@ -287,7 +287,7 @@ def record_drift(row: Service, capability: str, kind: DriftKind, revision: int |
     now = timezone.now()
     lookup: dict[str, Any] = {"provider": row.provider.name, "model": row.model, "capability": capability}
     # A dismissed drift is not shown for a week, even if it is observed again.
-    if Drift.objects.filter(**lookup, kind=kind, dismissed_at__gt=now - QUIET).exists():
+    if Drift.objects.filter(**lookup, kind=kind, dismissed_at__gt=now - DISMISSAL_PERIOD).exists():
         return
     values = {"kind": kind, "at": now, "request": "", "status": None, "revision": revision, "dismissed_at": None}
     Drift.objects.update_or_create(defaults=values, **lookup)
@@ -295,7 +295,7 @@ def record_drift(row: Service, capability: str, kind: DriftKind, revision: int |
 
 def settle_doubts(row: Service, capabilities: Iterable[str]) -> None:
     """Delete the doubts about these capabilities, which a probe has settled."""
-    rows = Drift.objects.filter(provider=row.provider.name, model=row.model, kind__in=DOUBTS)
+    rows = Drift.objects.filter(provider=row.provider.name, model=row.model, kind__in=REFUTING_KINDS)
     rows.filter(capability__in=list(capabilities)).delete()
 
 

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy
 
 from capabilities.core.delivery.probe_places import count_calls, estimate_usage, list_probes
 from capabilities.core.prices import Cost, calculate_cost
-from capabilities.core.providers.probes.drift import DOUBTS, DriftKind, is_current
+from capabilities.core.providers.probes.drift import REFUTING_KINDS, DriftKind, is_current
 from capabilities.core.translatable import insert_facts
 from capabilities.core.wire import Usage
 from capabilities.labels import CONTENTS, capability_label
@@ -132,7 +132,7 @@ class DriftLine:
 
     @property
     def is_doubt(self) -> bool:
-        return self.row.kind in DOUBTS
+        return self.row.kind in REFUTING_KINDS
 
 
 def list_open_drifts() -> list[Drift]:

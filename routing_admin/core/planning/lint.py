@@ -11,7 +11,7 @@ from datetime import date, timedelta
 from enum import StrEnum
 
 from capabilities.core.providers.catalogue import Catalogue, Retirement, default_catalogue
-from capabilities.core.providers.probes.drift import DOUBTS, NO_DRIFTS, DriftKind, Drifts, is_current
+from capabilities.core.providers.probes.drift import NO_DRIFTS, REFUTING_KINDS, DriftKind, Drifts, is_current
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec, ServiceSpec
 from routing_admin.core.fallback.chain import SkipReason
@@ -148,7 +148,7 @@ def _add_drifts(candidate: CheckedCandidate, drifts: Drifts) -> CheckedCandidate
     found = tuple(
         (capability, kind) for capability, kind in seen if is_current(kind, candidate.capabilities.has(capability))
     )
-    doubtful = [Finding.DOUBTFUL] if any(kind in DOUBTS for _, kind in found) else []
+    doubtful = [Finding.DOUBTFUL] if any(kind in REFUTING_KINDS for _, kind in found) else []
     stopped = [Finding.STOPPED] if any(kind is DriftKind.STOPPED for _, kind in found) else []
     return replace(candidate, findings=(*candidate.findings, *doubtful, *stopped), drifts=found) if found else candidate
 

@@ -13,8 +13,8 @@ from django.urls import ResolverMatch
 
 from capabilities.access import role_for
 from capabilities.core.permissions import (
-    MACHINES,
-    ROWS,
+    DJANGO_ADMIN,
+    MACHINE_NAMESPACES,
     WITHOUT_A_KEY,
     Right,
     UserRole,
@@ -42,10 +42,10 @@ class PermissionsMiddleware(LoginRequiredMiddleware):
         match = request.resolver_match
         if match is None:
             raise PermissionDenied
-        if MACHINES.intersection(match.namespaces):
+        if MACHINE_NAMESPACES.intersection(match.namespaces):
             _check_known_call(match)
             return None
-        if ROWS in match.namespaces:
+        if DJANGO_ADMIN in match.namespaces:
             return _show_rows(request, match)
         required = Right.SEE if request.method in READING else WRITING
         role = role_for(request.user)

@@ -15,7 +15,7 @@ from django.db import DatabaseError, InterfaceError, connections
 from django.utils import timezone
 
 from capabilities.last_use import LastUses, last_uses
-from capabilities.refused_files import NotedRefusals, noted_refusals
+from capabilities.refused_files import RefusalBuffer, refusal_buffer
 from capabilities.signing import read_secrets_again
 from routing_admin.platform.auth.session_activity import session_activity
 from routing_admin.platform.databases.lock_timeout import LOOK_WAIT_SECONDS, lock_timeout
@@ -38,7 +38,7 @@ class Upkeep:
     """Rounds of upkeep in a background thread."""
 
     uses: LastUses = field(default_factory=last_uses)
-    refusals: NotedRefusals = field(default_factory=noted_refusals)
+    refusals: RefusalBuffer = field(default_factory=refusal_buffer)
     first: list[Callable[[], object]] = field(default_factory=list)
     """Work at the start of each round, which loads the current configuration."""
     further: list[Callable[[], object]] = field(default_factory=list)

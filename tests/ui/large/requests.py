@@ -21,7 +21,7 @@ from artifacts.storage.content import build_file_part
 from capabilities.core.delivery.adaptation import CannotRead, summary
 from capabilities.core.delivery.model_endpoint import Prepared
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
-from capabilities.core.operations.passthrough import SPEAKS, PassthroughCall
+from capabilities.core.operations.passthrough import REQUIRED_PROTOCOL, PassthroughCall
 from capabilities.core.operations.table import OPERATIONS
 from capabilities.core.services.agent_limits import Meter
 from capabilities.core.services.agents import Labels, parse_terms
@@ -29,7 +29,7 @@ from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Failure, Fault, Usage
 from capabilities.last_use import last_uses
 from capabilities.models import AgentKey
-from capabilities.refused_files import noted_refusals
+from capabilities.refused_files import refusal_buffer
 from routing_admin.configuration import snapshot
 from routing_admin.console.routes.queries import list_ready
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE
@@ -385,7 +385,7 @@ class Traffic:
         planned = plan_request(
             self._state, named.route, chat, matched=named.matched, direct=named.direct, passing=passing
         )
-        assert passing.name == SPEAKS
+        assert passing.name == REQUIRED_PROTOCOL
         facts |= {"surface": f"v1/{operation.name}", "asked_model": asked, "task_type": named.task_type}
         return self._run(pass_through(planned, passing), facts | {"matched": named.matched}, at, None)
 
@@ -566,7 +566,7 @@ class Traffic:
         for key, moment in self._last_uses.items():
             last_uses().note(self._keys[key], moment)
         last_uses().write()
-        noted_refusals().write()
+        refusal_buffer().write()
 
 
 def log_entries(entries: Sequence[Entry]) -> None:

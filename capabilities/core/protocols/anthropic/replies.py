@@ -184,12 +184,12 @@ def build_details(message: Mapping[str, Any], usage: Any, ending: Ending) -> Ans
         stop_details or None,
         TIERS.get(tier or "", tier),
         stop_sequence=non_empty_text(message.get("stop_sequence")),
-        vendor={name: message[name] for name in BESIDE if message.get(name)} or None,
+        vendor={name: message[name] for name in MESSAGE_FIELDS if message.get(name)} or None,
     )
 
 
 # What the vendor's own tools report about a complete message.
-BESIDE = ("container", "context_management")
+MESSAGE_FIELDS = ("container", "context_management")
 STOP_DETAILS = ("type", "category", "explanation")
 
 
@@ -216,7 +216,7 @@ def parse_thought(block: Mapping[str, Any], offset: int, calls: int) -> Reasonin
 
 
 # Blocks that every API has in some form. All others exist only in Anthropic's API.
-OURS = ("text", "thinking", "redacted_thinking", "tool_use")
+STANDARD_BLOCKS = ("text", "thinking", "redacted_thinking", "tool_use")
 
 
 def vendor_item(block: dict[str, Any], value: Mapping[str, Any] | None = None, *position: int) -> VendorItem:
@@ -228,7 +228,7 @@ def _vendor_items(blocks: list[dict[str, Any]]) -> Iterator[VendorItem]:
     offset = calls = thoughts = 0
     for block in blocks:
         text = block_text(block, "text", "text")
-        if (kind := non_empty_text(block.get("type"))) is not None and kind not in OURS:
+        if (kind := non_empty_text(block.get("type"))) is not None and kind not in STANDARD_BLOCKS:
             yield vendor_item(block, None, offset, calls, thoughts)
         # Anthropic requires cited text to be sent back with its sources unchanged.
         elif text and block.get(CITATIONS):

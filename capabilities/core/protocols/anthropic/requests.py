@@ -39,7 +39,7 @@ from capabilities.core.protocols.media import (
     placeholder,
 )
 from capabilities.core.protocols.parameters import end_with_user
-from capabilities.core.protocols.schema import IN_WORDS, find_schema, fit_request, instruction, wants_json
+from capabilities.core.protocols.schema import SCHEMA_IN_PROMPT, find_schema, fit_request, instruction, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.tool_calls import call_arguments
 from capabilities.core.protocols.turns import Conversation, leading_system
@@ -70,7 +70,7 @@ class Anthropic:
         quirks = quirks_for(target.endpoint, target.quirks)
         chat, unmarked = keep_last_breakpoints(chat) if chat.inner else (chat, ())
         chat, moved, fits_schema = fit_request(chat, CLAUDE, has_field=takes_schema(quirks))
-        quirks = quirks if fits_schema else {**quirks, **IN_WORDS}
+        quirks = quirks if fits_schema else {**quirks, **SCHEMA_IN_PROMPT}
         parameters, dropped = build_parameters(chat, target, quirks)
         chat, unended = end_with_user(chat, target, is_barred=rules_out_prefill(parameters))
         dropped += (*unmarked, *moved, *unended)

@@ -8,9 +8,9 @@ from typing import Any
 
 from capabilities.core.protocols.answer_fields import map_ending, non_empty_text
 from capabilities.core.protocols.anthropic.replies import (
-    BESIDE,
     ENDINGS,
-    OURS,
+    MESSAGE_FIELDS,
+    STANDARD_BLOCKS,
     block_text,
     build_details,
     parse_caller,
@@ -81,7 +81,7 @@ class BlockReader:
 
     def _open(self, value: Mapping[str, Any], block: Mapping[str, Any]) -> Delta | None:
         kind, previous_kind = non_empty_text(block.get("type")), self._last_kind
-        self._last_kind, self._vendor = kind, None if kind is None or kind in OURS else dict(block)
+        self._last_kind, self._vendor = kind, None if kind is None or kind in STANDARD_BLOCKS else dict(block)
         if self._vendor is not None:
             return self._pass(value)
         if kind in THOUGHTS:
@@ -149,7 +149,7 @@ class BlockReader:
         if not reason:
             return None
         ending = map_ending(ENDINGS, reason, has_calls=bool(self._calls))
-        vendor_fields = {name: value[name] for name in BESIDE if value.get(name)}
+        vendor_fields = {name: value[name] for name in MESSAGE_FIELDS if value.get(name)}
         details = build_details({**delta, **vendor_fields}, self._usage, ending)
         usage = parse_usage(self._usage)
         self.finish = Finish(ending.finish_reason, usage, self._model, self._id, details, ending.explains_silence)

@@ -113,7 +113,7 @@ PROTOCOL = "gemini"
 # Parts that only Gemini's own tools write and read, including their signatures.
 OWN_PARTS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
 # Fields in which a candidate states its sources.
-BESIDE = (*sorted(SOURCES), "urlContextMetadata")
+SOURCE_FIELDS = (*sorted(SOURCES), "urlContextMetadata")
 
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
@@ -247,7 +247,7 @@ def _own_fields(part: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 def parse_metadata(candidate: Mapping[str, Any]) -> tuple[VendorItem, ...]:
     """Return what a candidate states about its sources, for callers of the same API."""
-    metadata = keep_readable({name: candidate[name] for name in BESIDE if candidate.get(name)})
+    metadata = keep_readable({name: candidate[name] for name in SOURCE_FIELDS if candidate.get(name)})
     return (VendorItem(PROTOCOL, METADATA, metadata),) if metadata else ()
 
 

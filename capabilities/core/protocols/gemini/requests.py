@@ -36,9 +36,9 @@ from capabilities.core.protocols.parameters import (
     end_with_user,
     list_unsent,
 )
-from capabilities.core.protocols.schema import IN_WORDS, find_schema, fit_request, instruction, wants_json
+from capabilities.core.protocols.schema import SCHEMA_IN_PROMPT, find_schema, fit_request, instruction, wants_json
 from capabilities.core.protocols.stream import EventStream
-from capabilities.core.protocols.thought_fields import NOT_SIGNED_HERE
+from capabilities.core.protocols.thought_fields import SKIP_VALIDATION
 from capabilities.core.protocols.tool_calls import call_arguments, parse_arguments
 from capabilities.core.protocols.turns import Conversation, leading_system
 from capabilities.core.providers.presets import quirks_for
@@ -74,7 +74,7 @@ class Gemini:
         quirks = quirks_for(target.endpoint, target.quirks)
         has_field = _native_shape(chat, quirks) and quirk(quirks, "structured", "gemini") == "json_schema"
         chat, moved, fits_schema = fit_request(chat, GEMINI, has_field=has_field)
-        quirks = quirks if fits_schema else {**quirks, **IN_WORDS}
+        quirks = quirks if fits_schema else {**quirks, **SCHEMA_IN_PROMPT}
         if any(item.name == COMPUTER for item in chat.vendor):
             quirks = {**quirks, AS_OBJECTS: True}
         options, dropped = _options(chat, target.model, quirks)
@@ -293,7 +293,7 @@ def _calls(calls: Sequence[ToolCall], origin: str) -> list[dict[str, Any]]:
     for index, call in enumerate(calls):
         part: dict[str, Any] = {"functionCall": {"id": call.id, "name": call.name, "args": call_arguments(call)}}
         # If this model signed none of the calls, the first call gets Google's placeholder.
-        signature = call.signature_for(origin) or ("" if signed or index else NOT_SIGNED_HERE)
+        signature = call.signature_for(origin) or ("" if signed or index else SKIP_VALIDATION)
         parts.append({**part, "thoughtSignature": signature} if signature else part)
     return parts
 

@@ -12,14 +12,14 @@ from capabilities.core.protocols.schema import wants_json
 from capabilities.core.providers.quirks import limit_name, quirk, unwanted_params
 
 # Fields of the payload that a caller's extra parameters never replace.
-OURS = frozenset({"model", "messages", "stream", "stream_options"})
+GATEWAY_PARAMETERS = frozenset({"model", "messages", "stream", "stream_options"})
 # Parameters for which only OpenAI's Responses API or Gemini's API has a field.
 NOT_IN_CHAT = frozenset({"reasoning_summary", *GEMINIS})
 # Extra parameters that are not passed on unchanged.
-UNPASSED = OURS | NOT_IN_CHAT
+UNPASSED = GATEWAY_PARAMETERS | NOT_IN_CHAT
 IMAGE_DETAIL, FILE_DETAIL = "messages[].content[].image_url.detail", "messages[].content[].file.detail"
 # What hosts other than Anthropic accept in a `thinking` object: on or off, and for GLM whether thinking is kept.
-OTHERS_THINKING = frozenset({"type", "clear_thinking"})
+THINKING_FIELDS = frozenset({"type", "clear_thinking"})
 FIVE_MINUTES, THIRTY_MINUTES = 300, 1800
 
 
@@ -55,7 +55,7 @@ def build_parameters(
 def _list_anthropics(extra: Mapping[str, Any]) -> Iterator[str]:
     # Claude Code sends these in a form that only Anthropic accepts. Other hosts reject the whole request.
     thinking, metadata = extra.get("thinking"), extra.get("metadata")
-    if isinstance(thinking, Mapping) and (thinking.get("type") == "adaptive" or not set(thinking) <= OTHERS_THINKING):
+    if isinstance(thinking, Mapping) and (thinking.get("type") == "adaptive" or not set(thinking) <= THINKING_FIELDS):
         yield "thinking"
     if isinstance(metadata, Mapping) and set(metadata) == {"user_id"} and not extra.get("store"):
         yield "metadata"

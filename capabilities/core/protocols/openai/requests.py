@@ -26,7 +26,7 @@ from capabilities.core.protocols.openai.stream import ChunkReader
 from capabilities.core.protocols.parameters import end_with_user
 from capabilities.core.protocols.schema import find_schema, fit_request, instruction, wants_json
 from capabilities.core.protocols.stream import EventStream
-from capabilities.core.protocols.thought_fields import NOT_SIGNED_HERE, message_fields, signature_field
+from capabilities.core.protocols.thought_fields import SKIP_VALIDATION, message_fields, signature_field
 from capabilities.core.protocols.tool_calls import short_call_id
 from capabilities.core.protocols.urls import call_url
 from capabilities.core.providers.presets import quirks_for
@@ -183,7 +183,7 @@ def _calls(calls: tuple[ToolCall, ...], quirks: Mapping[str, Any], origin: str) 
     signatures = [call.signature_for(origin) if signed or call.origin else None for call in calls]
     # The host requires a signature, so the first call gets Google's placeholder.
     if signed and not any(signatures):
-        signatures[0] = NOT_SIGNED_HERE
+        signatures[0] = SKIP_VALIDATION
     return [_call(call, quirks) | signature_field(signature) for call, signature in zip(calls, signatures, strict=True)]
 
 

@@ -18,14 +18,14 @@ PROTOCOL = "openai-responses"
 MIN_TOKENS = 16
 ENCRYPTED, LOGPROBS = "reasoning.encrypted_content", "message.output_text.logprobs"
 # Models without encrypted reasoning, which reject a request for it.
-THINKS_NOT = re.compile(r"(^|/)(gpt-[34]|chatgpt|computer-use)|-chat(-|$)")
+NON_REASONING_MODELS = re.compile(r"(^|/)(gpt-[34]|chatgpt|computer-use)|-chat(-|$)")
 # Parameters with the same name in the Responses API.
 PASSED = (
     *("metadata", "moderation", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
     *("safety_identifier", "service_tier", "store", "top_logprobs", "user"),
 )
 # All extra parameters of a request that have a field in the Responses API.
-OURS = (*PASSED, "reasoning", "reasoning_effort", "reasoning_summary", "verbosity", "logprobs")
+MAPPED_PARAMETERS = (*PASSED, "reasoning", "reasoning_effort", "reasoning_summary", "verbosity", "logprobs")
 # The type that a value must have to become part of the `reasoning` object.
 KINDS: Mapping[str, type] = {"reasoning": Mapping, "reasoning_effort": str, "reasoning_summary": str}
 THIRTY_MINUTES = 1800
@@ -56,7 +56,11 @@ def build_parameters(
 
 
 def _sendable(extra: Mapping[str, Any]) -> set[str]:
-    return {name for name, value in extra.items() if name in OURS and isinstance(value, KINDS.get(name, object))}
+    return {
+        name
+        for name, value in extra.items()
+        if name in MAPPED_PARAMETERS and isinstance(value, KINDS.get(name, object))
+    }
 
 
 def _unsupported(quirks: Mapping[str, Any]) -> frozenset[str]:
@@ -112,7 +116,7 @@ def _include(extra: Mapping[str, Any], model: str, chat: ChatRequest) -> list[st
     if "include" in extra:  # null if the model has rejected `include`
         return []
     # The next call must send encrypted reasoning back, if the model has it.
-    included = [] if THINKS_NOT.search(model.lower()) else [ENCRYPTED]
+    included = [] if NON_REASONING_MODELS.search(model.lower()) else [ENCRYPTED]
     included += [item.value for item in chat.vendor if item.path.startswith("include[")]
     return [*included, LOGPROBS] if extra.get("logprobs") else included
 

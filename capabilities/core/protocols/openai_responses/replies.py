@@ -207,12 +207,12 @@ def parse_thoughts(item: Item, offset: int, calls: int) -> Iterator[ReasoningBlo
 
 
 # Items that every API has in some form. All others exist only in OpenAI's API.
-OURS = ("message", "reasoning", "image_generation_call", *CALLS)
+STANDARD_ITEMS = ("message", "reasoning", "image_generation_call", *CALLS)
 
 
 def is_own(item: Item) -> bool:
     kind = non_empty_text(item.get("type"))
-    return kind is not None and kind not in OURS
+    return kind is not None and kind not in STANDARD_ITEMS
 
 
 def vendor_item(item: Item, value: Mapping[str, Any] | None = None, *position: int) -> VendorItem:

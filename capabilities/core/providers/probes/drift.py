@@ -21,9 +21,9 @@ class DriftKind(StrEnum):
     """The nightly probe found that the model now reads the content, and recorded this."""
 
 
-QUIET = timedelta(days=7)
+DISMISSAL_PERIOD = timedelta(days=7)
 """How long an observation is not shown again after a user has dismissed it."""
-DOUBTS = frozenset({DriftKind.REFUSED, DriftKind.DENIED})
+REFUTING_KINDS = frozenset({DriftKind.REFUSED, DriftKind.DENIED})
 
 Drifts = Mapping[tuple[str, str], Mapping[str, DriftKind]]
 """Observations by provider and model, then by capability."""
