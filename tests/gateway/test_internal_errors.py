@@ -71,7 +71,7 @@ async def test_answer_that_cannot_be_decoded_fails_its_candidate(key, loopback, 
     answer does. The server's log has the traceback.
     """
     monkeypatch.setattr(openai_stream.ChunkReader, "read", fail)
-    monkeypatch.setattr(calls, "mend_outcome", fail)
+    monkeypatch.setattr(calls, "repair_outcome", fail)
     status, body, _, attempts = await play(key, loopback, "stream" if stream else "plain", stream=stream)
     assert (status, json.loads(body)["error"]["code"], attempts) == (502, "all_providers_failed", ["bad_shape"])
     assert "UnforeseenError" in body.decode()
