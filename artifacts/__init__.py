@@ -1,1 +1,1 @@
-"""Stored files: detection, extraction, storage, and the form in which each model receives them."""
+"""Stored files: their detection, text extraction, storage, and delivery to models."""

@@ -1,5 +1,3 @@
-"""Django application configuration."""
-
 from django.apps import AppConfig
 
 

@@ -1,4 +1,4 @@
-"""The stored file as the `core` packages see it: its metadata and access to its bytes."""
+"""The stored file as the `core` packages use it: its metadata and access to its bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from capabilities.core.message import Content, FilePart
 from capabilities.core.vocabulary import Kind
 
 REF_PREFIX = "artifact:"
-# Ids have no dots or slashes, so that they cannot be paths.
+# An id has no dots or slashes, so it cannot be used as a path.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
@@ -23,11 +23,12 @@ def artifact_id(ref: object) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class StoredArtifact:
-    """A stored file. `mime_type` is the type in effect, `declared_mime_type` the type that the uploader stated.
+    """A stored file.
 
-    `size` is in bytes, `created_at` in ISO 8601, `type` a free label from its creator. `encoding` is set only for text.
-    `width` and `height` are in pixels, `seconds` is the duration. `unreadable` is `artifact_missing` if the bytes are
-    known to be gone and `artifact_corrupt` if they are damaged.
+    `mime_type` is the effective type, `declared_mime_type` the type that the uploader declared. `size` is in bytes,
+    `created_at` in ISO 8601, `type` a free label that the uploader chose. `encoding` is set only for text. `width` and
+    `height` are in pixels, `seconds` is the duration. `unreadable` is `artifact_missing` if the bytes no longer exist,
+    and `artifact_corrupt` if they are damaged.
     """
 
     id: str

@@ -1,6 +1,6 @@
-"""The URL of an S3 object store, `s3://bucket/prefix?…`.
+"""The URL of an S3 object store: `s3://bucket/prefix?…`.
 
-The URL contains no secret. Credentials come from the usual `AWS_…` variables or from the machine's role.
+The URL contains no secret. Credentials come from the standard `AWS_…` variables or from the machine's role.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ YES, NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 class BucketAddressError(ValueError):
-    """The URL does not name a bucket. The message says what is wrong without repeating values from the URL."""
+    """The URL does not name a bucket. The message states the error without repeating values from the URL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """A bucket and a prefix in it. An empty `endpoint` or `region` means the service's default.
+    """A bucket and the prefix of our objects in it.
 
-    `is_virtual` puts the bucket's name into the host name instead of the path.
+    An empty `endpoint` or `region` selects the service's default. If `is_virtual` is set, the bucket's name is part of
+    the host name instead of the path.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Bucket:
 
     @property
     def base_url(self) -> str:
-        """Return the endpoint, with the bucket's name as a subdomain in virtual style."""
+        """Return the endpoint's URL. In virtual style, the bucket's name is a subdomain."""
         if not (self.endpoint and self.is_virtual):
             return self.endpoint
         scheme, _, rest = self.endpoint.partition("://")
@@ -49,9 +50,9 @@ class Bucket:
 
 
 def parse_bucket(url: str, environment: Mapping[str, str] | None = None) -> Bucket:
-    """Return the bucket in a URL. `environment` may contain AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL.
+    """Parse the bucket from a URL.
 
-    Raise `BucketAddressError` if the URL is invalid.
+    `environment` may contain AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL. Raise `BucketAddressError` if the URL is invalid.
     """
     parts = urlsplit(url)
     if parts.scheme != "s3" or not BUCKET_NAME.fullmatch(parts.netloc.rpartition("@")[2]):
@@ -67,7 +68,8 @@ def parse_bucket(url: str, environment: Mapping[str, str] | None = None) -> Buck
     endpoint = (
         parameters.get("endpoint_url") or variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL", "")
     )
-    # Services other than Amazon's get the bucket in the path, unless the URL requests virtual hosts.
+    # For services other than Amazon's, the bucket is in the path by default, since not all of them support virtual
+    # hosts.
     style = parameters.get("style") or ("path" if endpoint else "virtual")
     if style not in STYLES:
         raise BucketAddressError("style is path or virtual.")
@@ -102,7 +104,7 @@ def _check_endpoint(endpoint: str, may_http: bool) -> None:
         raise BucketAddressError("endpoint_url is the address of a service, such as https://s3.example.com:9000.")
     if parts.username is not None:
         raise BucketAddressError("endpoint_url has no user and password; credentials are AWS_ACCESS_KEY_ID and so on.")
-    # Otherwise credentials and files would cross the network in clear text.
+    # Over plain http, credentials and files would cross the network in clear text.
     if parts.scheme == "http" and not may_http and not _is_loopback(host):
         raise BucketAddressError("endpoint_url is not encrypted. Write https, or add &allow_http=true.")
 

@@ -1,4 +1,4 @@
-"""Errors about stored bytes. Each message says what to do next (ABR-8.1, MCR-E4)."""
+"""Errors about stored bytes. Each message states what the caller can do next (ABR-8.1, MCR-E4)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from capabilities.core.translatable import translatable
 
 
 class ArtifactError(Exception):
-    """A failure that concerns an artifact's bytes. `code` is the error code in the APIs."""
+    """An operation on an artifact's bytes failed. `code` is the error code in the APIs."""
 
     code = "artifact_error"
 
 
 class TooLargeError(ArtifactError):
-    """The upload exceeds `limit` bytes. Nothing was stored."""
+    """The upload is larger than `limit` bytes. Nothing was stored."""
 
     code = "too_large"
 
@@ -25,7 +25,7 @@ class TooLargeError(ArtifactError):
 class StorageFullError(ArtifactError):
     """The disk or the quota is full. Nothing was stored.
 
-    `quota` and `used` are in bytes and are set if a quota is full. `agent` is empty for the installation's quota.
+    `quota` and `used` are in bytes, and set only if a quota is full. `agent` is empty for the installation's quota.
     """
 
     code = "storage_full"
@@ -47,7 +47,7 @@ class StorageFullError(ArtifactError):
 
 
 class MissingError(ArtifactError, UnreadableError):
-    """No bytes are stored under the hash."""
+    """No bytes are stored under this hash."""
 
     code = "artifact_missing"
 
@@ -58,7 +58,7 @@ class MissingError(ArtifactError, UnreadableError):
 
 
 class CorruptError(ArtifactError, UnreadableError):
-    """The stored bytes no longer match their hash, so they are not served."""
+    """The stored bytes no longer match their hash, so they are not returned."""
 
     code = "artifact_corrupt"
 
@@ -72,9 +72,9 @@ class CorruptError(ArtifactError, UnreadableError):
 
 
 class StoreUnavailableError(ArtifactError):
-    """The artifact store is unavailable. A retry is safe, since nothing is left half done.
+    """The artifact store is unavailable. A retry is safe, because no operation is half done.
 
-    The message may be shown to any caller. `details` is for operators and says what is wrong and what to do.
+    The message may be shown to any caller. `details` states the cause and the remedy for operators.
     """
 
     code = "unavailable"

@@ -1,6 +1,6 @@
-"""Sanitize file names from users and programs, and write them into download headers.
+"""Sanitize untrusted file names, and write them into download headers.
 
-A name is only a label and never a path on our disk, since the store names files by their hash.
+A name is only a label and never a path on disk, since files are stored under their hash.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import unicodedata
 from urllib.parse import quote
 
 MAX_BYTES = 255
-"""Maximum bytes of UTF-8 in a file name on common file systems."""
+"""Maximum number of UTF-8 bytes in a file name on common file systems."""
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Marks that reorder displayed text, so that `gnp.exe` looks like `exe.png`."""
+"""Bidirectional control characters, which can make `gnp.exe` look like `exe.png`."""
 
 DOTFILES = (
     *(
@@ -32,7 +32,7 @@ DOTFILES = (
     *("pre-commit-config", "profile", "pylintrc", "pypirc", "python-version", "ruby-version", "rustfmt", "stylelintrc"),
     *("tmux", "tool-versions", "travis", "vimrc", "yarnrc", "zprofile", "zshenv", "zshrc"),
 )
-"""Configuration files whose leading dot is part of the name, even with a suffix such as `.env.local`."""
+"""Configuration files whose leading dot belongs to the name, even with a suffix such as `.env.local`."""
 
 _DOTFILE = re.compile(rf"(?ai)\.(?:{'|'.join(DOTFILES)})(?:\.[^.\s]|$)")
 _DROPPED = re.compile(f"[{BIDI}\u2028\u2029\ufeff]")
@@ -41,11 +41,11 @@ _TOKEN = re.compile(r"[^A-Za-z0-9!#$&+.^_`|~ ()\[\]{}@,;=-]")
 
 
 def clean_filename(raw: str | None, fallback: str = "") -> str:
-    """Return a harmless label for an untrusted name, or `fallback` if nothing remains. This is idempotent.
+    """Return a safe label for an untrusted name, or `fallback` if nothing remains. This is idempotent.
 
-    Removes path parts, control and bidi characters, lone surrogates, and leading or trailing dots and spaces (except
-    the dot of `DOTFILES`). Windows device names get an underscore in front. The result is in NFC and has at most 255
-    bytes of UTF-8. Its extension is kept.
+    The result has no path, no control or bidi characters, no lone surrogates, and no leading or trailing dots and
+    spaces (except for the dot of `DOTFILES`). Windows device names get an underscore prefix. The result is in NFC and
+    has at most 255 bytes of UTF-8, including its extension.
     """
     name = unicodedata.normalize("NFC", (raw or "").replace("\\", "/").rsplit("/", 1)[-1])
     name = "".join(char for char in name if unicodedata.category(char) not in ("Cc", "Cs"))
@@ -57,7 +57,7 @@ def clean_filename(raw: str | None, fallback: str = "") -> str:
 
 
 def content_disposition(filename: str | None, disposition: str = "attachment") -> str:
-    """Return the header value for a download by RFC 6266, with RFC 8187's `filename*` if ASCII is not enough."""
+    """Return a download's header value (RFC 6266), with RFC 8187's `filename*` if the name is not ASCII."""
     name = clean_filename(filename)
     if not name:
         return disposition
@@ -69,7 +69,7 @@ def content_disposition(filename: str | None, disposition: str = "attachment") -
 
 
 def _trim(name: str) -> str:
-    # Windows drops trailing dots and spaces. One leading dot is kept for names such as `.gitignore` (`DOTFILES`).
+    # Windows drops trailing dots and spaces. One leading dot is preserved for names such as `.gitignore` (`DOTFILES`).
     start, end = 0, len(name)
     while start < end and (name[start] == "." or name[start].isspace()):
         start += 1

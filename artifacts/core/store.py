@@ -1,6 +1,6 @@
-"""Interfaces of the stores for bytes and for artifacts, which use files or an object store.
+"""Interfaces of the byte stores and artifact stores, which use a file system or an object store.
 
-`ByteStore` finds bytes by their SHA-256. `ArtifactStore` is the interface in the specification.
+A `ByteStore` finds bytes by their SHA-256. `ArtifactStore` is the interface that the specification defines.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from artifacts.core.artifact import StoredArtifact
 
 ReadAt = Callable[[int, int], bytes]
-"""Function `read_at(offset, length)` that returns `length` bytes, or fewer at the end."""
+"""Function `read_at(offset, length)` that returns `length` bytes, or fewer at the end of the data."""
 
 BLOCK = 256 * 1024
-"""Maximum bytes of a file in memory at a time, so that memory does not grow with the file's size."""
+"""Maximum number of bytes of a file in memory, so that memory use does not depend on the file's size."""
 
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -30,7 +30,7 @@ def is_digest(name: str) -> bool:
 
 
 def read_slices(data: bytes) -> ReadAt:
-    """Return random access to bytes in memory."""
+    """Return a function for random access to bytes in memory."""
     return lambda offset, length: data[max(offset, 0) : max(offset, 0) + max(length, 0)]
 
 
@@ -49,7 +49,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class StoreOutage:
-    """An outage of a store: when it began, and its cause."""
+    """A store's outage: its start, and its cause."""
 
     since: datetime
     sentence: str
@@ -59,23 +59,26 @@ class LocalFile(Protocol):
     """A file on this machine that can be opened for reading, such as a `Path`."""
 
     def open(self, mode: Literal["rb"], /) -> IO[bytes]:
-        """Open the file at its beginning, with its own descriptor."""
+        """Open the file with a new descriptor, positioned at the beginning."""
 
 
 class Upload(Protocol):
-    """An upload in progress. A context manager: it is aborted on exit unless `finish` was called."""
+    """An upload in progress. As a context manager, it aborts on exit unless `finish` was called."""
 
     @property
     def sha256(self) -> str: ...
 
     def write(self, block: bytes) -> None:
-        """Append a block; raise `TooLargeError` at the first byte over the limit, or `StorageFullError`."""
+        """Append a block.
+
+        Raise `TooLargeError` if the upload exceeds the limit, or `StorageFullError`.
+        """
 
     def finish(self) -> Stored:
-        """Make the bytes durable under their hash. Equal bytes are stored only once."""
+        """Make the bytes durable under their hash. Identical bytes are stored only once."""
 
     def abort(self) -> None:
-        """Discard the bytes. Do nothing after `finish`."""
+        """Discard the bytes. After `finish`, do nothing."""
 
     def __enter__(self) -> Upload: ...
 
@@ -83,59 +86,62 @@ class Upload(Protocol):
 
 
 class ByteStore(Protocol):
-    """Stores bytes by their SHA-256. Bytes that do not match their hash are never returned.
+    """Stores bytes under their SHA-256. Bytes that do not match their hash are never returned.
 
-    `is_remote` is set for a store on another machine, each of whose methods may raise `StoreUnavailableError`.
+    `is_remote` is set for a store on another machine. Each of its methods may raise `StoreUnavailableError`.
     """
 
     is_remote: bool
 
     @property
     def outage(self) -> StoreOutage | None:
-        """Return the last failure of a remote store, or None if the last call succeeded, without making a call."""
+        """Return a remote store's last failure without calling it, or None if the last call succeeded."""
 
     def begin_upload(self, max_bytes: int | None = None) -> Upload:
         """Begin an upload for callers that receive the bytes in blocks."""
 
     def put(self, blocks: Iterable[bytes], max_bytes: int | None = None) -> Stored:
-        """Store the blocks. The limit is enforced while reading, no matter what length was announced."""
+        """Store the blocks. The limit applies to the bytes read, whatever length was announced."""
 
     def open_blocks(self, sha256: str, offset: int = 0) -> Iterator[bytes]:
         """Return the bytes from `offset` on. Raise `MissingError` or `CorruptError` before the first block."""
 
     def reader(self, sha256: str) -> AbstractContextManager[ReadAt]:
-        """Open random access to the verified bytes; raise `MissingError` or `CorruptError`."""
+        """Return random access to the verified bytes. Raise `MissingError` or `CorruptError`."""
 
     def local_file(self, sha256: str) -> AbstractContextManager[LocalFile]:
-        """Provide the verified bytes as a local file until the context ends.
+        """Provide the verified bytes as a local file within a context.
 
         Raise `MissingError` or `CorruptError` on entry or when the file is opened.
         """
 
     def exists(self, sha256: str) -> bool:
-        """Return whether bytes are stored under the hash, even if they are damaged."""
+        """Return whether bytes are stored under the hash. They may be damaged."""
 
     def size(self, sha256: str) -> int:
-        """Return the stored size in bytes; raise `MissingError`."""
+        """Return the stored size in bytes. Raise `MissingError`."""
 
     def verify(self, sha256: str) -> None:
-        """Hash every byte again; raise `MissingError` or `CorruptError`."""
+        """Hash all stored bytes again. Raise `MissingError` or `CorruptError`."""
 
     def delete(self, sha256: str) -> bool:
-        """Delete the bytes, and return whether there were any."""
+        """Delete the bytes. Return whether any were stored."""
 
     def check(self) -> None:
         """Raise `StoreUnavailableError` unless the store responds and accepts our credentials."""
 
     def sweep(self) -> int:
-        """Remove the remains of unfinished uploads, and return how many there were."""
+        """Delete the remains of unfinished uploads. Return their number."""
 
     def digests(self, before: float | None = None) -> Iterator[str]:
-        """Yield every stored hash, or only those last stored before `before`, in seconds since 1970."""
+        """Yield all stored hashes, or only those last stored before `before`, in seconds since 1970."""
 
 
 class ArtifactStore(Protocol):
-    """The artifact store of the specification, which finds artifacts by reference."""
+    """The artifact store interface of the specification, which finds artifacts by reference."""
 
     def get_artifact(self, ref: str) -> StoredArtifact | None:
-        """Return the artifact, or None if it is not visible (ABR-8.1). The prefix `artifact:` is optional."""
+        """Return the artifact, or None if it is not visible to the caller (ABR-8.1).
+
+        The prefix `artifact:` is optional.
+        """

@@ -1,8 +1,8 @@
-"""ArtifactContentRouter: the form in which get_artifact returns a file to a model (ABR-2 to ABR-7).
+"""Choose the form in which get_artifact returns a file to a model (ABR-2 to ABR-7).
 
-Text is returned as text. If the service has the capability, an image is returned in `image_url` and any other binary in
-`file`. Otherwise the file is described in text, without any of its bytes. `decide` makes this decision with the slots
-GET_ARTIFACT_SLOTS.
+Text is returned as text. If the service has the capability, an image is returned in `image_url` and any other binary
+file in `file`. Otherwise the result is a text description of the file without its bytes. `decide` makes this decision
+with the slots in GET_ARTIFACT_SLOTS.
 """
 
 from __future__ import annotations
@@ -37,30 +37,31 @@ from capabilities.core.wire import WriteData, base64_text
 log = logging.getLogger(__name__)
 
 UNKNOWN_SERVICE = "unknown_service"
-"""Warning: no service has this id, so it counts as text only."""
+"""Warning code: no service has this id, so the service is treated as text only."""
 
 CAPABILITIES_UNKNOWN = "capabilities_unknown"
-"""Warning: the registry failed, so the service counts as text only (ABR-8.4)."""
+"""Warning code: the registry failed, so the service is treated as text only (ABR-8.4)."""
 
 UNREADABLE_WARNINGS = frozenset({"artifact_missing", "artifact_corrupt"})
 
 
 class Services(Protocol):
-    """Looks up what a service can read. `LlmServiceRegistry` implements it."""
+    """Finds a service's capabilities. `LlmServiceRegistry` implements this interface."""
 
     def get_capabilities(self, service_id: str) -> Capabilities | None:
-        """Return what the service reads and writes, or None for an unknown id."""
+        """Return the service's input and output capabilities, or None for an unknown id."""
 
 
 Detect = Callable[[StoredArtifact], str | None]
-"""Function that determines the MIME type from the bytes of an artifact without one (ABR-1.5, ABR-8.2). It may raise."""
+"""Function that detects the MIME type of an artifact without a stored type from its bytes (ABR-1.5, ABR-8.2). It may
+raise any exception."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContentRouteResult:
     """The result of get_artifact. Exactly one of `content`, `image_url` and `file` is set.
 
-    `delivery` is the decision behind it. `warnings` are codes, which are written only if there are any.
+    `delivery` is the decision that led to this result. `warnings` are codes. JSON omits them if there are none.
     """
 
     content_type: str
@@ -73,7 +74,7 @@ class ContentRouteResult:
     warnings: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the result with the keys of the specification's ContentRouteResult."""
+        """Return the result as JSON, with the keys that the specification defines."""
         body = {"content": self.content, "imageUrl": self.image_url, "file": self.file}
         return {
             "contentType": self.content_type,
@@ -85,10 +86,10 @@ class ContentRouteResult:
 
 
 class ArtifactContentRouter:
-    """Converts artifacts to the form that a service can read.
+    """Converts artifacts to a form that a service can read.
 
-    It never raises, regardless of the artifact or service (ABR-INV5). `write` turns a file's bytes into the data of the
-    result.
+    No method raises an exception, whatever the artifact or the service (ABR-INV5). `write` converts a file's bytes to
+    the data in the result.
     """
 
     def __init__(self, services: Services, detect: Detect | None = None, write: WriteData = base64_text) -> None:
@@ -105,16 +106,16 @@ class ArtifactContentRouter:
         offset: int | None = None,
         limit: int | None = None,
     ) -> ContentRouteResult:
-        """Return the artifact in the form that the service can read.
+        """Return the artifact in a form that the service can read.
 
         `offset` and `limit` select a page of text, in characters. `language` is the language of descriptions and
-        errors. For unreadable bytes, the result is an error message and a warning instead of an exception.
+        errors. If the bytes are unreadable, return an error message and a warning instead of raising an exception.
         """
         typed_artifact, (capabilities, warnings) = self._complete_type(artifact), self._capabilities(service_id)
         part, reader = typed_artifact.part(), Reader(GET_ARTIFACT_SLOTS, capabilities)
         delivery = decide(part, reader)
         try:
-            # A provider refuses the whole request for a document that cannot be opened.
+            # Providers reject the entire request if they cannot open a document in it.
             if delivery.outcome is Outcome.NATIVE and (flaw := find_flaw(part)):
                 delivery = decide_description(part, reader, flaw)
             result = _ROUTES[delivery.outcome](typed_artifact, delivery, _Options(language, offset, limit, self.write))
@@ -125,21 +126,27 @@ class ArtifactContentRouter:
         return replace(result, warnings=(*warnings, *result.warnings))
 
     def detect_binary_type(self, artifact: StoredArtifact) -> Kind:
-        """Return the kind by metadata, else by name, else by content (ABR-1.2 to 1.5). Text counts as other."""
+        """Return the kind of binary content: by metadata, else by file name, else by content (ABR-1.2 to 1.5).
+
+        Text is `other`.
+        """
         kind = self._complete_type(artifact).kind
         return Kind.OTHER if kind is Kind.TEXT else kind
 
     def has_capability(self, service_id: str, capability: str) -> bool:
-        """Return whether the service has it; False if the service is unknown or the registry fails (ABR-2.4, 8.4)."""
+        """Return whether the service has the capability.
+
+        Return False if the service is unknown or the registry fails (ABR-2.4, 8.4).
+        """
         return self._capabilities(service_id)[0].has(capability)
 
     def format_image_url(self, content: bytes | str, mime_type: str) -> dict[str, Any]:
-        """Return an image, given as bytes or base64, in the `image_url` format of ABR-3.3."""
+        """Return an image as an `image_url` object (ABR-3.3). The image is given as bytes or as base64."""
         data = content if isinstance(content, str) else base64.b64encode(content).decode("ascii")
         return {"type": "image_url", "image_url": {"url": f"data:{mime_type};base64,{data}"}}
 
     def generate_text_description(self, artifact: StoredArtifact, language: str | None = None) -> str:
-        """Return a description for a model that cannot read the file: name, reference, type, size (ABR-4.3, 4.4)."""
+        """Return a description for a model that cannot read the file: name, reference, type and size (ABR-4.3, 4.4)."""
         return _cannot_read(artifact, language)
 
     def _complete_type(self, artifact: StoredArtifact) -> StoredArtifact:
@@ -157,14 +164,14 @@ class ArtifactContentRouter:
             return clean_mime(self.detect(artifact))
         except (UnreadableError, OSError) as error:
             log.warning("detecting the type of artifact %s failed: %s", artifact.id, type(error).__name__)
-        except Exception:  # ABR-8.3: the type remains unknown if the detector fails
+        except Exception:  # ABR-8.3: if the detector fails, the type remains unknown.
             log.exception("detecting the type of artifact %s failed", artifact.id)
         return None
 
     def _capabilities(self, service_id: str) -> tuple[Capabilities, tuple[str, ...]]:
         try:
             capabilities = self.services.get_capabilities(service_id)
-        except Exception as error:  # ABR-8.4: text only if the registry fails
+        except Exception as error:  # ABR-8.4: if the registry fails, the service is treated as text only.
             log.warning("asking for a service's capabilities failed (%s): text only", type(error).__name__)
             return TEXT_ONLY, (CAPABILITIES_UNKNOWN,)
         return (capabilities, ()) if capabilities is not None else (TEXT_ONLY, (UNKNOWN_SERVICE,))
@@ -206,7 +213,7 @@ def _native(artifact: StoredArtifact, delivery: Delivery, options: _Options) -> 
 
 def _image_type(artifact: StoredArtifact) -> str:
     candidates = (artifact.mime_type, filename_mime(artifact.filename) or "")
-    # The artifact's own type may not be an image type, but the data URL must have one.
+    # A data URL needs an image type, which the artifact's own type may not be.
     return next((mime_type for mime_type in candidates if mime_type.startswith("image/")), "image/png")
 
 
@@ -214,8 +221,7 @@ def _text(artifact: StoredArtifact, delivery: Delivery, options: _Options) -> Co
     text = artifact.content.text() if artifact.content else None
     if text is None:
         reason = make_reason(ReasonCode.NO_TEXT_FOUND, mime_type=artifact.mime_type)
-        # The declared type is text, but the bytes cannot be decoded, so the artifact is described like any other
-        # binary.
+        # The declared type is text, but the bytes cannot be decoded, so the artifact is described like a binary file.
         binary = replace(artifact, is_binary=True, kind=Kind.OTHER)
         return _describe(binary, Delivery(Outcome.DESCRIBED, reason), options)
     excerpt = _excerpt(text.text, options)
@@ -259,4 +265,5 @@ def _describe_failure(
 _ROUTES: Mapping[Outcome, Callable[[StoredArtifact, Delivery, _Options], ContentRouteResult]] = MappingProxyType(
     {Outcome.NATIVE: _native, Outcome.INLINED: _text, Outcome.DESCRIBED: _describe}
 )
-"""Outcomes that get_artifact supports; it has no tool results, no conversion and no content policy."""
+"""Functions that write the result for each outcome. get_artifact has no tool results, conversions or content
+policies."""

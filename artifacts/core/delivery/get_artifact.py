@@ -1,4 +1,4 @@
-"""The tool get_artifact, and the parser that turns its result in a tool message back into a file."""
+"""The tool get_artifact, and the parser that converts its result in a tool message back to a file."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from capabilities.core.vocabulary import Kind
 NOT_FOUND: Mapping[str, str] = MappingProxyType(
     {"zh": "工件不存在或已被删除", "en": "The artifact does not exist or has been deleted."}
 )
-"""The message for the model, which does not reveal whether the artifact belongs to another agent."""
+"""The error message for the model. It does not reveal whether the artifact exists but belongs to another agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArtifactNotFound:
-    """The artifact does not exist for the calling agent, or the reference is invalid (ABR-8.1)."""
+    """The artifact does not exist, is not visible to the calling agent, or the reference is invalid (ABR-8.1)."""
 
     ref: str
     message: str
@@ -48,9 +48,9 @@ def get_artifact(
     offset: int | None = None,
     limit: int | None = None,
 ) -> ContentRouteResult | ArtifactNotFound:
-    """Return the artifact in the form that the service can read, or `ArtifactNotFound`. Both have `as_json()`.
+    """Return the artifact in a form that the service can read, or an `ArtifactNotFound`.
 
-    `ref` is `artifact:<id>` or the bare id. It is validated before the store is queried.
+    Both results have `as_json()`. `ref` is `artifact:<id>` or the bare id. It is validated before the store is queried.
     """
     bare = artifact_id(ref)
     artifact = store.get_artifact(REF_PREFIX + bare) if bare else None
@@ -60,7 +60,7 @@ def get_artifact(
 
 
 class BadBase64Error(ValueError):
-    """The data in a tool result is not base64. `sentence` says where, without repeating the data."""
+    """The data in a tool result is not valid base64. The message names the field without repeating the data."""
 
     def __init__(self, param: str) -> None:
         self.sentence = translatable(
@@ -71,7 +71,7 @@ class BadBase64Error(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class InMemory:
-    """Content that was received inside a message."""
+    """Content received within a message."""
 
     data: bytes
     kind: Kind
@@ -80,7 +80,7 @@ class InMemory:
         return make_blob(self.data)
 
     def text(self) -> Text | None:
-        """Return the text if this is a text file in UTF-8, else None."""
+        """Return the text if the content is a UTF-8 text file, else None."""
         if self.kind is not Kind.TEXT:
             return None
         try:
@@ -88,7 +88,7 @@ class InMemory:
         except UnicodeDecodeError:
             return None
 
-    # Bytes in memory cannot be converted.
+    # Content in memory cannot be converted.
     def convert(self, _: ConvertTo) -> Converted | None:
         return None
 
@@ -99,11 +99,11 @@ _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE)
 
 
 def read_tool_result(text: str, content_of: ContentOf = InMemory) -> FilePart | None:
-    """Return the file in a tool message whose text is a ContentRouteResult with media, else None.
+    """Return the file in a tool message if its text is a ContentRouteResult with media, else None.
 
-    The specification's `status` key next to it is ignored. A result that names its artifact but has no data (the short
-    form in the specification) gives a part without content, which a caller with a store fills in. Raise
-    `BadBase64Error` if the data cannot be decoded.
+    The specification's `status` key is ignored. If the result names its artifact but has no data (the specification's
+    short form), the part has no content, and a caller with access to the store adds it. Raise `BadBase64Error` if the
+    data cannot be decoded.
     """
     result = _result(text)
     if result is None:
@@ -123,7 +123,7 @@ def _part(
     filename = filename or _string(metadata, "filename")
     mime_type = clean_mime(declared) or clean_mime(metadata.get("mimeType")) or filename_mime(filename)
     kind_of_type = mime_kind(mime_type or OCTET_STREAM)
-    # SVG counts as text for models, no matter which field the tool used.
+    # Models receive SVG as text, whichever field the tool used.
     kind = Kind.IMAGE if result["routing"] == "image_url" and kind_of_type is not Kind.TEXT else kind_of_type
     size = _count(metadata.get("size")) if data is None else len(data)
     return FilePart(
@@ -138,7 +138,7 @@ def _part(
 
 
 def _result(text: str) -> dict[str, Any] | None:
-    # First a cheap check, because a tool message may contain any text, of any size and nesting depth.
+    # This cheap check comes first, because a tool message can be any text of any size and nesting depth.
     if not text.lstrip().startswith("{") or '"routing"' not in text or not is_bounded(text):
         return None
     try:
@@ -150,9 +150,8 @@ def _result(text: str) -> dict[str, Any] | None:
 
 
 MEDIA_ROUTES = (("image", "image_url"), ("image", "file"), ("binary", "file"))
-"""Pairs of `contentType` and `routing` with which a result contains a file; with the routing `text` it contains the
-text.
-"""
+"""Pairs of `contentType` and `routing` whose result contains a file. With the routing `text`, a result contains
+text."""
 
 _DecodedFile = tuple[str | None, str | None, bytes]
 

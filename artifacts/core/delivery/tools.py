@@ -1,4 +1,4 @@
-"""Definitions of the agents' tools, in OpenAI's format for functions in the `tools` of a chat request."""
+"""Definitions of the agents' tools in OpenAI's function format, for the `tools` of a chat request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capabilities.core.texts.description import nearest_language
 from capabilities.core.vocabulary import STANDARD_CAPABILITIES, Kind
 
 MAX_LIST_ITEMS = 200
-"""Maximum number of artifacts on a page of a list."""
+"""Maximum number of artifacts on one page of a listing."""
 
 TEXTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -94,7 +94,7 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def tool_definitions(language: str | None = None) -> list[dict[str, Any]]:
-    """Return the tools in OpenAI's format for functions, described in the nearest language."""
+    """Return the tools in OpenAI's function format, with descriptions in the nearest supported language."""
     texts = TEXTS[nearest_language(language)]
     return [{"type": "function", "function": _function(name, texts)} for name in PARAMETERS]
 

@@ -1,1 +1,1 @@
-"""Detection of a file's type, kind and encoding by its metadata and bytes."""
+"""Detection of a file's type, kind and text encoding from its metadata and bytes."""

@@ -1,8 +1,8 @@
-"""Find the type of a container by its contents: office file or archive, audio or video.
+"""Detect a container's type by its contents: office file or archive, audio or video.
 
-Every function reads a few places through `read_at`, and returns None if they do not show the contents. Then the file
-keeps the type of its signature. The work is bounded no matter what the bytes claim: only the beginning of one part of
-an Apple document is decompressed.
+Each function reads a few short ranges through `read_at`. It returns None if these do not reveal the contents, and the
+type implied by the signature is used. The work is bounded for any input: of an Apple document, only the beginning of
+one part is decompressed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_NAMES = 2_000
 MAX_DIRECTORY = 1 << 20
 MAX_SECTORS = 128
 MAX_PART = 2_048
-"""Number of bytes of one part of a zip that are read, before and after decompression."""
+"""Maximum number of bytes of a zip entry that are read, before and after decompression."""
 
 OFFICE_PARTS = (
     ("xl/workbook.bin", "application/vnd.ms-excel.sheet.binary.macroenabled.12"),
@@ -34,17 +34,17 @@ OFFICE_PARTS = (
     ("visio/", "application/vnd.visio"),
     ("FixedDoc", "application/oxps"),
 )
-"""Prefix of a name inside an Office Open XML package → the package's type. More specific prefixes come first."""
+"""Name prefix inside an Office Open XML package → the package's type. More specific prefixes come first."""
 
 OFFICE_PROGRAMS = (
     (f"{OOXML}wordprocessingml.", "application/vnd.ms-word."),
     (f"{OOXML}spreadsheetml.", "application/vnd.ms-excel."),
     (f"{OOXML}presentationml.", "application/vnd.ms-powerpoint."),
 )
-"""Prefixes of types of the same program, whose documents, templates, slide shows and add-ins have the same parts."""
+"""Type prefixes of the same program. Its documents, templates, slide shows and add-ins contain the same parts."""
 
 ZIP_PACKAGES = frozenset({"application/vnd.xmind.workbook"})
-"""Packages that only their file name distinguishes from other zip files."""
+"""Packages that can be distinguished from other zip files only by the file name."""
 
 ARCHIVE_PARTS = (
     ("AndroidManifest.xml", "application/vnd.android.package-archive"),
@@ -53,19 +53,18 @@ ARCHIVE_PARTS = (
     ("OFD.xml", "application/ofd"),
     ("3D/3dmodel.model", "model/3mf"),
 )
-"""Name inside another package built on zip → the package's type."""
+"""Entry name inside other packages based on zip → the package's type."""
 
 KEYNOTE, NUMBERS, PAGES = (f"application/vnd.apple.{name}" for name in ("keynote", "numbers", "pages"))
 APPLE_ROOT = re.compile(
     rb'<(\w{1,20}):(?:document|presentation)\s[^>]*xmlns:\1="http://developer\.apple\.com/namespaces/(\w+)"'
 )
 APPLE_NAMESPACES = {b"key": KEYNOTE, b"keynote2": KEYNOTE, b"ls": NUMBERS, b"sl": PAGES}
-"""Namespace of the root element of a document before 2013 → its type (libetonyek)."""
+"""Namespace of the root element → the type of a document from before 2013 (libetonyek)."""
 
 APPLE_MESSAGE = re.compile(rb"\x08\x01\x12[\x80-\xff]{0,3}[\0-\x7f]\x08(\x01|\x90\x4e)")
-"""Object 1 with its message's number: 1 in Keynote and Numbers, 10000 in Pages (libetonyek). A part is compressed with
-Snappy, which leaves its first bytes as they are.
-"""
+"""The first object's number and message type: 1 in Keynote and Numbers, 10000 in Pages (libetonyek). Snappy compression
+leaves the first bytes of a part unchanged."""
 
 MIMETYPE_ENTRIES = frozenset(
     {
@@ -83,11 +82,11 @@ MIMETYPE_ENTRIES = frozenset(
 """Accepted contents of an uncompressed first entry named `mimetype` (EPUB, OpenDocument)."""
 
 LOCKED_PACKAGE = "application/x-ole-storage"
-"""Type of an office file with a password; only the file name shows which program it belongs to."""
+"""Type of a password-protected office file. Only the file name shows which program it belongs to."""
 
 WORKS = "application/vnd.ms-works"
 WORKS_TEXT = (b"CHNKWKS", b"CHNKINK")
-"""Beginnings of the stream `CONTENTS` in which Works keeps a text from 2000 on (libwps)."""
+"""Beginnings of the `CONTENTS` stream of Works text documents since 2000 (libwps)."""
 
 OLE2_STREAMS = (
     ("WordDocument", "application/msword"),
@@ -108,9 +107,9 @@ OLE2_STREAMS = (
 
 
 def zip_type(read_at: ReadAt, size: int) -> str | None:
-    """Return the type of a zip by the names in its central directory.
+    """Return the type of a zip file by the names in its central directory.
 
-    If the directory is cut off, the names in the first local headers are used.
+    If the directory is cut off, use the names in the first local headers.
     """
     mimetype = _mimetype_entry(read_at(0, 256))
     if mimetype in MIMETYPE_ENTRIES:
@@ -132,7 +131,7 @@ def zip_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def _apple_type(read_at: ReadAt, parts: dict[str, int]) -> str | None:
-    # A Keynote document has slides. Any of the three may have tables, and with them an engine that calculates.
+    # Only Keynote documents have slides. All three types can contain tables and therefore a calculation engine.
     if "Index/Document.iwa" in parts:
         if any(name.startswith(("Index/Slide", "Index/MasterSlide", "Index/TemplateSlide")) for name in parts):
             return KEYNOTE
@@ -149,7 +148,7 @@ def _apple_type(read_at: ReadAt, parts: dict[str, int]) -> str | None:
 
 
 def _part(read_at: ReadAt, offset: int) -> bytes:
-    # The first bytes of a part that is stored or deflated, b"" of any other.
+    # Return the first bytes of a stored or deflated entry, or b"" for other compression methods.
     header = read_at(offset, 30)
     data = read_at(offset + 30 + le(header, 26, 2) + le(header, 28, 2), MAX_PART)
     if le(header, 8, 2) != 8:
@@ -161,7 +160,7 @@ def _part(read_at: ReadAt, offset: int) -> bytes:
 
 
 def _mimetype_entry(head: bytes) -> str:
-    # The content of the first entry is used only if it is named `mimetype` and stored uncompressed.
+    # Use the first entry's content only if the entry is named `mimetype` and stored uncompressed.
     if head[30:38] != b"mimetype" or le(head, 26, 2) != 8 or le(head, 8, 2) != 0:
         return ""
     start = 38 + le(head, 28, 2)
@@ -174,13 +173,13 @@ def _mimetype_entry(head: bytes) -> str:
 
 
 def _until_header(head: bytes, start: int) -> str:
-    # The length of a streamed entry comes after its data, so the data ends at the next header.
+    # The length of a streamed entry follows its data, so the data ends at the next header.
     return head[start:].split(b"PK", 1)[0].decode("ascii", "replace").strip()
 
 
 def _directory_entries(read_at: ReadAt, size: int) -> Iterator[tuple[str, int]]:
-    # Names with the offsets of their local headers. The end record lies within the last 66,000 bytes: 22 bytes and a
-    # comment of up to 65,535.
+    # Yield names with the offsets of their local headers. The end record is in the last 66,000 bytes: it has 22 bytes
+    # and a comment of up to 65,535 bytes.
     tail_size = min(size, 66_000)
     tail = read_at(size - tail_size, tail_size)
     end = tail.rfind(b"PK\x05\x06")
@@ -200,7 +199,7 @@ def _directory_entries(read_at: ReadAt, size: int) -> Iterator[tuple[str, int]]:
 
 
 def _local_entries(head: bytes) -> Iterator[tuple[str, int]]:
-    # A part may be a zip itself, whose names are not those of this zip.
+    # An entry can itself be a zip file, whose names must not be used.
     offset = head.find(b"PK\x03\x04")
     for _ in range(MAX_NAMES):
         if head[offset : offset + 4] != b"PK\x03\x04" or offset < 0:
@@ -214,7 +213,7 @@ def _local_entries(head: bytes) -> Iterator[tuple[str, int]]:
 
 
 def _after_stream(head: bytes, start: int) -> int:
-    # The length of a streamed part comes after it, as the middle of three numbers that a signature may precede.
+    # The length of a streamed entry follows it as the middle one of three numbers. A signature may precede them.
     offset = head.find(b"PK\x03\x04", start)
     while offset >= 0 and le(head, offset - 8, 4) not in (offset - start - 12, offset - start - 16):
         offset = head.find(b"PK\x03\x04", offset + 4)
@@ -222,7 +221,7 @@ def _after_stream(head: bytes, start: int) -> int:
 
 
 def ole2_type(read_at: ReadAt, size: int) -> str | None:
-    """Return the type of an OLE2 file by the names in its directory, reading at most `MAX_SECTORS` sectors."""
+    """Return the type of an OLE2 file by the names in its directory. Read at most `MAX_SECTORS` sectors."""
     header = read_at(0, 512)
     if le(header, 30, 2) not in (9, 12):
         return None
@@ -242,7 +241,8 @@ def ole2_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def _stream_start(read_at: ReadAt, header: bytes, directory: bytes, index: int) -> int:
-    # Streams of less than 4096 bytes lie in another, whose sectors the root entry begins (MS-CFB §2.4).
+    # Streams of less than 4096 bytes are stored in another stream, which starts at the root entry's sector (MS-CFB
+    # §2.4).
     sector = 1 << le(header, 30, 2)
     start, length = le(directory, 128 * index + 116, 4), le(directory, 128 * index + 120, 4)
     if length >= le(header, 56, 4):
@@ -268,8 +268,8 @@ def _ole2_name(directory: bytes, index: int) -> str:
 
 
 def _root_entries(directory: bytes) -> Iterator[tuple[str, int]]:
-    # Only names directly under the root are used. They are found by the tree of siblings (MS-CFB §2.6.4). Deeper names
-    # belong to embedded files, such as the workbook in a presentation or an attachment in an e-mail.
+    # Use only names directly under the root, which the tree of siblings lists (MS-CFB §2.6.4). Other names belong to
+    # embedded files, such as a workbook in a presentation or an attachment in an e-mail.
     waiting, seen = [le(directory, 76, 4)], {0}
     while waiting:
         index = waiting.pop()
@@ -281,7 +281,8 @@ def _root_entries(directory: bytes) -> Iterator[tuple[str, int]]:
 
 def _next_sector(read_at: ReadAt, header: bytes, position: int, sector: int) -> int:
     table, index = divmod(position, sector // 4)
-    # The header lists only 109 sectors of the allocation table. Beyond them, return a number that no file reaches.
+    # The header lists only 109 sectors of the allocation table. For later sectors, return a number beyond the end of
+    # any file.
     if table >= 109:
         return 0xFFFFFFFE
     offset = (le(header, 76 + 4 * table, 4) + 1) * sector + 4 * index
@@ -298,7 +299,7 @@ INSPECT: dict[str, Inspect] = {
     "asf": asf_type,
     "id3": id3_type,
 }
-"""Family of a signature → the function that looks inside."""
+"""Signature family → the function that inspects the contents."""
 
 FAMILY_TYPES: dict[str, tuple[str, ...]] = {
     "zip": ("application/zip", "application/epub+zip", "application/java-archive", OOXML, ODF, "application/vnd."),
@@ -317,4 +318,4 @@ FAMILY_TYPES: dict[str, tuple[str, ...]] = {
     "ogg": ("audio/ogg", "video/ogg"),
     "asf": ("video/x-ms-", "audio/x-ms-"),
 }
-"""Family → prefixes of its types. A declared type with such a prefix is kept if the contents could not be read."""
+"""Signature family → type prefixes. If the contents cannot be read, a declared type with such a prefix is used."""

@@ -19,7 +19,7 @@ MAX_WORD = 60
 
 
 class CorrectionError(ValueError):
-    """An invalid correction. `field` is `type` or `encoding`, `sentence` is the message for the user."""
+    """The correction is invalid. `field` is `type` or `encoding`, `sentence` is the message for the user."""
 
     def __init__(self, field: str, sentence: Translatable) -> None:
         super().__init__(sentence)
@@ -27,10 +27,10 @@ class CorrectionError(ValueError):
 
 
 def correct(detection: Detection, mime_type: str | None = None, encoding: str | None = None) -> Detection:
-    """Return the detection with the given type, encoding or both. None keeps what was detected.
+    """Return the detection with another type, encoding or both. None leaves the detected value unchanged.
 
-    Raise `CorrectionError` for a malformed or meaningless type, an unknown encoding, or an encoding for a type that is
-    not text.
+    Raise `CorrectionError` if the type is malformed or generic, if the encoding is unknown, or if an encoding is given
+    for a type that is not text.
     """
     mime = _parse_or_refuse("type", mime_type, _parse_type, _refuse_type)
     name = _parse_or_refuse("encoding", encoding, canonical_encoding, _refuse_encoding)
@@ -48,7 +48,7 @@ def correct(detection: Detection, mime_type: str | None = None, encoding: str | 
         mime_type=new_type,
         kind=kind,
         is_binary=not is_text,
-        # Without a given encoding, the text is read as UTF-8, which counts as a guess.
+        # Without an explicit encoding, assume UTF-8 and mark it as a guess.
         encoding=(name or detection.encoding or "utf-8") if is_text else None,
         encoding_certain=not is_text
         or name is not None
@@ -59,7 +59,7 @@ def correct(detection: Detection, mime_type: str | None = None, encoding: str | 
 
 
 def is_text_type(mime_type: str) -> bool:
-    """Return whether a type, in any spelling, is a text type. An invalid type is not."""
+    """Return whether the type, in any spelling, is a text type. Return False for an invalid type."""
     mime = clean_mime(mime_type)
     return mime is not None and mime_kind(mime) is Kind.TEXT
 

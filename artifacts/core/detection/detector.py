@@ -1,9 +1,9 @@
-"""Detect a file's type, kind and encoding, and record why (ABR-1.1 to 1.5, ABR-8.2, 8.3).
+"""Detect a file's type, kind and encoding, and record the reasons (ABR-1.1 to 1.5, ABR-8.2, 8.3).
 
-Metadata decides unless the bytes prove another type. There are three kinds of proof: a signature followed by a valid
-structure; clean text, if media, an archive or an office file was declared; and bytes that are not text, if text was
-declared. The observations are kept as evidence, so that a page can show "declared image/png, bytes say
-application/pdf".
+The metadata decides unless the bytes prove another type. There are three kinds of proof: a signature followed by a
+valid structure; clean text, if the declared type is media, an archive or an office file; and bytes that are not text,
+if the declared type is text. The observations are stored as evidence, so that a page can show "declared image/png,
+bytes say application/pdf".
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ SAME_EXTENSIONS = (
     (WORKS, "application/vnd.lotus-1-2-3"),
     ("image/x-msp", "application/x-ole-storage"),
 )
-"""Types with a common extension: `.wps`, `.wks`, and `.msp` of Paint and of patches for Windows."""
+"""Types that share an extension: `.wps`, `.wks`, and `.msp` for Paint images and for Windows patches."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ByteFindings:
-    # The contents of the container decide the exact type.
+    # The container's contents determine the exact type.
     match: Match | None = None
     text: DetectedText | None = None
     opinion: str | None = None
@@ -56,9 +56,10 @@ _FAILED = _ByteFindings(evidence=(Evidence("bytes", "", "failed"),))
 
 @dataclass(frozen=True, slots=True)
 class BinaryDetector:
-    """Detects what a file is. `sniff` and `guess_encoding` ask libraries, whose opinions never count as proof.
+    """Detects a file's type.
 
-    `prefer` is the language whose legacy encoding is chosen if the bytes fit several (`zh`: GB18030).
+    `sniff` and `guess_encoding` call libraries, whose results never count as proof. `prefer` is the language whose
+    legacy encoding is chosen if several encodings fit (`zh`: GB18030).
     """
 
     sniff: Opinion | None = None
@@ -75,10 +76,11 @@ class BinaryDetector:
         read_at: ReadAt | None = None,
         encoding: str | None = None,
     ) -> Detection:
-        """Detect the type of a file that begins with `head` and has `size` bytes (None if the head is the whole file).
+        """Detect the type of a file from its first bytes.
 
-        Without `read_at`, a zip's directory and text after the head are not examined. `encoding` is what the uploader
-        declared. This never raises: if the examination fails, only the metadata decides (ABR-8.3).
+        `size` is the file's size in bytes, or None if `head` is the whole file. Without `read_at`, zip directories and
+        text after the head are not examined. `encoding` is the uploader's declaration. Never raise an exception: if the
+        examination fails, the metadata decides (ABR-8.3).
         """
         declared, type_by_name = clean_mime(declared_mime), named_type(filename)
         claimed = type_by_name if declared == "text/html" and type_by_name in SOURCES_OF_PAGES else declared
@@ -89,7 +91,7 @@ class BinaryDetector:
         except OSError as error:
             log.warning("reading a file of %d bytes failed, so its type is as declared: %s", size, error)
             findings = _FAILED
-        except Exception:  # a bug in detection must not stop an upload (ABR-8.3)
+        except Exception:  # A bug in the detection must not make an upload fail (ABR-8.3).
             log.exception("detection failed on a file of %d bytes, so its type is as declared", size)
             findings = _FAILED
         by_declaration = Evidence("declared", declared or "", "declared" if declared else "undeclared")
@@ -97,23 +99,23 @@ class BinaryDetector:
         return _verdict(findings, claimed, declared, type_by_name, (by_declaration, *by_name, *findings.evidence))
 
     def find_encoding(self, size: int, read_at: ReadAt) -> DetectedText | None:
-        """Return the encoding of a file known to be text, or None if no encoding decodes all its bytes."""
+        """Return the encoding of a file that is known to be text, or None if no encoding decodes all bytes."""
         return self._text(read_at(0, HEAD), size, read_at, None) if size else None
 
     def detect_binary_type(self, data: bytes, mime_type: str | None = None, filename: str | None = None) -> Kind:
-        """Return image, audio, video, document or other. Text counts as other."""
+        """Return `image`, `audio`, `video`, `document` or `other`. Text is `other`."""
         kind = self.detect(data, None, mime_type, filename).kind
         return Kind.OTHER if kind is Kind.TEXT else kind
 
     def _inspect(
         self, head: bytes, size: int, read_at: ReadAt | None, claimed: str | None, declared: str | None
     ) -> _ByteFindings:
-        # `claimed` only decides between types whose bytes begin in the same way.
+        # The claimed type only distinguishes types whose bytes start in the same way.
         if not size:
             return _ByteFindings(evidence=(Evidence("bytes", "", "empty"),))
         match = signatures.match(head)
         notes: tuple[Evidence, ...] = ()
-        # A text may begin with the letters "BM" or "ID3".
+        # A text can begin with the letters "BM" or "ID3", which are also signatures.
         if match and not match.textual and _is_text(head, size):
             match = None
         if match:
@@ -139,7 +141,7 @@ class BinaryDetector:
         text = self._find(head[:HEAD], size <= HEAD, declared)
         if text is None or size <= HEAD or encodings.is_clean(read_blocks(read_at, size), text.encoding):
             return text
-        # Characters that only the wider encoding has may occur far after the head.
+        # The head may lack characters that only the larger encoding has, so check the whole file.
         for candidate in encodings.widen(text):
             if encodings.is_clean(read_blocks(read_at, size), candidate.encoding):
                 return candidate
@@ -160,7 +162,7 @@ class BinaryDetector:
 
 
 def _first_foreign_line(read_at: ReadAt, size: int) -> bytes:
-    # A long log may be ASCII for megabytes before it contains Chinese.
+    # A log can be plain ASCII for megabytes before the first Chinese character.
     for offset in range(0, size, BLOCK):
         block = read_at(offset, BLOCK)
         if not block.isascii():
@@ -170,7 +172,7 @@ def _first_foreign_line(read_at: ReadAt, size: int) -> bytes:
 
 
 def _is_text(head: bytes, size: int) -> bool:
-    # If the text is clean UTF-8, four letters at the beginning are a word, not a signature.
+    # In clean UTF-8 text, the first four letters are a word rather than a signature.
     return encodings.is_clean((head[:4096],), "utf-8", whole=size <= 4096)
 
 
@@ -193,8 +195,8 @@ def _inspect_container(
 
 
 def _is_alike(claimed: str, inner: str) -> bool:
-    # A template has the contents of a document, and a macro-enabled file may hold no macro. Only the claimed type
-    # distinguishes them.
+    # A template has the same contents as a document, and a macro-enabled file may contain no macro. Only the claimed
+    # type distinguishes them.
     if inner == "application/zip":
         return claimed.endswith(("+zip", "kmz")) or claimed in ZIP_PACKAGES
     if inner == LOCKED_PACKAGE:
@@ -205,7 +207,7 @@ def _is_alike(claimed: str, inner: str) -> bool:
 
 
 def _shares_bytes_with(mime: str, match: Match) -> bool:
-    # These types share their leading bytes, so the bytes cannot tell them apart.
+    # These types start with the same bytes and cannot be distinguished by them.
     return mime in match.also or mime.startswith(FAMILY_TYPES.get(match.family, ("\0",)))
 
 
@@ -216,7 +218,7 @@ def _verdict(
     type_by_name: str | None,
     notes: tuple[Evidence, ...],
 ) -> Detection:
-    # Three cases: the bytes prove a binary type, they are text, or they prove nothing.
+    # There are three cases: the bytes prove a binary type, they are text, or they prove nothing.
     if findings.match and findings.match.proves:
         mime = claimed if claimed and _shares_bytes_with(claimed, findings.match) else findings.match.mime
         return _trust_bytes(mime, claimed, declared, findings.match.mime, notes)
@@ -228,7 +230,7 @@ def _verdict(
 def _trust_bytes(
     mime: str, claimed: str | None, declared: str | None, detected: str, notes: tuple[Evidence, ...]
 ) -> Detection:
-    # A signature with a valid structure overrules any metadata.
+    # A signature with a valid structure overrides all metadata.
     reason = "bytes" if claimed is None else "agrees" if claimed == mime else "overruled"
     mismatch = reason == "overruled" and (declared is not None or not _share_an_extension(claimed, mime))
     return Detection(
@@ -243,15 +245,15 @@ def _trust_bytes(
 
 
 def _share_an_extension(claimed: str | None, mime: str) -> bool:
-    # `.mp4` names the container correctly and says nothing about its contents, and both Kingsoft's office and Works
-    # write `.wps`, so neither is a mismatch.
+    # These are no mismatches: `.mp4` names the container whether it holds audio or video, and both Kingsoft Office and
+    # Works use `.wps`.
     families = (*(FAMILY_TYPES[name] for name in ("mp4", "ebml", "ogg", "asf")), *SAME_EXTENSIONS)
     return any((claimed or "").startswith(family) and mime.startswith(family) for family in families)
 
 
 def _is_text_accepted(text: DetectedText, claimed: str | None, match: Match | None) -> bool:
-    # Strong proof overrules any claim. Weak proof, as of a legacy encoding, fills a gap, and suffices for what is
-    # claimed to be text even if its first word is a signature, such as FORM or MAC.
+    # Strong proof overrides any claimed type. Weak proof, such as a legacy encoding, is used if no type is claimed. It
+    # also suffices if text is claimed, even if its first word is a signature, such as FORM or MAC.
     if text.proof is Proof.STRONG:
         return True
     return match is None if claimed is None else is_text_mime(claimed)
@@ -264,7 +266,7 @@ def _text(
     type_by_name: str | None,
     notes: tuple[Evidence, ...],
 ) -> Detection:
-    # Keep the claimed type, unless files of that type are never text.
+    # Use the claimed type, unless files of this type are never text.
     encoding, certain = (findings.text.encoding, findings.text.certain) if findings.text else ("utf-8", True)
     is_overruled = claimed is not None and is_binary_mime(claimed)
     markup_type = next((item.says for item in findings.evidence if item.step == "markup"), None)
@@ -292,7 +294,7 @@ def _trust_metadata(
     type_by_name: str | None,
     notes: tuple[Evidence, ...],
 ) -> Detection:
-    # The bytes prove nothing, so the metadata decides, unless it claims text for bytes that are not.
+    # The bytes prove nothing, so the metadata decides, except that bytes which are not text cannot have a text type.
     hint = findings.match.mime if findings.match else findings.opinion
     hint = None if hint and is_text_mime(hint) else hint
     reasons = {item.reason for item in findings.evidence}

@@ -1,4 +1,4 @@
-"""Names of encodings: Python's names, their aliases, and the encodings that text declares in itself."""
+"""Names of text encodings: Python's names, their aliases, and encodings that a text declares itself."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ NAMES = {
     "x-mac-cyrillic": "mac-cyrillic", "x-mac-ukrainian": "mac-cyrillic", "x-mac-ce": "mac-latin2",
     **{f"x-cp{page}": f"cp{page}" for page in range(1250, 1259)},
 }  # fmt: skip
-"""Name of an encoding → a superset that decodes everything that it decodes (WHATWG Encoding Standard)."""
+"""Encoding → a superset that decodes the same bytes equally (WHATWG Encoding Standard)."""
 
 NOTATIONS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "utf-7", "mbcs", "oem"})
-""""Text encodings" in Python that are notations for something else or depend on the machine."""
+"""Python codecs that are not text encodings, or whose meaning depends on the machine."""
 
 CHOICES = (
     *("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "gb18030", "big5", "big5hkscs", "hz"),
@@ -37,11 +37,11 @@ CHOICES = (
     *("iso8859-2", "iso8859-5", "iso8859-7", "iso8859-15", "koi8-r", "koi8-u", "cp866", "cp855", "mac-cyrillic"),
     *("cp437", "cp850", "cp852", "mac-roman"),
 )
-"""Encodings offered for a correction, by Python's names, if the detected encoding was a guess."""
+"""Encodings, by Python's names, that users may choose if the detected encoding was a guess."""
 
 
 def canonical_encoding(name: str | None) -> str | None:
-    """Return our name for a text encoding, or None if Python does not know it. For example, `GBK` is `gb18030`."""
+    """Return our name for a text encoding, or None if Python does not support it. For example, `GBK` is `gb18030`."""
     if not name:
         return None
     key = name.strip().lower().replace("_", "-")
@@ -54,10 +54,10 @@ def canonical_encoding(name: str | None) -> str | None:
     return NAMES.get(info.name.replace("_", "-"), info.name)
 
 
-# Encodings that text declares in itself, for formats that allow this.
+# Encoding declarations inside a text, in formats that allow them.
 
 DECLARATION_BYTES = 4096
-"""Number of bytes that are searched for a declaration; browsers search the first 1024."""
+"""Number of bytes that are searched for a declaration. Browsers also search the first 1024 bytes."""
 
 _NAME = rb"[\"']?[ \t]*+([A-Za-z0-9][A-Za-z0-9._:-]{0,39})"
 DECLARATIONS = (
@@ -67,18 +67,18 @@ DECLARATIONS = (
     re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*(?:#|//|/\*|;|%|--|\"|\.\.|<!--)[^\n]{0,200}?coding[:=][ \t]*+" + _NAME),
     re.compile(rb"^\"?Content-Type:[^\n]{0,200}?(?:\n[ \t][^\n]{0,200}?)?charset=" + _NAME, re.I | re.M),
 )
-"""Declarations: XML 1.0 §4.3.3, the HTML standard's `meta`, CSS's `@charset`, a comment in the first two lines (PEP 263
-for Python, and the same for Emacs and Vim), and the header of an e-mail or a gettext catalogue."""
+"""Patterns of declarations: XML 1.0 §4.3.3, HTML's `meta`, CSS's `@charset`, comments in the first two lines (PEP 263
+for Python, also used by Emacs and Vim), and the headers of e-mails and gettext catalogues."""
 
 _LINE_ENDS = re.compile(r"-(?:unix|dos|mac)$")
 
 
 def declared_encoding(head: bytes) -> str | None:
-    """Return our name for the encoding that an ASCII-compatible head declares, or None."""
+    """Return our name for the encoding that an ASCII-compatible text declares in its head, or None."""
     for pattern in DECLARATIONS:
         if match := pattern.search(head[:DECLARATION_BYTES]):
             name = canonical_encoding(_LINE_ENDS.sub("", match[1].decode("ascii").lower()))
-            # The declaration was readable as ASCII, so the text cannot be UTF-16 or UTF-32.
+            # The declaration was readable as ASCII, so the text is not UTF-16 or UTF-32, whatever it declares.
             if name and not name.startswith(("utf-16", "utf-32")):
                 return name
     return None

@@ -1,12 +1,13 @@
 """Decide whether bytes are text, and in which encoding.
 
-The order of trials is: byte order mark, escape sequences, UTF-8, UTF-32 and UTF-16 without a mark. Then come UTF-8
-with a few stray bytes, the uploader's declaration and the text's own, legacy encodings by likelihood, Chinese in
-UTF-16, and last the injected guesser (a function of a library). A trial succeeds when every byte decodes (except for a
-last character cut in two), no NUL occurs and control characters are rare, over the whole stream. It works block by
-block, so memory stays constant. Only UTF-8 and declared encodings may have stray bytes, as in rotated logs.
+The order of trials is: byte order mark, escape sequences, UTF-8, then UTF-32 and UTF-16 without a byte order mark. Next
+are UTF-8 with a few invalid bytes, the encodings that the uploader and the text declare, legacy encodings by
+likelihood, Chinese text in UTF-16, and finally the guess of a library.
 
-UTF-16 and UTF-32 without a mark are recognised by their NULs, ISO 2022 and HZ by escape sequences in plain ASCII.
+A trial succeeds if all bytes decode (except for an incomplete last character), there is no NUL, and control characters
+are rare in the whole stream. The stream is decoded in blocks, so memory use is constant. Only UTF-8 and declared
+encodings may have invalid bytes, which occur in rotated logs. NULs indicate UTF-16 and UTF-32 without a byte order
+mark, escape sequences in plain ASCII indicate ISO 2022 and HZ.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ BYTE_ORDER_MARKS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
-"""Byte order mark → the encoding, whose decoder removes the mark."""
+"""Byte order mark → an encoding whose decoder removes the mark."""
 MAX_MARK = max(len(mark) for mark, _ in BYTE_ORDER_MARKS)
 
 CHARS_PER_CONTROL = 200
-"""Clean text has at most one control character in this many characters (0.5 %)."""
+"""Clean text has at most one control character per this many characters (0.5 %)."""
 
 MIN_PROOF_CHARS = 4
-"""From this number of characters on, a likely East Asian reading counts as proof."""
+"""Minimum number of characters for which a likely East Asian reading counts as proof."""
 
 GUESSES = frozenset(
     {"big5hkscs", "cp932", "cp949", "euc_jis_2004", "iso2022_jp", "koi8-r", "koi8-u", "cp855", "cp866", "cp874"}
@@ -53,7 +54,7 @@ GUESSES = frozenset(
     | {f"cp{page}" for page in range(1250, 1259)}
     | {f"iso8859-{part}" for part in range(2, 17)}
 )
-"""Encodings that are accepted from the guesser. Others (EBCDIC, DOS box drawing …) are misreadings."""
+"""Encodings that are accepted from the guessing library. Its other guesses (EBCDIC, DOS box drawing …) are wrong."""
 
 _CONTROLS = bytes([*range(1, 8), 11, *range(14, 27), *range(28, 32), 127])
 _CONTROL_CHARS = re.compile("[\x01-\x07\x0b\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
@@ -66,13 +67,13 @@ _LETTERS = re.compile(rb"[A-Za-z '\".,;:!?()\r\n-]*")
 
 
 TAILS_PER_INVALID_BYTE, TAILS_PER_INVALID_BYTE_IN_ASCII = 10, 2
-"""Minimum number of valid continuation bytes per stray byte of UTF-8, and in text that is mostly ASCII, in which other
-encodings hardly ever form valid sequences."""
+"""Minimum number of valid UTF-8 continuation bytes per invalid byte. The second number is for text that is mostly
+ASCII, since such text hardly ever forms valid sequences in other encodings."""
 CHARS_PER_INVALID_BYTE = 50
-"""Minimum number of characters beyond ASCII per stray byte of a declared encoding."""
+"""Minimum number of non-ASCII characters per invalid byte in a declared encoding."""
 
 MAX_KANA_WORDS = 32
-"""Maximum number of bytes beyond ASCII of text that may be half-width kana instead."""
+"""Maximum number of non-ASCII bytes in a text that may be half-width kana instead."""
 
 _HALF_WIDTH_KANA = bytes(range(0xA1, 0xE0))
 _INVALID_BYTES = re.compile("[\udc80-\udcff]")
@@ -85,7 +86,7 @@ _UNCOMMON = re.compile(
 class Proof(StrEnum):
     """How strong the evidence is that bytes are text.
 
-    `strong` overrides a declared media type, `weak` only fills a gap.
+    `strong` overrides a declared media type, `weak` is used only if no type is declared.
     """
 
     STRONG = "strong"
@@ -94,9 +95,9 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DetectedText:
-    """The bytes are text: Python's name of the encoding, how certain it is that they are text, and what found it.
+    """The result for bytes that are text: Python's name of the encoding, the strength of the proof, and the trial.
 
-    `certain` is False if the same bytes are nearly as likely in another encoding, or if some do not decode.
+    `certain` is False if another encoding is almost as likely, or if some bytes do not decode.
     """
 
     encoding: str
@@ -106,9 +107,9 @@ class DetectedText:
 
 
 def decode_blocks(blocks: Iterable[bytes], encoding: str | None) -> Iterator[str]:
-    """Decode a stream block by block. Invalid bytes become U+FFFD, so this never raises.
+    """Decode a stream block by block. Invalid bytes become U+FFFD, so decoding never fails.
 
-    UTF-16 and UTF-32 without a byte order mark are read as little-endian, as browsers do.
+    Without a byte order mark, UTF-16 and UTF-32 are read as little-endian, as in browsers.
     """
     name = canonical_encoding(encoding) or "utf-8"
     if name in ("utf-16", "utf-32"):
@@ -131,14 +132,14 @@ def _settle_order(blocks: Iterator[bytes], name: str) -> tuple[Iterator[bytes], 
 
 
 def is_marked(head: bytes, name: str) -> bool:
-    """Return whether a file begins with a byte order mark of this encoding."""
+    """Return whether the file begins with this encoding's byte order mark."""
     return any(head.startswith(mark) for mark, encoding in BYTE_ORDER_MARKS if encoding == name)
 
 
 def is_clean(blocks: Iterable[bytes], encoding: str, *, whole: bool = True) -> bool:
-    """Return whether the stream decodes without loss to text that has no NUL and few control characters.
+    """Return whether the stream decodes without errors to text that has no NUL and few control characters.
 
-    If `whole` is False, the stream was cut off, so an unfinished character at its end is accepted.
+    If `whole` is False, the stream is cut off, and an incomplete last character is accepted.
     """
     decoder = codecs.getincrementaldecoder(encoding)("strict")
     single = not encoding.startswith(("utf-16", "utf-32", "iso2022"))
@@ -157,7 +158,8 @@ def is_clean(blocks: Iterable[bytes], encoding: str, *, whole: bool = True) -> b
 
 
 def _controls(block: bytes, text: str, single: bool) -> int:
-    # Counting bytes is faster than decoding them. It is possible if an ASCII byte always means the ASCII character.
+    # Counting bytes is faster than decoding them, but needs an encoding in which each ASCII byte is the ASCII
+    # character.
     if not single:
         return len(_CONTROL_CHARS.findall(text))
     ascii_controls = len(block) - len(block.translate(None, _CONTROLS))
@@ -165,21 +167,24 @@ def _controls(block: bytes, text: str, single: bool) -> int:
 
 
 def decode_text(read: Callable[[], Iterable[bytes]], encoding: str) -> Text:
-    """Return the text of a stream, which `read` opens, and once more if some bytes may not have decoded."""
+    """Decode the text of a stream.
+
+    `read` opens the stream, a second time if there may be invalid bytes to count.
+    """
     text = "".join(decode_blocks(read(), encoding))
     return Text(text, encoding, invalid_bytes=count_invalid_bytes(read(), encoding) if "\ufffd" in text else 0)
 
 
 def count_invalid_bytes(blocks: Iterable[bytes], encoding: str) -> int:
-    """Return how many bytes do not decode."""
+    """Return the number of bytes that do not decode."""
     return _survey(blocks, canonical_encoding(encoding) or "utf-8", whole=True).invalid_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class _Survey:
-    """Counts of a stream: its bytes, ASCII bytes, characters, bytes that do not decode, and characters of rare scripts.
+    """Counts in a stream: bytes, ASCII bytes, characters, invalid bytes, and characters of uncommon scripts.
 
-    `is_clean` is False if it has a NUL or too many control characters.
+    `is_clean` is False if there is a NUL or too many control characters.
     """
 
     size: int
@@ -195,14 +200,14 @@ class _Survey:
 
     @property
     def is_utf8(self) -> bool:
-        """Return whether nearly all sequences of several bytes are valid UTF-8."""
-        tails = self.size - self.chars  # the bytes of valid characters, but for the first of each
+        """Return whether almost all multi-byte sequences are valid UTF-8."""
+        tails = self.size - self.chars  # Continuation bytes of valid characters.
         least = TAILS_PER_INVALID_BYTE_IN_ASCII if self.ascii * 10 >= self.size * 9 else TAILS_PER_INVALID_BYTE
         return self.is_clean and tails >= least * (self.invalid_bytes + 3 * self.uncommon)
 
     @property
     def is_as_declared(self) -> bool:
-        """Return whether so few bytes are stray that the declaration is more likely than another encoding."""
+        """Return whether there are so few invalid bytes that the declared encoding is the most likely one."""
         return self.is_clean and self.non_ascii_chars >= CHARS_PER_INVALID_BYTE * self.invalid_bytes
 
 
@@ -221,13 +226,13 @@ def _survey(blocks: Iterable[bytes], encoding: str, *, whole: bool) -> _Survey:
                 uncommon += len(_UNCOMMON.findall(text))
             has_nul = has_nul or "\0" in text
             controls += _controls(block, text, single)
-    except (UnicodeError, ValueError):  # some encodings have stray bytes below 0x80, which cannot be escaped
+    except (UnicodeError, ValueError):  # surrogateescape cannot represent invalid bytes below 0x80
         return _Survey(size, plain, chars, max(chars, 1), uncommon, is_clean=False)
     return _Survey(size, plain, chars, invalid_bytes, uncommon, not has_nul and controls * CHARS_PER_CONTROL <= chars)
 
 
 def accept_invalid_bytes(text: DetectedText, blocks: Iterable[bytes], *, whole: bool = True) -> DetectedText | None:
-    """Return the text if only a few bytes of the stream do not decode, else None. It is never certain."""
+    """Return the text if only a few bytes of the stream do not decode, else None. The result is never certain."""
     survey = _survey(blocks, text.encoding, whole=whole)
     if text.encoding in ("utf-8", "utf-8-sig"):
         proof = (
@@ -239,16 +244,16 @@ def accept_invalid_bytes(text: DetectedText, blocks: Iterable[bytes], *, whole: 
 
 
 MAY_HAVE_INVALID_BYTES = ("mark", "strays", "uploader", "itself")
-"""Trials that succeed although a few bytes do not decode."""
+"""Trials that succeed even if a few bytes do not decode."""
 
 
 def detect_text(
     head: bytes, *, whole: bool, declared: str | None = None, prefer: str = "zh", guess: Opinion | None = None
 ) -> DetectedText | None:
-    """Return the encoding of a head, or None if it is not text.
+    """Detect the encoding of a head. Return None if it is not text.
 
-    `whole` says that the head is the whole file. `declared` is the encoding that the uploader stated. `prefer` is the
-    language whose encoding is chosen if the bytes fit several.
+    `whole` means that the head is the whole file. `declared` is the uploader's declaration. `prefer` is the language
+    whose encoding is chosen if several encodings fit.
     """
     for candidate in _list_candidates(head, canonical_encoding(declared), prefer, guess):
         if is_clean((head,), candidate.encoding, whole=whole):
@@ -263,13 +268,13 @@ def detect_text(
 
 
 def widen(text: DetectedText) -> Iterator[DetectedText]:
-    """Yield the text in encodings with more characters, which may occur in a file far after its head."""
+    """Yield the same text in larger encodings, whose additional characters may occur after the head."""
     for encoding in WIDER.get(text.encoding, ()):
         yield replace(text, encoding=encoding)
 
 
 def is_cut_off(blocks: Iterable[bytes]) -> bool:
-    """Return whether a stream is UTF-8 whose last character is cut in two, as by `head -c`."""
+    """Return whether a stream is UTF-8 with an incomplete last character, as `head -c` produces."""
     lead_bytes = 0
 
     def count_lead_bytes() -> Iterator[bytes]:
@@ -278,12 +283,12 @@ def is_cut_off(blocks: Iterable[bytes]) -> bool:
             lead_bytes += len(block) - len(block.translate(None, _LEADS))
             yield block
 
-    # A lone byte after ASCII text means another encoding, so require four complete characters before it.
+    # A single byte after ASCII text indicates another encoding, so require four complete characters before it.
     return is_clean(count_lead_bytes(), "utf-8", whole=False) and lead_bytes > 4
 
 
 def _list_candidates(head: bytes, declared: str | None, prefer: str, guess: Opinion | None) -> Iterator[DetectedText]:
-    # Each encoding must still be confirmed by decoding.
+    # The caller confirms each candidate by decoding.
     for mark, encoding in BYTE_ORDER_MARKS:
         if head.startswith(mark):
             yield DetectedText(encoding, Proof.STRONG, "mark")
@@ -321,7 +326,7 @@ def _legacy_encodings(head: bytes, prefer: str, guessed: str | None) -> Iterator
 
 
 def _could_be_half_width_kana(head: bytes) -> bool:
-    # In a few words, Japanese kana of one byte each and letters of a single-byte encoding cannot be told apart.
+    # In a few words, single-byte Japanese kana and letters of a single-byte encoding are indistinguishable.
     beyond_ascii = head.translate(None, bytes(range(0x80)))
     return 4 <= len(beyond_ascii) <= MAX_KANA_WORDS and not beyond_ascii.strip(_HALF_WIDTH_KANA)
 
@@ -333,8 +338,8 @@ def _judge_utf16(head: bytes, encoding: str) -> DetectedText:
 
 
 def _judge_proof(reading: LikelyText) -> Proof:
-    # Four or more frequent East Asian characters are proof. In single-byte encodings every byte is a letter, so a match
-    # may be chance.
+    # Four or more frequent East Asian characters are proof. In single-byte encodings, every byte is a letter, so a
+    # match can be accidental.
     is_proof = (
         reading.is_east_asian
         and reading.non_ascii_chars * 2 >= MIN_PROOF_CHARS
@@ -344,23 +349,23 @@ def _judge_proof(reading: LikelyText) -> Proof:
 
 
 def _latin_letters(head: bytes) -> bool:
-    # The guesser is unreliable for short text, so every byte beyond ASCII must be a Western letter or mark in
+    # The guessing library is unreliable for short text, so every non-ASCII byte must be a Western letter or mark in
     # Windows-1252.
     return _mostly_ascii(head, 4) and bool(_WESTERN.fullmatch(head.translate(None, bytes(range(0x80)))))
 
 
 def _latin_word(head: bytes) -> bool:
-    # Two ASCII letters in a row would be one Chinese character in UTF-16.
+    # Two consecutive ASCII letters would be one Chinese character in UTF-16.
     return _latin_letters(head) and bool(_LETTERS.fullmatch(head.translate(None, bytes(range(0x80, 0x100)))))
 
 
 def _mostly_ascii(head: bytes, tenths: int = 3) -> bool:
-    # In Latin text most letters have no accent.
+    # In Latin text, most letters have no accent.
     return (len(head) - len(head.translate(None, bytes(range(0x80, 0x100))))) * 10 <= len(head) * tenths
 
 
 COMMON_WIDE = 0.8
-"""Minimum fraction of characters from commonly used ranges."""
+"""Minimum fraction of characters in commonly used ranges."""
 
 _COMMON_WIDE = re.compile(
     "[\t\n\r -~\u00a0-\u024f\u0370-\u052f\u0590-\u06ff\u0e00-\u0e5b\u2010-\u2026"
@@ -378,7 +383,7 @@ _HZ = re.compile(rb"~\{(?:[\x21-\x77][\x21-\x7e]){2,}~\}")
 
 
 def guess_utf16(head: bytes) -> str | None:
-    """Return the encoding if this is UTF-16 with ASCII characters, which contain NULs, else None."""
+    """Return the encoding if the bytes are UTF-16 with ASCII characters, whose high bytes are NUL, else None."""
     if len(head) < 2 or b"\0" not in head:
         return None
     shares = {name: _common_wide(head, name) for name in ("utf-16-le", "utf-16-be")}
@@ -390,11 +395,11 @@ def guess_utf16(head: bytes) -> str | None:
 
 
 def guess_utf32(head: bytes) -> str | None:
-    """Return the encoding if this is UTF-32 without a mark, else None."""
+    """Return the encoding if the bytes are UTF-32 without a byte order mark, else None."""
     whole = head[: len(head) & ~3]
     if len(whole) < 8 or not any(head.startswith(nul, at) for nul, at in ((b"\0\0", 2), (b"\0\0", 0))):
         return None
-    # The highest byte is always NUL, as Unicode ends at U+10FFFF.
+    # The highest byte is always NUL, because Unicode ends at U+10FFFF.
     for name, high in (("utf-32-le", whole[3::4]), ("utf-32-be", whole[::4])):
         if not high.strip(b"\0"):
             text = _decode(whole, name)
@@ -404,23 +409,23 @@ def guess_utf32(head: bytes) -> str | None:
 
 
 def guess_chinese_utf16(head: bytes) -> str | None:
-    """Return the encoding if this is UTF-16 with only Chinese and no ASCII characters, else None."""
+    """Return the encoding if the bytes are UTF-16 with only Chinese characters and no ASCII, else None."""
     if len(head) % 2:
         return None
     return next((name for name in ("utf-16-le", "utf-16-be") if is_east_asian(head, name)), None)
 
 
 def is_east_asian(head: bytes, encoding: str) -> bool:
-    """Return whether the bytes are four or more characters, all Chinese."""
+    """Return whether the bytes decode to at least four characters, all of them Chinese."""
     return len(head) >= 8 and bool(_EAST_ASIAN.fullmatch(head.decode(encoding, "replace")))
 
 
 def guess_by_escapes(head: bytes) -> str | None:
-    """Return the encoding that writes East Asian text in ASCII with escape sequences, or braces for HZ, else None."""
+    """Return the encoding if ASCII escape sequences (or the braces of HZ) mark East Asian text, else None."""
     if ESCAPES.search(head):
         decodings = ((name, _decode(head, name)) for name in ESCAPED)
         return next((name for name, text in decodings if text and not text.isascii()), None)
-    # Braces around letters also occur in source code, so require six characters that read as Chinese.
+    # Source code also has braces around letters, so require six characters that read as Chinese.
     pairs = b"".join(_HZ.findall(head[: 64 * 1024]))
     if len(pairs) >= 12:
         text = _decode(pairs, "hz")
@@ -443,8 +448,8 @@ def _common_wide(head: bytes, encoding: str) -> tuple[float, float]:
 
 
 def _ascii_with_nuls(head: bytes, encoding: str) -> bool:
-    # In ASCII with NULs between fields, pairs of letters look like Chinese characters. Few real characters consist of
-    # two such bytes, and a real text would also have frequent ones.
+    # ASCII with NULs between the fields can look like Chinese characters in UTF-16. Few real characters consist of two
+    # such bytes, and real text would also contain frequent characters.
     if head.translate(None, _ASCII_WORDS):
         return False
     text = _PLAIN.sub("", head[: len(head) & ~1].decode(encoding, "replace"))

@@ -1,4 +1,4 @@
-"""The result of a detection with its evidence, shown step by step on a page."""
+"""The result of a detection with its evidence. A page shows the evidence step by step."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ REASONS = {
     "corrected_lossy": "corrected by a person, but some bytes are not valid in this encoding",
     "failed": "the content could not be checked, so the declared information decides",
 }
-"""English sentence for each reason; pages translate it."""
+"""Reason → English sentence, which pages translate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """An observation: its step, the type or encoding found (empty for none) and the key of its reason."""
+    """An observation: the step, the type or encoding found (empty if none), and the reason's key in `REASONS`."""
 
     step: str
     says: str
@@ -53,11 +53,11 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detection:
-    """What a file is: the type in effect, its kind and the evidence. `encoding` is set only for text.
+    """The detected type, kind and encoding of a file, with the evidence.
 
-    `encoding_certain` is False if the encoding was guessed and another encoding fits nearly as well.
-    `detected_mime_type` is the type that the bytes prove, or None. `mismatch` is True if the bytes overrode the
-    declared type or, without one, the extension.
+    `mime_type` is the effective type. `encoding` is set only for text. `encoding_certain` is False if the encoding was
+    guessed and another one fits almost as well. `detected_mime_type` is the type that the bytes prove, or None.
+    `mismatch` is True if the bytes overrode the declared type or, without one, the extension.
     """
 
     mime_type: str
@@ -74,29 +74,30 @@ class Detection:
         return [item.as_json() for item in self.evidence]
 
 
-# Libraries are only asked what our own checks cannot decide. Their opinions are never proof.
+# Libraries are called only if our own checks cannot decide. Their results never count as proof.
 
 log = logging.getLogger(__name__)
 
 Opinion = Callable[[bytes], str | None]
-"""Returns a MIME type (libmagic) or an encoding (charset-normalizer), or None if unknown. See sniffer.py."""
+"""Function that returns a MIME type (libmagic) or an encoding (charset-normalizer), or None if unknown. See
+sniffer.py."""
 
 
 def ask_opinion(ask: Opinion | None, head: bytes) -> str | None:
-    """Return the opinion on these bytes, or None if the library fails."""
+    """Return the library's result for these bytes, or None if the library fails."""
     try:
         return ask(head) if ask else None
-    except Exception:  # a library may raise anything, and that must not fail an upload (ABR-8.3)
+    except Exception:  # A library may raise any exception, which must not make an upload fail (ABR-8.3).
         log.exception("asking a library about a file failed; %d bytes were examined", len(head))
         return None
 
 
-# Values for the signature tables.
+# Row types of the signature tables.
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A row: fixed bytes at an offset. Without a `structure` to prove them, they are only a hint."""
+    """A signature: fixed bytes at an offset. Without a valid `structure`, they are only a hint."""
 
     mime: str
     fixed: bytes

@@ -1,7 +1,7 @@
 """Tables of file name extensions and their types (ABR-1.3).
 
-`.ts` (TypeScript or MPEG transport stream), `.mif` (FrameMaker or MapInfo), `.bin` and `.dat` are absent on purpose:
-the bytes decide.
+`.ts` (TypeScript or MPEG transport stream), `.mif` (FrameMaker or MapInfo), `.bin` and `.dat` are missing on purpose,
+so that the bytes decide.
 """
 
 from __future__ import annotations
@@ -291,4 +291,4 @@ MIME_OF_NAME: Mapping[str, str] = MappingProxyType(
         "winmail.dat": "application/vnd.ms-tnef",
     }
 )
-"""Whole file names, in lower case, that imply a type although they have no extension."""
+"""Complete file names, in lower case, that imply a type without an extension."""

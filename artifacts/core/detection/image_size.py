@@ -1,6 +1,6 @@
-"""Read an image's width and height from its header, without decoding a pixel.
+"""Read an image's width and height from its header without decoding pixels.
 
-Pages and seconds need a parser and are measured in the extraction process (artifacts/extract).
+The extraction process (artifacts/extract) measures pages and durations, which require a parser.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _NO_FRAME = {0xC4, 0xC8, 0xCC}
 
 
 def image_size(head: bytes, mime_type: str, read_at: ReadAt | None = None) -> Size | None:
-    """Return (width, height) in pixels as stored, before any EXIF rotation, or None if the header has none.
+    """Return the width and height in pixels before any EXIF rotation, or None if the header does not state them.
 
-    `read_at` reads beyond the head: a JPEG's frame after large metadata, a TIFF's directory at the end.
+    `read_at` reads beyond the head, for a JPEG with large metadata or a TIFF with its directory at the end.
     """
     reader = _READERS.get(mime_type)
     if reader is None:
@@ -43,7 +43,7 @@ def _bmp(_: ReadAt, head: bytes) -> Size:
 
 
 def _webp(_: ReadAt, head: bytes) -> Size | None:
-    # Extended, lossless and lossy WebP store their size in three different ways.
+    # Extended, lossless and lossy WebP store the size in three different formats.
     if head[12:16] == b"VP8X":
         return 1 + le(head, 24, 3), 1 + le(head, 27, 3)
     if head[12:16] == b"VP8L":
@@ -55,7 +55,7 @@ def _webp(_: ReadAt, head: bytes) -> Size | None:
 
 
 def _jpeg(read_at: ReadAt, _: bytes) -> Size | None:
-    # The size is in the first frame header, which metadata segments of any size may precede.
+    # The first frame header states the size. Metadata segments of any size may precede it.
     offset = 2
     for _unused in range(MAX_SEGMENTS):
         segment = read_at(offset, 9)
@@ -69,7 +69,7 @@ def _jpeg(read_at: ReadAt, _: bytes) -> Size | None:
 
 
 def _tiff(read_at: ReadAt, head: bytes) -> Size | None:
-    # Tags 256 and 257 of the first directory are width and height.
+    # Tags 256 and 257 of the first directory are the width and height.
     number = le if head[:2] == b"II" else be
     start = number(head, 4, 4)
     values: dict[int, int] = {}
@@ -82,7 +82,7 @@ def _tiff(read_at: ReadAt, head: bytes) -> Size | None:
 
 
 def _heif(_: ReadAt, head: bytes) -> Size | None:
-    # Tiles and thumbnails also state a size, so take the largest.
+    # Tiles and thumbnails also state a size, so use the largest one.
     sizes: list[Size] = []
     at = head.find(b"ispe")
     while at >= 0 and len(sizes) < 64:
@@ -92,7 +92,7 @@ def _heif(_: ReadAt, head: bytes) -> Size | None:
 
 
 def _icon(_: ReadAt, head: bytes) -> Size | None:
-    # Take the largest entry. A side of 0 means 256.
+    # Use the largest icon. A side of 0 means 256 pixels.
     count = min(le(head, 4, 2), 64)
     entries = [head[6 + 16 * index : 8 + 16 * index] for index in range(count)]
     return max(((entry[0] or 256, entry[1] or 256) for entry in entries if len(entry) == 2), default=None)
@@ -116,4 +116,4 @@ _READERS: dict[str, Callable[[ReadAt, bytes], Size | None]] = {
     "image/x-icon": _icon,
     "image/vnd.adobe.photoshop": _psd,
 }
-"""Type → the function that reads its header."""
+"""Image type → the function that reads its header."""

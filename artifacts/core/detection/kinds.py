@@ -1,6 +1,6 @@
-"""Tables and look-ups of MIME types, file name extensions and kinds of content (ABR-1.2, ABR-1.3).
+"""Tables of MIME types, file name extensions and kinds of content, with lookup functions (ABR-1.2, ABR-1.3).
 
-For a type that is in none of the tables, the part before the slash decides.
+For a type that no table lists, the part before the slash decides.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "video/x-mpeg": "video/mpeg",
     }
 )
-"""Alias of a type → the name we use, which is the name that providers list as accepted."""
+"""Alias of a type → the name that we use, which is the one in providers' lists of accepted types."""
 
 UNDECLARED = frozenset(
     {
@@ -142,7 +142,7 @@ UNDECLARED = frozenset(
         "application/binary",
     }
 )
-"""Types that say nothing about the file and count as undeclared."""
+"""Generic types that count as undeclared."""
 
 DOCUMENT_TYPES = frozenset(
     {
@@ -176,7 +176,7 @@ DOCUMENT_TYPES = frozenset(
         "image/vnd.djvu",
     }
 )
-"""Documents: office files, PDF and books. `DOCUMENT_PREFIXES` covers whole families."""
+"""Document types: office files, PDF and books. `DOCUMENT_PREFIXES` covers entire families."""
 
 DOCUMENT_PREFIXES = (
     OOXML,
@@ -238,7 +238,7 @@ ARCHIVE_TYPES = frozenset(
         "font/collection",
     }
 )
-"""Types of kind `other` that are never text: archives, programs, databases, fonts."""
+"""Types of kind `other` that are never text: archives, programs, databases and fonts."""
 
 VIDEO_TYPES = frozenset({"application/mxf", "application/vnd.rn-realmedia"})
 """Video types that do not begin with `video/`."""
@@ -248,9 +248,9 @@ _MIME = re.compile(r"^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]
 
 
 def clean_mime(raw: object) -> str | None:
-    """Return the declared type in our spelling, or None if it is absent, malformed or meaningless.
+    """Return the declared type in our spelling, or None if it is absent, malformed or generic.
 
-    Parameters, quotes, spaces and case are ignored: ` "IMAGE/JPG"; q=1` is `image/jpeg`.
+    Parameters, quotes, spaces and case are ignored: ` "IMAGE/JPG"; q=1` becomes `image/jpeg`.
     """
     if not isinstance(raw, str):
         return None
@@ -262,7 +262,7 @@ def clean_mime(raw: object) -> str | None:
 
 
 def mime_kind(mime: str) -> Kind:
-    """Return the kind of content of a cleaned type, or `other` if no table has the type (ABR-1.2)."""
+    """Return the kind of content of a normalized type, or `other` if no table lists the type (ABR-1.2)."""
     if is_text_mime(mime):
         return Kind.TEXT
     if mime in DOCUMENT_TYPES or mime.startswith(DOCUMENT_PREFIXES):
@@ -273,12 +273,12 @@ def mime_kind(mime: str) -> Kind:
 
 
 def is_binary_mime(mime: str) -> bool:
-    """Return whether files of this type are never clean text: media, documents, archives, programs, fonts."""
+    """Return whether files of this type are never clean text: media, documents, archives, programs and fonts."""
     return mime in ARCHIVE_TYPES or mime_kind(mime) not in (Kind.TEXT, Kind.OTHER)
 
 
 def filename_extension(filename: str | None) -> str:
-    """Return the extension in lower case without its dot, or "" if there is none (as in `.bashrc`)."""
+    """Return the extension in lower case without the dot, or "" if there is none (as in `.bashrc`)."""
     stem, dot, extension = (filename or "").replace("\\", "/").rsplit("/", 1)[-1].rpartition(".")
     return extension.strip().lower() if dot and stem else ""
 

@@ -1,7 +1,7 @@
-"""Tables of the characters of languages, the most frequent first, and of legacy encodings for each language.
+"""Tables of each language's characters, most frequent first, and of its legacy encodings.
 
-The orders are the well-known frequencies in running text. A character that is not listed is rare in that language. This
-is enough to choose between two encodings.
+The orders are the well-known letter frequencies of running text. Characters that are not listed are rare in the
+language. This suffices to choose between two encodings.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Alphabet:
-    """The letters of a language beyond ASCII, in lower case, the most frequent first.
+    """A language's non-ASCII letters in lower case, most frequent first.
 
-    `cased` says whether they have capitals, `beside_latin` whether a word can also contain ASCII letters.
+    `cased` means that the letters have capitals, `beside_latin` that a word can also contain ASCII letters.
     """
 
     name: str
@@ -58,7 +58,7 @@ ALPHABETS: tuple[Alphabet, ...] = (
     Alphabet("ar", ("cp1256", "iso8859-6"), "ايلمنوترةبعدسفهكقحجأشصطخذ،ضزإىغثءئآظؤ؟؛", cased=False),
     Alphabet("th", ("cp874",), "านรอกง่เม้ยลวดทตสัิบปคะีืห์ใไุแูพขชจ็ผถโธณซฟศษญฐๆำฉภฝฎฏฑฒฬฮฤ", cased=False),
 )
-"""Languages whose legacy encodings use one byte for each letter."""
+"""Languages whose legacy encodings use one byte per letter."""
 
 FREQUENT = {
     "zh": (
@@ -90,4 +90,4 @@ PUNCTUATION = "、。，．・：；！？（）「」『』《》【】“”�
 """Punctuation between East Asian characters."""
 
 MARKS = "“”’«»–—…\u00a0„‘°№§•·€£©®×½º²¿¡ª³¼¾™"
-"""Punctuation and symbols between the letters of any language, the frequent ones first."""
+"""Punctuation and symbols that occur between letters of any language, most frequent first."""

@@ -1,8 +1,8 @@
-"""Find the legacy encoding in which bytes most likely read as a language.
+"""Find the legacy encoding in which bytes are most likely text in a natural language.
 
-In the wrong encoding, frequent letters become rare letters, capitals appear inside words, and words mix alphabets. Each
-reading is scored by the sum of the natural logarithms of its characters' probabilities (in nats), plus a few nats if
-the guesser or the user's language supports it. The most likely reading is returned first.
+In a wrong encoding, frequent letters become rare ones, capitals appear inside words, and words mix alphabets. The score
+of a reading is the sum of the natural logarithms of its characters' probabilities (in nats), plus a bonus of a few nats
+if the guessing library or the user's language supports it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import cache
 from artifacts.core.detection.languages import ALPHABETS, FREQUENT, MARKS, PUNCTUATION, Alphabet
 
 SAMPLE = 4 * 1024
-"""Maximum number of bytes that are decoded in every encoding; more would not improve the choice."""
+"""Maximum number of bytes that are decoded in every encoding. More bytes would not improve the choice."""
 
 EAST_ASIAN = (
     ("zh", "gb18030", ("gb18030",), ((0xB0, 0xD7),)),
@@ -28,34 +28,32 @@ EAST_ASIAN = (
     ("ko", "cp949", ("cp949",), ((0xB0, 0xC8),)),
     ("ko", "johab", ("johab",), ((0x88, 0xD3),)),
 )
-"""Language, encoding, the wider variants to decode with, and the lead bytes of common characters (GB 2312 and JIS X
-0208 level 1, Big5 level 1, the Hangul of KS X 1001 and of Johab)."""
+"""Language, encoding, the supersets used for decoding, and the lead bytes of common characters (GB 2312 and JIS X 0208
+level 1, Big5 level 1, Hangul of KS X 1001 and Johab)."""
 
 WIDER: Mapping[str, tuple[str, ...]] = {
     "big5": ("cp950", "big5hkscs"),
     "shift_jis": ("cp932", "shift_jis_2004"),
     "euc_jp": ("euc_jis_2004",),
 }
-"""Encoding → its supersets, for files with characters that only these have."""
+"""Encoding → its supersets, for files with characters that only the supersets have."""
 
 MIN_NATS, MIN_NATS_EAST_ASIAN = -6.0, -10.0
-"""Minimum nats per character beyond ASCII. Below this, the characters are too rare for any language."""
+"""Minimum nats per non-ASCII character. Below this value, the characters are too rare for any language."""
 
 FREQUENT_NATS = -8.5
-"""Minimum nats per character of running Chinese, Japanese and Korean text."""
+"""Minimum nats per character of running Chinese, Japanese or Korean text."""
 
 CERTAIN_LEAD = 6.0
-"""Lead in nats (about 400 to 1) with which the most likely reading is certain."""
+"""Lead in nats (about 400 to 1) from which the most likely reading is certain."""
 
 MIN_CERTAIN_CHARS = 4
-"""Minimum number of characters beyond ASCII for a certain reading."""
+"""Minimum number of non-ASCII characters for a certain reading."""
 
 GUESS_BONUS = 3.0
 LANGUAGE_BONUS = 2.5
 ENCODING_BONUS = {"cp1252": 1.0, "cp1251": 0.5}
-"""Bonuses in nats that break ties: for the guesser's answer, the preferred language, and the usual encoding of a
-script.
-"""
+"""Bonuses in nats that break ties: for the library's guess, the preferred language, and a script's usual encoding."""
 
 _ASCII = -3.0
 _RARE = -13.0
@@ -66,7 +64,7 @@ _TWO_ACCENTS = -2.0
 
 @dataclass(frozen=True, slots=True)
 class LikelyText:
-    """A reading of the bytes: the encoding, the text, and the score of its non-ASCII characters, in nats."""
+    """A reading of the bytes: the encoding, the text, and the score of its non-ASCII characters in nats."""
 
     encoding: str
     text: str
@@ -76,12 +74,11 @@ class LikelyText:
 
     @property
     def non_ascii_chars(self) -> int:
-        """Return the number of characters beyond ASCII."""
         return len(self.text) - len(self.text.encode("ascii", "ignore"))
 
     @property
     def nats(self) -> float:
-        """Return the logarithm of the reading's likelihood, including the bonus in `extra`."""
+        """Return the natural logarithm of the reading's likelihood, including the bonus `extra`."""
         return self.non_ascii_nats + self.extra + _ASCII * (len(self.text) - self.non_ascii_chars)
 
     @property
@@ -90,7 +87,7 @@ class LikelyText:
 
 
 def rank_readings(head: bytes, guessed: str | None = None, prefer: str = "zh") -> list[LikelyText]:
-    """Return the readings of a head that are likely in some language, the most likely first."""
+    """Return the readings that are likely text in some language, most likely first."""
     sample = head[:SAMPLE]
     candidates = [
         replace(candidate, extra=_extra(candidate.encoding, guessed, prefer))
@@ -101,7 +98,7 @@ def rank_readings(head: bytes, guessed: str | None = None, prefer: str = "zh") -
 
 
 def is_clear(candidates: list[LikelyText]) -> bool:
-    """Return whether the most likely reading is long enough and has a clear lead over readings that differ."""
+    """Return whether the most likely reading is long enough and clearly ahead of readings with different text."""
     different = [candidate for candidate in candidates[1:] if candidate.text != candidates[0].text]
     return candidates[0].non_ascii_chars >= MIN_CERTAIN_CHARS and (
         not different or candidates[0].nats - different[0].nats >= CERTAIN_LEAD
@@ -109,7 +106,7 @@ def is_clear(candidates: list[LikelyText]) -> bool:
 
 
 def is_east_asian_text(text: str) -> bool:
-    """Return whether a text is running Chinese, Japanese or Korean, not just an arbitrary mix of their characters."""
+    """Return whether text is running Chinese, Japanese or Korean rather than an arbitrary mix of their characters."""
     tables = (_characters(language, encoding, leads) for language, encoding, _, leads in EAST_ASIAN)
     candidates = (LikelyText("", text, _sum_nats(text, table)) for table in tables)
     return any(
@@ -126,7 +123,7 @@ def _extra(encoding: str, guessed: str | None, prefer: str) -> float:
 
 def _decode(sample: bytes, encoding: str) -> str | None:
     try:
-        # An incremental decoder ignores a last character that was cut in two.
+        # An incremental decoder ignores an incomplete last character.
         return codecs.getincrementaldecoder(encoding)("strict").decode(sample)
     except (UnicodeError, ValueError):
         return None
@@ -146,7 +143,8 @@ def _east_asian(sample: bytes) -> Iterator[LikelyText]:
 
 @cache
 def _characters(language: str, encoding: str, leads: tuple[tuple[int, int], ...]) -> dict[str, float]:
-    # Character → log probability. In text, six in ten characters are frequent ones, and one in ten is punctuation.
+    # Map characters to log probabilities. In running text, 60 % of characters are frequent ones and 10 % are
+    # punctuation.
     common = [
         char
         for first, last in leads
@@ -160,7 +158,7 @@ def _characters(language: str, encoding: str, leads: tuple[tuple[int, int], ...]
 
 
 def _by_rank(letters: str, share: float) -> dict[str, float]:
-    # Zipf's law: a letter's probability falls with its rank.
+    # Zipf's law: a letter's probability is inversely proportional to its rank.
     weights = {letter: 1 / (rank + 5) for rank, letter in enumerate(dict.fromkeys(letters))}
     whole = sum(weights.values())
     return {letter: math.log(share * weight / whole) for letter, weight in weights.items()}
@@ -181,7 +179,7 @@ def _alphabet_nats(text: str, language: Alphabet) -> float:
 
 @cache
 def _letters(language: Alphabet) -> dict[str, float]:
-    # Letter → log probability. A capital is twelve times as rare as its small letter.
+    # Map letters to log probabilities. A capital is twelve times as rare as the lower-case letter.
     small = _by_rank(language.letters, 0.9)
     capitals = {letter.upper(): nats - math.log(12) for letter, nats in small.items() if len(letter.upper()) == 1}
     return _by_rank(MARKS, 0.1 if language.beside_latin else 0.02) | (capitals if language.cased else {}) | small
@@ -189,7 +187,7 @@ def _letters(language: Alphabet) -> dict[str, float]:
 
 @cache
 def _unusual_patterns(language: Alphabet) -> tuple[tuple[re.Pattern[str], float], ...]:
-    # Patterns that hardly ever occur in words of the language, each with its cost in nats.
+    # Patterns that hardly ever occur in the language's words, each with its cost in nats.
     small = re.escape(language.letters)
     capitals = re.escape("".join(letter.upper() for letter in language.letters if len(letter.upper()) == 1))
     letters = f"{small}{capitals}" if language.cased else small
@@ -199,13 +197,11 @@ def _unusual_patterns(language: Alphabet) -> tuple[tuple[re.Pattern[str], float]
     return (*patterns, (re.compile(f"[A-Za-z](?=[{letters}])|[{letters}](?=[A-Za-z])"), _TWO_ALPHABETS))
 
 
-# Decide whether a few bytes are words, if no type was declared. Any two or three bytes can be letters by chance, and
-# half of all combinations of four bytes are valid in some legacy encoding.
+# The code below decides whether a few bytes are words if no type was declared. Any two or three bytes can accidentally
+# be letters, and half of all combinations of four bytes are valid in some legacy encoding.
 
 SHORT = 24
-"""Files shorter than this number of bytes are checked for words. In longer files, bytes do not look like a language by
-chance.
-"""
+"""Size in bytes below which files are checked for words. Longer files do not look like a language by accident."""
 
 SCRIPTS = (
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f",
@@ -216,7 +212,7 @@ SCRIPTS = (
     "\u0e01-\u0e5b",
     "\u3005-\u3007\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff66-\uff9f",
 )
-"""Letters that may occur in the same word: Latin, Greek, Cyrillic, Hebrew, Arabic, Thai, East Asian."""
+"""Scripts whose letters can occur together in a word: Latin, Greek, Cyrillic, Hebrew, Arabic, Thai, East Asian."""
 
 _LETTERS = "".join(SCRIPTS)
 _BETWEEN = "0-9\\s.,;:!?'\"()/+%\u3000-\u3003\u3008-\u301c\uff01-\uff5e" + re.escape(MARKS + "-")
@@ -226,7 +222,7 @@ _RUN = re.compile(f"[{_LETTERS}]+")
 
 
 def is_word_like(text: str) -> bool:
-    """Return whether text has only words, numbers and punctuation, and each word is in one script and normal case."""
+    """Return whether text consists of words, numbers and punctuation, and each word has one script and normal case."""
     return bool(_WORDS.fullmatch(text)) and all(_is_cased(word) for word in _RUN.findall(text))
 
 

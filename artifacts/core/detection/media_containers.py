@@ -1,7 +1,7 @@
-"""Tell audio from video in containers that can have both: MP4 and its family, WebM and Matroska, OGG, ASF.
+"""Distinguish audio from video in containers that can hold both: MP4 and its family, WebM and Matroska, OGG, ASF.
 
-The work is bounded no matter what the bytes claim. The functions return None if the bytes do not show the contents.
-Then the file keeps the type of its signature.
+The work is bounded for any input. The functions return None if the bytes do not reveal the contents. The type implied
+by the signature is then used.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ BRANDS = {
     b"qt  ": "video/quicktime", b"3gp": "video/3gpp", b"3g2": "video/3gpp2", b"3gs": "video/3gpp",
     b"jp2 ": "image/jp2", b"jpx ": "image/jp2",
 }  # fmt: skip
-"""Brand of an ISO media file (four bytes or their first three) → its type. Any other brand is MP4."""
+"""Brand of an ISO media file (four bytes or the first three) → its type. Files with any other brand are MP4."""
 
 
 def iso_media_type(read_at: ReadAt, size: int) -> str | None:
-    """Return the type of an ISO media file by its brands. A file with only audio is recognised by its tracks."""
+    """Return an ISO media file's type by its brands. If all its tracks are audio, return an audio type."""
     head = read_at(0, min(size, 4096))
     length = min(be(head, 0, 4), len(head))
     brands = [head[8:12], *(head[offset : offset + 4] for offset in range(16, length, 4))]
     major = BRANDS.get(brands[0]) or BRANDS.get(brands[0][:3])
-    # `mif1` only says that this is an image file. The compatible brands name the codec.
+    # `mif1` only means that this is an image file. The compatible brands identify the codec.
     if major == "image/heif":
         compatible = {BRANDS.get(brand) for brand in brands}
         return "image/avif" if "image/avif" in compatible else "image/heic" if "image/heic" in compatible else major
@@ -52,7 +52,7 @@ def _boxes(read_at: ReadAt, start: int, end: int) -> Iterator[tuple[bytes, int, 
         length, skip = be(header, 0, 4), 8
         if length == 1:
             length, skip = be(header, 8, 8), 16
-        # Length 0: the box reaches to the end of its parent. Length 1: 64 bits follow.
+        # Length 0 means that the box extends to the end of its parent. Length 1 means that a 64-bit length follows.
         length = length or end - start
         if length < skip:
             return
@@ -62,7 +62,7 @@ def _boxes(read_at: ReadAt, start: int, end: int) -> Iterator[tuple[bytes, int, 
 
 def _track_kinds(read_at: ReadAt, size: int) -> Iterator[bytes]:
     level = [(start, end) for name, start, end in _boxes(read_at, 0, size) if name == b"moov"][:1]
-    # The handler at the end of moov/trak/mdia/hdlr is `soun` or `vide`.
+    # The handler type at the end of moov/trak/mdia/hdlr is `soun` or `vide`.
     for box_name in (b"trak", b"mdia", b"hdlr"):
         inner = [box for start, end in level for box in _boxes(read_at, start, end)]
         level = [(start, end) for name, start, end in inner if name == box_name][:64]
@@ -73,9 +73,9 @@ def _track_kinds(read_at: ReadAt, size: int) -> Iterator[bytes]:
 
 
 def id3_type(read_at: ReadAt, size: int) -> str | None:
-    """Return the type of the data after an ID3v2 tag, which may precede any format (ID3v2.4 §3.1)."""
+    """Return the type of the data after an ID3v2 tag. The tag can precede any format (ID3v2.4 §3.1)."""
     head = read_at(0, 10)
-    # The size has seven bits per byte. A footer, if flagged, adds ten bytes.
+    # The size uses seven bits of each byte. A footer, indicated by a flag, adds ten bytes.
     length = sum((byte & 0x7F) << shift for byte, shift in zip(head[6:10], (21, 14, 7, 0), strict=False))
     start = 10 + length + (10 if head[5:6] and head[5] & 0x10 else 0)
     audio = read_at(start, 16 * 1024).lstrip(b"\0")
@@ -86,7 +86,7 @@ def id3_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def ebml_type(read_at: ReadAt, size: int) -> str | None:
-    """Return WebM or Matroska by the document type, as audio or video by the tracks."""
+    """Return the WebM or Matroska type by the document type. The tracks distinguish audio from video."""
     head = read_at(0, min(size, 64 * 1024))
     doctype = head.find(b"\x42\x82", 0, 128)
     name = head[doctype + 3 : doctype + 3 + (head[doctype + 2] & 0x7F)] if 0 <= doctype < len(head) - 2 else b""
@@ -101,7 +101,7 @@ def ebml_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def _ebml_track_kinds(head: bytes, tracks: int) -> Iterator[int]:
-    # Track type 1 is video, 2 audio.
+    # Track type 1 is video, track type 2 is audio.
     offset = head.find(b"\xae", tracks + 4)
     for _ in range(64):
         if offset < 0:
@@ -113,7 +113,7 @@ def _ebml_track_kinds(head: bytes, tracks: int) -> Iterator[int]:
 
 
 def ogg_type(read_at: ReadAt, size: int) -> str | None:
-    """Return audio or video by the first packet of each stream."""
+    """Return an audio or video type by the first packet of each stream."""
     head = read_at(0, min(size, 8192))
     packets = [head[at + 28 : at + 36] for at in _page_starts(head)]
     video = any(packet[:7] in (b"\x80theora", b"BBCD\0\0\0") or packet[:5] == b"\x01vide" for packet in packets)
@@ -121,7 +121,7 @@ def ogg_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def _page_starts(head: bytes) -> Iterator[int]:
-    # Pages that begin a stream are the first in the file, each with one segment.
+    # The first pages of all streams are at the beginning of the file, each with one segment.
     offset = 0
     for _ in range(16):
         if head[offset : offset + 4] != b"OggS" or len(head) < offset + 28 or not head[offset + 5] & 2:
@@ -136,21 +136,21 @@ ASF_AUDIO = bytes.fromhex("409e69f84d5bcf11a8fd00805f5c442b")
 
 
 def asf_type(read_at: ReadAt, size: int) -> str | None:
-    """Return audio or video by the stream types in the header."""
+    """Return an audio or video type by the stream types in the header."""
     head = read_at(0, min(size, 64 * 1024))
     if ASF_VIDEO in head:
         return "video/x-ms-wmv"
     return "audio/x-ms-wma" if ASF_AUDIO in head else None
 
 
-# Predicates as in `structures.py`, for rarer images, audio and video. They never raise.
+# Predicates for less common image, audio and video formats, as in `structures.py`. They never raise an exception.
 
 LAST_SEGMENT = 20
 """Maximum number of JPEG segments that are searched for the frame header."""
 
 
 def jpeg_ls(data: bytes) -> bool:
-    # The first frame header has the marker of JPEG-LS, F7 (ITU-T T.87 §C.1.1).
+    # A JPEG-LS file has the marker F7 in the first frame header (ITU-T T.87 §C.1.1).
     at = 2
     for _ in range(LAST_SEGMENT):
         marker, length = be(data, at, 2), be(data, at + 2, 2)
@@ -163,32 +163,32 @@ def jpeg_ls(data: bytes) -> bool:
 
 
 def sgi(data: bytes) -> bool:
-    # Storage, depth and dimensions are valid (SGI image file format 1.00).
+    # A valid SGI header has a known storage format, depth and number of dimensions (SGI image file format 1.00).
     return be(data, 2, 1) in (0, 1) and be(data, 3, 1) in (1, 2) and be(data, 4, 2) in (1, 2, 3)
 
 
 def float_map(data: bytes) -> bool:
-    # Width, height and a scale in decimal follow the letters (netpbm's pfm(5)).
+    # In a valid file, the width, height and scale follow the letters in decimal (netpbm's pfm(5)).
     return re.match(rb"P[Ff]\s[1-9][0-9]{0,6}\s+[1-9][0-9]{0,6}\s+-?[0-9.]{1,20}\s", data[:64]) is not None
 
 
 def window_dump(data: bytes) -> bool:
-    # The header has at least 100 bytes, format and depth are valid (XWDFile.h of X11).
+    # A valid header has at least 100 bytes, and a known format and depth (XWDFile.h of X11).
     return 100 <= be(data, 0, 4) <= 4096 and be(data, 8, 4) in (0, 1, 2) and 1 <= be(data, 12, 4) <= 32
 
 
 AC3_KBPS = (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640)
-"""Bit rates in kbit/s, indexed by half of the frame size code (ATSC A/52, table 5.18)."""
+"""Bit rates in kbit/s, indexed by half the frame size code (ATSC A/52, table 5.18)."""
 
 
 def ac3(data: bytes) -> bool:
-    # Valid with two frames of AC-3 or E-AC-3, the second of which follows the first (ATSC A/52 §5.3, §E.2).
+    # A valid file has two consecutive frames of AC-3 or E-AC-3 (ATSC A/52 §5.3, §E.2).
     length = _ac3_frame(data)
     return length > 0 and data[length : length + 2] == data[:2]
 
 
 def _ac3_frame(data: bytes) -> int:
-    # A bit stream id over 10 means E-AC-3, whose frame size is a plain field.
+    # A bit stream id above 10 indicates E-AC-3, which states the frame size directly.
     if be(data, 5, 1) >> 3 > 10:
         return ((be(data, 2, 2) & 0x7FF) + 1) * 2
     rate, code = be(data, 4, 1) >> 6, be(data, 4, 1) & 0x3F
@@ -199,7 +199,7 @@ def _ac3_frame(data: bytes) -> int:
 
 
 def unit_stream(first: int, second: int, shift: int, mask: int) -> Structure:
-    """Return a predicate for H.264 or H.265 byte streams whose first two units have these types (annex B)."""
+    """Return a predicate for H.264 or H.265 byte streams (annex B) whose first two units have these types."""
 
     def is_kind(byte: bytes, kind: int) -> bool:
         return len(byte) == 1 and not byte[0] & 0x80 and byte[0] >> shift & mask == kind
@@ -212,5 +212,5 @@ def unit_stream(first: int, second: int, shift: int, mask: int) -> Structure:
 
 
 def nifti(data: bytes) -> bool:
-    # The header states its own length and one to seven dimensions, in either byte order (NIfTI-1).
+    # A valid header states its own length and one to seven dimensions, in either byte order (NIfTI-1).
     return any(read(data, 0, 4) == 348 and 1 <= read(data, 40, 2) <= 7 for read in (le, be))

@@ -1,9 +1,9 @@
-"""The table of file signatures. The first row that proves a type decides.
+"""The table of file signatures. The first row that proves a type is used.
 
-A row proves its type if its fixed bytes and the structure after them are valid. Without a valid structure it is a hint,
-or not even that if the signature is short. `family` names the container whose contents decide (`containers.py`). `also`
-are types that begin with the same bytes. `textual` marks formats that may be clean text throughout. For all other
-formats, clean text after the fixed bytes means that these bytes are words.
+A row proves its type if its fixed bytes and the structure after them are valid. Without a valid structure, a long
+signature is a hint, and a short one is ignored. `family` names a container whose contents determine the type
+(`containers.py`). `also` lists types that begin with the same bytes. `textual` marks formats that may be entirely clean
+text. For all other formats, clean text after the fixed bytes means that these bytes are words and not a signature.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from artifacts.core.detection import structures as is_
 from artifacts.core.detection.evidence import Signature
 from artifacts.core.detection.structures import always, at, number
 
-# Images, audio and video, tried from the top.
+# Images, audio and video, in the order in which they are tried.
 
 S = Signature
 MPEG_AUDIO = ("audio/aac", "audio/flac", "audio/x-ape")
@@ -111,7 +111,7 @@ MEDIA: tuple[Signature, ...] = (
     S("audio/vnd.rn-realaudio", b".ra\xfd", always),
     S("audio/aac", b"\xff", is_.aac_frames),
     S("audio/mpeg", b"\xff", is_.mp3_frames),
-    # video and containers of media
+    # video and media containers
     S("video/x-msvideo", b"AVI ", is_.riff_chunk(b"LIST"), offset=8),
     S("video/mp4", b"ftyp", is_.ftyp, offset=4, family="mp4"),
     S("video/quicktime", b"moov", is_.quicktime_atom, offset=4),
@@ -139,7 +139,7 @@ MEDIA: tuple[Signature, ...] = (
 )
 
 
-# Documents, archives, programs, data and fonts, tried from the top.
+# Documents, archives, programs, data and fonts, in the order in which they are tried.
 
 
 FILES: tuple[Signature, ...] = (
@@ -154,7 +154,8 @@ FILES: tuple[Signature, ...] = (
     S("application/x-ole-storage", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", is_.ole2, family="ole2"),
     S("application/onenote", b"\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d\xae\xb1\x53\x78\xd0\x29\x96\xd3", always),
     S("application/onenote", b"\xa1\x2f\xff\x43\xd9\xef\x76\x4c\x9e\xe2\x10\xea\x57\x22\x76\x5f", always),
-    # Excel 2, 3 and 4: the first record, its length, a version, and what it begins: a sheet, chart, macros, workspace
+    # Excel 2, 3 and 4: the first record, its length, a version, and the type of the substream: sheet, chart, macros or
+    # workspace
     *(
         S("application/vnd.ms-excel", mark, at(6, b"\x10\0", b"\x20\0", b"\x40\0", b"\0\1"))
         for mark in (b"\x09\0\x04\0", b"\x09\x02\x06\0", b"\x09\x04\x06\0")
@@ -230,7 +231,7 @@ FILES: tuple[Signature, ...] = (
     S("application/x-pkcs12", b"\x30\x82", at(4, b"\2\1\3\x30\x82")),
     S("application/x-gettext-translation", b"\xde\x12\x04\x95", number(4, 2, 0, 1)),
     S("application/x-python-pickle", b"\x80", is_.pickle),
-    # sciences, maps, models
+    # science, maps, models
     S("application/x-nifti", b"n+1\0", media.nifti, offset=344),
     S("application/x-matlab-data", b"MATLAB 5.0 MAT-file", always),
     S("application/x-netcdf", b"CDF", at(3, b"\1", b"\2", b"\5")),
@@ -259,12 +260,13 @@ FILES: tuple[Signature, ...] = (
 
 
 HEAD = 64 * 1024
-"""Number of bytes of a file that are examined first. libmagic needs 8 KB for .xls, and more for office files."""
+"""Number of bytes at the start of a file that are examined first. libmagic needs 8 KB for .xls, and more for other
+office files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """The type that a signature implies for a head, and whether it is proof."""
+    """The type that a signature implies for a head, and whether this is proof."""
 
     mime: str
     proves: bool
@@ -285,7 +287,7 @@ ROOTS = {
     b"gpx": (b"topografix.com/GPX", "application/gpx+xml"),
     b"feed": (b"w3.org/2005/Atom", "application/atom+xml"),
 }
-"""Root element of an XML document without prefix → text that its namespace contains, and its type."""
+"""Root element of an XML document, without prefix → text that its namespace contains, and the document's type."""
 
 RIFF_BRANDS = frozenset({"image/webp", "audio/wav", "video/x-msvideo", "audio/midi"})
 ROOT = re.compile(rb"<(?:[\w.-]{1,40}:)?([\w.-]{1,80})[\s>/]")
@@ -294,23 +296,22 @@ MARKUP = (
     (re.compile(rb"<svg[\s>]|<!doctype\s+svg", re.I), "image/svg+xml"),
     (re.compile(rb"<\?xml[\s?]", re.I), "application/xml"),
 )
-"""Markup at the beginning of text that states its type, more specific markup first."""
+"""Markup at the beginning of a text that indicates its type, with more specific markup first."""
 
 FRAMEMAKER = re.compile(rb"<MIFFile\s+[0-9]+\.[0-9]+\s*>")
 
 
 MIN_HINT_BYTES = 3
-"""Minimum number of bytes other than NUL in a signature without a structure, because several formats begin with NUL,
-NUL, 2, NUL.
-"""
+"""Minimum number of non-NUL bytes in a signature without a structure. Several formats begin with NUL, NUL, 2, NUL."""
 
 BEFORE_WORDS = b"\xef\xbb\xbf\t\r\n\f "
 WORDS_BEFORE = 1024
-"""Bytes that are allowed before a textual format, and how many (readers search the first 1024 for `%PDF-`)."""
+"""Bytes that may precede the signature of a textual format, and their maximum number. PDF readers search the first 1024
+bytes for `%PDF-`."""
 
 
 def match(head: bytes) -> Match | None:
-    """Return the first row that proves a type, else the first hint, else None."""
+    """Return the first signature that proves a type, else the first hint, else None."""
     hint: Match | None = None
     text_start = head[:WORDS_BEFORE].lstrip(BEFORE_WORDS) + head[WORDS_BEFORE:]
     for row in SIGNATURES:
@@ -319,14 +320,14 @@ def match(head: bytes) -> Match | None:
             continue
         if row.structure is not None and row.structure(start):
             return Match(mime=row.mime, proves=True, family=row.family, also=row.also, textual=row.textual)
-        # A short signature may occur by chance.
+        # Short signatures can occur accidentally.
         if hint is None and len(row.fixed.replace(b"\0", b"")) >= MIN_HINT_BYTES:
             hint = Match(mime=row.mime, proves=False, family=row.family, also=row.also, textual=row.textual)
     return hint
 
 
 def text_type(head: bytes) -> str | None:
-    """Return the type that text states at its beginning, such as HTML, XML, vCard or PostScript, else None."""
+    """Return the type that the beginning of a text indicates, such as HTML, XML, vCard or PostScript, else None."""
     start = head[:4096].removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n\f\x04")
     for prefix, mime in (
         (b"BEGIN:VCALENDAR", "text/calendar"),
@@ -361,5 +362,5 @@ def _root_element(start: bytes) -> bytes:
 
 
 def _has_brand(row: Signature, head: bytes) -> bool:
-    # Four letters at offset 8 mean nothing unless the file begins with RIFF.
+    # Four letters at offset 8 are a brand only if the file begins with RIFF.
     return row.mime not in RIFF_BRANDS or row.offset != 8 or head[:4] in (b"RIFF", b"RIFX", b"RF64")

@@ -1,7 +1,7 @@
-"""Predicates that check the structure after a signature in the head of a file, one per format.
+"""Predicates that check the structure after a signature in a file's head, one per format.
 
-A signature alone can occur by chance. The predicates never raise: a field outside the head counts as zero, which is
-invalid.
+A signature alone can occur accidentally. The predicates never raise an exception: a field outside the head counts as
+zero, which is invalid.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ Structure = Callable[[bytes], bool]
 
 
 def be(data: bytes, offset: int, size: int) -> int:
-    """Return the big-endian number at the offset, or 0 outside the data."""
+    """Return the big-endian number at the offset, or 0 if it is outside the data."""
     return int.from_bytes(data[offset : offset + size], "big") if len(data) >= offset + size else 0
 
 
 def le(data: bytes, offset: int, size: int) -> int:
-    """Return the little-endian number at the offset, or 0 outside the data."""
+    """Return the little-endian number at the offset, or 0 if it is outside the data."""
     return int.from_bytes(data[offset : offset + size], "little") if len(data) >= offset + size else 0
 
 
 def png(data: bytes) -> bool:
-    # Valid if IHDR is first and has 13 bytes, width and height are positive, and the bit depth is allowed.
+    # In a valid PNG, IHDR is first and has 13 bytes, width and height are positive, and the bit depth is allowed.
     return (
         data[8:16] == b"\0\0\0\rIHDR"
         and be(data, 16, 4) > 0
@@ -36,7 +36,7 @@ def png(data: bytes) -> bool:
 
 
 def jpeg(data: bytes) -> bool:
-    # Valid if the start marker is followed by a segment with a length, and that segment by another marker.
+    # In a valid JPEG, the start marker is followed by a segment with a length, and that segment by another marker.
     marker, length = be(data, 3, 1), be(data, 4, 2)
     if not 0xC0 <= marker <= 0xFE or length < 2:
         return False
@@ -45,7 +45,7 @@ def jpeg(data: bytes) -> bool:
 
 
 def gif(data: bytes) -> bool:
-    # Valid if the logical screen and its colour table are followed by an extension, an image or the end.
+    # In a valid GIF, the logical screen and its colour table are followed by an extension, an image or the end.
     flags = be(data, 10, 1)
     start = 13 + (3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0)
     return le(data, 6, 2) > 0 and le(data, 8, 2) > 0 and data[start : start + 1] in (b"\x21", b"\x2c", b"\x3b")
@@ -56,26 +56,26 @@ def riff_chunk(*names: bytes) -> Structure:
 
 
 def bmp(data: bytes) -> bool:
-    # Valid with a DIB header of a known size, one plane, and pixels after the header.
+    # A valid BMP has a DIB header of a known size, one plane, and pixels after the header.
     header = le(data, 14, 4)
     planes = le(data, 22, 2) if header == 12 else le(data, 26, 2)
     return header in (12, 16, 40, 52, 56, 64, 108, 124) and planes == 1 and le(data, 10, 4) >= 14 + header
 
 
 def icon(data: bytes) -> bool:
-    # Valid with at least one entry, whose reserved byte is 0 and whose image follows the directory.
+    # A valid icon file has at least one entry, whose reserved byte is 0 and whose image follows the directory.
     count = le(data, 4, 2)
     return 1 <= count <= 256 and data[9:10] == b"\0" and le(data, 14, 4) > 0 and le(data, 18, 4) >= 6 + 16 * count
 
 
 def tiff(data: bytes) -> bool:
-    # Valid if the first directory follows the header.
+    # In a valid TIFF, the first directory follows the header.
     read = le if data[:2] == b"II" else be
     return read(data, 4, 4) >= 8
 
 
 def sun_raster(data: bytes) -> bool:
-    # Depth, type and colour map type are valid (rasterfile.h of SunOS).
+    # A valid Sun raster has a known depth, type and colour map type (rasterfile.h of SunOS).
     return be(data, 12, 4) in (1, 8, 24, 32) and be(data, 20, 4) in range(6) and be(data, 24, 4) in range(3)
 
 
@@ -85,11 +85,12 @@ _NETPBM = re.compile(rb"P([1-6])([ \t\r]*(?:\n|(?=#)))?" + _GAP + rb"*" + _NUMBE
 _MAXIMUM = re.compile(_GAP + rb"+" + _NUMBER)
 _CONTROL = re.compile(rb"[\0-\x08\x0e-\x1a]")
 ENOUGH_PIXELS = 1000
-"""Number of values from which a cut-off image is recognised although its bytes may be text."""
+"""Number of pixel values from which a cut-off image is recognised although its bytes may be text."""
 
 
 def netpbm(data: bytes) -> bool:
-    # Width, height and, except in bitmaps, a maximum in decimal follow the letters (netpbm's pbm(5), pgm(5), ppm(5)).
+    # In a valid netpbm image, the letters are followed by the width, the height and, except in bitmaps, a maximum, all
+    # in decimal (netpbm's pbm(5), pgm(5), ppm(5)).
     header = data[:1024]
     size = _NETPBM.match(header)
     if size is None:
@@ -103,7 +104,7 @@ def netpbm(data: bytes) -> bool:
         return False
     if kind > 3 and _CONTROL.search(pixels, 1, 4096):
         return True
-    # The rest may be words after lines of numbers.
+    # After lines of numbers, the rest of a text file can be words.
     needed = int(size[3]) * int(size[4]) * (3 if kind in (3, 6) else 1)
     if not has_own_line or kind == 4:
         return False
@@ -126,14 +127,16 @@ def _are_decimals(pixels: bytes, needed: int, highest: int, *, spaced: bool) -> 
 
 
 def portable_arbitrary_map(data: bytes) -> bool:
-    # Four facts, in any order and among others, each on its line, precede the end of the header (netpbm's pam(5)).
+    # In a valid PAM image, four fields precede the end of the header, each on its own line and in any order (netpbm's
+    # pam(5)).
     header, end, _ = data[:4096].partition(b"\nENDHDR\n")
     facts = re.findall(rb"^(WIDTH|HEIGHT|DEPTH|MAXVAL)[ \t]+[1-9][0-9]{0,9}[ \t]*$", header, re.MULTILINE)
     return bool(end) and sorted(facts) == [b"DEPTH", b"HEIGHT", b"MAXVAL", b"WIDTH"]
 
 
 def pcx(data: bytes) -> bool:
-    # Version, encoding, bits, planes and window are valid, the reserved byte is 0 (ZSoft's PCX 5).
+    # A valid PCX has a known version, encoding, bit depth, number of planes and window, and a reserved byte of 0
+    # (ZSoft's PCX 5).
     return (
         len(data) >= 128
         and data[1] in (0, 2, 3, 4, 5)
@@ -148,12 +151,12 @@ def pcx(data: bytes) -> bool:
 
 
 def psd(data: bytes) -> bool:
-    # Valid with version 1 or 2, and 1 to 56 channels.
+    # A valid PSD has version 1 or 2, and 1 to 56 channels.
     return be(data, 4, 2) in (1, 2) and 1 <= be(data, 12, 2) <= 56
 
 
 def id3(data: bytes) -> bool:
-    # Valid with a known tag version, and a size of four 7-bit bytes.
+    # A valid ID3 tag has a known version, and a size of four 7-bit bytes.
     return 2 <= be(data, 3, 1) <= 4 and len(data) >= 10 and all(byte < 0x80 for byte in data[6:10])
 
 
@@ -165,11 +168,12 @@ MPEG_KBPS = {
     (2, 2): (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
     (2, 3): (32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256),
 }
-"""(MPEG version bits, layer bits) → kbit/s by index 1 to 14 (ISO 11172-3, 13818-3); version 2.5 like 2."""
+"""MPEG version bits and layer bits → bit rates in kbit/s for the indexes 1 to 14 (ISO 11172-3, 13818-3). Version 2.5
+has the rates of version 2."""
 
 
 def mp3_frame(data: bytes, offset: int = 0) -> int:
-    """Return the length in bytes of the MPEG audio frame at the offset, or 0 if there is none."""
+    """Return the byte length of the MPEG audio frame at the offset, or 0 if there is none."""
     head = be(data, offset, 4)
     if head >> 21 != 0x7FF:
         return 0
@@ -185,7 +189,7 @@ def mp3_frame(data: bytes, offset: int = 0) -> int:
 
 
 def mp3_frames(data: bytes) -> bool:
-    # Valid if a second header with the same version, layer and sample rate follows the first frame.
+    # A valid MP3 has a second header after the first frame, with the same version, layer and sample rate.
     length = mp3_frame(data)
     is_same_format = (
         be(data, 0, 2) & 0xFFFE == be(data, length, 2) & 0xFFFE and be(data, 2, 1) & 12 == be(data, length + 2, 1) & 12
@@ -194,28 +198,30 @@ def mp3_frames(data: bytes) -> bool:
 
 
 def aac_frames(data: bytes) -> bool:
-    # Valid with two ADTS headers (sync word, layer 0), the second of which follows the first frame.
+    # A valid AAC file has a second ADTS header (sync word, layer 0) after the first frame.
     length = be(data, 3, 3) >> 5 & 0x1FFF
     return be(data, 0, 2) & 0xFFF6 == 0xFFF0 and length >= 7 and be(data, length, 2) & 0xFFF6 == 0xFFF0
 
 
 def transport_stream(data: bytes) -> bool:
-    # Valid if the sync byte begins each of four packets of 188 bytes, with the transport error bit clear.
+    # In a valid transport stream, each of four packets of 188 bytes begins with the sync byte and has no transport
+    # error bit.
     return len(data) >= 4 * 188 and all(data[188 * n] == 0x47 and not data[188 * n + 1] & 0x80 for n in range(4))
 
 
 def program_stream(data: bytes) -> bool:
-    # Valid if the start code is followed by the marker bits of an MPEG-1 or MPEG-2 pack header.
+    # In a valid program stream, the marker bits of an MPEG-1 or MPEG-2 pack header follow the start code.
     return len(data) >= 12 and (data[4] >> 4 == 2 or data[4] >> 6 == 1)
 
 
 def blu_ray_stream(data: bytes) -> bool:
-    # Valid for a transport stream with four bytes of time code before each packet (M2TS).
+    # A valid M2TS file is a transport stream with a time code of four bytes before each packet.
     return len(data) >= 4 * 192 and all(data[192 * n + 4] == 0x47 for n in range(4))
 
 
 def tar(data: bytes) -> bool:
-    # The header's checksum, in octal, is the sum of its bytes with the checksum field as blanks.
+    # In a valid tar file, the header's octal checksum is the sum of its bytes, with the checksum field counted as
+    # spaces.
     field = data[148:156].strip(b"\0 ")
     if len(data) < 512 or not field or any(byte not in b"01234567" for byte in field):
         return False
@@ -223,71 +229,72 @@ def tar(data: bytes) -> bool:
 
 
 def zip_entry(data: bytes) -> bool:
-    # Valid with a local header whose version, method and name length are valid.
+    # A valid zip file begins with a local header whose version, method and name length are plausible.
     return le(data, 4, 2) <= 63 and le(data, 8, 2) <= 99 and 0 < le(data, 26, 2) <= 4096
 
 
 def ar_member(data: bytes) -> bool:
-    # Valid if nothing follows the signature, or a member's header, which ends in a backquote and a newline.
+    # In a valid archive, either nothing or a member's header follows the signature. A header ends in a backquote and a
+    # newline.
     return len(data) == 8 or data[66:68] == b"`\n"
 
 
 def cbor_item(data: bytes) -> bool:
-    # The self-describing tag is followed by an item with a valid length encoding (RFC 8949 §3).
+    # In valid CBOR, an item with a valid length encoding follows the self-describing tag (RFC 8949 §3).
     return len(data) > 3 and data[3] & 0x1F not in (28, 29, 30)
 
 
 def ole2(data: bytes) -> bool:
-    # Valid with the mark for little-endian, and sectors of 512 or 4096 bytes.
+    # A valid OLE2 file has the little-endian marker, and sectors of 512 or 4096 bytes.
     return data[28:30] == b"\xfe\xff" and le(data, 30, 2) in (9, 12)
 
 
 def portable_executable(data: bytes) -> bool:
-    # Valid if the DOS header points to the PE signature.
+    # In a valid program, the DOS header points to the PE signature.
     start = le(data, 60, 4)
     return 64 <= start <= len(data) - 4 and data[start : start + 4] == b"PE\0\0"
 
 
 def java_class(data: bytes) -> bool:
-    # Valid for the version of a class file of Java 1.0 to 40. A universal Mach-O has the same first bytes, but a small
-    # number here.
+    # A valid class file has a version of Java 1.0 to 40. A universal Mach-O file has the same first bytes, but a small
+    # number instead of the version.
     return 45 <= be(data, 6, 2) <= 84 and be(data, 8, 2) > 0
 
 
 def font_tables(data: bytes) -> bool:
-    # Valid with 1 to 64 tables, and the search range that fits this number.
+    # A valid font has 1 to 64 tables, and the search range for this number of tables.
     tables = be(data, 4, 2)
     return 0 < tables <= 64 and be(data, 6, 2) == 16 * 2 ** (tables.bit_length() - 1)
 
 
 def asf(data: bytes) -> bool:
-    # Valid with a header object of plausible size, and its reserved bytes.
+    # A valid ASF file has a header object of plausible size with the expected reserved bytes.
     return le(data, 16, 8) >= 30 and data[28:30] == b"\x01\x02"
 
 
 def wav_float_or_pcm(data: bytes) -> bool:
-    # A chunk name of printable letters follows the brand.
+    # In a valid RIFF file, a chunk name of printable letters follows the brand.
     return len(data) >= 16 and all(32 <= byte < 127 for byte in data[12:16])
 
 
 def ftyp(data: bytes) -> bool:
-    # The box has room for brand and version, and the brand is printable.
+    # A valid `ftyp` box has room for brand and version, and the brand is printable.
     return 16 <= be(data, 0, 4) <= 4096 and len(data) >= 12 and all(32 <= byte < 127 for byte in data[8:12])
 
 
 def quicktime_atom(data: bytes) -> bool:
-    # Old QuickTime files have no brand, so require a second known atom behind the first.
+    # Old QuickTime files have no brand, so require a second known atom after the first one.
     start = be(data, 0, 4)
     return start >= 8 and data[start + 4 : start + 8] in (b"moov", b"mdat", b"free", b"skip", b"wide", b"trak", b"mvhd")
 
 
 def always(_: bytes) -> bool:
-    """Return True, for fixed bytes that are long or unusual enough to be proof by themselves."""
+    """Return True, for fixed bytes that are long or unusual enough to be proof on their own."""
     return True
 
 
 def number(offset: int, size: int, low: int, high: int, *, little: bool = False) -> Structure:
-    """Return a predicate for a number within inclusive bounds. It must be inside the head."""
+    """Return a predicate for a number within inclusive bounds. The number must be inside the head."""
     read = le if little else be
     return lambda data: len(data) >= offset + size and low <= read(data, offset, size) <= high
 
@@ -297,95 +304,100 @@ def at(offset: int, *options: bytes) -> Structure:
 
 
 def ogg(data: bytes) -> bool:
-    # Valid with version 0, the first page of a stream, and a packet in it.
+    # A valid Ogg file has version 0, and begins with the first page of a stream, which contains a packet.
     return data[4:5] == b"\0" and be(data, 5, 1) & 2 == 2 and be(data, 26, 1) > 0
 
 
 def paint(data: bytes) -> bool:
-    # Width and height are positive, and the XOR of the header's sixteen words is 0 (Microsoft's Paint of Windows 1, 2).
+    # In a valid image, width and height are positive, and the XOR of the header's sixteen words is 0 (Microsoft Paint
+    # of Windows 1 and 2).
     return (
         len(data) >= 32 and le(data, 4, 2) > 0 < le(data, 6, 2) and reduce(xor, struct.unpack("<16H", data[:32])) == 0
     )
 
 
 def image_memory(data: bytes) -> bool:
-    # Lines of names and values, among them the size, end before byte 512 (IFUNC's Image Memory, as Pillow writes it).
+    # A valid header has lines of names and values, including the size, before byte 512 (IFUNC's Image Memory, as
+    # written by Pillow).
     lines = re.split(rb"[\0\x1a]", data[:512], maxsplit=1)[0]
     return len(data) >= 512 and len(lines) < 512 and b"\nImage size (x*y): " in lines
 
 
 def wmf(data: bytes) -> bool:
-    # The placeable header's checksum is the XOR of its ten words.
+    # In a valid placeable metafile, the header's checksum is the XOR of its ten words.
     if len(data) < 22:
         return False
     words = struct.unpack("<11H", data[:22])
     return bool(reduce(xor, words[:10]) == int(words[10]))
 
 
-# Rarer archives and data.
+# Less common archives and data formats.
 
 HUGE = 1 << 40
-"""A number of bytes that no part of a real file reaches."""
+"""A number of bytes larger than any part of a real file."""
 
 
 def arj(data: bytes) -> bool:
-    # Valid if the main header has a known size and entry type (ARJ's technical notes).
+    # A valid ARJ archive has a main header of known size and entry type (ARJ's technical notes).
     return 0 < le(data, 2, 2) <= 2600 and 0x1E <= be(data, 4, 1) <= 0x30 and data[10:11] == b"\x02"
 
 
 def lha(data: bytes) -> bool:
-    # Valid with a known method such as `-lh5-` and a header level (LHA's header.doc).
+    # A valid LHA archive has a known method, such as `-lh5-`, and a header level (LHA's header.doc).
     return re.match(rb".{2}-l[hz][0-9ds]-.{13}[\0-\3]", data[:22], re.DOTALL) is not None
 
 
 def lzma_alone(data: bytes) -> bool:
-    # Valid with a dictionary of 4 KiB to 1.5 GiB, and a size that is unknown or plausible (LZMA SDK, lzma.txt).
+    # A valid LZMA file has a dictionary of 4 KiB to 1.5 GiB, and a size that is unknown or plausible (LZMA SDK,
+    # lzma.txt).
     size = le(data, 5, 8)
     return 12 <= le(data, 1, 4).bit_length() - 1 <= 30 and not le(data, 1, 2) and (size == 2**64 - 1 or size < HUGE)
 
 
 def cpio(data: bytes) -> bool:
-    # The header is hexadecimal digits throughout (cpio(5), newc).
+    # A valid cpio header consists of hexadecimal digits (cpio(5), newc).
     return re.match(rb"07070[12][0-9A-Fa-f]{104}", data[:110]) is not None
 
 
 def dbase(data: bytes) -> bool:
-    # Valid with an existing month and day, and a list of fields that ends where the header does (dBASE III).
+    # A valid dBASE III file has an existing month and day, and a field list that ends at the end of the header.
     length = le(data, 8, 2)
     return 1 <= be(data, 2, 1) <= 12 and 1 <= be(data, 3, 1) <= 31 and length > 64 and data[length - 1 :][:1] == b"\r"
 
 
 def shape(data: bytes) -> bool:
-    # Valid if the reserved zeros are followed by version 1000 and a shape type (ESRI's white paper of 1998).
+    # In a valid shapefile, the reserved zeros are followed by version 1000 and a shape type (ESRI's white paper of
+    # 1998).
     return le(data, 28, 4) == 1000 and le(data, 32, 4) <= 31 and not any(data[4:24])
 
 
 def tensors(data: bytes) -> bool:
-    # Valid with a JSON header that ends after its stated length, as far as the head reaches (safetensors' README).
+    # A valid safetensors file has a JSON header that ends after its stated length, as far as the head contains it
+    # (safetensors' README).
     length = le(data, 0, 8)
     return 2 <= length <= 100_000_000 and (len(data) < 8 + length or data[7 + length : 8 + length] in (b"}", b" "))
 
 
 def pickle(data: bytes) -> bool:
-    # Valid with protocol 4 or 5, and a frame of plausible length (PEP 3154).
+    # A valid pickle has protocol 4 or 5, and a frame of plausible length (PEP 3154).
     return data[1:2] in (b"\4", b"\5") and data[2:3] == b"\x95" and le(data, 3, 8) < HUGE
 
 
 def avro(data: bytes) -> bool:
-    # Valid if the metadata after the signature has the schema (Avro 1.11, object container files).
+    # In a valid Avro file, the metadata after the signature contains the schema (Avro 1.11, object container files).
     return b"avro.schema" in data[:4096]
 
 
 def certificate(data: bytes) -> bool:
-    # Valid for a sequence in a sequence whose first member is version 3 (X.509, RFC 5280 §4.1).
+    # A valid certificate is a sequence in a sequence whose first member is version 3 (X.509, RFC 5280 §4.1).
     return data[4:6] == b"\x30\x82" and data[8:13] == b"\xa0\3\2\1\2" and be(data, 2, 2) > be(data, 6, 2)
 
 
 def torrent(data: bytes) -> bool:
-    # Valid for a dictionary whose first key belongs to a torrent and which describes its files (BEP 3).
+    # A valid torrent is a dictionary whose first key belongs to torrents and which describes its files (BEP 3).
     return re.match(rb"d(8:announce|7:comment|10:created by|4:info)", data[:16]) is not None and b"4:infod" in data
 
 
 def drawing(data: bytes) -> bool:
-    # Valid for a release of AutoCAD from 13 on (Open Design's specification of .dwg).
+    # A valid drawing states a release of AutoCAD from 13 on (Open Design's specification of .dwg).
     return re.match(rb"AC10(12|14|15|18|21|24|27|32)\0", data[:7]) is not None

@@ -1,4 +1,4 @@
-"""The table of file name extensions for text types, the most common first. It is part of `extensions`."""
+"""File name extensions of text types, the most common first. `extensions` includes this table."""
 
 from __future__ import annotations
 
@@ -120,5 +120,5 @@ TEXT_EXTENSIONS: Mapping[str, str] = {
 SOURCES_OF_PAGES = frozenset(
     {"text/x-handlebars", "text/x-jinja", "text/x-template", "text/x-vue", "text/x-svelte", "text/jsx"}
 )
-"""Types of source that uploaders declare as `text/html`, too; the name decides. `index.php` may be what a server sent.
-"""
+"""Source file types that uploaders also declare as `text/html`, so the file name decides. PHP is missing, because
+`index.php` may be the HTML that a server sent."""
