@@ -70,7 +70,9 @@ def outcome_label(mime_type: str, protocol: str, model: Capabilities, policy: st
     """Return the word for how a model receives a small, intact file of this type."""
     target = Target("provider", "https://api.example.com/v1", "model")
     reader = model_endpoint(protocol, target, model, content={"policy": policy}).reader
-    file = FilePart(kind_of(mime_type), mime_type, "file", 1, pages=1, width=9, height=9, content=PlaceholderContent())
+    file = FilePart(
+        mime_kind(mime_type), mime_type, "file", 1, pages=1, width=9, height=9, content=PlaceholderContent()
+    )
     delivered = decide(file, reader).outcome
     if delivered is Outcome.EXTRACTED and not can_extract(mime_type):
         delivered = Outcome.DESCRIBED

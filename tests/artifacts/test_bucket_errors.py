@@ -83,7 +83,7 @@ def test_hanging_service_counts_as_an_outage_while_the_check_still_waits(
 def test_every_call_reports_wrong_credentials_without_repeating_them(tmp_path: Path, call: str) -> None:
     """The response may contain signed data, so only its error code is reported."""
     store = store_at(s3_server().new_prefix(), tmp_path)
-    with s3_server().checking_credentials(), pytest.raises(StoreAwayError) as error:
+    with s3_server().checking_credentials(), pytest.raises(StoreUnavailableError) as error:
         CALLS[call](store)
     assert "rejects the credentials" in error.value.details
     assert "AWS_" in error.value.details
@@ -108,7 +108,7 @@ def test_missing_credentials_are_reported(tmp_path: Path, monkeypatch: pytest.Mo
 def test_every_call_reports_a_service_that_does_not_respond(tmp_path: Path, call: str) -> None:
     """The message for callers contains no address, but the details for operators do."""
     store = store_at(replace(s3_server().new_prefix(), endpoint=f"http://127.0.0.1:{free_port()}"), tmp_path)
-    with pytest.raises(StoreAwayError) as error:
+    with pytest.raises(StoreUnavailableError) as error:
         CALLS[call](store)
     assert "is not responding" in error.value.details
     assert "127.0.0.1" in error.value.details

@@ -68,8 +68,8 @@ def test_thumbnail_is_removed_with_its_bytes(tmp_path: Path) -> None:
     row, other_row = (
         store_bytes(SYSTEM, draw_picture("PNG"), filename="a.png", declared="image/png") for _ in range(2)
     )
-    assert thumbnail_of(row)
-    assert thumbnail_of(other_row)
+    assert find_thumbnail(row)
+    assert find_thumbnail(other_row)
     byte_store().delete(row.sha256)
     assert sweep_thumbnails() == 1
     thumbnails = (tmp_path / "thumbnails").glob("??/*.png")

@@ -157,8 +157,8 @@ private_networks = st.sampled_from(
 def test_no_way_of_writing_a_private_address_passes(address, data):
     """Every spelling of a private address is rejected: decimal, hex, octal, short, mapped, NAT64, 6to4 and others."""
     host = data.draw(st.sampled_from(mapped_addresses(address)))
-    assert refusal(f"https://{host}/v1", CLOSED) is not None
-    assert refusal(f"https://{host}:443/v1", CLOSED) is not None
+    assert refuse_url(f"https://{host}/v1", CLOSED) is not None
+    assert refuse_url(f"https://{host}:443/v1", CLOSED) is not None
 
 
 @given(st.ip_addresses(v=4) | st.ip_addresses(v=6))

@@ -206,10 +206,10 @@ def files(draw: st.DrawFn) -> FilePart:
     )
 
 
-CACHE_MARKS = st.none() | st.just(CacheMark())
+CACHE_MARKS = st.none() | st.just(CacheBreakpoint())
 TEXTS = st.builds(TextPart, st.text(max_size=60), CACHE_MARKS)
 PARTS = st.lists(files() | TEXTS, min_size=1, max_size=4).map(tuple)
-ORIGINS = [origin_of(name, "some", "m") for name in PROTOCOLS]
+ORIGINS = [reasoning_origin(name, "some", "m") for name in PROTOCOLS]
 REASONING = st.lists(
     st.builds(
         ReasoningBlock, st.sampled_from(ThoughtForm), st.just("hm"), st.just("proof"), origin=st.sampled_from(ORIGINS)

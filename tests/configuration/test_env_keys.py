@@ -31,7 +31,7 @@ any_text = st.text(max_size=20)
 
 
 def resolve_key(provider: ProviderSpec, env: dict[str, str]) -> str | None:
-    override = overrides({provider.name: provider.env_name}).variables.get(provider.name)
+    override = find_overrides({provider.name: provider.env_name}).variables.get(provider.name)
     origins = {variable: [endpoint_origin(provider.endpoint)] for variable in env}
     return key_state(provider, provider.key, override, {}, origins, "", env).value
 
@@ -56,7 +56,7 @@ def test_a_variable_outside_the_allow_list_never_resolves(variable: str, secret:
     assert read_variable(variable, {variable: secret}, [variable]) == secret
     assert read_variable(variable, {variable: ""}, [variable]) is None
     provider = ProviderSpec("p", "https://x.example/v1", "m", key=KeySpec(KeyKind.ENV, variable))
-    assert resolve_key(provider, {variable: secret}) is None or readable(variable, ALLOWED_VARIABLES)
+    assert resolve_key(provider, {variable: secret}) is None or may_read(variable, ALLOWED_VARIABLES)
 
 
 @given(any_text)
