@@ -69,11 +69,11 @@ def facts() -> dict[str, Any]:
     from capabilities.secrets import open_key
     from routing_admin.configuration import exports
     from routing_admin.console.backups.data_transfer.streams import digest_table
-    from routing_admin.console.backups.data_transfer.tables import alias_of, list_tables
+    from routing_admin.console.backups.data_transfer.tables import list_tables, table_alias
     from routing_admin.core.files.exporting import Mode
     from routing_admin.core.files.importing import FileFormat
 
-    digests = {model._meta.db_table: digest_table(model, alias_of(model)) for model in list_tables()}
+    digests = {model._meta.db_table: digest_table(model, table_alias(model)) for model in list_tables()}
     keyed = Provider.objects.exclude(stored_key=None).select_related("stored_key")
     return {
         "rows": {name: [digest.lines, digest.hash.hexdigest()] for name, digest in digests.items()},

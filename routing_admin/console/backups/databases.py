@@ -19,7 +19,7 @@ from routing_admin.platform.databases.sqlite.base import make_private
 FILES: Mapping[str, str] = {DEFAULT_DB_ALIAS: "routing_admin.sqlite3", LOGS: "logs.sqlite3"}
 """File name of each database in a backup."""
 MB = 1_000_000
-BESIDE = ("", "-wal", "-shm", "-journal")
+FILE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 """Suffixes of the files of an SQLite database."""
 
 
@@ -27,7 +27,7 @@ class DatabaseInUseError(Exception):
     """The database to be replaced is open in another process."""
 
 
-def are_files() -> bool:
+def uses_sqlite() -> bool:
     return all(connections[alias].vendor == "sqlite" for alias in FILES)
 
 
@@ -36,7 +36,7 @@ def copy_database(alias: str, path: Path) -> None:
     connection = connections[alias]
     connection.ensure_connection()
     make_private(str(path))
-    size = file_of(alias).stat().st_size // MB if file_of(alias).exists() else 0
+    size = database_path(alias).stat().st_size // MB if database_path(alias).exists() else 0
     with (
         closing(sqlite3.connect(path)) as copy,
         watched(f"{FILES[alias]} copied, MB", size, lambda: path.stat().st_size // MB),
@@ -75,16 +75,16 @@ def find_head(path: Path) -> AuditHead | None:
     return None
 
 
-def file_of(alias: str) -> Path:
+def database_path(alias: str) -> Path:
     return Path(str(connections[alias].settings_dict["NAME"]))
 
 
 def measure_files() -> int:
-    paths = [Path(f"{file_of(alias)}{end}") for alias in FILES for end in BESIDE]
+    paths = [Path(f"{database_path(alias)}{end}") for alias in FILES for end in FILE_SUFFIXES]
     return sum(path.stat().st_size for path in paths if path.exists())
 
 
-def close_for_good(path: Path) -> None:
+def merge_files(path: Path) -> None:
     """Merge a database's files into one file. Raise `DatabaseInUseError` if another process has the database open."""
     if not path.exists():
         return
@@ -98,7 +98,7 @@ def close_for_good(path: Path) -> None:
         raise DatabaseInUseError
 
 
-def put_in_place(copy: Path, path: Path) -> None:
+def replace_database(copy: Path, path: Path) -> None:
     """Replace the installation's database by a copy, atomically."""
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)

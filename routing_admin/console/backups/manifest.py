@@ -128,13 +128,13 @@ def read_manifest(folder: Path) -> Manifest:
 COST, BLOCK_SIZE, PARALLEL = 2**14, 8, 1
 
 
-def mark_secret(secret: str, salt: str = "") -> str:
+def hash_secret(secret: str, salt: str = "") -> str:
     """Return the salted hash of a secret as `SALT:HASH`, in hexadecimal."""
     salt = salt or secrets.token_hex(16)
     digest = hashlib.scrypt(secret.encode(), salt=bytes.fromhex(salt), n=COST, r=BLOCK_SIZE, p=PARALLEL, dklen=32)
     return f"{salt}:{digest.hex()}"
 
 
-def is_marked(secret: str, mark: str) -> bool:
+def matches_hash(secret: str, mark: str) -> bool:
     salt, _, _ = mark.partition(":")
-    return hmac.compare_digest(mark_secret(secret, salt), mark)
+    return hmac.compare_digest(hash_secret(secret, salt), mark)

@@ -23,7 +23,13 @@ from artifacts.core.store import BLOCK
 from routing_admin.console.backups import databases
 from routing_admin.console.backups.data_transfer.lines import parse_line
 from routing_admin.console.backups.data_transfer.rows import DifferenceError
-from routing_admin.console.backups.data_transfer.streams import BATCH, Kinds, TextDigest, copy_text, copying_in
+from routing_admin.console.backups.data_transfer.streams import (
+    BATCH_ROWS,
+    Kinds,
+    TextDigest,
+    copy_text,
+    open_copy_writer,
+)
 from routing_admin.console.backups.data_transfer.tables import Table
 from routing_admin.console.backups.data_transfer.target import Destination
 from routing_admin.platform.databases.progress import WorkProgress, progress_of
@@ -32,7 +38,7 @@ from routing_admin.platform.databases.sqlite.base import make_private
 
 FOLDER, END = "logs", ".copy.gz"
 # This level compresses to an eighth, in a quarter of the time that the database takes to write the text.
-FAST = 1
+COMPRESSION_LEVEL = 1
 INDEXES = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
 
 
@@ -53,11 +59,11 @@ def save_tables(part: Path, tables: Sequence[Table], alias: str) -> PackedRows:
     rows, total = {}, 0
     with progress_of("Log rows copied", sum(table._base_manager.using(alias).count() for table in tables)) as counter:
         for table in tables:
-            path = file_of(part / FOLDER, table)
+            path = packed_path(part / FOLDER, table)
             written = TextDigest()
             make_private(str(path))
-            with gzip.open(path, "wb", FAST) as packed, io.BufferedWriter(packed, BLOCK) as file:
-                for text in _text_of(table, alias, counter):
+            with gzip.open(path, "wb", COMPRESSION_LEVEL) as packed, io.BufferedWriter(packed, BLOCK) as file:
+                for text in _dump_table(table, alias, counter):
                     file.write(text)
                     written.add(text)
             databases.sync(path)
@@ -68,20 +74,20 @@ def save_tables(part: Path, tables: Sequence[Table], alias: str) -> PackedRows:
     return PackedRows(rows, total)
 
 
-def bring_back_tables(folder: Path, tables: Sequence[Table], alias: str, count: int) -> None:
+def restore_tables(folder: Path, tables: Sequence[Table], alias: str, count: int) -> None:
     """Insert and verify the rows of a backup that has the same migrations. Raise `DifferenceError` if they differ."""
     with progress_of("Log rows restored and verified", 2 * count) as counter:
         for table in tables:
-            path, saved = file_of(folder, table), TextDigest()
+            path, saved = packed_path(folder, table), TextDigest()
             with gzip.open(path, "rb") as file:
                 header = file.readline()
                 saved.add(header)
-                with copying_in(table._meta.db_table, alias, header.decode().rstrip("\n").split("\t")) as write:
+                with open_copy_writer(table._meta.db_table, alias, header.decode().rstrip("\n").split("\t")) as write:
                     while block := file.read(BLOCK):
                         write(block)
                         counter.advance(saved.add(block))
             stored = TextDigest()
-            for text in _text_of(table, alias, counter):
+            for text in _dump_table(table, alias, counter):
                 stored.add(text)
             if stored != saved:
                 raise DifferenceError(
@@ -102,7 +108,7 @@ def unpack(folder: Path, migrations: Sequence[Migration], target: Path, count: i
         logs = path.with_name("rows-logs.sqlite3")
         with closing(sqlite3.connect(logs, isolation_level=None)) as database:
             _fill(database, folder, count)
-        databases.close_for_good(logs)
+        databases.merge_files(logs)
         # The rows were written without waiting for the disk, so they are flushed now.
         databases.sync(logs)
         logs.rename(target)
@@ -136,17 +142,17 @@ def _fill_table(database: sqlite3.Connection, path: Path, counter: WorkProgress)
         json_columns = [index for index, column in enumerate(names) if f'JSON_VALID("{column}")' in statement]
         database.execute(f'DELETE FROM "{name}"')  # noqa: S608  # the tables' own names, here and below
         columns, marks = ", ".join(f'"{column}"' for column in names), ", ".join("?" * len(names))
-        while lines := list(islice(file, BATCH)):
+        while lines := list(islice(file, BATCH_ROWS)):
             rows = (parse_line(line, blob_columns, json_columns) for line in lines)
             database.executemany(f'INSERT INTO "{name}" ({columns}) VALUES ({marks})', rows)  # noqa: S608
             counter.advance(len(lines))
 
 
-def file_of(folder: Path, table: Table) -> Path:
+def packed_path(folder: Path, table: Table) -> Path:
     return folder / f"{table._meta.db_table}{END}"
 
 
-def _text_of(table: Table, alias: str, counter: WorkProgress) -> Iterator[bytes]:
+def _dump_table(table: Table, alias: str, counter: WorkProgress) -> Iterator[bytes]:
     yield "\t".join(Kinds(table).columns).encode() + b"\n"
     for text in copy_text(table, alias):
         counter.advance(text.count(b"\n"))

@@ -33,10 +33,10 @@ from routing_admin.console.backups.manifest import (
     SUMS,
     BackupError,
     Manifest,
-    is_marked,
+    matches_hash,
     read_manifest,
 )
-from routing_admin.console.backups.rows import bring_back_rows, copy_file, has_rows, schema_moved_aside
+from routing_admin.console.backups.rows import copy_file, has_rows, restore_rows, set_schema_aside
 from routing_admin.platform.databases.schema import NewerSchemaError, refuse_newer
 from routing_admin.platform.server.file_locks import hold_unless_locked, try_lock
 
@@ -64,10 +64,10 @@ def restore(actor: Actor, folder: Path, *, replace: bool = False) -> Restored:
     except NewerSchemaError as error:
         raise BackupError(str(error)) from error
     # Everything is checked before anything is moved.
-    _check_room(folder, manifest, replace=replace)
+    _check_disk_space(folder, manifest, replace=replace)
     _close_databases()
-    with _moved_aside(manifest) as aside, _rows_moved_aside() as schema:
-        _bring_back(folder, manifest)
+    with _set_files_aside(manifest) as aside, _set_rows_aside() as schema:
+        _restore_contents(folder, manifest)
     remarks = tuple(_remarks(folder, manifest))
     details = {"createdAt": manifest.created_at, "revision": manifest.revision, "auditHead": manifest.audit_head}
     with ledger.audit(actor, AuditedAction("installation.restore", details=details)):
@@ -79,26 +79,26 @@ def restore(actor: Actor, folder: Path, *, replace: bool = False) -> Restored:
 
 def _close_databases() -> None:
     connections.close_all()
-    if not databases.are_files():
+    if not databases.uses_sqlite():
         if is_in_use():
             raise BackupError("Another process is using the database. Stop the servers on every machine first.")
         return
     for alias in databases.FILES:
         try:
-            databases.close_for_good(databases.file_of(alias))
+            databases.merge_files(databases.database_path(alias))
         except databases.DatabaseInUseError:
             raise BackupError(
-                f"{databases.file_of(alias)} is open in another process. Stop the server first, then restore."
+                f"{databases.database_path(alias)} is open in another process. Stop the server first, then restore."
             ) from None
 
 
-def _rows_moved_aside() -> AbstractContextManager[str | None]:
-    return nullcontext() if databases.are_files() else schema_moved_aside()
+def _set_rows_aside() -> AbstractContextManager[str | None]:
+    return nullcontext() if databases.uses_sqlite() else set_schema_aside()
 
 
-def _check_room(folder: Path, manifest: Manifest, *, replace: bool) -> None:
-    existing = [str(path) for path in _parts(manifest) if path.exists() and _is_in_use(path)]
-    if not databases.are_files() and has_rows():
+def _check_disk_space(folder: Path, manifest: Manifest, *, replace: bool) -> None:
+    existing = [str(path) for path in _replaced_paths(manifest) if path.exists() and _is_in_use(path)]
+    if not databases.uses_sqlite() and has_rows():
         existing.insert(0, "rows in the database")
     if existing and not replace:
         raise BackupError(
@@ -107,7 +107,7 @@ def _check_room(folder: Path, manifest: Manifest, *, replace: bool) -> None:
         )
     needed = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     needed += sum(
-        UNPACKED * (database.text_bytes or 0) for database in manifest.databases.values() if databases.are_files()
+        UNPACKED * (database.text_bytes or 0) for database in manifest.databases.values() if databases.uses_sqlite()
     )
     free = shutil.disk_usage(settings.DATA_DIR).free
     if needed > free:
@@ -118,18 +118,18 @@ def _is_in_use(path: Path) -> bool:
     return path.stat().st_size > 0 if path.is_file() else any(entry.is_file() for entry in path.rglob("*"))
 
 
-def _parts(manifest: Manifest) -> list[Path]:
-    parts = [databases.file_of(alias) for alias in databases.FILES] if databases.are_files() else []
+def _replaced_paths(manifest: Manifest) -> list[Path]:
+    parts = [databases.database_path(alias) for alias in databases.FILES] if databases.uses_sqlite() else []
     if manifest.artifacts is not None and isinstance(byte_store(), FileStore):
         parts.append(Path(settings.DATA_DIR) / ARTIFACTS)
     return parts
 
 
 @contextmanager
-def _moved_aside(manifest: Manifest) -> Iterator[Path | None]:
+def _set_files_aside(manifest: Manifest) -> Iterator[Path | None]:
     root = Path(settings.DATA_DIR)
     aside = root / f"before-restore-{timezone.now():%Y%m%dT%H%M%S%f}"
-    paths = [*_parts(manifest), root / NOTED]
+    paths = [*_replaced_paths(manifest), root / NOTED]
     if manifest.artifacts is not None:
         paths.append(root / "thumbnails")
     if manifest.has_secrets:
@@ -154,25 +154,25 @@ def _moved_aside(manifest: Manifest) -> Iterator[Path | None]:
         raise
 
 
-def _bring_back(folder: Path, manifest: Manifest) -> None:
+def _restore_contents(folder: Path, manifest: Manifest) -> None:
     # Artifacts are restored first, so that no restored row refers to missing bytes.
     if manifest.artifacts is not None:
-        _bring_back_artifacts(folder)
+        _restore_artifacts(folder)
     if manifest.has_secrets:
-        _bring_back_secrets(folder)
-    if not databases.are_files():
-        bring_back_rows(folder, manifest)
+        _restore_secrets(folder)
+    if not databases.uses_sqlite():
+        restore_rows(folder, manifest)
         return
     for alias, saved in manifest.databases.items():
         if saved.is_packed:
-            copy_file(folder, saved, databases.file_of(alias))
+            copy_file(folder, saved, databases.database_path(alias))
         else:
-            databases.put_in_place(folder / saved.file, databases.file_of(alias))
+            databases.replace_database(folder / saved.file, databases.database_path(alias))
     for alias in manifest.databases:
         call_command("migrate", database=alias, verbosity=0, interactive=False)
 
 
-def _bring_back_artifacts(folder: Path) -> None:
+def _restore_artifacts(folder: Path) -> None:
     if isinstance(byte_store(), FileStore):
         FileStore(Path(settings.DATA_DIR) / ARTIFACTS)  # recreates its folders, which were moved aside
     # The store computes each hash again, which shows whether the file is intact.
@@ -183,7 +183,7 @@ def _bring_back_artifacts(folder: Path) -> None:
                 raise BackupError(f"The backup is incomplete: {path.name} is damaged.")
 
 
-def _bring_back_secrets(folder: Path) -> None:
+def _restore_secrets(folder: Path) -> None:
     saved = json.loads((folder / SECRETS).read_text(encoding="utf-8"))
     for name in SECRET_FILES:
         path = Path(settings.DATA_DIR) / name
@@ -194,7 +194,7 @@ def _bring_back_secrets(folder: Path) -> None:
 
 
 def _remarks(folder: Path, manifest: Manifest) -> Iterator[str]:
-    if not any(is_marked(secret, manifest.secret_marks[0]) for secret in settings.SIGNING_SECRETS):
+    if not any(matches_hash(secret, manifest.secret_marks[0]) for secret in settings.SIGNING_SECRETS):
         yield (
             "The signing secret differs from the one in use when the backup was made: every agent needs a new key, and "
             "people must sign in again. To keep the old keys, set ROUTING_ADMIN_SECRET_KEY to the saved one."
@@ -212,7 +212,7 @@ def _remarks(folder: Path, manifest: Manifest) -> Iterator[str]:
 # The folder of a backup is hidden and locked while it is written, and renamed once it is complete. If the writing
 # process dies, a later backup removes the folder.
 
-PART = ".part"
+PART_SUFFIX = ".part"
 """Suffix of an unfinished backup's folder. Its name begins with a dot, so a shell's `*/` skips it."""
 CONTENTS = (ARTIFACTS, MANIFEST, SUMS, SECRETS, "rows", *FILES.values(), *(f"{file}.json" for file in exports.FILES))
 """Prefixes of the file names in a finished or unfinished backup."""
@@ -227,7 +227,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """
     if folder.exists():
         raise BackupError(f"{folder} already exists. A backup needs a new folder.")
-    part = folder.with_name(f".{folder.name}{PART}")
+    part = folder.with_name(f".{folder.name}{PART_SUFFIX}")
     folder.parent.mkdir(parents=True, exist_ok=True)
     remove_unfinished(folder.parent)
     try:
@@ -252,7 +252,7 @@ def remove_unfinished(folder: Path) -> None:
     """Remove the unfinished backups in a folder whose processes have ended."""
     # Earlier versions did not hide their unfinished folders. A folder is removed only if all its files belong to a
     # backup.
-    for part in folder.glob(f"*{PART}"):
+    for part in folder.glob(f"*{PART_SUFFIX}"):
         if part.is_dir() and all(entry.name.startswith(CONTENTS) for entry in part.iterdir()):
             with suppress(OSError), hold_unless_locked(part) as is_free:
                 if is_free:

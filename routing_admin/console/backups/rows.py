@@ -24,14 +24,14 @@ from routing_admin.console.backups import databases, packed_rows
 from routing_admin.console.backups.data_transfer.rows import (
     AliasMap,
     DifferenceError,
-    carry_rows,
     drop_indexes,
     empty_tables,
     list_indexes,
     make_indexes,
     reset_sequences,
+    transfer_rows,
 )
-from routing_admin.console.backups.data_transfer.tables import Table, alias_of, list_tables
+from routing_admin.console.backups.data_transfer.tables import Table, list_tables, table_alias
 from routing_admin.console.backups.data_transfer.target import ALIASES, Destination, MoveError
 from routing_admin.console.backups.manifest import BackupError, Manifest, SavedDatabase
 from routing_admin.platform.databases.postgresql.partitions import make_days
@@ -47,8 +47,8 @@ from routing_admin.platform.databases.schema import (
 
 # One connection reads both databases. In PostgreSQL they are one database, and only a single transaction sees a single
 # snapshot.
-SERVED: AliasMap = {DEFAULT_DB_ALIAS: DEFAULT_DB_ALIAS, LOGS: DEFAULT_DB_ALIAS}
-NAMES: Mapping[str, str] = {DEFAULT_DB_ALIAS: "rows.sqlite3", LOGS: "rows-logs.sqlite3"}
+SERVED_ALIASES: AliasMap = {DEFAULT_DB_ALIAS: DEFAULT_DB_ALIAS, LOGS: DEFAULT_DB_ALIAS}
+FILE_NAMES: Mapping[str, str] = {DEFAULT_DB_ALIAS: "rows.sqlite3", LOGS: "rows-logs.sqlite3"}
 """Names of the temporary SQLite files. The second name is derived from the first."""
 
 
@@ -64,17 +64,17 @@ def save_rows(part: Path) -> dict[str, SavedDatabase]:
         files.make_tables(leaves)
         tables = list_tables(registry)
         empty_tables(tables, ALIASES)
-        main_tables, logs = _halves_of(tables)
+        main_tables, logs = _split_logs(tables)
         with one_moment():
-            carry_rows(main_tables, SERVED, ALIASES)
+            transfer_rows(main_tables, SERVED_ALIASES, ALIASES)
             packed = packed_rows.save_tables(part, logs, DEFAULT_DB_ALIAS)
         reset_sequences(tables, ALIASES)
-    for name in NAMES.values():
-        databases.close_for_good(part / name)
+    for name in FILE_NAMES.values():
+        databases.merge_files(part / name)
     path = part / databases.FILES[DEFAULT_DB_ALIAS]
-    (part / NAMES[DEFAULT_DB_ALIAS]).rename(path)
+    (part / FILE_NAMES[DEFAULT_DB_ALIAS]).rename(path)
     # The request log is stored in packed files instead.
-    (part / NAMES[LOGS]).unlink()
+    (part / FILE_NAMES[LOGS]).unlink()
     databases.sync(path)
     applied = [list(migration) for migration in list_applied_in_file(path)]
     return {
@@ -91,7 +91,7 @@ def save_rows(part: Path) -> dict[str, SavedDatabase]:
     }
 
 
-def bring_back_rows(folder: Path, manifest: Manifest) -> None:
+def restore_rows(folder: Path, manifest: Manifest) -> None:
     """Replace all rows of the database with a backup's, in one transaction. Raise `BackupError` if that fails.
 
     The backup may have been made by an older version.
@@ -104,20 +104,20 @@ def bring_back_rows(folder: Path, manifest: Manifest) -> None:
     with tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as name:
         for alias, database in manifest.databases.items():
             if not (alias == LOGS and is_streamed):
-                copy_file(folder, database, Path(name) / NAMES[alias])
+                copy_file(folder, database, Path(name) / FILE_NAMES[alias])
         with _files_in(Path(name)) as files:
             files.make_tables()
             tables = list_tables()
-            main_tables, logs = _halves_of(tables)
+            main_tables, logs = _split_logs(tables)
             with transaction.atomic():
-                empty_tables(tables, SERVED)
-                indexes = list_indexes(tables, SERVED)
+                empty_tables(tables, SERVED_ALIASES)
+                indexes = list_indexes(tables, SERVED_ALIASES)
                 drop_indexes(indexes)
-                carry_rows(main_tables if is_streamed else tables, ALIASES, SERVED)
+                transfer_rows(main_tables if is_streamed else tables, ALIASES, SERVED_ALIASES)
                 if is_streamed:
-                    packed_rows.bring_back_tables(folder / saved.file, logs, DEFAULT_DB_ALIAS, saved.row_count)
+                    packed_rows.restore_tables(folder / saved.file, logs, DEFAULT_DB_ALIAS, saved.row_count)
                 make_indexes(indexes)
-                reset_sequences(tables, SERVED)
+                reset_sequences(tables, SERVED_ALIASES)
 
 
 def copy_file(folder: Path, saved: SavedDatabase, target: Path) -> None:
@@ -132,8 +132,8 @@ def copy_file(folder: Path, saved: SavedDatabase, target: Path) -> None:
         raise BackupError(f"The rows could not be restored: {error}") from None
 
 
-def _halves_of(tables: list[Table]) -> tuple[list[Table], list[Table]]:
-    logs = [table for table in tables if alias_of(table) == LOGS]
+def _split_logs(tables: list[Table]) -> tuple[list[Table], list[Table]]:
+    logs = [table for table in tables if table_alias(table) == LOGS]
     return [table for table in tables if table not in logs], logs
 
 
@@ -156,7 +156,7 @@ def measure_rows() -> int:
 
 
 @contextmanager
-def schema_moved_aside() -> Iterator[str | None]:
+def set_schema_aside() -> Iterator[str | None]:
     """Move the existing tables into another schema, and back if the block fails. Yield a description of that schema.
 
     Yield None if there are no rows. Raise `BackupError` if the database user lacks the privilege.
@@ -191,7 +191,7 @@ def _execute(*statements: str) -> None:
 
 @contextmanager
 def _files_in(folder: Path) -> Iterator[Destination]:
-    files = Destination(f"sqlite:///{folder / NAMES[DEFAULT_DB_ALIAS]}")
+    files = Destination(f"sqlite:///{folder / FILE_NAMES[DEFAULT_DB_ALIAS]}")
     try:
         files.open()
         yield files

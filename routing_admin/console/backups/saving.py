@@ -39,10 +39,10 @@ from routing_admin.console.backups.manifest import (
     BackupError,
     Manifest,
     SavedDatabase,
-    mark_secret,
+    hash_secret,
     write_manifest,
 )
-from routing_admin.console.backups.restoring import PART, new_folder, remove_unfinished
+from routing_admin.console.backups.restoring import PART_SUFFIX, new_folder, remove_unfinished
 from routing_admin.console.backups.rows import measure_rows, save_rows
 from routing_admin.core.alerts.kinds import AlertKind
 from routing_admin.core.configuration.as_json import from_json
@@ -93,7 +93,7 @@ def _fill(part: Path, *, with_secrets: bool) -> Manifest:
 
 def copy_databases(part: Path) -> dict[str, SavedDatabase]:
     """Copy each database into the folder and return descriptions by alias. Raise `BackupError` if that fails."""
-    if not databases.are_files():
+    if not databases.uses_sqlite():
         return save_rows(part)
     copies = {}
     for alias, name in databases.FILES.items():
@@ -127,7 +127,7 @@ def describe(
         artifact_bytes=size if artifacts is not None else None,
         missing=missing,
         has_secrets=with_secrets,
-        secret_marks=[mark_secret(secret) for secret in settings.SIGNING_SECRETS],
+        secret_marks=[hash_secret(secret) for secret in settings.SIGNING_SECRETS],
         format=PACKED_FORMAT if any(database.is_packed for database in copies.values()) else FORMAT,
     )
 
@@ -172,7 +172,7 @@ def _save_secrets(part: Path) -> None:
 
 FOLDER = "backups"
 """Folder of these backups in the data directory."""
-MOST = 3
+MAX_BACKUPS = 3
 """How many of these backups are kept."""
 SPARE_BYTES = 1024 * 1024
 """Disk space that is always left free."""
@@ -189,13 +189,15 @@ def back_up_before_migrating(report: Callable[[str], object]) -> Path | None:
     if not pending:
         return None
     root.mkdir(mode=0o700, exist_ok=True)
-    _check_room(len(pending), report)
+    _check_disk_space(len(pending), report)
     folder = root / f"{timezone.now():%Y%m%dT%H%M%S%f}-before-{pending[-1][1]}"
     with new_folder(folder) as part:
         copies = copy_databases(part)
         write_manifest(part, describe(part, copies, artifacts=None, missing=[], sizes={}, with_secrets=False))
     # Names begin with a timestamp, so sorting puts the newest last.
-    for path in sorted(entry for entry in root.iterdir() if entry.is_dir() and not entry.name.endswith(PART))[:-MOST]:
+    for path in sorted(entry for entry in root.iterdir() if entry.is_dir() and not entry.name.endswith(PART_SUFFIX))[
+        :-MAX_BACKUPS
+    ]:
         shutil.rmtree(path)
     return folder
 
@@ -206,9 +208,9 @@ def note_backup(actor: Actor, folder: Path) -> None:
         pass
 
 
-def _check_room(count: int, report: Callable[[str], object]) -> None:
+def _check_disk_space(count: int, report: Callable[[str], object]) -> None:
     # Three times the size of the files: for the copy, and for a table and its journal while a migration rewrites it.
-    needed = SPARE_BYTES + (3 * databases.measure_files() if databases.are_files() else measure_rows())
+    needed = SPARE_BYTES + (3 * databases.measure_files() if databases.uses_sqlite() else measure_rows())
     free = shutil.disk_usage(settings.DATA_DIR).free
     if needed > free:
         raise BackupError(

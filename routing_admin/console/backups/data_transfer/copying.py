@@ -16,7 +16,7 @@ from artifacts.storage.content import byte_store, open_store
 from capabilities.core.message import UnreadableError
 from routing_admin.console.backups.data_transfer.rows import DifferenceError, compare
 from routing_admin.console.backups.data_transfer.streams import TextDigest, digest_table, read_batches, write_batches
-from routing_admin.console.backups.data_transfer.tables import Table, alias_of, references_of
+from routing_admin.console.backups.data_transfer.tables import Table, list_references, table_alias
 from routing_admin.console.backups.data_transfer.target import ALIASES, Destination, MoveError
 from routing_admin.platform.databases.progress import WorkProgress
 
@@ -26,25 +26,25 @@ BATCHES = 10
 
 def copy_rows(target: Destination, table: Table, counter: WorkProgress) -> TextDigest | None:
     """Copy the rows that the target lacks. Return their digest, or None if an earlier run had copied some of them."""
-    target_alias, digest = ALIASES[alias_of(table)], TextDigest()
-    mark = target.read_mark(target_alias, table._meta.db_table)
-    batches = read_batches(table, alias_of(table), mark)
+    target_alias, digest = ALIASES[table_alias(table)], TextDigest()
+    mark = target.read_marker(target_alias, table._meta.db_table)
+    batches = read_batches(table, table_alias(table), mark)
     # Foreign keys are checked when a transaction ends, so a table that refers to itself is copied in one transaction.
-    at_once = None if table in references_of(table) else BATCHES - 1
+    at_once = None if table in list_references(table) else BATCHES - 1
     for batch in batches:
         with transaction.atomic(using=target_alias):
             last = write_batches(table, target_alias, chain([batch], islice(batches, at_once)), digest, counter)
             # The mark is written in the same transaction as the rows, so an interrupted copy resumes at the right row.
-            target.write_mark(target_alias, table._meta.db_table, last)
+            target.write_marker(target_alias, table._meta.db_table, last)
     return digest if mark is None else None
 
 
 def verify_rows(table: Table, digest: TextDigest | None, counter: WorkProgress) -> int:
     """Compare the table on both sides and return its number of rows. Raise `MoveError` if the rows differ."""
     # A resumed copy read only part of the rows, so the source is read again.
-    source_digest = digest_table(table, alias_of(table), counter) if digest is None else digest
+    source_digest = digest_table(table, table_alias(table), counter) if digest is None else digest
     try:
-        return compare(table, source_digest, ALIASES[alias_of(table)], counter)
+        return compare(table, source_digest, ALIASES[table_alias(table)], counter)
     except DifferenceError as error:
         raise MoveError(f"{error} Empty the target and start again.") from None
 

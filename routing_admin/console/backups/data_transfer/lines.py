@@ -23,10 +23,10 @@ ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 SPECIAL = ("\\", *ESCAPES.values())
 ESCAPING = str.maketrans({"\\": r"\\", **{character: f"\\{letter}" for letter, character in ESCAPES.items()}})
 # Lengths of a timestamp without a fraction and with microseconds.
-MOMENT_LENGTHS = {len("2026-01-31 12:00:00"), len("2026-01-31 12:00:00.123456")}
+TIME_LENGTHS = {len("2026-01-31 12:00:00"), len("2026-01-31 12:00:00.123456")}
 
 
-def lines_of(kinds: Sequence[str], rows: Sequence[Row]) -> bytes:
+def format_lines(kinds: Sequence[str], rows: Sequence[Row]) -> bytes:
     """Return rows with columns of these kinds as lines. Text that not every engine can store is replaced."""
     columns: list[Iterable[str]] = []
     for kind, values in zip(kinds, zip(*rows, strict=True), strict=True):
@@ -55,13 +55,13 @@ def _render_text(values: Sequence[Any]) -> Iterable[str]:
     return values
 
 
-def _render_moments(values: Sequence[Any]) -> Iterable[str]:
-    if {len(value) for value in values} <= MOMENT_LENGTHS and ".000000" not in "".join(values):
+def _render_times(values: Sequence[Any]) -> Iterable[str]:
+    if {len(value) for value in values} <= TIME_LENGTHS and ".000000" not in "".join(values):
         return values
-    return [_moment(value) for value in values]
+    return [_trim_fraction(value) for value in values]
 
 
-def _moment(text: str) -> str:
+def _trim_fraction(text: str) -> str:
     seconds, _, fraction = text.partition(".")
     return f"{seconds}.{fraction:0<6}" if fraction.strip("0") else seconds
 
@@ -96,7 +96,7 @@ def _json_text(value: Any) -> str:
 
 
 RENDERERS: Mapping[str, Callable[[Sequence[Any]], Iterable[str]]] = {
-    "DateTimeField": _render_moments,
+    "DateTimeField": _render_times,
     "FloatField": _render_floats,
     "BinaryField": _render_bytes,
     "JSONField": _render_json,

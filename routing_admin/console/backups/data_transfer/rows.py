@@ -18,7 +18,7 @@ from routing_admin.console.backups.data_transfer.streams import (
     read_batches,
     write_batches,
 )
-from routing_admin.console.backups.data_transfer.tables import Table, alias_of
+from routing_admin.console.backups.data_transfer.tables import Table, table_alias
 from routing_admin.platform.databases.append_only import refuse_changes, statements_to_allow
 from routing_admin.platform.databases.progress import WorkProgress, progress_of
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
@@ -39,32 +39,34 @@ def empty_tables(tables: list[Table], aliases: AliasMap) -> None:
             _execute(main, statement)
         # Each table is listed after the tables it refers to, so the tables are emptied in reverse order.
         for table in reversed(tables):
-            _execute(aliases[alias_of(table)], f'DELETE FROM "{table._meta.db_table}"')  # noqa: S608
+            _execute(aliases[table_alias(table)], f'DELETE FROM "{table._meta.db_table}"')  # noqa: S608
         refuse_changes(main)
 
 
 def reset_sequences(tables: list[Table], aliases: AliasMap) -> None:
     """Reset the sequences to the highest id of each table."""
     for alias in dict.fromkeys(aliases.values()):
-        own_tables = [table for table in tables if aliases[alias_of(table)] == alias]
+        own_tables = [table for table in tables if aliases[table_alias(table)] == alias]
         for statement in connections[alias].ops.sequence_reset_sql(no_style(), own_tables):
             _execute(alias, statement)
 
 
 def count_all(tables: list[Table], aliases: AliasMap) -> int:
-    return sum(table._base_manager.using(aliases[alias_of(table)]).count() for table in tables)
+    return sum(table._base_manager.using(aliases[table_alias(table)]).count() for table in tables)
 
 
-def carry_rows(tables: list[Table], source: AliasMap, target: AliasMap) -> None:
+def transfer_rows(tables: list[Table], source: AliasMap, target: AliasMap) -> None:
     """Copy and verify all rows. Raise `DifferenceError` if a table differs afterwards."""
     with progress_of("Rows copied and verified", 2 * count_all(tables, source)) as counter:
         digests = []
         for table in tables:
             digest = TextDigest()
-            write_batches(table, target[alias_of(table)], read_batches(table, source[alias_of(table)]), digest, counter)
+            write_batches(
+                table, target[table_alias(table)], read_batches(table, source[table_alias(table)]), digest, counter
+            )
             digests.append(digest)
         for table, digest in zip(tables, digests, strict=True):
-            compare(table, digest, target[alias_of(table)], counter)
+            compare(table, digest, target[table_alias(table)], counter)
 
 
 def compare(table: Table, expected: TextDigest, alias: str, counter: WorkProgress) -> int:
@@ -98,8 +100,8 @@ def list_indexes(tables: list[Table], aliases: AliasMap) -> list[Index]:
     """Return the indexes of the request log; creating them after the rows are inserted is faster."""
     indexes: list[Index] = []
     for table in tables:
-        alias = aliases[alias_of(table)]
-        if alias_of(table) == LOGS:
+        alias = aliases[table_alias(table)]
+        if table_alias(table) == LOGS:
             with connections[alias].cursor() as cursor:
                 cursor.execute(INDEXES[connections[alias].vendor], [table._meta.db_table])
                 indexes += [(alias, *row) for row in cursor.fetchall()]

@@ -14,7 +14,7 @@ from django.db import connections, transaction
 from routing_admin.console.backups.data_transfer.tables import Table
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
-PROGRAM = "routing_admin"
+APPLICATION_NAME = "routing_admin"
 """`application_name` of our connections to PostgreSQL."""
 # PostgreSQL may still list the connections of a process that has just ended.
 CLOSING_SECONDS = 2.0
@@ -53,7 +53,7 @@ def _has_others(cursor: Any) -> bool:
     cursor.execute(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s "
         "AND pid <> pg_backend_pid()",
-        [PROGRAM],
+        [APPLICATION_NAME],
     )
     (others,) = cursor.fetchone()
     return bool(others)

@@ -14,23 +14,23 @@ from typing import Any
 
 from django.db import connections, transaction
 
-from routing_admin.console.backups.data_transfer.lines import Row, escape_json, lines_of
-from routing_admin.console.backups.data_transfer.tables import Table, columns_of
+from routing_admin.console.backups.data_transfer.lines import Row, escape_json, format_lines
+from routing_admin.console.backups.data_transfer.tables import Table, list_columns
 from routing_admin.platform.databases.progress import WorkProgress
 from routing_admin.platform.databases.router import POSTGRESQL
 
-BATCH = 5000
+BATCH_ROWS = 5000
 """Rows per read."""
-MOMENT = "replace(to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'), '.000000', '')"
+UTC_TIME = "replace(to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'), '.000000', '')"
 FROM_POSTGRESQL = {
-    "DateTimeField": (MOMENT, "text"),
+    "DateTimeField": (UTC_TIME, "text"),
     "BooleanField": ("{}::int4", "int4"),
     "FloatField": ("{}::float8", "float8"),
     "BinaryField": ("{}", "bytea"),
     **dict.fromkeys(("CharField", "TextField", "JSONField", "DateField"), ("{}::text", "text")),
 }
 """The expression and type with which a kind of column is read. Any other kind is read as an integer."""
-WHOLE = ("{}::int8", "int8")
+INTEGER = ("{}::int8", "int8")
 
 
 class Kinds:
@@ -38,8 +38,8 @@ class Kinds:
 
     def __init__(self, table: Table) -> None:
         self.table = table._meta.db_table
-        fields = columns_of(table)
-        self.kinds = [_kind_of(field) for field in fields]
+        fields = list_columns(table)
+        self.kinds = [_column_kind(field) for field in fields]
         self.columns = [str(field.column) for field in fields]
         self.names = [f'"{column}"' for column in self.columns]
         self.key = next(index for index, field in enumerate(fields) if field.primary_key)
@@ -47,11 +47,11 @@ class Kinds:
 
     def order(self, vendor: str) -> str:
         """Return an ORDER BY expression for the primary key that sorts alike on both engines: text by its bytes."""
-        is_text = FROM_POSTGRESQL.get(self.kinds[self.key], WHOLE)[1] == "text"
+        is_text = FROM_POSTGRESQL.get(self.kinds[self.key], INTEGER)[1] == "text"
         return self.names[self.key] + (' COLLATE "C"' if is_text and vendor == POSTGRESQL else "")
 
 
-def _kind_of(field: Any) -> str:
+def _column_kind(field: Any) -> str:
     # A foreign key has the kind of the column it refers to.
     while field.remote_field:
         field = field.target_field
@@ -91,22 +91,22 @@ def _read_sqlite(kinds: Kinds, alias: str, clauses: str, values: list[Any]) -> I
         # The plus turns each column into an expression without a declared type, so that no values are converted.
         columns = ", ".join(f"+{name}" for name in kinds.names)
         cursor.execute(f"SELECT {columns}{clauses}", values)
-        while rows := cursor.fetchmany(BATCH):
+        while rows := cursor.fetchmany(BATCH_ROWS):
             yield rows
 
 
 def _read_postgresql(kinds: Kinds, alias: str, clauses: str, values: list[Any]) -> Iterator[Sequence[Row]]:
     connection = connections[alias]
-    statement = f"COPY (SELECT {_forms_of(kinds)}{clauses}) TO STDOUT (FORMAT BINARY)"
+    statement = f"COPY (SELECT {_select_expressions(kinds)}{clauses}) TO STDOUT (FORMAT BINARY)"
     with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement, values or None) as copy:
-        copy.set_types([FROM_POSTGRESQL.get(kind, WHOLE)[1] for kind in kinds.kinds])
+        copy.set_types([FROM_POSTGRESQL.get(kind, INTEGER)[1] for kind in kinds.kinds])
         stream = copy.rows()
-        while rows := list(islice(stream, BATCH)):
+        while rows := list(islice(stream, BATCH_ROWS)):
             yield [escape_json(row, kinds.json) for row in rows] if kinds.json else rows
 
 
-def _forms_of(kinds: Kinds) -> str:
-    forms = (FROM_POSTGRESQL.get(kind, WHOLE)[0] for kind in kinds.kinds)
+def _select_expressions(kinds: Kinds) -> str:
+    forms = (FROM_POSTGRESQL.get(kind, INTEGER)[0] for kind in kinds.kinds)
     return ", ".join(form.format(name) for form, name in zip(forms, kinds.names, strict=True))
 
 
@@ -114,15 +114,15 @@ def copy_text(table: Table, alias: str) -> Iterator[bytes]:
     """Yield a PostgreSQL table in COPY's text format, ordered by its primary key."""
     kinds, connection = Kinds(table), connections[alias]
     clauses = f'FROM "{kinds.table}" ORDER BY {kinds.order(POSTGRESQL)}'
-    statement = f"COPY (SELECT {_forms_of(kinds)} {clauses}) TO STDOUT"
+    statement = f"COPY (SELECT {_select_expressions(kinds)} {clauses}) TO STDOUT"
     with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement) as copy:
         lines = (bytes(line) for line in copy)
-        while batch := list(islice(lines, BATCH)):
+        while batch := list(islice(lines, BATCH_ROWS)):
             yield b"".join(batch)
 
 
 @contextmanager
-def copying_in(table: str, alias: str, names: Sequence[str]) -> Iterator[Callable[[bytes], None]]:
+def open_copy_writer(table: str, alias: str, names: Sequence[str]) -> Iterator[Callable[[bytes], None]]:
     """Yield a function that inserts lines in COPY's text format with these columns into a PostgreSQL table."""
     connection, columns = connections[alias], ", ".join(f'"{name}"' for name in names)
     statement = f'COPY "{table}" ({columns}) FROM STDIN'
@@ -136,10 +136,10 @@ def copying_in(table: str, alias: str, names: Sequence[str]) -> Iterator[Callabl
 
 
 @contextmanager
-def _inserting(kinds: Kinds, alias: str) -> Iterator[Callable[[Sequence[Row], bytes], object]]:
+def _open_row_writer(kinds: Kinds, alias: str) -> Iterator[Callable[[Sequence[Row], bytes], object]]:
     connection = connections[alias]
     if connection.vendor == POSTGRESQL:
-        with copying_in(kinds.table, alias, kinds.columns) as write:
+        with open_copy_writer(kinds.table, alias, kinds.columns) as write:
             yield lambda _, lines: write(lines)
         return
     names, marks = ", ".join(kinds.names), ", ".join("?" * len(kinds.names))
@@ -153,9 +153,9 @@ def write_batches(
 ) -> Any:
     """Insert rows in one transaction. Return the primary key of the last row, or None if there are no rows."""
     kinds, last_key = Kinds(table), None
-    with _inserting(kinds, alias) as insert:
+    with _open_row_writer(kinds, alias) as insert:
         for rows in batches:
-            lines = lines_of(kinds.kinds, rows)
+            lines = format_lines(kinds.kinds, rows)
             insert(rows, lines)
             counter.advance(digest.add(lines))
             last_key = rows[-1][kinds.key]
@@ -166,7 +166,7 @@ def digest_table(table: Table, alias: str, counter: WorkProgress | None = None) 
     """Return the digest of all current rows. Equal rows have the same digest on every engine."""
     digest, kinds = TextDigest(), Kinds(table).kinds
     for rows in read_batches(table, alias):
-        lines = digest.add(lines_of(kinds, rows))
+        lines = digest.add(format_lines(kinds, rows))
         if counter:
             counter.advance(lines)
     return digest

@@ -17,7 +17,7 @@ def list_tables(registry: Apps = apps) -> list[Table]:
     remaining = [table for table in registry.get_models(include_auto_created=True) if table._meta.managed]
     ordered: list[Table] = []
     while remaining:
-        ready = [table for table in remaining if not references_of(table) & set(remaining) - {table}]
+        ready = [table for table in remaining if not list_references(table) & set(remaining) - {table}]
         if not ready:
             raise LookupError("Tables refer to one another in a circle.")
         ordered += ready
@@ -25,13 +25,13 @@ def list_tables(registry: Apps = apps) -> list[Table]:
     return ordered
 
 
-def references_of(table: Table) -> set[Table]:
+def list_references(table: Table) -> set[Table]:
     return {field.related_model for field in table._meta.local_fields if isinstance(field.related_model, type)}
 
 
-def alias_of(table: Table) -> str:
+def table_alias(table: Table) -> str:
     return router.db_for_read(table)
 
 
-def columns_of(table: Table) -> list[Field[Any, Any]]:
+def list_columns(table: Table) -> list[Field[Any, Any]]:
     return [field for field in table._meta.local_concrete_fields if not getattr(field, "generated", False)]

@@ -26,17 +26,17 @@ from routing_admin.console.backups.data_transfer.rows import (
     make_indexes,
     reset_sequences,
 )
-from routing_admin.console.backups.data_transfer.tables import Table, alias_of
+from routing_admin.console.backups.data_transfer.tables import Table, table_alias
 from routing_admin.places import BASE_DIR
 from routing_admin.platform.databases.addresses import databases
 from routing_admin.platform.databases.router import LOGS
 
 ALIASES = {"default": "target", LOGS: "target_logs"}
 """Maps the installation's database aliases to those of the target."""
-MARKS = "move_marks"
+MARKER_TABLE = "move_marks"
 SOURCE, INDEXES, READY, DONE = "source", "indexes", "ready", "done"
 """Marks: the installation that is moved, the dropped indexes, that the tables are empty, that all rows are copied."""
-MADE_BY_DJANGO = frozenset({"django_content_type", "auth_permission"})
+DJANGO_TABLES = frozenset({"django_content_type", "auth_permission"})
 """Tables that migrations fill."""
 
 
@@ -74,9 +74,9 @@ class Destination:
         for alias, database in databases(url, settings.DATA_DIR).items():
             database["OPTIONS"].pop("pool", None)
             connections.settings[ALIASES[alias]] = connections.configure_settings({"default": database})["default"]
-        if _identity_of("default") == _identity_of("target"):
+        if _database_identity("default") == _database_identity("target"):
             raise MoveError("The target is the database this installation already uses.")
-        self.source = hashlib.sha256(_identity_of("default").encode()).hexdigest()
+        self.source = hashlib.sha256(_database_identity("default").encode()).hexdigest()
 
     def open(self) -> None:
         """Connect to the databases. Raise `MoveError` if a database does not respond."""
@@ -98,14 +98,14 @@ class Destination:
 
     def check(self, tables: Iterable[Table]) -> bool:
         """Return whether a move of this installation was begun. Raise `MoveError` if the target has any other rows."""
-        if MARKS in connections["target"].introspection.table_names():
-            if self.read_mark("target", SOURCE) != self.source:
+        if MARKER_TABLE in connections["target"].introspection.table_names():
+            if self.read_marker("target", SOURCE) != self.source:
                 raise MoveError("The target contains another interrupted move. Use an empty database.")
             return True
         for table in tables:
-            alias, name = ALIASES[alias_of(table)], table._meta.db_table
+            alias, name = ALIASES[table_alias(table)], table._meta.db_table
             has_table = name in connections[alias].introspection.table_names()
-            if has_table and name not in MADE_BY_DJANGO and table._base_manager.using(alias).exists():
+            if has_table and name not in DJANGO_TABLES and table._base_manager.using(alias).exists():
                 raise MoveError(f"The target is not empty: {name} has rows. Use an empty database.")
         return False
 
@@ -130,50 +130,52 @@ class Destination:
         # The main database is marked last, because `check` reads only its marks.
         for alias in reversed(ALIASES.values()):
             with transaction.atomic(using=alias):
-                self.execute(alias, f"CREATE TABLE IF NOT EXISTS {MARKS} (name varchar(200) PRIMARY KEY, value text)")
-                self.write_mark(alias, SOURCE, self.source)
+                self.execute(
+                    alias, f"CREATE TABLE IF NOT EXISTS {MARKER_TABLE} (name varchar(200) PRIMARY KEY, value text)"
+                )
+                self.write_marker(alias, SOURCE, self.source)
 
     def prepare(self, tables: list[Table]) -> None:
         """Create the tables and empty those that migrations filled, unless this was done. Raise `MoveError`."""
-        if self.read_mark("target", READY):
+        if self.read_marker("target", READY):
             return
         self.make_tables()
         empty_tables(tables, ALIASES)
         # After an interruption some indexes may already be dropped, so only the first list is stored.
-        if self.read_mark("target", INDEXES) is None:
-            self.write_mark("target", INDEXES, list_indexes(tables, ALIASES))
-        drop_indexes(self.read_mark("target", INDEXES))
-        self.write_mark("target", READY, True)
+        if self.read_marker("target", INDEXES) is None:
+            self.write_marker("target", INDEXES, list_indexes(tables, ALIASES))
+        drop_indexes(self.read_marker("target", INDEXES))
+        self.write_marker("target", READY, True)
 
     @property
     def is_done(self) -> bool:
         """Whether all rows were copied and compared, so that only `finish` remains to be called."""
-        return bool(self.read_mark("target", DONE))
+        return bool(self.read_marker("target", DONE))
 
     def finish(self, tables: list[Table]) -> None:
         """Create the indexes, reset the sequences, and drop the marks. Those of the main database are dropped last."""
-        self.write_mark("target", DONE, True)
-        make_indexes(self.read_mark("target", INDEXES) or ())
+        self.write_marker("target", DONE, True)
+        make_indexes(self.read_marker("target", INDEXES) or ())
         reset_sequences(tables, ALIASES)
         for alias in reversed(ALIASES.values()):
-            self.execute(alias, f"DROP TABLE IF EXISTS {MARKS}")
+            self.execute(alias, f"DROP TABLE IF EXISTS {MARKER_TABLE}")
 
-    def read_mark(self, alias: str, name: str) -> Any:
+    def read_marker(self, alias: str, name: str) -> Any:
         with connections[alias].cursor() as cursor:
-            cursor.execute(f"SELECT value FROM {MARKS} WHERE name = %s", [name])  # noqa: S608
+            cursor.execute(f"SELECT value FROM {MARKER_TABLE} WHERE name = %s", [name])  # noqa: S608
             row = cursor.fetchone()
         return json.loads(row[0]) if row else None
 
-    def write_mark(self, alias: str, name: str, value: Any) -> None:
+    def write_marker(self, alias: str, name: str, value: Any) -> None:
         """Set a mark within the current transaction."""
-        self.execute(alias, f"DELETE FROM {MARKS} WHERE name = %s", [name])  # noqa: S608
-        self.execute(alias, f"INSERT INTO {MARKS} (name, value) VALUES (%s, %s)", [name, json.dumps(value)])  # noqa: S608
+        self.execute(alias, f"DELETE FROM {MARKER_TABLE} WHERE name = %s", [name])  # noqa: S608
+        self.execute(alias, f"INSERT INTO {MARKER_TABLE} (name, value) VALUES (%s, %s)", [name, json.dumps(value)])  # noqa: S608
 
     def execute(self, alias: str, statement: str, values: list[Any] | None = None) -> None:
         with connections[alias].cursor() as cursor:
             cursor.execute(statement, values)
 
 
-def _identity_of(alias: str) -> str:
+def _database_identity(alias: str) -> str:
     settings = connections[alias].settings_dict
     return " ".join(str(settings[name]) for name in ("ENGINE", "NAME", "HOST", "PORT"))
