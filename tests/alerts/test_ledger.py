@@ -33,7 +33,7 @@ def send_all(now: datetime) -> list[str]:
 
 def test_lasting_condition_is_reported_once():
     for minutes in range(5):
-        ledger.note_trouble(REFUSED, NOON + minutes * MINUTE)
+        ledger.record_condition(REFUSED, NOON + minutes * MINUTE)
     assert send_all(NOON + 5 * MINUTE) == ["key_refused begun"]
     assert send_all(NOON + 9 * MINUTE) == []
     (alert,) = list_alerts()
@@ -42,42 +42,42 @@ def test_lasting_condition_is_reported_once():
 
 def test_end_is_reported_once_and_a_recurrence_again():
     """The end of an alert is sent once, after a delay. If the condition returns, the alert is sent again."""
-    ledger.note_trouble(REFUSED, NOON)
+    ledger.record_condition(REFUSED, NOON)
     send_all(NOON)
     ledger.end_alerts({RECOVERED: NOON + MINUTE}, {}, NOON + MINUTE)
     assert send_all(NOON + 2 * MINUTE) == []
     assert send_all(NOON + 4 * MINUTE) == ["key_refused over"]
-    ledger.note_trouble(REFUSED, NOON + 10 * MINUTE)
+    ledger.record_condition(REFUSED, NOON + 10 * MINUTE)
     assert send_all(NOON + 10 * MINUTE) == ["key_refused begun"]
     assert list_alerts()[0].times == 2
 
 
 def test_flapping_condition_is_reported_once():
     """An alert that ends and recurs within two minutes is not sent again."""
-    ledger.note_trouble(REFUSED, NOON)
+    ledger.record_condition(REFUSED, NOON)
     send_all(NOON)
     for minutes in range(1, 20, 2):
         ledger.end_alerts({RECOVERED: NOON + minutes * MINUTE}, {}, NOON + minutes * MINUTE)
-        ledger.note_trouble(REFUSED, NOON + (minutes + 1) * MINUTE)
+        ledger.record_condition(REFUSED, NOON + (minutes + 1) * MINUTE)
         assert send_all(NOON + (minutes + 1) * MINUTE) == []
     assert list_alerts()[0].ended_at is None
 
 
 def test_older_observation_changes_nothing():
     """Reports older than the stored state change nothing, since reports from two processes may arrive out of order."""
-    ledger.note_trouble(REFUSED, NOON)
+    ledger.record_condition(REFUSED, NOON)
     ledger.end_alerts({RECOVERED: NOON - MINUTE}, {}, NOON)
     assert list_alerts()[0].ended_at is None
     ledger.end_alerts({RECOVERED: NOON + MINUTE}, {}, NOON + MINUTE)
-    ledger.note_trouble(REFUSED, NOON + MINUTE / 2)
+    ledger.record_condition(REFUSED, NOON + MINUTE / 2)
     assert list_alerts()[0].ended_at == NOON + MINUTE
 
 
 def test_alert_ends_when_its_condition_is_no_longer_found():
     """A state that is polled ends after a minute without a report. A condition seen in calls lasts for a day."""
-    ledger.note_trouble(FULL, NOON)
-    ledger.note_trouble(REFUSED, NOON)
-    ledger.note_trouble(FULL, NOON + MINUTE / 2)
+    ledger.record_condition(FULL, NOON)
+    ledger.record_condition(REFUSED, NOON)
+    ledger.record_condition(FULL, NOON + MINUTE / 2)
     ledger.end_alerts({}, {}, NOON + MINUTE)
     assert [alert.ended_at for alert in list_alerts()] == [None, None]
     ledger.end_alerts({}, {}, NOON + 2 * MINUTE)
@@ -89,14 +89,14 @@ def test_alert_ends_when_its_condition_is_no_longer_found():
 
 def test_removed_configuration_ends_its_alerts():
     """If a provider is removed from the configuration, its alert ends."""
-    ledger.note_trouble(REFUSED, NOON)
+    ledger.record_condition(REFUSED, NOON)
     ledger.end_alerts({}, {AlertKind.KEY_REFUSED: {"qwen"}}, NOON + MINUTE)
     assert list_alerts()[0].ended_at == NOON + MINUTE
 
 
 def test_failed_delivery_is_retried_with_growing_delays_then_given_up():
     """A failed delivery is retried with growing delays and then given up, and the page keeps the error."""
-    ledger.note_trouble(REFUSED, NOON)
+    ledger.record_condition(REFUSED, NOON)
     now, delays = NOON, []
     while claimed := ledger.claim_next(now):
         ledger.note_failed(claimed, "nothing is listening there.")
@@ -116,7 +116,7 @@ def test_failed_delivery_is_retried_with_growing_delays_then_given_up():
 
 def test_metrics_count_the_open_alerts():
     """`/metrics` has the number of open alerts by kind, including 0 for a kind without open alerts."""
-    ledger.note_trouble(REFUSED, NOON)
+    ledger.record_condition(REFUSED, NOON)
     numbers = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     assert 'routing_admin_alerts_open{kind="key_refused"} 1.0' in numbers
     assert 'routing_admin_alerts_open{kind="disk"} 0.0' in numbers
@@ -124,7 +124,7 @@ def test_metrics_count_the_open_alerts():
 
 def test_alerts_ended_long_ago_are_deleted():
     """Alerts are pruned 90 days after their end."""
-    ledger.note_trouble(REFUSED, NOON)
+    ledger.record_condition(REFUSED, NOON)
     ledger.end_kind(AlertKind.KEY_REFUSED, NOON + MINUTE)
     ledger.prune_alerts(NOON + timedelta(days=89))
     assert len(list_alerts()) == 1
@@ -138,7 +138,7 @@ def test_concurrent_processes_send_an_alert_once():
 
     def find_and_claim(_: int) -> int:
         try:
-            ledger.note_trouble(REFUSED, NOON)
+            ledger.record_condition(REFUSED, NOON)
             return int(ledger.claim_next(NOON) is not None)
         finally:
             connections.close_all()

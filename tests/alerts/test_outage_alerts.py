@@ -68,8 +68,8 @@ def failing_watch() -> AlertWatch:
     """Return the watch of a process whose database has failed for longer than a restart takes."""
     watch = AlertWatch()
     watch.round()
-    assert watch.asking_since is not None
-    watch.asking_since -= troubles.SETTLED
+    assert watch.querying_since is not None
+    watch.querying_since -= troubles.OUTAGE_DELAY
     return watch
 
 
@@ -139,7 +139,7 @@ def test_an_outage_shorter_than_a_restart_is_no_alert(receiver, database_outage)
     assert received(receiver) == []
     database_outage.undo()
     watch.round()
-    assert watch.asking_since is None
+    assert watch.querying_since is None
 
 
 def test_flapping_database_is_reported_once(receiver, database_outage):
@@ -150,8 +150,8 @@ def test_flapping_database_is_reported_once(receiver, database_outage):
     watch.round()
     database_outage.setattr(watching, "check_writable", lambda: (_ for _ in ()).throw(OperationalError("gone")))
     watch.round()
-    assert watch.asking_since is not None
-    watch.asking_since -= troubles.SETTLED
+    assert watch.querying_since is not None
+    watch.querying_since -= troubles.OUTAGE_DELAY
     watch.offline_round()
     assert received(receiver) == [("begun", "database")]
 
@@ -169,9 +169,9 @@ def test_outage_after_a_reported_recovery_is_reported_again(receiver, database_o
     for seconds, begun in ((0, 1), (60, 2)):
         shift = timedelta(seconds=seconds)
         monkeypatch.setattr(timezone, "now", lambda shift=shift: datetime.now(UTC) + shift)
-        watch.asking_since = None
+        watch.querying_since = None
         watch.round()
-        monkeypatch.setattr(timezone, "now", lambda shift=shift: datetime.now(UTC) + shift + troubles.SETTLED)
+        monkeypatch.setattr(timezone, "now", lambda shift=shift: datetime.now(UTC) + shift + troubles.OUTAGE_DELAY)
         watch.offline_round()
         assert received(receiver) == [("begun", "database")] * begun
 
@@ -180,7 +180,7 @@ def test_open_alert_shows_the_newest_numbers():
     """A lasting alert has its newest numbers, in the database and in the file used without it."""
     for noting in (ledger, sending):
         for count in (110, 361):
-            noting.note_trouble(condition_of(AlertKind.LOG_LOST, "one", count=count), NOON + count * MINUTE)
+            noting.record_condition(condition_of(AlertKind.LOG_LOST, "one", count=count), NOON + count * MINUTE)
     assert "361" in list_alerts()[0].sentence
     assert "361" in str(alert_file().read()[("log_lost", "one")].sentence)
 
@@ -198,8 +198,8 @@ def test_pending_alert_is_sent_without_the_database(receiver, database_outage, m
     watch.round()
     database_outage.setattr(watching, "check_writable", lambda: (_ for _ in ()).throw(OperationalError("gone")))
     watch.round()
-    assert watch.asking_since is not None
-    watch.asking_since -= troubles.SETTLED
+    assert watch.querying_since is not None
+    watch.querying_since -= troubles.OUTAGE_DELAY
     watch.offline_round()
     assert received(receiver) == [("begun", "redis"), ("begun", "database"), ("begun", "redis")]
     database_outage.undo()
@@ -210,22 +210,22 @@ def test_pending_alert_is_sent_without_the_database(receiver, database_outage, m
 def test_hanging_database_is_marked_as_being_queried(receiver, monkeypatch):
     """Claiming alerts is marked as a database query. Waiting for the chat is not, no matter how long it takes."""
     watch, asking = AlertWatch(), []
-    ledger.note_trouble(condition_of(AlertKind.DISK, "data directory", free=1), timezone.now())
+    ledger.record_condition(condition_of(AlertKind.DISK, "data directory", free=1), timezone.now())
     claim, send = ledger.claim_next, sending.send
-    monkeypatch.setattr(ledger, "claim_next", lambda now: (asking.append(watch.asking_since), claim(now))[1])
-    monkeypatch.setattr(sending, "send", lambda *arguments: (asking.append(watch.asking_since), send(*arguments))[1])
+    monkeypatch.setattr(ledger, "claim_next", lambda now: (asking.append(watch.querying_since), claim(now))[1])
+    monkeypatch.setattr(sending, "send", lambda *arguments: (asking.append(watch.querying_since), send(*arguments))[1])
     watch.round()
     assert [since is not None for since in asking] == [True, False, True]
-    assert watch.asking_since is None
+    assert watch.querying_since is None
 
 
 def test_a_failure_that_is_not_the_database_is_no_outage(monkeypatch):
     """A failure other than the database's is raised for the server's log and is not an outage."""
-    monkeypatch.setattr(watching, "find_troubles", lambda state: 1 / 0)
+    monkeypatch.setattr(watching, "find_conditions", lambda state: 1 / 0)
     watch = AlertWatch()
     with pytest.raises(ZeroDivisionError):
         watch.round()
-    assert watch.asking_since is None
+    assert watch.querying_since is None
 
 
 def test_process_with_a_full_disk_sends_an_alert_once(receiver, database_outage, monkeypatch):
@@ -276,7 +276,7 @@ def test_lost_log_entries_are_reported_when_more_are_lost(monkeypatch):
 
 def test_a_webhook_that_fails_three_times_is_an_alert_until_something_arrives(receiver, settings):
     """A webhook that fails three times is an alert on the page until a delivery succeeds."""
-    ledger.note_trouble(condition_of(AlertKind.DISK, "data directory", free=1), NOON)
+    ledger.record_condition(condition_of(AlertKind.DISK, "data directory", free=1), NOON)
     receiver.replies[:] = [(503, b"busy")] * 3
     for minutes in (0, 1, 3):
         assert AlertKind.WEBHOOK_FAILING not in [alert.kind for alert in list_alerts()]

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from capabilities.core.providers.origins import OriginPolicy
 from routing_admin.console.alerts import sending
-from routing_admin.console.alerts.actions import end_kind, note_trouble
+from routing_admin.console.alerts.actions import end_kind, record_condition
 from routing_admin.console.alerts.queries import list_alerts
 from routing_admin.console.docs.rules import document_url
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, condition_of
@@ -66,7 +66,7 @@ def test_each_kind_arrives_once_in_every_shape(receiver, shape):
     """Each kind of alert is sent once, in each chat's message format, with a link to the page that says what to do."""
     now = timezone.now()
     for kind in AlertKind:
-        note_trouble(make_condition(kind), now)
+        record_condition(make_condition(kind), now)
     for minutes in range(3):
         sending.send_due(make_webhook(receiver, shape), now + timedelta(minutes=minutes))
     texts = [body_text(shape, message.body) for message in receiver.received]
@@ -85,7 +85,7 @@ def test_programs_get_fields_beside_the_text(receiver):
     The end of an alert is also sent.
     """
     now = timezone.now()
-    note_trouble(make_condition(AlertKind.KEY_REFUSED), now)
+    record_condition(make_condition(AlertKind.KEY_REFUSED), now)
     sending.send_due(make_webhook(receiver), now)
     end_kind(AlertKind.KEY_REFUSED, now + timedelta(seconds=1))
     sending.send_due(make_webhook(receiver), now + timedelta(minutes=5))
@@ -100,7 +100,7 @@ def test_programs_get_fields_beside_the_text(receiver):
 def test_a_chinese_chat_reads_chinese_unless_the_address_says_otherwise(receiver):
     """An alert is in the language of the chat's message format, unless the URL contains `lang=`."""
     now = timezone.now()
-    note_trouble(make_condition(AlertKind.DISK), now)
+    record_condition(make_condition(AlertKind.DISK), now)
     sending.send_due(make_webhook(receiver, "wecom"), now)
     assert "数据目录所在磁盘只剩 12 MiB" in receiver.received[0].body["text"]["content"]
     assert sending.send(make_webhook(receiver, "wecom", "&lang=en"), sending.write_test("en", "ada", now)) == ""
@@ -127,7 +127,7 @@ def test_a_refused_notice_is_tried_again_until_it_is_taken(receiver, caplog):
     )
     receiver.replies[:] = [(200, echo.encode()), (503, b"busy")]
     now, hook = timezone.now(), make_webhook(receiver, "dingtalk", "&secret=SECRETSECRET")
-    note_trouble(make_condition(AlertKind.KEY_REFUSED), now)
+    record_condition(make_condition(AlertKind.KEY_REFUSED), now)
     errors = []
     for minutes in (0, 1, 3, 10):
         sending.send_due(hook, now + timedelta(minutes=minutes))
@@ -174,7 +174,7 @@ def test_concurrent_senders_send_once(receiver):
     """Of many threads that send at the same time, each with its own connection, one sends each alert."""
     now, hook = timezone.now(), make_webhook(receiver)
     for kind in AlertKind:
-        note_trouble(make_condition(kind), now)
+        record_condition(make_condition(kind), now)
 
     def round_of_sending(_: int) -> None:
         try:

@@ -300,12 +300,12 @@ def pages() -> Iterator[tuple[str, str]]:
     from django.urls import NoReverseMatch, reverse
 
     from artifacts.models import Artifact
-    from routing_admin.console.base.context import PLACES
+    from routing_admin.console.base.context import NAVIGATION
     from routing_admin.models import RequestLog
 
     artifact, request = Artifact.objects.first(), RequestLog.objects.first()
     addresses: list[tuple[str, list[Any]]] = [
-        *((page.name, []) for _, nav_places in PLACES for page in nav_places),
+        *((page.name, []) for _, nav_places in NAVIGATION for page in nav_places),
         ("services", []),
         ("users", []),
         ("audit", []),

@@ -10,7 +10,7 @@ import pytest
 
 from capabilities.core.services.agent_limits import MONEY, Meter
 from capabilities.core.vocabulary import Capabilities, Source
-from routing_admin.console.base.api import NAMES
+from routing_admin.console.base.api import LIMIT_FIELDS
 from routing_admin.core.configuration.diff import diff
 from routing_admin.core.configuration.specs import (
     EMPTY,
@@ -137,7 +137,7 @@ def test_every_limit_that_an_agent_can_have_is_taken() -> None:
     """An agent in a file may have every existing limit. A new limit must be added to this test."""
     amounts = {meter.value: "2.5" if meter in MONEY else 7 for meter in Meter}
     limits = amounts | {"models": ["s"], "currency": "USD", "unpriced": "count", "unpricedPrice": "0.5"}
-    assert limits.keys() == NAMES
+    assert limits.keys() == LIMIT_FIELDS
     assert import_values(EMPTY, [ROUTING | {"agents": [{"id": "x", "limits": limits}]}]).problems == ()
 
 

@@ -64,9 +64,9 @@ def test_a_minus_sign_turns_a_sort_round_and_equal_rows_keep_their_order() -> No
 def test_a_head_says_how_its_column_is_sorted_and_what_a_click_does() -> None:
     """The first click sorts numbers in descending and names in ascending order, and a second click reverses it."""
     listing = listed({"sort": "-load"})
-    assert (listing.order_of("load"), listing.order_of("name")) == ("descending", "")
+    assert (listing.sort_order("load"), listing.sort_order("name")) == ("descending", "")
     assert (listing.next_sort("load"), listing.next_sort("name")) == ("load", "name")
-    assert listed({}).order_of("name") == "ascending"
+    assert listed({}).sort_order("name") == "ascending"
     assert (listed({}).next_sort("load"), listed({}).next_sort("name")) == ("-load", "-name")
 
 

@@ -19,7 +19,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.urls.converters import IntConverter
 
-from routing_admin.console.base.context import PLACES
+from routing_admin.console.base.context import NAVIGATION
 from tests.processes import free_port, wait_for_success
 from tests.ui.boxes import WIDTHS as MEASURED
 from tests.ui.boxes import measure
@@ -294,7 +294,7 @@ def test_every_signed_in_page_is_marked_in_the_navigation() -> None:
     """A page without a menu entry belongs to another page's entry. Only Find, which can be opened from everywhere,
     belongs to none.
     """
-    marked = {name for _label, entries in PLACES for entry in entries for name in (entry.name, *entry.within)}
+    marked = {name for _label, entries in NAVIGATION for entry in entries for name in (entry.name, *entry.within)}
     assert set(PAGES) - OUTSIDE - marked == {"find"}
 
 

@@ -17,7 +17,7 @@ from routing_admin.configuration.guards import check_one_line
 from routing_admin.configuration.revisions import ledger
 
 # Shortest interval between two writes of `last_seen_at`.
-EVERY = timedelta(minutes=1)
+VISIT_INTERVAL = timedelta(minutes=1)
 
 
 def make_link(

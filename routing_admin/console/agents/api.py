@@ -34,11 +34,11 @@ from routing_admin.console.base.api import (
     TAG,
     answer_at_revision,
     answer_entry,
-    check_gives,
-    expectation_in,
+    check_grantable,
+    form_problems,
     iso,
     limit_fields,
-    problems_of,
+    read_expectation,
     require,
     script_actor,
 )
@@ -66,15 +66,15 @@ if TYPE_CHECKING:
     from capabilities.models import Agent, AgentKey, AgentLink
 
 router = Router(tags=[TAG])
-FIELDS = {"service": "serviceId", "task_type": "taskType", "agent_id": "id"}
+JSON_NAMES = {"service": "serviceId", "task_type": "taskType", "agent_id": "id"}
 """JSON names of the form's fields."""
 
 
 # Agents' keys.
 
-OVERLAP = timedelta(hours=24)
+DEFAULT_OVERLAP = timedelta(hours=24)
 """How long a rotated key keeps working by default."""
-LONGEST = timedelta(days=3650)
+MAX_LIFETIME = timedelta(days=3650)
 """Longest time after which a key may expire."""
 
 
@@ -86,7 +86,7 @@ def key_out(row: AgentKey) -> KeyThing:
         team=row.terms.get(LabelKind.TEAM, ""),
         project=row.terms.get(LabelKind.PROJECT, ""),
         limits=row.terms.get(LIMITS, {}),
-        state=state_of(row),
+        state=credential_state(row),
         createdAt=iso(row.created_at),
         expiresAt=iso(row.expires_at),
         lastUsedAt=iso(row.last_used_at),
@@ -107,7 +107,7 @@ def admin_issue_key(request: HttpRequest, agent_id: str) -> HttpResponse:
     403 for a scope like `config:write` that the token itself lacks.
     """
     body = read_as(request, KeyIn)
-    check_gives(request, body.scopes or (), "Such a key")
+    check_grantable(request, body.scopes or (), "Such a key")
     row = require(find_agent(agent_id), "agent", agent_id)
     expires_at = timezone.now() + timedelta(days=body.days) if body.days else None
     scopes = DEFAULT_SCOPES if body.scopes is None else body.scopes
@@ -127,7 +127,7 @@ def admin_change_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
     body = read_as(request, KeyTermsIn)
     with ledger.exclusive():
         row = require(find_key(agent_id, key_id), "key", key_id)
-        check_expectation(expectation_in(request), key_entry_of(row))
+        check_expectation(read_expectation(request), key_entry(row))
         if row.revoked_at is not None or is_over(row):
             raise ConflictError(f"The key {key_id} has ended. Issue a new one.")
         form, expires_at = terms_form(body), read_end(body) if "expiresAt" in body.model_fields_set else row.expires_at
@@ -150,7 +150,7 @@ def terms_form(body: KeyTermsIn | KeyIn) -> KeyTermsForm:
     fields = {"label": body.label or "", "team": body.team or "", "project": body.project or ""}
     form = KeyTermsForm({**fields, **limit_fields(body.limits or {})})
     if not form.is_valid():
-        raise InvalidError(problems_of(form, {}))
+        raise InvalidError(form_problems(form, {}))
     return form
 
 
@@ -162,7 +162,7 @@ def read_end(body: KeyTermsIn) -> datetime | None:
         moment = datetime.fromisoformat(body.expiresAt)
     except ValueError:
         moment = None
-    if moment is None or moment.tzinfo is None or not timezone.now() < moment < timezone.now() + LONGEST:
+    if moment is None or moment.tzinfo is None or not timezone.now() < moment < timezone.now() + MAX_LIFETIME:
         message = "A moment to come is expected, with its time zone, such as 2027-01-31T12:00:00+00:00."
         raise InvalidError([Problem("expiresAt", message, "range")])
     return moment
@@ -172,17 +172,17 @@ def is_over(row: AgentKey | AgentLink) -> bool:
     return row.expires_at is not None and row.expires_at <= timezone.now()
 
 
-def state_of(row: AgentKey | AgentLink) -> str:
+def credential_state(row: AgentKey | AgentLink) -> str:
     return "revoked" if row.revoked_at else "expired" if is_over(row) else "active"
 
 
-def key_entry_of(row: AgentKey) -> dict[str, Any]:
+def key_entry(row: AgentKey) -> dict[str, Any]:
     """Return the fields of a key that its ETag covers: all except the time of its last use."""
     return key_out(row).model_dump(exclude={"lastUsedAt"})
 
 
 def answer_key(row: AgentKey) -> HttpResponse:
-    return answer_entry(KeyOut(key=key_out(row)), key_entry_of(row))
+    return answer_entry(KeyOut(key=key_out(row)), key_entry(row))
 
 
 @router.delete("/agents/{path:agent_id}/keys/{key_id}", response={204: None})
@@ -202,8 +202,8 @@ def admin_rotate_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
     """
     seconds = read_as(request, RotateIn).overlapSeconds
     row = require(find_key(agent_id, key_id), "key", key_id)
-    check_gives(request, row.scopes, "Such a key")
-    overlap = OVERLAP if seconds is None else timedelta(seconds=seconds)
+    check_grantable(request, row.scopes, "Such a key")
+    overlap = DEFAULT_OVERLAP if seconds is None else timedelta(seconds=seconds)
     return issued(*roll_key(script_actor(request), row, overlap=overlap))
 
 
@@ -219,7 +219,7 @@ def link_out(row: AgentLink) -> LinkThing:
         id=row.public_id,
         name=row.name,
         withBodies=row.with_bodies,
-        state=state_of(row),
+        state=credential_state(row),
         createdAt=iso(row.created_at),
         expiresAt=iso(row.expires_at),
         lastSeenAt=iso(row.last_seen_at),
@@ -279,10 +279,10 @@ def admin_list_agents(request: HttpRequest) -> HttpResponse:
 def admin_get_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Return one agent."""
     agent = described(require(find_agent(agent_id), "agent", agent_id))
-    return answer_entry(AdminAgentOut(agent=agent), entry_of(agent))
+    return answer_entry(AdminAgentOut(agent=agent), agent_entry(agent))
 
 
-def entry_of(agent: AgentThing) -> dict[str, Any]:
+def agent_entry(agent: AgentThing) -> dict[str, Any]:
     """Return the fields of an agent that its ETag covers: all except the number of its keys."""
     return agent.model_dump(exclude={"keys"})
 
@@ -304,22 +304,22 @@ def write_agent(request: HttpRequest, agent_id: str, body: AdminAgentIn) -> tupl
     """Save an agent and return (is new, changes, entry for the ETag). Raise `ConflictError` or `InvalidError`."""
     row = find_agent(agent_id)
     before = described(row) if row else None
-    check_expectation(expectation_in(request), entry_of(before) if before else None)
+    check_expectation(read_expectation(request), agent_entry(before) if before else None)
     if row is not None and row.origin != "administrator":
         raise ConflictError(f"{agent_id} was made at run time: the program that made it changes it. Choose another id.")
-    form = form_of(agent_id, body, row)
+    form = build_agent_form(agent_id, body, row)
     if not form.is_valid():
-        raise InvalidError(problems_of(form, FIELDS))
+        raise InvalidError(form_problems(form, JSON_NAMES))
     saved = form.save(commit=False)
     # Saving an unchanged agent creates no revision.
     if before is not None and before == agent_out(saved, before.keys):
-        return False, [], entry_of(before)
+        return False, [], agent_entry(before)
     save_agent(script_actor(request), saved)
     verb = "changed" if row else "added"
-    return row is None, [f"Agent “{agent_id}” is {verb}."], entry_of(agent_out(saved, 0))
+    return row is None, [f"Agent “{agent_id}” is {verb}."], agent_entry(agent_out(saved, 0))
 
 
-def form_of(agent_id: str, body: AdminAgentIn, row: Agent | None) -> AgentForm:
+def build_agent_form(agent_id: str, body: AdminAgentIn, row: Agent | None) -> AgentForm:
     """Return the form of the agent's page, filled from the body. Raise `InvalidError` for limits it cannot parse."""
     service = find_service(body.serviceId)
     data: dict[str, Any] = {
@@ -339,7 +339,7 @@ def admin_delete_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Delete an agent with its keys; a missing agent is not an error."""
     with ledger.exclusive():
         row = find_agent(agent_id)
-        check_expectation(expectation_in(request), entry_of(described(row)) if row else None)
+        check_expectation(read_expectation(request), agent_entry(described(row)) if row else None)
         if row is not None:
             delete_agent(script_actor(request), row)
     return HttpResponse(status=204)

@@ -19,12 +19,12 @@ from capabilities.models import Agent
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.form_fields import (
     Combobox,
-    amounts_in,
     check_new_name,
     check_unpriced,
     make_amount_fields,
     make_models_field,
-    models_in,
+    read_amounts,
+    read_models,
 )
 from routing_admin.console.services.queries import select_services
 
@@ -98,7 +98,7 @@ class AgentForm(AgentModelForm):
         data = super().clean() or {}
         if MODELS in self.fields:
             check_unpriced(self, data)
-            self.instance.limits = models_in(data) | amounts_in(data)
+            self.instance.limits = read_models(data) | read_amounts(data)
         if data.get("service") and data.get("task_type"):
             self.add_error("task_type", _("An agent uses a service or a task route, not both."))
         return data
@@ -157,7 +157,7 @@ class KeyTermsForm(forms.Form):
     def terms(self) -> dict[str, Any]:
         data = self.cleaned_data
         labels = {name.value: data[name.value] for name in (LabelKind.TEAM, LabelKind.PROJECT) if data[name.value]}
-        limits = models_in(data) | amounts_in(data)
+        limits = read_models(data) | read_amounts(data)
         return labels | ({LIMITS: limits} if limits else {})
 
     def clean(self) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def name_uses(uses: Sequence[LimitUse]) -> list[NamedUse]:
     return [(LIMITS[use.meter][0], use) for use in uses]
 
 
-CALLS = 20
+CALLS_PER_PAGE = 20
 """Calls per page."""
 
 
@@ -134,8 +134,10 @@ def list_calls(agent: str, since: datetime, before: str = "") -> CallsPage:
     # The rows are ordered by (started_at, pk), so calls with the same start time are paged by their ids.
     if position is not None:
         rows = rows.filter(started_at__lte=position[0]).exclude(started_at=position[0], pk__gte=position[1])
-    found = list(rows.order_by("-started_at", "-pk")[: CALLS + 1])
-    return CallsPage(tuple(found[:CALLS]), write_cursor(found[CALLS - 1]) if len(found) > CALLS else "")
+    found = list(rows.order_by("-started_at", "-pk")[: CALLS_PER_PAGE + 1])
+    return CallsPage(
+        tuple(found[:CALLS_PER_PAGE]), write_cursor(found[CALLS_PER_PAGE - 1]) if len(found) > CALLS_PER_PAGE else ""
+    )
 
 
 def find_call(agent: str, since: datetime, key: str, *, body: bool = False) -> LoggedRequest | None:

@@ -28,7 +28,7 @@ class Snippet:
     text: str
 
 
-CALLS: Mapping[tuple[str, str], str] = {
+SNIPPETS: Mapping[tuple[str, str], str] = {
     ("curl", "shell"): """\
 curl {base}/v1/chat/completions \\
   -H "Authorization: Bearer $ROUTING_ADMIN_KEY" \\
@@ -90,21 +90,21 @@ claude""",
 """Example calls by client and programming language, with the placeholders `{base}` and `{model}`."""
 
 
-AUTO = "auto"
+DEFAULT_MODEL = "auto"
 """The name of the default route."""
 
 
 def name_model(row: Agent) -> str:
     if row.task_type:
         return task_name(row.task_type)
-    return row.service.service_id if row.service else AUTO
+    return row.service.service_id if row.service else DEFAULT_MODEL
 
 
 def find_service(state: Snapshot, row: Agent) -> ServiceSpec | None:
     return state.configuration.service(row.service.service_id) if row.service else None
 
 
-def find_use(state: Snapshot, row: Agent) -> Standing | None:
+def find_model_standing(state: Snapshot, row: Agent) -> Standing | None:
     """Return whether the agent's service or route can answer, and why not; None if there is no route."""
     if service := find_service(state, row):
         return find_standing(state, RouteSpec(service.id, (CandidateSpec(service.provider, service.model),)))
@@ -121,11 +121,11 @@ def find_route_standing(state: Snapshot, task_type: str = "") -> Standing | None
 def write_snippets(model: str, key: str = "") -> tuple[Snippet, ...]:
     """Return example calls. They contain the key if it is given, else a variable that holds it."""
     values = {"base": settings.PUBLIC_URL.rstrip("/"), "model": model}
-    texts = ((*heading, text.format(**values)) for heading, text in CALLS.items())
-    return tuple(Snippet(name, language, _fill_in(text, key) if key else text) for name, language, text in texts)
+    texts = ((*heading, text.format(**values)) for heading, text in SNIPPETS.items())
+    return tuple(Snippet(name, language, _insert_key(text, key) if key else text) for name, language, text in texts)
 
 
-def _fill_in(text: str, key: str) -> str:
+def _insert_key(text: str, key: str) -> str:
     # Python snippets that contain the key itself do not need `os`.
     text = text.removeprefix("import os\n\n").replace("$ROUTING_ADMIN_KEY", key)
     for variable in ('os.environ["ROUTING_ADMIN_KEY"]', "process.env.ROUTING_ADMIN_KEY"):
@@ -137,10 +137,10 @@ def describe_use(row: Agent, key: str = "") -> dict[str, Any]:
     """Return the template's variables. If the agent's model cannot answer, the calls ask for the default route."""
     language = "zh" if (get_language() or "").startswith("zh") else "en"
     state, own, allowed = snapshot.current(), name_model(row), row.limits.get("models")
-    use, default = find_use(state, row), find_route_standing(state)
+    use, default = find_model_standing(state, row), find_route_standing(state)
     has_detour = default is not None and default.ready and (allowed is None or task_name(DEFAULT_ROUTE) in allowed)
     is_silent = use is not None and not use.ready
-    model = AUTO if is_silent and has_detour else own
+    model = DEFAULT_MODEL if is_silent and has_detour else own
     service = find_service(state, row)
     return {
         "own_model": own,

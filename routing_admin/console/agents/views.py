@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from capabilities.models import Agent
 
 # Form fields by the field names in the actions' errors.
-PLACES = {"serviceId": "service", "taskType": "task_type"}
+FORM_FIELDS = {"serviceId": "service", "taskType": "task_type"}
 
 
 def agent_new(request: HttpRequest) -> HttpResponse:
@@ -71,7 +71,7 @@ def agent_new(request: HttpRequest) -> HttpResponse:
                 row = form.save(commit=False)
                 change = save_agent(request_actor(request), row)
             except ActionError as refusal:
-                status = add_refusal(form, refusal, PLACES)
+                status = add_refusal(form, refusal, FORM_FIELDS)
             else:
                 add_toast(request, _("%(name)s added") % {"name": row.agent_id}, change.revision)
                 return redirect("agent", agent_id=row.agent_id)
@@ -97,7 +97,7 @@ def save(request: HttpRequest, row: Agent) -> HttpResponse:
         change = save_agent(request_actor(request), saved, expected=form.cleaned_data["version"])
     except ActionError as refusal:
         current = require_found(find_agent(row.agent_id))
-        status = add_refusal(form, refusal, PLACES)
+        status = add_refusal(form, refusal, FORM_FIELDS)
         conflict = find_differences(form, current) if isinstance(refusal, ConflictError) else None
         # The form is shown again with the current version, so that saving it again overwrites the other change.
         renew_version(form, current.version)

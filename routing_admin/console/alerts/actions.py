@@ -40,12 +40,12 @@ RETENTION = timedelta(days=90)
 """How long resolved alerts stay on the page before `prune` removes them."""
 
 
-def note_trouble(condition: Condition, at: datetime) -> None:
+def record_condition(condition: Condition, at: datetime) -> None:
     """Record a condition observed at `at`: begin or refresh its alert. An outdated observation is ignored."""
     rows = Alert.objects.filter(kind=condition.kind, subject=condition.subject[:400])
     row = rows.first()
     if row is None:
-        alert = Alert(kind=condition.kind, subject=condition.subject[:400], **_opening_values(condition, at))
+        alert = Alert(kind=condition.kind, subject=condition.subject[:400], **_initial_values(condition, at))
         Alert.objects.bulk_create([alert], ignore_conflicts=True)  # another process may have inserted it meanwhile
         log_begin(condition)
     elif row.ended_at is None:
@@ -74,7 +74,7 @@ def _reopen(rows: QuerySet[Alert], row: Alert, condition: Condition, at: datetim
         due = at if row.sent_at is None else None
         rows.update(ended_at=None, last_seen_at=at, expires_at=at + condition.lasts, next_try_at=due)
         return
-    rows.update(**_opening_values(condition, at), ended_at=None, sent_at=None, end_sent_at=None, times=F("times") + 1)
+    rows.update(**_initial_values(condition, at), ended_at=None, sent_at=None, end_sent_at=None, times=F("times") + 1)
     log_begin(condition)
 
 
@@ -82,16 +82,16 @@ def _is_flapping(row: Alert, at: datetime) -> bool:
     return row.ended_at is not None and at - row.ended_at <= RESOLVE_DELAY
 
 
-def adopt_kept_alerts() -> None:
+def import_file_alerts() -> None:
     """Move alerts, sent or not, into the database that were recorded in a file while the database was unavailable."""
     if alert_file().read():
         with alert_file().edit() as alerts:
             for alert in alerts.values():
-                _adopt(alert)
+                _import_alert(alert)
             alerts.clear()
 
 
-def _adopt(alert: KeptAlert) -> None:
+def _import_alert(alert: KeptAlert) -> None:
     row = Alert.objects.filter(kind=alert.kind, subject=alert.subject).first()
     if row is None:
         Alert.objects.bulk_create([Alert(**asdict(alert))], ignore_conflicts=True)
@@ -108,11 +108,11 @@ def _adopt(alert: KeptAlert) -> None:
         Alert.objects.filter(pk=row.pk).update(**asdict(alert), **changes)
 
 
-Known = Mapping[tuple[str, str], datetime | None]
+KnownAlerts = Mapping[tuple[str, str], datetime | None]
 """When the alert about a (kind, subject) ended; None if it is active."""
 
 
-def list_known(now: datetime, *, only_sent: bool) -> Known:
+def list_known_alerts(now: datetime, *, only_sent: bool) -> KnownAlerts:
     """Return alerts that are active, or ended so recently that they may return.
 
     With `only_sent`, only alerts that were sent, or that are muted and therefore must not be sent.
@@ -124,7 +124,7 @@ def list_known(now: datetime, *, only_sent: bool) -> Known:
     }
 
 
-def _opening_values(condition: Condition, at: datetime) -> dict[str, Any]:
+def _initial_values(condition: Condition, at: datetime) -> dict[str, Any]:
     return {
         "sentence": encode_text(condition.sentence),
         "first_seen_at": at,
@@ -217,15 +217,15 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
 
 def note_sent(claimed: ClaimedAlert, now: datetime) -> None:
     changes = {"sent_at": now} if claimed.ended_at is None else {"end_sent_at": now}
-    _rows_of(claimed).update(**changes, error=None)
+    _claimed_rows(claimed).update(**changes, error=None)
 
 
 def note_failed(claimed: ClaimedAlert, reason: str) -> None:
     """Record why the notice was not accepted. The next attempt was scheduled by `claim_next`."""
-    _rows_of(claimed).update(error=encode_text(reason))
+    _claimed_rows(claimed).update(error=encode_text(reason))
 
 
-def _rows_of(claimed: ClaimedAlert) -> QuerySet[Alert]:
+def _claimed_rows(claimed: ClaimedAlert) -> QuerySet[Alert]:
     # Matches nothing if the alert has begun again since.
     return Alert.objects.filter(pk=claimed.id, first_seen_at=claimed.first_seen_at)
 
@@ -246,7 +246,7 @@ MAX_MUTE = timedelta(days=90)
 def acknowledge(actor: Actor, number: int, *, on: bool) -> Alert:
     """Record that a user is taking care of an alert, or withdraw this. Raise `NotFoundError` if it is not active."""
     row = _find_active(number)
-    with ledger.audit(actor, AuditedAction("alert.acknowledge" if on else "alert.withdraw", "alert", _name_of(row))):
+    with ledger.audit(actor, AuditedAction("alert.acknowledge" if on else "alert.withdraw", "alert", _alert_name(row))):
         row.acknowledged_at, row.acknowledged_by = (timezone.now(), actor.name[:150]) if on else (None, "")
         row.save(update_fields=["acknowledged_at", "acknowledged_by"])
     return row
@@ -263,7 +263,9 @@ def mute(actor: Actor, number: int, until: datetime | None) -> Alert:
         raise InvalidError([Problem("until", message, "range")])
     row = _find_active(number)
     details = {"until": until.isoformat() if until else None}
-    with ledger.audit(actor, AuditedAction("alert.mute" if until else "alert.unmute", "alert", _name_of(row), details)):
+    with ledger.audit(
+        actor, AuditedAction("alert.mute" if until else "alert.unmute", "alert", _alert_name(row), details)
+    ):
         row.muted_until = until
         row.save(update_fields=["muted_until"])
     return row
@@ -276,7 +278,7 @@ def _find_active(number: int) -> Alert:
     return row
 
 
-def _name_of(row: Alert) -> str:
+def _alert_name(row: Alert) -> str:
     return f"{row.kind} {row.subject}"[:300]
 
 

@@ -13,7 +13,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 from routing_admin.api.calls import answer, read_as, takes
 from routing_admin.api.errors import Body
 from routing_admin.console.alerts.actions import acknowledge, mute, record_test, save_webhook
-from routing_admin.console.alerts.queries import AlertLine, find_webhook, line_of, list_alerts
+from routing_admin.console.alerts.queries import AlertLine, build_line, find_webhook, list_alerts
 from routing_admin.console.alerts.sending import send_test
 from routing_admin.console.base.api import TAG, iso, script_actor
 
@@ -129,14 +129,16 @@ def admin_list_alerts(request: HttpRequest) -> HttpResponse:
 def admin_acknowledge_alert(request: HttpRequest, number: int) -> HttpResponse:
     """Record that a user is taking care of an active alert, or withdraw this."""
     body = read_as(request, AcknowledgeIn)
-    return answer(AlertOut(alert=alert_out(line_of(acknowledge(script_actor(request), number, on=body.acknowledged)))))
+    return answer(
+        AlertOut(alert=alert_out(build_line(acknowledge(script_actor(request), number, on=body.acknowledged))))
+    )
 
 
 @router.post("/alerts/{number}/mute", response=AlertOut, openapi_extra=takes(MuteIn))
 def admin_mute_alert(request: HttpRequest, number: int) -> HttpResponse:
     """Send nothing about an active alert until a time; null lets it be sent again."""
     body = read_as(request, MuteIn)
-    return answer(AlertOut(alert=alert_out(line_of(mute(script_actor(request), number, body.until)))))
+    return answer(AlertOut(alert=alert_out(build_line(mute(script_actor(request), number, body.until)))))
 
 
 @router.put("/alerts/webhook", response=WebhookOut, openapi_extra=takes(WebhookIn))

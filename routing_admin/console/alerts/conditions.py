@@ -29,11 +29,11 @@ from routing_admin.console.alerts import sending
 from routing_admin.console.alerts.actions import (
     RESOLVE_DELAY,
     ExistingSubjects,
-    Known,
-    adopt_kept_alerts,
+    KnownAlerts,
     end_alerts,
-    list_known,
-    note_trouble,
+    import_file_alerts,
+    list_known_alerts,
+    record_condition,
 )
 from routing_admin.console.alerts.queries import find_webhook, list_budget_uses
 from routing_admin.console.alerts.sending import AlertLedger, send_due
@@ -65,14 +65,14 @@ from routing_admin.request_log.call_outcomes import CallOutcomes, call_outcomes,
 from routing_admin.request_log.journal import journal
 
 MIB = 1024 * 1024
-SPENT = 100
-EVERYWHERE = "*"
+USED_UP_PERCENT = 100
+ALL_ROUTES = "*"
 """The subject of an alert if no route has an available candidate."""
 # A restart of the database or of Redis takes less time than this, so it is not reported.
-SETTLED = timedelta(seconds=10)
+OUTAGE_DELAY = timedelta(seconds=10)
 BACKLOG = timedelta(minutes=1)
 """After this long, waiting log entries or an unreadable configuration become an alert of their own."""
-SERVER = socket.gethostname()
+HOST_NAME = socket.gethostname()
 
 METERS: Mapping[Meter, str] = {
     Meter.BYTES_PER_DAY: translatable("Request bytes per day"),
@@ -84,7 +84,7 @@ METERS: Mapping[Meter, str] = {
 """Names of the limits that are budgets."""
 
 
-def find_troubles(state: Snapshot) -> Iterator[Condition]:
+def find_conditions(state: Snapshot) -> Iterator[Condition]:
     """Yield the conditions that hold now, except outages (see `find_outages`)."""
     return chain(find_cooling(state), find_budgets(state), find_retired())
 
@@ -93,17 +93,17 @@ def find_outages(now: datetime) -> Iterator[Condition]:
     """Yield conditions for what this process cannot reach or do. Only its memory is read, not the database."""
     yield from find_low_disk()
     store, redis = byte_store().outage, link().outage
-    if store is not None and now - store.since >= SETTLED:
+    if store is not None and now - store.since >= OUTAGE_DELAY:
         yield condition_of(AlertKind.ARTIFACT_STORE, "artifact store")
-    if redis is not None and now - redis.since >= SETTLED:
+    if redis is not None and now - redis.since >= OUTAGE_DELAY:
         yield condition_of(AlertKind.REDIS, "Redis", problem=redis.sentence)
     backlogs = {AlertKind.LOG_WAITING: journal().behind_since, AlertKind.CONFIGURATION_STALE: snapshot.unread_since()}
     for kind, since in backlogs.items():
         if since is not None and now - since >= BACKLOG:
-            yield condition_of(kind, SERVER, seconds=int((now - since).total_seconds()))
+            yield condition_of(kind, HOST_NAME, seconds=int((now - since).total_seconds()))
     if journal().disk_is_full:
         count = len(journal().waiting)
-        yield condition_of(AlertKind.LOG_WAITING, f"{SERVER} memory", Stage.IN_MEMORY, server=SERVER, count=count)
+        yield condition_of(AlertKind.LOG_WAITING, f"{HOST_NAME} memory", Stage.IN_MEMORY, server=HOST_NAME, count=count)
 
 
 def find_overdue(now: datetime) -> Iterator[Condition]:
@@ -121,7 +121,7 @@ def find_cooling(state: Snapshot) -> Iterator[Condition]:
     routes = [route for route in state.configuration.routes if route.enabled and route.candidates]
     cooling = [route.task_type for route in routes if _is_cooling(state, route, cooldowns)]
     if len(cooling) > 1 and len(cooling) == len(routes):
-        yield condition_of(AlertKind.ALL_COOLING, EVERYWHERE, Stage.EVERY_PROVIDER)
+        yield condition_of(AlertKind.ALL_COOLING, ALL_ROUTES, Stage.EVERY_PROVIDER)
         return
     for task_type in cooling:
         yield condition_of(AlertKind.ALL_COOLING, task_type)
@@ -148,7 +148,7 @@ def find_budgets(state: Snapshot) -> Iterator[Condition]:
     """Yield a condition for each budget that is 80 % used, or that it is used up."""
     for use in list_budget_uses(state.configuration):
         subject, name, meter = f"{use.holder} {use.meter}", use.name, METERS[use.meter]
-        if use.percent >= SPENT:
+        if use.percent >= USED_UP_PERCENT:
             yield condition_of(AlertKind.BUDGET, spent_subject(subject), Stage.SPENT, name=name, meter=meter)
         else:
             yield condition_of(AlertKind.BUDGET, subject, Stage.WARNED, name=name, meter=meter, percent=use.percent)
@@ -175,9 +175,9 @@ def find_retired() -> Iterator[Condition]:
 
 log = logging.getLogger(__name__)
 
-PAUSE_SECONDS = 5.0
+INTERVAL_SECONDS = 5.0
 # How often the audit log is searched for the last runs of jobs. The log may be long, so this is not done every round.
-JOBS_PAUSE = timedelta(minutes=10)
+JOB_CHECK_INTERVAL = timedelta(minutes=10)
 
 STAGES: Mapping[DatabaseFault | None, Stage] = {
     DatabaseFault.READ_ONLY: Stage.READ_ONLY,
@@ -192,13 +192,13 @@ STAGES: Mapping[DatabaseFault | None, Stage] = {
 class AlertWatch:
     """Runs the rounds in separate threads, so that nothing else waits for a slow chat or database.
 
-    `asking_since` is when the oldest unanswered database query began, or None while the database responds.
+    `querying_since` is when the oldest unanswered database query began, or None while the database responds.
     """
 
     signs: CallOutcomes = field(default_factory=call_outcomes)
-    asking_since: datetime | None = None
+    querying_since: datetime | None = None
     _stage: Stage = Stage.USUAL
-    _known: Known = field(default_factory=dict)
+    _known: KnownAlerts = field(default_factory=dict)
     _webhook: Webhook | None = None
     _lost: int = 0
     _events: list[tuple[Condition, datetime]] = field(default_factory=list)
@@ -207,8 +207,8 @@ class AlertWatch:
 
     def __post_init__(self) -> None:
         self._threads = (
-            RepeatingThread("alerts", PAUSE_SECONDS, self.round, connections.close_all),
-            RepeatingThread("alerts-offline", PAUSE_SECONDS, self.offline_round, lambda: None),
+            RepeatingThread("alerts", INTERVAL_SECONDS, self.round, connections.close_all),
+            RepeatingThread("alerts-offline", INTERVAL_SECONDS, self.offline_round, lambda: None),
         )
 
     def start(self) -> None:
@@ -235,34 +235,34 @@ class AlertWatch:
             if self._webhook is not None:
                 send_due(self._webhook, timezone.now(), guard=self._database_guard)
             with self._database_guard():
-                self._known = list_known(timezone.now(), only_sent=self._webhook is not None)
+                self._known = list_known_alerts(timezone.now(), only_sent=self._webhook is not None)
         except (DatabaseError, InterfaceError) as error:  # alerts cannot be stored now, regardless of the reason
             self._stage = STAGES.get(fault_of(error), Stage.USUAL)
             log.debug("the alerts wait for the database: %s", error)
 
     @contextmanager
     def _database_guard(self) -> Iterator[None]:
-        self.asking_since = self.asking_since or timezone.now()
+        self.querying_since = self.querying_since or timezone.now()
         try:
             yield
-        # The database has not responded, so `asking_since` is kept. Any other error is not an outage.
+        # The database has not responded, so `querying_since` is kept. Any other error is not an outage.
         except (DatabaseError, InterfaceError):
             raise
         except Exception:
-            self.asking_since = None
+            self.querying_since = None
             raise
-        self.asking_since = None
+        self.querying_since = None
 
     def offline_round(self) -> None:
         """While the database is unavailable, record known conditions in a file and send them."""
-        now, since = timezone.now(), self.asking_since
-        if since is None or now - since < SETTLED:
+        now, since = timezone.now(), self.querying_since
+        if since is None or now - since < OUTAGE_DELAY:
             return
-        troubles = [condition_of(AlertKind.DATABASE, "database", self._stage, server=SERVER), *find_outages(now)]
+        troubles = [condition_of(AlertKind.DATABASE, "database", self._stage, server=HOST_NAME), *find_outages(now)]
         self._note_events(sending, now)
         for condition in troubles:
             if not self._is_known(condition, since):
-                sending.note_trouble(condition, now)
+                sending.record_condition(condition, now)
         # Without the database, a stored webhook is known only if an earlier round has read it.
         webhook = settings.ALERT_WEBHOOK or self._webhook
         if webhook is not None:
@@ -277,17 +277,17 @@ class AlertWatch:
 
     def look(self, now: datetime) -> None:
         """Begin, refresh and end alerts. If this fails, put back the outcomes of calls for the next round and raise."""
-        adopt_kept_alerts()
+        import_file_alerts()
         state, signs = snapshot.current(), self.signs.take()
         try:
-            findings, existing = evaluate(signs), subjects_of(state)
+            findings, existing = evaluate(signs), list_subjects(state)
             for condition, at in findings.conditions:
                 # A call that ends after its provider was deleted must not begin an alert.
                 if condition.subject in existing[condition.kind]:
-                    note_trouble(condition, at)
+                    record_condition(condition, at)
             self._note_events(rows, now)
-            for condition in (*find_troubles(state), *find_outages(now), *self._find_overdue(now)):
-                note_trouble(condition, now)
+            for condition in (*find_conditions(state), *find_outages(now), *self._find_overdue(now)):
+                record_condition(condition, now)
             end_alerts(findings.resolved, existing, now)
         except Exception:
             # No outcome is lost: the next round evaluates them again.
@@ -297,22 +297,22 @@ class AlertWatch:
     def _note_events(self, ledger: AlertLedger, now: datetime) -> None:
         if crashes := process_mark().count_crashes():
             log.error("processes of this server that ended without shutting down: %s", crashes)
-            self._events.append((condition_of(AlertKind.PROCESS_CRASHED, SERVER), now))
+            self._events.append((condition_of(AlertKind.PROCESS_CRASHED, HOST_NAME), now))
         if journal().lost > self._lost:
             self._lost = journal().lost
-            self._events.append((condition_of(AlertKind.LOG_LOST, SERVER, count=self._lost), now))
+            self._events.append((condition_of(AlertKind.LOG_LOST, HOST_NAME, count=self._lost), now))
         # An event is removed only once it is recorded, so it is kept if recording fails.
         for event in tuple(self._events):
-            ledger.note_trouble(*event)
+            ledger.record_condition(*event)
             self._events.remove(event)
 
     def _find_overdue(self, now: datetime) -> Iterator[Condition]:
         if self._jobs_due is None or self._jobs_due <= now:
             yield from find_overdue(now)
-            self._jobs_due = now + JOBS_PAUSE
+            self._jobs_due = now + JOB_CHECK_INTERVAL
 
 
-def subjects_of(state: Snapshot) -> ExistingSubjects:
+def list_subjects(state: Snapshot) -> ExistingSubjects:
     """Return the subjects that alerts can be about. An alert ends if its subject is deleted from the configuration."""
     providers = {provider.name for provider in state.configuration.providers if provider.enabled}
     keys = {f"{name} ({key.name})" for name, keys in state.provider_keys.items() for key in keys.pool}

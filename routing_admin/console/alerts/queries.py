@@ -77,13 +77,13 @@ def list_alerts() -> list[AlertLine]:
 
     A budget that is used up has one alert: the warning before it is left out. Two queries.
     """
-    from_file = [line_of(row) for row in _list_kept()]
+    from_file = [build_line(row) for row in _list_file_alerts()]
     rows = Alert.objects.order_by("ended_at", "-first_seen_at", "-id")
     active = list(rows.filter(ended_at=None)[:MAX_LINES])
     superseded = _superseded((row.kind, row.subject) for row in active)
-    lines = [line_of(row) for row in active if (row.kind, row.subject) not in superseded]
+    lines = [build_line(row) for row in active if (row.kind, row.subject) not in superseded]
     resolved = rows.filter(ended_at__isnull=False).order_by("-ended_at", "-id")[: MAX_LINES - len(lines)]
-    return [*from_file, *lines, *(line_of(row) for row in resolved)]
+    return [*from_file, *lines, *(build_line(row) for row in resolved)]
 
 
 def _superseded(alerts: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
@@ -92,13 +92,13 @@ def _superseded(alerts: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
     return {(kind, subject) for kind, subject in active if (kind, spent_subject(subject)) in active}
 
 
-def _list_kept() -> list[Alert]:
+def _list_file_alerts() -> list[Alert]:
     # This file holds alerts that began while the database was unavailable or read-only.
     now = timezone.now()
     return [Alert(**asdict(alert)) for alert in alert_file().read().values() if alert.expires_at > now]
 
 
-def line_of(row: Alert) -> AlertLine:
+def build_line(row: Alert) -> AlertLine:
     kind = AlertKind(row.kind)
     return AlertLine(
         kind=kind,
@@ -131,7 +131,7 @@ class AlertCounts:
 
 def count_open() -> AlertCounts:
     """Count the active alerts. One query."""
-    kept, now = [(row.kind, row.subject, None, None) for row in _list_kept()], timezone.now()
+    kept, now = [(row.kind, row.subject, None, None) for row in _list_file_alerts()], timezone.now()
     columns = ("kind", "subject", "acknowledged_at", "muted_until")
     active = [*Alert.objects.filter(ended_at=None).order_by().values_list(*columns), *kept]
     superseded = _superseded(row[:2] for row in active)

@@ -39,7 +39,7 @@ MAX_IN_A_ROUND = 15
 FAILURES = 3
 """After this many failed attempts to send an alert, the webhook itself becomes an alert."""
 
-FAILED = translatable("Could not reach %(host)s: %(reason)s")
+UNREACHABLE = translatable("Could not reach %(host)s: %(reason)s")
 REASONS: Mapping[Fault, str] = {
     Fault.DNS_ERROR: translatable("its name does not resolve."),
     Fault.CONNECT_REFUSED: translatable("nothing is listening there."),
@@ -51,7 +51,7 @@ REASONS: Mapping[Fault, str] = {
     Fault.REDIRECT: translatable("it redirects, and redirects are not followed."),
 }
 """Why no answer arrived, by fault."""
-BROKEN = translatable("the connection broke, or its answer cannot be read.")
+CONNECTION_BROKEN = translatable("the connection broke, or its answer cannot be read.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def send(webhook: Webhook, notice: Notice) -> str:
 def _reason(webhook: Webhook, failure: Failure) -> Translatable:
     if failure.fault in (Fault.BAD_SHAPE, Fault.ORIGIN_REFUSED) and isinstance(failure.message, Translatable):
         return failure.message
-    return translatable(FAILED, host=webhook.host, reason=REASONS.get(failure.fault, BROKEN))
+    return translatable(UNREACHABLE, host=webhook.host, reason=REASONS.get(failure.fault, CONNECTION_BROKEN))
 
 
 def send_test(person: str, now: datetime) -> str:
@@ -96,7 +96,7 @@ NO_WEBHOOK = translatable("No webhook is set. Enter its address first.")
 class AlertLedger(Protocol):
     """A module that stores alerts: in the database or, while that is unavailable, in a file."""
 
-    def note_trouble(self, condition: Condition, at: datetime) -> None: ...
+    def record_condition(self, condition: Condition, at: datetime) -> None: ...
 
     def end_kind(self, kind: AlertKind, at: datetime) -> None: ...
 
@@ -126,7 +126,7 @@ def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, guard:
                 log.warning("the alert %s about %s was not sent: %s", alert.kind, alert.subject, reason)
                 ledger.note_failed(alert, reason)
                 if alert.tries >= FAILURES:
-                    ledger.note_trouble(condition_of(AlertKind.WEBHOOK_FAILING, webhook.host, problem=reason), now)
+                    ledger.record_condition(condition_of(AlertKind.WEBHOOK_FAILING, webhook.host, problem=reason), now)
             else:
                 ledger.note_sent(alert, now)
                 ledger.end_kind(AlertKind.WEBHOOK_FAILING, now)
@@ -137,7 +137,7 @@ def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, guard:
 # Only the beginnings of alerts are sent from the file. Ends are recorded and sent once the database is back.
 
 
-def note_trouble(condition: Condition, at: datetime) -> None:
+def record_condition(condition: Condition, at: datetime) -> None:
     with alert_file().edit() as alerts:
         key = (condition.kind.value, condition.subject)
         if key not in alerts:
@@ -189,18 +189,18 @@ def note_failed(claimed: ClaimedAlert, reason: str) -> None:
 
 
 # Part of every text. Some chats accept only messages with a keyword, and this can be set as the keyword.
-NAME = "routing_admin"
-PAGE = "/alerts/"
+KEYWORD = "routing_admin"
+ALERTS_PATH = "/alerts/"
 
 
 def write_notice(alert: ClaimedAlert, language: str) -> Notice:
-    entry, is_over, url = KINDS[alert.kind], alert.ended_at is not None, public_url(PAGE)
+    entry, is_over, url = KINDS[alert.kind], alert.ended_at is not None, public_url(ALERTS_PATH)
     with override(language):
         title = _("%(kind)s: resolved") if is_over else _severity_line(entry.severity)
         period = _("%(from)s – %(to)s") if is_over else _("Since %(from)s")
-        moments = {"from": _moment(alert.first_seen_at), "to": _moment(alert.ended_at or alert.first_seen_at)}
+        moments = {"from": _format_time(alert.first_seen_at), "to": _format_time(alert.ended_at or alert.first_seen_at)}
         lines = (
-            f"[{NAME}] " + title % {"kind": translate_sentence(entry.title)},
+            f"[{KEYWORD}] " + title % {"kind": translate_sentence(entry.title)},
             translate_sentence(alert.sentence),
             period % moments,
             _("Look: %(url)s") % {"url": url},
@@ -211,7 +211,7 @@ def write_notice(alert: ClaimedAlert, language: str) -> Notice:
         "kind": alert.kind.value,
         "severity": entry.severity.value,
         "subject": alert.subject,
-        "message": _in_both(alert.sentence),
+        "message": _translate_twice(alert.sentence),
         "since": alert.first_seen_at.isoformat(),
         "ended": alert.ended_at.isoformat() if alert.ended_at else None,
         "times": alert.times,
@@ -222,11 +222,11 @@ def write_notice(alert: ClaimedAlert, language: str) -> Notice:
 
 
 def write_test(language: str, person: str, now: datetime) -> Notice:
-    url = public_url(PAGE)
+    url = public_url(ALERTS_PATH)
     with override(language):
         lines = (
-            f"[{NAME}] " + _("Test: alerts arrive here."),
-            _("Sent by %(name)s, %(at)s.") % {"name": person, "at": _moment(now)},
+            f"[{KEYWORD}] " + _("Test: alerts arrive here."),
+            _("Sent by %(name)s, %(at)s.") % {"name": person, "at": _format_time(now)},
             _("Look: %(url)s") % {"url": url},
         )
     return Notice(lines, {"event": "test", "sent_by": person, "since": now.isoformat(), "url": url})
@@ -240,7 +240,7 @@ def _severity_line(severity: Severity) -> str:
     return _("Critical – %(kind)s") if severity is Severity.CRITICAL else _("Warning – %(kind)s")
 
 
-def _in_both(sentence: str) -> Mapping[str, Any]:
+def _translate_twice(sentence: str) -> Mapping[str, Any]:
     texts = {}
     for name, language in (("en", ENGLISH), ("zh", CHINESE)):
         with override(language):
@@ -248,5 +248,5 @@ def _in_both(sentence: str) -> Mapping[str, Any]:
     return texts
 
 
-def _moment(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

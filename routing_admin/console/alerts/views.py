@@ -31,7 +31,7 @@ from routing_admin.console.docs.rules import document_url
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, KindRow, Severity
 from routing_admin.core.alerts.webhook import ShapeName, WebhookAddressError
 
-SHAPES = {
+SHAPE_LABELS = {
     ShapeName.JSON: _("plain JSON"),
     ShapeName.WECOM: _("WeCom"),
     ShapeName.DINGTALK: _("DingTalk"),
@@ -40,7 +40,7 @@ SHAPES = {
 }
 """Display names of the webhook's formats."""
 
-PLACES: Mapping[AlertKind, tuple[str | Promise, str, str]] = {
+HELP_PAGES: Mapping[AlertKind, tuple[str | Promise, str, str]] = {
     AlertKind.KEY_REFUSED: (_("Providers"), "providers", ""),
     AlertKind.BALANCE_GONE: (_("Providers"), "providers", ""),
     AlertKind.ALL_COOLING: (_("Dashboard"), "dashboard", ""),
@@ -75,11 +75,11 @@ class AlertRow:
 
     @property
     def place(self) -> str:
-        return str(_("Agents and keys") if self._is_of_agent else PLACES[self.line.kind][0])
+        return str(_("Agents and keys") if self._is_of_agent else HELP_PAGES[self.line.kind][0])
 
     @property
     def url(self) -> str:
-        _name, page, part = PLACES[self.line.kind]
+        _name, page, part = HELP_PAGES[self.line.kind]
         # The alert's subject is a provider, which may have been deleted in the meantime.
         if page == "providers" and self.line.subject in snapshot.current().provider_keys:
             return reverse("provider", args=[self.line.subject])
@@ -98,7 +98,7 @@ class AlertRow:
         )
 
 
-SHOWN = 5
+MAX_SHOWN = 5
 """How many alerts of one kind the page shows before the reader asks for the others."""
 
 
@@ -119,11 +119,11 @@ class AlertGroup:
 
     @property
     def first(self) -> Sequence[AlertRow]:
-        return self.alerts[:SHOWN]
+        return self.alerts[:MAX_SHOWN]
 
     @property
     def others(self) -> Sequence[AlertRow]:
-        return self.alerts[SHOWN:]
+        return self.alerts[MAX_SHOWN:]
 
     @property
     def waiting(self) -> int:
@@ -222,7 +222,7 @@ def webhook_context() -> dict[str, Any]:
         webhook, is_unreadable = None, True
     return {
         "webhook": webhook,
-        "shape": SHAPES[webhook.shape] if webhook else "",
+        "shape": SHAPE_LABELS[webhook.shape] if webhook else "",
         "is_from_environment": settings.ALERT_WEBHOOK is not None,
         "is_unreadable": is_unreadable,
     }

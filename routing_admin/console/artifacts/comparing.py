@@ -19,7 +19,7 @@ from capabilities.core.permissions import PagePart
 from capabilities.core.side_by_side import SideBySideRow, compare_lines
 from capabilities.quantities import size_text
 from capabilities.sentences import join_words
-from routing_admin.console.artifacts.detail import language_of, language_words, note_reading
+from routing_admin.console.artifacts.detail import language_context, note_reading, preview_language
 from routing_admin.console.artifacts.receiving import GROUPS, DeliveryCard, build_card
 from routing_admin.console.base.page_responses import require_found
 from routing_admin.console.base.tags.highlight import json_text
@@ -27,7 +27,7 @@ from routing_admin.dispatch.preview import Previewer
 
 MAX_LINES, MAX_CHARS = 500, 6_000
 """How much of the beginning of each text is compared. A model with a large window gets megabytes."""
-MANY_TIMES = 10
+MIN_FACTOR = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +59,23 @@ class ComparedText:
 @require_GET
 def artifact_compare(request: HttpRequest, pk: str) -> HttpResponse:
     """Compare the services `?a=` and `?b=`, by default the first two."""
-    row, language = require_found(find_artifact(pk)), language_of(request)
+    row, language = require_found(find_artifact(pk)), preview_language(request)
     previewer = Previewer(row, language=language)
     names = tuple(endpoint.name for endpoint in previewer.endpoints)
-    left, right = (_choose(request.GET.get(name, ""), names, position) for position, name in enumerate("ab"))
+    left, right = (_choose_name(request.GET.get(name, ""), names, position) for position, name in enumerate("ab"))
     preview = previewer.preview(endpoint for endpoint in previewer.endpoints if endpoint.name in (left, right))
     may_read = may(request.user, PagePart.ARTIFACT_BYTES)
     if may_read:
         # The page shows the file's content to users who may read it, so the audit log records that it was read.
         note_reading(request, row)
     cards = {delivery.service_id: build_card(preview, delivery, may_read) for delivery in preview.deliveries}
-    context = {"row": row, "left": left, "right": right, **language_words(language)}
+    context = {"row": row, "left": left, "right": right, **language_context(language)}
     if left in cards and right in cards:
         context |= _compare(cards[left], cards[right])
     return render(request, "artifacts/compare.html", context)
 
 
-def _choose(name: str, names: tuple[str, ...], position: int) -> str:
+def _choose_name(name: str, names: tuple[str, ...], position: int) -> str:
     return name if name in names else names[min(position, len(names) - 1)] if names else ""
 
 
@@ -90,17 +90,17 @@ def _compare(left: DeliveryCard, right: DeliveryCard) -> dict[str, Any]:
             for label, describe in FACTS
             if (fact := ComparedFact(str(label), describe(left), describe(right))).is_there
         ],
-        "texts": list(_texts(left, right)) if may_read else [],
+        "texts": list(_compare_payloads(left, right)) if may_read else [],
         "may_read": may_read,
     }
 
 
-def _form(card: DeliveryCard) -> str:
+def _form_hint(card: DeliveryCard) -> str:
     return next(str(hint) for form, _badge, _label, _tone, hint in GROUPS if form is card.preview.form)
 
 
 FACTS: tuple[tuple[str | Promise, Callable[[DeliveryCard], str]], ...] = (
-    (gettext_lazy("How it is received"), _form),
+    (gettext_lazy("How it is received"), _form_hint),
     (gettext_lazy("Why"), lambda card: card.reason),
     (gettext_lazy("Missing parts"), lambda card: card.loss),
     (gettext_lazy("Place in the message"), lambda card: card.slot),
@@ -126,12 +126,12 @@ def compare_tokens(left: DeliveryCard, right: DeliveryCard) -> str:
         return _("Tokens: about %(first)s each for %(left)s and %(right)s.") % names
     # From ten times as many on a percentage says less than the factor. Of zero there is neither, only a direction.
     ratio = second.tokens / first.tokens if first.tokens else 0
-    share = f"×{ratio:,.0f}" if ratio >= MANY_TIMES else f"{ratio - 1:+.0%}" if first.tokens else "+"
+    share = f"×{ratio:,.0f}" if ratio >= MIN_FACTOR else f"{ratio - 1:+.0%}" if first.tokens else "+"
     template = _("Tokens: about %(first)s for %(left)s, about %(second)s for %(right)s (%(share)s).")
     return template % {**names, "share": share}
 
 
-def _texts(left: DeliveryCard, right: DeliveryCard) -> list[ComparedText]:
+def _compare_payloads(left: DeliveryCard, right: DeliveryCard) -> list[ComparedText]:
     texts = [(_("Payload"), *(json_text(card.preview.payload or "") for card in (left, right)))]
     if left.preview.text is not None and right.preview.text is not None:
         texts.insert(0, (_("What the model sees"), left.preview.text, right.preview.text))

@@ -58,7 +58,7 @@ def artifact(request: HttpRequest, pk: str) -> HttpResponse:
 def artifact_page(
     request: HttpRequest, row: Artifact, form: CorrectionForm | None = None, status: int = 200
 ) -> HttpResponse:
-    may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), language_of(request)
+    may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), preview_language(request)
     if may_read:
         note_reading(request, row)
     asked_for = _filter(request)
@@ -69,8 +69,8 @@ def artifact_page(
     draws = request.GET.get("draw") == "1"
     endpoints = receiving.list_endpoints(previewer, asked_for, may_read, draws=draws)
     context = {
-        **_about(row, may_read),
-        **_correcting(request, row, form),
+        **_artifact_context(row, may_read),
+        **_correction_context(request, row, form),
         "counts": endpoints.counts,
         "groups": endpoints.groups,
         "pair": receiving.pick_pair(endpoints.groups),
@@ -82,8 +82,8 @@ def artifact_page(
         "all_services": len(previewer.endpoints),
         "filter": asked_for,
         "gone": UNREADABLE.get(previewer.artifact.unreadable or "", ""),
-        **language_words(language),
-        **_sending(row, may_read),
+        **language_context(language),
+        **_send_urls(row, may_read),
     }
     return render(request, "artifacts/artifact.html", context, status=status)
 
@@ -104,28 +104,28 @@ def _filter(request: HttpRequest) -> EndpointFilter:
 
 
 def card(request: HttpRequest, row: Artifact, service: str, **more: object) -> HttpResponse:
-    may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), language_of(request)
+    may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), preview_language(request)
     previewer = Previewer(row, language=language)
     endpoint = require_found(next((endpoint for endpoint in previewer.endpoints if endpoint.name == service), None))
     preview = previewer.preview([endpoint])
     context = {
         "row": row,
         "card": receiving.build_card(preview, preview.deliveries[0], may_read),
-        **language_words(language),
-        **_sending(row, may_read),
+        **language_context(language),
+        **_send_urls(row, may_read),
         **more,
     }
     return render(request, "artifacts/delivery.html#body", context)
 
 
-def _about(row: Artifact, may_read: bool) -> dict[str, Any]:
+def _artifact_context(row: Artifact, may_read: bool) -> dict[str, Any]:
     return {
         "row": row,
         "type_name": friendly_type(row.mime_type, get_language()),
         "may_read": may_read,
-        "picture": _picture(row) if may_read else "",
+        "picture": _picture_url(row) if may_read else "",
         "plays": may_read and row.mime_type in PLAYABLE and row.size > 0,
-        "words": _words(row) if may_read and row.kind == Kind.TEXT else "",
+        "words": _read_beginning(row) if may_read and row.kind == Kind.TEXT else "",
         "text_limit": TEXT_BYTES,
         "evidence": [
             {
@@ -138,7 +138,7 @@ def _about(row: Artifact, may_read: bool) -> dict[str, Any]:
     }
 
 
-def _correcting(request: HttpRequest, row: Artifact, form: CorrectionForm | None) -> dict[str, Any]:
+def _correction_context(request: HttpRequest, row: Artifact, form: CorrectionForm | None) -> dict[str, Any]:
     query, current = request.GET.urlencode(), CorrectionForm(row)
     return {
         "fields": {name: (form if form and name in form.data else current)[name] for name in current.fields},
@@ -149,14 +149,14 @@ def _correcting(request: HttpRequest, row: Artifact, form: CorrectionForm | None
     }
 
 
-def _picture(row: Artifact) -> str:
+def _picture_url(row: Artifact) -> str:
     # Show the file itself only if its bytes prove the declared type. Otherwise show the generated PNG, if there is one.
     if row.kind == Kind.IMAGE and row.mime_type in SHOWN_AS_IMAGE and row.detected_mime_type == row.mime_type:
         return reverse("artifact_raw", args=[row.pk])
     return reverse("artifact_thumbnail", args=[row.pk]) if find_thumbnail(row) else ""
 
 
-def _words(row: Artifact) -> str:
+def _read_beginning(row: Artifact) -> str:
     try:
         with byte_store().reader(row.sha256) as read_at:
             return "".join(decode_blocks([read_at(0, TEXT_BYTES)], row.encoding))
@@ -164,13 +164,13 @@ def _words(row: Artifact) -> str:
         return ""
 
 
-def language_of(request: HttpRequest) -> str:
+def preview_language(request: HttpRequest) -> str:
     """Return the language of the texts for models that a preview shows: the requested language, else the reader's."""
     code = request.GET.get("language", "") or request.POST.get("language", "")
     return code if code in dict(MODEL_LANGUAGES) else ("zh" if (get_language() or "").startswith("zh") else "en")
 
 
-def language_words(language: str) -> dict[str, Any]:
+def language_context(language: str) -> dict[str, Any]:
     return {
         "model_language": language,
         "said_lang": "zh-Hans" if language.startswith("zh") else language,
@@ -178,7 +178,7 @@ def language_words(language: str) -> dict[str, Any]:
     }
 
 
-def _sending(row: Artifact, may_read: bool) -> dict[str, str]:
+def _send_urls(row: Artifact, may_read: bool) -> dict[str, str]:
     try:
         urls = {f"{verb}_url": reverse(f"artifact_{verb}", args=[row.pk]) for verb in ("send", "describe")}
     except NoReverseMatch:
@@ -210,7 +210,7 @@ def artifact_thumbnail(request: HttpRequest, pk: str) -> HttpResponse:
 # Correcting a file's type: the form, and the return to what was detected.
 
 # Form fields by the field names in the actions' errors.
-PLACES = {"mimeType": "mime_type", "encoding": "encoding", "visibility": "visibility"}
+FORM_FIELDS = {"mimeType": "mime_type", "encoding": "encoding", "visibility": "visibility"}
 
 
 @require_POST
@@ -241,4 +241,4 @@ def add_refusal(form: CorrectionForm, refusal: ActionError) -> None:
         form.add_error(None, translate_refusal(refusal))
         return
     for problem in refusal.problems:
-        form.add_error(PLACES.get(problem.field), translate_sentence(problem.message))
+        form.add_error(FORM_FIELDS.get(problem.field), translate_sentence(problem.message))

@@ -125,13 +125,13 @@ def artifacts_delete(request: HttpRequest) -> HttpResponse:
         deleted = actions.delete_artifacts(request_actor(request), request.POST.getlist("id"))
     if not deleted:
         messages.info(request, _("Nothing was selected, or it has already been deleted."))
-        return redirect(_back(request))
+        return redirect(_return_url(request))
     # All of them have the same time of deletion, by which one Undo restores them together.
     moment = find_deletion(deleted[0])
     text = ngettext("%(count)s artifact deleted", "%(count)s artifacts deleted", len(deleted)) % {"count": len(deleted)}
     undo = f"{reverse('artifacts_restore')}?{urlencode({'at': moment.isoformat() if moment else ''})}"
     messages.success(request, text, extra_tags=f"undo-url:{undo}")
-    return redirect(_back(request))
+    return redirect(_return_url(request))
 
 
 @require_POST
@@ -149,10 +149,10 @@ def artifacts_restore(request: HttpRequest) -> HttpResponse:
         messages.success(request, text)
     else:
         messages.error(request, _("They are already back, or have been permanently deleted."))
-    return redirect(_back(request))
+    return redirect(_return_url(request))
 
 
-def _back(request: HttpRequest) -> str:
+def _return_url(request: HttpRequest) -> str:
     target = request.POST.get("next", "")
     # `next` comes from the form and cannot be trusted: it must not lead to another site.
     is_local = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())

@@ -25,7 +25,7 @@ from routing_admin.dispatch.preview import DeliveryPreview, Preview, Previewer
 
 FEW, PER_PAGE = 8, 40
 """How many services the overview shows per group, and a page of a single group shows."""
-SHORT = 4_000
+MAX_TEXT_CHARS = 4_000
 """The first card of a group is open if its text has at most this many characters."""
 
 MAX_SHOWN = 50_000
@@ -67,7 +67,7 @@ GROUPS: tuple[tuple[DeliveryForm, str, str | Promise, str, Promise], ...] = (
 )
 """The forms of delivery, each with badge, label, tone and hint."""
 
-WORDS_OF_THE_FILE = frozenset({Outcome.INLINED, Outcome.EXTRACTED})
+VERBATIM_OUTCOMES = frozenset({Outcome.INLINED, Outcome.EXTRACTED})
 """Outcomes whose payload contains the file's own text, which viewers may not read."""
 
 
@@ -200,7 +200,7 @@ def _build_cards(
 ) -> tuple[DeliveryCard, ...]:
     first = preview.deliveries[0]
     # The requested card is open, else the first if it is short.
-    open_id = opened or (first.service_id if opens_first and len(first.text or "") <= SHORT else "")
+    open_id = opened or (first.service_id if opens_first and len(first.text or "") <= MAX_TEXT_CHARS else "")
     return tuple(
         build_card(preview, delivery, may_read, tone, is_open=delivery.service_id == open_id)
         for delivery in preview.deliveries
@@ -219,12 +219,12 @@ def build_card(
     is_unavailable = is_gone(delivery.reason)
     is_described = delivery.description is not None and delivery.description.is_cached
     agents = () if delivery.form is not DeliveryForm.DESCRIBED or is_unavailable else preview.readers
-    reads_words = delivery.outcome in WORDS_OF_THE_FILE or is_described or preview.artifact.kind is Kind.TEXT
+    reads_words = delivery.outcome in VERBATIM_OUTCOMES or is_described or preview.artifact.kind is Kind.TEXT
     return DeliveryCard(
         id=delivery.service_id,
         preview=delivery,
         reason=reason_sentence(delivery.reason),
-        slot=_slot(delivery),
+        slot=_payload_slot(delivery),
         policies=tuple(str(text) for policy, text in POLICIES.items() if policy in delivery.policies),
         is_open=is_open,
         may_read=may_read or not reads_words,
@@ -237,9 +237,9 @@ def build_card(
     )
 
 
-def _slot(delivery: DeliveryPreview) -> str:
+def _payload_slot(delivery: DeliveryPreview) -> str:
     facts = delivery.reason.facts
-    return "text" if delivery.text is not None else str(facts.get("slot") or _in_payload(delivery.payload))
+    return "text" if delivery.text is not None else str(facts.get("slot") or _find_media_key(delivery.payload))
 
 
 # OpenAI and Anthropic put the kind of the media part into `type`, Gemini uses it as the key.
@@ -258,12 +258,12 @@ MEDIA_KEYS = (
 )
 
 
-def _in_payload(payload: Any) -> str:
+def _find_media_key(payload: Any) -> str:
     if isinstance(payload, dict):
         if payload.get("type") in MEDIA_KEYS:
             return str(payload["type"])
         media_key = next((key for key in MEDIA_KEYS if isinstance(payload.get(key), dict)), "")
-        return media_key or next((name for value in payload.values() if (name := _in_payload(value))), "")
+        return media_key or next((name for value in payload.values() if (name := _find_media_key(value))), "")
     if isinstance(payload, list):
-        return next((name for value in payload if (name := _in_payload(value))), "")
+        return next((name for value in payload if (name := _find_media_key(value))), "")
     return ""

@@ -50,23 +50,23 @@ class AdminTokenAuth(AuthBase):
             path = route_path(request.resolver_match.route) if request.resolver_match else ""
             refusal = refuse_admin_call(result, request.method or "", path)
             if refusal is None:
-                note_use(result, address_of(request), request_id_of(request))
+                note_use(result, remote_address(request), request_id_of(request))
                 return result
             result = refusal
         details = {"scope": result.scope} if result.scope else {}
         raise CallError(result.status, result.code, result.message, **details)
 
 
-def address_of(request: HttpRequest) -> str:
+def remote_address(request: HttpRequest) -> str:
     return request.META.get("REMOTE_ADDR") or ""
 
 
 def script_actor(request: HttpRequest) -> Actor:
     caller: AdminCaller = request.auth  # type: ignore[attr-defined]
-    return Actor("token", caller.name, address_of(request), request_id_of(request))
+    return Actor("token", caller.name, remote_address(request), request_id_of(request))
 
 
-def check_gives(request: HttpRequest, scopes: Iterable[str], subject: str) -> None:
+def check_grantable(request: HttpRequest, scopes: Iterable[str], subject: str) -> None:
     """Raise `CallError` 403 if `scopes` has administrative scopes that the caller's token lacks."""
     caller: AdminCaller = request.auth  # type: ignore[attr-defined]
     if missing := [scope for scope in ADMIN_SCOPES if scope in set(scopes) - caller.scopes]:
@@ -74,12 +74,12 @@ def check_gives(request: HttpRequest, scopes: Iterable[str], subject: str) -> No
         raise CallError(403, "scope_missing", message, scope=missing[0])
 
 
-def revision_seen(request: HttpRequest) -> int | None:
+def expected_revision(request: HttpRequest) -> int | None:
     """Return the revision in the request's If-Match header, or None if there is none."""
-    return revision_in(request.headers.get("if-match", ""))
+    return parse_revision_tag(request.headers.get("if-match", ""))
 
 
-def expectation_in(request: HttpRequest) -> Expectation:
+def read_expectation(request: HttpRequest) -> Expectation:
     return parse_if_match(request.headers.get("if-match", ""))
 
 
@@ -115,31 +115,31 @@ def iso(moment: datetime | None) -> str | None:
 
 # Limits that scripts send are validated by the forms of the pages. Form errors are then mapped to fields of the JSON.
 
-NAMES = frozenset({MODELS, CURRENCY, UNPRICED, UNPRICED_PRICE, *(meter.value for meter in LIMITS)})
+LIMIT_FIELDS = frozenset({MODELS, CURRENCY, UNPRICED, UNPRICED_PRICE, *(meter.value for meter in LIMITS)})
 
 
 def limit_fields(limits: Mapping[str, Any]) -> dict[str, Any]:
     """Return limits as form data. Raise `InvalidError` for an unknown limit or a malformed list of models."""
     models = limits.get(MODELS) or []
-    unknown = [name for name in limits if name not in NAMES]
+    unknown = [name for name in limits if name not in LIMIT_FIELDS]
     if unknown:
-        message = f"There is no such limit. Limits are: {', '.join(sorted(NAMES))}."
+        message = f"There is no such limit. Limits are: {', '.join(sorted(LIMIT_FIELDS))}."
         raise InvalidError([Problem(f"limits.{unknown[0]}", message, "enum")])
     if not isinstance(models, list) or not all(isinstance(name, str) for name in models):
         raise InvalidError([Problem(f"limits.{MODELS}", "A list of names is expected.", "type")])
     return {MODELS: "\n".join(models), **{name: value for name, value in limits.items() if name != MODELS}}
 
 
-def problems_of(form: forms.BaseForm, fields: Mapping[str, str]) -> list[Problem]:
+def form_problems(form: forms.BaseForm, fields: Mapping[str, str]) -> list[Problem]:
     """Return a form's errors. `fields` maps form fields to the JSON fields that have another name."""
     return [
-        Problem(fields.get(name, f"limits.{name}" if name in NAMES else name), str(error), "range")
+        Problem(fields.get(name, f"limits.{name}" if name in LIMIT_FIELDS else name), str(error), "range")
         for name, errors in form.errors.items()
         for error in errors
     ]
 
 
-def revision_in(tag: str) -> int | None:
+def parse_revision_tag(tag: str) -> int | None:
     """Return the revision in the text of an If-Match header, or None. Raise `CallError` for any other tag."""
     word = tag.strip().removeprefix("W/").strip('"')
     if word in ("", "*"):

@@ -39,7 +39,7 @@ def policy_choices(inherited: str | Promise = "") -> list[tuple[str, str | Promi
     return [("", inherited), *choices] if inherited else choices
 
 
-def policy_word(content: Any) -> str:
+def read_policy(content: Any) -> str:
     """Return the policy in the `content` of a route or a service, or an empty string if it has none."""
     word = str(content.get("policy") or "") if isinstance(content, Mapping) else ""
     # A policy may join several words with `+`, in any order and with spaces.
@@ -72,7 +72,7 @@ class HtmlFormField(forms.ChoiceField):
         )
 
 
-def content_word(content: Any, name: str) -> str:
+def read_content_option(content: Any, name: str) -> str:
     """Return a word, such as the `text` limit, in the `content` of a route or a service, or an empty string."""
     return str(content.get(name) or "") if isinstance(content, Mapping) else ""
 

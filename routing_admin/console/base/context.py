@@ -19,7 +19,7 @@ from routing_admin.console.drills.queries import banner_context
 
 THEME_COOKIE = "theme"
 THEMES = ("auto", "light", "dark")
-USERS_PAGES = ("user", "user_invite", "user_role", "user_active", "user_link", "tokens", "token_new")
+USER_PAGES = ("user", "user_invite", "user_role", "user_active", "user_link", "tokens", "token_new")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class NavigationEntry:
     for_administrators: bool = False
 
 
-PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
+NAVIGATION: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
     (
         "",
         (
@@ -96,7 +96,7 @@ PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
             NavigationEntry(
                 "history", gettext_lazy("History"), "history", "h", within=("revision", "restore", "compare", "audit")
             ),
-            NavigationEntry("users", gettext_lazy("Users"), "user", "u", within=USERS_PAGES, for_administrators=True),
+            NavigationEntry("users", gettext_lazy("Users"), "user", "u", within=USER_PAGES, for_administrators=True),
             NavigationEntry("settings", gettext_lazy("Settings"), "gear", "s", within=("password_change",)),
             NavigationEntry(
                 "documents", gettext_lazy("Documentation"), "book", "o", within=("document", "openapi-view")
@@ -159,7 +159,9 @@ def navigation(request: HttpRequest, alerts: int | None = None) -> list[dict[str
     }
     groups, is_administrator = [], role_for(request.user) is UserRole.ADMINISTRATOR
     for label, entries in PLACES:
-        items = [item(entry, current, counts) for entry in entries if is_administrator or not entry.for_administrators]
+        items = [
+            build_item(entry, current, counts) for entry in entries if is_administrator or not entry.for_administrators
+        ]
         groups.append({"label": label, "items": [link for link in items if link["url"]]})
     return groups
 
@@ -172,7 +174,7 @@ def find_url(page: str, *arguments: str) -> str:
         return ""
 
 
-def item(entry: NavigationEntry, current: str | None, counts: dict[str, int | None]) -> dict[str, Any]:
+def build_item(entry: NavigationEntry, current: str | None, counts: dict[str, int | None]) -> dict[str, Any]:
     return {
         "url": find_url(entry.name),  # empty for a missing page; `navigation` then drops the entry
         "label": entry.label,

@@ -23,7 +23,7 @@ from routing_admin.platform.server.store_monitor import low_disk_space
 
 log = logging.getLogger(__name__)
 
-SILENT: tuple[Promise, Promise] = (
+NOT_RESPONDING: tuple[Promise, Promise] = (
     gettext_lazy("The database is not responding."),
     gettext_lazy(
         "Another program has locked it, or its file cannot be read. Nothing was changed. Try again in a moment. The "
@@ -50,7 +50,7 @@ OUTAGES: Mapping[DatabaseFault | None, tuple[Promise, Promise]] = {
         ),
     ),
 }
-"""Headline and explanation by database fault. Any other fault uses `SILENT`."""
+"""Headline and explanation by database fault. Any other fault uses `NOT_RESPONDING`."""
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -70,10 +70,10 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if isinstance(error, OverloadedError):
         return _unavailable(request, {"overloaded": True})
     if not is_unavailable(error):
-        return render(request, "500.html", BARE, status=500)
+        return render(request, "500.html", BARE_FRAME, status=500)
     snapshot.look()
     request.user = AnonymousUser()  # loading the user would need the database
-    headline, explanation = OUTAGES.get(fault_of(error), SILENT) if error else SILENT
+    headline, explanation = OUTAGES.get(fault_of(error), NOT_RESPONDING) if error else NOT_RESPONDING
     context = {
         "headline": headline,
         "explanation": explanation,
@@ -83,11 +83,11 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return _unavailable(request, context)
 
 
-BARE = {"error_frame": "includes/gate.html"}
+BARE_FRAME = {"error_frame": "includes/gate.html"}
 """The pages for 500 and 503 have no navigation, since drawing it could fail again."""
 
 
 def _unavailable(request: HttpRequest, context: Mapping[str, object]) -> HttpResponse:
-    response = render(request, "503.html", {**context, **BARE}, status=503)
+    response = render(request, "503.html", {**context, **BARE_FRAME}, status=503)
     response.headers["Retry-After"] = str(round(AGAIN_SECONDS))
     return response

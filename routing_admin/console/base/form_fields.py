@@ -28,7 +28,7 @@ from capabilities.core.services.agent_limits import (
 )
 from capabilities.core.values import MAX_SECONDS, SHORTEST_SECONDS
 
-UNFIT_IN_NAMES = re.compile(r"[\s?#%\\\x00-\x1f\x7f]|^/|/$|//|(?:^|/)\.{1,2}(?:/|$)")
+FORBIDDEN_IN_NAMES = re.compile(r"[\s?#%\\\x00-\x1f\x7f]|^/|/$|//|(?:^|/)\.{1,2}(?:/|$)")
 
 
 def check_new_name(name: str) -> None:
@@ -36,7 +36,7 @@ def check_new_name(name: str) -> None:
 
     Only names typed into forms are checked. An import may bring others, and their pages work.
     """
-    if UNFIT_IN_NAMES.search(name):
+    if FORBIDDEN_IN_NAMES.search(name):
         raise forms.ValidationError(
             _("Use no spaces, none of ? # % \\ and no part of only dots, and / only between other characters.")
         )
@@ -145,12 +145,12 @@ def make_amount_fields(limits: Mapping[str, Any], meters: Iterable[Meter] = tupl
     return fields
 
 
-def models_in(data: Mapping[str, Any]) -> dict[str, Any]:
+def read_models(data: Mapping[str, Any]) -> dict[str, Any]:
     names = split_names(data.get(MODELS))
     return {MODELS: names} if names else {}
 
 
-def amounts_in(data: Mapping[str, Any]) -> dict[str, Any]:
+def read_amounts(data: Mapping[str, Any]) -> dict[str, Any]:
     amounts = {meter.value: data[meter.value] for meter in LIMITS if data.get(meter.value) is not None}
     for meter in MONEY:
         if meter.value in amounts:
@@ -208,7 +208,7 @@ def timeout_fields(form: forms.BaseForm) -> list[forms.BoundField]:
     return [form[f"timeout_{name}"] for name, _label in TIMEOUTS]
 
 
-def timeouts_in(data: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+def read_timeouts(data: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
     names = {name for name, _label in TIMEOUTS}
     # Timeouts that only a newer version knows are kept.
     unknown = {name: value for name, value in stored.items() if name not in names}

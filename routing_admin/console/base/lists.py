@@ -141,7 +141,7 @@ class Listing(Generic[Row]):
         chosen = {"q": self.q, **{select.name: select.value for select in self.selects}}
         return {name: value for name, value in chosen.items() if value}
 
-    def order_of(self, column: str) -> str:
+    def sort_order(self, column: str) -> str:
         """Return `ascending` or `descending` for the column by which the list is sorted, else an empty string."""
         if self.sort.removeprefix("-") != column:
             return ""
@@ -149,7 +149,7 @@ class Listing(Generic[Row]):
 
     def next_sort(self, column: str) -> str:
         """Return the sort order that a click on the column's heading selects."""
-        order = self.order_of(column)
+        order = self.sort_order(column)
         falls = order == ASCENDING or (not order and self.columns[column].falling)
         return f"-{column}" if falls else column
 

@@ -24,7 +24,7 @@ from capabilities.core.permissions import MACHINE_NAMESPACES
 from capabilities.errors import ActionError, ConflictError, InvalidError
 from capabilities.sentences import translate_refusal, translate_sentence
 from routing_admin.console.base.lists import SIZE, find_size
-from routing_admin.console.base.tags.toasts import toast_of
+from routing_admin.console.base.tags.toasts import build_toast
 from routing_admin.platform.auth.permissions import READING
 
 HEADERS = {
@@ -108,7 +108,7 @@ def _redirect_to_login(request: HttpRequest) -> HttpResponse:
 
 
 def _send_toasts(request: HttpRequest, response: HttpResponseBase) -> None:
-    items = [toast_of(message) for message in get_messages(request)]
+    items = [build_toast(message) for message in get_messages(request)]
     if items:
         events = _events(response.headers.get("HX-Trigger", ""))
         # `json.dumps` escapes non-ASCII characters, as a header requires.

@@ -24,16 +24,16 @@ class FormProblem:
 
 
 def list_problems(*all_forms: forms.BaseForm) -> list[FormProblem]:
-    return [problem for form in all_forms for problem in _problems_of(form)]
+    return [problem for form in all_forms for problem in _list_form_problems(form)]
 
 
-def _problems_of(form: forms.BaseForm) -> Iterator[FormProblem]:
+def _list_form_problems(form: forms.BaseForm) -> Iterator[FormProblem]:
     yield from (FormProblem("", "", str(error)) for error in form.non_field_errors())
     for bound in form:
-        yield from (FormProblem(bound.id_for_label, name_of(bound), str(error)) for error in bound.errors)
+        yield from (FormProblem(bound.id_for_label, field_label(bound), str(error)) for error in bound.errors)
 
 
-def name_of(bound: forms.BoundField) -> str:
+def field_label(bound: forms.BoundField) -> str:
     """Return the field's label, or its `full_label`, which is clear without the heading above the field."""
     return str(getattr(bound.field, "full_label", bound.label))
 
@@ -41,14 +41,14 @@ def name_of(bound: forms.BoundField) -> str:
 def list_changes(*all_forms: forms.BaseForm) -> list[str]:
     """Return the labels of the visible fields that differ from their initial values."""
     return [
-        name_of(bound)
+        field_label(bound)
         for form in all_forms
         for bound in form
-        if form.is_bound and not bound.is_hidden and _text(bound.value()) != _text(_begin(bound))
+        if form.is_bound and not bound.is_hidden and _text(bound.value()) != _text(_initial_value(bound))
     ]
 
 
-def _begin(bound: forms.BoundField) -> Any:
+def _initial_value(bound: forms.BoundField) -> Any:
     return bound.field.prepare_value(bound.initial)
 
 

@@ -56,7 +56,7 @@ class EditionPreview:
     cells: tuple[CellChange, ...]
 
 
-def keep_file(data: bytes) -> int:
+def store_edition_file(data: bytes) -> int:
     """Store the edition that a file contains and return its number. Raise `InvalidError` for any other file."""
     current = snapshot.current().catalogue.document
     try:
@@ -65,7 +65,7 @@ def keep_file(data: bytes) -> int:
         raise InvalidError([Problem("file", refusal.args[0], "catalogue")]) from refusal
 
 
-def keep_provider_list(row: Provider, entries: Iterable[Any]) -> int:
+def store_provider_list(row: Provider, entries: Iterable[Any]) -> int:
     """Store an edition made from a provider's own list of models and return its number.
 
     Raise `InvalidError` for a list that contains only names.
@@ -95,21 +95,21 @@ def _cell_changes(row: Service, cells_by_source: Mapping[Source, Mapping[Cell, b
                 yield CellChange(row.service_id, *cell, on, source)
 
 
-def take_edition(actor: Actor, pk: int) -> AuditedAction:
+def use_edition(actor: Actor, pk: int) -> AuditedAction:
     """Put an edition in use as one revision. Capabilities that were neither declared nor probed get its values.
 
     Raise `NotFoundError` for an unknown number.
     """
     name, _document = _require(pk)
-    return _use(actor, AuditedAction("catalogue.take", "installation", name), name)
+    return _switch_edition(actor, AuditedAction("catalogue.take", "installation", name), name)
 
 
-def drop_edition(actor: Actor) -> AuditedAction:
+def use_shipped_edition(actor: Actor) -> AuditedAction:
     """Return to the shipped catalogue, and fill capabilities from it, as one revision."""
-    return _use(actor, AuditedAction("catalogue.drop", "installation"), "")
+    return _switch_edition(actor, AuditedAction("catalogue.drop", "installation"), "")
 
 
-def _use(actor: Actor, act: AuditedAction, name: str) -> AuditedAction:
+def _switch_edition(actor: Actor, act: AuditedAction, name: str) -> AuditedAction:
     with ledger.change(actor, act):
         row = Installation.current()
         row.catalogue = name

@@ -56,7 +56,7 @@ def list_endings() -> tuple[ModelEnding, ...]:
     return _list_endings(snapshot.current(), timezone.localdate())
 
 
-def list_endings_of(task_type: str) -> tuple[ModelEnding, ...]:
+def list_route_endings(task_type: str) -> tuple[ModelEnding, ...]:
     """Return the retirements that affect a route, with the consequences for this route alone."""
     endings = (_for_route(ending, task_type) for ending in list_endings())
     return tuple(ending for ending in endings if ending.consequences)

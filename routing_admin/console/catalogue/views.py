@@ -26,7 +26,7 @@ from routing_admin.console.matrix.cells import explain_fact
 from routing_admin.console.providers import dialling
 from routing_admin.dispatch.provider_checks import ProviderChecker
 
-LONGEST = 100
+MAX_QUERY_CHARS = 100
 """Characters of a search that are read."""
 MAX_LINES = 200
 """How many changed capabilities of models a page lists. The others are counted."""
@@ -35,15 +35,15 @@ MAX_LINES = 200
 def catalogue(request: HttpRequest) -> HttpResponse:
     """Show the catalogue. A POST stores a file or a provider's list as an edition and redirects to its preview."""
     if request.method != "POST":
-        return show(request)
+        return show_page(request)
     try:
         if request.POST.get("act") == "drop":
-            act = editions.drop_edition(request_actor(request))
+            act = editions.use_shipped_edition(request_actor(request))
             add_toast(request, _("The shipped catalogue is in use again"), act.revision)
             return redirect("catalogue")
         return redirect("catalogue_edition", pk=read_edition(request))
     except ActionError as refusal:
-        return show(request, problem=translate_refusal(refusal), status=UNPROCESSABLE)
+        return show_page(request, problem=translate_refusal(refusal), status=UNPROCESSABLE)
 
 
 def read_edition(request: HttpRequest) -> int:
@@ -59,23 +59,23 @@ def read_edition(request: HttpRequest) -> int:
         if answer.fault:
             result = dialling.explain_answer(row.name, answer)
             raise NotFoundError(f"{result.sentence} {result.advice}".strip())
-        return editions.keep_provider_list(row, answer.entries)
+        return editions.store_provider_list(row, answer.entries)
     file = request.FILES.get("file")
     if not isinstance(file, UploadedFile) or not file.size:
         raise NotFoundError(_("Choose a file."))
     if file.size > LARGEST:
         raise NotFoundError(_("The file is too large to be a catalogue."))
-    return editions.keep_file(file.read())
+    return editions.store_edition_file(file.read())
 
 
-def show(request: HttpRequest, *, problem: str = "", status: int = 200) -> HttpResponse:
+def show_page(request: HttpRequest, *, problem: str = "", status: int = 200) -> HttpResponse:
     state = snapshot.current()
     document = state.catalogue.document
-    words = request.GET.get("q", "")[:LONGEST].strip()
+    words = request.GET.get("q", "")[:MAX_QUERY_CHARS].strip()
     found, total = search_models(state.catalogue, words)
     context = {
         "words": words,
-        "longest": LONGEST,
+        "longest": MAX_QUERY_CHARS,
         "found": found,
         "total": total,
         "more": total - len(found),
@@ -105,14 +105,14 @@ def catalogue_edition(request: HttpRequest, pk: int) -> HttpResponse:
     """Show what an edition changes. A POST puts it in use."""
     try:
         if request.method == "POST":
-            act = editions.take_edition(request_actor(request), pk)
+            act = editions.use_edition(request_actor(request), pk)
             add_toast(request, _("The refreshed catalogue is in use"), act.revision)
             return redirect("catalogue")
         preview = editions.preview_edition(pk)
     except NotFoundError as refusal:
         raise Http404(str(refusal)) from refusal
     except InvalidError as refusal:
-        return show(request, problem=translate_refusal(refusal), status=UNPROCESSABLE)
+        return show_page(request, problem=translate_refusal(refusal), status=UNPROCESSABLE)
     lines = list(fact_lines(preview.change))
     context = {
         "preview": preview,

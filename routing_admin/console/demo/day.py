@@ -32,7 +32,7 @@ from capabilities.core.wire import Answer, Failure, Fault, Usage
 from capabilities.models import Agent
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.installation import read_retention_settings
-from routing_admin.console.alerts.actions import end_alerts, note_trouble
+from routing_admin.console.alerts.actions import end_alerts, record_condition
 from routing_admin.core.alerts.kinds import AlertKind, condition_of
 from routing_admin.core.fallback.chain import CANCELLED, Call, Reply
 from routing_admin.core.fallback.context import local_context
@@ -138,7 +138,7 @@ def load_day() -> None:
     began = loaded.created_at - OUTAGE_BEGAN
     with _quiet():
         entries = _Day(loaded).entries()
-        note_trouble(condition_of(AlertKind.BALANCE_GONE, EMPTY_ACCOUNT, status=429), began)
+        record_condition(condition_of(AlertKind.BALANCE_GONE, EMPTY_ACCOUNT, status=429), began)
         end_alerts({(AlertKind.BALANCE_GONE, EMPTY_ACCOUNT): began + OUTAGE}, {}, began + OUTAGE)
     write(entries)
     _use_budget(entries)

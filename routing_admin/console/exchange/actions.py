@@ -26,7 +26,7 @@ from capabilities.secrets import endpoint_origin, key_fingerprint, store_key
 from routing_admin.configuration import rows
 from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.revisions import ledger
-from routing_admin.console.alerts.actions import end_kind, note_trouble
+from routing_admin.console.alerts.actions import end_kind, record_condition
 from routing_admin.core.alerts.kinds import AlertKind, condition_of
 from routing_admin.core.configuration.checks import check, check_describers
 from routing_admin.core.configuration.diff import Change, diff
@@ -180,7 +180,7 @@ def alert_on_rejection(actor: Actor, now: datetime) -> Iterator[None]:
         # The alert is recorded outside the transaction, which is rolled back. If the database is unavailable, the
         # error is still raised.
         with suppress(DatabaseError, InterfaceError):
-            note_trouble(condition, now)
+            record_condition(condition, now)
         raise
 
 

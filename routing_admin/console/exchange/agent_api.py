@@ -20,7 +20,7 @@ from routing_admin.api.errors import details_of
 from routing_admin.api.schemas import ImportOut, ProviderOut, ProvidersOut, RouteOut, RoutesOut
 from routing_admin.configuration import exports, snapshot
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.console.base.api import revision_in
+from routing_admin.console.base.api import parse_revision_tag
 from routing_admin.console.base.consequences import consequence_json, foresee
 from routing_admin.console.exchange.actions import ImportPreview, check_may_import, import_configuration, preview_import
 from routing_admin.core.configuration.diff import sentence
@@ -94,7 +94,7 @@ def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = Fals
     `If-Match` names the revision the caller has seen; 409 if there is a newer one. A file with an error changes
     nothing: 422 with every problem.
     """
-    expected = revision_in(request.headers.get("if-match", ""))
+    expected = parse_revision_tag(request.headers.get("if-match", ""))
     return answer_import(request, agent_actor(request), expected, dry_run=dryRun, prune=prune)
 
 

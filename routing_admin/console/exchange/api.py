@@ -18,9 +18,9 @@ from routing_admin.console.base.api import (
     TAG,
     answer_at_revision,
     answer_entry,
-    expectation_in,
+    expected_revision,
+    read_expectation,
     require,
-    revision_seen,
     script_actor,
 )
 from routing_admin.console.base.schemas import (
@@ -65,7 +65,7 @@ def admin_import_config(
     prune: bool = False,
 ) -> HttpResponse:
     """Import a file as one revision or, with `dryRun`, return what would change; 409 for a stale If-Match."""
-    return answer_import(request, script_actor(request), revision_seen(request), dry_run=dryRun, prune=prune)
+    return answer_import(request, script_actor(request), expected_revision(request), dry_run=dryRun, prune=prune)
 
 
 @router.get("/config/{name}", openapi_extra=FILE_OUT)
@@ -94,7 +94,7 @@ def put(request: HttpRequest, kind: EntryKind, name: str, schema: type[BaseModel
     value = read_json(request)
     # The result is not used: the schema has only the required fields, but an entry may have any field of the files.
     parse_as(value, schema)
-    return changed(put_entry(script_actor(request), kind, name, value, expected=expectation_in(request)))
+    return changed(put_entry(script_actor(request), kind, name, value, expected=read_expectation(request)))
 
 
 def changed(write: EntryChange) -> HttpResponse:
@@ -108,7 +108,7 @@ def delete(
 ) -> HttpResponse:
     """Delete a row if it exists, and return 204. Raise `ConflictError` for a stale If-Match or as `delete_row` does."""
     with ledger.exclusive():
-        check_entry(kind, name, expectation_in(request))
+        check_entry(kind, name, read_expectation(request))
         row = find(name)
         if row is not None:
             delete_row(script_actor(request), row)
@@ -145,7 +145,7 @@ def admin_set_provider_key(request: HttpRequest, provider: str) -> HttpResponse:
     key = KeyChange(KeyAct.SET, read_as(request, KeyTextIn).apiKey)
     with ledger.exclusive():
         row = require(find_provider(provider), "provider", provider)
-        check_entry(EntryKind.PROVIDER, provider, expectation_in(request))
+        check_entry(EntryKind.PROVIDER, provider, read_expectation(request))
         change = save_provider(script_actor(request), row, key=key)
     changes = ["The key is set."] if change.revision else []
     return answer_at_revision(ChangedOut(created=False, changes=changes, warnings=[]))

@@ -17,7 +17,7 @@ from artifacts.library.queries import find_artifacts_beginning
 from capabilities.core.permissions import PagePart, Right, UserRole, may_have, right_on_page
 from capabilities.core.providers.presets import preset_for_endpoint
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.console.base.context import PLACES
+from routing_admin.console.base.context import NAVIGATION
 from routing_admin.console.docs.queries import list_titles
 from routing_admin.console.find.queries import find_keys, find_people, find_requests
 from routing_admin.core.ranking import MAX_OF_KIND, Findable, FoundKind, Ranking, without_kind_words
@@ -366,7 +366,7 @@ def names_of(row: FindRow) -> tuple[str, ...]:
 
 @cache
 def pages_of_navigation() -> tuple[FindRow, ...]:
-    entries = [entry for _label, places in PLACES for entry in places if not entry.for_administrators]
+    entries = [entry for _label, places in NAVIGATION for entry in places if not entry.for_administrators]
     return tuple(
         FindRow(FoundKind.PAGE, entry.label, entry.name, entry.icon, ALSO.get(entry.name, ()), right=Right.SEE)
         for entry in entries

@@ -15,10 +15,10 @@ from capabilities.errors import InvalidError
 from routing_admin.api.calls import answer, read_as, takes
 from routing_admin.console.base.api import (
     TAG,
-    check_gives,
-    expectation_in,
+    check_grantable,
+    form_problems,
     iso,
-    problems_of,
+    read_expectation,
     require,
     script_actor,
 )
@@ -45,7 +45,7 @@ def check_rank(request: HttpRequest, *roles: str) -> None:
     """Raise `CallError` 403 if the token has fewer scopes than one of these roles."""
     # Otherwise a token could grant rights that it does not have.
     for role in roles:
-        check_gives(request, ROLE_SCOPES[UserRole(role)], f"The role {role}")
+        check_grantable(request, ROLE_SCOPES[UserRole(role)], f"The role {role}")
 
 
 @router.get("/people", response=PeopleOut)
@@ -64,7 +64,7 @@ def admin_invite_person(request: HttpRequest) -> HttpResponse:
     check_rank(request, body.role)
     form = InviteForm({"username": body.username, "role": body.role})
     if not form.is_valid():
-        raise InvalidError(problems_of(form, {}))
+        raise InvalidError(form_problems(form, {}))
     user, token = people.invite(script_actor(request), form.cleaned_data["username"], form.cleaned_data["role"])
     return linked(user, token, 201)
 
@@ -85,7 +85,7 @@ def admin_withdraw_person(request: HttpRequest, username: str) -> HttpResponse:
     """Withdraw an invitation. 409 if the user has accepted it. A missing user is not an error."""
     user = find_user_named(username)
     if user is not None:
-        check_expectation(expectation_in(request), entry_of(user))
+        check_expectation(read_expectation(request), entry_of(user))
         people.withdraw(script_actor(request), user.pk)
     return HttpResponse(status=204)
 
@@ -121,7 +121,7 @@ def admin_put_person(request: HttpRequest, username: str) -> HttpResponse:
     """
     user = require(find_user_named(username), "person", username)
     body, actor = read_as(request, PersonIn), script_actor(request)
-    check_expectation(expectation_in(request), entry_of(user))
+    check_expectation(read_expectation(request), entry_of(user))
     role = role_for(user).value
     if body.role not in (None, role):
         check_rank(request, role, body.role)

@@ -19,7 +19,7 @@ from capabilities.core.providers.quirks import QUIRKS, Quirk, check_quirks
 from capabilities.core.translatable import translatable
 from capabilities.models import Provider
 from capabilities.sentences import translate_sentence
-from routing_admin.console.base.form_fields import check_new_name, make_timeout_fields, timeout_fields, timeouts_in
+from routing_admin.console.base.form_fields import check_new_name, make_timeout_fields, read_timeouts, timeout_fields
 from routing_admin.console.providers.actions import KeyAct
 from routing_admin.console.providers.key_forms import KEEP, KEY_ACTS, ProviderKeyForm
 from routing_admin.console.providers.queries import provider_exists
@@ -225,7 +225,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         # An empty list allows no tool. None means the default.
         tools = list_words(self.cleaned_data["vendor_tools"])
         row.vendor_tools = [] if tools == [NO_TOOLS] else tools or None
-        row.timeouts = timeouts_in(self.cleaned_data, row.timeouts)
+        row.timeouts = read_timeouts(self.cleaned_data, row.timeouts)
         return row
 
 

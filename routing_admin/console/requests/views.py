@@ -28,7 +28,7 @@ from routing_admin.console.base.lists import page_size
 from routing_admin.console.base.readings import note_body_read
 from routing_admin.console.base.session import find_return_url
 from routing_admin.console.base.spreadsheets import csv_response
-from routing_admin.console.base.tags.charting import table_of
+from routing_admin.console.base.tags.charting import table_rows
 from routing_admin.console.requests.advice import RenderedAdvice, advise
 from routing_admin.console.requests.filters import (
     NAMED,
@@ -140,7 +140,7 @@ def requests_volume(request: HttpRequest) -> HttpResponse:
     show = request.GET.get("show", "")
     chart = draw_latencies(search, Latency(show), now) if show in set(Latency) else draw_volume(search, now)
     if request.GET.get("format") == "csv" and chart is not None:
-        return csv_response("requests-over-time.csv", table_of(chart))
+        return csv_response("requests-over-time.csv", table_rows(chart))
     context: dict[str, Any] = {"volume": chart, "typed": typed, "show": show, "charts": CHARTS}
     if request.headers.get("HX-Target") == SECTION:
         context["totals"] = describe_totals(sum_matches(search, now), search)

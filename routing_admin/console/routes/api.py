@@ -16,8 +16,8 @@ from routing_admin.console.base.api import (
     TAG,
     answer_at_revision,
     answer_entry,
-    expectation_in,
-    problems_of,
+    form_problems,
+    read_expectation,
     require,
     script_actor,
 )
@@ -60,13 +60,13 @@ def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
     """
     form = AliasForm({"name": alias, "target": read_as(request, AliasIn).target})
     if not form.is_valid():
-        raise InvalidError(problems_of(form, {}))
+        raise InvalidError(form_problems(form, {}))
     entry, changes = dict(form.cleaned_data), list[str]()
     # Reading, checking and writing share a lock, so that the expectation still holds when the alias is saved.
     with ledger.exclusive():
         configuration = rows.read()
         before = entries_of(configuration).get(alias)
-        check_expectation(expectation_in(request), before)
+        check_expectation(read_expectation(request), before)
         if not is_target(configuration, entry["target"]):
             raise InvalidError([Problem("target", "No task route or model service has this name.", "reference")])
         if before != entry:
@@ -81,7 +81,7 @@ def admin_delete_alias(request: HttpRequest, alias: str) -> HttpResponse:
     """Remove an alias. A missing alias is not an error."""
     with ledger.exclusive():
         before = entries_of(rows.read()).get(alias)
-        check_expectation(expectation_in(request), before)
+        check_expectation(read_expectation(request), before)
         if before is not None:
             save_alias(script_actor(request), alias, "")
     return HttpResponse(status=204)

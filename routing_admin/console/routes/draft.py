@@ -15,7 +15,7 @@ from typing import Any
 
 from django.http import QueryDict
 
-from routing_admin.console.base.content_policies import content_word, policy_word
+from routing_admin.console.base.content_policies import read_content_option, read_policy
 from routing_admin.console.base.form_fields import object_text
 from routing_admin.console.routes.forms import CandidateForm, RouteForm
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec
@@ -119,7 +119,7 @@ def _text(data: QueryDict, name: str) -> str:
 def _content(base: RouteSpec, cleaned: Mapping[str, Any]) -> Mapping[str, Any]:
     other_keys = {key: value for key, value in base.content.items() if key not in ("policy", "text", "html")}
     words = {"policy": cleaned.get("policy", "")}
-    words |= {name: cleaned.get(name, content_word(base.content, name)) for name in ("text", "html")}
+    words |= {name: cleaned.get(name, read_content_option(base.content, name)) for name in ("text", "html")}
     return {**{key: word for key, word in words.items() if word}, **other_keys}
 
 
@@ -145,9 +145,9 @@ def draft_of(route: RouteSpec, version: int | None) -> Draft:
     for name in NUMBERS:
         data[name] = plain(getattr(route, name))
     data.update({"task_type": route.task_type, "preset": preset_of(route)})
-    data["policy"] = policy_word(route.content)
-    data["text"] = content_word(route.content, "text")
-    data["html"] = content_word(route.content, "html")
+    data["policy"] = read_policy(route.content)
+    data["text"] = read_content_option(route.content, "text")
+    data["html"] = read_content_option(route.content, "html")
     data["on_drop"] = route.on_drop
     data["on_overflow"] = route.on_overflow
     data["directive"] = route.directive

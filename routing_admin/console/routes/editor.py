@@ -26,7 +26,7 @@ from routing_admin.console.base.consequences import find_obstacle, foresee_delet
 from routing_admin.console.base.form_fields import check_new_name
 from routing_admin.console.base.page_responses import add_toast
 from routing_admin.console.base.saving import FormProblem, list_problems
-from routing_admin.console.catalogue.queries import list_endings_of
+from routing_admin.console.catalogue.queries import list_route_endings
 from routing_admin.console.routes import errors
 from routing_admin.console.routes import phrases as words
 from routing_admin.console.routes.actions import check_can_delete_route, save_route_as
@@ -208,7 +208,7 @@ def show(
     elif page.row is not None:
         extra["obstacle"] = find_obstacle(check_can_delete_route, page.row, page.row.task_type)
         extra["losses"] = foresee_deletion("route", [page.row.task_type])
-        extra["endings"] = list_endings_of(page.row.task_type)
+        extra["endings"] = list_route_endings(page.row.task_type)
     return render(request, template, context(page) | extra, status=status)
 
 

@@ -21,9 +21,9 @@ from capabilities.sentences import translate_sentence
 from routing_admin.console.base.content_policies import (
     HtmlFormField,
     TextLimitField,
-    content_word,
     policy_choices,
-    policy_word,
+    read_content_option,
+    read_policy,
     with_content,
 )
 from routing_admin.console.base.form_fields import (
@@ -31,8 +31,8 @@ from routing_admin.console.base.form_fields import (
     JsonObjectField,
     check_new_name,
     make_timeout_fields,
+    read_timeouts,
     timeout_fields,
-    timeouts_in,
 )
 from routing_admin.console.matrix.queries import Square
 from routing_admin.console.providers.queries import select_providers
@@ -194,9 +194,9 @@ class ServiceForm(ServiceModelForm):
         if row.provider_id:
             self.initial["provider"] = row.provider
         self.fields["tags"].initial = ", ".join(str(tag) for tag in row.capability_tags)
-        self.fields["policy"].initial = policy_word(row.content)
+        self.fields["policy"].initial = read_policy(row.content)
         for name in ("text", "html"):
-            self.fields[name].initial = content_word(row.content, name)
+            self.fields[name].initial = read_content_option(row.content, name)
         self.fields["limits_json"].initial = limits_text(row.limits)
         self.fields["extra_body_json"].initial = row.extra_body
         self.fields.update(make_timeout_fields(row.timeouts))
@@ -250,11 +250,11 @@ class ServiceForm(ServiceModelForm):
         row.price = self.price.build_price()
         if "extra_body_json" in self.data:  # pages of earlier versions post neither of these two fields
             row.extra_body = data["extra_body_json"]
-            row.timeouts = timeouts_in(data, row.timeouts)
-        if data["policy"] != policy_word(row.content):
+            row.timeouts = read_timeouts(data, row.timeouts)
+        if data["policy"] != read_policy(row.content):
             row.content = with_content(row.content, policy=data["policy"])
         for name in ("text", "html"):
-            if name in self.data and data[name] != content_word(row.content, name):
+            if name in self.data and data[name] != read_content_option(row.content, name):
                 row.content = with_content(row.content, **{name: data[name]})
         if not row.pk:
             row.declares_capabilities = False

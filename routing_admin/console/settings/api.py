@@ -14,7 +14,7 @@ from routing_admin.console.base.api import (
     TAG,
     answer_at_revision,
     answer_entry,
-    expectation_in,
+    read_expectation,
     require,
     script_actor,
 )
@@ -87,7 +87,7 @@ def admin_put_settings(request: HttpRequest) -> HttpResponse:
 
 def write_settings(request: HttpRequest, body: SettingsIn) -> None:
     """Write the settings that differ. Raise `ConflictError` if they are not as expected, or `InvalidError`."""
-    check_expectation(expectation_in(request), settings_out().model_dump())
+    check_expectation(read_expectation(request), settings_out().model_dump())
     posted = {NAMES[field]: value for field, value in body.model_dump(include=body.model_fields_set).items()}
     changes = {name: value or "" if name in TEXTS else value for name, value in posted.items()}
     installation.save_settings(script_actor(request), changes, expected=read_settings())
@@ -114,7 +114,7 @@ def admin_put_language(request: HttpRequest, code: str) -> HttpResponse:
     body, changes = read_as(request, LanguageIn), list[str]()
     with ledger.exclusive():
         before = language_out(code)
-        check_expectation(expectation_in(request), before.model_dump() if before else None)
+        check_expectation(read_expectation(request), before.model_dump() if before else None)
         if before is None or before.directive != body.directive.strip():
             installation.save_language(script_actor(request), code, body.directive)
             changes = [f"Language {code} is saved."]
@@ -128,7 +128,7 @@ def admin_delete_language(request: HttpRequest, code: str) -> HttpResponse:
     """Remove an added language. A built-in one gets its original directive back. A missing language is not an error."""
     with ledger.exclusive():
         language = language_out(code)
-        check_expectation(expectation_in(request), language.model_dump() if language else None)
+        check_expectation(read_expectation(request), language.model_dump() if language else None)
         if code in added_languages():
             installation.remove_language(script_actor(request), code)
     return HttpResponse(status=204)

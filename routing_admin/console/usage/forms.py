@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from capabilities.core.services.agent_limits import Meter
 from capabilities.core.services.agents import LONGEST, LabelKind, clean_label
-from routing_admin.console.base.form_fields import amounts_in, check_unpriced, make_amount_fields
+from routing_admin.console.base.form_fields import check_unpriced, make_amount_fields, read_amounts
 
 METERS = (
     Meter.REQUESTS_PER_MINUTE,
@@ -54,7 +54,7 @@ class BudgetForm(forms.Form):
 
     @property
     def limits(self) -> dict[str, Any]:
-        return amounts_in(self.cleaned_data)
+        return read_amounts(self.cleaned_data)
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}

@@ -22,7 +22,7 @@ from capabilities.core.prices import NO_CURRENCY, exact_amount, money_text, mone
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.lists import Column, arrange, natural_key, page_size
 from routing_admin.console.base.spreadsheets import csv_response
-from routing_admin.console.base.tags.charting import Chart, table_of
+from routing_admin.console.base.tags.charting import Chart, table_rows
 from routing_admin.console.usage.charts import (
     COST,
     FAILURES,
@@ -225,7 +225,7 @@ def usage_csv(request: HttpRequest) -> HttpResponse:
     """Send the table as CSV, or with the parameter `chart` the numbers of the chart."""
     if "chart" in request.GET:
         read = _read(request)
-        return csv_response(f"usage-{read.measure.metric}-{read.period.name}.csv", table_of(_chart(read)))
+        return csv_response(f"usage-{read.measure.metric}-{read.period.name}.csv", table_rows(_chart(read)))
     period, group, filters = _choices(request)
     return csv_response(f"usage-by-{group}-{period.name}.csv", _table(period, group, filters))
 

@@ -31,20 +31,20 @@ class Command(command.Command):
         if sum(choice is not None for choice in choices) != 1:
             raise CommandError("Give a file, --provider NAME or --drop.")
         if options["drop"]:
-            self.show_revision(editions.drop_edition(command.command_actor()).revision)
+            self.show_revision(editions.use_shipped_edition(command.command_actor()).revision)
             return
         pk = self.read_file(options["file"]) if options["file"] else self.ask(options["provider"])
         self.show_preview(editions.preview_edition(pk))
         if options["dry_run"]:
             self.stdout.write("Nothing was changed (dry run).")
             return
-        self.show_revision(editions.take_edition(command.command_actor(), pk).revision)
+        self.show_revision(editions.use_edition(command.command_actor(), pk).revision)
 
     def read_file(self, path: Path) -> int:
         """Return the version of the catalogue in a file. Raise `CommandError` if the file is too large."""
         if path.stat().st_size > LARGEST:
             raise CommandError(f"{path}: the file is too large to be a catalogue.")
-        return editions.keep_file(path.read_bytes())
+        return editions.store_edition_file(path.read_bytes())
 
     def ask(self, name: str) -> int:
         """Return the version of the catalogue from a provider's own list. Raise `CommandError` if there is no list."""
@@ -54,7 +54,7 @@ class Command(command.Command):
         answer = ProviderChecker().models(name)
         if answer.fault:
             raise CommandError(f"{name} returned no list of models: {answer.fault} {answer.message}".rstrip())
-        return editions.keep_provider_list(row, answer.entries)
+        return editions.store_provider_list(row, answer.entries)
 
     def show_preview(self, preview: editions.EditionPreview) -> None:
         change = preview.change

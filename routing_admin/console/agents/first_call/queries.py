@@ -18,7 +18,7 @@ from routing_admin.request_log.search import LoggedRequest
 # How many calls of a key are searched for an answered call, and how many rejected calls are shown.
 MAX_REQUESTS, MAX_MISSED = 20, 3
 # How many similar model names are suggested.
-NEAREST = 3
+MAX_SUGGESTIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
     return FirstCall(request, tuple(own[:MAX_MISSED]), tuple(others[:MAX_MISSED]))
 
 
-def directive_of(row: RequestLog) -> str:
+def find_directive(row: RequestLog) -> str:
     """Return the language directive that the call's route would add today, or an empty string without a route."""
     configuration = snapshot.current().configuration
     route = configuration.route(row.task_type)
@@ -64,10 +64,10 @@ def directive_of(row: RequestLog) -> str:
 
 
 def list_nearest_names(name: str) -> list[str]:
-    return get_close_matches(name, list(dict.fromkeys(_names())), NEAREST, 0.5)
+    return get_close_matches(name, list(dict.fromkeys(_callable_names())), MAX_SUGGESTIONS, 0.5)
 
 
-def _names() -> Iterator[str]:
+def _callable_names() -> Iterator[str]:
     configuration = snapshot.current().configuration
     yield from (task_name(route.task_type) for route in configuration.routes if route.enabled)
     yield from (service.id for service in configuration.services if service.enabled)

@@ -15,7 +15,12 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
 from routing_admin.configuration.agents.queries import find_key
-from routing_admin.console.agents.first_call.queries import FirstCall, directive_of, find_first_call, list_nearest_names
+from routing_admin.console.agents.first_call.queries import (
+    FirstCall,
+    find_directive,
+    find_first_call,
+    list_nearest_names,
+)
 from routing_admin.console.base.page_responses import require_found
 from routing_admin.console.requests.advice import advise
 from routing_admin.console.requests.story import build_steps
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
 MAX_WAIT = timedelta(minutes=5)
 """How long the panel polls."""
 # htmx does not change the page after a 204.
-UNCHANGED = 204
+NO_CONTENT = 204
 
 
 @require_GET
@@ -38,34 +43,34 @@ def first_call(request: HttpRequest, public_id: str, agent_id: str) -> HttpRespo
     """Show the panel's content, or return 204 if it has not changed since `mark`. The wait began at `since`."""
     key = require_found(find_key(agent_id, public_id))
     now = timezone.now()
-    since = moment_in(request.GET.get("since", ""), now)
+    since = parse_time(request.GET.get("since", ""), now)
     first = find_first_call(key, since)
     is_paused = now - since > MAX_WAIT
-    mark = mark_of(first, is_paused=is_paused)
+    mark = panel_version(first, is_paused=is_paused)
     if request.GET.get("mark") == mark:
-        return HttpResponse(status=UNCHANGED)
+        return HttpResponse(status=NO_CONTENT)
     return render(
         request,
         "first_call/state.html",
-        {**context_of(key, first), "since": since, "mark": mark, "is_paused": is_paused},
+        {**build_context(key, first), "since": since, "mark": mark, "is_paused": is_paused},
     )
 
 
-def moment_in(text: str, now: datetime) -> datetime:
+def parse_time(text: str, now: datetime) -> datetime:
     """Parse seconds since 1970 into a time. Return `now` if the text is not a number or lies in the future."""
     # Twelve digits reach far beyond today and stay small enough for a timestamp.
     seconds = int(text[:12]) if text.isdecimal() else now.timestamp()
     return min(datetime.fromtimestamp(min(seconds, now.timestamp()), UTC), now)
 
 
-def mark_of(first: FirstCall, *, is_paused: bool) -> str:
+def panel_version(first: FirstCall, *, is_paused: bool) -> str:
     """Return a short string that changes whenever the panel's content does."""
     row = first.request.row.pk if first.request else ""
     newest_rejected = max((call.pk for call in (*first.own, *first.others)), default=0)
     return "-".join((row, str(newest_rejected), str(len(first.own) + len(first.others)), "p" if is_paused else "w"))
 
 
-def context_of(key: AgentKey, first: FirstCall) -> dict[str, Any]:
+def build_context(key: AgentKey, first: FirstCall) -> dict[str, Any]:
     request = first.request
     return {
         "key": key,
@@ -74,7 +79,7 @@ def context_of(key: AgentKey, first: FirstCall) -> dict[str, Any]:
         "refusal": explain_refusal(request) if request and not first.is_answered else None,
         "own": [describe_own(call) for call in first.own],
         "others": [describe_other(call) for call in first.others],
-        "directive": directive_of(request.row) if request and first.is_answered else "",
+        "directive": find_directive(request.row) if request and first.is_answered else "",
     }
 
 
@@ -86,7 +91,7 @@ def explain_refusal(request: LoggedRequest) -> dict[str, Any]:
 
 UNKNOWN_URL, KEY_MISSING, SCOPE_MISSING, KEY_IN_URL = "unknown_url", "key_missing", "scope_missing", "key_in_url"
 
-OWN: Mapping[str, str | Promise] = {
+OWN_CALL_SENTENCES: Mapping[str, str | Promise] = {
     UNKNOWN_URL: gettext_lazy(
         "A call with this key went to %(path)s, which does not exist here. The base URL is %(base)s."
     ),
@@ -100,34 +105,34 @@ WRONG_SECRET = gettext_lazy(
     "no longer works."
 )
 
-OTHERS: Mapping[str, str | Promise] = {
+OTHER_CALL_SENTENCES: Mapping[str, str | Promise] = {
     UNKNOWN_URL: gettext_lazy("A call went to %(path)s, which does not exist here. The base URL is %(base)s."),
     KEY_MISSING: gettext_lazy("A call arrived without a key. Send it as “Authorization: Bearer ra_…”."),
     KEY_IN_URL: gettext_lazy("A call had its key in the URL. Send it as “Authorization: Bearer ra_…”."),
     SCOPE_MISSING: gettext_lazy("A call used another key (ra_%(key)s…), which lacks the scope for %(path)s."),
 }
 """Sentences for a call whose sender is unknown, by error code."""
-SHAPES: Mapping[KeyShape, str | Promise] = {
+KEY_SHAPE_SENTENCES: Mapping[KeyShape, str | Promise] = {
     KeyShape.OURS: gettext_lazy("A call used another key (ra_%(key)s…), which is unknown, revoked or expired."),
     KeyShape.SCRIPTS: gettext_lazy("A call used a token for scripts (rat_…), which cannot call models."),
     KeyShape.VENDORS: gettext_lazy("A call used a vendor's key (sk-…). Keys here begin with ra_."),
 }
 """Sentences for a call with an unknown key, by what was sent as the key."""
-NO_KEY_OF_OURS = gettext_lazy("A call used something that is not a key of this installation. Keys begin with ra_.")
+NOT_A_KEY = gettext_lazy("A call used something that is not a key of this installation. Keys begin with ra_.")
 
 
 def describe_own(call: RejectedCall) -> str:
-    return str(OWN.get(call.code, WRONG_SECRET)) % facts_of(call)
+    return str(OWN_CALL_SENTENCES.get(call.code, WRONG_SECRET)) % call_facts(call)
 
 
 def describe_other(call: RejectedCall) -> str:
-    if call.code in OTHERS:
-        return str(OTHERS[call.code]) % facts_of(call)
+    if call.code in OTHER_CALL_SENTENCES:
+        return str(OTHER_CALL_SENTENCES[call.code]) % call_facts(call)
     shape = KeyShape(call.shape) if call.shape in set(KeyShape) else KeyShape.OTHER
-    return str(SHAPES.get(shape, NO_KEY_OF_OURS)) % facts_of(call)
+    return str(KEY_SHAPE_SENTENCES.get(shape, NOT_A_KEY)) % call_facts(call)
 
 
-def facts_of(call: RejectedCall) -> dict[str, str]:
+def call_facts(call: RejectedCall) -> dict[str, str]:
     return {"path": call.path, "base": base_url(), "key": call.key}
 
 

@@ -74,7 +74,7 @@ def by_link(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
             response = refuse_link(request, wait)
         else:
             note_visit(row, link)
-            response = keep_choice(request) or view(request, row, link, **kwargs)
+            response = store_preferences(request) or view(request, row, link, **kwargs)
         for name, value in HEADERS.items():
             response.headers[name] = value
         return response
@@ -106,7 +106,7 @@ def refuse_link(request: HttpRequest, wait: int = 0) -> HttpResponse:
     return response
 
 
-def keep_choice(request: HttpRequest) -> HttpResponse | None:
+def store_preferences(request: HttpRequest) -> HttpResponse | None:
     """Store the language or theme from the query and redirect to the page. Return None if the query has neither."""
     language, theme = request.GET.get("language", ""), request.GET.get("theme", "")
     if not (language or theme):
@@ -117,7 +117,7 @@ def keep_choice(request: HttpRequest) -> HttpResponse | None:
     return response
 
 
-MOST = 25
+MAX_NAMES = 25
 """How many names of models, and of agents, the page lists. The others are counted."""
 
 
@@ -142,10 +142,10 @@ def own_page(request: HttpRequest, link: AgentLink, text: str) -> HttpResponse:
         "profile": profile,
         "readings": shorten(list_readings(profile, directory)),
         "guarantee": find_guarantee(row.task_type) if row.task_type else None,
-        "models": offered[:MOST],
-        "more_models": max(0, len(offered) - MOST),
-        "agents": list(islice((agent for agent in agents if agent.id != row.agent_id), MOST)),
-        "more_agents": max(0, len(agents) - 1 - MOST),
+        "models": offered[:MAX_NAMES],
+        "more_models": max(0, len(offered) - MAX_NAMES),
+        "agents": list(islice((agent for agent in agents if agent.id != row.agent_id), MAX_NAMES)),
+        "more_agents": max(0, len(agents) - 1 - MAX_NAMES),
         **describe_use(row),
     }
     return render(request, "agent_page/page.html", context)
@@ -159,7 +159,7 @@ def own_call(request: HttpRequest, link: AgentLink, text: str, pk: str) -> HttpR
     call = find_call(row.agent_id, row.created_at, pk, body=shows_bodies)
     if call is None:
         return render(request, "agent_page/no_call.html", {"text": text, "row": row}, status=404)
-    note_body_read(visitor_of(request, link), call.row)
+    note_body_read(link_actor(request, link), call.row)
     steps = list_steps(call.attempts, call.row.ending)
     has_tokens = any(step.row.is_counted or step.describer_calls for step in steps)
     context = {
@@ -184,7 +184,7 @@ def own_call(request: HttpRequest, link: AgentLink, text: str, pk: str) -> HttpR
     return render(request, "agent_page/call.html", context)
 
 
-def visitor_of(request: HttpRequest, link: AgentLink) -> Actor:
+def link_actor(request: HttpRequest, link: AgentLink) -> Actor:
     return Actor("link", f"{link.name} (rap_{link.public_id})", address_of(request), request_id_of(request))
 
 

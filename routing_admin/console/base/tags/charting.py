@@ -34,7 +34,7 @@ MAX_INTERVALS, MIN_INTERVALS = 5, 3
 MAX_LABELS = 8
 MAX_NAME = 32
 """Longer names lose their middle."""
-EDGE = 4
+EDGE_PERCENT = 4
 """A label within this many percent of an end of the axis is drawn towards the middle."""
 
 
@@ -104,7 +104,7 @@ class Chart:
     note: str = ""
 
 
-WITHIN_DAYS = frozenset({Step.MINUTES, Step.HOUR})
+SHORT_STEPS = frozenset({Step.MINUTES, Step.HOUR})
 FIVE_MINUTES = timedelta(minutes=5)
 
 # The value axis.
@@ -154,7 +154,7 @@ def axis_texts(axis: Axis) -> list[str]:
 def write_span(bucket: Bucket, step: Step) -> str:
     """Return a bucket's time span as local time: `2026-11-26 14:00–15:00`, `2026-11-26`, `2026-11`."""
     start = timezone.localtime(bucket.start)
-    if step in WITHIN_DAYS:
+    if step in SHORT_STEPS:
         stop = timezone.localtime(bucket.stop)
         return f"{start:%Y-%m-%d %H:%M}–{stop:%H:%M}"
     if step is Step.WEEK:
@@ -194,14 +194,14 @@ def label_times(buckets: Sequence[Bucket], step: Step) -> list[tuple[int, str]]:
     starts = [timezone.localtime(bucket.start) for bucket in buckets]
     if not starts:
         return []
-    if step in WITHIN_DAYS:
+    if step in SHORT_STEPS:
         return _hour_labels(starts) if step is Step.HOUR else _minute_labels(starts)
     if step is Step.DAY:
         return _day_labels(starts)
     return _spread([f"{start:%m-%d}" if step is Step.WEEK else f"{start:%Y-%m}" for start in starts])
 
 
-PER = {
+RATE_NAMES = {
     Step.MINUTES: lambda unit: _("%(unit)s per 5 minutes") % {"unit": unit},
     Step.HOUR: lambda unit: _("%(unit)s per hour") % {"unit": unit},
     Step.DAY: lambda unit: _("%(unit)s per day") % {"unit": unit},
@@ -215,14 +215,14 @@ PER = {
 
 def list_starts(since: datetime, now: datetime, step: Step) -> list[datetime]:
     """Return the starts of the hours, days, … that cover `since` to `now`, followed by the end of the last one."""
-    starts = [_start_of(since, step)]
+    starts = [_bucket_start(since, step)]
     while starts[-1] <= now:
-        starts.append(_next(starts[-1], step))
+        starts.append(_next_start(starts[-1], step))
     return starts
 
 
-def _start_of(moment: datetime, step: Step) -> datetime:
-    if step in WITHIN_DAYS:
+def _bucket_start(moment: datetime, step: Step) -> datetime:
+    if step in SHORT_STEPS:
         hour = hour_of(moment)
         return hour if step is Step.HOUR else hour + (moment - hour) // FIVE_MINUTES * FIVE_MINUTES
     day = timezone.localtime(moment).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -231,8 +231,8 @@ def _start_of(moment: datetime, step: Step) -> datetime:
     return _midnight(day.replace(day=1)) if step is Step.MONTH else day
 
 
-def _next(start: datetime, step: Step) -> datetime:
-    if step in WITHIN_DAYS:
+def _next_start(start: datetime, step: Step) -> datetime:
+    if step in SHORT_STEPS:
         return start + (timedelta(hours=1) if step is Step.HOUR else FIVE_MINUTES)
     if step is Step.MONTH:
         return _midnight((start + timedelta(days=32)).replace(day=1))
@@ -353,13 +353,13 @@ def draw(chart: Chart, height: int) -> Drawing:
     paths = [Path(one.tone, _path(one.values, heights, base, scale)) for one in reversed(series)]
     return Drawing(
         chart=replace(chart, series=series),
-        unit=PER[chart.step](chart.unit) if chart.adds_up else chart.unit,
+        unit=RATE_NAMES[chart.step](chart.unit) if chart.adds_up else chart.unit,
         height=base + FOOT,
         width=count * UNITS,
         gridlines=tuple(
             Gridline(f"{base - value * scale:.1f}", text) for value, text in zip(axis.values, texts, strict=True)
         ),
-        times=tuple(_times(chart, count)),
+        times=tuple(_time_labels(chart, count)),
         paths=tuple(path for path in paths if path.shape),
         line=" ".join(
             f"{(index + 0.5) * UNITS:g},{base - value * scale:.1f}" for index, value in enumerate(chart.before)
@@ -391,25 +391,25 @@ def _path(values: Sequence[float], heights: list[float], base: float, scale: flo
         bottom = base - heights[index]
         heights[index] += max(MIN_HEIGHT, value * scale)
         top = base - heights[index]
-        pieces.append(f"M{index * UNITS + 1} {_short(bottom)}V{_short(top)}h8V{_short(bottom)}z")
+        pieces.append(f"M{index * UNITS + 1} {_round(bottom)}V{_round(top)}h8V{_round(bottom)}z")
     return "".join(pieces)
 
 
-def _short(number: float) -> str:
+def _round(number: float) -> str:
     return f"{round(number, 1):g}"
 
 
-def _times(chart: Chart, count: int) -> Iterator[TimeLabel]:
+def _time_labels(chart: Chart, count: int) -> Iterator[TimeLabel]:
     # Minutes and hours are labelled at their start, longer buckets in the middle of their bar.
-    offset = 0.0 if chart.step in WITHIN_DAYS else 0.5
+    offset = 0.0 if chart.step in SHORT_STEPS else 0.5
     labels = label_times(chart.buckets, chart.step)
     for number, (index, text) in enumerate(labels):
         x = 100 * (index + offset) / count
-        anchor = "start" if x < EDGE else "end" if x > 100 - EDGE else "middle"
+        anchor = "start" if x < EDGE_PERCENT else "end" if x > 100 - EDGE_PERCENT else "middle"
         yield TimeLabel(x=f"{x:.2f}%", text=text, anchor=anchor, is_optional=len(labels) > 4 and number % 2 == 1)
 
 
-def table_of(chart: Chart) -> Iterator[list[str]]:
+def table_rows(chart: Chart) -> Iterator[list[str]]:
     """Yield the chart as table rows: first the column names, then each bucket's start and unformatted values."""
     yield [_("Time"), *(one.name for one in chart.series)]
     for index, bucket in enumerate(chart.buckets):

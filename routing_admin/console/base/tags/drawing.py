@@ -17,7 +17,7 @@ ROW_HEIGHT = 42
 HEAD_HEIGHT = 24
 """Space for the ticks above the first candidate, in pixels."""
 
-NARROWEST = 0.4
+MIN_WIDTH = 0.4
 """Minimum width of a bar in percent, so that even a very short time is visible."""
 
 GAP = 0.6
@@ -170,7 +170,7 @@ def _row(index: int, number: str, track: Track, total: float) -> WaterfallRow:
     top = HEAD_HEIGHT + ROW_HEIGHT * index
     boxes = []
     for bar in track.bars:
-        width = max(NARROWEST, percent(bar.end - bar.start, total))
+        width = max(MIN_WIDTH, percent(bar.end - bar.start, total))
         x = min(percent(bar.start, total), 100 - width)
         boxes.append(Box(tone=bar.tone, x=f"{x:.2f}%", width=f"{width:.2f}%", y=top + 17, early=bar.early))
     waits = [

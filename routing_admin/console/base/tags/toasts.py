@@ -29,7 +29,7 @@ def undo_url(extra_tags: str) -> str:
         return ""
 
 
-def toast_of(message: Message) -> dict[str, str]:
+def build_toast(message: Message) -> dict[str, str]:
     tags = message.extra_tags or ""
     redo = {"redo": "1"} if REDO in tags.split() else {}
     return {"text": str(message), "level": message.level_tag, "undo": undo_url(tags), **redo}

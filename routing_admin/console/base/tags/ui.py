@@ -200,7 +200,7 @@ def sort_head(context: template.Context, column: str, label: str, css: str = "",
     `hint` follows the label, such as the time zone of a column of times.
     """
     listing: Listing[Any] = context["listing"]
-    order = listing.order_of(column)
+    order = listing.sort_order(column)
     url = query_with(context, sort=listing.next_sort(column))
     return {
         "order": order,
@@ -515,7 +515,7 @@ def mark_parts(parts: Parts) -> SafeString:
 
 @register.simple_tag
 def toast(message: Message) -> dict[str, str]:
-    return toasts.toast_of(message)
+    return toasts.build_toast(message)
 
 
 @register.filter
