@@ -14,7 +14,7 @@ from routing_admin.api.mcp.application import McpApp
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.publishing import hints, publisher
 from routing_admin.console.alerts.conditions import watch
-from routing_admin.console.drills.actions import note_drill_ends
+from routing_admin.console.drills.actions import record_drill_ends
 from routing_admin.console.services.nightly import nightly_probes
 from routing_admin.dispatch.cooldown_resets import cooldown_resets
 from routing_admin.dispatch.kept_refusals import kept_refusals
@@ -50,7 +50,7 @@ upkeep = owned(
             publisher().look,
             cooldown_resets().look,
             kept_refusals().look,
-            note_drill_ends,
+            record_drill_ends,
             rejected_calls().write,
         ],
     )

@@ -17,7 +17,7 @@ from capabilities.core.permissions import ADMIN_CALLS, ADMIN_SCOPES, SCOPES
 from capabilities.models import Agent, AgentKey, Provider, Service
 from routing_admin.console.people import actions as people
 from routing_admin.console.people.actions import issue_token, revoke_token
-from routing_admin.console.people.queries import tokens_behind
+from routing_admin.console.people.queries import list_outdated_tokens
 from routing_admin.console.routes.actions import save_alias
 from routing_admin.models import AdminToken, AuditEvent, Revision, TaskRoute
 from tests.cast import browser_of, key_of, person, token_of
@@ -93,9 +93,9 @@ def test_the_last_use_is_noted_at_most_once_a_minute(script: Script) -> None:
 def test_a_token_outlives_the_secret_that_signed_it_once_it_was_used(script: Script, settings: Any) -> None:
     """At its first use after a rotation, the token is signed with the new secret."""
     settings.SIGNING_SECRETS = ["a new secret of this installation", *settings.SIGNING_SECRETS]
-    assert tokens_behind() == ["admin's token deploy"]
+    assert list_outdated_tokens() == ["admin's token deploy"]
     script.get("/providers")
-    assert tokens_behind() == []
+    assert list_outdated_tokens() == []
     settings.SIGNING_SECRETS = settings.SIGNING_SECRETS[:1]
     script.get("/providers")
 

@@ -68,7 +68,7 @@ def test_deleted_user_is_404_on_the_page(act: str, admin_account: User) -> None:
     user = person("gone")
     client = browser_of(admin_account)
     form = {"role": "editor", "was": "viewer", "active": "0"}
-    people.withdraw(ADA, people.invite(ADA, "other", "viewer")[0].pk)
+    people.withdraw_invitation(ADA, people.invite(ADA, "other", "viewer")[0].pk)
     User.objects.filter(pk=user.pk).delete()
     assert client.post(f"/users/{user.pk}/{act}/", form).status_code == 404
 
@@ -81,7 +81,7 @@ def test_a_user_who_goes_while_it_is_acted_upon_is_not_found(admin_account: User
         lambda: people.set_role(ADA, user.pk, "editor", expected="viewer"),
         lambda: people.set_active(ADA, user.pk, active=False),
         lambda: people.new_link(ADA, user),
-        lambda: people.withdraw(ADA, user.pk),
+        lambda: people.withdraw_invitation(ADA, user.pk),
         lambda: people.choose_password(ADA, user, "violet umbrella quarterly sonnet"),
     )
     for act in acts:

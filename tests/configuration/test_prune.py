@@ -17,8 +17,8 @@ from capabilities.acts import SYSTEM
 from capabilities.models import Agent
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.installation import Keeping
-from routing_admin.console.settings.actions import keep
-from routing_admin.console.settings.pruning import BATCH, UNDO, Pruned, prune
+from routing_admin.console.settings.actions import set_retention
+from routing_admin.console.settings.pruning import BATCH, UNDO_WINDOW, Pruned, prune
 from routing_admin.models import AttemptLog, AuditEvent, Installation, RequestLog
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
@@ -40,7 +40,7 @@ def artifact(data: bytes, **dates: Any) -> Artifact:
 
 def test_requests_past_their_days_go_with_attempts_and_bodies() -> None:
     """Requests older than the configured number of days are removed with their attempts and bodies."""
-    keep(SYSTEM, Keeping(7))
+    set_retention(SYSTEM, Keeping(7))
     request("old", 7 * DAY + timedelta(seconds=1))
     request("young", 7 * DAY - timedelta(seconds=1))
     assert prune(SYSTEM, NOW).requests == 1
@@ -60,8 +60,8 @@ def test_more_than_a_batch_goes_too() -> None:
 def test_an_expired_artifact_goes_with_its_bytes() -> None:
     """An artifact is removed if it has expired, or if it was deleted longer ago than the undo period."""
     expired = artifact(b"expired", expires_at=NOW - DAY)
-    deleted = artifact(b"deleted", deleted_at=NOW - UNDO)
-    recent = artifact(b"recent", deleted_at=NOW - UNDO + timedelta(minutes=1))
+    deleted = artifact(b"deleted", deleted_at=NOW - UNDO_WINDOW)
+    recent = artifact(b"recent", deleted_at=NOW - UNDO_WINDOW + timedelta(minutes=1))
     living = artifact(b"living", expires_at=NOW + DAY)
     pruned = prune(SYSTEM, NOW)
     assert (pruned.artifacts, pruned.bytes) == (2, len(b"expired") + len(b"deleted"))
@@ -83,9 +83,9 @@ def test_ended_sessions_and_agents_made_at_run_time_go() -> None:
     """Expired sessions and expired agents created at run time are removed. An administrator's agent is always kept."""
     Session.objects.create(session_key="ended", session_data="", expire_date=NOW - DAY)
     Session.objects.create(session_key="open", session_data="", expire_date=NOW + DAY)
-    Agent.objects.create(agent_id="old", origin=Agent.Origin.RUNTIME, expires_at=NOW - 2 * UNDO)
+    Agent.objects.create(agent_id="old", origin=Agent.Origin.RUNTIME, expires_at=NOW - 2 * UNDO_WINDOW)
     Agent.objects.create(agent_id="living", origin=Agent.Origin.RUNTIME, expires_at=NOW + DAY)
-    Agent.objects.create(agent_id="ours", expires_at=NOW - 2 * UNDO)
+    Agent.objects.create(agent_id="ours", expires_at=NOW - 2 * UNDO_WINDOW)
     pruned = prune(SYSTEM, NOW)
     assert (pruned.sessions, pruned.agents) == (1, 1)
     assert set(Agent.objects.values_list("agent_id", flat=True)) == {"living", "ours"}

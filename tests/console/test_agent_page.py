@@ -19,7 +19,7 @@ from capabilities.core.services.agents import LINK_KIND, find_public_id, find_se
 from capabilities.models import Agent, AgentLink
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import delete_agent
-from routing_admin.console.providers.stored_keys import agents_behind
+from routing_admin.console.providers.stored_keys import list_outdated_agents
 from routing_admin.models import AttemptLog, AuditEvent, Installation, RequestLog, SignInAttempt
 from routing_admin.platform.databases.router import LOGS
 from tests.cast import PASSWORD, key_of, person
@@ -339,10 +339,10 @@ def test_a_visit_is_noted_and_signs_the_link_with_the_newest_secret(admin: Clien
     address = make(admin)
     assert AgentLink.objects.get().last_seen_at is None
     settings.SIGNING_SECRETS = ["a newer secret", *settings.SIGNING_SECRETS]
-    assert agents_behind() == ["text-agent"]
+    assert list_outdated_agents() == ["text-agent"]
     assert Client().get(address).status_code == 200
     assert AgentLink.objects.get().last_seen_at is not None
-    assert agents_behind() == []
+    assert list_outdated_agents() == []
     settings.SIGNING_SECRETS = settings.SIGNING_SECRETS[:1]
     assert Client().get(address).status_code == 200
 

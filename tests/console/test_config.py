@@ -15,7 +15,7 @@ from django.urls import reverse
 from capabilities.acts import Actor
 from capabilities.models import Provider
 from routing_admin.configuration import exports
-from routing_admin.console.exchange.omissions import MANY
+from routing_admin.console.exchange.omissions import PLURALS
 from routing_admin.console.providers.actions import KeyAct, KeyChange, enable_providers, save_provider
 from routing_admin.console.routes.actions import save_alias, save_route
 from routing_admin.core.configuration.specs import CandidateSpec
@@ -102,7 +102,7 @@ def test_every_sentence_about_what_is_left_out_has_one_about_several() -> None:
         (ROOT / "routing_admin/core/files" / name).read_text() for name in ("seed_export.py", "exporting.py")
     )
     written = set(re.findall(r'"([^"\n]*%\(names?\)s[^"\n]*)"', sources))
-    assert written == set(MANY)
+    assert written == set(PLURALS)
 
 
 def test_a_viewer_sees_what_there_is_and_exports_nothing(viewer: Client, demo: None) -> None:
@@ -131,7 +131,7 @@ def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, d
         ("New", "provider", "deepseek")
     ]
     assert page.context["kept_fields"] == [("providers[0].region", (8, 7))]
-    assert [(group.first.problem.field, group.first.place) for group in page.context["warning_groups"]] == [
+    assert [(group.first.problem.field, group.first.bucket_index) for group in page.context["warning_groups"]] == [
         ("routing.review.fallback[0]", (18, 9))
     ]
     assert page.context["rows"]
@@ -174,7 +174,7 @@ def test_problems_stop_the_import_and_name_path_and_line(admin: Client, demo: No
     invalid_file = text(routing={"default": {"provider": "gone"}, "x": {"provider": "deepseek", "maxTokens": 0}})
     page = send(admin, invalid_file)
     assert page.status_code == 422
-    assert [(error.problem.field, error.place) for error in page.context["errors"]] == [
+    assert [(error.problem.field, error.bucket_index) for error in page.context["errors"]] == [
         ("routing.default.provider", (13, 7)),
         ("routing.x.maxTokens", (17, 7)),
     ]

@@ -22,8 +22,8 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.base.tags.ui import exact
 from routing_admin.console.dashboard import queries
 from routing_admin.console.dashboard.notices import NoticeGroup, NoticeLine, list_notices
-from routing_admin.console.dashboard.queries import LowBudget, QuotaUse, figures_of, percent_text
-from routing_admin.console.dashboard.views import SHOWN, tiles_of
+from routing_admin.console.dashboard.queries import LowBudget, QuotaUse, build_figures, percent_text
+from routing_admin.console.dashboard.views import MAX_TILES, build_tiles
 from routing_admin.console.people.actions import choose_password
 from routing_admin.console.providers.queries import list_models, read_evidence
 from routing_admin.core.alerts.kinds import AlertKind
@@ -132,13 +132,13 @@ def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(
     logged("old", 30, first_content_ms=1)
     first = health.first_content(timezone.now())
     assert (first.p50, first.p95, max(first.series)) == (200, 9000, 200)
-    assert "95% within 9.00 s" in [figure.count for figure in figures_of(health.Day(), health.Day(), first, NOW)]
+    assert "95% within 9.00 s" in [figure.count for figure in build_figures(health.Day(), health.Day(), first, NOW)]
 
 
 def test_the_line_of_a_figure_ends_with_the_last_whole_hour() -> None:
     """The current hour counts for the figure, but its few requests do not look like a fall."""
     day = health.Day(requests=(5,) * 24 + (1,))
-    figures = figures_of(day, health.Day(), health.FirstContent(), NOW)
+    figures = build_figures(day, health.Day(), health.FirstContent(), NOW)
     assert (figures[0].value, figures[0].series) == ("121", (5,) * 24)
     assert [len(figure.series) for figure in figures] == [24] * 4
 
@@ -157,7 +157,7 @@ def test_worst_provider_is_first(db: None, demo: None) -> None:
     health_by_provider = {"echo": judge(samples("ok"), NOW), "gemini": judge(samples("http_500"), NOW)}
     Provider.objects.create(name="spare", endpoint="https://spare.example/v1", default_model="m", position=0)
     snapshot.refresh()
-    tiles = tiles_of(snapshot.current(), replace(read_evidence(), health=health_by_provider))
+    tiles = build_tiles(snapshot.current(), replace(read_evidence(), health=health_by_provider))
     ranks = [tile.rank for tile in tiles]
     assert ranks == sorted(ranks)
     names = [tile.name for tile in tiles]
@@ -166,7 +166,7 @@ def test_worst_provider_is_first(db: None, demo: None) -> None:
 
 def test_of_many_providers_only_those_called_or_failing_have_a_tile(admin: Client, demo: None) -> None:
     """Of many providers, only those called or failing have a tile. The link to all says how many more there are."""
-    for number in range(SHOWN):
+    for number in range(MAX_TILES):
         Provider.objects.create(name=f"idle-{number}", endpoint="https://idle.example/v1", position=100 + number)
     snapshot.refresh()
     page = Page(admin.get("/"))
@@ -184,7 +184,7 @@ def test_a_provider_whose_address_is_refused_is_not_said_to_lack_a_key(demo: Non
     settings.ALLOWED_ORIGINS = ""
     Provider.objects.create(name="inner", endpoint="http://10.0.0.1/v1", default_model="m", key_source="none")
     snapshot.refresh()
-    (tile,) = (tile for tile in tiles_of(snapshot.current(), read_evidence()) if tile.name == "inner")
+    (tile,) = (tile for tile in build_tiles(snapshot.current(), read_evidence()) if tile.name == "inner")
     assert tile.state.name == "not_allowed"
 
 

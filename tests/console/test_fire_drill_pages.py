@@ -13,7 +13,7 @@ from django.utils import timezone
 from capabilities.acts import SYSTEM
 from capabilities.errors import NotFoundError
 from routing_admin.configuration import snapshot
-from routing_admin.console.drills.actions import DrillRefusedError, note_drill_ends, start_drill, stop_drill
+from routing_admin.console.drills.actions import DrillRefusedError, record_drill_ends, start_drill, stop_drill
 from routing_admin.models import AttemptLog, AuditEvent, FireDrill, RequestLog, Revision
 from routing_admin.request_log.drill_results import find_result
 from routing_admin.request_log.health import provider_health
@@ -128,7 +128,7 @@ def test_result_of_a_drill_is_on_the_page_and_in_the_audit_log(admin: Client) ->
     assert failed
     assert failed.attributes["href"] == "/requests/met3/"
     for _ in range(2):
-        note_drill_ends()
+        record_drill_ends()
     event = AuditEvent.objects.get(action="provider.drill_end")
     assert (event.actor_kind, event.object_name, event.details["met"]) == ("system", "echo", 5)
     audit_log = Page(admin.get("/history/audit/"))

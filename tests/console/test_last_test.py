@@ -20,7 +20,7 @@ from capabilities.models import Provider, ProviderTest
 from routing_admin.configuration import snapshot
 from routing_admin.console.providers.actions import save_provider
 from routing_admin.console.providers.listing import STATES
-from routing_admin.console.providers.rules import WORST_FIRST, state_of
+from routing_admin.console.providers.rules import BADGES_BY_SEVERITY, derive_state
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.policy import Policy
 from routing_admin.dispatch.model_endpoints import KeyNote
@@ -109,7 +109,7 @@ def state_everywhere(admin: Client, name: str) -> tuple[str, str]:
     snapshot.refresh()
     page, tile = Page(admin.get(f"/providers/{name}/")), Page(admin.get("/")).control(f"provider-{name}")
     lead = next(one for one in page.controls if one.attributes.get("class") == "lead").name
-    word = next(str(BADGES[one][2]) for one in WORST_FIRST if lead.startswith(str(BADGES[one][2])))
+    word = next(str(BADGES[one][2]) for one in BADGES_BY_SEVERITY if lead.startswith(str(BADGES[one][2])))
     assert tile
     assert word in tile.name
     token = token_of(User.objects.get(username="admin"), name=f"token {timezone.now()}")
@@ -177,7 +177,7 @@ def test_the_newer_of_test_and_calls_decides(test: int, answer: int | None, fail
     health = judge(sorted(calls, key=lambda call: call.at, reverse=True), NOW)
 
     def state(outcome: str) -> str:
-        return state_of(
+        return derive_state(
             is_enabled=True, key=KeyNote("stored"), test=Sample(minutes(test), outcome, 1), health=health
         ).name
 

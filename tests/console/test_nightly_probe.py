@@ -18,7 +18,13 @@ from capabilities.models import Drift, NightlyProbe, Provider, Service
 from routing_admin.console.providers.actions import save_provider
 from routing_admin.console.routes.actions import save_route_as
 from routing_admin.console.services.actions import save_service, set_cell
-from routing_admin.console.services.nightly import NightlyProbes, claim_due, night_of, probe_nightly, set_nightly
+from routing_admin.console.services.nightly import (
+    NightlyProbes,
+    claim_due_services,
+    current_night,
+    probe_nightly,
+    set_nightly,
+)
 from routing_admin.console.services.probing import probe_service
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.models import AuditEvent, Revision
@@ -80,13 +86,13 @@ def test_no_service_is_probed_at_night_until_chosen(admin: Client, gemini_servic
     probes = probes_of(admin, "gem")
     assert probes.shows("Nightly probe: off.")
     assert re.search(r"Each probe: up to 13 calls and about \d+ tokens, like the last one\.", probes.text)
-    assert list(claim_due(timezone.now() + timedelta(days=2))) == []
+    assert list(claim_due_services(timezone.now() + timedelta(days=2))) == []
     admin.post("/nightly/gem/", {"on": "1"})
     assert probes_of(admin, "gem").shows("Nightly probe: on, from 3:00.")
     assert probes_of(admin, "gem").button("Stop the nightly probe")
     assert AuditEvent.objects.filter(action="service.nightly", details={"on": True}).exists()
-    assert list(claim_due(timezone.now())) == []
-    assert [row.service_id for row in claim_due(timezone.now() + timedelta(days=1))] == ["gem"]
+    assert list(claim_due_services(timezone.now())) == []
+    assert [row.service_id for row in claim_due_services(timezone.now() + timedelta(days=1))] == ["gem"]
     admin.post("/nightly/gem/")
     assert not NightlyProbe.objects.exists()
 
@@ -117,8 +123,8 @@ def test_a_night_and_a_transcript_say_what_they_cost_where_the_model_has_a_price
 
 def test_a_night_begins_at_three() -> None:
     """A night begins at three o'clock in the installation's time zone. Earlier times belong to the previous night."""
-    assert night_of(datetime(2026, 11, 22, 2, 59, tzinfo=UTC)) == date(2026, 11, 21)
-    assert night_of(datetime(2026, 11, 22, 3, 0, tzinfo=UTC)) == date(2026, 11, 22)
+    assert current_night(datetime(2026, 11, 22, 2, 59, tzinfo=UTC)) == date(2026, 11, 21)
+    assert current_night(datetime(2026, 11, 22, 3, 0, tzinfo=UTC)) == date(2026, 11, 22)
 
 
 def test_of_several_processes_one_probes_a_service(gemini_service: Service) -> None:
@@ -126,10 +132,10 @@ def test_of_several_processes_one_probes_a_service(gemini_service: Service) -> N
     for name in ("gem", "echo-vision", "echo-text"):
         NightlyProbe.objects.create(service_id=name, last_night=date(2026, 11, 1))
     now = datetime(2026, 11, 22, 4, 0, tzinfo=UTC)
-    first_claim, second_claim = claim_due(now), claim_due(now)
+    first_claim, second_claim = claim_due_services(now), claim_due_services(now)
     claimed = [next(first_claim), next(second_claim), *first_claim, *second_claim]
     assert sorted(row.service_id for row in claimed) == ["echo-text", "echo-vision", "gem"]
-    assert list(claim_due(now)) == []
+    assert list(claim_due_services(now)) == []
 
 
 def test_lost_capability_is_shown_on_every_related_page(admin: Client, gemini_service: Service, lab: Lab) -> None:

@@ -23,9 +23,9 @@ from routing_admin.console.requests.story import (
     build_story,
     build_tracks,
     color_chips,
-    content_of,
     explain_outcome,
     fold_skips,
+    worst_badge,
 )
 from routing_admin.core.fallback.chain import CANCELLED, SkipReason
 from routing_admin.core.fallback.remedies import Remedy
@@ -568,7 +568,7 @@ def test_a_failure_is_explained_once(admin: Client, demo: None) -> None:
 )
 def test_list_shows_the_worst_outcome_of_a_file(adaptation: str, badge: str, kind: str) -> None:
     """The list shows the worst delivery of a file: described, then converted, then native."""
-    assert content_of(adaptation) == {"badge": badge, "kind": kind}
+    assert worst_badge(adaptation) == {"badge": badge, "kind": kind}
 
 
 def test_the_list_has_the_columns_that_were_chosen_in_this_browser(admin: Client) -> None:

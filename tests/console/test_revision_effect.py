@@ -148,7 +148,7 @@ def test_busy_routes_are_looked_at_near_the_revision_and_the_page_says_so(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number of requests compared is limited, and one query to the log suffices."""
-    monkeypatch.setattr(effects, "MOST", 25)
+    monkeypatch.setattr(effects, "MAX_REQUESTS", 25)
     number = change_design()
     address = reverse("revision", args=[number])
     play(number, 1, 1)

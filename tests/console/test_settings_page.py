@@ -296,7 +296,7 @@ def test_the_save_bar_names_what_changed(admin: Client) -> None:
 def test_conflicting_change_shows_both_versions(admin: Client) -> None:
     """Saving over another user's change returns 409 with both versions. Saving again overwrites it."""
     form = settings_form(admin, request_days="7")
-    actions.keep(Actor("person", "olga"), Keeping(90))
+    actions.set_retention(Actor("person", "olga"), Keeping(90))
     page = admin.post("/settings/", form)
     assert page.status_code == 409
     assert [(conflict.theirs, conflict.mine) for conflict in page.context["conflict"]] == [("90", "7")]
@@ -312,7 +312,7 @@ def test_conflicting_change_shows_both_versions(admin: Client) -> None:
 
 def test_what_another_user_changed_stays_if_this_user_did_not_change_it(admin: Client) -> None:
     form = settings_form(admin, content_policy="describe")
-    actions.keep(Actor("person", "olga"), Keeping(90, quota_bytes=1_500_000))
+    actions.set_retention(Actor("person", "olga"), Keeping(90, quota_bytes=1_500_000))
     assert admin.post("/settings/", form).status_code == 302
     assert read_retention_settings() == Keeping(90, quota_bytes=1_500_000)
     assert Installation.current().content_policy == "describe"

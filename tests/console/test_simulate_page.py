@@ -16,7 +16,7 @@ from capabilities.acts import SYSTEM
 from routing_admin.configuration import snapshot
 from routing_admin.console.demo import load
 from routing_admin.console.simulate.phrases import OUTCOMES
-from routing_admin.console.simulate.views import word_of
+from routing_admin.console.simulate.views import scripted_outcome
 from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.models import AttemptLog, AuditEvent, RequestLog, Revision, TaskRoute
 from routing_admin.request_log.journal import journal
@@ -196,7 +196,7 @@ def test_a_logged_request_is_repeated_with_its_outcomes(admin: Client) -> None:
 )
 def test_an_attempt_of_the_log_has_its_nearest_outcome(outcome: str, status: int | None, word: str) -> None:
     """A logged attempt is simulated by its fault, else by its status, else as 503."""
-    assert word_of(AttemptLog(outcome=outcome, status=status)) == word
+    assert scripted_outcome(AttemptLog(outcome=outcome, status=status)) == word
 
 
 def test_a_route_that_went_away_falls_to_the_default(admin: Client) -> None:

@@ -20,7 +20,7 @@ from capabilities.models import Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.exports import export
 from routing_admin.console.demo import load as demo
-from routing_admin.console.routes.draft import draft_of
+from routing_admin.console.routes.draft import build_draft
 from routing_admin.console.services.actions import save_service
 from routing_admin.console.settings.actions import set_content_html, set_content_text
 from routing_admin.core.configuration.specs import EMPTY
@@ -116,7 +116,7 @@ def test_a_routes_draft_has_its_limit() -> None:
     demo.load()
     route = snapshot.current().configuration.routes[0]
     limited = replace(route, content={"policy": "extract", "text": "30%", "html": "source"})
-    draft = draft_of(limited, None)
+    draft = build_draft(limited, None)
     assert draft.form["text"].value() == "30%"
     assert draft.form["html"].value() == "source"
     assert draft.spec(limited).content == {"policy": "extract", "text": "30%", "html": "source"}

@@ -15,7 +15,7 @@ from hypothesis.extra.django import TestCase
 from artifacts.library import delete_artifacts, store_bytes
 from capabilities.acts import SYSTEM
 from capabilities.core.describing.prompt import description_key
-from routing_admin.console.settings.pruning import UNDO, prune
+from routing_admin.console.settings.pruning import UNDO_WINDOW, prune
 from routing_admin.dispatch.descriptions.store import (
     ASK_AGAIN,
     DescriptionOutcome,
@@ -73,7 +73,7 @@ def test_deleting_an_artifact_deletes_its_description() -> None:
     key = replace(KEY, content=row.sha256)
     keep_description(key, "mine", WORDS)
     delete_artifacts(SYSTEM, [row.pk])
-    prune(SYSTEM, datetime.now(UTC) + UNDO + timedelta(minutes=1))
+    prune(SYSTEM, datetime.now(UTC) + UNDO_WINDOW + timedelta(minutes=1))
     assert find_description(key, "mine") is None
 
 

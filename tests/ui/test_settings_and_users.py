@@ -84,7 +84,7 @@ def test_a_setting_that_changed_meanwhile_shows_both_versions(admin_page: Any) -
     """A 409 shows the saved value and the user's own, which is left in its field. Saving again overwrites."""
     admin_page.expected_complaints.append("409")
     admin_page.goto("/settings/")
-    installation.keep(people.Actor("person", "olga"), Keeping(90))
+    installation.set_retention(people.Actor("person", "olga"), Keeping(90))
     admin_page.fill("#id_request_days", "7")
     admin_page.get_by_role("button", name="Save").click()
     expect(admin_page.locator("#settings [role=alert]")).to_contain_text("90")

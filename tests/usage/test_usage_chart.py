@@ -16,7 +16,7 @@ from capabilities.core.exchange import ExchangeRate, ExchangeTable
 from capabilities.core.wire import Usage
 from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
-from routing_admin.console.usage.charts import choose_currency, list_currencies, measure_of
+from routing_admin.console.usage.charts import build_measure, choose_currency, list_currencies
 from routing_admin.console.usage.periods import read_period
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
@@ -106,7 +106,7 @@ def test_currencies_are_chosen_or_converted() -> None:
     assert choose_currency("USD", total, ExchangeTable()) == "USD"
     assert list_currencies(total, rates) == {"all": "all, in USD", "CNY": "CNY", "USD": "USD"}
     assert choose_currency("EUR", total, rates) == "all"
-    converted = measure_of("cost", "all", rates)
+    converted = build_measure("cost", "all", rates)
     assert (converted.weigh(total), converted.write(3.0)) == (3.0, "3.00 USD")
 
 

@@ -13,7 +13,7 @@ from artifacts.core.delivery.tools import tool_definitions
 from capabilities.models import Agent
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.console.routes.queries import Standing, find_standing
+from routing_admin.console.routes.queries import RouteStatus, find_status
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, CandidateSpec, RouteSpec, ServiceSpec
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import NoRouteError, resolve_route
@@ -104,16 +104,16 @@ def find_service(state: Snapshot, row: Agent) -> ServiceSpec | None:
     return state.configuration.service(row.service.service_id) if row.service else None
 
 
-def find_model_standing(state: Snapshot, row: Agent) -> Standing | None:
+def find_model_standing(state: Snapshot, row: Agent) -> RouteStatus | None:
     """Return whether the agent's service or route can answer, and why not; None if there is no route."""
     if service := find_service(state, row):
-        return find_standing(state, RouteSpec(service.id, (CandidateSpec(service.provider, service.model),)))
+        return find_status(state, RouteSpec(service.id, (CandidateSpec(service.provider, service.model),)))
     return find_route_standing(state, row.task_type)
 
 
-def find_route_standing(state: Snapshot, task_type: str = "") -> Standing | None:
+def find_route_standing(state: Snapshot, task_type: str = "") -> RouteStatus | None:
     try:
-        return find_standing(state, resolve_route(state.configuration, task_type)[0])
+        return find_status(state, resolve_route(state.configuration, task_type)[0])
     except NoRouteError:
         return None
 

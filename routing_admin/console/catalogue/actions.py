@@ -32,7 +32,7 @@ from routing_admin.configuration.catalogue_versions import find_catalogue, find_
 from routing_admin.configuration.guards import save_fields
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.providers.actions import save_provider
-from routing_admin.console.services.actions import fill_from_catalogue, list_open_cells, retirement_of, save_service
+from routing_admin.console.services.actions import fill_from_catalogue, find_retirement, list_open_cells, save_service
 from routing_admin.models import Candidate, Installation, TaskRoute
 
 
@@ -139,7 +139,7 @@ def replace_model(actor: Actor, provider: Provider, model: str, successor: str) 
     the successor's, and the service's own price is removed. Raise `ActionError` if the catalogue does not name this
     successor.
     """
-    retirement = retirement_of(provider, model)
+    retirement = find_retirement(provider, model)
     # The catalogue may have changed since the page was rendered.
     if retirement is None or not successor or (retirement.model, retirement.successor) != (model, successor):
         raise ActionError(_("The catalogue does not name this successor. Choose a model on the service's page."))

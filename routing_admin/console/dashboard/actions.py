@@ -15,7 +15,7 @@ from routing_admin.dispatch.cooldown_resets import forget_failures
 from routing_admin.dispatch.send import process_run_context
 
 
-def try_again(actor: Actor, names: Sequence[str] = ()) -> list[str]:
+def reset_cooldowns(actor: Actor, names: Sequence[str] = ()) -> list[str]:
     """End the cooldowns of the named providers and their keys, or of all providers, and return the providers' names.
 
     Other processes follow within a second. Raise `NotFoundError` for an unknown name.

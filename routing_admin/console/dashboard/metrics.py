@@ -17,9 +17,9 @@ from routing_admin.configuration.audit import list_runs
 from routing_admin.configuration.installation import read_retention_settings
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.alerts.queries import count_open
-from routing_admin.console.people.queries import tokens_behind
-from routing_admin.console.providers.stored_keys import agents_behind
-from routing_admin.console.routes.queries import list_standings, list_unable
+from routing_admin.console.people.queries import list_outdated_tokens
+from routing_admin.console.providers.stored_keys import list_outdated_agents
+from routing_admin.console.routes.queries import list_statuses, list_unable
 from routing_admin.console.usage.queries import find_agent_uses
 from routing_admin.core.fallback.cooldown import Cooldowns
 from routing_admin.dispatch.send import process_run_context
@@ -83,8 +83,8 @@ def list_families() -> Iterator[MetricFamily]:
     try:
         # A locked database must not delay the response.
         with lock_timeout(WAIT_SECONDS):
-            families += _of_rows()
-            families += _of_agents()
+            families += _row_families()
+            families += _agent_families()
             check_writable()
     except (DatabaseError, InterfaceError):
         is_up = False
@@ -155,7 +155,7 @@ def info_family() -> MetricFamily:
 
 
 def routes_family(state: Snapshot) -> MetricFamily:
-    routes = list_standings(state)
+    routes = list_statuses(state)
     unable, disabled = len(list_unable(routes)), len(state.configuration.routes) - len(routes)
     counts: dict[tuple[str, ...], float] = {("working",): len(routes) - unable, ("unable",): unable}
     return MetricFamily(
@@ -166,7 +166,7 @@ def routes_family(state: Snapshot) -> MetricFamily:
     )
 
 
-def _of_rows() -> Iterator[MetricFamily]:
+def _row_families() -> Iterator[MetricFamily]:
     yield number("artifacts", "Living artifacts.", Artifact.objects.living().count())
     yield number("artifact_bytes", "Bytes of artifacts, equal ones once.", count_used_bytes())
     quota = read_retention_settings().quota_bytes
@@ -174,7 +174,7 @@ def _of_rows() -> Iterator[MetricFamily]:
     yield MetricFamily(
         name="routing_admin_keys_behind",
         explanation="Agents with a key, and tokens, that still need an older signing secret.",
-        values={("agent",): len(agents_behind()), ("token",): len(tokens_behind())},
+        values={("agent",): len(list_outdated_agents()), ("token",): len(list_outdated_tokens())},
         labels=("kind",),
     )
     yield MetricFamily(
@@ -187,7 +187,7 @@ def _of_rows() -> Iterator[MetricFamily]:
     yield number("last_backup_timestamp_seconds", "When the last backup was made.", last_backup)
 
 
-def _of_agents() -> Iterator[MetricFamily]:
+def _agent_families() -> Iterator[MetricFamily]:
     uses = find_agent_uses(names_now(OTHER).agents)
     yield MetricFamily(
         name="routing_admin_agent_limit_remaining_ratio",

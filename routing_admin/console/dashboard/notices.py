@@ -19,7 +19,7 @@ from routing_admin.console.base.context import find_url
 from routing_admin.console.base.form_fields import LIMITS
 from routing_admin.console.dashboard.queries import LowBudget, QuotaUse
 from routing_admin.console.providers.queries import KeyRefusal
-from routing_admin.console.routes.queries import CAUSES, UNABLE, Standing
+from routing_admin.console.routes.queries import CAUSES, UNABLE, RouteStatus
 from routing_admin.console.services.queries import DriftView
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, Severity
 from routing_admin.core.fallback.cooldown import Cooldowns
@@ -73,14 +73,14 @@ class NoticeGroup:
 
     @property
     def first_lines(self) -> Sequence[NoticeLine]:
-        return cut(self.lines, MAX_LINES)[0]
+        return split_list(self.lines, MAX_LINES)[0]
 
     @property
     def more(self) -> int:
-        return len(cut(self.lines, MAX_LINES)[1])
+        return len(split_list(self.lines, MAX_LINES)[1])
 
 
-def cut(items: Sequence[Item], most: int) -> tuple[Sequence[Item], Sequence[Item]]:
+def split_list(items: Sequence[Item], most: int) -> tuple[Sequence[Item], Sequence[Item]]:
     """Return the first items, and the rest. A single rest is shown: a line that says so would be no shorter."""
     end = most if len(items) > most + 1 else len(items)
     return items[:end], items[end:]
@@ -89,7 +89,7 @@ def cut(items: Sequence[Item], most: int) -> tuple[Sequence[Item], Sequence[Item
 def list_notices(
     *,
     alerts: Mapping[AlertKind, int],
-    standings: Iterable[Standing],
+    standings: Iterable[RouteStatus],
     budgets: Sequence[LowBudget],
     refusals: Sequence[KeyRefusal],
     quotas: Sequence[QuotaUse],
@@ -132,7 +132,7 @@ def _group_alerts(counts: Mapping[AlertKind, int], grouped: Collection[AlertKind
     )
 
 
-def _group_routes(standings: Iterable[Standing]) -> NoticeGroup:
+def _group_routes(standings: Iterable[RouteStatus]) -> NoticeGroup:
     unable = [standing for standing in standings if not standing.ready]
     counts = Counter(standing.cause for standing in unable)
     routes_url = reverse("routes")

@@ -37,7 +37,7 @@ from routing_admin.request_log.search import failed_condition, fell_back_conditi
 from routing_admin.request_log.search_words import Search, moment_text
 from routing_admin.request_log.time_ranges import back_from, window_start, within
 
-TROUBLED = 8
+MAX_TROUBLED = 8
 """How many requests with a fallback or a failure are shown."""
 TWO_PARTS = "SELECT * FROM ({}) AS first_part UNION ALL SELECT * FROM ({}) AS second_part"
 """Each part is served by an index of its own; SQLite takes a limit only in a query within a union."""
@@ -47,11 +47,11 @@ def list_troubled_requests(now: datetime) -> list[RequestLog]:
     """Return the newest requests of the last day that fell back or failed, without their bodies. One query."""
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     rows = rows.filter(started_at__gte=window_start(now)).order_by("-started_at", "-pk")
-    parts = [rows.filter(condition)[:TROUBLED] for condition in (fell_back_condition(), failed_condition())]
+    parts = [rows.filter(condition)[:MAX_TROUBLED] for condition in (fell_back_condition(), failed_condition())]
     (fell_back, values), (failed, more_values) = (part.query.get_compiler(LOGS).as_sql() for part in parts)
     found = RequestLog.objects.raw(TWO_PARTS.format(fell_back, failed), [*values, *more_values])
     by_id = {row.pk: row for row in found}
-    return sorted(by_id.values(), key=lambda row: (row.started_at, row.pk), reverse=True)[:TROUBLED]
+    return sorted(by_id.values(), key=lambda row: (row.started_at, row.pk), reverse=True)[:MAX_TROUBLED]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +136,9 @@ def list_low_budgets(configuration: Configuration) -> list[LowBudget]:
 
 # Quotas of stored bytes that are nearly used up.
 
-NEAR = 0.9
+QUOTA_THRESHOLD = 0.9
 """The share of a quota above which it is shown."""
-MOST = 5
+MAX_AGENTS = 5
 """How many agents are listed."""
 
 
@@ -153,29 +153,29 @@ class QuotaUse:
 
 def list_low_quotas(retention: Keeping) -> list[QuotaUse]:
     """Return quotas of which nine tenths are used: the installation's, then agents'. No query if none is set."""
-    return [*_of_all(retention), *_of_agents(retention)]
+    return [*_list_total_quota(retention), *_list_agent_quotas(retention)]
 
 
-def _of_all(retention: Keeping) -> Iterator[QuotaUse]:
+def _list_total_quota(retention: Keeping) -> Iterator[QuotaUse]:
     quota = retention.quota_bytes
-    if quota is not None and (used := count_used_bytes()) >= quota * NEAR:
+    if quota is not None and (used := count_used_bytes()) >= quota * QUOTA_THRESHOLD:
         yield QuotaUse("", used, quota)
 
 
-def _of_agents(retention: Keeping) -> Iterator[QuotaUse]:
+def _list_agent_quotas(retention: Keeping) -> Iterator[QuotaUse]:
     quota = retention.agent_quota_bytes
     if quota is None:
         return
     # The sum is an upper bound, since equal files count only once. Only agents with a large sum are counted exactly.
     sums = Artifact.objects.exclude(owner="").order_by().values("owner").annotate(total=Sum("size"))
-    for row in sums.filter(total__gte=quota * NEAR).order_by("-total")[:MOST]:
-        if (used := count_used_bytes(row["owner"])) >= quota * NEAR:
+    for row in sums.filter(total__gte=quota * QUOTA_THRESHOLD).order_by("-total")[:MAX_AGENTS]:
+        if (used := count_used_bytes(row["owner"])) >= quota * QUOTA_THRESHOLD:
             yield QuotaUse(row["owner"], used, quota)
 
 
 # The four figures of the dashboard with their sparklines.
 
-NOTHING = "–"
+NO_VALUE = "–"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +194,7 @@ class Figure:
     search: str = ""
 
 
-def figures_of(today: Day, yesterday: Day, first_content: FirstContent, now: datetime) -> tuple[Figure, ...]:
+def build_figures(today: Day, yesterday: Day, first_content: FirstContent, now: datetime) -> tuple[Figure, ...]:
     """Return the day's requests, fallbacks, failures and time to first content, each with a comparison."""
     start = window_start(now)
     since = ("since", moment_text(start))
@@ -211,7 +211,7 @@ def figures_of(today: Day, yesterday: Day, first_content: FirstContent, now: dat
         _share_figure(_("Failed"), "failed", today, yesterday, ("bad", "failed", since)),
         Figure(
             label=_("First content, median"),
-            value=NOTHING if first_content.p50 is None else duration_text(first_content.p50),
+            value=NO_VALUE if first_content.p50 is None else duration_text(first_content.p50),
             count=_("no streamed answer")
             if first_content.p95 is None
             else _("95%% within %(time)s") % {"time": duration_text(first_content.p95)},
@@ -243,7 +243,7 @@ def _share_figure(
 def percent_text(share: float | None) -> str:
     """Return a percentage as `4.3%`, `<0.1%` or `0%`, or a dash for None."""
     if share is None:
-        return NOTHING
+        return NO_VALUE
     if share == 0:
         return "0%"
     return "<0.1%" if share < 0.05 else f"{share:.1f}%"

@@ -27,10 +27,10 @@ from routing_admin.console.base.context import navigation
 from routing_admin.console.base.page_responses import add_refusal_toast, add_toast, require_found
 from routing_admin.console.catalogue.actions import replace_model
 from routing_admin.console.catalogue.queries import list_endings
-from routing_admin.console.dashboard.actions import try_again
+from routing_admin.console.dashboard.actions import reset_cooldowns
 from routing_admin.console.dashboard.notices import list_notices
 from routing_admin.console.dashboard.queries import (
-    figures_of,
+    build_figures,
     find_first_steps,
     list_low_budgets,
     list_low_quotas,
@@ -46,7 +46,7 @@ from routing_admin.console.providers.queries import (
 )
 from routing_admin.console.providers.rules import ProviderState
 from routing_admin.console.requests.story import build_row
-from routing_admin.console.routes.queries import Standing, list_standings, list_unable
+from routing_admin.console.routes.queries import RouteStatus, list_statuses, list_unable
 from routing_admin.console.services.queries import list_drifts, render_drifts
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.platform.redis.link import link
@@ -57,7 +57,7 @@ from routing_admin.request_log.journal import journal
 
 # Tiles of providers, the worst first, so that a problem is visible without searching.
 
-SHOWN = 12
+MAX_TILES = 12
 """How many tiles the page shows. With more providers, only those that are called or failing have one."""
 
 
@@ -83,13 +83,13 @@ class Tile:
         return bool(self.health.calls) or self.state.is_troubled
 
 
-def tiles_of(state: Snapshot, evidence: Evidence) -> tuple[Tile, ...]:
+def build_tiles(state: Snapshot, evidence: Evidence) -> tuple[Tile, ...]:
     used_providers = list_routed_models(state)
     tiles = [
         Tile(
             name=spec.name,
             label=spec.display_name or spec.name,
-            state=evidence.state_of(spec.name, is_enabled=spec.enabled),
+            state=evidence.find_state(spec.name, is_enabled=spec.enabled),
             health=evidence.health.get(spec.name, Health()),
             is_used=spec.name in used_providers,
         )
@@ -101,10 +101,10 @@ def tiles_of(state: Snapshot, evidence: Evidence) -> tuple[Tile, ...]:
 
 def select_shown(tiles: Sequence[Tile]) -> Sequence[Tile]:
     """Select the tiles that the page shows: all of them if they are few, else the worst of those that are busy."""
-    return tiles if len(tiles) <= SHOWN else [tile for tile in tiles if tile.is_busy][:SHOWN]
+    return tiles if len(tiles) <= MAX_TILES else [tile for tile in tiles if tile.is_busy][:MAX_TILES]
 
 
-NAMED = 4
+MAX_NAMED = 4
 """How many routes and providers with problems the sentence names."""
 
 
@@ -165,8 +165,8 @@ TASKS = (
 def dashboard(request: HttpRequest) -> HttpResponse:
     """Show the dashboard. Its live part is reloaded every 30 seconds."""
     state, now = snapshot.current(), timezone.now()
-    standings = list_standings(state)
-    tiles = tiles_of(state, read_evidence())
+    standings = list_statuses(state)
+    tiles = build_tiles(state, read_evidence())
     today, yesterday = health.two_days(now)
     alerts = count_open()
     notices = list_notices(
@@ -179,7 +179,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         drifts=render_drifts(list_drifts(state.configuration)),
     )
     context = {
-        "sentence": sentence_of(standings, tiles),
+        "sentence": summarize(standings, tiles),
         "unread_since": snapshot.unread_since(),
         "redis_outage": link().outage,
         "store_outage": byte_store().outage,
@@ -193,7 +193,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "notices": notices,
         "tiles": (shown := select_shown(tiles)),
         "more_tiles": len(tiles) - len(shown),
-        "figures": figures_of(today, yesterday, health.first_content(now), now),
+        "figures": build_figures(today, yesterday, health.first_content(now), now),
         "has_requests": today.total > 0,
         "troubled": _troubled_rows(now),
         "nav": SimpleLazyObject(lambda: navigation(request, alerts.waiting)),
@@ -204,13 +204,13 @@ def dashboard(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/dashboard.html#live" if is_live else "dashboard/dashboard.html", context)
 
 
-def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
+def summarize(standings: Sequence[RouteStatus], tiles: Sequence[Tile]) -> str:
     """Return a sentence on whether the routes can answer and which providers have problems."""
     if not standings:
         return _("No task route yet, so no request can be answered.")
     unable = list_unable(standings)
     count = len(standings)
-    if len(unable) > NAMED:
+    if len(unable) > MAX_NAMED:
         # The notice about these routes names some of them and the causes, so their number is enough here.
         first = _("%(count)s of %(all)s task routes cannot answer.") % {"count": len(unable), "all": count}
     elif unable:
@@ -233,9 +233,9 @@ def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
     if not troubled:
         return first
     second = ngettext("%(names)s has problems.", "%(names)s have problems.", len(troubled))
-    if len(troubled) > NAMED:
+    if len(troubled) > MAX_NAMED:
         second = _("%(count)s providers have problems, including %(names)s.")
-    names = {"count": len(troubled), "names": _(", ").join(troubled[:NAMED])}
+    names = {"count": len(troubled), "names": _(", ").join(troubled[:MAX_NAMED])}
     parts = {"first": first, "second": second % names}
     return _("%(first)s %(second)s") % parts
 
@@ -244,7 +244,7 @@ def _troubled_rows(now: datetime) -> list[dict[str, Any]]:
     return [build_row(row) for row in list_troubled_requests(now)]
 
 
-def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dict[str, Any]:
+def _checklist(state: Snapshot, standings: Sequence[RouteStatus], user: str) -> dict[str, Any]:
     first_steps = find_first_steps(user)
     key_sources = (KeyFrom.STORED, KeyFrom.ENVIRONMENT, KeyFrom.OVERRIDE)
     is_done = {
@@ -279,7 +279,7 @@ def providers_try_again(request: HttpRequest) -> HttpResponse:
     """End the cooldowns that this process knows."""
     cooling = (provider for (provider, _model), _cooldown in process_run_context().cooldowns.list_cooling())
     try:
-        names = try_again(request_actor(request), list(dict.fromkeys(cooling)))
+        names = reset_cooldowns(request_actor(request), list(dict.fromkeys(cooling)))
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
     else:

@@ -72,9 +72,13 @@ HOURLY = (2, 1, 1, 1, 1, 2, 4, 8, 14, 20, 22, 21, 15, 18, 22, 23, 20, 16, 11, 8,
 """Weight of each hour of the day."""
 EMPTY_ACCOUNT, OUTAGE_BEGAN, OUTAGE = "openai", timedelta(hours=7), timedelta(minutes=50)
 """A provider whose account was empty for a while, which raised an alert and made requests fall back."""
-PACE: Mapping[str, tuple[float, float]] = {"openai": (0.9, 70.0), "anthropic": (1.3, 60.0), "echo": (0.02, 4000.0)}
+MODEL_SPEEDS: Mapping[str, tuple[float, float]] = {
+    "openai": (0.9, 70.0),
+    "anthropic": (1.3, 60.0),
+    "echo": (0.02, 4000.0),
+}
 """Median seconds to the first content, and tokens per second."""
-USUAL_PACE = (0.6, 110.0)
+DEFAULT_SPEED = (0.6, 110.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +140,7 @@ def load_day() -> None:
     if loaded is None or loaded.created_at < timezone.now() - retention:
         return
     began = loaded.created_at - OUTAGE_BEGAN
-    with _quiet():
+    with _silence_logs():
         entries = _Day(loaded).entries()
         record_condition(condition_of(AlertKind.BALANCE_GONE, EMPTY_ACCOUNT, status=429), began)
         end_alerts({(AlertKind.BALANCE_GONE, EMPTY_ACCOUNT): began + OUTAGE}, {}, began + OUTAGE)
@@ -145,7 +149,7 @@ def load_day() -> None:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _silence_logs() -> Iterator[None]:
     # Simulated failures do not belong in the server's log. Other threads still log.
     thread = get_ident()
     loggers = [logging.getLogger(name) for name in ("routing_admin.routing", end_alerts.__module__)]
@@ -298,7 +302,7 @@ class _Day:
             steps = kind.script.get(at) or ("200",)
             outcome = SCRIPTED[steps[min(step.try_number, len(steps)) - 1]]
             cut[:] = [outcome.cut] if outcome.cut and planned.stream else []
-            median, _speed = PACE.get(name, USUAL_PACE)
+            median, _speed = MODEL_SPEEDS.get(name, DEFAULT_SPEED)
             clock.sleep(outcome.seconds if outcome.failure else rng.lognormvariate(math.log(median), 0.4))
             dropped = list_dropped(planned.chat, ready, step)
             return Reply(outcome.failure or Answer("…"), summary(ready.deliveries), dropped)
@@ -312,7 +316,7 @@ class _Day:
             return entry_of(facts, error.attempts, prepared, chat)
         first, own_start = run.elapsed_ms(), result.attempts[-1].started_ms
         usage = self._usage(kind)
-        _median, speed = PACE.get(result.candidate.provider, USUAL_PACE)
+        _median, speed = MODEL_SPEEDS.get(result.candidate.provider, DEFAULT_SPEED)
         writing = (usage.completion_tokens or 0) / speed * 1000 * (0.4 if cut or kind.leaves else 1)
         facts.duration_ms = first + writing
         failure = cut[0] if cut else None

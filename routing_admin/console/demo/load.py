@@ -233,7 +233,7 @@ SIDE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class OneDown(NetworkTransport):
+class FailingModelTransport(NetworkTransport):
     """A transport on which one model's calls fail."""
 
     model: str
@@ -266,7 +266,7 @@ def _send(planned: PlannedRequest) -> str:
     recorder.add_facts(agent=AGENT, labels=AGENT_LABELS[AGENT], asked_model=task_name(TASK_TYPE))
     record_plan(recorder, planned, TASK_TYPE)
     # A separate context skips the delays between tries and leaves the cooldowns of this process unchanged.
-    dispatch = Dispatch(planned, OneDown(DOWN), local_context(time.monotonic, lambda: 0.0))
+    dispatch = Dispatch(planned, FailingModelTransport(DOWN), local_context(time.monotonic, lambda: 0.0))
     with suppress(RouterError):  # the log records it if no candidate answers
         record_answer_sync(dispatch, recorder)
     journal().flush()

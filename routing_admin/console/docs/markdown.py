@@ -20,7 +20,7 @@ from routing_admin.console.base.tags.ui import soft_breaks
 
 COMMENT = re.compile(r"^<!--.*?-->$", re.MULTILINE | re.DOTALL)
 EXAMPLE_ADDRESS = "http://127.0.0.1:8000"
-PART = "h2"
+PART_TAG = "h2"
 """The headings that are listed beside a document."""
 
 
@@ -52,7 +52,9 @@ class Document:
 
     @property
     def parts(self) -> list[dict[str, str]]:
-        return [{"id": section.anchor, "label": section.heading} for section in self.sections if section.tag == PART]
+        return [
+            {"id": section.anchor, "label": section.heading} for section in self.sections if section.tag == PART_TAG
+        ]
 
     @property
     def html(self) -> SafeString:
@@ -63,7 +65,7 @@ class Document:
         return SafeString(READER.renderer.render(self.tokens, READER.options, {"address": address}))
 
 
-def with_address(code: str, address: str) -> str:
+def insert_address(code: str, address: str) -> str:
     if not address:
         return code
     host = urlsplit(address).netloc
@@ -74,14 +76,14 @@ class Renderer(RendererHTML):
     """Renders code with a copy button, and wide tables in a box that scrolls."""
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        code, language = with_address(tokens[idx].content, env["address"]), tokens[idx].info.split(" ")[0]
+        code, language = insert_address(tokens[idx].content, env["address"]), tokens[idx].info.split(" ")[0]
         body = highlight_json(code) if language == "json" else SafeString(escape(code))
         return render_to_string("components/code.html", {"body": body, "label": language, "id": f"code-{idx}"})
 
     code_block = fence
 
     def code_inline(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return f"<code>{soft_breaks(with_address(tokens[idx].content, env['address']))}</code>"
+        return f"<code>{soft_breaks(insert_address(tokens[idx].content, env['address']))}</code>"
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return '<div class="scroll" tabindex="0"><table class="table">\n'

@@ -10,10 +10,10 @@ from pathlib import Path
 from django.urls import reverse
 
 from routing_admin.console.docs.markdown import Document, Section, Target, parse, read_sections
-from routing_admin.console.docs.rules import FOLDER, SUFFIX, document_url, name_of
+from routing_admin.console.docs.rules import FOLDER, SUFFIX, document_name, document_url
 from routing_admin.places import FILES
 
-API = "routing_admin/console/api.py"
+API_SOURCE = "routing_admin/console/api.py"
 """The code whose page is the API reference, as those of documents are theirs."""
 
 MAX_FOUND = 30
@@ -25,7 +25,7 @@ SNIPPET = 160
 def list_paths() -> dict[str, str]:
     """Return the path in the repository of each document, by its name in URLs."""
     files = sorted((FILES / FOLDER).rglob(f"*{SUFFIX}"))
-    return {name_of(path): path for path in (file.relative_to(FILES).as_posix() for file in files)}
+    return {document_name(path): path for path in (file.relative_to(FILES).as_posix() for file in files)}
 
 
 @cache
@@ -42,7 +42,7 @@ def resolve(link: str, source: str) -> Target | None:
         return Target(link)
     target = (FILES / source).parent.joinpath(file).resolve()
     path = target.relative_to(FILES).as_posix() if target.is_relative_to(FILES) else ""
-    if path == API:
+    if path == API_SOURCE:
         return Target(reverse("agents-api:openapi-view"))
     return Target(document_url(path) + hash_sign + anchor, read_title(path)) if path in list_paths().values() else None
 

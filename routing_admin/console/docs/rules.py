@@ -7,7 +7,7 @@ from django.urls import reverse
 FOLDER, SUFFIX, INDEX = "docs/", ".md", "README"
 
 
-def name_of(path: str) -> str:
+def document_name(path: str) -> str:
     """Return a document's name in its URL, from its path in the repository. An index has the name of its folder."""
     name = path.removeprefix(FOLDER).removesuffix(SUFFIX)
     return "" if name == INDEX else name.removesuffix(f"/{INDEX}")
@@ -16,5 +16,5 @@ def name_of(path: str) -> str:
 def document_url(path: str) -> str:
     """Return the URL of a document's page, from its path in the repository, which may have an anchor."""
     file, hash_sign, anchor = path.partition("#")
-    name = name_of(file)
+    name = document_name(file)
     return (reverse("document", args=[name]) if name else reverse("documents")) + hash_sign + anchor

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from routing_admin.console.base.page_responses import require_found
 from routing_admin.console.docs.queries import find_document, search
 
-LONGEST = 100
+MAX_QUERY_CHARS = 100
 FOR_CLIENTS = {"recipes", "data-plane"}
 """Documents whose examples are run on clients. In the others, the example's address is where the server listens."""
 
@@ -19,7 +19,7 @@ FOR_CLIENTS = {"recipes", "data-plane"}
 def document(request: HttpRequest, name: str = "") -> HttpResponse:
     """Show a document or, without a name, the index with the results of a search for `q`."""
     found = require_found(find_document(name))
-    words = request.GET.get("q", "")[:LONGEST].strip()
+    words = request.GET.get("q", "")[:MAX_QUERY_CHARS].strip()
     folder = name.rpartition("/")[0]
     address = settings.PUBLIC_URL if name in FOR_CLIENTS else ""
     context = {
@@ -31,6 +31,6 @@ def document(request: HttpRequest, name: str = "") -> HttpResponse:
         "folder_name": folder,
         "words": words,
         "results": search(words) if words else (),
-        "longest": LONGEST,
+        "longest": MAX_QUERY_CHARS,
     }
     return render(request, "docs/document.html", context)

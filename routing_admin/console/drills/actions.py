@@ -26,7 +26,7 @@ from routing_admin.request_log.drill_results import find_result
 log = logging.getLogger(__name__)
 
 # How long after a drill its result is recorded. By then the log has all the requests that it affected.
-NOTE_AFTER = timedelta(seconds=3)
+RECORD_DELAY = timedelta(seconds=3)
 
 
 class DrillRefusedError(ActionError):
@@ -36,7 +36,7 @@ class DrillRefusedError(ActionError):
     status = 409
 
 
-class _NotedError(Exception):
+class _AlreadyRecordedError(Exception):
     """Another process has already recorded the end of the drill."""
 
 
@@ -88,30 +88,30 @@ def stop_drill(actor: Actor, provider: str | None = None) -> str:
     return act.object_name
 
 
-def note_drill_ends(clock: Callable[[], datetime] = timezone.now) -> None:
+def record_drill_ends(clock: Callable[[], datetime] = timezone.now) -> None:
     """Record the result of every ended drill in the audit log. Of several processes, only one records it."""
     # No query is made while the newest snapshot has no drill.
     state = snapshot.newest().fresh()
     if state is None or state.drill is None:
         return
-    cutoff = clock() - NOTE_AFTER
+    cutoff = clock() - RECORD_DELAY
     if state.drill.ends > cutoff.timestamp():
         return
     for row in FireDrill.objects.filter(noted_at=None, ends_at__lte=cutoff).order_by("id"):
         try:
-            _note_end(row, clock())
-        except _NotedError:
+            _record_end(row, clock())
+        except _AlreadyRecordedError:
             continue
         except (DatabaseError, InterfaceError) as error:  # the database may be busy: the next round tries again
             log.debug("the end of the fire drill of %s is not noted yet: %s", row.provider, error)
             return
 
 
-def _note_end(row: FireDrill, now: datetime) -> None:
+def _record_end(row: FireDrill, now: datetime) -> None:
     result = find_result(row.provider, row.started_at, row.ends_at)
     with ledger.audit(
         SYSTEM, AuditedAction(DRILL_END, "provider", row.provider, result.as_json(row.started_at, row.ends_at))
     ):
         if not FireDrill.objects.filter(pk=row.pk, noted_at=None).update(noted_at=now):
             # The exception leaves the block before `ledger.audit` writes a second event.
-            raise _NotedError
+            raise _AlreadyRecordedError

@@ -98,7 +98,7 @@ def _describe_delay(ms: int) -> str:
     return _("Median: %(time)s slower than the provider's own answers in the hour before.") % facts
 
 
-def describe_noted_end(details: Mapping[str, Any]) -> str:
+def describe_recorded_end(details: Mapping[str, Any]) -> str:
     """Return sentences on a drill from the details of its audit event, or an empty string for other details."""
     try:
         window = describe_window(datetime.fromisoformat(details["from"]), datetime.fromisoformat(details["until"]))

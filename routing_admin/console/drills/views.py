@@ -34,7 +34,7 @@ class DrillView:
     sentences: list[str]
 
 
-def view_of(line: DrillLine) -> DrillView:
+def build_view(line: DrillLine) -> DrillView:
     window = describe_window(line.row.started_at, line.row.ends_at)
     return DrillView(line, window, describe_result(line.result))
 
@@ -54,7 +54,7 @@ def drill(request: HttpRequest, name: str) -> HttpResponse:
         "forecast": foresee_drill(name),
         "choices": CHOICES,
         "usual": USUAL_SECONDS,
-        "drills": [view_of(line) for line in list_drills(name)],
+        "drills": [build_view(line) for line in list_drills(name)],
     }
     return render(request, "drills/drill.html", context)
 

@@ -66,7 +66,7 @@ class ImportPreview:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedImport:
     """An applied import: its revision, which is None if nothing changed, and its preview."""
 
     revision: int | None
@@ -148,7 +148,7 @@ def fingerprint(key: str, endpoint: str) -> str:
 
 def import_configuration(
     actor: Actor, files: Sequence[bytes | str], *, prune: bool = False, expected: int | None = None, message: str = ""
-) -> Applied:
+) -> AppliedImport:
     """Import the files as one revision. If an exception is raised, nothing is written.
 
     Raise `InvalidError` with all problems, `ConflictError` if `expected` is not the newest revision, and
@@ -163,10 +163,10 @@ def import_configuration(
             raise InvalidError(problem for problem in preview.imported.problems if problem.severity == "error")
         check_may_import(actor, preview)
         imported = preview.imported
-        rows.write(with_keys(imported.configuration, imported.keys, imported.further_keys))
+        rows.write(store_keys(imported.configuration, imported.keys, imported.further_keys))
     with suppress(DatabaseError, InterfaceError):
         end_kind(AlertKind.CONFIGURATION_REJECTED, now)
-    return Applied(act.revision, preview)
+    return AppliedImport(act.revision, preview)
 
 
 @contextmanager
@@ -184,7 +184,7 @@ def alert_on_rejection(actor: Actor, now: datetime) -> Iterator[None]:
         raise
 
 
-def with_keys(
+def store_keys(
     configuration: Configuration, keys: Mapping[str, str], further_keys: Mapping[str, Sequence[str]]
 ) -> Configuration:
     """Store the keys from the files for their providers' origins. Return the configuration that refers to them.
@@ -200,13 +200,15 @@ def with_keys(
         if provider.name in keys and endpoint_origin(provider.endpoint)
     }
     providers = tuple(
-        replace(provider, key=_stored(provider.key, stored[provider.name])) if provider.name in stored else provider
+        replace(provider, key=_stored_key_spec(provider.key, stored[provider.name]))
+        if provider.name in stored
+        else provider
         for provider in configuration.providers
     )
     return replace(configuration, providers=providers)
 
 
-def _stored(key: KeySpec, fingerprint: str) -> KeySpec:
+def _stored_key_spec(key: KeySpec, fingerprint: str) -> KeySpec:
     return KeySpec(KeyKind.STORED, fingerprint=fingerprint, name=key.name, enabled=key.enabled)
 
 
@@ -239,7 +241,7 @@ def put_entry(
             return EntryChange(is_new=is_new, changes=(), warnings=merged.problems, revision=None, entry=entry or {})
         act = AuditedAction(f"{kind}.{'add' if is_new else 'change'}", kind.value, name)
         with ledger.change(actor, act):
-            rows.write(with_keys(merged.configuration, merged.keys, merged.further_keys))
+            rows.write(store_keys(merged.configuration, merged.keys, merged.further_keys))
         entry = write_entry(rows.read(), kind, name) or {}
     return EntryChange(is_new=is_new, changes=changes, warnings=merged.problems, revision=act.revision, entry=entry)
 

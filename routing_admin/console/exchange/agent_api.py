@@ -31,7 +31,7 @@ from routing_admin.core.files.llm_routing import write_route
 
 MAX_WAIT = 60.0
 # The longest wait for a new revision, and the interval at which it is looked for, in seconds.
-LOOK_EVERY = 0.25
+POLL_SECONDS = 0.25
 
 router = Router()
 FILE_BODY: dict[str, Any] = {
@@ -105,7 +105,7 @@ def answer_import(
 
     Raise `InvalidError` with all problems, and `ConflictError` if `expected` is not the newest revision.
     """
-    files = files_of(request)
+    files = read_files(request)
     if not dry_run:
         applied = import_configuration(actor, files, prune=prune, expected=expected)
         return answer(import_out(applied.preview, applied.revision or applied.preview.revision))
@@ -136,8 +136,8 @@ async def export_config(
     With `since` it answers immediately unless that is the current revision; then it waits up to `wait` seconds for the
     next one. `If-None-Match` with the current ETag gives 304.
     """
-    file = named_file(name)
-    return answer_file(request, file, mode, await newer_than(since, min(wait, MAX_WAIT)))
+    file = parse_format(name)
+    return answer_file(request, file, mode, await wait_for_change(since, min(wait, MAX_WAIT)))
 
 
 def answer_file(request: HttpRequest, file: FileFormat, mode: Mode, state: Snapshot) -> HttpResponse:
@@ -154,17 +154,17 @@ def answer_file(request: HttpRequest, file: FileFormat, mode: Mode, state: Snaps
     return response
 
 
-async def newer_than(since: int | None, wait: float) -> Snapshot:
+async def wait_for_change(since: int | None, wait: float) -> Snapshot:
     """Return a snapshot as soon as its revision is not `since`, or the current snapshot after `wait` seconds."""
     read_snapshot, end = sync_to_async(snapshot.current), time.monotonic() + wait
     state = await read_snapshot()
     while since is not None and (state.revision or 0) == since and time.monotonic() < end:
-        await asyncio.sleep(min(LOOK_EVERY, max(end - time.monotonic(), 0)))
+        await asyncio.sleep(min(POLL_SECONDS, max(end - time.monotonic(), 0)))
         state = await read_snapshot()
     return state
 
 
-def named_file(name: str) -> FileFormat:
+def parse_format(name: str) -> FileFormat:
     try:
         return FileFormat(name.removesuffix(".json"))
     except ValueError:
@@ -190,21 +190,21 @@ def import_out(preview: ImportPreview, revision: int | None, **dry_run: Any) -> 
     )
 
 
-def files_of(request: HttpRequest) -> list[bytes]:
+def read_files(request: HttpRequest) -> list[bytes]:
     """Return the files in a request: its body, or every multipart part named `file`.
 
     Raise `InvalidError` if there is no file or if a file is too large for memory.
     """
     if request.content_type != "multipart/form-data":
-        return [checked_text(read_body(request))]
+        return [check_text(read_body(request))]
     files = received_files(request)
     if not files or any(file.file is None for file in files):
         message = f"Send one or two parts named file, each below {IN_MEMORY // MIB} MiB."
         raise InvalidError([Problem("file", message, "required")])
-    return [checked_text(file.open().read()) for file in files]
+    return [check_text(file.open().read()) for file in files]
 
 
-def checked_text(data: bytes) -> bytes:
+def check_text(data: bytes) -> bytes:
     """Return the file unchanged. Raise `CallError` if it has too many JSON values."""
     try:
         check_json(data)

@@ -43,7 +43,7 @@ from routing_admin.console.exchange.agent_api import (
     answer_file,
     answer_import,
     list_providers_out,
-    named_file,
+    parse_format,
 )
 from routing_admin.console.providers.actions import KeyAct, KeyChange, delete_provider, save_provider
 from routing_admin.console.providers.queries import find_provider, read_evidence
@@ -73,18 +73,18 @@ def admin_export_config(
     request: HttpRequest, name: str, mode: Annotated[Mode, Query(alias="for")] = Mode.FULL
 ) -> HttpResponse:
     """Return a file of the configuration, keys only as `${…}`; its ETag is the revision."""
-    return answer_file(request, named_file(name), mode, snapshot.current())
+    return answer_file(request, parse_format(name), mode, snapshot.current())
 
 
 # Providers, model services and task routes. Each entry is written as a whole.
 
 
-def entries_of(kind: EntryKind, names: list[str]) -> list[dict[str, Any]]:
+def find_entries(kind: EntryKind, names: list[str]) -> list[dict[str, Any]]:
     configuration = snapshot.current().configuration
     return [entry for name in names if (entry := write_entry(configuration, kind, name)) is not None]
 
 
-def entry_of(kind: EntryKind, name: str) -> dict[str, Any]:
+def find_entry(kind: EntryKind, name: str) -> dict[str, Any]:
     entry: dict[str, Any] = require(write_entry(snapshot.current().configuration, kind, name), kind.value, name)
     return entry
 
@@ -119,17 +119,17 @@ def delete(
 def admin_list_providers(request: HttpRequest) -> HttpResponse:
     """List the providers in their order; keys are never returned."""
     names = [provider.name for provider in snapshot.current().configuration.providers]
-    return answer_at_revision(AdminProvidersOut(providers=entries_of(EntryKind.PROVIDER, names)))
+    return answer_at_revision(AdminProvidersOut(providers=find_entries(EntryKind.PROVIDER, names)))
 
 
 @router.get("/providers/{provider}", response=AdminProviderOut)
 def admin_get_provider(request: HttpRequest, provider: str) -> HttpResponse:
     """Return one provider, whether it can be called, and its state."""
-    entry = entry_of(EntryKind.PROVIDER, provider)
+    entry = find_entry(EntryKind.PROVIDER, provider)
     out = next(
         provider_out for provider_out in list_providers_out(snapshot.current()) if provider_out.providerName == provider
     )
-    state = read_evidence(provider).state_of(provider, is_enabled=out.enabled).name
+    state = read_evidence(provider).find_state(provider, is_enabled=out.enabled).name
     return answer_entry(AdminProviderOut(provider=entry, usable=out.usable, state=state, reason=out.reason), entry)
 
 
@@ -161,13 +161,13 @@ def admin_delete_provider(request: HttpRequest, provider: str) -> HttpResponse:
 def admin_list_services(request: HttpRequest) -> HttpResponse:
     """List the model services in their order, with their declared capabilities."""
     names = [service.id for service in snapshot.current().configuration.services]
-    return answer_at_revision(AdminServicesOut(services=entries_of(EntryKind.SERVICE, names)))
+    return answer_at_revision(AdminServicesOut(services=find_entries(EntryKind.SERVICE, names)))
 
 
 @router.get("/services/{path:service_id}", response=AdminServiceOut)
 def admin_get_service(request: HttpRequest, service_id: str) -> HttpResponse:
     """Return one model service."""
-    entry = entry_of(EntryKind.SERVICE, service_id)
+    entry = find_entry(EntryKind.SERVICE, service_id)
     return answer_entry(AdminServiceOut(service=entry), entry)
 
 
@@ -187,13 +187,13 @@ def admin_delete_service(request: HttpRequest, service_id: str) -> HttpResponse:
 def admin_list_routes(request: HttpRequest) -> HttpResponse:
     """List the task routes in their order, each with its complete chain."""
     names = [route.task_type for route in snapshot.current().configuration.routes]
-    return answer_at_revision(AdminRoutesOut(routes=entries_of(EntryKind.ROUTE, names)))
+    return answer_at_revision(AdminRoutesOut(routes=find_entries(EntryKind.ROUTE, names)))
 
 
 @router.get("/routes/{path:task_type}", response=AdminRouteOut)
 def admin_get_route(request: HttpRequest, task_type: str) -> HttpResponse:
     """Return one task route."""
-    entry = entry_of(EntryKind.ROUTE, task_type)
+    entry = find_entry(EntryKind.ROUTE, task_type)
     return answer_entry(AdminRouteOut(route=entry), entry)
 
 

@@ -12,7 +12,7 @@ from artifacts.storage.uploads import IN_MEMORY
 
 MERGE, REPLACE = "merge", "replace"
 # Larger files can be imported with `routing-admin import`.
-LARGEST_FILE = IN_MEMORY
+MAX_FILE_BYTES = IN_MEMORY
 
 
 class ImportForm(forms.Form):

@@ -12,10 +12,10 @@ from django.utils.translation import gettext_noop as _
 from capabilities.core.translatable import Translatable
 from capabilities.sentences import translate_sentence
 
-LISTED = 5
+MAX_LISTED = 5
 """How many names of a group are listed."""
 
-MANY: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
+PLURALS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "Stored keys are not in this file: %(names)s. Set their variables, or enter them again after an import.": (
         _(
             "The stored keys of %(count)s providers are in no file. Set their variables, or enter them again after an "
@@ -116,11 +116,11 @@ class Omission:
 
     @property
     def listed(self) -> tuple[str, ...]:
-        return self.names[:LISTED]
+        return self.names[:MAX_LISTED]
 
     @property
     def unlisted(self) -> int:
-        return len(self.names[LISTED:])
+        return len(self.names[MAX_LISTED:])
 
 
 def group_omissions(sentences: Iterable[str]) -> list[Omission]:
@@ -128,7 +128,7 @@ def group_omissions(sentences: Iterable[str]) -> list[Omission]:
     groups: dict[tuple[str, str], list[str]] = {}
     for text in sentences:
         template, facts = (text.template, text.facts) if isinstance(text, Translatable) else (text, {})
-        kind = str(facts.get("protocol") or facts.get("what") or "") if template in MANY else str(text)
+        kind = str(facts.get("protocol") or facts.get("what") or "") if template in PLURALS else str(text)
         # Both files say which keys are missing.
         if str(text) not in (group := groups.setdefault((template, kind), [])):
             group.append(text)
@@ -138,9 +138,9 @@ def group_omissions(sentences: Iterable[str]) -> list[Omission]:
 
 def _omission(template: str, texts: list[str]) -> Omission:
     first = texts[0]
-    if template not in MANY or not isinstance(first, Translatable):
+    if template not in PLURALS or not isinstance(first, Translatable):
         return Omission(translate_sentence(first))
-    many, page, filters = MANY[template]
+    many, page, filters = PLURALS[template]
     names = tuple(str(name) for text in texts for name in _names_in(text))
     query = urlencode({key: value % first.facts for key, value in filters.items()})
     text = first if len(names) == 1 else Translatable(many, {**first.facts, "count": f"{len(names):,}"})

@@ -25,7 +25,7 @@ from routing_admin.console.base.consequences import foresee
 from routing_admin.console.base.page_responses import add_toast
 from routing_admin.console.base.readings import note_configuration_export
 from routing_admin.console.exchange.actions import ImportPreview, import_configuration, preview_import
-from routing_admin.console.exchange.forms import LARGEST_FILE, MERGE, REPLACE, ConfigFile, ImportForm, read_upload
+from routing_admin.console.exchange.forms import MAX_FILE_BYTES, MERGE, REPLACE, ConfigFile, ImportForm, read_upload
 from routing_admin.console.exchange.omissions import group_omissions
 from routing_admin.console.history import phrases as words
 from routing_admin.core.documents.json_lines import TextPlace, find_place, places_of
@@ -68,7 +68,7 @@ def config(request: HttpRequest) -> HttpResponse:
         "publish_dir": settings.PUBLISH_DIR,
         "files": [ConfigFile("", "")],
         "form": ImportForm(),
-        "limit": LARGEST_FILE,
+        "limit": MAX_FILE_BYTES,
     }
     return render(request, "config/config.html", context)
 
@@ -97,7 +97,7 @@ def config_import(request: HttpRequest) -> HttpResponse:
     if not files:
         messages.error(request, _("Choose a file, or paste its text."))
         return redirect("config")
-    large = [file.name for file in files if file.size > LARGEST_FILE]
+    large = [file.name for file in files if file.size > MAX_FILE_BYTES]
     if large:
         messages.error(request, _("%(names)s: too large for this page.") % {"names": join_words(large)})
         return redirect("config")
@@ -125,9 +125,9 @@ def read_files(request: HttpRequest) -> list[ConfigFile]:
 
 
 def _read(file: UploadedFile) -> ConfigFile:  # type: ignore[type-arg]
-    if (file.size or 0) > LARGEST_FILE:
+    if (file.size or 0) > MAX_FILE_BYTES:
         # The file is too large to read. Only its size is needed, to reject it.
-        return ConfigFile(file.name or "", b" " * (LARGEST_FILE + 1))
+        return ConfigFile(file.name or "", b" " * (MAX_FILE_BYTES + 1))
     return read_upload(file)
 
 
@@ -236,27 +236,27 @@ def name_format(file: ConfigFile) -> str:
     return _("recognized as task routing") if file_format is FileFormat.ROUTING else _("recognized as model services")
 
 
-FilePlaces = list[tuple[ConfigFile, dict[str, TextPlace]]]
+FilePositions = list[tuple[ConfigFile, dict[str, TextPlace]]]
 
 
-def _read_places(files: list[ConfigFile]) -> FilePlaces:
+def _read_positions(files: list[ConfigFile]) -> FilePositions:
     return [(file, places_of(file.text)) for file in files if read_document(file.content).value is not None]
 
 
 def problem_lines(preview: ImportPreview, files: list[ConfigFile], severity: str) -> list[ProblemLine]:
     problems = [problem for problem in preview.imported.problems if problem.severity == severity]
-    places_by_file = _read_places(files)
+    places_by_file = _read_positions(files)
     return [
         ProblemLine(problem, *_locate(problem.field, places_by_file, files)) for problem in first_problems(problems)
     ]
 
 
 def list_kept_fields(preview: ImportPreview, files: list[ConfigFile]) -> list[tuple[str, TextPlace | None]]:
-    places_by_file = _read_places(files)
+    places_by_file = _read_positions(files)
     return [(path, _locate(path, places_by_file, files)[1]) for path in preview.imported.kept_unknown]
 
 
-def _locate(path: str, places_by_file: FilePlaces, files: list[ConfigFile]) -> tuple[str, TextPlace | None]:
+def _locate(path: str, places_by_file: FilePositions, files: list[ConfigFile]) -> tuple[str, TextPlace | None]:
     root = path.split(".")[0].split("[")[0]
     matching = [(file, places) for file, places in places_by_file if path and root in places]
     # Prefer a file that has the whole path over a file that has only its beginning.

@@ -15,7 +15,7 @@ from capabilities.labels import actor_label
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.base.form_fields import Chosen, split_names
-from routing_admin.console.history.phrases import act_text
+from routing_admin.console.history.phrases import action_label
 from routing_admin.console.history.queries import find_revisions
 from routing_admin.console.people.queries import list_user_names
 from routing_admin.core.planning.model_names import task_name
@@ -59,7 +59,7 @@ def describe_revisions(part: str) -> Options:
     return {
         str(row.number): " · ".join(
             (
-                str(act_text(row.message)),
+                str(action_label(row.message)),
                 actor_label(row.actor),
                 f"{timezone.localtime(row.created_at):%Y-%m-%d %H:%M}",
             )

@@ -12,22 +12,22 @@ from routing_admin.core.ranking import MAX_OF_KIND
 from routing_admin.models import RequestLog
 from routing_admin.request_log.search import LAST_CHARACTER
 
-FEW = MAX_OF_KIND + 1
+MAX_FOUND = MAX_OF_KIND + 1
 """How many rows of each kind are returned: one more than are shown, which says that there are more."""
 
 
 def find_requests(prefix: str) -> list[RequestLog]:
     """Return requests whose id begins with `prefix`, newest first. One query over a range of the primary key."""
     rows = RequestLog.objects.filter(pk__gte=prefix, pk__lt=prefix + LAST_CHARACTER)
-    return list(rows.only("pk", "task_type", "agent", "outcome", "started_at").order_by("-pk")[:FEW])
+    return list(rows.only("pk", "task_type", "agent", "outcome", "started_at").order_by("-pk")[:MAX_FOUND])
 
 
 def find_keys(prefix: str) -> list[AgentKey]:
     """Return agents' keys, including expired keys, whose public part begins with `prefix`. One query."""
     rows = AgentKey.objects.filter(public_id__gte=prefix, public_id__lt=prefix + LAST_CHARACTER)
-    return list(rows.select_related("agent").order_by("public_id")[:FEW])
+    return list(rows.select_related("agent").order_by("public_id")[:MAX_FOUND])
 
 
 def find_people(part: str) -> list[User]:
     # No index helps with this filter, but an installation has only as many users as an organization has people.
-    return list(User.objects.filter(username__icontains=part).order_by("username")[:FEW])
+    return list(User.objects.filter(username__icontains=part).order_by("username")[:MAX_FOUND])

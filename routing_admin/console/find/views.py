@@ -11,10 +11,16 @@ from django.views.decorators.http import require_safe
 
 from capabilities.access import role_for
 from routing_admin.configuration import snapshot
-from routing_admin.console.find.things import further_matches, searches, suggestions_for, things_for, write_total
+from routing_admin.console.find.findables import (
+    link_full_lists,
+    list_findables,
+    list_searches,
+    list_suggestions,
+    write_total,
+)
 from routing_admin.core.ranking import FoundKind, Ranking, rank
 
-LONGEST = 100
+MAX_QUERY_CHARS = 100
 """How many characters of the input are searched for. The field accepts no more."""
 
 KIND_NAMES: dict[FoundKind, Any] = {
@@ -40,22 +46,22 @@ def find(request: HttpRequest) -> HttpResponse:
 
     Show suggestions without `q`.
     """
-    typed = request.GET.get("q", "")[:LONGEST]
+    typed = request.GET.get("q", "")[:MAX_QUERY_CHARS]
     # PostgreSQL does not accept NUL characters in text.
     words, role = " ".join(typed.replace("\0", "").split()), role_for(request.user)
     state = snapshot.current()
-    suggestions = list(suggestions_for(role, is_first=not words))
+    suggestions = list(list_suggestions(role, is_first=not words))
     ranking = Ranking(tuple(suggestions), {})
     if words:
-        ranking = rank(words, [*suggestions, *things_for(role, words, state)])
+        ranking = rank(words, [*suggestions, *list_findables(role, words, state)])
     context = {
         "typed": typed,
         "words": words,
         "count": len(ranking.shown),
         "total": write_total(ranking, FoundKind) if ranking.cut else "",
         "rows": [{"thing": result, "kind": KIND_NAMES[result.kind]} for result in ranking.shown],
-        "searches": (*further_matches(words, ranking), *searches(words, state)) if words else (),
-        "longest": LONGEST,
+        "searches": (*link_full_lists(words, ranking), *list_searches(words, state)) if words else (),
+        "longest": MAX_QUERY_CHARS,
     }
     is_list = request.htmx.target == "options"  # type: ignore[attr-defined]
     return render(request, "find/options.html" if is_list else "find/find.html", context)

@@ -18,11 +18,11 @@ from routing_admin.core.configuration.removals import keep_agents
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.models import AuditEvent, Installation
 
-Kinds = frozenset[str]
+EntryKinds = frozenset[str]
 """The kinds of configuration entries that the actor may change. None means all kinds."""
 
 
-def restore(actor: Actor, number: int, *, message: str = "", kinds: Kinds | None = None) -> AuditedAction:
+def restore(actor: Actor, number: int, *, message: str = "", kinds: EntryKinds | None = None) -> AuditedAction:
     """Write the configuration of an earlier revision as a new revision. Without a difference, no revision is created.
 
     Agents that were created after that revision are kept, with their keys. Raise `NotFoundError` for an unknown number,
@@ -30,10 +30,12 @@ def restore(actor: Actor, number: int, *, message: str = "", kinds: Kinds | None
     """
     restored = configuration_at(number)
     with ledger.exclusive():
-        return _go_back(actor, number, keep_agents(restored, rows.read()), message, kinds)
+        return _restore_value(actor, number, keep_agents(restored, rows.read()), message, kinds)
 
 
-def _go_back(actor: Actor, number: int, value: Configuration, message: str, kinds: Kinds | None) -> AuditedAction:
+def _restore_value(
+    actor: Actor, number: int, value: Configuration, message: str, kinds: EntryKinds | None
+) -> AuditedAction:
     act = AuditedAction("configuration.restore", "revision", str(number), {"restores": number}, message=message)
     with ledger.change(actor, act):
         check_kinds(value, number, kinds)
@@ -41,7 +43,7 @@ def _go_back(actor: Actor, number: int, value: Configuration, message: str, kind
     return act
 
 
-def check_kinds(value: Configuration, number: int, kinds: Kinds | None) -> None:
+def check_kinds(value: Configuration, number: int, kinds: EntryKinds | None) -> None:
     """Raise `ForbiddenError` if the newest configuration differs from `value` in entries outside `kinds`."""
     changes = diff(newest_configuration(), value) if kinds is not None else ()
     if any(right_of(change.kind, change.field) not in (kinds or ()) for change in changes):
@@ -51,7 +53,7 @@ def check_kinds(value: Configuration, number: int, kinds: Kinds | None) -> None:
         raise ForbiddenError(message % {"number": number})
 
 
-def undo(actor: Actor, number: int, *, kinds: Kinds | None = None) -> AuditedAction:
+def undo(actor: Actor, number: int, *, kinds: EntryKinds | None = None) -> AuditedAction:
     """Undo the newest revision.
 
     Raise `ConflictError` if a newer revision exists, in which case `restore` is still possible. Raise
@@ -63,16 +65,16 @@ def undo(actor: Actor, number: int, *, kinds: Kinds | None = None) -> AuditedAct
             raise ConflictError(_("It has changed since. Choose the version to restore in History."))
         previous = number_before(number)
         value = configuration_at(previous)
-        check_no_owner_goes(value)
-        _go_back(actor, previous, value, "", kinds)
-        has_day = bring_back(actor, number)
+        check_owners_remain(value)
+        _restore_value(actor, previous, value, "", kinds)
+        has_day = restore_demo(actor, number)
     if has_day:
         # The demo's requests are planned with the restored configuration, which is in effect only now.
         load_day()
     return act
 
 
-def check_no_owner_goes(value: Configuration) -> None:
+def check_owners_remain(value: Configuration) -> None:
     """Raise `InUseError` if an agent that `value` lacks created other agents at run time."""
     # Undoing the creation of an agent must not bypass the check that deleting the agent would make.
     agent_ids = [agent.id for agent in value.agents]
@@ -80,7 +82,7 @@ def check_no_owner_goes(value: Configuration) -> None:
         check_can_delete_agent(row)
 
 
-def bring_back(actor: Actor, number: int) -> bool:
+def restore_demo(actor: Actor, number: int) -> bool:
     """Restore the demo's files if this revision removed the demo, and return whether it also removed requests."""
     # No revision contains the files. The audit event lists them.
     event = AuditEvent.objects.filter(revision=number, action="demo.remove").first()

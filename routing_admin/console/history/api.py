@@ -26,7 +26,7 @@ LARGEST = 2**62
 PER_PAGE = 30
 
 
-def change_of(value: Mapping[str, Any]) -> Change:
+def parse_change(value: Mapping[str, Any]) -> Change:
     return Change(**{**value, "action": ChangeKind(value["action"])})
 
 
@@ -44,7 +44,7 @@ def admin_list_history(
             actor=row.actor,
             act=row.message,
             # Mask the text, because a user may have typed a key into any field.
-            changes=[redact(sentence(change_of(change))) for change in row.changes],
+            changes=[redact(sentence(parse_change(change))) for change in row.changes],
         )
         for row in page.rows
     ]

@@ -31,7 +31,7 @@ from routing_admin.configuration.revisions import DRILL_END
 from routing_admin.console.base.lists import FilterChip, page_size
 from routing_admin.console.base.readings import note_audit_export
 from routing_admin.console.base.tags.ui import short_name
-from routing_admin.console.drills.queries import describe_noted_end
+from routing_admin.console.drills.queries import describe_recorded_end
 from routing_admin.console.history import phrases as words
 from routing_admin.console.history.details import list_details
 from routing_admin.console.history.queries import (
@@ -41,7 +41,7 @@ from routing_admin.console.history.queries import (
     export_audit,
     list_audit_events,
 )
-from routing_admin.console.history.views import ICONS, MAX_DIGITS, cursor_in
+from routing_admin.console.history.views import ICONS, MAX_DIGITS, read_cursor
 
 if TYPE_CHECKING:
     from routing_admin.models import AuditEvent
@@ -62,7 +62,7 @@ TYPES: Mapping[AuditForm, str] = {
     AuditForm.JSON_LINES: "application/jsonl; charset=utf-8",
 }
 SIGN_INS = {"user.sign_in", "user.sign_in_failed", "user.sign_out"}
-IN_MEMORY = 4 * 1024 * 1024
+MEMORY_BYTES = 4 * 1024 * 1024
 """How many bytes of an export are kept in memory. A larger export is written to a temporary file."""
 
 
@@ -71,7 +71,7 @@ def audit(request: HttpRequest) -> HttpResponse:
     parameters, size = _parameters(request), page_size(request)
     if "" in request.GET.values():  # drops the form's empty fields from the URL
         return redirect(link(parameters))
-    page = list_audit_events(_filter(parameters), cursor_in(request), size)
+    page = list_audit_events(_filter(parameters), read_cursor(request), size)
     counts = count_entries(event.revision for event in page.rows if event.revision and not event.object_name)
     context = {
         "events": [audit_line(group, parameters, counts) for group in group_sign_ins(page.rows)],
@@ -123,27 +123,27 @@ def _blocks(file: SpooledTemporaryFile[bytes]) -> Iterator[bytes]:
 def _parameters(request: HttpRequest) -> dict[str, str]:
     # A day that does not parse is ignored: the page then shows more events rather than an error.
     typed = {name: request.GET.get(name, "").strip() for name in FILTERS}
-    return {name: value for name, value in typed.items() if value and _is_meant(name, value)}
+    return {name: value for name, value in typed.items() if value and _is_valid(name, value)}
 
 
-def _is_meant(name: str, value: str) -> bool:
+def _is_valid(name: str, value: str) -> bool:
     if name == REVISION:
         return value.isdecimal() and len(value) <= MAX_DIGITS
-    return name in TEXTS or _day(value) is not None
+    return name in TEXTS or _parse_day(value) is not None
 
 
 def _value_text(name: str, value: str) -> str | Promise:
-    return words.act_text(value) if name == "action" else value
+    return words.action_label(value) if name == "action" else value
 
 
 def _filter(parameters: Mapping[str, str]) -> AuditFilter:
     action, actor, object_name = (parameters.get(name, "") for name in TEXTS)
-    since, until = (_day(parameters.get(name, "")) for name in DAYS)
+    since, until = (_parse_day(parameters.get(name, "")) for name in DAYS)
     revision = int(parameters[REVISION]) if REVISION in parameters else None
     return AuditFilter(action=action, actor=actor, object=object_name, revision=revision, since=since, until=until)
 
 
-def _day(text: str) -> date | None:
+def _parse_day(text: str) -> date | None:
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -182,7 +182,7 @@ def group_sign_ins(events: Iterable[AuditEvent]) -> Iterator[list[AuditEvent]]:
 def audit_line(events: Sequence[AuditEvent], parameters: Mapping[str, str], counts: Mapping[int, int]) -> AuditLine:
     """Return the newest of these events with its details in one line. Text that looks like a key is masked."""
     event, *earlier = events
-    sentence = describe_noted_end(event.details) if event.action == DRILL_END else ""
+    sentence = describe_recorded_end(event.details) if event.action == DRILL_END else ""
     facts = dict(event.details)
     # A file is known by its name, not by its reference.
     name = facts.pop("filename", "") if event.object_kind == "artifact" else ""
@@ -196,7 +196,7 @@ def audit_line(events: Sequence[AuditEvent], parameters: Mapping[str, str], coun
     return AuditLine(
         event=event,
         earlier=earlier,
-        label=words.act_text(event.action),
+        label=words.action_label(event.action),
         icon=ICONS.get(event.actor_kind, "user"),
         name=redact(name) or event.object_name,
         details=details,

@@ -20,7 +20,7 @@ from capabilities.sentences import join_words
 from routing_admin.console.base.tags.ui import exact
 from routing_admin.core.configuration.diff import round_floats
 
-NAMES: Mapping[str, str | Promise] = {
+FIELD_NAMES: Mapping[str, str | Promise] = {
     "after": pgettext_lazy("audit", "After"),
     "before": pgettext_lazy("audit", "Before"),
     "by": gettext_lazy("Successor"),
@@ -55,17 +55,17 @@ NAMES: Mapping[str, str | Promise] = {
 }
 """The name of a detail in the event → its label. An unlisted name is shown as it is."""
 
-WORDS: Mapping[str, Mapping[str, str | Promise]] = {"kind": KINDS, "role": ROLES, "from": ROLES, "to": ROLES}
+VALUE_NAMES: Mapping[str, Mapping[str, str | Promise]] = {"kind": KINDS, "role": ROLES, "from": ROLES, "to": ROLES}
 PUBLIC = re.compile(r"(?:ra|rap|rat)_[0-9a-z]{8}")
 """The public part of a key, a link or a token, which its page shows as well."""
-MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d[\d:.]*[+-]\d\d:\d\d")
+ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d[\d:.]*[+-]\d\d:\d\d")
 
 
 def list_details(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield label and text of each detail that has one. Text that looks like a secret is masked."""
     for name, value in details.items():
-        if text := _mask(name, _text_of(name, value)):
-            yield str(NAMES.get(name, name)), text
+        if text := _mask(name, _format_value(name, value)):
+            yield str(FIELD_NAMES.get(name, name)), text
 
 
 def _mask(name: str, text: str) -> str:
@@ -73,9 +73,9 @@ def _mask(name: str, text: str) -> str:
     return text if PUBLIC.fullmatch(text) else redact(f"{name}: {text}").partition(": ")[2]
 
 
-def _text_of(name: str, value: Any) -> str:
+def _format_value(name: str, value: Any) -> str:
     if isinstance(value, list):
-        return join_words(_text_of(name, item) for item in value)
+        return join_words(_format_value(name, item) for item in value)
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if value is None:
@@ -84,7 +84,7 @@ def _text_of(name: str, value: Any) -> str:
         return size_text(value)
     if not isinstance(value, str):
         return json.dumps(round_floats(value), ensure_ascii=False)
-    if MOMENT.fullmatch(value):
+    if ISO_TIME.fullmatch(value):
         with suppress(ValueError):  # a name may look like the thirtieth of February
             return exact(datetime.fromisoformat(value))
-    return str(WORDS.get(name, {}).get(value, value))
+    return str(VALUE_NAMES.get(name, {}).get(value, value))

@@ -80,7 +80,7 @@ UNKNOWN = frozenset({"extra", "extra_routing", "extra_services"})
 """Parents of unknown fields that came from a file. Such fields are shown by their own names."""
 
 _STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
-_NEW_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def field_name(path: str) -> str:
@@ -114,4 +114,4 @@ def _humanize(step: str) -> str:
     # Keys of mappings, such as "gpt-4o", are data: only names of fields (`maxBytes`, `max_bytes`) become words.
     if not step.isidentifier():
         return step
-    return _NEW_WORD.sub(" ", step).replace("_", " ").lower()
+    return _WORD_START.sub(" ", step).replace("_", " ").lower()

@@ -157,7 +157,7 @@ ACTS: Mapping[str, Text] = {
     "user.withdraw": gettext_lazy("Invitation revoked"),
 }
 """Action code → label. An unlisted code is shown as it is."""
-LONGEST = 200
+MAX_VALUE_CHARS = 200
 
 
 MAX_ROWS = 100
@@ -211,7 +211,7 @@ class ChangeLine:
         return f"{insert_facts(_('New %(kind)s %(name)s'), facts)} {self.text}".rstrip()
 
 
-def act_text(code: str) -> Text:
+def action_label(code: str) -> Text:
     """Return the label of an action code. A message that a user wrote is returned unchanged."""
     return ACTS.get(code, code)
 
@@ -323,7 +323,7 @@ def value_text(field: str, value: Any) -> str:
     if field in ("content_html", "content.html"):
         return str(HTML_LABELS.get(value, value))
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+    return text if len(text) <= MAX_VALUE_CHARS else text[:MAX_VALUE_CHARS] + "…"
 
 
 def _chain_with_parameters(candidates: Iterable[Mapping[str, Any]]) -> str:

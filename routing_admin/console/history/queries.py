@@ -69,10 +69,12 @@ def find_barrier(kinds: Collection[str]) -> int:
     if set(PAGE_OF_KIND) <= set(kinds):
         return 0
     rows = Revision.objects.order_by("-number").values_list("number", "changes").iterator(chunk_size=100)
-    return next((number for number, changes in rows if not {_right_of(change) for change in changes} <= set(kinds)), 0)
+    return next(
+        (number for number, changes in rows if not {_required_right(change) for change in changes} <= set(kinds)), 0
+    )
 
 
-def _right_of(change: Mapping[str, Any]) -> str:
+def _required_right(change: Mapping[str, Any]) -> str:
     return right_of(change["kind"], change.get("field") or "")
 
 
@@ -197,8 +199,8 @@ def _cells(value: Mapping[str, Any]) -> list[Any]:
 # blamed for the effect of another. On each side, the requests nearest to the revision are read, by an index per route.
 
 ANSWERED, FAILED = RequestEnding.ANSWERED.value, RequestEnding.FAILED.value
-LONGEST = timedelta(hours=24)
-MOST = 2000
+MAX_WINDOW = timedelta(hours=24)
+MAX_REQUESTS = 2000
 """How many requests are read on each side, shared among the routes."""
 MAX_ROUTES = 40
 MAX_LATER = 200
@@ -230,7 +232,7 @@ def find_effect(row: Revision, before: Configuration, after: Configuration, now:
     length = stop - row.created_at
     names = sorted(routes)[:MAX_ROUTES]
     # Each route gets the same share of the rows, so that a busy route does not crowd out the others.
-    limit = MOST // len(names)
+    limit = MAX_REQUESTS // len(names)
     rows = _read_rows(names, row.created_at, length, limit)
     earlier = [entry for entry in rows if entry[0] % 2 == 0]
     # A request after the revision that was handled by a process that had not yet loaded it is counted on neither side.
@@ -250,7 +252,7 @@ def find_effect(row: Revision, before: Configuration, after: Configuration, now:
 def _find_end(
     row: Revision, routes: frozenset[str], after: Configuration, now: datetime
 ) -> tuple[int | None, datetime]:
-    stop = min(now, row.created_at + LONGEST)
+    stop = min(now, row.created_at + MAX_WINDOW)
     newer = Revision.objects.filter(number__gt=row.number, created_at__lt=stop).order_by("number")
     for number, made_at, changes in newer.values_list("number", "created_at", "changes")[:MAX_LATER]:
         if routes & routes_of_changes(changes, after):
@@ -259,7 +261,7 @@ def _find_end(
     return None, max(stop, row.created_at)
 
 
-PART = (
+PART_QUERY = (
     "SELECT * FROM (SELECT {number} AS part, ending, fell_back, duration_ms, revision FROM {table}"
     " WHERE task_type = %s AND started_at >= %s AND started_at < %s ORDER BY started_at {order} LIMIT {most})"
     " AS part{number}"
@@ -275,8 +277,8 @@ def _read_rows(routes: Sequence[str], moment: datetime, length: timedelta, limit
     parts, values = [], list[Any]()
     # Parts with an even number are before the revision, those with an odd number after it. `find_effect` relies on it.
     for number, route in enumerate(routes):
-        parts.append(PART.format(number=2 * number, order="DESC", **facts))
-        parts.append(PART.format(number=2 * number + 1, order="ASC", **facts))
+        parts.append(PART_QUERY.format(number=2 * number, order="DESC", **facts))
+        parts.append(PART_QUERY.format(number=2 * number + 1, order="ASC", **facts))
         values += [route, start, middle, route, middle, stop]
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(parts), values)

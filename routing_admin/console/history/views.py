@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     from routing_admin.models import Revision
 
 SHORT = 3
-CELLS = "service.capabilities"
+CAPABILITIES_MESSAGE = "service.capabilities"
 ROUTED = ("route", "provider", "service")
 """Kinds of things that can change how requests are routed."""
 MAX_DIGITS = 18
 """Digits of a number that fits a 64-bit column."""
-TOGETHER = timedelta(minutes=5)
+GROUP_WINDOW = timedelta(minutes=5)
 """A user's edits of the capability matrix within this time share a line of the list."""
 
 ICONS: Mapping[str, str] = {
@@ -93,20 +93,20 @@ class RevisionLine:
         return 1 + len(self.earlier)
 
 
-def number_in(request: HttpRequest, name: str) -> int | None:
+def read_number(request: HttpRequest, name: str) -> int | None:
     text = request.GET.get(name, "")
     return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else None
 
 
-def cursor_in(request: HttpRequest) -> PageCursor:
-    return PageCursor(number_in(request, "before"), number_in(request, "after"))
+def read_cursor(request: HttpRequest) -> PageCursor:
+    return PageCursor(read_number(request, "before"), read_number(request, "after"))
 
 
 @require_GET
 def history(request: HttpRequest) -> HttpResponse:
     size = page_size(request)
     q = request.GET.get("q", "").strip()
-    page = list_revisions(cursor_in(request), size, q)
+    page = list_revisions(read_cursor(request), size, q)
     terms = {"q": q} if q else {}
     context = {
         "q": q,
@@ -114,38 +114,44 @@ def history(request: HttpRequest) -> HttpResponse:
         "size": size,
         "lines": [revision_line(*group) for group in group_edits(page.rows)],
         "newest": newest_number(),
-        "restorable_from": restorable_from(request),
+        "restorable_from": find_oldest_restorable(request),
         "older": f"?{urlencode({**terms, 'before': page.rows[-1].number})}" if page.has_older and page.rows else "",
         "newer": f"?{urlencode({**terms, 'after': page.rows[0].number})}" if page.has_newer and page.rows else "",
     }
     return render(request, "history/history.html", context)
 
 
-def restorable_from(request: HttpRequest) -> int:
+def find_oldest_restorable(request: HttpRequest) -> int:
     """Return the number of the oldest revision that the user may restore; 0 if it is any."""
     return find_barrier(changeable_kinds(role_for(request.user))) if can_edit(request) else 0
 
 
 def group_edits(page: Iterable[Revision]) -> list[list[Revision]]:
-    """Group a user's consecutive matrix edits within `TOGETHER`. Each group has the newest edit first."""
+    """Group a user's consecutive matrix edits within `GROUP_WINDOW`. Each group has the newest edit first."""
     groups: list[list[Revision]] = []
     for edit in page:
-        if groups and _belong(groups[-1][0], edit):
+        if groups and _is_same_edit(groups[-1][0], edit):
             groups[-1].append(edit)
         else:
             groups.append([edit])
     return groups
 
 
-def _belong(newest: Revision, edit: Revision) -> bool:
-    is_same_source = (newest.message, newest.actor_kind, newest.actor) == (CELLS, edit.actor_kind, edit.actor)
-    return is_same_source and edit.message == CELLS and newest.created_at - edit.created_at <= TOGETHER
+def _is_same_edit(newest: Revision, edit: Revision) -> bool:
+    is_same_source = (newest.message, newest.actor_kind, newest.actor) == (
+        CAPABILITIES_MESSAGE,
+        edit.actor_kind,
+        edit.actor,
+    )
+    return (
+        is_same_source and edit.message == CAPABILITIES_MESSAGE and newest.created_at - edit.created_at <= GROUP_WINDOW
+    )
 
 
 def revision_line(revision: Revision, *earlier: Revision) -> RevisionLine:
     stored = [change for edit in (revision, *earlier) for change in edit.changes]
     changes = words.change_lines(words.stored_changes(stored[:SHORT]))
-    icon, message = ICONS.get(revision.actor_kind, "user"), words.act_text(revision.message)
+    icon, message = ICONS.get(revision.actor_kind, "user"), words.action_label(revision.message)
     return RevisionLine(
         revision=revision,
         icon=icon,
@@ -171,13 +177,13 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
         **effect_context,
         "length": length_text(effect.length) if effect else "",
         "icon": ICONS.get(row.actor_kind, "user"),
-        "message": words.act_text(row.message),
+        "message": words.action_label(row.message),
         "changes": words.change_lines(words.stored_changes(row.changes)),
         **words.compare_texts(old, new),
         "before": placed.before,
         "after": placed.after,
         "newest": placed.newest,
-        "restorable_from": restorable_from(request),
+        "restorable_from": find_oldest_restorable(request),
     }
     return render(request, "history/revision.html", context)
 
@@ -195,12 +201,12 @@ class ComparedSide:
 
     @property
     def message(self) -> Any:
-        return words.act_text(self.revision.message) if self.revision else ""
+        return words.action_label(self.revision.message) if self.revision else ""
 
 
 def find_side(request: HttpRequest, name: str, default: int) -> ComparedSide:
     text = request.GET.get(name, "").strip()
-    number = number_in(request, name) if text else default
+    number = read_number(request, name) if text else default
     if not number:
         return ComparedSide(text=text or "0", number=number)
     row = find_revision_row(number)
@@ -251,7 +257,7 @@ def restore_preview(request: HttpRequest, number: int) -> HttpResponse:
         "changes": words.change_lines(diff(current, planned)),
         **words.compare_texts(current, planned),
         "restoring": foresee_restore(restored),
-        "may_restore": can_edit(request) and number >= restorable_from(request),
+        "may_restore": can_edit(request) and number >= find_oldest_restorable(request),
     }
     return render(request, "history/restore.html", context)
 
@@ -281,7 +287,7 @@ def describe_undone(row: Revision) -> str:
     if len(row.changes) == 1:
         return words.change_lines(words.stored_changes(row.changes))[0].sentence
     text = ngettext("%(act)s (%(count)s change)", "%(act)s (%(count)s changes)", len(row.changes))
-    return text % {"act": words.act_text(row.message), "count": len(row.changes)}
+    return text % {"act": words.action_label(row.message), "count": len(row.changes)}
 
 
 LABELS: Mapping[EffectMeasure, str | Promise] = {
@@ -295,7 +301,7 @@ TRENDS: Mapping[EffectTrend, tuple[str, str, str | Promise]] = {
     EffectTrend.SAME: ("", "info", gettext_lazy("no clear difference")),
 }
 """Trend → tone, icon, label."""
-PARTS: Mapping[EffectMeasure, str] = {EffectMeasure.FAILURES: "refused", EffectMeasure.FALLBACKS: "described"}
+SHARE_CLASSES: Mapping[EffectMeasure, str] = {EffectMeasure.FAILURES: "refused", EffectMeasure.FALLBACKS: "described"}
 """Measure → the CSS class of the bar's part (see `split`) that shows its share."""
 
 
@@ -344,7 +350,9 @@ def _side(line: EffectLine, value: float | None) -> EffectSide:
         return EffectSide("–", {})
     if line.measure is EffectMeasure.DURATION:
         return EffectSide(duration_text(value), {})
-    return EffectSide(_percent(value), {"native": round(1000 * (1 - value)), PARTS[line.measure]: round(1000 * value)})
+    return EffectSide(
+        _percent(value), {"native": round(1000 * (1 - value)), SHARE_CLASSES[line.measure]: round(1000 * value)}
+    )
 
 
 def _percent(share: float) -> str:

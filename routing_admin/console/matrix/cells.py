@@ -21,7 +21,7 @@ from capabilities.core.providers.catalogue.price_verdicts import find_contested,
 from capabilities.labels import PRICE_LABELS, capability_label
 from capabilities.sentences import join_words
 from routing_admin.console.base.tags.ui import icon, short_name
-from routing_admin.console.matrix.queries import MatrixRow, Square
+from routing_admin.console.matrix.queries import MatrixCell, MatrixRow
 
 if TYPE_CHECKING:
     from capabilities.models import Service
@@ -50,7 +50,7 @@ ROW = (
 )
 PROBE = ' hx-post="{url}?{query}" hx-trigger="load" hx-swap="outerHTML" hx-sync="closest table:queue all"'
 """Attributes of a row that is to be probed. Once the page has loaded, such rows are probed one after another."""
-MENU = (
+MENU_CELL = (
     '<td class="p2"><button class="btn quiet only s" type="button" popovertarget="menu" hx-get="{url}?{query}"'
     ' hx-target="#menu" hx-swap="innerHTML" aria-label="{label}">{icon}</button></td>'
 )
@@ -76,7 +76,7 @@ class CellRenderer:
             self.names[name, side] = (escape(name), escape(capability_label(name, side)), quote(name, safe=""))
         return self.names[name, side]
 
-    def cell(self, pk: int, service_id: str, square: Square) -> str:
+    def cell(self, pk: int, service_id: str, square: MatrixCell) -> str:
         """Return the HTML of a switch, which is disabled for users who may not edit. `service_id` must be escaped."""
         name, label, quoted = self.name(square.name, square.side)
         source = self.sources.get(square.source, "")
@@ -110,7 +110,7 @@ class CellRenderer:
             name=short_name(service.service_id),
             sub=" · ".join(part for part in parts if part),
             cells=self.cells(row, service_id),
-            menu=MENU.format(url=menu_url, query=query, label=label, icon=self.dots) if self.can_edit else "",
+            menu=MENU_CELL.format(url=menu_url, query=query, label=label, icon=self.dots) if self.can_edit else "",
         )
 
     def cells(self, row: MatrixRow, service_id: str) -> str:
@@ -125,7 +125,7 @@ class CellRenderer:
 
 
 @register.simple_tag
-def cell(service: Service, square: Square, can_edit: bool) -> SafeString:
+def cell(service: Service, square: MatrixCell, can_edit: bool) -> SafeString:
     return mark_safe(CellRenderer(can_edit).cell(service.pk, escape(service.service_id), square))  # noqa: S308
 
 

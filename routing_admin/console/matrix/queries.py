@@ -25,7 +25,7 @@ WRITES = ("text", "structured_output", "tool_calling")
 
 
 @dataclass(frozen=True, slots=True)
-class Square:
+class MatrixCell:
     """A cell as shown: on or off, and the source of the value. `fact` is what each source says of a contested value."""
 
     side: str
@@ -46,7 +46,7 @@ class MatrixRow:
     """A service and its cells, in the order of the columns."""
 
     service: Service
-    cells: tuple[Square, ...]
+    cells: tuple[MatrixCell, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +163,7 @@ def build_row(service: Service, reads: Iterable[str], writes: Iterable[str]) -> 
     stored = {(cell.side, cell.name): cell for cell in service.capabilities.all()}
     knows_the_rest = service.knows_the_rest
     columns = [(INPUT, name) for name in reads] + [(OUTPUT, name) for name in writes]
-    return MatrixRow(service, tuple(build_square(stored.get(cell), cell, service, knows_the_rest) for cell in columns))
+    return MatrixRow(service, tuple(build_cell(stored.get(cell), cell, service, knows_the_rest) for cell in columns))
 
 
 def find_doubts() -> frozenset[tuple[str, str, str]]:
@@ -183,15 +183,15 @@ def mark_doubts(row: MatrixRow, doubts: Collection[tuple[str, str, str]]) -> Mat
     return replace(row, cells=tuple(squares))
 
 
-def build_square(cell: ServiceCapability | None, key: Cell, service: Service, knows_the_rest: bool) -> Square:
+def build_cell(cell: ServiceCapability | None, key: Cell, service: Service, knows_the_rest: bool) -> MatrixCell:
     """Return a cell. A service that declares no capabilities is assumed to read and write text."""
     side, name = key
     if cell is not None and service.declares_capabilities:
-        return Square(side, name, cell.supported, cell.source, find_contest(cell, service))
+        return MatrixCell(side, name, cell.supported, cell.source, find_contest(cell, service))
     if not service.declares_capabilities:
-        return Square(side, name, name == "text", Source.UNKNOWN.value)
+        return MatrixCell(side, name, name == "text", Source.UNKNOWN.value)
     # Without a row, the model lacks the capability if the service declares all of them. Otherwise it is unknown.
-    return Square(side, name, False, (Source.DECLARED if knows_the_rest else Source.UNKNOWN).value)
+    return MatrixCell(side, name, False, (Source.DECLARED if knows_the_rest else Source.UNKNOWN).value)
 
 
 def find_contest(cell: ServiceCapability, service: Service) -> Fact | None:
@@ -203,11 +203,11 @@ def find_contest(cell: ServiceCapability, service: Service) -> Fact | None:
     return entry.contested.get((cell.side, cell.name)) if entry else None
 
 
-def list_squares(service: Service) -> tuple[Square, ...]:
+def list_cells(service: Service) -> tuple[MatrixCell, ...]:
     return build_row(service, *list_columns([service])).cells
 
 
-def find_square(service: Service, side: str, name: str) -> Square:
+def find_cell(service: Service, side: str, name: str) -> MatrixCell:
     # The row is read again, because the caller's row may have prefetched its cells before the change.
     reloaded = Service.objects.select_related("provider").prefetch_related("capabilities").get(pk=service.pk)
     cell = next(
@@ -218,4 +218,4 @@ def find_square(service: Service, side: str, name: str) -> Square:
         ),
         None,
     )
-    return build_square(cell, (side, name), reloaded, reloaded.knows_the_rest)
+    return build_cell(cell, (side, name), reloaded, reloaded.knows_the_rest)

@@ -26,8 +26,8 @@ from routing_admin.console.matrix.queries import (
     SIDES,
     MatrixFilter,
     build_row,
+    find_cell,
     find_columns,
-    find_square,
     list_columns,
     list_page_ids,
     read_matrix,
@@ -40,18 +40,20 @@ from routing_admin.console.services.queries import find_row, find_rows
 if TYPE_CHECKING:
     from capabilities.models import Service
 
-SHOWS = ("routed", "unknown")
-LONGEST = 100
+SHOW_FILTERS = ("routed", "unknown")
+MAX_QUERY_CHARS = 100
 
 
 def parse_filter(query: QueryDict, size: int = PAGE_SIZES[0]) -> MatrixFilter:
-    name = query.get("add_name", "").strip()[:LONGEST]
+    name = query.get("add_name", "").strip()[:MAX_QUERY_CHARS]
     side = query.get("add_side", "input")
     # An added column exists only in the query string until one of its cells is switched on.
     extra = ((side, name),) if name and side in SIDES else ()
     show = query.get("show", "")
     q, provider, page = (query.get(key, "").strip() for key in ("q", "provider", "page"))
-    return MatrixFilter(q=q, provider=provider, show=show if show in SHOWS else "", page=page, size=size, extra=extra)
+    return MatrixFilter(
+        q=q, provider=provider, show=show if show in SHOW_FILTERS else "", page=page, size=size, extra=extra
+    )
 
 
 def matrix_page(request: HttpRequest) -> HttpResponse:
@@ -94,14 +96,14 @@ def matrix_cell(request: HttpRequest, pk: int) -> HttpResponse:
     """Switch a cell and return the new cell."""
     row = require_found(find_row(pk))
     side, name = request.GET.get("side", ""), request.GET.get("name", "").strip()
-    if side not in SIDES or not name or len(name) > LONGEST:
+    if side not in SIDES or not name or len(name) > MAX_QUERY_CHARS:
         return HttpResponseBadRequest(_("side is input or output, name a capability."))
     on = "on" in request.POST
     change = set_cell(request_actor(request), row, (side, name), supported=on)
     add_toast(request, change_sentence(row, side, name, on), change.revision)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("matrix")
-    return HttpResponse(cell_tag(row, find_square(row, side, name), True))
+    return HttpResponse(cell_tag(row, find_cell(row, side, name), True))
 
 
 def change_sentence(row: Service, side: str, name: str, on: bool) -> str:
@@ -116,7 +118,7 @@ def change_sentence(row: Service, side: str, name: str, on: bool) -> str:
 
 def matrix_row(request: HttpRequest, pk: int) -> HttpResponse:
     row = require_found(find_row(pk))
-    context = {"title": row.service_id, "ids": [row.pk], "row": row, "sides": SIDES, "back": back_of(request)}
+    context = {"title": row.service_id, "ids": [row.pk], "row": row, "sides": SIDES, "back": return_query(request)}
     return render(request, "capabilities/matrix_menu.html", context)
 
 
@@ -126,11 +128,11 @@ def matrix_column(request: HttpRequest) -> HttpResponse:
     if side not in SIDES or not name:
         return HttpResponseBadRequest(_("side is input or output, name a capability."))
     ids = list_page_ids(parse_filter(request.GET, page_size(request)))
-    context = {"side": side, "name": name, "ids": ids, "back": back_of(request)}
+    context = {"side": side, "name": name, "ids": ids, "back": return_query(request)}
     return render(request, "capabilities/matrix_menu.html", context)
 
 
-def back_of(request: HttpRequest) -> str:
+def return_query(request: HttpRequest) -> str:
     parameters = {key: request.GET[key] for key in ("q", "provider", "show", "page") if request.GET.get(key)}
     return urlencode(parameters)
 

@@ -28,8 +28,8 @@ from routing_admin.console.people import actions as people
 from routing_admin.console.people.actions import end_sessions, issue_token, revoke_token
 from routing_admin.console.people.forms import JoinForm, PasswordForm, TokenForm
 from routing_admin.console.people.language import remember_language
-from routing_admin.console.people.queries import find_token, find_user_of_link, list_identities, list_tokens
-from routing_admin.console.people.signin import address_of, refuse_for_now
+from routing_admin.console.people.queries import find_token, find_user_by_link, list_identities, list_tokens
+from routing_admin.console.people.signin import client_address, refuse_throttled
 from routing_admin.console.people.users import user_or_404
 from routing_admin.models import AdminToken
 from routing_admin.platform.server.request_id import request_id_of
@@ -37,15 +37,15 @@ from routing_admin.platform.server.request_id import request_id_of
 
 @require_POST
 def session_end(request: HttpRequest) -> HttpResponse:
-    return end(request, user_or_404(request.user.pk))
+    return end_user_sessions(request, user_or_404(request.user.pk))
 
 
 @require_POST
 def user_session_end(request: HttpRequest, pk: int) -> HttpResponse:
-    return end(request, user_or_404(pk))
+    return end_user_sessions(request, user_or_404(pk))
 
 
-def end(request: HttpRequest, user: User) -> HttpResponse:
+def end_user_sessions(request: HttpRequest, user: User) -> HttpResponse:
     """End the sessions that the form names, or all sessions, except the current session."""
     digests = request.POST.getlist("session") or None
     count = end_sessions(request_actor(request), user, digests, staying=request.session.session_key or "")
@@ -135,22 +135,22 @@ BACKEND = "routing_admin.console.people.backend.PeopleBackend"
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     """Show the page of a link, or return 410 if the link is used or expired. A valid password signs the user in."""
-    user = find_user_of_link(uid, token)
+    user = find_user_by_link(uid, token)
     if user is None:
         return render(request, "registration/link_spent.html", status=410)
     form = JoinForm(user, request.POST or None, initial={"language": get_language()})
     if request.method == "POST" and form.is_valid():
-        return come_in(request, user, form)
+        return accept_link(request, user, form)
     status = 422 if request.method == "POST" else 200
     page = {"form": form, "person": user, "is_new": people.is_invited(user), "uid": uid, "token": token}
     page["providers"] = settings.IDENTITY.providers
     return render(request, "registration/join.html", page, status=status)
 
 
-def come_in(request: HttpRequest, user: User, form: JoinForm) -> HttpResponse:
+def accept_link(request: HttpRequest, user: User, form: JoinForm) -> HttpResponse:
     """Store the choices and sign the user in. Return 410 if the link was used in the meantime."""
     language = form.cleaned_data["language"]
-    actor = Actor("person", user.get_username(), address_of(request), request_id_of(request))
+    actor = Actor("person", user.get_username(), client_address(request), request_id_of(request))
     try:
         people.choose_password(actor, user, form.cleaned_data["new_password1"], language=language)
     except ActionError:
@@ -167,7 +167,7 @@ def come_in(request: HttpRequest, user: User, form: JoinForm) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def password_change(request: HttpRequest) -> HttpResponse:
     user = user_or_404(request.user.pk)
-    form = PasswordForm(user, request.POST or None, address_of(request))
+    form = PasswordForm(user, request.POST or None, client_address(request))
     if request.method == "POST" and form.is_valid():
         try:
             key = request.session.session_key or ""
@@ -182,5 +182,5 @@ def password_change(request: HttpRequest) -> HttpResponse:
     page = {"form": form, "identities": list_identities(user), "providers": settings.IDENTITY.providers}
     response = render(request, "users/password.html", page, status=422 if request.method == "POST" else 200)
     if form.wait:
-        refuse_for_now(response, form)
+        refuse_throttled(response, form)
     return response

@@ -38,7 +38,7 @@ from routing_admin.platform.auth.session_activity import digest_of_session, sess
 
 DAYS, MAX_DAYS = 90, 365
 """How many days a token is valid by default, and at most."""
-EVERY = timedelta(minutes=1)
+USE_INTERVAL = timedelta(minutes=1)
 """The last use of a token is written at most this often."""
 
 
@@ -85,14 +85,14 @@ def revoke_token(actor: Actor, row: AdminToken) -> None:
             row.save(update_fields=["revoked_at"])
 
 
-def end_tokens(owner: User) -> int:
+def revoke_tokens(owner: User) -> int:
     return AdminToken.objects.filter(owner=owner, revoked_at=None).update(revoked_at=timezone.now())
 
 
 def note_use(caller: AdminCaller, address: str, request_id: str) -> None:
     """Record that a token was used, at most once a minute. The first use of a day is audited."""
     now, last = timezone.now(), caller.row.last_used_at
-    if last is not None and now - last <= EVERY:
+    if last is not None and now - last <= USE_INTERVAL:
         return
     try:
         # Sign the token with the newest secret, so that the old secret can be dropped after a rotation.
@@ -181,7 +181,7 @@ def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
         user = User(username=username)
         user.set_unusable_password()
         write_role(user, role)
-    return user, token_of(user)
+    return user, make_link_token(user)
 
 
 def new_link(actor: Actor, user: User) -> str:
@@ -193,7 +193,7 @@ def new_link(actor: Actor, user: User) -> str:
             # Links are signed over the stored password, so a new unusable password makes earlier links invalid.
             user.set_unusable_password()
             user.save(update_fields=["password"])
-    return token_of(user)
+    return make_link_token(user)
 
 
 def check_is_active(user: User) -> None:
@@ -216,7 +216,7 @@ def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
             write_role(user, role)
             # Sessions and tokens must not keep rights that the user has lost.
             if RANKS.index(role) < RANKS.index(expected):
-                act.details |= {"sessions": delete_sessions(user), "tokens": end_tokens(user)}
+                act.details |= {"sessions": delete_sessions(user), "tokens": revoke_tokens(user)}
     return user
 
 
@@ -242,13 +242,13 @@ def set_active(actor: Actor, user_id: int, *, active: bool) -> User:
         with ledger.audit(actor, act):
             if not active:
                 check_can_step_down(user)
-                act.details |= {"sessions": delete_sessions(user), "tokens": end_tokens(user)}
+                act.details |= {"sessions": delete_sessions(user), "tokens": revoke_tokens(user)}
             user.is_active = active
             user.save(update_fields=["is_active"])
     return user
 
 
-def withdraw(actor: Actor, user_id: int) -> str:
+def withdraw_invitation(actor: Actor, user_id: int) -> str:
     """Delete an invited user and return the name. Raise `ConflictError` if the invitation was accepted."""
     with transaction.atomic():
         user = lock_user(user_id)
@@ -281,7 +281,7 @@ def lock_user(user_id: int) -> User:
     return row
 
 
-def token_of(user: User) -> str:
+def make_link_token(user: User) -> str:
     """Return the path of a link: the user's id, and a signature that expires or ends when the password changes."""
     return f"{urlsafe_base64_encode(force_bytes(user.pk))}/{default_token_generator.make_token(user)}"
 

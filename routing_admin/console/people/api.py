@@ -85,8 +85,8 @@ def admin_withdraw_person(request: HttpRequest, username: str) -> HttpResponse:
     """Withdraw an invitation. 409 if the user has accepted it. A missing user is not an error."""
     user = find_user_named(username)
     if user is not None:
-        check_expectation(read_expectation(request), entry_of(user))
-        people.withdraw(script_actor(request), user.pk)
+        check_expectation(read_expectation(request), person_entry(user))
+        people.withdraw_invitation(script_actor(request), user.pk)
     return HttpResponse(status=204)
 
 
@@ -97,14 +97,14 @@ def linked(user: User, token: str, status: int) -> HttpResponse:
     return answer(InvitedOut(person=person_out(user), link=link, days=days), status)
 
 
-def entry_of(user: User) -> dict[str, Any]:
+def person_entry(user: User) -> dict[str, Any]:
     """Return the fields of a user that the ETag covers."""
     # The time of the last sign-in is left out: a sign-in must not cause a conflict with someone who edits the entry.
     return person_out(user).model_dump(exclude={"lastSignIn"})
 
 
 def answer_person(user: User) -> HttpResponse:
-    return answer(PersonOut(person=person_out(user)), ETag=f'"{tag_of(entry_of(user))}"')
+    return answer(PersonOut(person=person_out(user)), ETag=f'"{tag_of(person_entry(user))}"')
 
 
 @router.get("/people/{username}", response=PersonOut)
@@ -121,7 +121,7 @@ def admin_put_person(request: HttpRequest, username: str) -> HttpResponse:
     """
     user = require(find_user_named(username), "person", username)
     body, actor = read_as(request, PersonIn), script_actor(request)
-    check_expectation(read_expectation(request), entry_of(user))
+    check_expectation(read_expectation(request), person_entry(user))
     role = role_for(user).value
     if body.role not in (None, role):
         check_rank(request, role, body.role)

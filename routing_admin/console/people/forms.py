@@ -45,7 +45,7 @@ class PasswordCheck:
 
     wait, status = 0, 200
 
-    def check_password_of(self, name: str, address: str, check: Callable[[], _T]) -> _T:
+    def check_password(self, name: str, address: str, check: Callable[[], _T]) -> _T:
         """Return the result of `check`. Raise `ValidationError` after too many failures or on overload."""
         try:
             # Take the slot before the throttle, so that an attempt that finds no slot does not count as failed.
@@ -67,7 +67,7 @@ class SignInForm(PasswordCheck, AuthenticationForm):
     def clean(self) -> dict[str, Any]:
         name = self.cleaned_data.get("username")
         if name and self.cleaned_data.get("password"):
-            return self.check_password_of(name, self.address, super().clean)
+            return self.check_password(name, self.address, super().clean)
         return super().clean()
 
     def get_invalid_login_error(self) -> ValidationError:
@@ -125,7 +125,7 @@ class PasswordForm(PasswordCheck, PasswordChangeForm):
 
     def clean_old_password(self) -> str:
         name = self.user.get_username()
-        password = self.check_password_of(name, self.address, super().clean_old_password)
+        password = self.check_password(name, self.address, super().clean_old_password)
         throttle.leave(name, self.address)
         return password
 
@@ -139,7 +139,7 @@ class JoinForm(_SetPasswordForm):
 
 # Tokens for scripts.
 
-MEANINGS: dict[str, str | Promise] = {
+SCOPE_MEANINGS: dict[str, str | Promise] = {
     "providers:read": _("see providers"),
     "providers:write": _("change providers and set their keys"),
     "services:read": _("see model services"),
@@ -184,4 +184,4 @@ class TokenForm(forms.Form):
     @property
     def scope_boxes(self) -> list[tuple[str, str | Promise, bool]]:
         ticked = self["scopes"].value() or []
-        return [(scope, MEANINGS[scope], scope in ticked) for scope in ADMIN_SCOPES]
+        return [(scope, SCOPE_MEANINGS[scope], scope in ticked) for scope in ADMIN_SCOPES]

@@ -22,7 +22,7 @@ from capabilities.sentences import join_words
 from routing_admin.console.people import identity_actions as identities
 from routing_admin.console.people.account import BACKEND
 from routing_admin.console.people.language import remember_language
-from routing_admin.console.people.queries import find_language, find_user, find_user_of_link
+from routing_admin.console.people.queries import find_language, find_user, find_user_by_link
 from routing_admin.console.people.signin import build_visitor
 from routing_admin.core.identity import KINDS, OIDC, Admission, Identity, IdentityProvider
 
@@ -62,7 +62,7 @@ def sign_in_back(request: HttpRequest, provider_id: str) -> HttpResponse:
     configured = provider_or_404(provider_id)
     from routing_admin.console.people import identity_adapter
 
-    arrival = identity_adapter.receive(request, configured)
+    arrival = identity_adapter.run_callback(request, configured)
     if arrival.identity is None:
         if arrival.cause == "failed":  # the other causes can be produced by anyone who knows the URL
             identities.note_failure(build_visitor(request), configured.id)
@@ -96,7 +96,7 @@ def _sign_in(request: HttpRequest, identity: Identity, notes: Mapping[str, str],
     claimant = _find_claimant(request, notes)
     if notes and claimant is None:
         return render(request, "registration/link_spent.html", status=410)
-    admission, user = identities.enter(build_visitor(request), identity, claimant, rules.newcomers, rules.domains)
+    admission, user = identities.admit(build_visitor(request), identity, claimant, rules.newcomers, rules.domains)
     if user is None:
         return render(request, "registration/identity_refused.html", _explain(admission, identity), status=403)
     if "user" in notes:
@@ -119,7 +119,7 @@ def _find_claimant(request: HttpRequest, notes: Mapping[str, str]) -> User | Non
     # The account is claimed by a user who is linking it, if still signed in, or by the holder of an invitation's link.
     if "user" in notes:
         return find_user(request.user.pk) if str(request.user.pk) == notes["user"] else None
-    return find_user_of_link(notes["uid"], notes["token"]) if "uid" in notes and "token" in notes else None
+    return find_user_by_link(notes["uid"], notes["token"]) if "uid" in notes and "token" in notes else None
 
 
 def _explain(admission: Admission, identity: Identity) -> dict[str, Any]:

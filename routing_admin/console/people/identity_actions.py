@@ -20,7 +20,7 @@ from routing_admin.core.identity import LET_IN, Admission, Identity, Owner, deci
 from routing_admin.models import LinkedIdentity
 
 
-def enter(
+def admit(
     actor: Actor, identity: Identity, claimant: User | None, newcomers: str, domains: tuple[str, ...]
 ) -> tuple[Admission, User | None]:
     """Decide whether an identity may sign in, and create or link its user. The decision is audited.
@@ -35,7 +35,7 @@ def enter(
             identity, owner, claimant.pk if claimant else None, newcomers=newcomers != "none", domains=domains
         )
         if admission not in LET_IN:
-            _note(actor, "user.sign_in_refused", linked.user if linked else None, identity, admission)
+            _write_event(actor, "user.sign_in_refused", linked.user if linked else None, identity, admission)
             return admission, None
         user = linked.user if linked else claimant or _create(actor, identity, newcomers)
         if linked is None:
@@ -44,7 +44,7 @@ def enter(
 
 
 def note_admission(actor: Actor, user: User, identity: Identity) -> None:
-    _note(actor, "user.sign_in", user, identity, Admission.SIGN_IN)
+    _write_event(actor, "user.sign_in", user, identity, Admission.SIGN_IN)
 
 
 def note_failure(actor: Actor, provider: str) -> None:
@@ -68,7 +68,8 @@ def unlink(actor: Actor, user_id: int, identity_id: int) -> str:
                 % {"name": user.get_username()}
             )
         with ledger.audit(
-            actor, AuditedAction("user.unlink", "user", user.get_username(), _facts(linked.provider, linked.name))
+            actor,
+            AuditedAction("user.unlink", "user", user.get_username(), _event_details(linked.provider, linked.name)),
         ):
             linked.delete()
     return linked.name
@@ -93,20 +94,20 @@ def _free_name(name: str) -> str:
 def _link(actor: Actor, user: User, identity: Identity) -> None:
     action = "user.join" if people.is_invited(user) else "user.link_identity"
     with ledger.audit(
-        actor, AuditedAction(action, "user", user.get_username(), _facts(identity.provider, identity.title))
+        actor, AuditedAction(action, "user", user.get_username(), _event_details(identity.provider, identity.title))
     ):
         LinkedIdentity.objects.create(
             user=user, provider=identity.provider, subject=identity.subject, name=identity.title[:255]
         )
 
 
-def _note(actor: Actor, action: str, user: User | None, identity: Identity, admission: Admission) -> None:
+def _write_event(actor: Actor, action: str, user: User | None, identity: Identity, admission: Admission) -> None:
     name = user.get_username() if user else ""
-    facts = _facts(identity.provider, identity.title) | {"outcome": admission.value}
+    facts = _event_details(identity.provider, identity.title) | {"outcome": admission.value}
     revisions.write_event(
         Actor(actor.kind, name, actor.address, actor.request_id), AuditedAction(action, "user", name, facts)
     )
 
 
-def _facts(provider: str, name: str) -> dict[str, str]:
+def _event_details(provider: str, name: str) -> dict[str, str]:
     return {"provider": provider, "account": name}

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class CallbackResult:
     """The result of a provider's callback: an identity with the notes stored before the redirect, or a failure's cause.
 
     `cause` is `cancelled`, `stale` or `failed`.
@@ -38,10 +38,10 @@ class Arrival:
     after: str = ""
 
 
-class _Handover(HttpResponse):
-    """A response that is never sent. It returns an `Arrival` from allauth's view."""
+class _CallbackResponse(HttpResponse):
+    """A response that is never sent. It returns a `CallbackResult` from allauth's view."""
 
-    def __init__(self, arrival: Arrival) -> None:
+    def __init__(self, arrival: CallbackResult) -> None:
         super().__init__()
         self.arrival = arrival
 
@@ -51,9 +51,11 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
         state = sociallogin.state
-        arrival = Arrival(_identity_of(sociallogin), notes=state.get("data") or {}, after=state.get("next") or "")
+        arrival = CallbackResult(
+            _read_identity(sociallogin), notes=state.get("data") or {}, after=state.get("next") or ""
+        )
         # Raising is the only way to stop allauth, which would go on to find or create a user itself.
-        raise ImmediateHttpResponse(_Handover(arrival))
+        raise ImmediateHttpResponse(_CallbackResponse(arrival))
 
     def on_authentication_error(
         self, request: HttpRequest, provider: Any, error: Any = None, exception: Any = None, extra_context: Any = None
@@ -62,7 +64,7 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
             log.warning("signing in with %s failed: %s", provider.id, type(exception).__name__)
         # Without a known state, the callback belongs to no sign-in that began on this site. The link is old or forged.
         knows_attempt = bool((extra_context or {}).get("state"))
-        raise ImmediateHttpResponse(_Handover(Arrival(None, "failed" if knows_attempt else "stale")))
+        raise ImmediateHttpResponse(_CallbackResponse(CallbackResult(None, "failed" if knows_attempt else "stale")))
 
     def get_requests_session(self) -> Any:
         session = super().get_requests_session()
@@ -113,32 +115,32 @@ def find_provider_address(
 
     `notes` come back with the callback. Raise `OSError` if the provider is unreachable or names no URL.
     """
-    provider = get_adapter(request).get_provider(request, _word_of(configured))
+    provider = get_adapter(request).get_provider(request, _provider_id(configured))
     try:
         answer = provider.redirect(request, "login", next_url=after or None, data=dict(notes) or None)
     except (OSError, KeyError, ValueError) as error:
         log.warning("signing in with %s failed: %s", configured.id, type(error).__name__)
         raise OSError(f"{configured.id} does not say where to sign in") from error
-    if isinstance(answer, _Handover):
+    if isinstance(answer, _CallbackResponse):
         raise OSError(f"{configured.id} does not say where to sign in")
     return str(answer["Location"])
 
 
-def receive(request: HttpRequest, configured: IdentityProvider) -> Arrival:
+def run_callback(request: HttpRequest, configured: IdentityProvider) -> CallbackResult:
     if request.GET.get("error") == "access_denied":  # some providers send this without the state
-        return Arrival(None, "cancelled")
-    provider = get_adapter(request).get_provider(request, _word_of(configured))
+        return CallbackResult(None, "cancelled")
+    provider = get_adapter(request).get_provider(request, _provider_id(configured))
     exchange = VENDORS.get(configured.id, provider.get_oauth2_adapter)(request)
     view = OAuth2CallbackView.adapter_view(exchange)
     try:
         answer = view(request)
     except (OSError, LookupError, TypeError, ValueError) as error:  # the call failed or the response is malformed
         log.warning("signing in with %s failed: %s", configured.id, type(error).__name__)
-        return Arrival(None, "failed")
-    return answer.arrival if isinstance(answer, _Handover) else Arrival(None, "failed")
+        return CallbackResult(None, "failed")
+    return answer.arrival if isinstance(answer, _CallbackResponse) else CallbackResult(None, "failed")
 
 
-def _identity_of(sociallogin: Any) -> Identity:
+def _read_identity(sociallogin: Any) -> Identity:
     user, account = sociallogin.user, sociallogin.account
     # Only verified email addresses are used: an unverified address could belong to someone else.
     emails = [address.email for address in sociallogin.email_addresses if address.verified]
@@ -152,5 +154,5 @@ def _identity_of(sociallogin: Any) -> Identity:
     )
 
 
-def _word_of(configured: IdentityProvider) -> str:
+def _provider_id(configured: IdentityProvider) -> str:
     return configured.id if configured.kind == "openid_connect" else configured.kind

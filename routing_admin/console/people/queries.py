@@ -43,7 +43,7 @@ def find_user_named(username: str) -> User | None:
     return User.objects.select_related("person").filter(username=username).first()
 
 
-def find_user_of_link(uid: str, token: str) -> User | None:
+def find_user_by_link(uid: str, token: str) -> User | None:
     """Return the active user for whom a link was created, or None if it is wrong, used, expired or withdrawn."""
     try:
         user = User.objects.filter(pk=int(force_str(urlsafe_base64_decode(uid))), is_active=True).first()
@@ -116,7 +116,7 @@ def find_token(public_id: str) -> AdminToken | None:
     return AdminToken.objects.select_related("owner").filter(public_id=public_id).first()
 
 
-def tokens_behind() -> list[str]:
+def list_outdated_tokens() -> list[str]:
     """Return the names of valid tokens that still need an older signing secret: not used since the rotation."""
     valid = AdminToken.objects.filter(revoked_at=None, expires_at__gt=timezone.now()).select_related("owner")
     outdated = valid.exclude(signed_with=secret_name(newest_secret()))

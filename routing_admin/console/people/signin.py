@@ -34,7 +34,7 @@ class SignIn(LoginView):
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         user = form.get_user()
         assert isinstance(user, User)  # noqa: S101 - the form's own promise, for the type checker
-        throttle.leave(form.cleaned_data["username"], address_of(self.request))
+        throttle.leave(form.cleaned_data["username"], client_address(self.request))
         people.note_sign_in(build_visitor(self.request), "user.sign_in", [user.get_username()])
         response = super().form_valid(form)
         remember_language(response, find_language(user))
@@ -44,7 +44,7 @@ class SignIn(LoginView):
         response = super().form_invalid(form)
         assert isinstance(form, SignInForm)  # noqa: S101 - this view's own form, for the type checker
         if form.wait:
-            refuse_for_now(response, form)
+            refuse_throttled(response, form)
         # An incomplete form does not count as a failed attempt.
         elif form.cleaned_data.get("username") and form.cleaned_data.get("password"):
             people.note_sign_in(build_visitor(self.request), "user.sign_in_failed", [form.cleaned_data["username"]])
@@ -60,15 +60,15 @@ class SignOut(LogoutView):
         return response
 
 
-def refuse_for_now(response: HttpResponse, form: PasswordCheck) -> None:
+def refuse_throttled(response: HttpResponse, form: PasswordCheck) -> None:
     response.status_code = form.status
     response.headers["Retry-After"] = str(form.wait)
 
 
 def build_visitor(request: HttpRequest) -> Actor:
     """Return the actor for a request that is not signed in."""
-    return Actor("person", "", address_of(request), request_id_of(request))
+    return Actor("person", "", client_address(request), request_id_of(request))
 
 
-def address_of(request: HttpRequest) -> str:
+def client_address(request: HttpRequest) -> str:
     return address_in(request.META, settings.TRUSTED_PROXIES)

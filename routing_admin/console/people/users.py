@@ -77,7 +77,7 @@ def user_or_404(pk: int | None) -> User:
     return user
 
 
-def sentence(lines: list[UserRow]) -> str:
+def summarize(lines: list[UserRow]) -> str:
     active = [line for line in lines if line.state == ACTIVE]
     administrators = sum(line.role is UserRole.ADMINISTRATOR for line in active)
     count = ngettext("%(count)s person can sign in", "%(count)s people can sign in", len(active)) % {
@@ -107,7 +107,7 @@ def user_invite(request: HttpRequest) -> HttpResponse:
             for problem in refusal.problems:
                 form.add_error(problem.field, problem.message)
         else:
-            return show_users(request, InviteForm(), link=link_of(user, token))
+            return show_users(request, InviteForm(), link=link_context(user, token))
     return show_users(request, form, status=422)
 
 
@@ -123,7 +123,7 @@ def show_users(
         choices=CHOICES,
         per_page=page_size(request),
     )
-    page = {"listing": listing, "list_url": reverse("users"), "sentence": sentence(lines), "form": form, "link": link}
+    page = {"listing": listing, "list_url": reverse("users"), "sentence": summarize(lines), "form": form, "link": link}
     template = "users/users.html#rows" if wants_fragment(request) else "users/users.html"
     return render(request, template, page, status=status)
 
@@ -146,7 +146,7 @@ def user_role(request: HttpRequest, pk: int) -> HttpResponse:
     except ActionError as refusal:
         form.add_error("role", translate_refusal(refusal))
         return show_user(request, user_or_404(pk), form=form, status=refusal.status)
-    return go_back(request, pk, _("Role saved"))
+    return redirect_to_user(request, pk, _("Role saved"))
 
 
 @require_POST
@@ -159,10 +159,10 @@ def user_active(request: HttpRequest, pk: int) -> HttpResponse:
     template = (
         _("%(name)s can sign in again") if active else _("%(name)s was signed out everywhere and cannot sign in again")
     )
-    return go_back(request, pk, template % {"name": person.get_username()})
+    return redirect_to_user(request, pk, template % {"name": person.get_username()})
 
 
-def go_back(request: HttpRequest, pk: int, text: str) -> HttpResponse:
+def redirect_to_user(request: HttpRequest, pk: int, text: str) -> HttpResponse:
     """Redirect to the user's page with a toast."""
     # The action may have ended the actor's own session. In that case redirect to the sign-in page.
     if not request.session.exists(request.session.session_key or ""):
@@ -179,7 +179,7 @@ def user_link(request: HttpRequest, pk: int) -> HttpResponse:
         token = people.new_link(request_actor(request), person)
     except ActionError as refusal:
         return show_user(request, user_or_404(pk), refusal=translate_refusal(refusal), status=refusal.status)
-    return show_user(request, person, link=link_of(person, token))
+    return show_user(request, person, link=link_context(person, token))
 
 
 @require_POST
@@ -215,7 +215,7 @@ def shown_sessions(request: HttpRequest, user: User) -> list[SessionLine] | None
     return None
 
 
-def link_of(user: User, token: str) -> dict[str, Any]:
+def link_context(user: User, token: str) -> dict[str, Any]:
     uid, _slash, word = token.partition("/")
     return {
         "name": user.get_username(),

@@ -65,7 +65,7 @@ def save_provider(
             row.position = next_position(Provider)
         change_key(row, key or KeyChange())
         save_row(row, expected)
-        leave_keys_behind(row)
+        detach_stored_keys(row)
         ProviderTest.objects.filter(name=row.name).delete()
     return act
 
@@ -73,7 +73,7 @@ def save_provider(
 def change_key(row: Provider, change: KeyChange) -> None:
     """Apply a key change to the row, without saving it."""
     if change.act is KeyAct.SET and change.text:
-        take_key(row, change.text)
+        set_key_from_text(row, change.text)
     elif change.act is KeyAct.ENVIRONMENT:
         row.key_source, row.stored_key = Provider.KeySource.ENVIRONMENT, None
         row.key_variable = referenced_variable(change.text) or ""
@@ -84,7 +84,7 @@ def change_key(row: Provider, change: KeyChange) -> None:
         row.key_source, row.stored_key = Provider.KeySource.ENVIRONMENT, None
 
 
-def leave_keys_behind(row: Provider) -> None:
+def detach_stored_keys(row: Provider) -> None:
     """Remove further stored keys that were entered for an origin other than the endpoint's."""
     more_keys = list(row.more_keys.select_related("stored_key"))
     variables = further_variables(key_variable(row.name, row.env_name), [key.key_variable for key in more_keys])
@@ -95,22 +95,22 @@ def leave_keys_behind(row: Provider) -> None:
             key.save()
 
 
-def take_key(row: Provider, text: str) -> None:
+def set_key_from_text(row: Provider, text: str) -> None:
     """Set the key from typed text: a literal key is stored encrypted, and `${NAME}` names an environment variable.
 
-    Raise `InvalidError` for a variable that may not hold a key, and as `find_stored` does.
+    Raise `InvalidError` for a variable that may not hold a key, and as `store_literal_key` does.
     """
-    variable = to_variable(text)
+    variable = parse_variable(text)
     if variable is not None:
         row.key_source, row.stored_key, row.key_variable = Provider.KeySource.ENVIRONMENT, None, variable
     elif classify_key(text) is KeyNotation.NOT_NEEDED:
         row.key_source, row.stored_key, row.key_variable = Provider.KeySource.NONE, None, ""
     else:
         row.key_source, row.key_variable = Provider.KeySource.STORED, ""
-        row.stored_key = find_stored(text, row.endpoint)
+        row.stored_key = store_literal_key(text, row.endpoint)
 
 
-def to_variable(text: str) -> str | None:
+def parse_variable(text: str) -> str | None:
     """Return the variable named by `${NAME}`, or None for other text. Raise `InvalidError` if it may not hold a key."""
     variable = referenced_variable(text)
     if variable is not None and not may_read(variable):
@@ -119,7 +119,7 @@ def to_variable(text: str) -> str | None:
     return variable
 
 
-def find_stored(text: str, endpoint: str) -> StoredKey:
+def store_literal_key(text: str, endpoint: str) -> StoredKey:
     """Store a literal key encrypted and return its row.
 
     Raise `InvalidError` for a placeholder, a masked key, or characters that HTTP headers do not allow.
@@ -197,7 +197,7 @@ def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str
             key.name, key.enabled = new_name, enabled
             key.save(update_fields=["name", "enabled"])
         # The first key is part of the provider's row. Each further key has its own row.
-        elif name == first_name(row):
+        elif name == first_key_name(row):
             row.key_name, row.key_enabled = ("" if new_name == FIRST_KEY else new_name), enabled
         else:
             raise NotFoundError(_("This key no longer exists."))
@@ -215,7 +215,7 @@ def remove_provider_key(actor: Actor, row: Provider, name: str) -> AuditedAction
     with ledger.change(actor, act):
         more_keys = list(row.more_keys.select_related("stored_key"))
         key = next((key for key in more_keys if key.name == name), None)
-        if key is None and name != first_name(row):
+        if key is None and name != first_key_name(row):
             raise NotFoundError(_("This key no longer exists."))
         if key is None and not more_keys:
             raise InvalidError([Problem("name", _("This is the only key. Change it in the form."), "range")])
@@ -244,18 +244,18 @@ def confirm_key_origin(actor: Actor, row: Provider, variable: str, origin: str) 
     return act
 
 
-def first_name(row: Provider) -> str:
+def first_key_name(row: Provider) -> str:
     return row.key_name or FIRST_KEY
 
 
 def _check_name(row: Provider, more_keys: list[ProviderKey], name: str) -> None:
-    if name in (first_name(row), *(key.name for key in more_keys)):
+    if name in (first_key_name(row), *(key.name for key in more_keys)):
         message = _("This provider already has a key named %(name)s.") % {"name": name}
         raise InvalidError([Problem("name", message, "duplicate")])
 
 
 def _free_number(row: Provider, more_keys: list[ProviderKey]) -> str:
-    taken = {first_name(row), *(key.name for key in more_keys)}
+    taken = {first_key_name(row), *(key.name for key in more_keys)}
     return next(str(number) for number in range(2, len(more_keys) + 4) if str(number) not in taken)
 
 
@@ -264,11 +264,11 @@ def _next_position(more_keys: list[ProviderKey]) -> int:
 
 
 def _set_key(new: ProviderKey, row: Provider, text: str) -> None:
-    variable = to_variable(text)
+    variable = parse_variable(text)
     if variable is not None:
         new.key_source, new.key_variable = Provider.KeySource.ENVIRONMENT, variable
     else:
-        new.key_source, new.stored_key = Provider.KeySource.STORED, find_stored(text, row.endpoint)
+        new.key_source, new.stored_key = Provider.KeySource.STORED, store_literal_key(text, row.endpoint)
 
 
 def _set_variable(new: ProviderKey, row: Provider, more_keys: list[ProviderKey], variable: str) -> None:
@@ -281,7 +281,7 @@ def _set_variable(new: ProviderKey, row: Provider, more_keys: list[ProviderKey],
 def _check_duplicate(row: Provider, more_keys: list[ProviderKey], new: ProviderKey) -> None:
     # A duplicate key would be used twice per rotation without adding any quota.
     other_keys: list[tuple[str, Provider | ProviderKey]] = [
-        (first_name(row), row),
+        (first_key_name(row), row),
         *((key.name, key) for key in more_keys),
     ]
     for name, existing in other_keys:

@@ -65,18 +65,18 @@ def group_presets() -> Mapping[str, Sequence[HostPreset]]:
     }
 
 
-def label_of(preset: HostPreset) -> str:
+def preset_label(preset: HostPreset) -> str:
     return preset.label_zh if (get_language() or "").startswith("zh") else preset.label_en
 
 
-def start_of(preset: HostPreset | None, existing: Sequence[ProviderLine]) -> dict[str, Any]:
+def initial_values(preset: HostPreset | None, existing: Sequence[ProviderLine]) -> dict[str, Any]:
     """Return the initial values of the form. `existing` are the providers at the preset's host."""
     if preset is None:
         return {"protocol": "openai"}
     taken = any(line.row.name == preset.name for line in existing)
     return {
         "name": f"{preset.name}-2" if taken else preset.name,
-        "display_name": label_of(preset),
+        "display_name": preset_label(preset),
         "protocol": preset.protocol,
         "endpoint": preset.base_url,
         "default_model": preset.models[0] if preset.models else "",
@@ -91,12 +91,12 @@ def provider_new(request: HttpRequest) -> HttpResponse:
     """
     preset = BY_NAME.get(request.GET.get("preset", ""))
     if "provider" in request.POST:
-        return give_key(request, preset)
+        return save_missing_key(request, preset)
     by_preset = list_by_preset()
     if preset and preset.name in by_preset and "another" not in request.GET and request.method == "GET":
-        return new_page(request, ProviderKeyForm(), preset, by_preset, offers=True)
+        return render_new_page(request, ProviderKeyForm(), preset, by_preset, offers=True)
     form = NewProviderForm(
-        request.POST or None, initial=start_of(preset, by_preset.get(preset.name, ()) if preset else ())
+        request.POST or None, initial=initial_values(preset, by_preset.get(preset.name, ()) if preset else ())
     )
     if preset and not preset.needs_key:
         # Servers of this kind need no key, so an empty field means that there is none.
@@ -112,10 +112,10 @@ def provider_new(request: HttpRequest) -> HttpResponse:
             except ActionError as refusal:
                 add_refusal(form, refusal, {"apiKey": "key"})
         status = UNPROCESSABLE
-    return new_page(request, form, preset, by_preset, status)
+    return render_new_page(request, form, preset, by_preset, status)
 
 
-def give_key(request: HttpRequest, preset: HostPreset | None) -> HttpResponse:
+def save_missing_key(request: HttpRequest, preset: HostPreset | None) -> HttpResponse:
     """Store a key for an existing provider, then continue with its models."""
     row = require_found(find_provider(request.POST["provider"]))
     form = ProviderKeyForm(request.POST)
@@ -127,10 +127,10 @@ def give_key(request: HttpRequest, preset: HostPreset | None) -> HttpResponse:
         else:
             add_toast(request, _("%(name)s saved") % {"name": row.name}, change.revision)
             return redirect("provider_models", name=row.name)
-    return new_page(request, form, preset, list_by_preset(), UNPROCESSABLE, offers=True)
+    return render_new_page(request, form, preset, list_by_preset(), UNPROCESSABLE, offers=True)
 
 
-def new_page(
+def render_new_page(
     request: HttpRequest,
     form: ProviderKeyForm,
     preset: HostPreset | None,
@@ -145,11 +145,11 @@ def new_page(
     context = {
         "form": form,
         "presets": [
-            (heading, [(choice, label_of(choice), by_preset.get(choice.name, ())) for choice in choices])
+            (heading, [(choice, preset_label(choice), by_preset.get(choice.name, ())) for choice in choices])
             for heading, choices in group_presets().items()
         ],
         "preset": preset,
-        "label": label_of(preset) if preset else "",
+        "label": preset_label(preset) if preset else "",
         "own": "own" in request.GET,
         "existing": existing,
         "keyless": next((line for line in existing if line.key.source == "missing"), None),
@@ -163,15 +163,15 @@ def provider_models(request: HttpRequest, name: str) -> HttpResponse:
     act = request.POST.get("act", "")
     if act == "make":
         return make_services(request, row, read_lines(row, request.POST))
-    if act in CHOOSING:
+    if act in CHOICE_ACTIONS:
         return choose_models(request, row, act)
     context: dict[str, Any] = {}
     if act == "test":
-        context = {"result": dialling.test(row), **keep_models(row, request.POST)}
+        context = {"result": dialling.test(row), **read_submitted_models(row, request.POST)}
     elif act == "fetch":
         result = dialling.models(row)
         found = {"offer": offer_models(row, result.models)} if result.ok else {}
-        context = {"result": result, **(found or keep_models(row, request.POST))}
+        context = {"result": result, **(found or read_submitted_models(row, request.POST))}
     elif act == "write":
         names = request.POST.get("names", "").splitlines()
         context["offer"] = offer_models(row, names).choosing(True)
@@ -181,14 +181,14 @@ def provider_models(request: HttpRequest, name: str) -> HttpResponse:
     return models_page(request, row, **context)
 
 
-def keep_models(row: Provider, data: QueryDict) -> dict[str, Any]:
+def read_submitted_models(row: Provider, data: QueryDict) -> dict[str, Any]:
     """Return the model table that was submitted along with a connection test, so that it survives a failed test."""
     if "model" in data:
         return {"lines": read_lines(row, data)}
     return {"offer": read_offer(row, data)} if any(data.getlist("names")) else {}
 
 
-CHOOSING = ("find", "all", "none", "count", "adjust", "add")
+CHOICE_ACTIONS = ("find", "all", "none", "count", "adjust", "add")
 
 
 def choose_models(request: HttpRequest, row: Provider, act: str) -> HttpResponse:

@@ -33,7 +33,7 @@ else:
 NO_TOOLS = "none"
 """The word that stands for an empty list in the form. An empty field means the default."""
 PROTOCOLS = [(name, name) for name in WIRE_PROTOCOLS]
-MEANINGS: dict[str, str | Promise] = {
+QUIRK_MEANINGS: dict[str, str | Promise] = {
     "image_url_as_string": gettext_lazy("Images are sent as a plain URL string instead of an object."),
     "no_remote_image_urls": gettext_lazy("Images are sent as data only; URLs are sent as text."),
     "max_tokens_field": gettext_lazy("The parameter for the maximum answer length."),
@@ -64,14 +64,14 @@ MEANINGS: dict[str, str | Promise] = {
 """Compatibility option → its meaning, translated. A missing option shows the core package's English sentence."""
 
 
-def example_of(protocol: str) -> HostPreset:
+def example_preset(protocol: str) -> HostPreset:
     """Return a host that speaks a protocol, or OpenAI's if the protocol has none."""
     return next((preset for preset in PRESETS if preset.protocol == protocol and preset.models), BY_NAME["openai"])
 
 
 def show_examples(form: forms.BaseForm, protocol: str) -> None:
     """Show in the empty fields for the address and the model what a vendor of this protocol uses."""
-    example = example_of(protocol)
+    example = example_preset(protocol)
     form.fields["endpoint"].widget.attrs["placeholder"] = example.base_url
     form.fields["default_model"].widget.attrs["placeholder"] = example.models[0]
 
@@ -85,7 +85,7 @@ def write_value(value: Any) -> str:
 def quirk_field(quirk: Quirk, in_effect: str) -> forms.Field:
     """Return the form field for a compatibility option. Its empty choice names the default in effect."""
     unset = _("default (%(value)s)") % {"value": in_effect or _("none")}
-    help_text = str(MEANINGS.get(quirk.name, quirk.meaning))
+    help_text = str(QUIRK_MEANINGS.get(quirk.name, quirk.meaning))
     if quirk.kind in ("list", "text"):
         box = forms.TextInput(attrs={"placeholder": unset})
         return forms.CharField(label=quirk.name, required=False, widget=box, help_text=help_text)
@@ -187,7 +187,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
     def clean_endpoint(self) -> str:
         endpoint = str(self.cleaned_data["endpoint"]).strip()
         if not endpoint.startswith(("https://", "http://", "echo://")):
-            example = example_of(str(self.data.get("protocol", ""))).base_url
+            example = example_preset(str(self.data.get("protocol", ""))).base_url
             raise forms.ValidationError(
                 _("Must begin with https:// or http://, for example %(url)s") % {"url": example}
             )

@@ -28,7 +28,7 @@ from routing_admin.console.providers.forms import ProviderForm
 from routing_admin.console.providers.key_forms import FurtherKeyForm, KeyNameForm
 from routing_admin.console.providers.queries import describe_keys, find_provider
 
-PLACES = {"apiKey": "key"}
+FORM_FIELDS = {"apiKey": "key"}
 
 
 @require_POST
@@ -42,7 +42,7 @@ def provider_key_add(request: HttpRequest, name: str) -> HttpResponse:
     try:
         change = add_provider_key(request_actor(request), row, form.cleaned_data["name"].strip(), form.key_change())
     except ActionError as refusal:
-        status = add_refusal(form, refusal, PLACES)
+        status = add_refusal(form, refusal, FORM_FIELDS)
         row = require_found(find_provider(name))
         return providers.provider_page(request, row, ProviderForm(instance=row), status, further_form=form)
     add_toast(request, _("A key was added to %(name)s") % {"name": name}, change.revision)

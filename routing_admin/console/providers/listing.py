@@ -35,7 +35,7 @@ from routing_admin.console.base.page_responses import add_toast, wants_fragment
 from routing_admin.console.providers.actions import enable_providers
 from routing_admin.console.providers.forms import PROTOCOLS
 from routing_admin.console.providers.queries import ProviderLine, count_uses, find_providers, list_providers
-from routing_admin.console.providers.rules import DISABLED, READY, WORST_FIRST
+from routing_admin.console.providers.rules import BADGES_BY_SEVERITY, DISABLED, READY
 from routing_admin.core.configuration.specs import KeyKind
 from routing_admin.request_log.search_words import search_last_day
 from routing_admin.request_log.time_ranges import window_start
@@ -45,7 +45,7 @@ STOPPED, FAILED = "stopped", "failed"
 STATES: Mapping[str, str | Promise] = {
     READY: BADGES[READY][2],
     STOPPED: gettext_lazy("Not ready"),
-    **{name: BADGES[name][2] for name in WORST_FIRST if name not in (READY, DISABLED)},
+    **{name: BADGES[name][2] for name in BADGES_BY_SEVERITY if name not in (READY, DISABLED)},
     FAILED: gettext_lazy("Last test failed"),
     DISABLED: BADGES[DISABLED][2],
 }

@@ -12,14 +12,14 @@ from django.utils.translation import gettext as _
 from capabilities.core.providers.catalogue import CatalogueEntry, Fact
 from capabilities.core.vocabulary import Cell
 from routing_admin.console.matrix.queries import INPUT, READS, SIDES, WRITES
-from routing_admin.console.services.actions import UNKNOWN_MODEL, NewModel, cells_of, entry_for
+from routing_admin.console.services.actions import UNKNOWN_MODEL, NewModel, entry_for, list_catalogue_cells
 from routing_admin.console.services.queries import list_service_ids, map_models
 
 if TYPE_CHECKING:
     from capabilities.models import Provider
 
 OFFERED: tuple[Cell, ...] = (*(("input", word) for word in READS), *(("output", word) for word in WRITES))
-MOST = 1000
+MAX_MODELS = 1000
 """How many models are offered at once. If a provider lists more, the others can be typed."""
 
 
@@ -89,7 +89,7 @@ class Offer:
 
 def offer_models(provider: Provider, models: Iterable[str], chosen: Container[str] = ()) -> Offer:
     """Return an offer of these models from a provider, in the given order and without duplicates."""
-    names = list(dict.fromkeys(name.strip() for name in models if name.strip()))[:MOST]
+    names = list(dict.fromkeys(name.strip() for name in models if name.strip()))[:MAX_MODELS]
     ids = list_service_ids()
     services_by_model = map_models(provider)
     return Offer(
@@ -129,7 +129,9 @@ def build_offer(
     entry = entry_for(provider, model)
     # Two providers often have the same model. If the id is taken, put the provider's name in front.
     service_id = f"{provider.name}-{model}" if model in ids else model
-    supported = frozenset(cell for cell, (on, _source) in (cells_of(entry) if entry else UNKNOWN_MODEL).items() if on)
+    supported = frozenset(
+        cell for cell, (on, _source) in (list_catalogue_cells(entry) if entry else UNKNOWN_MODEL).items() if on
+    )
     return ModelLine(
         index=index,
         model=model,

@@ -20,7 +20,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import NamedKey
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.providers.key_forms import KeyNameForm
-from routing_admin.console.providers.rules import NO_KEY, READY, ProviderState, badge_of, state_of
+from routing_admin.console.providers.rules import NO_KEY, READY, ProviderState, derive_state, key_badge
 from routing_admin.console.requests.story import explain_outcome
 from routing_admin.core.fallback.chain import OK, PoolKey
 from routing_admin.core.fallback.cooldown import Cooldowns
@@ -119,9 +119,9 @@ class Evidence:
     tests: Mapping[str, ProviderTest]
     health: Mapping[str, Health]
 
-    def state_of(self, name: str, *, is_enabled: bool) -> ProviderState:
+    def find_state(self, name: str, *, is_enabled: bool) -> ProviderState:
         test = self.tests.get(name)
-        return state_of(
+        return derive_state(
             is_enabled=is_enabled,
             key=self.keys.get(name, UNKNOWN_KEY),
             cooling=self.cooling.get(name),
@@ -130,7 +130,7 @@ class Evidence:
         )
 
     def describe(self, row: Provider, **uses: tuple[str, ...]) -> ProviderLine:
-        state = self.state_of(row.name, is_enabled=row.enabled)
+        state = self.find_state(row.name, is_enabled=row.enabled)
         key, test = self.keys.get(row.name, UNKNOWN_KEY), self.tests.get(row.name)
         return ProviderLine(row=row, key=key, state=state, test=test, **uses)
 
@@ -219,7 +219,7 @@ def list_routes(row: Provider) -> tuple[str, ...]:
 
 # The health of each key: its cooldown from this process's memory, and its last use and rejection from the log.
 
-MOST = 500
+MAX_ATTEMPTS = 500
 """How many of a provider's newest attempts are read."""
 
 
@@ -278,7 +278,7 @@ def _read_histories(provider: str, first: str) -> Mapping[str, _KeyHistory]:
     by_key: dict[str, _KeyHistory] = {}
     # Attempts and their tries are read newest first, so the first use and the first rejection found are the last.
     rows = AttemptLog.objects.filter(provider=provider).order_by("-at").values_list("at", "tries")
-    for at, tries in rows[:MOST]:
+    for at, tries in rows[:MAX_ATTEMPTS]:
         for entry in reversed(tries):
             history = by_key.setdefault(entry.get("key") or first, _KeyHistory())
             _note(history, at, entry)
@@ -344,7 +344,7 @@ class KeyRow:
         if not self.health.enabled:
             return "disabled"
         if self.health.note.reason or not self.health.rests_until:
-            return badge_of(self.health.note)
+            return key_badge(self.health.note)
         return "rejected" if is_rejection(Fault(self.health.rest)) else "cooling"
 
     @property
@@ -360,9 +360,11 @@ def list_key_rows(row: Provider) -> list[KeyRow]:
     """List the provider's keys in order. With a single key, neither its tests nor the log are read."""
     keys: Sequence[KeyHealth] = describe_keys(row.name)
     tests = find_key_tests(row.name) if len(keys) > 1 else {}
-    return [KeyRow(position, key, _form_of(position, key), tests.get(key.name)) for position, key in enumerate(keys, 1)]
+    return [
+        KeyRow(position, key, _key_form(position, key), tests.get(key.name)) for position, key in enumerate(keys, 1)
+    ]
 
 
-def _form_of(position: int, key: KeyHealth) -> KeyNameForm:
+def _key_form(position: int, key: KeyHealth) -> KeyNameForm:
     initial = {"key": key.name, "name": key.name, "enabled": key.enabled}
     return KeyNameForm(prefix=f"key-{position}", initial=initial)

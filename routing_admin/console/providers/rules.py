@@ -11,7 +11,7 @@ from routing_admin.request_log.health import FAILED, Health, Sample, name_failur
 
 DISABLED, COOLING, READY, SLOW = "disabled", "cooling", "ok", "slow"
 NO_KEY, NOT_ALLOWED = "no_key", "not_allowed"
-WORST_FIRST = (*FAILED, NOT_ALLOWED, COOLING, SLOW, NO_KEY, READY, DISABLED)
+BADGES_BY_SEVERITY = (*FAILED, NOT_ALLOWED, COOLING, SLOW, NO_KEY, READY, DISABLED)
 """All states, as `labels.BADGES` names them."""
 
 NOT_FAILED = (OK, Fault.KEY_MISSING, Fault.ORIGIN_REFUSED)
@@ -22,7 +22,7 @@ BY_KEY, BY_COOLDOWN, BY_TEST, BY_CALLS = "key", "cooldown", "test", "calls"
 
 @dataclass(frozen=True, slots=True)
 class ProviderState:
-    """A state of `WORST_FIRST`, and what it follows from; `seconds` is how long a cooldown still lasts."""
+    """A state of `BADGES_BY_SEVERITY`, and what it follows from; `seconds` is how long a cooldown still lasts."""
 
     name: str
     reason: str = ""
@@ -30,7 +30,7 @@ class ProviderState:
 
     @property
     def rank(self) -> int:
-        return WORST_FIRST.index(self.name)
+        return BADGES_BY_SEVERITY.index(self.name)
 
     @property
     def is_callable(self) -> bool:
@@ -47,7 +47,7 @@ class ProviderState:
         return self.reason in (BY_COOLDOWN, BY_TEST, BY_CALLS)
 
 
-def state_of(
+def derive_state(
     *,
     is_enabled: bool,
     key: KeyNote,
@@ -63,7 +63,7 @@ def state_of(
     if not is_enabled:
         return ProviderState(DISABLED)
     if key.reason:
-        return ProviderState(badge_of(key), BY_KEY)
+        return ProviderState(key_badge(key), BY_KEY)
     if cooling is not None:
         return ProviderState(COOLING, BY_COOLDOWN, round(cooling))
     is_news = test is not None and (health.answered is None or test.at > health.answered)
@@ -75,7 +75,7 @@ def state_of(
     return ProviderState(SLOW, BY_CALLS) if health.status == SLOW else ProviderState(READY)
 
 
-def badge_of(key: KeyNote) -> str:
+def key_badge(key: KeyNote) -> str:
     """Return the badge of a key: `ok`, `no_key`, or `not_allowed` if its provider's address is not allowed."""
     if not key.reason:
         return READY

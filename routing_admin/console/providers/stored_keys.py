@@ -17,9 +17,9 @@ from capabilities.models import AgentKey, AgentLink
 from capabilities.signing import newest_secret, read_secrets_again, secret_name
 from routing_admin.configuration.revisions import ledger
 
-MADE = {"secret_key": lambda: random.token_urlsafe(50), "keys": lambda: Fernet.generate_key().decode()}
+GENERATORS = {"secret_key": lambda: random.token_urlsafe(50), "keys": lambda: Fernet.generate_key().decode()}
 """File → how its secret is generated."""
-SETTINGS = {"secret_key": "ROUTING_ADMIN_SECRET_KEY", "keys": "ROUTING_ADMIN_KEYS"}
+ENVIRONMENT_VARIABLES = {"secret_key": "ROUTING_ADMIN_SECRET_KEY", "keys": "ROUTING_ADMIN_KEYS"}
 """File → the setting that overrides it."""
 
 
@@ -52,17 +52,17 @@ def add_secrets(actor: Actor) -> None:
     with ledger.audit(actor, AuditedAction("secrets.add")):
         for name, path in settings.SECRET_FILES.items():
             # The first secret encrypts and signs. All secrets decrypt and verify.
-            _write(path, [MADE[name](), *_lists()[name]])
+            _write_secrets(path, [GENERATORS[name](), *_current_secrets()[name]])
     read_secrets_again()
 
 
 def check_files() -> None:
-    for name, setting in SETTINGS.items():
+    for name, setting in ENVIRONMENT_VARIABLES.items():
         if name not in settings.SECRET_FILES:
             raise SecretElsewhereError(setting)
 
 
-def agents_behind() -> list[str]:
+def list_outdated_agents() -> list[str]:
     """Return the agents with a valid key or link that needs an older secret, as it was not used since the rotation."""
     names: set[str] = set()
     for rows in (AgentKey.objects.all(), AgentLink.objects.all()):
@@ -77,15 +77,15 @@ def drop_secrets(actor: Actor) -> None:
     check_files()
     with ledger.audit(actor, AuditedAction("secrets.drop")):
         for name, path in settings.SECRET_FILES.items():
-            _write(path, _lists()[name][:1])
+            _write_secrets(path, _current_secrets()[name][:1])
     read_secrets_again()
 
 
-def _lists() -> dict[str, list[str]]:
+def _current_secrets() -> dict[str, list[str]]:
     return {"secret_key": list(settings.SIGNING_SECRETS), "keys": list(settings.ENCRYPTION_KEYS)}
 
 
-def _write(path: Path, secrets_of_file: list[str]) -> None:
+def _write_secrets(path: Path, secrets_of_file: list[str]) -> None:
     # A new file is written and renamed, so that a crash does not leave half a secret. Only its owner can read it.
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)

@@ -41,7 +41,7 @@ from routing_admin.console.services.queries import list_services_at
 if TYPE_CHECKING:
     from capabilities.models import Provider
 
-PLACES = {"apiKey": "key"}
+FORM_FIELDS = {"apiKey": "key"}
 
 
 def provider(request: HttpRequest, name: str) -> HttpResponseBase:
@@ -69,7 +69,7 @@ def save(request: HttpRequest, row: Provider) -> HttpResponse:
         change = save_provider(request_actor(request), saved, key=form.key_change(), expected=expected)
     except ActionError as refusal:
         current = require_found(find_provider(row.name))
-        status = add_refusal(form, refusal, PLACES)
+        status = add_refusal(form, refusal, FORM_FIELDS)
         conflict = find_differences(form, current) if isinstance(refusal, ConflictError) else None
         renew_version(form, current.version)  # so that saving again overwrites the other change
         return provider_page(request, current, form, status=status, refusal=refusal, conflict=conflict)
@@ -118,7 +118,7 @@ def provider_test(request: HttpRequest, name: str) -> HttpResponse:
     return provider_page(request, row, ProviderForm(instance=row), result=result)
 
 
-AT_ONCE = 6
+MAX_CONCURRENT_TESTS = 6
 """How many providers are tested at the same time."""
 
 
@@ -129,7 +129,7 @@ def providers_test(request: HttpRequest) -> HttpResponse:
         return redirect("providers")
     rows, start_text = list_enabled_providers(), request.POST.get("from", "")
     begin = int(start_text) if start_text.isascii() and start_text.isdecimal() else 0
-    batch = rows[begin : begin + AT_ONCE] if start_text else []
+    batch = rows[begin : begin + MAX_CONCURRENT_TESTS] if start_text else []
     results = dialling.test_each(batch)
     count = begin + len(batch)
     context = {

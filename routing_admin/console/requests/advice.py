@@ -102,7 +102,7 @@ KEYS_REFUSED = Advice(
 )
 """Advice for a provider with several keys. It names the keys that were rejected."""
 
-WRONG = Advice(translatable("The request is not valid. The caller must change it."))
+INVALID_REQUEST = Advice(translatable("The request is not valid. The caller must change it."))
 """For all other codes: our own validation refused the request."""
 
 
@@ -124,20 +124,20 @@ def advise(row: RequestLog, attempts: Sequence[Step]) -> tuple[RenderedAdvice, .
     if row.ending != RequestEnding.FAILED:
         failed = failed[-1:]
     if not failed:
-        return (_advice(ADVICE.get(row.outcome, WRONG), row, None, render_logged(row)),)
-    rendered = (_advice(_line_of(step), row, step, _error_of(step)) for step in failed)
+        return (_advice(ADVICE.get(row.outcome, INVALID_REQUEST), row, None, render_logged(row)),)
+    rendered = (_advice(_select_advice(step), row, step, _distinct_error(step)) for step in failed)
     return tuple(dict.fromkeys(rendered))
 
 
-def _error_of(step: Step) -> RenderedSentence:
+def _distinct_error(step: Step) -> RenderedSentence:
     # An error that repeats the meaning of its code adds nothing.
     is_repeated = not step.error.quoted and step.error.ours.rstrip(".。") == step.meaning.rstrip(".。")
     return RenderedSentence() if is_repeated else step.error
 
 
-def _line_of(step: Step) -> Advice:
+def _select_advice(step: Step) -> Advice:
     is_about_keys = step.row.outcome in GROUPS[Group.AUTH] and step.refused_keys
-    return KEYS_REFUSED if is_about_keys else ADVICE.get(step.row.outcome, WRONG)
+    return KEYS_REFUSED if is_about_keys else ADVICE.get(step.row.outcome, INVALID_REQUEST)
 
 
 def _advice(advice: Advice, row: RequestLog, step: Step | None, error: RenderedSentence) -> RenderedAdvice:

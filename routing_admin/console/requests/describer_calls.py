@@ -18,7 +18,7 @@ from routing_admin.models import AttemptLog, RequestLog
 Text = str | Promise
 
 
-LOST: Mapping[str, Text] = {
+LOST_CONTENT: Mapping[str, Text] = {
     "image": gettext_lazy("the image"),
     "audio": gettext_lazy("the audio"),
     "video": gettext_lazy("the video"),
@@ -29,7 +29,7 @@ LOST: Mapping[str, Text] = {
 
 
 def name_kind(kind: str) -> str:
-    return str(LOST.get(kind, _("the file")))
+    return str(LOST_CONTENT.get(kind, _("the file")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class LoggedDescriberCall:
         return Track(self.label, (bar,), is_attempt=False)
 
 
-def describer_of(delivery: Mapping[str, Any]) -> str:
+def describer_name(delivery: Mapping[str, Any]) -> str:
     """Return the model that described a file for a candidate, or an empty string if none did."""
     description = delivery.get("description") or {}
     return str(description.get("describer", "")) if description.get("state") == DescriptionState.BY_MODEL else ""

@@ -57,7 +57,7 @@ KEY_LABELS: Mapping[str, Text] = {
     "since": gettext_lazy("Since"),
     "until": gettext_lazy("Until"),
 }
-NAMED = ("agent", "task", "model", "provider")
+NAME_KEYS = ("agent", "task", "model", "provider")
 """Search terms whose values are names in this installation, for which the form has suggestions."""
 FORM_LABELS: Mapping[str, Text] = {
     ANY_FILE: gettext_lazy("Any file"),
@@ -84,7 +84,7 @@ def list_names(key: str) -> Sequence[str]:
 
 def suggest_words(typed: str) -> list[str]:
     """Return suggestions for the typed text, including names from this installation's configuration."""
-    return suggest(typed, {key: list_names(key) for key in NAMED})
+    return suggest(typed, {key: list_names(key) for key in NAME_KEYS})
 
 
 def list_address(search: Search, **position: str) -> str:
@@ -95,10 +95,10 @@ def list_address(search: Search, **position: str) -> str:
 
 def list_chips(search: Search) -> list[FilterChip]:
     """Return the chips of states and times, and then one for each other term of the search."""
-    return [*_presets(search), *_others(search)]
+    return [*_preset_chips(search), *_other_chips(search)]
 
 
-def _presets(search: Search) -> Iterator[FilterChip]:
+def _preset_chips(search: Search) -> Iterator[FilterChip]:
     presets = [("status", word, BADGES[badge][2], BADGES[badge][1]) for word, badge in STATES.items()]
     presets += [("since", word, TIMES[word], "clock") for word in QUICK_TIMES]
     for key, value, label, icon in presets:
@@ -107,7 +107,7 @@ def _presets(search: Search) -> Iterator[FilterChip]:
         yield FilterChip(label=label, url=list_address(changed), icon=icon, is_on=is_on)
 
 
-def _others(search: Search) -> Iterator[FilterChip]:
+def _other_chips(search: Search) -> Iterator[FilterChip]:
     for key, value in search.values:
         if (key == "status" and value in STATES) or (key == "since" and value in QUICK_TIMES):
             continue
@@ -136,15 +136,15 @@ def build_form(search: Search, now: datetime) -> dict[str, object]:
     """Return the form's template context: its fields with their values in the search."""
     since, until = (search.get(key) for key in ("since", "until"))
     return {
-        "named": [NameField(key=key, label=KEY_LABELS[key], value=search.get(key)) for key in NAMED],
+        "named": [NameField(key=key, label=KEY_LABELS[key], value=search.get(key)) for key in NAME_KEYS],
         "forms": [(form, FORM_LABELS[form], search.get("files") == form) for form in FILES],
         "times": [(word, label, since == word) for word, label in TIMES.items()],
-        "from": _local(since, now) if since not in TIMES else "",
-        "until": _local(until, now),
+        "from": _local_time(since, now) if since not in TIMES else "",
+        "until": _local_time(until, now),
     }
 
 
-def _local(text: str, now: datetime) -> str:
+def _local_time(text: str, now: datetime) -> str:
     found = moment(text, now) if text else None
     # The value format of `datetime-local` fields, in the installation's time zone.
     return timezone.localtime(found).strftime("%Y-%m-%dT%H:%M") if found else ""
@@ -152,7 +152,7 @@ def _local(text: str, now: datetime) -> str:
 
 def read_form(search: Search, fields: Mapping[str, str]) -> Search:
     """Return the search changed by a submitted form. An empty field removes its term."""
-    for key in (*NAMED, "files"):
+    for key in (*NAME_KEYS, "files"):
         search = search.having(key, fields.get(key, "").strip())
     # A relative time such as 90m is shown as a date. It is kept as typed unless the user changes that date.
     if fields.get("until", "") != fields.get("shown-until", ""):
@@ -165,7 +165,7 @@ def read_form(search: Search, fields: Mapping[str, str]) -> Search:
 
 # The totals above the list.
 
-MEANINGS: Mapping[str, Text] = {
+STATUS_MEANINGS: Mapping[str, Text] = {
     "failed": gettext_lazy("Requests that should have been answered, but were not. Refused ones are not among them."),
     "fallback": gettext_lazy("Requests that a later candidate of the chain answered. They count as answered."),
     "refused": gettext_lazy("Requests that were refused for a reason on the caller's side, such as a budget."),
@@ -229,4 +229,6 @@ def _parts(counts: Counts, search: Search) -> Iterator[TotalsPart]:
         if count or (state == "failed" and counts.requests):
             share = percent_text(100 * count / counts.requests) if counts.requests else ""
             url = list_address(search.having("status", state))
-            yield TotalsPart(text=text % {"count": f"{count:,}", "share": share}, meaning=MEANINGS[state], url=url)
+            yield TotalsPart(
+                text=text % {"count": f"{count:,}", "share": share}, meaning=STATUS_MEANINGS[state], url=url
+            )

@@ -31,7 +31,7 @@ from routing_admin.request_log.sent_files import read_adaptation
 
 COLUMNS_COOKIE = "request_columns"
 NOTHING = SafeString("")
-ONE_LINE = 22
+LINE_CHARS = 22
 """Names longer than this may be cut at the end of a narrow column, so they are repeated in full in the title."""
 
 
@@ -52,7 +52,7 @@ class Links:
         """Return a name as a link that filters by it; empty without a name."""
         if not value:
             return NOTHING
-        title = format_html(' title="{}"', value) if len(value) > ONE_LINE else NOTHING
+        title = format_html(' title="{}"', value) if len(value) > LINE_CHARS else NOTHING
         return format_html('<a class="f" href="{}"{}>{}</a>', self.url(key, value), title, short_name(value))
 
 

@@ -23,7 +23,7 @@ ROOM_FREED = translatable(
 FILE_CHANGED = translatable(
     "Prefix broken at message %(number)s, because a file there is delivered differently than before. %(reason)s"
 )
-WORDS_CHANGED = translatable(
+TEXT_CHANGED = translatable(
     "Prefix broken at message %(number)s, because the text that replaces a file there changed: the configured "
     "agents, the tools or the file's text are different."
 )
@@ -47,15 +47,15 @@ def explain_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: Req
     # If only new messages have files, they cannot change the messages before them.
     if all(delivery["message"] >= row.prefix["past"] for delivery in attempt.deliveries):
         return KEPT
-    earlier_attempt = _attempt_at(attempt, earlier)
+    earlier_attempt = _find_earlier_attempt(attempt, earlier)
     if earlier is None or earlier.prefix is None or earlier_attempt is None:
         return UNKNOWN
     if row.prefix["opening"] != earlier.prefix["opening"]:
         return OPENING_CHANGED
-    return _compare(_forms(earlier, earlier_attempt), _forms(row, attempt))
+    return _compare(_list_deliveries(earlier, earlier_attempt), _list_deliveries(row, attempt))
 
 
-def _attempt_at(attempt: AttemptLog, earlier: RequestLog | None) -> AttemptLog | None:
+def _find_earlier_attempt(attempt: AttemptLog, earlier: RequestLog | None) -> AttemptLog | None:
     # Each model has its own cache, so only attempts with the same provider and model can be compared.
     target = (attempt.provider, attempt.model)
     attempts = earlier.attempts.all() if earlier else ()
@@ -70,7 +70,7 @@ def _attempt_at(attempt: AttemptLog, earlier: RequestLog | None) -> AttemptLog |
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _FileDelivery:
     """What determined how a file was sent, and the logged delivery."""
 
     outcome: str
@@ -79,15 +79,15 @@ class _Form:
     delivery: Mapping[str, Any] = field(compare=False)
 
 
-def _forms(row: RequestLog, attempt: AttemptLog) -> list[_Form]:
+def _list_deliveries(row: RequestLog, attempt: AttemptLog) -> list[_FileDelivery]:
     digests = row.prefix["words"].get(str(attempt.position), []) if row.prefix else []
     return [
-        _Form(delivery["outcome"], delivery["mimeType"], digest, delivery)
+        _FileDelivery(delivery["outcome"], delivery["mimeType"], digest, delivery)
         for delivery, digest in zip(attempt.deliveries, digests, strict=False)
     ]
 
 
-def _compare(before: Sequence[_Form], after: Sequence[_Form]) -> Translatable:
+def _compare(before: Sequence[_FileDelivery], after: Sequence[_FileDelivery]) -> Translatable:
     # Files that only the later request has are new, so they do not break the prefix.
     changed = ((old, new) for old, new in zip(before, after, strict=False) if old != new)
     old, new = next(changed, (None, None))

@@ -49,7 +49,7 @@ def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
     state = snapshot.current()
     service = require_found(state.configuration.service(request.POST.get("service", "")))
     planned = plan_preview(state, row, service, request.POST.get("language") or None)
-    result = send_for_real(planned, service.id, request_id_of(request), request_actor(request))
+    result = send_request(planned, service.id, request_id_of(request), request_actor(request))
     context = {"row": row, "service": service, **result}
     template = "artifacts/answer.html" if getattr(request, "htmx", None) else "artifacts/sent.html"
     return render(request, template, context)
@@ -100,7 +100,7 @@ def plan_preview(state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, 
     return plan_request(state, route, request_for(open_artifact(row)), language=language, service=service)
 
 
-def send_for_real(planned: PlannedRequest, service: str, request_id: str, actor: Actor) -> dict[str, Any]:
+def send_request(planned: PlannedRequest, service: str, request_id: str, actor: Actor) -> dict[str, Any]:
     """Dispatch the request and return the answer or the error."""
     recorder = RequestRecorder(request_id, SURFACE)
     dispatch = Dispatch(planned, keep_media=partial(store_generated, actor))

@@ -20,7 +20,7 @@ from capabilities.sentences import join_words, translate_sentence
 from routing_admin.console.base.tags.drawing import Bar, Track
 from routing_admin.console.requests.describer_calls import (
     LoggedDescriberCall,
-    describer_of,
+    describer_name,
     list_describer_calls,
     name_kind,
 )
@@ -54,7 +54,7 @@ SKIPS: Mapping[str, Text] = {
 }
 """Meanings of outcomes that are not faults."""
 
-SKIP_WORDS: Mapping[str, Text] = {
+SKIP_LABELS: Mapping[str, Text] = {
     SkipReason.MISSING: gettext_lazy("skipped: provider deleted"),
     SkipReason.DISABLED: gettext_lazy("skipped: disabled"),
     SkipReason.DUPLICATE: gettext_lazy("skipped: already earlier in the chain"),
@@ -134,7 +134,7 @@ class Step:
     @property
     def is_skipped(self) -> bool:
         """Whether the candidate was never called."""
-        return self.row.outcome in SKIP_WORDS
+        return self.row.outcome in SKIP_LABELS
 
     @property
     def refused_keys(self) -> tuple[str, ...]:
@@ -195,7 +195,7 @@ def _build_step(row: AttemptLog, ending: str) -> Step:
     # A failure with status 200, such as an empty answer, is shown by its outcome.
     code = str(row.status) if row.status and (is_ok or row.status != 200) else row.outcome
     tone = "ok" if is_ok else "" if is_skipped else failure_tone(ending)
-    code = str(SKIP_WORDS.get(row.outcome, code))
+    code = str(SKIP_LABELS.get(row.outcome, code))
     # Rows that do not list each try have only the number of retries.
     tries = len(row.tries) or (0 if is_skipped else row.retry_attempts + 1)
     files = tuple(_build_file(delivery) for delivery in row.deliveries)
@@ -218,8 +218,8 @@ def color_chips(chain: Sequence[Mapping[str, Any]], ending: str) -> list[dict[st
 
 
 def _color_chip(chip: Mapping[str, Any], ending: str) -> dict[str, Any]:
-    if chip["code"] in SKIP_WORDS:
-        return {**chip, "code": SKIP_WORDS[chip["code"]], "tone": ""}
+    if chip["code"] in SKIP_LABELS:
+        return {**chip, "code": SKIP_LABELS[chip["code"]], "tone": ""}
     return {**chip, "tone": chip["tone"] if chip["tone"] in ("", "ok") else failure_tone(ending)}
 
 
@@ -231,7 +231,7 @@ def _build_file(delivery: Mapping[str, Any]) -> File:
         reason=render_reason(delivery.get("sentence", "")),
         artifact=delivery.get("artifactId") or "",
         loss=str(render_reason(delivery["loss"])) if delivery.get("loss") else "",
-        describer=describer_of(delivery),
+        describer=describer_name(delivery),
     )
 
 
@@ -372,7 +372,7 @@ def build_tracks(attempts: Sequence[Step], total_ms: float) -> tuple[Track, ...]
     return (*tracks, *_build_rest(tracks, total_ms))
 
 
-LEAST_MS = 1.0
+MIN_BAR_MS = 1.0
 """Shorter times of our own are not shown."""
 
 
@@ -385,7 +385,7 @@ def _build_rest(tracks: Sequence[Track], total_ms: float) -> Iterator[Track]:
             bars.append(Bar(covered, start, "own"))
         covered = max(covered, end)
     rest = sum(bar.end - bar.start for bar in bars)
-    if rest >= LEAST_MS:
+    if rest >= MIN_BAR_MS:
         label = insert_facts(_("Our own work: %(time)s"), {"time": duration_text(rest)})
         yield Track(label, tuple(bars), is_attempt=False)
 
@@ -428,7 +428,7 @@ def build_row(row: RequestLog) -> dict[str, Any]:
     entry = {"row": row, "target": asked_for(row), "ending": row.ending, "tone": failure_tone(row.ending)}
     entry["operation"] = operation_name(row.surface)
     chain = fold_skips(color_chips(row.chain, row.ending))
-    return {**entry, "chain": chain, **content_of(row.adaptation)}
+    return {**entry, "chain": chain, **worst_badge(row.adaptation)}
 
 
 def fold_skips(chips: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -436,7 +436,7 @@ def fold_skips(chips: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     folded: list[dict[str, Any]] = []
     for code, same in groupby(chips, key=itemgetter("code")):
         run = list(same)
-        if len(run) > 1 and code in SKIP_WORDS.values():
+        if len(run) > 1 and code in SKIP_LABELS.values():
             names = ", ".join(chip.get("name", "") for chip in run)
             folded.append({**run[0], "name": names, "tries": len(run)})
         else:
@@ -447,7 +447,7 @@ def fold_skips(chips: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 WORST_FIRST = (DeliveryForm.DESCRIBED, DeliveryForm.CUT, DeliveryForm.CONVERTED, DeliveryForm.AS_IS)
 
 
-def content_of(adaptation: str) -> dict[str, str]:
+def worst_badge(adaptation: str) -> dict[str, str]:
     """Return the worst badge of a request's files, from a value such as `image=native;file=inlined:cut:2`."""
     # The order is reversed, so that of several files with the same form the first is named.
     kinds = {form: kind for kind, form, _count in reversed(list(read_adaptation(adaptation)))}

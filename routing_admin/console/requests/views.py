@@ -31,7 +31,7 @@ from routing_admin.console.base.spreadsheets import csv_response
 from routing_admin.console.base.tags.charting import table_rows
 from routing_admin.console.requests.advice import RenderedAdvice, advise
 from routing_admin.console.requests.filters import (
-    NAMED,
+    NAME_KEYS,
     build_form,
     describe_totals,
     list_address,
@@ -90,8 +90,8 @@ if TYPE_CHECKING:
 
 # What the open list requests: the number of newer rows, and suggestions for the search.
 
-NOTHING_NEW = 204
-LONGEST = 300
+NO_CONTENT = 204
+MAX_QUERY_CHARS = 300
 """How many characters of the search text are used for suggestions."""
 
 
@@ -101,7 +101,7 @@ def requests_newer(request: HttpRequest) -> HttpResponse:
     typed, after, shown_count = (request.GET.get(name, "") for name in ("q", "after", "count"))
     count = count_newer(parse(typed), after)
     if str(count) == shown_count:
-        return HttpResponse(status=NOTHING_NEW)
+        return HttpResponse(status=NO_CONTENT)
     context = {"count": count, "is_more": count == MAX_NEW, "typed": typed, "place": after}
     return render(request, "requests/newer.html", context)
 
@@ -109,11 +109,11 @@ def requests_newer(request: HttpRequest) -> HttpResponse:
 @require_GET
 def requests_words(request: HttpRequest) -> HttpResponse:
     """Return suggestions for the search text `q`, or for the value of a single field of the form."""
-    key = next((name for name in NAMED if name in request.GET), "")
+    key = next((name for name in NAME_KEYS if name in request.GET), "")
     if key:
-        words = match_names(request.GET[key][:LONGEST], list_names(key))[:MOST]
+        words = match_names(request.GET[key][:MAX_QUERY_CHARS], list_names(key))[:MOST]
     else:
-        words = suggest_words(request.GET.get("q", "")[:LONGEST])
+        words = suggest_words(request.GET.get("q", "")[:MAX_QUERY_CHARS])
     return render(request, "requests/words.html", {"words": words})
 
 
@@ -201,7 +201,7 @@ def requests(request: HttpRequest) -> HttpResponse:
         "older": list_address(search, before=page.older) if page.older else "",
         "newer": list_address(search, after=page.newer) if page.newer else "",
         "keys": KEYS,
-        "words": suggest_words(typed[:LONGEST]),
+        "words": suggest_words(typed[:MAX_QUERY_CHARS]),
         "is_live": (is_live := request.GET.get("live", request.COOKIES.get(LIVE_COOKIE)) != "off"),
         "live_url": list_address(search, live="off" if is_live else "on"),
         # Only the newest page polls. If it is empty, all later requests are newer.
@@ -246,7 +246,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
     context = {
         "row": row,
         "story": build_story(row, steps),
-        "advice": [] if row.outcome == OK else [(item, _is_there(item, state)) for item in advise(row, steps)],
+        "advice": [] if row.outcome == OK else [(item, _has_page(item, state)) for item in advise(row, steps)],
         "ending": row.ending,
         "caller_error": _caller_error(row, steps),
         "has_errors": any(step.error for step in steps),
@@ -277,12 +277,12 @@ def _caller_error(row: RequestLog, steps: Sequence[Step]) -> RenderedSentence | 
     return None if is_known or not error else error
 
 
-def _is_there(advice: RenderedAdvice, state: snapshot.Snapshot) -> bool:
+def _has_page(advice: RenderedAdvice, state: snapshot.Snapshot) -> bool:
     look_up = {Remedy.PROVIDER: state.configuration.provider, Remedy.ROUTE: state.configuration.route}
     return advice.page not in look_up or look_up[advice.page](advice.argument) is not None
 
 
-SORTS: Mapping[str, str | Promise] = {
+TOKEN_LABELS: Mapping[str, str | Promise] = {
     "cachedTokens": gettext_lazy("read from the cache"),
     "cacheWriteTokens": gettext_lazy("written to the cache"),
     "cacheWrite5mTokens": gettext_lazy("of these for 5 minutes"),
@@ -353,7 +353,7 @@ def build_answer(row: RequestLog, artifacts: Mapping[str, Artifact]) -> AnswerVi
     answer, counts = row.answer or {}, row.token_details or {}
     details = answer.get("stopDetails") or {}
     # Sorts of tokens that do not occur are left out, because most answers have only a few.
-    tokens = tuple((counts[name], SORTS[name]) for name in TOKEN_DETAILS if counts.get(name))
+    tokens = tuple((counts[name], TOKEN_LABELS[name]) for name in TOKEN_DETAILS if counts.get(name))
     return AnswerView(
         answer.get("finishReason", ""),
         answer.get("stopReason", ""),

@@ -39,7 +39,7 @@ STEPS = (
     (timedelta(weeks=30), Step.WEEK),
 )
 """Longest range of each step, so that a chart has about thirty buckets at most."""
-LONGEST = timedelta(days=900)
+MAX_SPAN = timedelta(days=900)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Frame:
     def count(self) -> int:
         return len(self.starts) - 1
 
-    def place(self, at: datetime) -> int:
+    def bucket_index(self, at: datetime) -> int:
         """Return the index of the bucket that contains the time. A time before the first bucket counts in the first."""
         return min(max(0, bisect_right(self.starts, at) - 1), self.count - 1)
 
@@ -67,7 +67,7 @@ class Frame:
             Bucket(
                 start=begin,
                 stop=end,
-                url=_narrow(
+                url=_bucket_url(
                     self.search,
                     max(begin, self.shown),
                     min(end, self.stop) if min(end, self.stop) < self.now else None,
@@ -82,7 +82,7 @@ def _frame(search: Search, now: datetime) -> Frame | None:
     found = find_range(search, now)
     if found is None:
         return None
-    start, stop = max(found[0], now - LONGEST), found[1]
+    start, stop = max(found[0], now - MAX_SPAN), found[1]
     # A log that is younger than a day is shown as a day, not as a few minutes.
     shown = start if search.get("since") else min(start, stop - DAY)
     step = next((step for longest, step in STEPS if stop - shown <= longest), Step.MONTH)
@@ -99,7 +99,7 @@ def draw_volume(search: Search, now: datetime) -> Chart | None:
     values = {outcome: [0.0] * frame.count for outcome in NAMES}
     for at, point in volume.points.items():
         for outcome, count in point.items():
-            values[outcome][frame.place(at)] += count
+            values[outcome][frame.bucket_index(at)] += count
     if not any(map(any, values.values())):
         return None
     return Chart(
@@ -108,12 +108,12 @@ def draw_volume(search: Search, now: datetime) -> Chart | None:
         step=frame.step,
         buckets=frame.list_buckets(volume.since),
         series=[
-            Series(name=str(name), tone=tone, values=values[outcome], url=_only(search, outcome))
+            Series(name=str(name), tone=tone, values=values[outcome], url=_outcome_url(search, outcome))
             for outcome, (name, tone) in NAMES.items()
             if any(values[outcome])
         ],
         write=lambda value: f"{value:,.0f}",
-        note=_note(volume.since, frame.start),
+        note=_count_note(volume.since, frame.start),
     )
 
 
@@ -133,7 +133,7 @@ def draw_latencies(search: Search, latency: Latency, now: datetime) -> Chart | N
     read = read_latencies(search, latency, frame.start, frame.stop, now, by_minute=frame.step is Step.MINUTES)
     histograms = [Histogram() for _ in range(frame.count)]
     for at, histogram in read.points.items():
-        histograms[frame.place(at)].update(histogram)
+        histograms[frame.bucket_index(at)].update(histogram)
     whole = sum(histograms, Histogram())
     if not whole:
         return None
@@ -158,7 +158,7 @@ def draw_latencies(search: Search, latency: Latency, now: datetime) -> Chart | N
         is_whole=False,
         adds_up=False,
         note=join_sentences(
-            [_("Answered requests only; percentiles are accurate to 5%."), _note(read.since, frame.start)]
+            [_("Answered requests only; percentiles are accurate to 5%."), _count_note(read.since, frame.start)]
         ),
     )
 
@@ -171,23 +171,23 @@ def _is_partial(begin: datetime, end: datetime, start: datetime, stop: datetime,
     return begin < start < end or end > stop or (start < counted_since and begin < counted_since)
 
 
-def _narrow(search: Search, since: datetime, until: datetime | None) -> str:
+def _bucket_url(search: Search, since: datetime, until: datetime | None) -> str:
     narrowed = search.having("since", moment_text(since)).having("until", moment_text(until) if until else "")
-    return _address(narrowed)
+    return _search_url(narrowed)
 
 
-def _only(search: Search, outcome: Outcome) -> str:
+def _outcome_url(search: Search, outcome: Outcome) -> str:
     # The search `status:ok` would also find answers after a fallback.
     if outcome is Outcome.ANSWERED or search.get("status") == outcome.value:
         return ""
-    return _address(search.having("status", outcome.value))
+    return _search_url(search.having("status", outcome.value))
 
 
-def _address(search: Search) -> str:
+def _search_url(search: Search) -> str:
     return f"{reverse('requests')}?{urlencode({'q': search.to_text()}, safe=':')}"
 
 
-def _note(since: datetime, start: datetime) -> str:
+def _count_note(since: datetime, start: datetime) -> str:
     if since <= start:
         return ""
     text = _("Counted from %(time)s on, because this filter is counted request by request.")

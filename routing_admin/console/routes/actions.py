@@ -44,12 +44,12 @@ def save_route(
             row.position = next_position(TaskRoute)
         save_row(row, expected)
         if chain is not None:
-            write_chain(row, chain, providers_of(chain))
+            write_chain(row, chain, load_providers(chain))
             row.refresh_from_db()
     return act
 
 
-def providers_of(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
+def load_providers(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
     """Return the providers of a chain by name. Raise `InvalidError` that names each unknown provider."""
     providers = Provider.objects.in_bulk([candidate.provider for candidate in chain], field_name="name")
     message = _("There is no provider %(name)s. Add it, or choose another.")

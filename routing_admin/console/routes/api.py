@@ -31,12 +31,12 @@ from routing_admin.core.planning.model_names import is_target
 router = Router(tags=[TAG])
 
 
-def entries_of(configuration: Configuration) -> dict[str, dict[str, Any]]:
+def list_alias_entries(configuration: Configuration) -> dict[str, dict[str, Any]]:
     return {alias.name: {"name": alias.name, "target": alias.target} for alias in configuration.aliases}
 
 
 def list_entries() -> dict[str, dict[str, Any]]:
-    return entries_of(snapshot.current().configuration)
+    return list_alias_entries(snapshot.current().configuration)
 
 
 @router.get("/aliases", response=AliasesOut)
@@ -65,7 +65,7 @@ def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
     # Reading, checking and writing share a lock, so that the expectation still holds when the alias is saved.
     with ledger.exclusive():
         configuration = rows.read()
-        before = entries_of(configuration).get(alias)
+        before = list_alias_entries(configuration).get(alias)
         check_expectation(read_expectation(request), before)
         if not is_target(configuration, entry["target"]):
             raise InvalidError([Problem("target", "No task route or model service has this name.", "reference")])
@@ -80,7 +80,7 @@ def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
 def admin_delete_alias(request: HttpRequest, alias: str) -> HttpResponse:
     """Remove an alias. A missing alias is not an error."""
     with ledger.exclusive():
-        before = entries_of(rows.read()).get(alias)
+        before = list_alias_entries(rows.read()).get(alias)
         check_expectation(read_expectation(request), before)
         if before is not None:
             save_alias(script_actor(request), alias, "")

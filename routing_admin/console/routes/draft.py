@@ -23,7 +23,7 @@ from routing_admin.core.documents.kept_fields import plain_number
 from routing_admin.core.fallback.policy import ErrorPreset, error_class_problem
 from routing_admin.core.fallback.table import Action
 
-OWN = ("preset", "fallbackOn")
+POLICY_KEYS = ("preset", "fallbackOn")
 """Keys of an error policy that are not error classes."""
 
 
@@ -95,9 +95,9 @@ class Draft:
 
     def _policy(self, base: RouteSpec, preset: str) -> str | Mapping[str, Any]:
         # An unchanged policy keeps its notation, so that saving it changes nothing.
-        if (preset, self.on_error) == (preset_of(base), words_of(base)):
+        if (preset, self.on_error) == (error_preset(base), own_actions(base)):
             return base.on_error
-        fallback_on = _fallback_words(base)
+        fallback_on = _fallback_conditions(base)
         fallback = {"fallbackOn": fallback_on} if fallback_on else {}
         preset_entry = {} if preset == ErrorPreset.SEED else {"preset": preset}
         if not self.on_error and not fallback:
@@ -108,7 +108,7 @@ class Draft:
 NUMBERS = ("temperature", "max_tokens", "retries", "deadline", "first_content", "keep_alive_seconds")
 
 
-def _fallback_words(route: RouteSpec) -> Any:
+def _fallback_conditions(route: RouteSpec) -> Any:
     return None if isinstance(route.on_error, str) else route.on_error.get("fallbackOn")
 
 
@@ -123,28 +123,28 @@ def _content(base: RouteSpec, cleaned: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**{key: word for key, word in words.items() if word}, **other_keys}
 
 
-def preset_of(route: RouteSpec) -> str:
+def error_preset(route: RouteSpec) -> str:
     """Return the name of a route's error preset, by default `seed`."""
     preset = route.on_error if isinstance(route.on_error, str) else route.on_error.get("preset")
     return str(preset) if preset in set(ErrorPreset) else ErrorPreset.SEED.value
 
 
-def words_of(route: RouteSpec) -> dict[str, str]:
+def own_actions(route: RouteSpec) -> dict[str, str]:
     """Return the route's own action per error class."""
     table = {} if isinstance(route.on_error, str) else route.on_error
-    return {key: str(action) for key, action in table.items() if key not in OWN and action in set(Action)}
+    return {key: str(action) for key, action in table.items() if key not in POLICY_KEYS and action in set(Action)}
 
 
 def plain(value: Any) -> str:
     return "" if value is None else str(plain_number(value))
 
 
-def draft_of(route: RouteSpec, version: int | None) -> Draft:
+def build_draft(route: RouteSpec, version: int | None) -> Draft:
     """Return a draft of a route without changes."""
     data = QueryDict(mutable=True)
     for name in NUMBERS:
         data[name] = plain(getattr(route, name))
-    data.update({"task_type": route.task_type, "preset": preset_of(route)})
+    data.update({"task_type": route.task_type, "preset": error_preset(route)})
     data["policy"] = read_policy(route.content)
     data["text"] = read_content_option(route.content, "text")
     data["html"] = read_content_option(route.content, "html")
@@ -155,13 +155,13 @@ def draft_of(route: RouteSpec, version: int | None) -> Draft:
     if route.enabled:
         data["enabled"] = "on"
     for number, spec in enumerate(route.candidates, start=1):
-        put_card(data, str(number), spec)
-    for word, action in words_of(route).items():
+        append_card(data, str(number), spec)
+    for word, action in own_actions(route).items():
         data[f"on-{word}"] = action
-    return draft_in(data, version)
+    return read_draft(data, version)
 
 
-def put_card(data: QueryDict, card: str, spec: CandidateSpec) -> None:
+def append_card(data: QueryDict, card: str, spec: CandidateSpec) -> None:
     """Append a candidate to the form data as the last card."""
     data.appendlist("card", card)
     for name in ("provider", "model", "temperature", "max_tokens"):
@@ -169,7 +169,7 @@ def put_card(data: QueryDict, card: str, spec: CandidateSpec) -> None:
     data[f"c-{card}-extra_body"] = object_text(spec.extra_body)
 
 
-def draft_in(data: QueryDict, version: int | None = None) -> Draft:
+def read_draft(data: QueryDict, version: int | None = None) -> Draft:
     """Return the draft that a page posted."""
     cards = [_card(data, card) for card in dict.fromkeys(data.getlist("card")) if f"c-{card}-provider" in data]
     version_text = _text(data, "version")
@@ -224,7 +224,7 @@ def apply_action(data: QueryDict, action: EditorAction, configuration: Configura
         candidate = pick_candidate(_text(data, "pick").strip(), configuration)
         if candidate is not None:
             number = 1 + max((int(card) for card in cards if card.isdecimal()), default=0)
-            put_card(changed, str(number), candidate)
+            append_card(changed, str(number), candidate)
             changed["pick"] = ""
     return changed
 
@@ -253,10 +253,10 @@ def pick_candidate(text: str, configuration: Configuration) -> CandidateSpec | N
 
 # Task types in URLs. A task type may be any text, so task types that a path cannot contain are encoded.
 
-PLAIN = re.compile(r"[^/~.\x00-\x1f\x7f][^/\x00-\x1f\x7f]*")
+PLAIN_NAME = re.compile(r"[^/~.\x00-\x1f\x7f][^/\x00-\x1f\x7f]*")
 # The URL of the page for a new route.
-TAKEN = frozenset({"new"})
-MARK = "~"
+RESERVED_NAMES = frozenset({"new"})
+ESCAPE = "~"
 
 
 class TaskType:
@@ -266,7 +266,7 @@ class TaskType:
 
     def to_python(self, value: str) -> str:
         """Return the task type in a URL. Raise `ValueError`, for which Django returns 404, if it is malformed."""
-        if not value.startswith(MARK):
+        if not value.startswith(ESCAPE):
             return value
         # The URL leaves out the padding of base64.
         data = value[1:] + "=" * (-len(value[1:]) % 4)
@@ -276,6 +276,6 @@ class TaskType:
             raise ValueError(value) from error
 
     def to_url(self, value: str) -> str:
-        if PLAIN.fullmatch(value) and value not in TAKEN:
+        if PLAIN_NAME.fullmatch(value) and value not in RESERVED_NAMES:
             return value
-        return MARK + base64.urlsafe_b64encode(value.encode()).decode().rstrip("=")
+        return ESCAPE + base64.urlsafe_b64encode(value.encode()).decode().rstrip("=")

@@ -36,16 +36,16 @@ from routing_admin.console.routes.draft import (
     Draft,
     EditorAction,
     apply_action,
-    draft_in,
-    draft_of,
+    build_draft,
     focus_after,
     read_action,
+    read_draft,
 )
 from routing_admin.console.routes.queries import find_route, find_route_with_chain
 from routing_admin.console.routes.retrospect import render_retrospective
 from routing_admin.console.services.queries import map_drifts
-from routing_admin.console.simulate.panel import Panel, panel_in, set_outcomes
-from routing_admin.console.simulate.runs import run, send
+from routing_admin.console.simulate.panel import Panel, read_panel, set_outcomes
+from routing_admin.console.simulate.runs import run_simulation, send
 from routing_admin.core.configuration.route_changes import name_of, route_changes, with_route
 from routing_admin.core.configuration.specs import RouteSpec
 from routing_admin.core.fallback.policy import Policy
@@ -58,8 +58,8 @@ from routing_admin.dispatch.decisions import unusable_of
 if TYPE_CHECKING:
     from routing_admin.models import TaskRoute
 
-NEW = RouteSpec("", ())
-HOPS = (
+NEW_ROUTE = RouteSpec("", ())
+CONDITIONS = (
     ("429", Failure(Fault.HTTP_429, status=429)),
     ("5xx", Failure(Fault.HTTP_500, status=500)),
     ("timeout", Failure(Fault.READ_TIMEOUT)),
@@ -118,13 +118,13 @@ def route(request: HttpRequest, task_type: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def route_new(request: HttpRequest) -> HttpResponse:
     """Show the editor for a new route. `?task_type=` is its initial name."""
-    return edit(request, None, replace(NEW, task_type=request.GET.get("task_type", "")[:200]))
+    return edit(request, None, replace(NEW_ROUTE, task_type=request.GET.get("task_type", "")[:200]))
 
 
 def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpResponse:
     state = snapshot.current()
     if request.method == "GET":
-        draft = draft_of(base, row.version if row else None)
+        draft = build_draft(base, row.version if row else None)
         return show(
             request,
             EditorPage(state=state, row=row, base=base, draft=draft, action=EditorAction("open"), data=QueryDict()),
@@ -135,7 +135,7 @@ def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpRe
         # The name of a stored route cannot be changed.
         data["task_type"] = row.task_type
     editor = can_edit(request)  # a viewer's page has no fields to post, so the stored route is simulated
-    draft = draft_in(data) if editor else draft_of(base, row.version if row else None)
+    draft = read_draft(data) if editor else build_draft(base, row.version if row else None)
     page = EditorPage(state=state, row=row, base=base, draft=draft, action=action, data=data)
     if action.verb == "past":  # the page requests the retrospective alone, once a draft has settled
         return render(request, "routes/past.html", render_retrospective(state, base if row else None, draft.spec(base)))
@@ -149,7 +149,7 @@ def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
     """
     if not can_edit(request):
         raise PermissionDenied
-    if not ready(page):
+    if not check_draft(page):
         return show(request, page, status=422)
     spec = page.draft.spec(page.base)
     try:
@@ -164,7 +164,7 @@ def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
     return redirect("route", spec.task_type)
 
 
-def ready(page: EditorPage) -> bool:
+def check_draft(page: EditorPage) -> bool:
     """Return whether the draft can be saved. If not, add the reasons to the draft."""
     draft = page.draft
     if page.row is None:
@@ -204,7 +204,7 @@ def show(
     panel = simulate_panel(request, page)
     extra: dict[str, Any] = {"conflict": conflict, "panel": panel}
     if request.htmx:  # type: ignore[attr-defined]
-        extra["moved"] = words.place_text(page.action, page.draft)
+        extra["moved"] = words.position_text(page.action, page.draft)
     elif page.row is not None:
         extra["obstacle"] = find_obstacle(check_can_delete_route, page.row, page.row.task_type)
         extra["losses"] = foresee_deletion("route", [page.row.task_type])
@@ -215,10 +215,10 @@ def show(
 def simulate_panel(request: HttpRequest, page: EditorPage) -> Panel:
     """Return the panel beside the chain, run on the draft if Simulate or Send was pressed."""
     may_attach = may(request.user, PagePart.ARTIFACT_BYTES)
-    panel = panel_in(page.data, page.state.configuration, may_attach=may_attach)
+    panel = read_panel(page.data, page.state.configuration, may_attach=may_attach)
     set_outcomes(panel, page.data, [(card.id, card.name) for card in page.draft.cards])
     if page.action.verb == "simulate":
-        run(panel, page.state, page.draft.spec(page.base))
+        run_simulation(panel, page.state, page.draft.spec(page.base))
     elif page.action.verb == "send" and may(request.user, PagePart.REAL_REQUESTS):
         send(request, panel, page.state, page.draft.spec(page.base))
     return panel
@@ -246,7 +246,7 @@ def context(page: EditorPage) -> dict[str, Any]:
     policy = policy_of(spec)
     pick = str(page.data.get("pick", "")).strip()
     changes = route_changes(page.base if page.row else None, spec)
-    inherit(draft, spec)
+    show_inherited_values(draft, spec)
     return {
         "row": page.row,
         "draft": draft,
@@ -258,7 +258,7 @@ def context(page: EditorPage) -> dict[str, Any]:
         "problems": list_draft_problems(draft, attention) if page.action.verb == "save" else [],
         "has_required": page.row is None,
         "changes": [words.change_text(change) for change in changes],
-        "policy": errors.table(spec),
+        "policy": errors.build_policy_rows(spec),
         "own_words": len(draft.on_error),
         "actions": errors.ACTIONS.items(),
         "error_example": errors.EXAMPLE,
@@ -293,7 +293,7 @@ def card_views(draft: Draft, checked: tuple[CheckedCandidate, ...]) -> list[Card
     ]
 
 
-def inherit(draft: Draft, spec: RouteSpec) -> None:
+def show_inherited_values(draft: Draft, spec: RouteSpec) -> None:
     """Show the inherited values in the empty fields of the cards."""
     default = pgettext("parameter", "default")
     for name in ("temperature", "max_tokens"):
@@ -305,7 +305,7 @@ def inherit(draft: Draft, spec: RouteSpec) -> None:
 
 def fallback_conditions(policy: Policy) -> list[str]:
     """Return the errors after which the chain continues with the next card."""
-    return [word for word, failure in HOPS if policy.verdict(failure).action is not Action.RAISE]
+    return [word for word, failure in CONDITIONS if policy.verdict(failure).action is not Action.RAISE]
 
 
 def find_pick_problem(pick: str) -> str:

@@ -95,12 +95,14 @@ class PolicyRow:
     short: bool
 
 
-def table(route: RouteSpec) -> list[PolicyRow]:
+def build_policy_rows(route: RouteSpec) -> list[PolicyRow]:
     """Return the error policy of a route as rows. Classes that are not in `ROWS` come last."""
     policy = policy_of(route)
     table_words = {word for word, _label, _failures in ROWS}
     # A policy may name any fault or status, not only those in the table.
-    other_rows: list[Row] = [(word, word, _pick_failure(word)) for word in policy.on_error if word not in table_words]
+    other_rows: list[Row] = [
+        (word, word, _sample_failures(word)) for word in policy.on_error if word not in table_words
+    ]
     return [
         PolicyRow(
             word=word,
@@ -116,7 +118,7 @@ def table(route: RouteSpec) -> list[PolicyRow]:
     ]
 
 
-def _pick_failure(word: str) -> tuple[Failure, ...]:
+def _sample_failures(word: str) -> tuple[Failure, ...]:
     if word in GROUPS:
         return (Failure(sorted(GROUPS[word])[0]),)
     if word in set(Fault):

@@ -56,7 +56,7 @@ class Number(forms.FloatField):
         super().__init__(required=False, min_value=minimum, max_value=maximum, widget=widget, **options)
 
 
-class Whole(forms.IntegerField):
+class WholeNumber(forms.IntegerField):
     """A narrow field for a whole number."""
 
     def __init__(self, *, between: tuple[int, int], inherited: str = "", **options: Any) -> None:
@@ -77,8 +77,8 @@ class RouteForm(forms.Form):
     task_type = forms.CharField(label=_("Task type"), max_length=200, validators=[text_that_can_be_stored])
     enabled = forms.BooleanField(label=_("Enabled"), required=False)
     temperature = Number(label=_("Temperature"), between=TEMPERATURE)
-    max_tokens = Whole(label=_("Max tokens"), between=MAX_TOKENS)
-    retries = Whole(label=_("Retries per candidate"), between=RETRIES, inherited="2")
+    max_tokens = WholeNumber(label=_("Max tokens"), between=MAX_TOKENS)
+    retries = WholeNumber(label=_("Retries per candidate"), between=RETRIES, inherited="2")
     first_content = Number(label=_("First content, seconds"), between=SECONDS, inherited="120")
     deadline = Number(label=_("Total deadline, seconds"), between=SECONDS, inherited="600")
     keep_alive_seconds = Number(
@@ -107,7 +107,7 @@ class CandidateForm(forms.Form):
     provider = forms.CharField(widget=forms.HiddenInput)
     model = forms.CharField(widget=forms.HiddenInput, required=False)
     temperature = Number(label=_("Temperature"), between=TEMPERATURE)
-    max_tokens = Whole(label=_("Max tokens"), between=MAX_TOKENS)
+    max_tokens = WholeNumber(label=_("Max tokens"), between=MAX_TOKENS)
     extra_body = JsonObjectField(
         label=_("Additional request fields (JSON)"),
         required=False,

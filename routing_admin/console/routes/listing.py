@@ -26,14 +26,14 @@ from routing_admin.console.base.lists import Choice, Column, arrange, choose_sta
 from routing_admin.console.base.page_responses import add_toast, wants_fragment
 from routing_admin.console.routes import phrases as words
 from routing_admin.console.routes.actions import delete_route, save_route
-from routing_admin.console.routes.phrases import warnings_of
+from routing_admin.console.routes.phrases import list_warnings
 from routing_admin.console.routes.queries import (
     CAUSES,
     UNABLE,
-    Standing,
+    RouteStatus,
     Traffic,
     find_route,
-    list_standings,
+    list_statuses,
     list_unable,
     map_traffic,
 )
@@ -142,7 +142,7 @@ def route_row(state: Snapshot, route: RouteSpec, traffic: Traffic, drifts: Drift
 
 
 def _warnings(findings: ChainLint) -> Iterator[ListedWarning]:
-    for number, (tone, icon, text) in enumerate(warnings_of(findings)):
+    for number, (tone, icon, text) in enumerate(list_warnings(findings)):
         label = str(STATES[UNABLE]) if not findings.callable and number == 0 else text if tone == "bad" else ""
         yield ListedWarning(tone=tone, icon=icon, text=text, label=label)
 
@@ -154,7 +154,7 @@ def _candidate(candidate: CheckedCandidate) -> ListedCandidate:
     return ListedCandidate(name, media, "off" if candidate.skipped else "", str(skips[2]) if skips else "")
 
 
-def sentence(routes: Sequence[Standing]) -> str:
+def summarize(routes: Sequence[RouteStatus]) -> str:
     """Return the page's summary: how many of the enabled routes can answer."""
     able = len(routes) - len(list_unable(routes))
     if not routes:
@@ -165,7 +165,7 @@ def sentence(routes: Sequence[Standing]) -> str:
     return text % {"able": able, "count": len(routes)}
 
 
-def state_of(route: RouteSpec, causes: Mapping[str, str]) -> str:
+def route_state(route: RouteSpec, causes: Mapping[str, str]) -> str:
     """Return the route's state, a key of `STATES`.
 
     `causes` maps each enabled route to the reason why it cannot answer, or to an empty string.
@@ -179,7 +179,7 @@ def choices(causes: Mapping[str, str]) -> list[Choice[RouteSpec]]:
     """Return the filters by state and, for routes that cannot answer, by cause. `causes` is as in `state_of`."""
     counted = Counter(filter(None, causes.values())).most_common()
     return [
-        choose_state(STATES, lambda route: (state_of(route, causes),)),
+        choose_state(STATES, lambda route: (route_state(route, causes),)),
         Choice(
             name="cause",
             label=_("Cause"),
@@ -194,11 +194,11 @@ def columns(causes: Mapping[str, str], requests: Mapping[str, int]) -> dict[str,
     return {
         "name": Column(lambda route: natural_key(route.task_type)),
         "requests": Column(lambda route: requests.get(route.task_type, 0), falling=True),
-        "state": Column(lambda route: list(STATES).index(state_of(route, causes))),
+        "state": Column(lambda route: list(STATES).index(route_state(route, causes))),
     }
 
 
-def names_in(configuration: Configuration, route: RouteSpec) -> Iterator[str]:
+def search_texts(configuration: Configuration, route: RouteSpec) -> Iterator[str]:
     """Yield the texts that a search looks in: the task type, and each candidate's provider, model and service."""
     yield route.task_type
     for candidate in route.candidates:
@@ -226,15 +226,15 @@ def language_view(configuration: Configuration) -> LanguageView:
 
 
 def context(request: HttpRequest, state: Snapshot) -> dict[str, Any]:
-    configuration, standings = state.configuration, list_standings(state)
+    configuration, standings = state.configuration, list_statuses(state)
     causes = {standing.task_type: standing.cause for standing in standings}
     is_by_requests = request.GET.get("sort", "").endswith("requests")
     requests = count_requests("route", window_start(timezone.now())) if is_by_requests else {}
     listing = arrange(
         # Those that cannot answer come first: with hundreds of routes they would be on the last page.
-        sorted(configuration.routes, key=lambda route: state_of(route, causes) != UNABLE),
+        sorted(configuration.routes, key=lambda route: route_state(route, causes) != UNABLE),
         request.GET,
-        texts=lambda route: names_in(configuration, route),
+        texts=lambda route: search_texts(configuration, route),
         columns=columns(causes, requests),
         choices=choices(causes),
         per_page=page_size(request),
@@ -242,7 +242,7 @@ def context(request: HttpRequest, state: Snapshot) -> dict[str, Any]:
     return {
         "listing": listing,
         "rows": route_rows(state, listing.page),
-        "sentence": sentence(standings),
+        "sentence": summarize(standings),
         "default_language": language_view(configuration),
         "aliases": len(configuration.aliases),
         **words.describing_context(configuration, *(route for route in configuration.routes if route.enabled)),

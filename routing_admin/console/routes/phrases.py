@@ -161,7 +161,7 @@ def change_text(change: RouteChange) -> str:
     return insert_facts(_("%(field)s set to %(value)s"), values)
 
 
-def place_text(action: EditorAction, draft: Draft) -> str:
+def position_text(action: EditorAction, draft: Draft) -> str:
     """Return a sentence with the new position of a moved card, or an empty string after any other button."""
     # Screen readers announce this sentence, because the move itself can only be seen.
     cards = [card.id for card in draft.cards]
@@ -172,7 +172,7 @@ def place_text(action: EditorAction, draft: Draft) -> str:
     return insert_facts(_("%(name)s, now %(place)s of %(count)s"), facts)
 
 
-def warnings_of(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
+def list_warnings(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
     """Yield (tone, icon, sentence) for each warning about the chain."""
     if not lint.callable:
         yield "bad", "stop", _("No candidate can answer: all are skipped")
@@ -181,12 +181,12 @@ def warnings_of(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
         text = ngettext("%(count)d candidate will be skipped", "%(count)d candidates will be skipped", skipped)
         # If only one candidate of a longer chain remains, a single failure leaves no answer.
         yield "bad" if skipped + 1 == len(lint.candidates) > 2 else "", "right", text % {"count": skipped}
-    yield from _losses(lint)
-    yield from _drifts(lint)
-    yield from _ends(lint)
+    yield from _loss_warnings(lint)
+    yield from _drift_warnings(lint)
+    yield from _retirement_warnings(lint)
 
 
-def _ends(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
+def _retirement_warnings(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
     for candidate in lint.candidates:
         if candidate.retirement and not candidate.skipped:
             facts = {"name": candidate.model, "day": candidate.retirement.day}
@@ -196,7 +196,7 @@ def _ends(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
                 yield "warn", "clock", insert_facts(_("%(name)s is served until %(day)s"), facts)
 
 
-def _losses(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
+def _loss_warnings(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
     # Candidates that lose the same kinds of content are listed in one sentence.
     positions_by_loss: dict[tuple[str, ...], list[int]] = {}
     for position, candidate in enumerate(lint.candidates, start=1):
@@ -218,7 +218,7 @@ def _losses(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
         )
 
 
-def _drifts(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
+def _drift_warnings(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
     for position, candidate in enumerate(lint.candidates, start=1):
         for finding in {Finding.DOUBTFUL, Finding.STOPPED}.intersection(candidate.findings):
             text = _("Candidate %(place)s: %(what)s")

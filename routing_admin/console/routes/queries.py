@@ -67,7 +67,7 @@ def find_route(task_type: str) -> TaskRoute | None:
     return TaskRoute.objects.filter(task_type=task_type).first()
 
 
-def list_aliases_of(target: str) -> list[str]:
+def list_target_aliases(target: str) -> list[str]:
     return list(Alias.objects.filter(target=target).order_by("name").values_list("name", flat=True))
 
 
@@ -95,7 +95,7 @@ CAUSES: Mapping[str, Promise] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class RouteStatus:
     """Whether a route can answer: how many candidates can be called now, and why others cannot.
 
     `cause` is a key of `CAUSES` for a route that cannot answer, else empty.
@@ -108,18 +108,18 @@ class Standing:
     is_echo_only: bool
 
 
-def list_standings(state: Snapshot) -> tuple[Standing, ...]:
+def list_statuses(state: Snapshot) -> tuple[RouteStatus, ...]:
     """Return the standing of each enabled route. It is planned as for a request, but no model is called."""
-    return _list_standings(state, get_language())
+    return _list_statuses(state, get_language())
 
 
 # Snapshots are immutable, so a result can be cached by snapshot and language.
 @lru_cache(maxsize=4)
-def _list_standings(state: Snapshot, _language: str | None) -> tuple[Standing, ...]:
-    return tuple(find_standing(state, route) for route in state.configuration.routes if route.enabled)
+def _list_statuses(state: Snapshot, _language: str | None) -> tuple[RouteStatus, ...]:
+    return tuple(find_status(state, route) for route in state.configuration.routes if route.enabled)
 
 
-def list_unable(standings: Sequence[Standing]) -> list[str]:
+def list_unable(standings: Sequence[RouteStatus]) -> list[str]:
     """Return the task types of the routes that cannot answer."""
     return [standing.task_type for standing in standings if not standing.ready]
 
@@ -129,13 +129,13 @@ def list_ready(state: Snapshot, route: RouteSpec) -> list[PlannedCandidate]:
     return [candidate for candidate in _plan(state, route) if candidate.skip is None]
 
 
-def find_standing(state: Snapshot, route: RouteSpec) -> Standing:
+def find_status(state: Snapshot, route: RouteSpec) -> RouteStatus:
     planned = _plan(state, route)
     ready = [candidate for candidate in planned if candidate.skip is None]
     skipped = [candidate for candidate in planned if candidate.skip is not None]
     # Several candidates often share a reason, such as a missing key.
     reasons = tuple(dict.fromkeys(translate_sentence(candidate.skip_detail) or candidate.name for candidate in skipped))
-    return Standing(
+    return RouteStatus(
         task_type=route.task_type,
         ready=len(ready),
         reasons=reasons,

@@ -45,7 +45,7 @@ from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.health import UNASKED
 from routing_admin.request_log.time_ranges import window_start
 
-MOST = 2000
+MAX_REQUESTS = 2000
 """How many of the newest requests are evaluated."""
 MAX_COUNTED = 20_000
 """How many requests are counted at most. Beyond that, the page says "more than"."""
@@ -90,7 +90,7 @@ class DraftPast:
 
 def count_past(configuration: Configuration, task_type: str, now: datetime) -> RoutePast:
     """Count the requests of a route's last 24 hours without reading them. One query."""
-    rows, to_default = _rows_of(configuration, task_type, window_start(now))
+    rows, to_default = _select_rows(configuration, task_type, window_start(now))
     count = rows.order_by()[: MAX_COUNTED + 1].count()
     return RoutePast((), min(count, MAX_COUNTED), count > MAX_COUNTED, to_default)
 
@@ -101,7 +101,7 @@ def find_draft_past(state: Snapshot, draft: Configuration, name: str, now: datet
     Three queries, and another for each of at most `MAX_SHARES` models whose outcome is unknown.
     """
     past = _read_past(state.configuration, name, now)
-    before, after = chain_of(state, state.configuration, name), chain_of(state, draft, name)
+    before, after = build_chain(state, state.configuration, name), build_chain(state, draft, name)
     retrospect = look_back(past.requests, before, after)
     unknown = [word for kind, word in retrospect.differences if kind is DifferenceKind.UNKNOWN]
     keys = {place.name: place.key for place in (*after.places, *before.places)}
@@ -109,7 +109,7 @@ def find_draft_past(state: Snapshot, draft: Configuration, name: str, now: datet
     return DraftPast(past, retrospect, shares)
 
 
-def chain_of(state: Snapshot, configuration: Configuration, task_type: str) -> WalkChain:
+def build_chain(state: Snapshot, configuration: Configuration, task_type: str) -> WalkChain:
     """Return the chain for a task type in a configuration, or an empty chain if no route accepts it.
 
     Only the routes are taken from `configuration`. Everything else comes from the configuration in use.
@@ -132,7 +132,7 @@ def chain_of(state: Snapshot, configuration: Configuration, task_type: str) -> W
     return WalkChain(tuple(places), policy_of(route), route.on_drop == REFUSE, route.on_overflow == SKIP)
 
 
-def _rows_of(configuration: Configuration, task_type: str, since: datetime) -> tuple[QuerySet[RequestLog], bool]:
+def _select_rows(configuration: Configuration, task_type: str, since: datetime) -> tuple[QuerySet[RequestLog], bool]:
     rows = RequestLog.objects.filter(started_at__gte=since)
     route: RouteSpec | None = configuration.route(task_type)
     if task_type == DEFAULT_ROUTE or (route is not None and is_taken(route)):
@@ -146,8 +146,8 @@ def _read_past(configuration: Configuration, task_type: str, now: datetime) -> R
     past = count_past(configuration, task_type, now)
     if not past.total:
         return past
-    rows = _rows_of(configuration, task_type, window_start(now))[0]
-    start_times = dict(rows.order_by("-started_at").values_list("pk", "started_at")[:MOST])
+    rows = _select_rows(configuration, task_type, window_start(now))[0]
+    start_times = dict(rows.order_by("-started_at").values_list("pk", "started_at")[:MAX_REQUESTS])
     attempts = AttemptLog.objects.filter(request__in=list(start_times)).order_by()
     if connections[LOGS].vendor == POSTGRESQL:  # the table is partitioned by day, so only two partitions are read
         attempts = attempts.filter(at__gte=window_start(now))

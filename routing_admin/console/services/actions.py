@@ -32,7 +32,7 @@ from routing_admin.configuration.revisions import ledger
 from routing_admin.console.base.keyset import next_position
 from routing_admin.console.base.page_responses import BulkChange
 from routing_admin.console.routes.actions import save_alias
-from routing_admin.console.routes.queries import list_aliases_of
+from routing_admin.console.routes.queries import list_target_aliases
 
 
 def save_service(
@@ -147,7 +147,7 @@ def check_can_delete_service(row: Service) -> None:
     """Raise `InUseError` if agents or aliases use the service. The error names them."""
     agents = [agent.agent_id for agent in row.agents.all()]
     check_unused("agent", agents, _("Agents still use this service: %(users)s. Give them another one first."))
-    aliases = list_aliases_of(row.service_id)
+    aliases = list_target_aliases(row.service_id)
     check_unused("alias", aliases, _("Aliases still lead to this service: %(users)s. Change them first."))
 
 
@@ -162,7 +162,7 @@ def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -
 
 # Filling capabilities from the catalogue, for existing services and for models that are added as services.
 
-FIRMER = (Source.DECLARED.value, Source.PROBED.value)
+FIRM_SOURCES = (Source.DECLARED.value, Source.PROBED.value)
 """Sources that the catalogue overrides only if an administrator insists."""
 UNKNOWN_MODEL: Mapping[Cell, tuple[bool, Source]] = dict.fromkeys(TEXT, (True, Source.UNKNOWN))
 """The cells of a model that the catalogue does not know."""
@@ -172,16 +172,16 @@ def entry_for(provider: Provider, model: str) -> CatalogueEntry | None:
     return snapshot.current().catalogue.entry_at(provider.name, provider.endpoint, model)
 
 
-def retirement_of(provider: Provider, model: str) -> Retirement | None:
+def find_retirement(provider: Provider, model: str) -> Retirement | None:
     return snapshot.current().catalogue.retirement_at(provider.name, provider.endpoint, model)
 
 
-def cells_of(entry: CatalogueEntry) -> dict[Cell, tuple[bool, Source]]:
+def list_catalogue_cells(entry: CatalogueEntry) -> dict[Cell, tuple[bool, Source]]:
     """Return all standard cells with their value and source."""
-    return {cell: _cell_of(entry.facts.get(cell)) for cell in CELLS}
+    return {cell: _catalogue_cell(entry.facts.get(cell)) for cell in CELLS}
 
 
-def _cell_of(fact: Fact | None) -> tuple[bool, Source]:
+def _catalogue_cell(fact: Fact | None) -> tuple[bool, Source]:
     # If the catalogue has no clear statement, the cell is off, and its source shows why.
     if fact is None:
         return False, Source.UNKNOWN
@@ -222,9 +222,9 @@ def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Sou
     stored = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
     knows_the_rest = row.knows_the_rest
     fillable: dict[Source, dict[Cell, bool]] = {}
-    for cell, (on, source) in cells_of(entry).items():
+    for cell, (on, source) in list_catalogue_cells(entry).items():
         current = stored.get(cell)
-        is_firm = current.source in FIRMER if current else knows_the_rest
+        is_firm = current.source in FIRM_SOURCES if current else knows_the_rest
         is_open = not is_firm or (insist and source is Source.CATALOGUE)
         # Cells that already have this value and source are left out, since they would create an empty revision.
         if is_open and not (current and current.supported == on and current.source == source):
@@ -263,7 +263,7 @@ def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
         declares_capabilities=entry is not None,
     )
     save_service(actor, row)
-    catalogue_cells = cells_of(entry) if entry else UNKNOWN_MODEL
+    catalogue_cells = list_catalogue_cells(entry) if entry else UNKNOWN_MODEL
     cells: dict[Source, dict[Cell, bool]] = {}
     for cell in {**catalogue_cells, **dict.fromkeys(new.cells)}:
         on, source = catalogue_cells.get(cell, (False, Source.UNKNOWN))

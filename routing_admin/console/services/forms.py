@@ -34,7 +34,7 @@ from routing_admin.console.base.form_fields import (
     read_timeouts,
     timeout_fields,
 )
-from routing_admin.console.matrix.queries import Square
+from routing_admin.console.matrix.queries import MatrixCell
 from routing_admin.console.providers.queries import select_providers
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ class ServiceForm(ServiceModelForm):
             raise forms.ValidationError(problems)
         return text
 
-    def apply_switches(self, squares: Iterable[Square]) -> list[Square]:
+    def apply_switches(self, squares: Iterable[MatrixCell]) -> list[MatrixCell]:
         """Return the row's capabilities as stored, or as posted if the form is bound."""
         if not self.is_bound:
             return list(squares)
@@ -230,7 +230,7 @@ class ServiceForm(ServiceModelForm):
         # A switch that the page did not have was added in the meantime. It keeps its stored value.
         return [replace(square, on=square.key in on) if square.key in switches else square for square in squares]
 
-    def cells(self, squares: Iterable[Square]) -> dict[tuple[str, str], bool]:
+    def cells(self, squares: Iterable[MatrixCell]) -> dict[tuple[str, str], bool]:
         """Return the capabilities that the form changes or adds."""
         stored = list(squares)
         pairs = zip(stored, self.apply_switches(stored), strict=True)

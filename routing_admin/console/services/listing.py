@@ -14,7 +14,7 @@ from capabilities.core.protocols import PROTOCOLS
 from routing_admin.console.base.lists import Choice, Column, arrange, choose_state, natural_key, page_size
 from routing_admin.console.base.page_responses import wants_fragment
 from routing_admin.console.providers.queries import UNKNOWN_KEY
-from routing_admin.console.providers.rules import badge_of
+from routing_admin.console.providers.rules import key_badge
 from routing_admin.console.services.queries import ServiceName, count_agents, describe_services, list_names
 from routing_admin.dispatch.model_endpoints import KeyNote, list_key_notes
 
@@ -37,7 +37,7 @@ class ServiceRow:
 
     @property
     def state(self) -> str:
-        return badge_of(self.key) if self.name.enabled and self.name.provider_enabled else "disabled"
+        return key_badge(self.key) if self.name.enabled and self.name.provider_enabled else "disabled"
 
 
 COLUMNS: Mapping[str, Column[ServiceRow]] = {

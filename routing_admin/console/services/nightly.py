@@ -23,10 +23,10 @@ from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 FIRST_HOUR = 3
 """The hour after which a night's probes begin, in the installation's time zone."""
-NIGHT = Actor("system", "nightly probe")
+NIGHTLY_ACTOR = Actor("system", "nightly probe")
 
 
-def night_of(now: datetime) -> date:
+def current_night(now: datetime) -> date:
     """Return the latest night whose probes may have begun."""
     return (timezone.localtime(now) - timedelta(hours=FIRST_HOUR)).date()
 
@@ -36,14 +36,14 @@ def set_nightly(actor: Actor, row: Service, on: bool, now: datetime) -> None:
     with ledger.audit(actor, AuditedAction("service.nightly", "service", row.service_id, {"on": on})):
         if on:
             # The current night counts as probed, so that the first probe is not made immediately.
-            NightlyProbe.objects.get_or_create(service_id=row.service_id, defaults={"last_night": night_of(now)})
+            NightlyProbe.objects.get_or_create(service_id=row.service_id, defaults={"last_night": current_night(now)})
         else:
             NightlyProbe.objects.filter(service_id=row.service_id).delete()
 
 
-def claim_due(now: datetime) -> Iterator[Service]:
+def claim_due_services(now: datetime) -> Iterator[Service]:
     """Claim and yield the chosen services that have not been probed this night."""
-    night = night_of(now)
+    night = current_night(now)
     for name in list(NightlyProbe.objects.filter(last_night__lt=night).values_list("service_id", flat=True)):
         # A conditional update claims the service, because of several processes only one changes the row.
         claimed = NightlyProbe.objects.filter(service_id=name, last_night__lt=night).update(last_night=night)
@@ -54,7 +54,7 @@ def claim_due(now: datetime) -> Iterator[Service]:
 
 def claim_all(now: datetime) -> Iterator[Service]:
     """Claim and yield all chosen services, even if they are not due."""
-    night = night_of(now)
+    night = current_night(now)
     for name in list(NightlyProbe.objects.order_by("service_id").values_list("service_id", flat=True)):
         NightlyProbe.objects.filter(service_id=name).update(last_night=night)
         row = find_live(name)
@@ -69,7 +69,7 @@ def find_live(service_id: str) -> Service | None:
 
 def probe_nightly(row: Service) -> ProbeResult:
     """Probe a service. Changes are stored as drifts, so that an administrator sees them in the morning."""
-    result = probe_service(NIGHT, row, "service.probe_nightly")
+    result = probe_service(NIGHTLY_ACTOR, row, "service.probe_nightly")
     for name, on in result.changed.items():
         record_drift(row, name, DriftKind.STARTED if on else DriftKind.STOPPED, result.revision)
     return result
@@ -79,7 +79,7 @@ def probe_nightly(row: Service) -> ProbeResult:
 
 log = logging.getLogger(__name__)
 
-PAUSE_SECONDS = 60.0
+INTERVAL_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class NightlyProbes:
     _thread: RepeatingThread = field(init=False)
 
     def __post_init__(self) -> None:
-        self._thread = RepeatingThread("nightly probes", PAUSE_SECONDS, self.round, connections.close_all)
+        self._thread = RepeatingThread("nightly probes", INTERVAL_SECONDS, self.round, connections.close_all)
 
     def start(self) -> None:
         self._thread.start()
@@ -103,7 +103,7 @@ class NightlyProbes:
         # Django closes old connections after a request, but this thread has no requests.
         renew_connections()
         try:
-            for row in claim_due(timezone.now()):
+            for row in claim_due_services(timezone.now()):
                 result = probe_nightly(row)
                 if result.failed:
                     log.warning(

@@ -36,7 +36,7 @@ from routing_admin.limits.prices.sheet import price_for
 
 ANSWER_BYTES = 2048
 """How many bytes of an answer are stored."""
-NOT_KNOWN = (Source.UNKNOWN, Source.CONTESTED)
+UNDECIDED_SOURCES = (Source.UNKNOWN, Source.CONTESTED)
 """Sources of values that were not known. Replacing such a value does not mean that the model has changed."""
 
 
@@ -83,7 +83,7 @@ def _record(
     actor: Actor, row: Service, answers: Mapping[str, bool], unclear: tuple[str, ...], action: str
 ) -> ProbeResult:
     stored = {cell.name: cell for cell in row.capabilities.all() if cell.side == "input"}
-    known_values = {name: cell.supported for name, cell in stored.items() if cell.source not in NOT_KNOWN}
+    known_values = {name: cell.supported for name, cell in stored.items() if cell.source not in UNDECIDED_SOURCES}
     declared = {
         name for name in answers if (stored[name].source == Source.DECLARED if name in stored else row.knows_the_rest)
     }

@@ -22,7 +22,7 @@ from capabilities.core.wire import Usage
 from capabilities.labels import CONTENTS, capability_label
 from capabilities.models import Agent, Drift, NightlyProbe, ProbeTranscript, Provider, Service
 from routing_admin.configuration import snapshot
-from routing_admin.console.matrix.queries import INPUT, OUTPUT, list_squares
+from routing_admin.console.matrix.queries import INPUT, OUTPUT, list_cells
 from routing_admin.core.configuration.specs import Configuration, ServiceSpec
 from routing_admin.limits.prices.sheet import price_for
 
@@ -76,7 +76,7 @@ def describe_services(pks: Collection[int]) -> Mapping[int, ServiceLine]:
 
 
 def describe_service(row: Service) -> ServiceLine:
-    squares = list_squares(row)
+    squares = list_cells(row)
     reads, writes = (
         tuple(square.name for square in squares if square.on and square.side == side) for side in (INPUT, OUTPUT)
     )
@@ -154,7 +154,7 @@ def list_drifts(configuration: Configuration) -> list[DriftLine]:
     return [line for service in enabled for line in match_drifts(rows, service)]
 
 
-def list_drifts_of(row: Service) -> list[DriftLine]:
+def list_service_drifts(row: Service) -> list[DriftLine]:
     service = snapshot.current().configuration.service(row.service_id)
     rows = Drift.objects.filter(dismissed_at=None, provider=row.provider.name, model=row.model)
     return list(match_drifts(rows, service)) if service else []
@@ -176,7 +176,7 @@ def list_transcripts(row: Service) -> list[ProbeTranscript]:
 
 
 @dataclass(frozen=True, slots=True)
-class Night:
+class NightlyEstimate:
     """The estimated calls, tokens and cost of a service's nightly probe.
 
     `unknown` are capabilities whose tokens cannot be estimated. `measured` is true if the numbers come from the last
@@ -191,7 +191,7 @@ class Night:
     last: date | None
 
 
-def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> Night:
+def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> NightlyEstimate:
     """Estimate a nightly probe from the tokens of the last probes, or else from the vendors' formulas. One query."""
     provider = row.provider
     probes = list_probes(provider.protocol, provider.endpoint, provider.quirks, row.limits)
@@ -204,7 +204,7 @@ def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> Nigh
     }
     known_usages = [usage for usage in usages.values() if usage is not None]
     nightly_probe = NightlyProbe.objects.filter(service_id=row.service_id).first()
-    return Night(
+    return NightlyEstimate(
         count_calls(probes),
         sum((usage.prompt_tokens or 0) + (usage.completion_tokens or 0) for usage in known_usages),
         tuple(name for name, usage in usages.items() if usage is None),

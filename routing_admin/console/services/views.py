@@ -40,18 +40,18 @@ from routing_admin.console.base.page_responses import (
 )
 from routing_admin.console.base.saving import describe_saving, is_asking_for_changes, render_changes
 from routing_admin.console.catalogue.queries import foresee_ending
-from routing_admin.console.matrix.queries import Square, list_squares
+from routing_admin.console.matrix.queries import MatrixCell, list_cells
 from routing_admin.console.providers import dialling
 from routing_admin.console.providers.queries import find_provider
 from routing_admin.console.services.actions import (
     accept_doubt,
-    cells_of,
     check_can_delete_service,
     delete_service,
     dismiss_drift,
     entry_for,
     fill_from_catalogue,
-    retirement_of,
+    find_retirement,
+    list_catalogue_cells,
     save_service,
 )
 from routing_admin.console.services.forms import ServiceForm
@@ -61,7 +61,7 @@ from routing_admin.console.services.queries import (
     estimate_night,
     find_service,
     list_agents_using,
-    list_drifts_of,
+    list_service_drifts,
     list_transcripts,
     render_drifts,
 )
@@ -98,7 +98,7 @@ def service_nightly(request: HttpRequest, service_id: str) -> HttpResponse:
     return redirect("service", service_id)
 
 
-PLACES = {"serviceId": "service_id"}
+FORM_FIELDS = {"serviceId": "service_id"}
 
 
 def service_new(request: HttpRequest) -> HttpResponse:
@@ -112,7 +112,7 @@ def service_new(request: HttpRequest) -> HttpResponse:
                 row = form.build_row()
                 change = save_service(request_actor(request), row)
             except ActionError as refusal:
-                status = add_refusal(form, refusal, PLACES)
+                status = add_refusal(form, refusal, FORM_FIELDS)
             else:
                 add_toast(request, _("%(name)s added") % {"name": row.service_id}, change.revision)
                 return redirect("service", service_id=row.service_id)
@@ -130,7 +130,7 @@ def save(request: HttpRequest, row: Service) -> HttpResponse:
     """Save the form. The response is 422 with the form's errors, or 409 with both versions of the service."""
     form = ServiceForm(request.POST, instance=row)
     if is_asking_for_changes(request):
-        return render_changes(request, describe_saving_of(form, row))
+        return render_changes(request, describe_service_saving(form, row))
     if not form.is_valid():
         # Validation has changed `row`, so the page around the form is given the stored service.
         return service_page(request, require_found(find_service(row.service_id)), form, UNPROCESSABLE)
@@ -138,11 +138,11 @@ def save(request: HttpRequest, row: Service) -> HttpResponse:
     if effects:
         return service_page(request, require_found(find_service(row.service_id)), form, UNPROCESSABLE, effects=effects)
     try:
-        saved, cells = form.build_row(), form.cells(list_squares(row))
+        saved, cells = form.build_row(), form.cells(list_cells(row))
         change = save_service(request_actor(request), saved, cells=cells, expected=form.cleaned_data["version"])
     except ActionError as refusal:
         current = require_found(find_service(row.service_id))
-        status = add_refusal(form, refusal, PLACES)
+        status = add_refusal(form, refusal, FORM_FIELDS)
         differences = [*find_switch_differences(form, current), *find_differences(form, current)]
         conflict = differences if isinstance(refusal, ConflictError) else None
         renew_version(form, current.version)
@@ -151,7 +151,7 @@ def save(request: HttpRequest, row: Service) -> HttpResponse:
     return redirect("service", service_id=saved.service_id)
 
 
-def describe_saving_of(form: ServiceForm, current: Service) -> dict[str, Any]:
+def describe_service_saving(form: ServiceForm, current: Service) -> dict[str, Any]:
     saving = describe_saving(form, form.price)
     switches = [difference.label for difference in find_switch_differences(form, current)]
     return {**saving, "changes": [*switches, *saving["changes"]]}
@@ -159,7 +159,7 @@ def describe_saving_of(form: ServiceForm, current: Service) -> dict[str, Any]:
 
 def find_switch_differences(form: ServiceForm, current: Service) -> list[Difference]:
     """Return the sides, input or output, whose switches differ between the form and the stored row."""
-    stored = list_squares(current)
+    stored = list_cells(current)
     submitted = form.apply_switches(stored)
     found = []
     for side, label in (("input", _("Reads (input)")), ("output", _("Writes (output)"))):
@@ -245,14 +245,14 @@ def describe_list_price(row: Service) -> ListedPrice | None:
 
 
 def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: int = 200, **more: Any) -> HttpResponse:
-    stored = list_squares(row)
+    stored = list_cells(row)
     switches = form.apply_switches(stored)
     entry = entry_for(row.provider, row.model)
     transcripts = list_transcripts(row)
     context = {
         "row": row,
         "form": form,
-        **describe_saving_of(form, row),
+        **describe_service_saving(form, row),
         "reads": [square for square in switches if square.side == "input"],
         "writes": [square for square in switches if square.side == "output"],
         "entry": entry,
@@ -261,10 +261,10 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
         "slots": list_slots(row),
         "token_limits": list_token_limits(row, entry),
         "list_price": describe_list_price(row),
-        "retirement": retirement_of(row.provider, row.model),
+        "retirement": find_retirement(row.provider, row.model),
         "ending_effects": foresee_ending(row.provider.name, row.model),
         "agents": list_agents_using(row),
-        "drifts": render_drifts(list_drifts_of(row)),
+        "drifts": render_drifts(list_service_drifts(row)),
         "transcripts": render_transcripts(transcripts),
         "night": estimate_night(row, transcripts),
         "refusals": list_refusals(row.provider.name, row.model),
@@ -275,12 +275,12 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
     return render(request, "capabilities/service.html", context, status=status)
 
 
-def find_disagreements(stored: Iterable[Square], entry: CatalogueEntry) -> list[Square]:
+def find_disagreements(stored: Iterable[MatrixCell], entry: CatalogueEntry) -> list[MatrixCell]:
     """Return the cells on which the catalogue's sources agree and differ from the stored value."""
     stored_values = {(square.side, square.name): square.on for square in stored}
     return [
-        Square(*cell, on, source.value)
-        for cell, (on, source) in cells_of(entry).items()
+        MatrixCell(*cell, on, source.value)
+        for cell, (on, source) in list_catalogue_cells(entry).items()
         # Contested and unknown cells have another source, because the catalogue has no clear value for them.
         if source is Source.CATALOGUE and stored_values.get(cell, False) != on
     ]

@@ -27,7 +27,7 @@ from routing_admin.console.settings.queries import read_settings
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, match_language
 from routing_admin.models import Installation, Language
 
-CODE = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
+LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
 """Language codes such as `en`, `zh-Hans` or `pt_BR`."""
 
 
@@ -41,7 +41,7 @@ def set_default_language(actor: Actor, code: str) -> AuditedAction:
     Raise `InvalidError` if the language has no directive.
     """
     check_default_language(code)
-    return _set(actor, AuditedAction("installation.default_language", "language", code), "default_language", code)
+    return _set_field(actor, AuditedAction("installation.default_language", "language", code), "default_language", code)
 
 
 def set_content_policy(actor: Actor, word: str) -> AuditedAction:
@@ -50,7 +50,7 @@ def set_content_policy(actor: Actor, word: str) -> AuditedAction:
     Raise `InvalidError` for a word that is not in `POLICY_WORDS`.
     """
     check_content_policy(word)
-    return _set(actor, AuditedAction("installation.content_policy", "installation"), "content_policy", word)
+    return _set_field(actor, AuditedAction("installation.content_policy", "installation"), "content_policy", word)
 
 
 def set_content_text(actor: Actor, word: str) -> AuditedAction:
@@ -59,7 +59,7 @@ def set_content_text(actor: Actor, word: str) -> AuditedAction:
     Raise `InvalidError` for a word that is neither characters nor a share.
     """
     check_content_text(word)
-    return _set(actor, AuditedAction("installation.content_text", "installation"), "content_text", word)
+    return _set_field(actor, AuditedAction("installation.content_text", "installation"), "content_text", word)
 
 
 def set_content_html(actor: Actor, word: str) -> AuditedAction:
@@ -68,10 +68,10 @@ def set_content_html(actor: Actor, word: str) -> AuditedAction:
     Raise `InvalidError` for a word that is not in `HTML_FORMS`.
     """
     check_content_html(word)
-    return _set(actor, AuditedAction("installation.content_html", "installation"), "content_html", word)
+    return _set_field(actor, AuditedAction("installation.content_html", "installation"), "content_html", word)
 
 
-def _set(actor: Actor, act: AuditedAction, field: str, value: str) -> AuditedAction:
+def _set_field(actor: Actor, act: AuditedAction, field: str, value: str) -> AuditedAction:
     with ledger.change(actor, act):
         row = Installation.current()
         setattr(row, field, value)
@@ -108,7 +108,7 @@ def save_language(actor: Actor, code: str, directive: str) -> AuditedAction:
 
     Raise `InvalidError` for a malformed code, and for a directive that is empty or has several lines.
     """
-    if not CODE.fullmatch(code):
+    if not LANGUAGE_CODE.fullmatch(code):
         message = _("A language code has letters, with optional parts after hyphens: en, zh, pt-BR.")
         raise InvalidError([Problem("code", message, "range")])
     if not directive.strip() or "\n" in directive:
@@ -140,7 +140,7 @@ def remove_language(actor: Actor, code: str) -> AuditedAction:
     return act
 
 
-def keep(actor: Actor, keeping: Keeping) -> None:
+def set_retention(actor: Actor, keeping: Keeping) -> None:
     with ledger.audit(actor, AuditedAction("installation.retention", "installation")) as act:
         row = Installation.objects.get_or_create(id=1)[0]
         current = keeping_of(row)
@@ -188,7 +188,7 @@ def save_settings(actor: Actor, changes: Mapping[str, Any], *, expected: Mapping
         revision = _save_configured(actor, {name: changes[name] for name in CONFIGURED if name in changes})
         keeping = {name: changes.get(name, stored[name]) for name in Keeping.__slots__}
         if changes.keys() & keeping.keys():
-            keep(actor, Keeping(**keeping))
+            set_retention(actor, Keeping(**keeping))
         if "record_bodies" in changes:
             record_bodies(actor, changes["record_bodies"])
     return revision

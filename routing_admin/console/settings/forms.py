@@ -17,8 +17,8 @@ from routing_admin.console.base.page_responses import Difference, render_value
 from routing_admin.console.base.schemas import CENTURY_DAYS, MEBIBYTE
 
 CURRENCY = {"class": "input num", "placeholder": "CNY", "autocomplete": "off", "spellcheck": "false"}
-AMOUNT = {"class": "input num", "placeholder": "0.14", "inputmode": "decimal", "autocomplete": "off"}
-PLAIN = {"class": "num", "inputmode": "numeric", "autocomplete": "off"}
+AMOUNT_ATTRIBUTES = {"class": "input num", "placeholder": "0.14", "inputmode": "decimal", "autocomplete": "off"}
+NUMBER_ATTRIBUTES = {"class": "num", "inputmode": "numeric", "autocomplete": "off"}
 
 FORM_ID = "settings"
 IN_MEBIBYTES = ("quota_bytes", "agent_quota_bytes")
@@ -42,7 +42,10 @@ class SettingsForm(forms.Form):
     content_text = TextLimitField("50%")
     content_html = HtmlFormField()
     request_days = forms.IntegerField(
-        label=_("Days requests are kept"), min_value=1, max_value=CENTURY_DAYS, widget=forms.TextInput(attrs=PLAIN)
+        label=_("Days requests are kept"),
+        min_value=1,
+        max_value=CENTURY_DAYS,
+        widget=forms.TextInput(attrs=NUMBER_ATTRIBUTES),
     )
     artifact_days = forms.IntegerField(
         label=_("Days new artifacts are kept"),
@@ -50,7 +53,7 @@ class SettingsForm(forms.Form):
         required=False,
         min_value=1,
         max_value=CENTURY_DAYS,
-        widget=forms.TextInput(attrs=PLAIN),
+        widget=forms.TextInput(attrs=NUMBER_ATTRIBUTES),
     )
     quota_bytes = forms.IntegerField(
         label=_("Space for artifacts, MiB"),
@@ -58,7 +61,7 @@ class SettingsForm(forms.Form):
         required=False,
         min_value=1,
         max_value=1024 * MEBIBYTE,
-        widget=forms.TextInput(attrs=PLAIN),
+        widget=forms.TextInput(attrs=NUMBER_ATTRIBUTES),
     )
     agent_quota_bytes = forms.IntegerField(
         label=_("Space for each agent's artifacts, MiB"),
@@ -66,7 +69,7 @@ class SettingsForm(forms.Form):
         required=False,
         min_value=1,
         max_value=1024 * MEBIBYTE,
-        widget=forms.TextInput(attrs=PLAIN),
+        widget=forms.TextInput(attrs=NUMBER_ATTRIBUTES),
     )
     record_bodies = forms.BooleanField(
         label=_("Record request bodies"),
@@ -172,7 +175,7 @@ class ExchangeRateForm(forms.Form):
         label=_("Currency"), max_length=3, widget=forms.TextInput(attrs={**CURRENCY, "aria-label": _("Currency")})
     )
     rate = forms.CharField(
-        label=_("Rate"), max_length=20, widget=forms.TextInput(attrs={**AMOUNT, "aria-label": _("Rate")})
+        label=_("Rate"), max_length=20, widget=forms.TextInput(attrs={**AMOUNT_ATTRIBUTES, "aria-label": _("Rate")})
     )
     into = forms.CharField(
         label=_("Converted to"),

@@ -39,10 +39,10 @@ from routing_admin.request_log.usage_sums import HOURS_STAY
 
 BATCH, MANY = 500, 1000
 """Rows per transaction. The log allows more, since neighbouring rows share pages of its indexes (about 25 ms)."""
-PAUSE_SECONDS = 0.01
+INTERVAL_SECONDS = 0.01
 """Pause after each transaction, so that other writers can get SQLite's lock."""
-DAYS_STAY = timedelta(days=396)
-UNDO = timedelta(days=1)
+USAGE_RETENTION = timedelta(days=396)
+UNDO_WINDOW = timedelta(days=1)
 """How long the bytes of a deleted artifact are kept for Undo."""
 
 
@@ -63,7 +63,7 @@ class Pruned:
     thumbnails: int = 0
 
 
-def prune(actor: Actor, now: datetime, *, request_days: float | None = None, undo: timedelta = UNDO) -> Pruned:
+def prune(actor: Actor, now: datetime, *, request_days: float | None = None, undo: timedelta = UNDO_WINDOW) -> Pruned:
     """Remove everything whose retention period is over, and record in the audit log how much was removed.
 
     `request_days` overrides the setting. `undo` is how long ago an artifact must have been deleted to be removed.
@@ -79,7 +79,7 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
     prune_descriptions(now - timedelta(days=days))
     requests = prune_requests(now - timedelta(days=days))
     artifacts, size = prune_artifacts(now, undo)
-    agents = Agent.objects.filter(origin=Agent.Origin.RUNTIME, expires_at__lte=now - UNDO)
+    agents = Agent.objects.filter(origin=Agent.Origin.RUNTIME, expires_at__lte=now - UNDO_WINDOW)
     agent_count = agents.count()
     sessions = prune_sessions(now)
     forgotten, freed = sweep_bytes(now.timestamp())
@@ -120,13 +120,13 @@ def prune_requests(before: datetime) -> int:
                     rows.using(LOGS)._raw_delete(LOGS)
             total += len(ids)
             counter.advance(len(ids))
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(INTERVAL_SECONDS)
     return total
 
 
 def prune_usage(now: datetime) -> None:
     """Remove sums that no page reads any more: hourly sums after a week, daily sums after 13 months."""
-    for span, retention in ((UsageSum.HOUR, HOURS_STAY), (UsageSum.DAY, DAYS_STAY)):
+    for span, retention in ((UsageSum.HOUR, HOURS_STAY), (UsageSum.DAY, USAGE_RETENTION)):
         for table in (UsageRollup, UsageSum):
             table._base_manager.filter(span=span, start__lt=now - retention).delete()
 
@@ -136,7 +136,7 @@ def prune_outcomes(now: datetime) -> None:
         model.objects.filter(expires_at__lte=now).delete()
 
 
-def prune_artifacts(now: datetime, undo: timedelta = UNDO) -> tuple[int, int]:
+def prune_artifacts(now: datetime, undo: timedelta = UNDO_WINDOW) -> tuple[int, int]:
     """Remove artifacts that expired or were deleted long enough ago. Return their number and bytes."""
     total, size = 0, 0
     past = Artifact.objects.filter(Q(expires_at__lte=now) | Q(deleted_at__lte=now - undo)).order_by("created_at")
@@ -145,11 +145,11 @@ def prune_artifacts(now: datetime, undo: timedelta = UNDO) -> tuple[int, int]:
             sizes = dict(Artifact.objects.filter(pk__in=ids).values_list("sha256", "size"))
             Artifact.objects.filter(pk__in=ids).delete()
         total += len(ids)
-        size += sum(drop_bytes(sha256, sizes[sha256]) for sha256 in sizes)
+        size += sum(delete_unused_bytes(sha256, sizes[sha256]) for sha256 in sizes)
     return total, size
 
 
-def drop_bytes(sha256: str, size: int) -> int:
+def delete_unused_bytes(sha256: str, size: int) -> int:
     """Remove stored bytes that no artifact needs. Return the number of bytes removed."""
     # Rows are deleted before bytes, because a row must never be without its bytes. No transaction is open here: the
     # store may be slow, and a lock would not keep equal bytes from being stored in the meantime.

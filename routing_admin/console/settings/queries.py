@@ -29,10 +29,10 @@ def find_installation() -> Installation:
 
 def read_settings() -> dict[str, Any]:
     """Return the settings of the settings page by name, without languages, exchange rates and the environment's."""
-    return settings_of(Installation.current())
+    return stored_settings(Installation.current())
 
 
-def settings_of(row: Installation) -> dict[str, Any]:
+def stored_settings(row: Installation) -> dict[str, Any]:
     return {
         "default_language": row.default_language,
         "content_policy": row.content_policy,
@@ -61,21 +61,21 @@ def find_database_name() -> str:
     return f"{connection.display_name} {'.'.join(map(str, connection.get_database_version()))}"
 
 
-ASSIGNMENT = re.compile(r"^[ \t]*(?:export[ \t]+)?(\w+)[ \t]*=[ \t]*+(\S*(?:[ \t]+\S+)*)", re.MULTILINE)
-KEPT = {"ROUTING_ADMIN_SECRET_KEY": "secret_key", "ROUTING_ADMIN_KEYS": "keys"}
+DOTENV_LINE = re.compile(r"^[ \t]*(?:export[ \t]+)?(\w+)[ \t]*=[ \t]*+(\S*(?:[ \t]+\S+)*)", re.MULTILINE)
+SECRET_NAMES = {"ROUTING_ADMIN_SECRET_KEY": "secret_key", "ROUTING_ADMIN_KEYS": "keys"}
 """Secrets that are generated into files of the data directory."""
 
 DEFAULT = "default"
 """The source of a value that was not set."""
 
-WORDED = {
+TRANSLATED_VALUES = {
     "files in the data directory": gettext_lazy("files in the data directory"),
     "single sign-on": gettext_lazy("single sign-on"),
 }
 """Defaults that are words rather than values, in the user's language."""
 
 
-FIRST = 3
+MAX_SHOWN = 3
 """How many entries of a list the page shows before the reader asks for the others."""
 
 
@@ -90,11 +90,11 @@ class SettingRow:
 
     @property
     def first(self) -> Sequence[str]:
-        return self.value.split(",")[:FIRST]
+        return self.value.split(",")[:MAX_SHOWN]
 
     @property
     def others(self) -> Sequence[str]:
-        return self.value.split(",")[FIRST:]
+        return self.value.split(",")[MAX_SHOWN:]
 
     @property
     def number(self) -> int:
@@ -115,14 +115,14 @@ def read_dotenv(path: Path) -> dict[str, str]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return {}
-    return {name: value.strip("'\"") for name, value in ASSIGNMENT.findall(text)}
+    return {name: value.strip("'\"") for name, value in DOTENV_LINE.findall(text)}
 
 
 def setting_rows(environment: Mapping[str, str], dotenv: Mapping[str, str], data_dir: Path) -> list[SettingRow]:
     """Return the settings that this environment, `.env` file and data directory define."""
     rows: list[SettingRow] = []
     for setting in SETTINGS:
-        names = variables(setting, environment)
+        names = list_variables(setting, environment)
         if names:
             rows.append(setting_row(setting, names, environment, dotenv))
         else:
@@ -130,7 +130,7 @@ def setting_rows(environment: Mapping[str, str], dotenv: Mapping[str, str], data
     return rows
 
 
-def variables(setting: Setting, environment: Mapping[str, str]) -> list[str]:
+def list_variables(setting: Setting, environment: Mapping[str, str]) -> list[str]:
     pattern = re.compile(re.escape(setting.name).replace(re.escape("{NAME}"), r"\w+"))
     return sorted(name for name, value in environment.items() if value and pattern.fullmatch(name))
 
@@ -148,8 +148,8 @@ def setting_row(
 
 
 def build_unset_row(setting: Setting, data_dir: Path) -> SettingRow:
-    if setting.name in KEPT:
-        return SettingRow(setting, "", "generated", is_set=(data_dir / KEPT[setting.name]).exists())
+    if setting.name in SECRET_NAMES:
+        return SettingRow(setting, "", "generated", is_set=(data_dir / SECRET_NAMES[setting.name]).exists())
     # These settings have no constant default. Their values are computed at start.
     in_force = {
         "ROUTING_ADMIN_DATA_DIR": str(data_dir),
@@ -157,14 +157,16 @@ def build_unset_row(setting: Setting, data_dir: Path) -> SettingRow:
         "LLM_ENDPOINT": OPENAI_URL,
     }
     value = in_force.get(setting.name, setting.default)
-    return SettingRow(setting, "" if setting.secret else str(WORDED.get(value, value)), DEFAULT, is_set=False)
+    return SettingRow(
+        setting, "" if setting.secret else str(TRANSLATED_VALUES.get(value, value)), DEFAULT, is_set=False
+    )
 
 
 def strip_password(value: str) -> str:
     return re.sub(r"(?<=://)[^/@\s]+@", "", value)
 
 
-def sizes(paths: Iterable[Path]) -> int:
+def sum_file_sizes(paths: Iterable[Path]) -> int:
     total = 0
     for path in paths:
         try:

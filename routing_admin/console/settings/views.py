@@ -38,9 +38,9 @@ from routing_admin.console.settings.queries import (
     find_installation,
     measure_database,
     read_settings,
-    settings_of,
-    sizes,
+    stored_settings,
     sum_artifact_sizes,
+    sum_file_sizes,
     values_in_force,
 )
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
@@ -101,7 +101,7 @@ def language_save(request: HttpRequest) -> HttpResponse:
                 form.add_error(problem.field if problem.field in form.fields else None, problem.message)
         else:
             return answer_saved(request, "languages", _("%(code)s saved") % {"code": code}, change.revision)
-    return section(request, "languages", 422, language_form=form)
+    return render_section(request, "languages", 422, language_form=form)
 
 
 @require_POST
@@ -110,7 +110,7 @@ def language_remove(request: HttpRequest) -> HttpResponse:
     try:
         change = actions.remove_language(request_actor(request), code)
     except ActionError as refusal:
-        return section(request, "languages", refusal.status, refusal=translate_refusal(refusal))
+        return render_section(request, "languages", refusal.status, refusal=translate_refusal(refusal))
     return answer_saved(request, "languages", _("%(code)s deleted") % {"code": code}, change.revision)
 
 
@@ -125,10 +125,10 @@ def demo_remove(request: HttpRequest) -> HttpResponse:
 def answer_saved(request: HttpRequest, name: str, message: str, revision: int | None = None) -> HttpResponse:
     """Show the section or the page again with a toast, which offers Undo if a revision was created."""
     add_toast(request, message, revision)
-    return section(request, name, 200) if getattr(request, "htmx", None) else redirect("settings")
+    return render_section(request, name, 200) if getattr(request, "htmx", None) else redirect("settings")
 
 
-def section(request: HttpRequest, name: str, status: int, **more: Any) -> HttpResponse:
+def render_section(request: HttpRequest, name: str, status: int, **more: Any) -> HttpResponse:
     template = f"settings/{name}.html" if getattr(request, "htmx", None) else "settings/settings.html"
     return render(request, template, {**context(request), **more}, status=status)
 
@@ -138,7 +138,7 @@ def settings_form(
 ) -> SettingsForm:
     # The default language may have no directive, such as `pt-BR` beside `pt`, but must remain selectable.
     codes = list(dict.fromkeys((*codes, *filter(None, [row.default_language]))))
-    form = SettingsForm(data, stored=settings_of(row), codes=codes, is_read_only=not can_edit(request))
+    form = SettingsForm(data, stored=stored_settings(row), codes=codes, is_read_only=not can_edit(request))
     # If a section is rendered again, a choice that is not saved yet is kept.
     if data is None and request.POST.get("default_language") in codes:
         form.initial["default_language"] = request.POST["default_language"]
@@ -151,7 +151,7 @@ def context(request: HttpRequest, form: SettingsForm | None = None) -> dict[str,
     form = form or settings_form(request, row, [line["code"] for line in languages])
     return {
         "installation": row,
-        "sentence": sentence(row),
+        "sentence": summarize(row),
         "form": form,
         **_describe_saving(form),
         "parts": [part for part in list_parts(form) if part["id"] != "delete" or row.has_demo],
@@ -187,7 +187,7 @@ def list_parts(form: SettingsForm) -> list[dict[str, Any]]:
     ]
 
 
-def sentence(row: Installation) -> str:
+def summarize(row: Installation) -> str:
     days = ngettext("Requests are kept for %(count)s day", "Requests are kept for %(count)s days", row.request_days)
     bodies = _("with their bodies") if row.record_bodies else _("without their bodies")
     return _("%(requests)s, %(bodies)s.") % {"requests": days % {"count": row.request_days}, "bodies": bodies}
@@ -224,7 +224,7 @@ def describe_runtime() -> dict[str, Any]:
         "detector": sniffer.describe_sniffer(),
         "revision": snapshot.current().revision,
         "data_dir": settings.DATA_DIR,
-        "database_bytes": measured if (measured := measure_database()) is not None else sizes(files),
+        "database_bytes": measured if (measured := measure_database()) is not None else sum_file_sizes(files),
         "artifact_bytes": sum_artifact_sizes(),
         "free_bytes": shutil.disk_usage(settings.DATA_DIR).free,
     }
@@ -245,7 +245,7 @@ def rate_set(request: HttpRequest) -> HttpResponse:
                 form.add_error(problem.field, translate_sentence(problem.message))
         else:
             return answer_saved(request, "rates", _("%(rate)s saved") % {"rate": rate}, change.revision)
-    return section(request, "rates", 422, rate_form=form)
+    return render_section(request, "rates", 422, rate_form=form)
 
 
 @require_POST
@@ -254,5 +254,5 @@ def rate_remove(request: HttpRequest) -> HttpResponse:
     try:
         change = actions.remove_rate(request_actor(request), currency)
     except ActionError as refusal:
-        return section(request, "rates", refusal.status, rate_refusal=translate_refusal(refusal))
+        return render_section(request, "rates", refusal.status, rate_refusal=translate_refusal(refusal))
     return answer_saved(request, "rates", _("%(code)s deleted") % {"code": currency}, change.revision)

@@ -24,10 +24,10 @@ from routing_admin.dispatch.simulation import NOT_REACHED, TYPES, stand_in
 if TYPE_CHECKING:
     from artifacts.models import Artifact
 
-LONGEST = 20_000
+MAX_MESSAGE_CHARS = 20_000
 """The maximum length of a message in characters. A longer message is cut."""
 KIBIBYTE = 1024
-LARGEST = 25 * 1024 * KIBIBYTE
+MAX_PLACEHOLDER_BYTES = 25 * 1024 * KIBIBYTE
 """The maximum size of a placeholder file in bytes."""
 MAX_OF_A_KIND = 10
 
@@ -86,7 +86,7 @@ class Panel:
         return {index: (word,) for index, (_card, _name, word) in enumerate(self.outcomes)}
 
 
-def panel_in(data: QueryDict, configuration: Configuration, *, may_attach: bool) -> Panel:
+def read_panel(data: QueryDict, configuration: Configuration, *, may_attach: bool) -> Panel:
     """Return the panel as posted, or with its defaults."""
     # Check boxes that are off are not posted, so the message field shows whether the form was posted.
     is_sent = "sim-message" in data
@@ -115,7 +115,7 @@ def read_sizes(text: str) -> list[int]:
     """Parse sizes in KiB, separated by commas, into bytes. Raise `ValueError` if one is invalid."""
     # On Chinese keyboards the comma is full-width.
     sizes = [round(float(word) * KIBIBYTE) for word in text.replace("，", ",").split(",") if word.strip()]
-    if len(sizes) > MAX_OF_A_KIND or any(not 0 < size <= LARGEST for size in sizes):
+    if len(sizes) > MAX_OF_A_KIND or any(not 0 < size <= MAX_PLACEHOLDER_BYTES for size in sizes):
         raise ValueError(text)
     return sizes
 
@@ -124,7 +124,7 @@ def write_size(size: int) -> str:
     return f"{-(-size * 10 // KIBIBYTE) / 10:g}"
 
 
-def stand_ins_of(panel: Panel) -> list[FilePart]:
+def build_placeholders(panel: Panel) -> list[FilePart]:
     """Return the placeholder files. An invalid line sets the panel's problem."""
     parts: list[FilePart] = []
     for kind, text in panel.stand_ins.items():
@@ -132,12 +132,12 @@ def stand_ins_of(panel: Panel) -> list[FilePart]:
             parts += [stand_in(Kind(kind), size, number) for number, size in enumerate(read_sizes(text), start=1)]
         except (ValueError, OverflowError):
             panel.problem = _("Enter placeholder sizes in KiB, up to %(most)s each, separated by commas: 200, 1500") % {
-                "most": LARGEST // KIBIBYTE
+                "most": MAX_PLACEHOLDER_BYTES // KIBIBYTE
             }
     return parts
 
 
-def chat_of(panel: Panel) -> ChatRequest:
+def build_chat(panel: Panel) -> ChatRequest:
     """Return the request with message, artifacts and placeholders. Raise `Http404` for an unknown artifact."""
     rows = {row.pk: row for row in panel.artifacts}
     parts: list[FilePart] = []
@@ -145,4 +145,4 @@ def chat_of(panel: Panel) -> ChatRequest:
         if pk not in rows:
             raise Http404
         parts.append(build_file_part(rows[pk]))
-    return ChatRequest((Message(Role.USER, (TextPart(panel.message[:LONGEST]), *parts, *stand_ins_of(panel))),))
+    return ChatRequest((Message(Role.USER, (TextPart(panel.message[:LONGEST]), *parts, *build_placeholders(panel))),))

@@ -18,7 +18,7 @@ from capabilities.core.message import ChatRequest, FilePart, TextPart
 from capabilities.core.translatable import insert_facts
 from capabilities.core.vocabulary import Kind
 from capabilities.sentences import join_words, translate_sentence
-from routing_admin.console.requests.story import SKIP_WORDS
+from routing_admin.console.requests.story import SKIP_LABELS
 from routing_admin.core.fallback.chain import OK, Attempt
 from routing_admin.core.fallback.table import TABLE
 from routing_admin.dispatch.simulation import NOT_REACHED
@@ -51,7 +51,7 @@ OUTCOMES: Mapping[str, Text] = {
 }
 """The outcomes to choose from, in this order. These are all outcomes that the simulation knows."""
 
-SKIPPED: Mapping[str, Text] = {**SKIP_WORDS, NOT_REACHED: gettext_lazy("not asked")}
+SKIPPED: Mapping[str, Text] = {**SKIP_LABELS, NOT_REACHED: gettext_lazy("not asked")}
 FILES: Mapping[Kind, Text] = {
     Kind.TEXT: gettext_lazy("a text"),
     Kind.IMAGE: gettext_lazy("an image"),
@@ -60,7 +60,7 @@ FILES: Mapping[Kind, Text] = {
     Kind.DOCUMENT: gettext_lazy("a document"),
     Kind.OTHER: gettext_lazy("a file"),
 }
-WAYS: Mapping[DeliveryForm, str] = {
+DELIVERY_TEXTS: Mapping[DeliveryForm, str] = {
     DeliveryForm.AS_IS: gettext_lazy("%(file)s as it is"),  # type: ignore[dict-item]
     DeliveryForm.CONVERTED: gettext_lazy("%(file)s converted"),  # type: ignore[dict-item]
     DeliveryForm.CUT: gettext_lazy("%(file)s in part"),  # type: ignore[dict-item]
@@ -96,7 +96,7 @@ class StopView:
     prefix: str = ""
 
 
-def code_of(outcome: str, attempt: Attempt | None) -> str:
+def outcome_text(outcome: str, attempt: Attempt | None) -> str:
     """Return the text of a chip: the status, or the word for a fault or skip, with the number of tries."""
     if attempt is None or outcome in SKIPPED:
         return str(SKIPPED.get(outcome, outcome))
@@ -104,7 +104,7 @@ def code_of(outcome: str, attempt: Attempt | None) -> str:
     return f"{code} ×{len(attempt.tries)}" if len(attempt.tries) > 1 else code
 
 
-def tone_of(outcome: str, *, last: bool) -> tuple[str, str]:
+def outcome_style(outcome: str, *, last: bool) -> tuple[str, str]:
     if outcome == OK:
         return "ok", "check"
     if outcome in SKIPPED:
@@ -116,7 +116,7 @@ def tone_of(outcome: str, *, last: bool) -> tuple[str, str]:
 def describe_delivery(part: PartDelivery, estimate: EstimateDescribing) -> str:
     description, names = part.delivery.description, {"file": FILES[part.file.kind]}
     if description is None:
-        return insert_facts(str(WAYS[part.delivery.form]), names)
+        return insert_facts(str(DELIVERY_TEXTS[part.delivery.form]), names)
     names |= {"describer": description.describer, "code": description.fault}
     if description.state is not DescriptionState.NOT_ASKED:
         return insert_facts(str(DESCRIPTIONS[description.state]), names)
@@ -127,7 +127,7 @@ def describe_delivery(part: PartDelivery, estimate: EstimateDescribing) -> str:
     return insert_facts(template, {**names, "tokens": f"{tokens.tokens:,}"})
 
 
-def details(
+def describe_stop(
     outcome: str, attempt: Attempt | None, deliveries: Sequence[PartDelivery], estimate: EstimateDescribing
 ) -> list[str]:
     lines = [describe_delivery(part, estimate) for part in deliveries]

@@ -19,7 +19,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.revisions import ledger
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.simulate import phrases as words
-from routing_admin.console.simulate.panel import Panel, RunView, chat_of
+from routing_admin.console.simulate.panel import Panel, RunView, build_chat
 from routing_admin.console.simulate.phrases import StopView
 from routing_admin.core.configuration.specs import RouteSpec
 from routing_admin.core.fallback.chain import OK, Attempt
@@ -35,12 +35,12 @@ from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.request_log.sentences import render_sentence
 
 
-def run(panel: Panel, state: Snapshot, route: RouteSpec) -> None:
+def run_simulation(panel: Panel, state: Snapshot, route: RouteSpec) -> None:
     """Simulate a run on a stored route or a draft. The result is set on the panel."""
     if not route.candidates:
         panel.problem = _("There is no candidate to ask yet.")
         return
-    chat = chat_of(panel)
+    chat = build_chat(panel)
     if panel.problem:
         return
     simulated = simulate(
@@ -53,14 +53,14 @@ def run(panel: Panel, state: Snapshot, route: RouteSpec) -> None:
         stream=panel.stream or "cut" in {word for _card, _name, word in panel.outcomes},
         assume_usable=panel.assume_usable,
     )
-    panel.run_view = run_view(simulated)
+    panel.run_view = build_run_view(simulated)
 
 
-def run_view(simulated: Simulated) -> RunView:
+def build_run_view(simulated: Simulated) -> RunView:
     # Candidates after this one were not called, so this candidate decided the result.
     last = max((index for index, stop in enumerate(simulated.stops) if stop.attempt), default=-1)
     stops = [
-        stop_view(
+        build_stop_view(
             index,
             stop.candidate.name,
             stop.outcome,
@@ -78,7 +78,7 @@ def run_view(simulated: Simulated) -> RunView:
         for view, stop in zip(stops, simulated.stops, strict=True)
     ]
     return RunView(
-        sentence=sentence(simulated),
+        sentence=summarize(simulated),
         tone="ok" if simulated.ok else "bad",
         stops=complete,
         real=False,
@@ -86,7 +86,7 @@ def run_view(simulated: Simulated) -> RunView:
     )
 
 
-def sentence(simulated: Simulated) -> str:
+def summarize(simulated: Simulated) -> str:
     if simulated.answered_by is None:
         return _("No candidate answers: the caller gets %(status)s %(code)s") % {
             "status": simulated.status,
@@ -98,7 +98,7 @@ def sentence(simulated: Simulated) -> str:
     return _("Candidate %(place)s, %(name)s, answers") % facts
 
 
-def stop_view(
+def build_stop_view(
     index: int,
     name: str,
     outcome: str,
@@ -108,15 +108,15 @@ def stop_view(
     *,
     last: bool,
 ) -> StopView:
-    tone, icon = words.tone_of(outcome, last=last)
+    tone, icon = words.outcome_style(outcome, last=last)
     described = any(delivery.delivery.form is DeliveryForm.DESCRIBED for delivery in deliveries)
     return StopView(
         place=index + 1,
         name=name,
         tone=tone,
         icon=icon,
-        code=words.code_of(outcome, attempt),
-        details=words.details(outcome, attempt, deliveries, partial(estimate_description, snapshot.current())),
+        code=words.outcome_text(outcome, attempt),
+        details=words.describe_stop(outcome, attempt, deliveries, partial(estimate_description, snapshot.current())),
         reason=render_sentence(attempt.error if attempt and outcome != OK else ""),
         text=words.render_received(chat, deliveries),
         described=described,
@@ -140,7 +140,7 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
     if panel.stand_ins:
         panel.problem = _("A placeholder has no content to send. Attach a stored file instead.")
         return
-    planned = plan_request(state, route, chat_of(panel), language=panel.language or None)
+    planned = plan_request(state, route, build_chat(panel), language=panel.language or None)
     dispatch = Dispatch(planned)
     recorder = RequestRecorder(request_id_of(request), "page")
     recorder.add_facts(asked_model=task_name(route.task_type))
@@ -172,7 +172,7 @@ def _build_sent_view(
         name = f"{attempt.provider}/{attempt.model}"
         prepared = dispatch.prepared.get(index)
         deliveries = prepared.deliveries if prepared else ()
-        view = stop_view(
+        view = build_stop_view(
             index, name, attempt.outcome, attempt, deliveries, dispatch.planned.chat, last=index == len(attempts) - 1
         )
         if prepared:

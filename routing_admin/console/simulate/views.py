@@ -15,8 +15,8 @@ from capabilities.core.permissions import PagePart
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.readings import note_body_read
 from routing_admin.console.simulate import phrases as words
-from routing_admin.console.simulate.panel import Panel, panel_in, set_outcomes, write_size
-from routing_admin.console.simulate.runs import run, send
+from routing_admin.console.simulate.panel import Panel, read_panel, set_outcomes, write_size
+from routing_admin.console.simulate.runs import run_simulation, send
 from routing_admin.core.configuration.route_changes import name_of
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, RouteSpec
 from routing_admin.core.fallback.chain import OK
@@ -41,7 +41,7 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     task = data.get("task") or (logged.task_type if logged else "") or DEFAULT_ROUTE
     # The logged request's route may have been deleted in the meantime.
     route = state.configuration.route(task) or state.configuration.route(DEFAULT_ROUTE)
-    panel = panel_in(data, state.configuration, may_attach=may(request.user, PagePart.ARTIFACT_BYTES))
+    panel = read_panel(data, state.configuration, may_attach=may(request.user, PagePart.ARTIFACT_BYTES))
     if route is not None:
         candidates = [(str(number), name_of(spec)) for number, spec in enumerate(route.candidates, start=1)]
         set_outcomes(panel, replay_outcomes(data, logged_request, route), candidates)
@@ -52,7 +52,7 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
         if data.get("act") == "send" and request.method == "POST" and may(request.user, PagePart.REAL_REQUESTS):
             send(request, panel, state, route)
         else:
-            run(panel, state, route)
+            run_simulation(panel, state, route)
     unknown = task if route is not None and route.task_type != task else ""
     context = {"panel": panel, "route": route, "unknown": unknown, "logged": logged}
     return render(request, "routes/simulate_page.html", context)
@@ -93,11 +93,11 @@ def replay_outcomes(data: QueryDict, logged: LoggedRequest | None, route: RouteS
         provider = configuration.provider(spec.provider)
         attempt = attempts.get((spec.provider, spec.model or (provider.default_model if provider else "")))
         if attempt is not None and f"out-{number}" not in outcomes:
-            outcomes[f"out-{number}"] = word_of(attempt)
+            outcomes[f"out-{number}"] = scripted_outcome(attempt)
     return outcomes
 
 
-def word_of(attempt: AttemptLog) -> str:
+def scripted_outcome(attempt: AttemptLog) -> str:
     """Return the scripted outcome that is closest to an attempt's outcome: by fault, then by status, else a default."""
     # The order is reversed, so that of several outcomes with the same fault the first is chosen.
     by_fault = {word.failure.fault.value: key for key, word in reversed(list(SCRIPTED.items())) if word.failure}

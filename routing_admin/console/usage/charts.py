@@ -75,7 +75,7 @@ def choose_currency(chosen: str, total: Counts, exchange: ExchangeTable) -> str:
     return CONVERTED if CONVERTED in currencies else weight_in(total, ExchangeTable())[0]
 
 
-def measure_of(metric: str, currency: str, exchange: ExchangeTable) -> Measure:
+def build_measure(metric: str, currency: str, exchange: ExchangeTable) -> Measure:
     if metric != COST:
         return Measure(metric=metric, unit=str(UNITS[metric]), weigh=COUNTED[metric], write=_write_count)
     into = exchange.into if currency == CONVERTED else currency
@@ -108,7 +108,7 @@ def list_largest(groups: Iterable[tuple[str, Counts]], measure: Measure) -> list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Addresses:
+class ChartLinks:
     """The URLs that parts of a chart link to: the requests between two times (None means now), and those of a group."""
 
     between: Callable[[datetime, datetime | None], str]
@@ -121,7 +121,7 @@ def draw_usage(
     series: UsageSeries,
     names: Sequence[str],
     measure: Measure,
-    addresses: Addresses,
+    addresses: ChartLinks,
     *,
     step: Step,
     label: str,
@@ -129,12 +129,12 @@ def draw_usage(
 ) -> Chart:
     """Return the chart of a report, with a colour for each of `names`, its largest groups, or a single colour."""
     starts = list_starts(report.since, report.until - timedelta(microseconds=1), step)
-    totals = _place(dict(report.series), starts, measure)
+    totals = _sum_buckets(dict(report.series), starts, measure)
     stacked = [
         Series(
             name=addresses.name(name),
             tone=tone,
-            values=_place(series.groups.get(name, {}), starts, measure),
+            values=_sum_buckets(series.groups.get(name, {}), starts, measure),
             url=addresses.group(name),
         )
         for name, tone in zip(names, TONES, strict=False)
@@ -153,13 +153,13 @@ def draw_usage(
         series=stacked,
         write=measure.write,
         is_whole=measure.metric != COST,
-        before=_place(series.before, starts, measure) if series.before else (),
+        before=_sum_buckets(series.before, starts, measure) if series.before else (),
         before_name=_("the period before"),
         empty=_("Nothing to show in this period."),
     )
 
 
-def _place(points: Points, starts: Sequence[datetime], measure: Measure) -> list[float]:
+def _sum_buckets(points: Points, starts: Sequence[datetime], measure: Measure) -> list[float]:
     """Return the sum for each bucket. The last of `starts` is the end of the last bucket."""
     values = [0.0] * (len(starts) - 1)
     for moment, counts in points.items():
@@ -172,7 +172,7 @@ def _place(points: Points, starts: Sequence[datetime], measure: Measure) -> list
 def _buckets(
     starts: Sequence[datetime],
     report: UsageReport,
-    addresses: Addresses,
+    addresses: ChartLinks,
     marks: Sequence[tuple[datetime, Mark]],
 ) -> list[Bucket]:
     now, marked = timezone.now(), dict[int, list[Mark]]()
@@ -186,13 +186,13 @@ def _buckets(
                 max(start, report.since), None if min(stop, report.until) >= now else min(stop, report.until)
             ),
             is_partial=start < report.since or stop > report.until or stop > now,
-            mark=_newest(marked.get(at, [])),
+            mark=_combine_marks(marked.get(at, [])),
         )
         for at, (start, stop) in enumerate(pairwise(starts))
     ]
 
 
-def _newest(marks: Sequence[Mark]) -> Mark | None:
+def _combine_marks(marks: Sequence[Mark]) -> Mark | None:
     """Return the last mark, whose text says how many others there are, or None if there are no marks."""
     if len(marks) < 2:
         return marks[0] if marks else None
@@ -203,7 +203,7 @@ def _newest(marks: Sequence[Mark]) -> Mark | None:
 # The change since the period before.
 
 
-YOUNG = 10
+MIN_COMPARED = 10
 """The previous period is compared only if its first tenth has requests."""
 
 
@@ -221,7 +221,7 @@ def find_change(report: UsageReport, series: UsageSeries, measure: Measure) -> C
     Return None if the previous period has no requests, or if the log does not reach back to its beginning.
     """
     points = dict(report.series)
-    if not series.before or min(series.before) > report.since + (report.until - report.since) / YOUNG:
+    if not series.before or min(series.before) > report.since + (report.until - report.since) / MIN_COMPARED:
         return None
     by_hour = timezone.now() - report.since <= timedelta(days=2, hours=1)
     length = timedelta(hours=1) if by_hour else timedelta(days=1)

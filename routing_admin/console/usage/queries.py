@@ -25,7 +25,7 @@ from routing_admin.request_log.usage import SERIES_COUNTS, UsageReport, list_tim
 from routing_admin.request_log.usage_series import UsageSeries, sum_series
 
 MeasureIn = Callable[[UsageReport], Measure]
-LISTED = (*SERIES_COUNTS, "unpriced")
+REPORTED_COUNTS = (*SERIES_COUNTS, "unpriced")
 """Columns of the page's groups."""
 
 
@@ -48,7 +48,7 @@ class BudgetLine:
 
 def list_budgets() -> list[BudgetLine]:
     """List all budgets. Those of teams and projects include their use. Two queries."""
-    lines = [_line_of(row) for row in LabelBudget.objects.all()]
+    lines = [_build_line(row) for row in LabelBudget.objects.all()]
     shared_limits = {
         label_holder_id(line.kind, line.name): line.limits for line in lines if line.kind is not LabelKind.USER
     }
@@ -56,7 +56,7 @@ def list_budgets() -> list[BudgetLine]:
     return [replace(line, uses=uses.get(label_holder_id(line.kind, line.name), ())) for line in lines]
 
 
-def _line_of(row: LabelBudget) -> BudgetLine:
+def _build_line(row: LabelBudget) -> BudgetLine:
     kind, _, name = row.label.partition(":")
     return BudgetLine(
         label=row.label, kind=LabelKind(kind), name=name, stored=row.limits, limits=parse_limits(row.limits)
@@ -80,7 +80,7 @@ def read_usage(
     """
     with one_moment(LOGS):
         times = list_times(period.since, before=period.length, is_filtered=bool(only))
-        report = sum_usage(period.since, group, exchange, times, until=period.until, counted=LISTED, **only)
+        report = sum_usage(period.since, group, exchange, times, until=period.until, counted=REPORTED_COUNTS, **only)
         names = [] if group == "day" else list_largest(report.groups, measure_in(report))
         series = sum_series(times, report.since, period.length, group, names, until=period.until, **only)
         return report, series, names

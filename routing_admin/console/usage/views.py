@@ -29,13 +29,13 @@ from routing_admin.console.usage.charts import (
     METRICS,
     REQUESTS,
     TOKENS,
-    Addresses,
+    ChartLinks,
     Measure,
+    build_measure,
     choose_currency,
     draw_usage,
     find_change,
     list_currencies,
-    measure_of,
 )
 from routing_admin.console.usage.periods import PERIODS, Period, read_period
 from routing_admin.console.usage.queries import list_marks, read_usage
@@ -124,7 +124,7 @@ def _read(request: HttpRequest) -> UsageRead:
         chosen = choose_currency(currency, report.total, exchange)
         # If nothing has a price yet, the number of requests is more useful than a cost of zero.
         default = COST if chosen else REQUESTS
-        return measure_of(metric if metric in METRICS else default, chosen, exchange)
+        return build_measure(metric if metric in METRICS else default, chosen, exchange)
 
     journal().flush()
     report, series, names = read_usage(period, group, exchange, measure_in, **filters)
@@ -160,14 +160,16 @@ def usage(request: HttpRequest) -> HttpResponse:
         "total": total,
         "since": report.since,
         "last_day": timezone.localtime(report.until - timedelta(microseconds=1)).date(),
-        "searches": _searches(report.since, read.period.until, filters, ENDINGS),
+        "searches": _searches(report.since, read.period.until, filters, ENDING_SEARCHES),
         "rates": [rate for rate in exchange.rates if rate.currency in total.costs],
         "has_no_rate": bool(exchange.rates) and not total_text(total.costs, exchange) and bool(currency),
         "costs": _amounts(total.costs, exchange),
         "tokens": total.prompt_tokens + total.completion_tokens,
         "savings": _amounts(total.savings, exchange),
         "fallback_costs": _amounts(total.fallback_costs, exchange),
-        "changes": {name: find_change(report, read.series, measure_of(name, currency, exchange)) for name in COMPARED},
+        "changes": {
+            name: find_change(report, read.series, build_measure(name, currency, exchange)) for name in COMPARED
+        },
         "listing": listing,
         "rows": list_rows(read, list(listing.page)),
         "only": [(name, LABELS[name], value) for name, value in filters.items()],
@@ -205,7 +207,7 @@ def _chart(read: UsageRead) -> Chart:
         return f"{log}?{urlencode({'q': _searches(since, until, read.filters)[kind]}, safe=':')}"
 
     def of_group(name: str) -> str:
-        searches = _searches_of(name, read)
+        searches = _row_searches(name, read)
         return f"{log}?{urlencode({'q': searches[kind]})}" if searches else ""
 
     return draw_usage(
@@ -213,7 +215,7 @@ def _chart(read: UsageRead) -> Chart:
         read.series,
         read.names,
         read.measure,
-        Addresses(between=between, group=of_group, name=lambda name: _name(name, read.group)),
+        ChartLinks(between=between, group=of_group, name=lambda name: _name(name, read.group)),
         step=read.period.step,
         label=_chart_label(read.measure.metric, read.group),
         marks=list_marks(read.report.since, read.period.until),
@@ -235,7 +237,7 @@ def _table(period: Period, group: str, filters: Mapping[str, str]) -> Iterator[l
     money = ("currency", "cost", "saved_by_cache", "paid_for_failed_attempts", "total_currency", "total_cost")
     yield [group, *PLAIN_COUNTS, *money]
     exchange = snapshot.current().exchange
-    for name, counts in _sums(period, group, exchange, filters).groups:
+    for name, counts in _sum_usage(period, group, exchange, filters).groups:
         total = exchange.total(counts.costs)
         count_cells = [getattr(counts, field) for field in PLAIN_COUNTS]
         for index, currency in enumerate(counts.costs or {"": 0}):
@@ -274,7 +276,7 @@ def _amounts(sums: Mapping[str, int], exchange: ExchangeTable) -> Amounts:
     return Amounts(total=total_text(sums, exchange), amounts=money_texts(sums))
 
 
-def _sums(period: Period, group: str, exchange: ExchangeTable, filters: Mapping[str, str]) -> UsageReport:
+def _sum_usage(period: Period, group: str, exchange: ExchangeTable, filters: Mapping[str, str]) -> UsageReport:
     journal().flush()
     return sum_usage(period.since, group, exchange, until=period.until, **filters)
 
@@ -290,7 +292,7 @@ def list_rows(read: UsageRead, groups: Sequence[tuple[Any, Counts]]) -> list[Usa
             name=_name(name, read.group),
             requests=f"{counts.requests:,}",
             failures=f"{counts.failures:,}",
-            searches=_searches_of(name, read),
+            searches=_row_searches(name, read),
             input_tokens=f"{counts.prompt_tokens:,}",
             output_tokens=f"{counts.completion_tokens:,}",
             costs=[total] if total else amounts,
@@ -320,7 +322,7 @@ SEARCH_KEYS = {"agent": "agent", "route": "task", **{name: name for name in USAG
 """Group → its key in the log's search. Those of provider and model find every request that reached them."""
 
 
-def _searches_of(name: Any, read: UsageRead) -> Mapping[str, str]:
+def _row_searches(name: Any, read: UsageRead) -> Mapping[str, str]:
     since, until = read.report.since, read.period.until
     if read.group == "day":
         next_day = name + timedelta(days=1)
@@ -332,7 +334,7 @@ def _searches_of(name: Any, read: UsageRead) -> Mapping[str, str]:
     return _searches(since, until, {**read.filters, SEARCH_KEYS[read.group]: name})
 
 
-ENDINGS = ("failed", "refused", "cancelled", "fallback")
+ENDING_SEARCHES = ("failed", "refused", "cancelled", "fallback")
 
 
 def _searches(

@@ -15,7 +15,7 @@ from artifacts.core.errors import StoreUnavailableError
 from capabilities.core.providers.catalogue import default_catalogue
 from routing_admin.configuration import integrity, rows, snapshot
 from routing_admin.configuration.catalogue_versions import find_catalogue
-from routing_admin.console.routes.queries import list_standings, list_unable
+from routing_admin.console.routes.queries import list_statuses, list_unable
 from routing_admin.core.configuration.checks import check_describers
 from routing_admin.core.configuration.removals import ModelEnd, list_ends
 from routing_admin.core.configuration.specs import EMPTY
@@ -86,7 +86,7 @@ class Command(command.Command):
     def _warn_of_routes_and_budgets(self) -> None:
         try:
             state = snapshot.current()
-            standings = list_standings(state)
+            standings = list_statuses(state)
             uncounted = list_uncounted(state.configuration, state.exchange)
         except DatabaseError:
             return  # a check above has reported it

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from capabilities.core.translatable import pluralize
 from capabilities.quantities import size_text
-from routing_admin.console.settings.pruning import UNDO, prune
+from routing_admin.console.settings.pruning import UNDO_WINDOW, prune
 from routing_admin.management import command
 
 
@@ -34,7 +34,7 @@ class Command(command.Command):
         )
 
     def run(self, **options: Any) -> None:
-        undo = timedelta(0) if options["deleted"] else UNDO
+        undo = timedelta(0) if options["deleted"] else UNDO_WINDOW
         result = prune(command.command_actor(), timezone.now(), request_days=options["requests"], undo=undo)
         self.stdout.write(
             f"Removed {pluralize(result.requests, 'request')}, "

@@ -7,13 +7,13 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from capabilities.secrets import KeyUnreadableError
-from routing_admin.console.people.queries import tokens_behind
+from routing_admin.console.people.queries import list_outdated_tokens
 from routing_admin.console.providers.stored_keys import (
     SecretElsewhereError,
     add_secrets,
-    agents_behind,
     check_files,
     drop_secrets,
+    list_outdated_agents,
     rotate_stored_keys,
 )
 from routing_admin.management import command
@@ -54,7 +54,7 @@ class Command(command.Command):
         self.stdout.write(
             f"Stored provider keys re-encrypted: {count}. Only the first of ROUTING_ADMIN_KEYS is needed now."
         )
-        outdated = [*agents_behind(), *tokens_behind()]
+        outdated = [*list_outdated_agents(), *list_outdated_tokens()]
         if options["drop_old"]:
             # Their keys would stop working, because they are signed with a secret that is about to be removed.
             if outdated and not options["force"]:

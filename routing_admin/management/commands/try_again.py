@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from routing_admin.console.dashboard.actions import try_again
+from routing_admin.console.dashboard.actions import reset_cooldowns
 from routing_admin.management import command
 
 
@@ -20,5 +20,5 @@ class Command(command.Command):
         parser.add_argument("provider", nargs="*", help="names of providers; default: all")
 
     def run(self, **options: Any) -> None:
-        names = try_again(command.command_actor(), options["provider"])
+        names = reset_cooldowns(command.command_actor(), options["provider"])
         self.stdout.write(f"Tried again with the next call: {', '.join(names) or 'none, there is no provider yet'}.")

@@ -30,7 +30,7 @@ from routing_admin.configuration.revisions import ledger
 from routing_admin.console.alerts.actions import claim_next, note_failed, note_sent
 from routing_admin.console.alerts.conditions import AlertWatch
 from routing_admin.console.demo import load as demo
-from routing_admin.console.routes.queries import list_standings, list_unable
+from routing_admin.console.routes.queries import list_statuses, list_unable
 from routing_admin.console.usage.actions import save_budget
 from routing_admin.core.limits.shares import PERIODS, Order, window_at
 from routing_admin.limits.rows import RowLedger
@@ -259,7 +259,7 @@ def count_all(planned: Planned) -> dict[str, Mapping[str, int]]:
     """Return the numbers of objects by kind and state."""
     configuration, now = newest_configuration(), timezone.now()
     states = Counter(state.value for state in planned.providers.states.values())
-    unable = list_unable(list_standings(snapshot.current()))
+    unable = list_unable(list_statuses(snapshot.current()))
     keys = AgentKey.objects
     return {
         "providers": {

@@ -25,7 +25,7 @@ from routing_admin.configuration.catalogue_versions import keep_edition
 from routing_admin.configuration.history import newest_configuration, newest_number
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.agents.actions import make_link
-from routing_admin.console.drills.actions import note_drill_ends, start_drill
+from routing_admin.console.drills.actions import record_drill_ends, start_drill
 from routing_admin.console.exchange.actions import import_configuration
 from routing_admin.console.history.actions import restore, undo
 from routing_admin.console.people import actions as people
@@ -230,7 +230,7 @@ class History:
         for number, days in enumerate(DRILL_DAYS):
             moment = self.drill_at(number)
             yield Event(moment, partial(start_drill, by("tomasz.nowak"), self.drill_provider(), 300))
-            yield Event(moment + timedelta(seconds=330 + days), partial(note_drill_ends))
+            yield Event(moment + timedelta(seconds=330 + days), partial(record_drill_ends))
 
     def drill_at(self, number: int) -> datetime:
         midnight = self._now.replace(hour=0, minute=0, second=0, microsecond=0)

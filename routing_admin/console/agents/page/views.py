@@ -39,7 +39,7 @@ from routing_admin.console.agents.snippets import describe_use
 from routing_admin.console.base.readings import note_body_read
 from routing_admin.console.base.session import remember_theme
 from routing_admin.console.people.language import remember_language
-from routing_admin.console.people.signin import address_of
+from routing_admin.console.people.signin import client_address
 from routing_admin.console.requests.story import Step, build_row, build_steps, build_story, build_tracks, color_chips
 from routing_admin.core.fallback.table import CALLERS_FAULTS
 from routing_admin.platform.auth import throttle
@@ -84,7 +84,7 @@ def by_link(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
 def try_link(request: HttpRequest, text: str) -> tuple[AgentLink | None, int]:
     """Return (link, 0), (None, 0) for an unknown link, or (None, seconds to wait) after too many attempts."""
-    name, address = find_public_id(text), address_of(request)
+    name, address = find_public_id(text), client_address(request)
     # While a link's public part or an IP address has to wait, even a valid link is rejected.
     if wait := throttle.find_wait(name, address, kind=LINK_KIND):
         return None, wait
@@ -185,7 +185,7 @@ def own_call(request: HttpRequest, link: AgentLink, text: str, pk: str) -> HttpR
 
 
 def link_actor(request: HttpRequest, link: AgentLink) -> Actor:
-    return Actor("link", f"{link.name} (rap_{link.public_id})", address_of(request), request_id_of(request))
+    return Actor("link", f"{link.name} (rap_{link.public_id})", client_address(request), request_id_of(request))
 
 
 def counts_money(row: Agent) -> bool:

@@ -42,38 +42,38 @@ ICONS = {
 }
 
 
-def things_for(role: UserRole, typed: str, state: Snapshot) -> Iterator[Findable]:
+def list_findables(role: UserRole, typed: str, state: Snapshot) -> Iterator[Findable]:
     """Yield the entries and rows that may match, of each kind whose page the role may see."""
     sources: dict[str, Any] = {
-        "route": lambda: routes_of(state),
-        "provider": lambda: providers_of(state),
-        "service": lambda: services_of(state),
-        "agent": lambda: (*agents_of(state), *keys_named(typed)),
-        "user": lambda: people_named(typed),
-        "request": lambda: requests_named(typed),
-        "artifact": lambda: artifacts_named(typed),
-        "documents": lambda: (thing(FoundKind.DOCUMENT, title, url, (title,)) for title, url in list_titles()),
+        "route": lambda: list_routes(state),
+        "provider": lambda: list_providers(state),
+        "service": lambda: list_services(state),
+        "agent": lambda: (*list_agents(state), *search_keys(typed)),
+        "user": lambda: search_people(typed),
+        "request": lambda: search_requests(typed),
+        "artifact": lambda: search_artifacts(typed),
+        "documents": lambda: (build_findable(FoundKind.DOCUMENT, title, url, (title,)) for title, url in list_titles()),
     }
     for page, source in sources.items():
         if right_on_page(role, page) & Right.SEE:
             yield from source()
 
 
-def thing(kind: FoundKind, label: str, url: str, names: Iterable[str], detail: str = "") -> Findable:
+def build_findable(kind: FoundKind, label: str, url: str, names: Iterable[str], detail: str = "") -> Findable:
     return Findable(kind=kind, label=label, url=url, names=tuple(names), detail=detail, icon=ICONS[kind])
 
 
-def routes_of(state: Snapshot) -> Iterator[Findable]:
+def list_routes(state: Snapshot) -> Iterator[Findable]:
     for route in state.configuration.routes:
         url, names = reverse("route", args=[route.task_type]), (route.task_type, f"task:{route.task_type}")
-        yield thing(FoundKind.ROUTE, route.task_type, url, names)
+        yield build_findable(FoundKind.ROUTE, route.task_type, url, names)
     # An alias has no page of its own. The list of aliases is searched for it.
     for alias in state.configuration.aliases:
         url = f"{reverse('alias')}?{urlencode({'q': alias.name})}"
-        yield thing(FoundKind.ALIAS, alias.name, url, (alias.name,), f"→ {alias.target}")
+        yield build_findable(FoundKind.ALIAS, alias.name, url, (alias.name,), f"→ {alias.target}")
 
 
-def providers_of(state: Snapshot) -> Iterator[Findable]:
+def list_providers(state: Snapshot) -> Iterator[Findable]:
     for provider in state.configuration.providers:
         preset = preset_for_endpoint(provider.endpoint)
         # A provider can be found by its vendor's name in either language.
@@ -81,48 +81,52 @@ def providers_of(state: Snapshot) -> Iterator[Findable]:
         label = provider.display_name or provider.name
         names = (provider.name, label, *vendor_names, provider.endpoint)
         detail = "" if provider.name.casefold() == label.casefold() else provider.name
-        yield thing(FoundKind.PROVIDER, label, reverse("provider", args=[provider.name]), names, detail)
+        yield build_findable(FoundKind.PROVIDER, label, reverse("provider", args=[provider.name]), names, detail)
 
 
-def services_of(state: Snapshot) -> Iterator[Findable]:
+def list_services(state: Snapshot) -> Iterator[Findable]:
     for service in state.configuration.services:
         names = (service.id, service.name, service.model, f"{service.provider}/{service.model}")
         detail = f"{service.provider}/{service.model}"
-        yield thing(FoundKind.SERVICE, service.id, reverse("service", args=[service.id]), names, detail)
+        yield build_findable(FoundKind.SERVICE, service.id, reverse("service", args=[service.id]), names, detail)
 
 
-def agents_of(state: Snapshot) -> Iterator[Findable]:
+def list_agents(state: Snapshot) -> Iterator[Findable]:
     for agent in state.agents:
-        yield thing(FoundKind.AGENT, agent.id, reverse("agent", args=[agent.id]), (agent.id, agent.name), agent.name)
+        yield build_findable(
+            FoundKind.AGENT, agent.id, reverse("agent", args=[agent.id]), (agent.id, agent.name), agent.name
+        )
 
 
-def keys_named(typed: str) -> Iterator[Findable]:
+def search_keys(typed: str) -> Iterator[Findable]:
     prefix = typed.removeprefix("ra_")[:KEY_CHARACTERS]
     if not _is_id_prefix(typed):
         return
     for key in find_keys(prefix):
         url, name = reverse("agent", args=[key.agent.agent_id]) + "#keys", f"ra_{key.public_id}"
         names = (typed, name, key.public_id)
-        yield thing(FoundKind.KEY, f"{name}…", url, names, " · ".join(filter(None, (key.label, key.agent.agent_id))))
+        yield build_findable(
+            FoundKind.KEY, f"{name}…", url, names, " · ".join(filter(None, (key.label, key.agent.agent_id)))
+        )
 
 
-def people_named(typed: str) -> Iterator[Findable]:
+def search_people(typed: str) -> Iterator[Findable]:
     for user in find_people(typed):
         name = user.get_username()
-        yield thing(FoundKind.PERSON, name, reverse("user", args=[user.pk]), (name,))
+        yield build_findable(FoundKind.PERSON, name, reverse("user", args=[user.pk]), (name,))
 
 
-def requests_named(typed: str) -> Iterator[Findable]:
+def search_requests(typed: str) -> Iterator[Findable]:
     for row in find_requests(typed) if _is_id_prefix(typed) else ():
         detail = " · ".join(filter(None, (row.task_type, row.agent, row.outcome)))
-        yield thing(FoundKind.REQUEST, row.pk, reverse("request", args=[row.pk]), (row.pk,), detail)
+        yield build_findable(FoundKind.REQUEST, row.pk, reverse("request", args=[row.pk]), (row.pk,), detail)
 
 
-def artifacts_named(typed: str) -> Iterator[Findable]:
+def search_artifacts(typed: str) -> Iterator[Findable]:
     for row in find_artifacts_beginning(typed):
         names = (row.filename, row.pk, row.ref)
         label = row.filename or row.ref
-        yield thing(FoundKind.ARTIFACT, label, reverse("artifact", args=[row.pk]), names, row.ref)
+        yield build_findable(FoundKind.ARTIFACT, label, reverse("artifact", args=[row.pk]), names, row.ref)
 
 
 LISTS: dict[FoundKind, tuple[str, Any]] = {
@@ -145,7 +149,7 @@ def write_total(ranking: Ranking, kinds: Iterable[FoundKind]) -> str:
     return f"{sum(matches.values())}{'+' if has_more else ''}"
 
 
-def further_matches(typed: str, ranking: Ranking) -> Iterator[Findable]:
+def link_full_lists(typed: str, ranking: Ranking) -> Iterator[Findable]:
     """Yield a link to the searched list of each kind of which not all matches are shown."""
     for kind, (shown, _count) in ranking.cut.items():
         if kind in LISTS:
@@ -156,7 +160,7 @@ def further_matches(typed: str, ranking: Ranking) -> Iterator[Findable]:
             yield Findable(kind=kind, label=label, url=f"{reverse(page)}?{query}", names=(), detail=numbers)
 
 
-def searches(typed: str, state: Snapshot) -> tuple[Findable, ...]:
+def list_searches(typed: str, state: Snapshot) -> tuple[Findable, ...]:
     """Return a link to the request search, if the words make a useful query, and one to the artifact search."""
     results = []
     if query := requests_search(typed, state):
@@ -199,7 +203,7 @@ def _is_id_prefix(typed: str) -> bool:
 # The table of permissions decides by a row's URL name. `also` are further words, in any language, that find the row.
 # An action links to the page on which it is done, so following a link never changes anything.
 
-ANYTHING = Right.SEE | Right.TRY | Right.CHANGE
+ANY_RIGHT = Right.SEE | Right.TRY | Right.CHANGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +217,7 @@ class FindRow:
     also: tuple[str, ...] = ()
     place: str = ""
     needs: str = ""
-    right: Right = ANYTHING
+    right: Right = ANY_RIGHT
     part: PagePart | None = None
 
     def is_open_to(self, role: UserRole) -> bool:
@@ -225,35 +229,35 @@ class FindRow:
         return Findable(
             kind=self.kind,
             label=label,
-            url=reverse(self.page) + self.place,
-            names=(label, *names_of(self)),
+            url=reverse(self.page) + self.bucket_index,
+            names=(label, *row_names(self)),
             icon=self.icon,
         )
 
 
-def act(label: Any, page: str, icon: str, *also: str, place: str = "", needs: str = "", **more: Any) -> FindRow:
+def action_row(label: Any, page: str, icon: str, *also: str, place: str = "", needs: str = "", **more: Any) -> FindRow:
     right = more.pop("right", Right.TRY | Right.CHANGE)
     return FindRow(FoundKind.ACT, label, page, icon, also, place, needs, right, **more)
 
 
-def section(label: Any, place: str, *also: str, page: str = "settings") -> FindRow:
+def section_row(label: Any, place: str, *also: str, page: str = "settings") -> FindRow:
     return FindRow(FoundKind.SETTING, label, page, "gear", also, place)
 
 
 ACTS = (
-    act(gettext_lazy("Add task route"), "route_new", "plus", "new route", "create route", "新建任务路由"),
-    act(gettext_lazy("Add provider"), "provider_new", "plus", "new provider", "添加渠道", "新建提供商"),
-    act(gettext_lazy("Add model service"), "service_new", "plus", "new service", "add model", "新建模型服务"),
-    act(gettext_lazy("Add agent"), "agent_new", "plus", "new agent", "create agent", "新建智能体"),
-    act(
+    action_row(gettext_lazy("Add task route"), "route_new", "plus", "new route", "create route", "新建任务路由"),
+    action_row(gettext_lazy("Add provider"), "provider_new", "plus", "new provider", "添加渠道", "新建提供商"),
+    action_row(gettext_lazy("Add model service"), "service_new", "plus", "new service", "add model", "新建模型服务"),
+    action_row(gettext_lazy("Add agent"), "agent_new", "plus", "new agent", "create agent", "新建智能体"),
+    action_row(
         gettext_lazy("Issue a key"),
         "agents",
         "key",
         *("new key", "agent key", "api key", "令牌", "新建密钥"),
         needs="key_issue",
     ),
-    act(gettext_lazy("Upload a file"), "artifacts", "up", "new artifact", "上传工件", needs="artifact_upload"),
-    act(
+    action_row(gettext_lazy("Upload a file"), "artifacts", "up", "new artifact", "上传工件", needs="artifact_upload"),
+    action_row(
         gettext_lazy("Test all providers"),
         "providers",
         "refresh",
@@ -261,9 +265,9 @@ ACTS = (
         place="#test-all",
         needs="providers_test",
     ),
-    act(gettext_lazy("Fire drill"), "providers", "warn", "let a provider fail", "outage", needs="drill"),
-    act(gettext_lazy("Simulate a request"), "simulate", "play", "try", "playground", "试用"),
-    act(
+    action_row(gettext_lazy("Fire drill"), "providers", "warn", "let a provider fail", "outage", needs="drill"),
+    action_row(gettext_lazy("Simulate a request"), "simulate", "play", "try", "playground", "试用"),
+    action_row(
         gettext_lazy("Export"),
         "config",
         "down",
@@ -272,10 +276,12 @@ ACTS = (
         right=Right.SEE,
         part=PagePart.EXPORTS,
     ),
-    act(gettext_lazy("Import"), "config", "up", "json", "导入配置", place="#in", needs="config_import"),
-    act(gettext_lazy("Add budget"), "budgets", "chart", "set a budget", "limit", "quota", "额度", needs="budget_save"),
-    act(gettext_lazy("Refresh the catalogue"), "catalogue", "refresh", "models", place="#refresh"),
-    act(
+    action_row(gettext_lazy("Import"), "config", "up", "json", "导入配置", place="#in", needs="config_import"),
+    action_row(
+        gettext_lazy("Add budget"), "budgets", "chart", "set a budget", "limit", "quota", "额度", needs="budget_save"
+    ),
+    action_row(gettext_lazy("Refresh the catalogue"), "catalogue", "refresh", "models", place="#refresh"),
+    action_row(
         gettext_lazy("Invite a user"),
         "users",
         "user",
@@ -283,7 +289,7 @@ ACTS = (
         place="#invite",
         needs="user_invite",
     ),
-    act(
+    action_row(
         gettext_lazy("Issue a token"),
         "tokens",
         "key",
@@ -293,9 +299,11 @@ ACTS = (
         place="#make",
         needs="token_new",
     ),
-    act(gettext_lazy("Test the webhook"), "alerts", "send", "alert", "webhook", place="#webhook", needs="alert_test"),
-    act(gettext_lazy("Change password"), "password_change", "lock", "密码"),
-    act(
+    action_row(
+        gettext_lazy("Test the webhook"), "alerts", "send", "alert", "webhook", place="#webhook", needs="alert_test"
+    ),
+    action_row(gettext_lazy("Change password"), "password_change", "lock", "密码"),
+    action_row(
         gettext_lazy("Show failed requests"),
         "requests",
         "stop",
@@ -303,7 +311,7 @@ ACTS = (
         place="?q=status%3Afailed",
         right=Right.SEE,
     ),
-    act(
+    action_row(
         gettext_lazy("Show requests that fell back"),
         "requests",
         "convert",
@@ -325,19 +333,19 @@ PAGES = (
 """Pages that are not in the navigation, or not in that of every role."""
 
 SECTIONS = (
-    section(gettext_lazy("Languages of answers"), "#languages", "directive", "语言指令"),
-    section(gettext_lazy("Files for models"), "#files", "content policy", "内容策略"),
-    section(gettext_lazy("Exchange rates"), "#rates", "currency", "yuan", "人民币"),
-    section(gettext_lazy("Retention"), "#retention", "retention", "prune", "保留期限", "清理"),
-    section(gettext_lazy("Recording"), "#bodies", "record bodies", "privacy", "隐私", "正文"),
-    section(gettext_lazy("Appearance"), "#look", "theme", "dark", "light", "language", "主题", "深色", "语言"),
-    section(gettext_lazy("About this installation"), "#about", "version", "disk", "版本号"),
-    section(gettext_lazy("From the environment"), "#environment", "ROUTING_ADMIN_", "variables", "环境变量"),
-    section(gettext_lazy("Delivery"), "#webhook", "alert webhook", "告警", page="alerts"),
-    section(gettext_lazy("Sessions"), "#sessions", "sign out", "devices", "设备", page="password_change"),
+    section_row(gettext_lazy("Languages of answers"), "#languages", "directive", "语言指令"),
+    section_row(gettext_lazy("Files for models"), "#files", "content policy", "内容策略"),
+    section_row(gettext_lazy("Exchange rates"), "#rates", "currency", "yuan", "人民币"),
+    section_row(gettext_lazy("Retention"), "#retention", "retention", "prune", "保留期限", "清理"),
+    section_row(gettext_lazy("Recording"), "#bodies", "record bodies", "privacy", "隐私", "正文"),
+    section_row(gettext_lazy("Appearance"), "#look", "theme", "dark", "light", "language", "主题", "深色", "语言"),
+    section_row(gettext_lazy("About this installation"), "#about", "version", "disk", "版本号"),
+    section_row(gettext_lazy("From the environment"), "#environment", "ROUTING_ADMIN_", "variables", "环境变量"),
+    section_row(gettext_lazy("Delivery"), "#webhook", "alert webhook", "告警", page="alerts"),
+    section_row(gettext_lazy("Sessions"), "#sessions", "sign out", "devices", "设备", page="password_change"),
 )
 
-ALSO: dict[str, tuple[str, ...]] = {
+EXTRA_NAMES: dict[str, tuple[str, ...]] = {
     "dashboard": ("home", "overview", "首页", "总览"),
     "requests": ("log", "logs", "日志"),
     "usage": ("cost", "money", "statistics", "费用", "统计"),
@@ -355,7 +363,7 @@ ALSO: dict[str, tuple[str, ...]] = {
 
 
 @cache
-def names_of(row: FindRow) -> tuple[str, ...]:
+def row_names(row: FindRow) -> tuple[str, ...]:
     """Return a row's label in every language of the pages, and its further words."""
     names = []
     for code, _language in settings.LANGUAGES:
@@ -365,17 +373,17 @@ def names_of(row: FindRow) -> tuple[str, ...]:
 
 
 @cache
-def pages_of_navigation() -> tuple[FindRow, ...]:
+def list_navigation_pages() -> tuple[FindRow, ...]:
     entries = [entry for _label, places in NAVIGATION for entry in places if not entry.for_administrators]
     return tuple(
-        FindRow(FoundKind.PAGE, entry.label, entry.name, entry.icon, ALSO.get(entry.name, ()), right=Right.SEE)
+        FindRow(FoundKind.PAGE, entry.label, entry.name, entry.icon, EXTRA_NAMES.get(entry.name, ()), right=Right.SEE)
         for entry in entries
     )
 
 
-def suggestions_for(role: UserRole, *, is_first: bool = False) -> Iterator[Findable]:
+def list_suggestions(role: UserRole, *, is_first: bool = False) -> Iterator[Findable]:
     """Return what the role may see and do. With `is_first`, only what is offered before anything is typed."""
     other_pages = () if is_first else (*PAGES, *SECTIONS)
     acts = [row for row in ACTS if row.is_open_to(role)]
-    pages = [row for row in (*pages_of_navigation(), *other_pages) if row.is_open_to(role)]
+    pages = [row for row in (*list_navigation_pages(), *other_pages) if row.is_open_to(role)]
     return (row.to_findable() for row in (*pages, *(acts[:5] if is_first else acts)))
