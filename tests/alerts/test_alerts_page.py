@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from capabilities.core.translatable import translatable
 from capabilities.models import StoredKey
-from routing_admin.console.alerts.actions import claim_next, end_kind, note_failed, record_condition
+from routing_admin.console.alerts.actions import claim_next, end_kind, record_condition, record_failed
 from routing_admin.console.alerts.conditions import AlertWatch
 from routing_admin.console.alerts.queries import find_webhook
 from routing_admin.core.alerts.kinds import STATE, AlertKind, Condition, Stage, condition_of, spent_subject
@@ -55,7 +55,7 @@ def test_page_lists_open_ended_and_unsent_alerts(viewer: Client) -> None:
     record_condition(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), now)
     claimed = claim_next(now)
     assert claimed is not None
-    note_failed(claimed, "It answered with status 503: busy")
+    record_failed(claimed, "It answered with status 503: busy")
     record_condition(condition_of(AlertKind.DISK, "data directory", free=12), now)
     end_kind(AlertKind.DISK, timezone.now())
     page = Page(viewer.get("/alerts/"))

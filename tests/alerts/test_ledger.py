@@ -26,7 +26,7 @@ def send_all(now: datetime) -> list[str]:
     """Claim and send what is due; return what was sent."""
     sent = []
     while claimed := ledger.claim_next(now):
-        ledger.note_sent(claimed, now)
+        ledger.record_sent(claimed, now)
         sent.append(f"{claimed.kind} {'over' if claimed.ended_at else 'begun'}")
     return sent
 
@@ -99,7 +99,7 @@ def test_failed_delivery_is_retried_with_growing_delays_then_given_up():
     ledger.record_condition(REFUSED, NOON)
     now, delays = NOON, []
     while claimed := ledger.claim_next(now):
-        ledger.note_failed(claimed, "nothing is listening there.")
+        ledger.record_failed(claimed, "nothing is listening there.")
         due = list_alerts()[0].next_try_at
         if due is None:
             break

@@ -13,7 +13,7 @@ from capabilities.core.consequence import group_by_cause
 from capabilities.models import Agent, Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import put_agent, save_agent
-from routing_admin.console.base.consequences import foresee_disabling
+from routing_admin.console.base.consequences import find_disabling_consequences
 from routing_admin.console.routes.actions import save_alias
 from routing_admin.console.settings.actions import save_language
 from routing_admin.models import Candidate, Revision, TaskRoute
@@ -104,7 +104,7 @@ def test_an_agent_made_at_run_time_counts_as_any_other(text_agent: AgentProgram)
     """An agent created at run time is listed as losing its model, although it is in no configuration file."""
     put_agent(ADA, "text-agent", "helper", service_id="echo-text")
     assert "The agent helper no longer reaches any model." in [
-        consequence.sentence for consequence in foresee_disabling("service", ["echo-text"])
+        consequence.sentence for consequence in find_disabling_consequences("service", ["echo-text"])
     ]
 
 

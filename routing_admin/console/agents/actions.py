@@ -52,7 +52,7 @@ def revoke_link(actor: Actor, row: AgentLink) -> None:
             row.save(update_fields=["revoked_at"])
 
 
-def note_visit(row: AgentLink, text: str) -> None:
+def record_visit(row: AgentLink, text: str) -> None:
     """Record that a link was opened, at most once a minute, and re-sign it with the newest secret."""
     now, name = timezone.now(), secret_name(newest_secret())
     is_recent = row.last_seen_at is not None and now - row.last_seen_at <= EVERY

@@ -115,7 +115,7 @@ def admin_issue_key(request: HttpRequest, agent_id: str) -> HttpResponse:
     key, key_row = issue_key(
         script_actor(request), row, scopes=scopes, label=body.label or "", expires_at=expires_at, terms=form.terms
     )
-    return issued(key, key_row)
+    return answer_issued(key, key_row)
 
 
 @router.put("/agents/{path:agent_id}/keys/{key_id}", response=KeyOut, openapi_extra=takes(KeyTermsIn))
@@ -204,10 +204,10 @@ def admin_rotate_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
     row = require(find_key(agent_id, key_id), "key", key_id)
     check_grantable(request, row.scopes, "Such a key")
     overlap = DEFAULT_OVERLAP if seconds is None else timedelta(seconds=seconds)
-    return issued(*roll_key(script_actor(request), row, overlap=overlap))
+    return answer_issued(*roll_key(script_actor(request), row, overlap=overlap))
 
 
-def issued(key: str, row: AgentKey) -> HttpResponse:
+def answer_issued(key: str, row: AgentKey) -> HttpResponse:
     return answer(IssuedOut(key=key, issued=key_out(row)), 201)
 
 
@@ -278,7 +278,7 @@ def admin_list_agents(request: HttpRequest) -> HttpResponse:
 @router.get("/agents/{path:agent_id}", response=AdminAgentOut)
 def admin_get_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Return one agent."""
-    agent = described(require(find_agent(agent_id), "agent", agent_id))
+    agent = describe_agent(require(find_agent(agent_id), "agent", agent_id))
     return answer_entry(AdminAgentOut(agent=agent), agent_entry(agent))
 
 
@@ -287,7 +287,7 @@ def agent_entry(agent: AgentThing) -> dict[str, Any]:
     return agent.model_dump(exclude={"keys"})
 
 
-def described(row: Agent) -> AgentThing:
+def describe_agent(row: Agent) -> AgentThing:
     return agent_out(row, sum(key.revoked_at is None for key in list_keys(row)))
 
 
@@ -303,7 +303,7 @@ def admin_put_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 def write_agent(request: HttpRequest, agent_id: str, body: AdminAgentIn) -> tuple[bool, list[str], dict[str, Any]]:
     """Save an agent and return (is new, changes, entry for the ETag). Raise `ConflictError` or `InvalidError`."""
     row = find_agent(agent_id)
-    before = described(row) if row else None
+    before = describe_agent(row) if row else None
     check_expectation(read_expectation(request), agent_entry(before) if before else None)
     if row is not None and row.origin != "administrator":
         raise ConflictError(f"{agent_id} was made at run time: the program that made it changes it. Choose another id.")
@@ -339,7 +339,7 @@ def admin_delete_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Delete an agent with its keys; a missing agent is not an error."""
     with ledger.exclusive():
         row = find_agent(agent_id)
-        check_expectation(read_expectation(request), agent_entry(described(row)) if row else None)
+        check_expectation(read_expectation(request), agent_entry(describe_agent(row)) if row else None)
         if row is not None:
             delete_agent(script_actor(request), row)
     return HttpResponse(status=204)

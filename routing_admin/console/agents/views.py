@@ -42,7 +42,7 @@ from routing_admin.console.agents.actions import make_link, revoke_link
 from routing_admin.console.agents.forms import AgentForm, AgentLinkForm, KeyForm, KeyTermsForm
 from routing_admin.console.agents.queries import find_key_uses, find_link, list_key_lines, list_links, name_uses
 from routing_admin.console.agents.snippets import describe_use
-from routing_admin.console.base.consequences import find_obstacle, foresee_deletion
+from routing_admin.console.base.consequences import find_deletion_consequences, find_obstacle
 from routing_admin.console.base.page_responses import (
     UNPROCESSABLE,
     add_refusal,
@@ -136,7 +136,7 @@ def agent_page(
         "waiting_key": more.get("issued_key") or find_waiting_key(keys),
         **describe_use(row, more.get("issued", "")),
         "obstacle": find_obstacle(check_can_delete_agent, row, row.agent_id),
-        "losses": foresee_deletion("agent", [row.agent_id]),
+        "losses": find_deletion_consequences("agent", [row.agent_id]),
         # `issued` and `link` in `more` are secrets that are shown only in this response.
         **more,
     }

@@ -215,12 +215,12 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
     return None
 
 
-def note_sent(claimed: ClaimedAlert, now: datetime) -> None:
+def record_sent(claimed: ClaimedAlert, now: datetime) -> None:
     changes = {"sent_at": now} if claimed.ended_at is None else {"end_sent_at": now}
     _claimed_rows(claimed).update(**changes, error=None)
 
 
-def note_failed(claimed: ClaimedAlert, reason: str) -> None:
+def record_failed(claimed: ClaimedAlert, reason: str) -> None:
     """Record why the notice was not accepted. The next attempt was scheduled by `claim_next`."""
     _claimed_rows(claimed).update(error=encode_text(reason))
 

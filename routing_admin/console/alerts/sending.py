@@ -102,9 +102,9 @@ class AlertLedger(Protocol):
 
     def claim_next(self, now: datetime) -> ClaimedAlert | None: ...
 
-    def note_sent(self, claimed: ClaimedAlert, now: datetime) -> None: ...
+    def record_sent(self, claimed: ClaimedAlert, now: datetime) -> None: ...
 
-    def note_failed(self, claimed: ClaimedAlert, reason: str) -> None: ...
+    def record_failed(self, claimed: ClaimedAlert, reason: str) -> None: ...
 
 
 Guard = Callable[[], AbstractContextManager[object]]
@@ -124,11 +124,11 @@ def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, guard:
         with guard():
             if reason:
                 log.warning("the alert %s about %s was not sent: %s", alert.kind, alert.subject, reason)
-                ledger.note_failed(alert, reason)
+                ledger.record_failed(alert, reason)
                 if alert.tries >= FAILURES:
                     ledger.record_condition(condition_of(AlertKind.WEBHOOK_FAILING, webhook.host, problem=reason), now)
             else:
-                ledger.note_sent(alert, now)
+                ledger.record_sent(alert, now)
                 ledger.end_kind(AlertKind.WEBHOOK_FAILING, now)
 
 
@@ -176,13 +176,13 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
     return None
 
 
-def note_sent(claimed: ClaimedAlert, now: datetime) -> None:
+def record_sent(claimed: ClaimedAlert, now: datetime) -> None:
     with alert_file().edit() as alerts:
         if stored := alerts.get((claimed.kind, claimed.subject)):
             stored.sent_at, stored.error = now, None
 
 
-def note_failed(claimed: ClaimedAlert, reason: str) -> None:
+def record_failed(claimed: ClaimedAlert, reason: str) -> None:
     with alert_file().edit() as alerts:
         if stored := alerts.get((claimed.kind, claimed.subject)):
             stored.error = encode_text(reason)

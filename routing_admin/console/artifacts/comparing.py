@@ -19,7 +19,7 @@ from capabilities.core.permissions import PagePart
 from capabilities.core.side_by_side import SideBySideRow, compare_lines
 from capabilities.quantities import size_text
 from capabilities.sentences import join_words
-from routing_admin.console.artifacts.detail import language_context, note_reading, preview_language
+from routing_admin.console.artifacts.detail import language_context, preview_language, record_reading
 from routing_admin.console.artifacts.receiving import GROUPS, DeliveryCard, build_card
 from routing_admin.console.base.page_responses import require_found
 from routing_admin.console.base.tags.highlight import json_text
@@ -67,7 +67,7 @@ def artifact_compare(request: HttpRequest, pk: str) -> HttpResponse:
     may_read = may(request.user, PagePart.ARTIFACT_BYTES)
     if may_read:
         # The page shows the file's content to users who may read it, so the audit log records that it was read.
-        note_reading(request, row)
+        record_reading(request, row)
     cards = {delivery.service_id: build_card(preview, delivery, may_read) for delivery in preview.deliveries}
     context = {"row": row, "left": left, "right": right, **language_context(language)}
     if left in cards and right in cards:

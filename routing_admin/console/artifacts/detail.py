@@ -60,7 +60,7 @@ def artifact_page(
 ) -> HttpResponse:
     may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), preview_language(request)
     if may_read:
-        note_reading(request, row)
+        record_reading(request, row)
     asked_for = _filter(request)
     # If a card is opened, only that card is loaded, without previews of the other services.
     if request.GET.get("fragment") == "card":
@@ -88,7 +88,7 @@ def artifact_page(
     return render(request, "artifacts/artifact.html", context, status=status)
 
 
-def note_reading(request: HttpRequest, row: Artifact) -> None:
+def record_reading(request: HttpRequest, row: Artifact) -> None:
     """Record in the audit log that the user saw the file's content."""
     action = AuditedAction(READINGS[PagePart.ARTIFACT_BYTES], "artifact", row.pk, {"filename": row.filename})
     ledger.note_reading(request_actor(request), action)
@@ -190,7 +190,7 @@ def _send_urls(row: Artifact, may_read: bool) -> dict[str, str]:
 def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
     """Send the bytes with headers that keep browsers from running them. Return 410 if they are missing or damaged."""
     row = require_found(find_artifact(pk))
-    note_reading(request, row)
+    record_reading(request, row)
     try:
         return download(request, row)
     except (MissingError, CorruptError) as error:

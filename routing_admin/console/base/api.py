@@ -24,7 +24,7 @@ from routing_admin.api.calls import CallError, answer
 from routing_admin.configuration.history import newest_number
 from routing_admin.console.base.form_fields import LIMITS
 from routing_admin.console.base.schemas import EntriesOut
-from routing_admin.console.people.actions import note_use
+from routing_admin.console.people.actions import record_use
 from routing_admin.core.files.entries import Expectation, parse_if_match, tag_of
 from routing_admin.platform.auth.admin_tokens import AdminCaller, authenticate_token, refuse_admin_call, refuse_token_in
 from routing_admin.platform.server.request_id import request_id_of
@@ -50,7 +50,7 @@ class AdminTokenAuth(AuthBase):
             path = route_path(request.resolver_match.route) if request.resolver_match else ""
             refusal = refuse_admin_call(result, request.method or "", path)
             if refusal is None:
-                note_use(result, remote_address(request), request_id_of(request))
+                record_use(result, remote_address(request), request_id_of(request))
                 return result
             result = refusal
         details = {"scope": result.scope} if result.scope else {}

@@ -24,7 +24,7 @@ from routing_admin.core.planning.consequences import consequences
 from routing_admin.dispatch.decisions import unusable_of
 
 
-def foresee(planned: Configuration) -> tuple[Consequence, ...]:
+def find_consequences(planned: Configuration) -> tuple[Consequence, ...]:
     """Return all consequences of replacing the configuration in use by `planned`."""
     state = snapshot.current()
     return consequences(
@@ -32,7 +32,7 @@ def foresee(planned: Configuration) -> tuple[Consequence, ...]:
     )
 
 
-def foresee_restore(restored: Configuration) -> tuple[Consequence, ...]:
+def find_restore_consequences(restored: Configuration) -> tuple[Consequence, ...]:
     """Return the consequences of restoring an older revision, including those for agents and their keys."""
     current = snapshot.current().configuration
     before, after = {agent.id for agent in current.agents}, {agent.id for agent in restored.agents}
@@ -42,14 +42,14 @@ def foresee_restore(restored: Configuration) -> tuple[Consequence, ...]:
         (gone, translatable("Agents come back without keys, issue new ones: %(agents)s.", agents=shorten_names(gone))),
     )
     agent_notices = (Consequence(Gravity.CHANGES, sentence, "agent") for names, sentence in notices if names)
-    return (*foresee(keep_agents(restored, current)), *agent_notices)
+    return (*find_consequences(keep_agents(restored, current)), *agent_notices)
 
 
-def foresee_deletion(kind: str, names: Collection[str]) -> tuple[Consequence, ...]:
-    return _foresee_change(lambda before: without_items(before, kind, names))
+def find_deletion_consequences(kind: str, names: Collection[str]) -> tuple[Consequence, ...]:
+    return _find_change_consequences(lambda before: without_items(before, kind, names))
 
 
-USERS: Mapping[str, tuple[str, Any]] = {
+USER_SENTENCES: Mapping[str, tuple[str, Any]] = {
     "route": ("routes", ngettext_lazy("%(count)s task route uses it.", "%(count)s task routes use it.", "count")),
     "service": (
         "services",
@@ -83,17 +83,17 @@ def find_obstacle(check: Callable[[Any], None], row: Any, search: str) -> Obstac
     except InUseError as refusal:
         if not refusal.kind:
             return Obstacle(str(refusal))
-        name, sentence = USERS[refusal.kind]
+        name, sentence = USER_SENTENCES[refusal.kind]
         return Obstacle(sentence % {"count": refusal.count}, f"{reverse(name)}?{urlencode({'q': search})}")
     return None
 
 
-def foresee_disabling(kind: str, names: Collection[str]) -> tuple[Consequence, ...]:
+def find_disabling_consequences(kind: str, names: Collection[str]) -> tuple[Consequence, ...]:
     """Return the consequences of disabling providers, services or routes."""
-    return _foresee_change(lambda before: switch_off(before, kind, names))
+    return _find_change_consequences(lambda before: switch_off(before, kind, names))
 
 
-def _foresee_change(change: Callable[[Configuration], Configuration]) -> tuple[Consequence, ...]:
+def _find_change_consequences(change: Callable[[Configuration], Configuration]) -> tuple[Consequence, ...]:
     state = snapshot.current()
     before = with_runtime_agents(state, state.configuration)
     return consequences(before, change(before), unusable_of(state))
@@ -124,7 +124,7 @@ def find_unconfirmed(request: HttpRequest, form: forms.BaseForm, kind: str, name
 
 def find_unconfirmed_disabling(request: HttpRequest, kind: str, names: Sequence[str]) -> Sequence[Consequence]:
     """Return the consequences of disabling these entries, or nothing if the request confirms them."""
-    return () if CONFIRMED in request.POST else foresee_disabling(kind, names)
+    return () if CONFIRMED in request.POST else find_disabling_consequences(kind, names)
 
 
 def consequence_json(consequence: Consequence) -> dict[str, str]:

@@ -11,18 +11,18 @@ from routing_admin.configuration.revisions import ledger
 from routing_admin.models import RequestLog
 
 
-def note_body_read(actor: Actor, row: RequestLog) -> None:
+def record_body_read(actor: Actor, row: RequestLog) -> None:
     """Record that a request's recorded body was read, if it has one and it was loaded."""
     if row.body is not None:
         ledger.note_reading(actor, AuditedAction(READINGS[PagePart.RECORDED_BODIES], "request", row.pk))
 
 
-def note_configuration_export(actor: Actor, name: str, mode: str) -> None:
+def record_configuration_export(actor: Actor, name: str, mode: str) -> None:
     with ledger.audit(actor, AuditedAction(READINGS[PagePart.EXPORTS], "configuration", name, {"for": mode})):
         pass
 
 
-def note_audit_export(actor: Actor, details: Mapping[str, Any]) -> None:
+def record_audit_export(actor: Actor, details: Mapping[str, Any]) -> None:
     """Record that the audit log was exported. `details` are the format and the filters."""
     with ledger.audit(actor, AuditedAction("audit.export", details=dict(details))):
         pass

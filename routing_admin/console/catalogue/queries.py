@@ -62,7 +62,7 @@ def list_route_endings(task_type: str) -> tuple[ModelEnding, ...]:
     return tuple(ending for ending in endings if ending.consequences)
 
 
-def foresee_ending(provider: str, model: str) -> tuple[Consequence, ...]:
+def find_ending_consequences(provider: str, model: str) -> tuple[Consequence, ...]:
     """Return what a model's retirement means for routes and agents.
 
     Empty if it means nothing for them, or if the model is not retired soon.

@@ -30,7 +30,7 @@ from routing_admin.configuration import rows, snapshot
 from routing_admin.configuration.agents.actions import issue_key
 from routing_admin.configuration.revisions import ledger
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.console.base.consequences import foresee
+from routing_admin.console.base.consequences import find_consequences
 from routing_admin.console.demo.day import AGENT_LABELS, BUDGET, BUDGETED, DEMO, count_requests, remove_day
 from routing_admin.console.exchange.actions import import_configuration
 from routing_admin.core.configuration.removals import removed_names
@@ -151,7 +151,9 @@ def preview_removal(state: Snapshot) -> RemovalPreview:
     return RemovalPreview(
         names,
         tuple(
-            consequence for consequence in foresee(remaining) if consequence.name not in names.get(consequence.kind, ())
+            consequence
+            for consequence in find_consequences(remaining)
+            if consequence.name not in names.get(consequence.kind, ())
         ),
     )
 

@@ -15,7 +15,7 @@ from capabilities.core.consequence import Consequence
 from capabilities.quantities import duration_text
 from capabilities.sentences import join_words
 from routing_admin.configuration import snapshot
-from routing_admin.console.base.consequences import foresee_disabling
+from routing_admin.console.base.consequences import find_disabling_consequences
 from routing_admin.core.fallback.scripts import DrillWindow
 from routing_admin.models import FireDrill
 from routing_admin.request_log.drill_results import DrillResult, answers_per_minute, find_result
@@ -55,8 +55,10 @@ def list_drills(provider: str) -> list[DrillLine]:
     ]
 
 
-def foresee_drill(provider: str) -> DrillForecast:
-    return DrillForecast(foresee_disabling("provider", [provider]), answers_per_minute(provider, timezone.now()))
+def estimate_drill(provider: str) -> DrillForecast:
+    return DrillForecast(
+        find_disabling_consequences("provider", [provider]), answers_per_minute(provider, timezone.now())
+    )
 
 
 def banner_context() -> dict[str, Any]:

@@ -18,7 +18,7 @@ from routing_admin.console.drills.queries import (
     banner_context,
     describe_result,
     describe_window,
-    foresee_drill,
+    estimate_drill,
     list_drills,
 )
 from routing_admin.console.providers.queries import find_provider
@@ -51,7 +51,7 @@ def drill(request: HttpRequest, name: str) -> HttpResponse:
         return redirect("drill", name=name)
     context = {
         "row": row,
-        "forecast": foresee_drill(name),
+        "forecast": estimate_drill(name),
         "choices": CHOICES,
         "usual": USUAL_SECONDS,
         "drills": [build_view(line) for line in list_drills(name)],

@@ -21,7 +21,7 @@ from routing_admin.api.schemas import ImportOut, ProviderOut, ProvidersOut, Rout
 from routing_admin.configuration import exports, snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.base.api import parse_revision_tag
-from routing_admin.console.base.consequences import consequence_json, foresee
+from routing_admin.console.base.consequences import consequence_json, find_consequences
 from routing_admin.console.exchange.actions import ImportPreview, check_may_import, import_configuration, preview_import
 from routing_admin.core.configuration.diff import sentence
 from routing_admin.core.documents.problem_sentences import errors
@@ -115,7 +115,7 @@ def answer_import(
     if not preview.imported.accepted:
         raise InvalidError(errors(preview.imported.problems))
     check_may_import(actor, preview)
-    consequences = [consequence_json(consequence) for consequence in foresee(preview.imported.configuration)]
+    consequences = [consequence_json(consequence) for consequence in find_consequences(preview.imported.configuration)]
     return answer(import_out(preview, preview.revision, dryRun=True, consequences=consequences))
 
 

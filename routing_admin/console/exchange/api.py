@@ -94,10 +94,10 @@ def put(request: HttpRequest, kind: EntryKind, name: str, schema: type[BaseModel
     value = read_json(request)
     # The result is not used: the schema has only the required fields, but an entry may have any field of the files.
     parse_as(value, schema)
-    return changed(put_entry(script_actor(request), kind, name, value, expected=read_expectation(request)))
+    return answer_change(put_entry(script_actor(request), kind, name, value, expected=read_expectation(request)))
 
 
-def changed(write: EntryChange) -> HttpResponse:
+def answer_change(write: EntryChange) -> HttpResponse:
     changes, warnings = [sentence(change) for change in write.changes], details_of(write.warnings)
     body = ChangedOut(created=write.is_new, changes=changes, warnings=warnings)
     return answer_entry(body, write.entry, 201 if write.is_new else 200)

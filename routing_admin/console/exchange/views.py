@@ -21,9 +21,9 @@ from capabilities.errors import ConflictError, InvalidError, first_problems
 from capabilities.json_bodies import JsonTooLargeError, check_json
 from capabilities.sentences import join_words, translate_refusal, translate_sentence, translate_without_path
 from routing_admin.configuration import exports, snapshot
-from routing_admin.console.base.consequences import foresee
+from routing_admin.console.base.consequences import find_consequences
 from routing_admin.console.base.page_responses import add_toast
-from routing_admin.console.base.readings import note_configuration_export
+from routing_admin.console.base.readings import record_configuration_export
 from routing_admin.console.exchange.actions import ImportPreview, import_configuration, preview_import
 from routing_admin.console.exchange.forms import MAX_FILE_BYTES, MERGE, REPLACE, ConfigFile, ImportForm, read_upload
 from routing_admin.console.exchange.omissions import group_omissions
@@ -79,7 +79,7 @@ def config_export(request: HttpRequest, name: str) -> HttpResponse:
     if name not in set(FileFormat) or mode not in set(Mode):
         raise Http404
     exported = exports.export(FileFormat(name), Mode(mode))
-    note_configuration_export(request_actor(request), name, mode)
+    record_configuration_export(request_actor(request), name, mode)
     answer = HttpResponse(exported.text, content_type="application/json; charset=utf-8")
     answer.headers["Content-Disposition"] = f'attachment; filename="{name}.json"'
     return answer
@@ -220,7 +220,7 @@ def show(
         "warning_groups": group_problems(problem_lines(preview, files, "warning")),
         "kept_fields": list_kept_fields(preview, files),
         "changes": words.change_lines(preview.changes),
-        "effects": foresee(preview.imported.configuration) if accepted else (),
+        "effects": find_consequences(preview.imported.configuration) if accepted else (),
         **(words.compare_texts(preview.before, preview.imported.configuration) if accepted else {}),
         "revision": preview.revision or 0,
         "next": (preview.revision or 0) + 1,

@@ -12,7 +12,7 @@ from capabilities.core.providers.redaction import redact
 from routing_admin.api.calls import answer
 from routing_admin.configuration.history import configuration_at, newest_configuration
 from routing_admin.console.base.api import TAG, answer_at_revision, iso, script_actor
-from routing_admin.console.base.consequences import consequence_json, foresee_restore
+from routing_admin.console.base.consequences import consequence_json, find_restore_consequences
 from routing_admin.console.base.keyset import PageCursor
 from routing_admin.console.base.schemas import EntriesOut, RestoreOut, RevisionsOut, RevisionThing
 from routing_admin.console.history.actions import restore, undo
@@ -68,7 +68,7 @@ def admin_restore(request: HttpRequest, number: int, dryRun: bool = False) -> Ht
     if dryRun:
         restored = configuration_at(number)
         changes = diff(newest_configuration(), keep_agents(restored, newest_configuration()))
-        consequences = [consequence_json(consequence) for consequence in foresee_restore(restored)]
+        consequences = [consequence_json(consequence) for consequence in find_restore_consequences(restored)]
         sentences = [redact(sentence(change)) for change in changes]
         return answer_at_revision(RestoreOut(dryRun=True, changes=sentences, consequences=consequences))
     restore(script_actor(request), number)

@@ -29,7 +29,7 @@ from capabilities.core.permissions import PagePart
 from capabilities.core.providers.redaction import redact
 from routing_admin.configuration.revisions import DRILL_END
 from routing_admin.console.base.lists import FilterChip, page_size
-from routing_admin.console.base.readings import note_audit_export
+from routing_admin.console.base.readings import record_audit_export
 from routing_admin.console.base.tags.ui import short_name
 from routing_admin.console.drills.queries import describe_recorded_end
 from routing_admin.console.history import phrases as words
@@ -99,7 +99,7 @@ def audit_export(request: HttpRequest, form: str) -> HttpResponseBase:
     if form not in set(AuditForm):
         raise Http404
     file_format, parameters = AuditForm(form), _parameters(request)
-    note_audit_export(request_actor(request), {"form": form, **parameters})
+    record_audit_export(request_actor(request), {"form": form, **parameters})
     file: SpooledTemporaryFile[bytes] = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed behind the last block
     if file_format is AuditForm.CSV:
         file.write(b"\xef\xbb\xbf")  # the byte order mark makes spreadsheets read UTF-8

@@ -23,7 +23,7 @@ from capabilities.errors import ActionError, NotFoundError
 from capabilities.quantities import duration_text
 from capabilities.sentences import translate_refusal
 from routing_admin.configuration.history import configuration_at, newest_configuration, newest_number
-from routing_admin.console.base.consequences import foresee_restore
+from routing_admin.console.base.consequences import find_restore_consequences
 from routing_admin.console.base.keyset import PageCursor
 from routing_admin.console.base.lists import page_size
 from routing_admin.console.base.page_responses import add_refusal_toast, add_toast
@@ -256,7 +256,7 @@ def restore_preview(request: HttpRequest, number: int) -> HttpResponse:
         "number": number,
         "changes": words.change_lines(diff(current, planned)),
         **words.compare_texts(current, planned),
-        "restoring": foresee_restore(restored),
+        "restoring": find_restore_consequences(restored),
         "may_restore": can_edit(request) and number >= find_oldest_restorable(request),
     }
     return render(request, "history/restore.html", context)

@@ -89,7 +89,7 @@ def revoke_tokens(owner: User) -> int:
     return AdminToken.objects.filter(owner=owner, revoked_at=None).update(revoked_at=timezone.now())
 
 
-def note_use(caller: AdminCaller, address: str, request_id: str) -> None:
+def record_use(caller: AdminCaller, address: str, request_id: str) -> None:
     """Record that a token was used, at most once a minute. The first use of a day is audited."""
     now, last = timezone.now(), caller.row.last_used_at
     if last is not None and now - last <= USE_INTERVAL:
@@ -310,7 +310,7 @@ def choose_language(user: User, language: str) -> None:
         Person.objects.update_or_create(user=user, defaults={"language": language})
 
 
-def note_sign_in(actor: Actor, action: str, names: Iterable[str]) -> None:
+def record_sign_in(actor: Actor, action: str, names: Iterable[str]) -> None:
     """Audit a sign-in, a failed sign-in or a sign-out: `user.sign_in`, `user.sign_in_failed` or `user.sign_out`."""
     # Only names of existing users are recorded: an unknown name may be a password typed into the wrong field.
     username = User.objects.filter(username__in=list(names)).values_list("username", flat=True).first() or ""

@@ -66,7 +66,7 @@ def admin_invite_person(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         raise InvalidError(form_problems(form, {}))
     user, token = people.invite(script_actor(request), form.cleaned_data["username"], form.cleaned_data["role"])
-    return linked(user, token, 201)
+    return answer_link(user, token, 201)
 
 
 @router.post("/people/{username}/link", response={201: InvitedOut})
@@ -77,7 +77,7 @@ def admin_link_person(request: HttpRequest, username: str) -> HttpResponse:
     """
     user = require(find_user_named(username), "person", username)
     check_rank(request, role_for(user).value)
-    return linked(user, people.new_link(script_actor(request), user), 201)
+    return answer_link(user, people.new_link(script_actor(request), user), 201)
 
 
 @router.delete("/people/{username}", response={204: None})
@@ -90,7 +90,7 @@ def admin_withdraw_person(request: HttpRequest, username: str) -> HttpResponse:
     return HttpResponse(status=204)
 
 
-def linked(user: User, token: str, status: int) -> HttpResponse:
+def answer_link(user: User, token: str, status: int) -> HttpResponse:
     uid, _, word = token.partition("/")
     link = settings.PUBLIC_URL + reverse("join", args=[uid, word])
     days = settings.PASSWORD_RESET_TIMEOUT // 86_400

@@ -65,7 +65,7 @@ def sign_in_back(request: HttpRequest, provider_id: str) -> HttpResponse:
     arrival = identity_adapter.run_callback(request, configured)
     if arrival.identity is None:
         if arrival.cause == "failed":  # the other causes can be produced by anyone who knows the URL
-            identities.note_failure(build_visitor(request), configured.id)
+            identities.record_failure(build_visitor(request), configured.id)
         return _explain_failure(request, configured, arrival.cause)
     return _sign_in(request, arrival.identity, arrival.notes, arrival.after)
 
@@ -103,7 +103,7 @@ def _sign_in(request: HttpRequest, identity: Identity, notes: Mapping[str, str],
         messages.success(request, _("You can now sign in with %(name)s, too") % {"name": identity.title})
         return redirect("password_change")
     login(request, user, backend=BACKEND)
-    identities.note_admission(build_visitor(request), user, identity)
+    identities.record_admission(build_visitor(request), user, identity)
     response = redirect(after if _is_local(request, after) else settings.LOGIN_REDIRECT_URL)
     remember_language(response, find_language(user))
     return response

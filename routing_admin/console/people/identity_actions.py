@@ -43,11 +43,11 @@ def admit(
         return admission, user
 
 
-def note_admission(actor: Actor, user: User, identity: Identity) -> None:
+def record_admission(actor: Actor, user: User, identity: Identity) -> None:
     _write_event(actor, "user.sign_in", user, identity, Admission.SIGN_IN)
 
 
-def note_failure(actor: Actor, provider: str) -> None:
+def record_failure(actor: Actor, provider: str) -> None:
     revisions.write_event(actor, AuditedAction("user.sign_in_failed", "user", "", {"provider": provider}))
 
 

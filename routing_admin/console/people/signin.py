@@ -35,7 +35,7 @@ class SignIn(LoginView):
         user = form.get_user()
         assert isinstance(user, User)  # noqa: S101 - the form's own promise, for the type checker
         throttle.leave(form.cleaned_data["username"], client_address(self.request))
-        people.note_sign_in(build_visitor(self.request), "user.sign_in", [user.get_username()])
+        people.record_sign_in(build_visitor(self.request), "user.sign_in", [user.get_username()])
         response = super().form_valid(form)
         remember_language(response, find_language(user))
         return response
@@ -47,7 +47,7 @@ class SignIn(LoginView):
             refuse_throttled(response, form)
         # An incomplete form does not count as a failed attempt.
         elif form.cleaned_data.get("username") and form.cleaned_data.get("password"):
-            people.note_sign_in(build_visitor(self.request), "user.sign_in_failed", [form.cleaned_data["username"]])
+            people.record_sign_in(build_visitor(self.request), "user.sign_in_failed", [form.cleaned_data["username"]])
         return response
 
 
@@ -56,7 +56,7 @@ class SignOut(LogoutView):
         # The user is read before signing out, because afterwards the request has none.
         actor = request_actor(request)
         response = super().post(request, *args, **kwargs)
-        people.note_sign_in(actor, "user.sign_out", [actor.name])
+        people.record_sign_in(actor, "user.sign_out", [actor.name])
         return response
 
 

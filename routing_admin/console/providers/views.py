@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 
 from capabilities.access import request_actor
 from capabilities.errors import ActionError, ConflictError
-from routing_admin.console.base.consequences import find_obstacle, find_unconfirmed, foresee_deletion
+from routing_admin.console.base.consequences import find_deletion_consequences, find_obstacle, find_unconfirmed
 from routing_admin.console.base.page_responses import (
     UNPROCESSABLE,
     add_refusal,
@@ -89,7 +89,7 @@ def provider_page(
         "keys": list_key_rows(row),
         "further_form": FurtherKeyForm(),
         "obstacle": find_obstacle(check_can_delete_provider, row, row.name),
-        "losses": foresee_deletion("provider", [row.name]),
+        "losses": find_deletion_consequences("provider", [row.name]),
         **more,
     }
     return render(request, "capabilities/provider.html", context, status=status)

@@ -25,7 +25,7 @@ from capabilities.labels import KINDS
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.lists import page_size
-from routing_admin.console.base.readings import note_body_read
+from routing_admin.console.base.readings import record_body_read
 from routing_admin.console.base.session import find_return_url
 from routing_admin.console.base.spreadsheets import csv_response
 from routing_admin.console.base.tags.charting import table_rows
@@ -242,7 +242,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
     # Describers' calls are also logged as requests. Those entries have the cost.
     steps = add_entries(steps, find_logged_requests(call_ids)) if call_ids else steps
     # Reading a recorded body is audited.
-    note_body_read(request_actor(request), row)
+    record_body_read(request_actor(request), row)
     context = {
         "row": row,
         "story": build_story(row, steps),

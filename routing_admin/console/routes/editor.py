@@ -22,7 +22,7 @@ from capabilities.sentences import translate_refusal
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.rows.reading import route_spec
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.console.base.consequences import find_obstacle, foresee_deletion
+from routing_admin.console.base.consequences import find_deletion_consequences, find_obstacle
 from routing_admin.console.base.form_fields import check_new_name
 from routing_admin.console.base.page_responses import add_toast
 from routing_admin.console.base.saving import FormProblem, list_problems
@@ -207,7 +207,7 @@ def show(
         extra["moved"] = words.position_text(page.action, page.draft)
     elif page.row is not None:
         extra["obstacle"] = find_obstacle(check_can_delete_route, page.row, page.row.task_type)
-        extra["losses"] = foresee_deletion("route", [page.row.task_type])
+        extra["losses"] = find_deletion_consequences("route", [page.row.task_type])
         extra["endings"] = list_route_endings(page.row.task_type)
     return render(request, template, context(page) | extra, status=status)
 
@@ -285,7 +285,7 @@ def card_views(draft: Draft, checked: tuple[CheckedCandidate, ...]) -> list[Card
             card=card,
             checked=candidate,
             badges=words.badges(candidate),
-            loss=words.loss(candidate.loses),
+            loss=words.loss_text(candidate.loses),
             first=index == 0,
             last=index == last,
         )

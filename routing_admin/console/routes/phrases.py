@@ -92,7 +92,7 @@ def describing_context(configuration: Configuration, *routes: RouteSpec) -> dict
     return {"describing": state.value, "no_describer": NO_DESCRIBER.get(state, ""), "describe_url": url}
 
 
-def loss(capabilities: Sequence[str]) -> str:
+def loss_text(capabilities: Sequence[str]) -> str:
     if not capabilities:
         return ""
     return insert_facts(_("From here on, %(kinds)s arrive as descriptions"), {"kinds": join_kinds(capabilities)})
@@ -104,12 +104,12 @@ def join_kinds(capabilities: Sequence[str]) -> str:
 
 def badges(checked: CheckedCandidate) -> list[dict[str, Any]]:
     return [
-        {"tone": tone, "icon": icon, "label": label, "hint": hint(checked, finding)}
+        {"tone": tone, "icon": icon, "label": label, "hint": hint_text(checked, finding)}
         for finding, (tone, icon, label) in ((name, FINDINGS[name]) for name in checked.findings)
     ]
 
 
-def hint(checked: CheckedCandidate, finding: Finding) -> Text:
+def hint_text(checked: CheckedCandidate, finding: Finding) -> Text:
     """Return a further sentence on a finding, or an empty string if its label suffices."""
     if finding in (Finding.NO_KEY, Finding.ORIGIN_REFUSED):
         return translate_sentence(checked.detail)
@@ -222,4 +222,4 @@ def _drift_warnings(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
     for position, candidate in enumerate(lint.candidates, start=1):
         for finding in {Finding.DOUBTFUL, Finding.STOPPED}.intersection(candidate.findings):
             text = _("Candidate %(place)s: %(what)s")
-            yield "warn", "warn", insert_facts(text, {"place": position, "what": hint(candidate, finding)})
+            yield "warn", "warn", insert_facts(text, {"place": position, "what": hint_text(candidate, finding)})

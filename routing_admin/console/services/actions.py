@@ -55,14 +55,14 @@ def save_service(
             row.position = next_position(Service)
         save_row(row, expected)
         if capabilities is not None:
-            declare(row, capabilities)
+            set_declared_capabilities(row, capabilities)
         if cells:
             write_cells(row, cells, Source.DECLARED)
             row.save(update_fields=["declares_capabilities"])
     return act
 
 
-def declare(row: Service, capabilities: Capabilities) -> None:
+def set_declared_capabilities(row: Service, capabilities: Capabilities) -> None:
     """Declare exactly these capabilities. A capability whose value does not change keeps its source."""
     cells = [("input", name) for name in capabilities.input] + [("output", name) for name in capabilities.output]
     stored = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
@@ -114,7 +114,7 @@ def set_sourced_capabilities(
     return act
 
 
-def keep_default_text(row: Service) -> None:
+def declare_default_text(row: Service) -> None:
     # A service that declares nothing is assumed to read and write text. Declaring its first capability must not
     # remove that.
     if row.declares_capabilities:
@@ -126,7 +126,7 @@ def keep_default_text(row: Service) -> None:
 
 def write_cells(row: Service, cells: Mapping[Cell, bool], source: Source) -> None:
     """Write cells of a service. The caller has to save the row's `declares_capabilities`."""
-    keep_default_text(row)
+    declare_default_text(row)
     for cell, on in cells.items():
         write_cell(row, cell, supported=on, source=source)
 

@@ -71,7 +71,7 @@ def probe_service(actor: Actor, row: Service, action: str = "service.capabilitie
         return ProbeResult(failed=greeting)
     probes = list_probes(provider.protocol, provider.endpoint, provider.quirks, row.limits)
     findings = conduct(probes, lambda chats: _ask_each(row, chats), random.SystemRandom().sample)
-    keep_transcripts(actor, row, findings)
+    store_transcripts(actor, row, findings)
     proved = {
         finding.probe.capability: finding.outcome is ProbeOutcome.YES for finding in findings if is_decided(finding)
     }
@@ -117,7 +117,7 @@ def _ask_each(row: Service, chats: Sequence[ChatRequest]) -> list[ProbeAnswer]:
     ]
 
 
-def keep_transcripts(actor: Actor, row: Service, findings: Iterable[ProbeFinding]) -> None:
+def store_transcripts(actor: Actor, row: Service, findings: Iterable[ProbeFinding]) -> None:
     now = timezone.now()
     price = price_for(row.price, row.provider.endpoint, row.model)
     with transaction.atomic():

@@ -26,7 +26,7 @@ from capabilities.core.vocabulary import Source
 from capabilities.errors import ActionError, ConflictError
 from capabilities.labels import KINDS, capability_label
 from capabilities.sentences import join_words
-from routing_admin.console.base.consequences import find_obstacle, find_unconfirmed, foresee_deletion
+from routing_admin.console.base.consequences import find_deletion_consequences, find_obstacle, find_unconfirmed
 from routing_admin.console.base.page_responses import (
     UNPROCESSABLE,
     Difference,
@@ -39,7 +39,7 @@ from routing_admin.console.base.page_responses import (
     require_found,
 )
 from routing_admin.console.base.saving import describe_saving, is_asking_for_changes, render_changes
-from routing_admin.console.catalogue.queries import foresee_ending
+from routing_admin.console.catalogue.queries import find_ending_consequences
 from routing_admin.console.matrix.queries import MatrixCell, list_cells
 from routing_admin.console.providers import dialling
 from routing_admin.console.providers.queries import find_provider
@@ -262,14 +262,14 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
         "token_limits": list_token_limits(row, entry),
         "list_price": describe_list_price(row),
         "retirement": find_retirement(row.provider, row.model),
-        "ending_effects": foresee_ending(row.provider.name, row.model),
+        "ending_effects": find_ending_consequences(row.provider.name, row.model),
         "agents": list_agents_using(row),
         "drifts": render_drifts(list_service_drifts(row)),
         "transcripts": render_transcripts(transcripts),
         "night": estimate_night(row, transcripts),
         "refusals": list_refusals(row.provider.name, row.model),
         "obstacle": find_obstacle(check_can_delete_service, row, row.service_id),
-        "losses": foresee_deletion("service", [row.service_id]),
+        "losses": find_deletion_consequences("service", [row.service_id]),
         **more,
     }
     return render(request, "capabilities/service.html", context, status=status)

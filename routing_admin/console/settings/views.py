@@ -25,7 +25,7 @@ from capabilities.sentences import translate_refusal, translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.guards import find_refusal
 from routing_admin.configuration.installation import added_languages, directives
-from routing_admin.console.base.consequences import foresee_deletion
+from routing_admin.console.base.consequences import find_deletion_consequences
 from routing_admin.console.base.page_responses import UNPROCESSABLE, add_refusal, add_toast
 from routing_admin.console.base.saving import is_asking_for_changes, list_problems, render_changes
 from routing_admin.console.base.session import find_return_url
@@ -208,7 +208,7 @@ def language_lines(default: str) -> list[dict[str, Any]]:
                 "stays": find_refusal(actions.check_can_remove_language, code, default, remaining)
                 if code in added
                 else "",
-                "losses": foresee_deletion("language", [code]) if code in added else (),
+                "losses": find_deletion_consequences("language", [code]) if code in added else (),
             }
         )
     return lines

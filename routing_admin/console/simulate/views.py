@@ -13,7 +13,7 @@ from artifacts.library.queries import list_attachable
 from capabilities.access import may, request_actor
 from capabilities.core.permissions import PagePart
 from routing_admin.configuration import snapshot
-from routing_admin.console.base.readings import note_body_read
+from routing_admin.console.base.readings import record_body_read
 from routing_admin.console.simulate import phrases as words
 from routing_admin.console.simulate.panel import Panel, read_panel, set_outcomes, write_size
 from routing_admin.console.simulate.runs import run_simulation, send
@@ -37,7 +37,7 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     logged_request = find_logged_request(data["request"], body=may_read) if data.get("request") else None
     logged = logged_request.row if logged_request else None
     if logged is not None:
-        note_body_read(request_actor(request), logged)
+        record_body_read(request_actor(request), logged)
     task = data.get("task") or (logged.task_type if logged else "") or DEFAULT_ROUTE
     # The logged request's route may have been deleted in the meantime.
     route = state.configuration.route(task) or state.configuration.route(DEFAULT_ROUTE)

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from routing_admin.console.base.readings import note_audit_export
+from routing_admin.console.base.readings import record_audit_export
 from routing_admin.console.history.queries import AuditFilter, AuditForm, export_audit
 from routing_admin.management import command
 
@@ -34,7 +34,7 @@ class Command(command.Command):
     def run(self, **options: Any) -> None:
         filters = {name: options[name] for name in NARROWING if options[name]}
         # The export is audited before the log is read, so that it contains its own event as the newest.
-        note_audit_export(
+        record_audit_export(
             command.command_actor(), {"form": options["form"], **{name: str(value) for name, value in filters.items()}}
         )
         lines = export_audit(AuditFilter(**filters), AuditForm(options["form"]))

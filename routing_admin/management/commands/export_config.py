@@ -9,7 +9,7 @@ from django.core.management.base import CommandParser
 
 from routing_admin.configuration import exports
 from routing_admin.configuration.publishing import replace_file
-from routing_admin.console.base.readings import note_configuration_export
+from routing_admin.console.base.readings import record_configuration_export
 from routing_admin.core.files.exporting import Mode
 from routing_admin.core.files.importing import FileFormat
 from routing_admin.management import command
@@ -31,7 +31,7 @@ class Command(command.Command):
 
     def run(self, **options: Any) -> None:
         made = exports.export(FileFormat(options["file"]), Mode(options["mode"]))
-        note_configuration_export(command.command_actor(), options["file"], options["mode"])
+        record_configuration_export(command.command_actor(), options["file"], options["mode"])
         for sentence in made.left_out:
             self.stderr.write(sentence)
         if options["output"]:

@@ -27,7 +27,7 @@ from capabilities.models import Agent, AgentKey, Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.history import newest_configuration
 from routing_admin.configuration.revisions import ledger
-from routing_admin.console.alerts.actions import claim_next, note_failed, note_sent
+from routing_admin.console.alerts.actions import claim_next, record_failed, record_sent
 from routing_admin.console.alerts.conditions import AlertWatch
 from routing_admin.console.demo import load as demo
 from routing_admin.console.routes.queries import list_statuses, list_unable
@@ -162,9 +162,9 @@ def _alert_round(is_sent: bool) -> None:
     # Older alerts were sent. Today's alerts have not been sent yet.
     while is_sent and (claimed := claim_next(now)) is not None:
         if claimed.id % 5 == 3:
-            note_failed(claimed, "Could not reach chat.example.net: it did not answer within 10 seconds.")
+            record_failed(claimed, "Could not reach chat.example.net: it did not answer within 10 seconds.")
         else:
-            note_sent(claimed, now)
+            record_sent(claimed, now)
 
 
 # Budgets: limits are chosen so that what was spent leaves some of them nearly or wholly used up.

@@ -125,7 +125,7 @@ class History:
             for name in self._rng.sample(CHANGERS, 3 if working else 0):
                 moment = self._at(day, self._rng.uniform(7, 18))
                 action = "user.sign_in_failed" if self._rng.random() < 0.07 else "user.sign_in"
-                yield Event(moment, partial(people.note_sign_in, replace(by(name), kind="person"), action, [name]))
+                yield Event(moment, partial(people.record_sign_in, replace(by(name), kind="person"), action, [name]))
 
     # Files
 

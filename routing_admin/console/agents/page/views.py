@@ -26,7 +26,7 @@ from capabilities.core.services.limit_holders import agent_holder_id
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.queries import NAMES, find_guarantee, find_profile, list_keys, list_readings
 from routing_admin.configuration.offered_models import list_offered
-from routing_admin.console.agents.actions import note_visit
+from routing_admin.console.agents.actions import record_visit
 from routing_admin.console.agents.queries import (
     find_call,
     find_key_uses,
@@ -36,7 +36,7 @@ from routing_admin.console.agents.queries import (
     open_link,
 )
 from routing_admin.console.agents.snippets import describe_use
-from routing_admin.console.base.readings import note_body_read
+from routing_admin.console.base.readings import record_body_read
 from routing_admin.console.base.session import remember_theme
 from routing_admin.console.people.language import remember_language
 from routing_admin.console.people.signin import client_address
@@ -73,7 +73,7 @@ def by_link(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
         if row is None:
             response = refuse_link(request, wait)
         else:
-            note_visit(row, link)
+            record_visit(row, link)
             response = store_preferences(request) or view(request, row, link, **kwargs)
         for name, value in HEADERS.items():
             response.headers[name] = value
@@ -159,7 +159,7 @@ def own_call(request: HttpRequest, link: AgentLink, text: str, pk: str) -> HttpR
     call = find_call(row.agent_id, row.created_at, pk, body=shows_bodies)
     if call is None:
         return render(request, "agent_page/no_call.html", {"text": text, "row": row}, status=404)
-    note_body_read(link_actor(request, link), call.row)
+    record_body_read(link_actor(request, link), call.row)
     steps = list_steps(call.attempts, call.row.ending)
     has_tokens = any(step.row.is_counted or step.describer_calls for step in steps)
     context = {
