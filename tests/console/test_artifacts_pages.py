@@ -19,7 +19,7 @@ from capabilities.core.delivery.model_endpoint import Prepared
 from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.console.artifacts import receiving
-from routing_admin.console.artifacts.words import EVIDENCE
+from routing_admin.console.artifacts.phrases import EVIDENCE
 from routing_admin.console.requests.send import plan_preview
 from routing_admin.console.services.actions import save_service
 from routing_admin.core.fallback.chain import Call

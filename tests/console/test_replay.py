@@ -56,9 +56,9 @@ def test_a_request_that_was_not_recorded_is_asked_again_with_its_files(key: str,
     request = logged(response.headers["x-request-id"])
     assert request.body is None
     panel = admin.get("/simulate/", {"request": request.pk}).context["panel"]
-    assert (panel.artifact_ids, panel.stand_ins) == ([row.pk], {})
+    assert (panel.artifact_ids, panel.placeholders) == ([row.pk], {})
     assert "Which colour is noon?" not in page(request.pk, admin)
     assert row.pk not in page(request.pk, viewer)
     panel = viewer.get("/simulate/", {"request": request.pk}).context["panel"]
-    assert (panel.artifact_ids, panel.stand_ins) == ([], {"image": "0.1"})
+    assert (panel.artifact_ids, panel.placeholders) == ([], {"image": "0.1"})
     assert panel.run_view.stops[1].details == ["an image as it is"]

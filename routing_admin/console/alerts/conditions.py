@@ -195,7 +195,7 @@ class AlertWatch:
     `querying_since` is when the oldest unanswered database query began, or None while the database responds.
     """
 
-    signs: CallOutcomes = field(default_factory=call_outcomes)
+    outcomes: CallOutcomes = field(default_factory=call_outcomes)
     querying_since: datetime | None = None
     _stage: Stage = Stage.USUAL
     _known: KnownAlerts = field(default_factory=dict)
@@ -230,7 +230,7 @@ class AlertWatch:
             with self._database_guard():
                 renew_connections()
                 check_writable()
-                self.look(timezone.now())
+                self.update_alerts(timezone.now())
                 self._webhook = find_webhook()
             if self._webhook is not None:
                 send_due(self._webhook, timezone.now(), guard=self._database_guard)
@@ -275,12 +275,12 @@ class AlertWatch:
         ended_at = self._known.get(key)
         return key in self._known and (ended_at is None or since - ended_at <= RESOLVE_DELAY)
 
-    def look(self, now: datetime) -> None:
+    def update_alerts(self, now: datetime) -> None:
         """Begin, refresh and end alerts. If this fails, put back the outcomes of calls for the next round and raise."""
         import_file_alerts()
-        state, signs = snapshot.current(), self.signs.take()
+        state, outcomes = snapshot.current(), self.outcomes.take()
         try:
-            findings, existing = evaluate(signs), list_subjects(state)
+            findings, existing = evaluate(outcomes), list_subjects(state)
             for condition, at in findings.conditions:
                 # A call that ends after its provider was deleted must not begin an alert.
                 if condition.subject in existing[condition.kind]:
@@ -291,7 +291,7 @@ class AlertWatch:
             end_alerts(findings.resolved, existing, now)
         except Exception:
             # No outcome is lost: the next round evaluates them again.
-            self.signs.put_back(signs)
+            self.outcomes.put_back(outcomes)
             raise
 
     def _note_events(self, ledger: AlertLedger, now: datetime) -> None:

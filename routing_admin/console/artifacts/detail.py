@@ -29,8 +29,8 @@ from capabilities.sentences import translate_refusal, translate_sentence
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.artifacts import receiving
 from routing_admin.console.artifacts.forms import TYPES, CorrectionForm
+from routing_admin.console.artifacts.phrases import EVIDENCE, STEPS, UNREADABLE
 from routing_admin.console.artifacts.receiving import EndpointFilter
-from routing_admin.console.artifacts.words import EVIDENCE, STEPS, UNREADABLE
 from routing_admin.console.base.page_responses import add_toast, require_found
 from routing_admin.dispatch.preview import Previewer
 

@@ -33,7 +33,7 @@ from capabilities.errors import ActionError
 from capabilities.json_bodies import upload_limit
 from capabilities.labels import KINDS
 from capabilities.sentences import translate_refusal
-from routing_admin.console.artifacts.words import refusal_sentence
+from routing_admin.console.artifacts.phrases import refusal_sentence
 from routing_admin.console.base.lists import Option, Select, StoredColumn, arrange_stored, page_size
 from routing_admin.console.base.page_responses import wants_fragment
 

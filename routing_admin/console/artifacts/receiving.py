@@ -20,7 +20,7 @@ from capabilities.core.vocabulary import Kind
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.queries import list_links
-from routing_admin.console.artifacts.words import POLICIES, is_gone, reason_sentence
+from routing_admin.console.artifacts.phrases import POLICIES, is_gone, reason_sentence
 from routing_admin.dispatch.preview import DeliveryPreview, Preview, Previewer
 
 FEW, PER_PAGE = 8, 40

@@ -65,7 +65,7 @@ class Panel:
     outcomes: list[tuple[str, str, str]] = field(default_factory=list)
     languages: list[tuple[str, str]] = field(default_factory=list)
     artifacts: list[Artifact] = field(default_factory=list)
-    stand_ins: dict[str, str] = field(default_factory=dict)
+    placeholders: dict[str, str] = field(default_factory=dict)
     run_view: RunView | None = None
     problem: str = ""
 
@@ -78,9 +78,9 @@ class Panel:
         return len(self.artifact_ids)
 
     @property
-    def stand_in_fields(self) -> list[tuple[str, Any, str]]:
+    def placeholder_fields(self) -> list[tuple[str, Any, str]]:
         """Each kind of placeholder file, with its label and the sizes that were typed for it."""
-        return [(kind.value, KINDS[kind], self.stand_ins.get(kind.value, "")) for kind in TYPES]
+        return [(kind.value, KINDS[kind], self.placeholders.get(kind.value, "")) for kind in TYPES]
 
     def script(self) -> Mapping[int, Sequence[str]]:
         return {index: (word,) for index, (_card, _name, word) in enumerate(self.outcomes)}
@@ -96,7 +96,7 @@ def read_panel(data: QueryDict, configuration: Configuration, *, may_attach: boo
         artifact_ids=[str(artifact_id) for artifact_id in data.getlist("sim-artifact") if artifact_id],
         stream="sim-stream" in data,
         assume_usable="sim-usable" in data,
-        stand_ins={kind.value: text for kind in TYPES if (text := str(data.get(f"sim-{kind.value}", "")).strip())},
+        placeholders={kind.value: text for kind in TYPES if (text := str(data.get(f"sim-{kind.value}", "")).strip())},
     )
     directives = {**LANGUAGE_DIRECTIVES, **{language.code: language.directive for language in configuration.languages}}
     panel.languages = [(code, f"{code} · {text}") for code, text in directives.items()]
@@ -127,7 +127,7 @@ def write_size(size: int) -> str:
 def build_placeholders(panel: Panel) -> list[FilePart]:
     """Return the placeholder files. An invalid line sets the panel's problem."""
     parts: list[FilePart] = []
-    for kind, text in panel.stand_ins.items():
+    for kind, text in panel.placeholders.items():
         try:
             parts += [stand_in(Kind(kind), size, number) for number, size in enumerate(read_sizes(text), start=1)]
         except (ValueError, OverflowError):

@@ -137,7 +137,7 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
         panel.problem = _("There is no candidate to ask yet.")
         return
     # A placeholder has a kind and a size, but no content.
-    if panel.stand_ins:
+    if panel.placeholders:
         panel.problem = _("A placeholder has no content to send. Attach a stored file instead.")
         return
     planned = plan_request(state, route, build_chat(panel), language=panel.language or None)

@@ -71,8 +71,8 @@ def repeat_request(panel: Panel, logged: LoggedRequest, *, may_read: bool) -> No
     # A file that is not stored, or that the user may not attach, is replaced by a placeholder of its kind and size.
     for file in files:
         if file.get("artifactId") not in panel.artifact_ids and file.get("size"):
-            sizes = (panel.stand_ins.get(file["kind"]), write_size(file["size"]))
-            panel.stand_ins[file["kind"]] = ", ".join(size for size in sizes if size)
+            sizes = (panel.placeholders.get(file["kind"]), write_size(file["size"]))
+            panel.placeholders[file["kind"]] = ", ".join(size for size in sizes if size)
 
 
 def list_sent_files(attempts: Sequence[AttemptLog]) -> list[dict[str, Any]]:
