@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.storable import make_storable, storable_text
-from routing_admin.console.backups.data_transfer.lines import lines_of, parse_line
+from routing_admin.console.backups.data_transfer.lines import format_lines, parse_line
 
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from("\0\t\n\r\\\b\f\vN中\U0001f600\u2028"), max_size=8)
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(-1e15, 1e15) | st.sampled_from([-0.0, 5e-324, 1e16, 1.0])

@@ -1,4 +1,4 @@
-"""Create and revoke links to an agent's own page. Both are audited but create no revision."""
+"""Create and revoke links to an agent's own page. Both actions are audited but create no revision."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from capabilities.signing import newest_secret, secret_name
 from routing_admin.configuration.guards import check_one_line
 from routing_admin.configuration.revisions import ledger
 
-# Shortest interval between two writes of `last_seen_at`.
+# Minimum interval between two writes of `last_seen_at`.
 VISIT_INTERVAL = timedelta(minutes=1)
 
 
 def make_link(
     actor: Actor, agent: Agent, *, name: str, expires_at: datetime | None, with_bodies: bool = False
 ) -> tuple[str, AgentLink]:
-    """Create a link and return (link text, row). With `with_bodies` its page shows recorded bodies.
+    """Create a link and return its text and its row. `with_bodies` lets its page show recorded bodies.
 
-    Only a digest of the text is stored, so it cannot be read later. Raise `InvalidError` for a name of several lines.
+    Only the digest of the text is stored, so the text cannot be read later. Raise `InvalidError` for a name with line
+    breaks.
     """
     check_one_line("name", name)
     text, public, digest = make_key(LINK_KIND)
@@ -58,8 +59,8 @@ def record_visit(row: AgentLink, text: str) -> None:
     is_recent = row.last_seen_at is not None and now - row.last_seen_at <= EVERY
     if is_recent and row.signed_with == name:
         return
-    # The page is served even if the database is read-only or unavailable.
+    # The page must be served even if the database is read-only or unavailable.
     with suppress(DatabaseError):
-        # Filtering by the old digest skips a link that another process has re-signed in the meantime.
+        # The filter by the old digest prevents overwriting a link that another process has signed again.
         rows = AgentLink.objects.filter(pk=row.pk, digest=row.digest)
         rows.update(last_seen_at=now, digest=hash_secret(find_secret(text)), signed_with=name)

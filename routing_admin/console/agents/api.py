@@ -1,4 +1,4 @@
-"""The administrators' API for agents, their keys, and links to their own pages."""
+"""Administrators' API for agents, their keys, and the links to their own pages."""
 
 from __future__ import annotations
 
@@ -67,15 +67,12 @@ if TYPE_CHECKING:
 
 router = Router(tags=[TAG])
 JSON_NAMES = {"service": "serviceId", "task_type": "taskType", "agent_id": "id"}
-"""JSON names of the form's fields."""
+"""Maps names of form fields to the JSON names that the API uses."""
 
-
-# Agents' keys.
 
 DEFAULT_OVERLAP = timedelta(hours=24)
-"""How long a rotated key keeps working by default."""
+"""Default period during which the old key remains valid after a rotation."""
 MAX_LIFETIME = timedelta(days=3650)
-"""Longest time after which a key may expire."""
 
 
 def key_out(row: AgentKey) -> KeyThing:
@@ -146,7 +143,7 @@ def admin_get_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRespo
 
 
 def terms_form(body: KeyTermsIn | KeyIn) -> KeyTermsForm:
-    """Return the form of the agent's page, filled from the body. Raise `InvalidError` if it is not valid."""
+    """Return the key's form, filled in from the request body. Raise `InvalidError` if it is not valid."""
     fields = {"label": body.label or "", "team": body.team or "", "project": body.project or ""}
     form = KeyTermsForm({**fields, **limit_fields(body.limits or {})})
     if not form.is_valid():
@@ -155,7 +152,7 @@ def terms_form(body: KeyTermsIn | KeyIn) -> KeyTermsForm:
 
 
 def read_end(body: KeyTermsIn) -> datetime | None:
-    """Return when a key expires, or None for never. Raise `InvalidError` unless it is in the future."""
+    """Return the requested expiry, or None if the key never expires. Raise `InvalidError` for a past time."""
     if body.expiresAt is None:
         return None
     try:
@@ -177,7 +174,7 @@ def credential_state(row: AgentKey | AgentLink) -> str:
 
 
 def key_entry(row: AgentKey) -> dict[str, Any]:
-    """Return the fields of a key that its ETag covers: all except the time of its last use."""
+    """Return the fields that a key's ETag covers: all except the time of its last use."""
     return key_out(row).model_dump(exclude={"lastUsedAt"})
 
 
@@ -209,9 +206,6 @@ def admin_rotate_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
 
 def answer_issued(key: str, row: AgentKey) -> HttpResponse:
     return answer(IssuedOut(key=key, issued=key_out(row)), 201)
-
-
-# Links to agents' own pages.
 
 
 def link_out(row: AgentLink) -> LinkThing:
@@ -253,7 +247,7 @@ def admin_revoke_link(request: HttpRequest, agent_id: str, link_id: str) -> Http
     return HttpResponse(status=204)
 
 
-# The agents themselves. An id may contain slashes, so these patterns also match the URLs above and are added last.
+# An agent's id may contain slashes, so these patterns also match the URLs above and must be added last.
 
 
 def agent_out(row: Agent, keys: int) -> AgentThing:
@@ -283,7 +277,7 @@ def admin_get_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 
 def agent_entry(agent: AgentThing) -> dict[str, Any]:
-    """Return the fields of an agent that its ETag covers: all except the number of its keys."""
+    """Return the fields that an agent's ETag covers: all except its number of keys."""
     return agent.model_dump(exclude={"keys"})
 
 
@@ -301,7 +295,10 @@ def admin_put_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 
 def write_agent(request: HttpRequest, agent_id: str, body: AdminAgentIn) -> tuple[bool, list[str], dict[str, Any]]:
-    """Save an agent and return (is new, changes, entry for the ETag). Raise `ConflictError` or `InvalidError`."""
+    """Save an agent and return whether it is new, its changes, and its entry for the ETag.
+
+    Raise `ConflictError` or `InvalidError`.
+    """
     row = find_agent(agent_id)
     before = describe_agent(row) if row else None
     check_expectation(read_expectation(request), agent_entry(before) if before else None)
@@ -320,7 +317,7 @@ def write_agent(request: HttpRequest, agent_id: str, body: AdminAgentIn) -> tupl
 
 
 def build_agent_form(agent_id: str, body: AdminAgentIn, row: Agent | None) -> AgentForm:
-    """Return the form of the agent's page, filled from the body. Raise `InvalidError` for limits it cannot parse."""
+    """Return the agent's form, filled in from the request body. Raise `InvalidError` for malformed limits."""
     service = find_service(body.serviceId)
     data: dict[str, Any] = {
         "agent_id": agent_id,

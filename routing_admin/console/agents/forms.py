@@ -1,4 +1,4 @@
-"""Forms of an agent, its keys and the links to its page."""
+"""Forms for an agent, its keys, and the links to its own page."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ else:
 
 
 class AgentForm(AgentModelForm):
-    """The form of an agent that an administrator maintains. Its id cannot change once it exists."""
+    """The form for an agent that an administrator maintains. An existing agent's id cannot be changed."""
 
     service = forms.ModelChoiceField(
         select_services(),
@@ -72,7 +72,7 @@ class AgentForm(AgentModelForm):
         self.fields["version"].initial = self.instance.version
         self.initial["service"] = self.instance.service
         self.amounts = make_amount_fields(self.instance.limits)
-        if self.instance.origin == Agent.Origin.RUNTIME:  # it has the limits of its creator
+        if self.instance.origin == Agent.Origin.RUNTIME:  # an agent created at run time has its creator's limits
             self.amounts = {}
         else:
             hint = gettext_lazy("task:<task type> or a model service id. Empty: all.")
@@ -85,7 +85,7 @@ class AgentForm(AgentModelForm):
 
     @property
     def has_limits(self) -> bool:
-        """Whether a limit is set or refused, so that the fields are shown without being asked for."""
+        """Return whether the limits have values or errors, so that their section must be shown expanded."""
         return bool(self.instance.limits) or not {MODELS, *self.amounts}.isdisjoint(self.errors)
 
     def clean_task_type(self) -> str:
@@ -104,8 +104,6 @@ class AgentForm(AgentModelForm):
         return data
 
 
-# The forms of agents' keys.
-
 SCOPE_MEANINGS: dict[str, str | Promise] = {
     "route": gettext_lazy("call models"),
     "artifacts:read": gettext_lazy("read artifacts by reference"),
@@ -115,13 +113,13 @@ SCOPE_MEANINGS: dict[str, str | Promise] = {
     "config:read": gettext_lazy("export the configuration"),
     "config:write": gettext_lazy("import a configuration"),
 }
-"""What each scope permits."""
+"""What each scope of a key permits."""
 
 
 class KeyTermsForm(forms.Form):
-    """The form of a key's purpose, the labels of its calls, and its limits, which cannot exceed the agent's.
+    """The form for a key's label, team, project and limits, which cannot exceed the agent's limits.
 
-    `terms` are the stored terms. `prefix` distinguishes the forms of several keys on one page.
+    `terms` are the stored values. `prefix` separates the forms of several keys on one page.
     """
 
     label = forms.CharField(
@@ -173,7 +171,7 @@ class KeyTermsForm(forms.Form):
 
 
 class KeyForm(KeyTermsForm):
-    """The form of a new key: its scopes, expiry, purpose and terms."""
+    """The form for a new key: its scopes, its expiry, and the fields of `KeyTermsForm`."""
 
     scopes = forms.MultipleChoiceField(
         label=gettext_lazy("Scopes"),
@@ -190,7 +188,7 @@ class KeyForm(KeyTermsForm):
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # This form has its own ids, because the agent's form on the same page has fields with the same names.
+        # The agent's form on the same page has fields with the same names, so this form needs ids of its own.
         super().__init__(*args, auto_id="id_key_%s", **kwargs)
 
     @property
@@ -204,11 +202,8 @@ class KeyForm(KeyTermsForm):
         return timezone.now() + timedelta(days=days) if days else None
 
 
-# The form of a link to an agent's own page.
-
-
 class AgentLinkForm(forms.Form):
-    """The form of a link: its recipient, its expiry, and whether it shows recorded bodies."""
+    """The form for a link: its recipient, its expiry, and whether its page shows recorded bodies."""
 
     name = forms.CharField(
         label=gettext_lazy("Recipient"),

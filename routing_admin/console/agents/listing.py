@@ -1,4 +1,4 @@
-"""The page of agents: what each uses and reads, its keys, its requests of the last day, and its state."""
+"""The page that lists agents: model, capabilities, keys, requests of the last day, and state."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ STATES: Mapping[str, Promise] = {
     READY: gettext_lazy("Ready"),
     RUNTIME: gettext_lazy("Made at run time"),
 }
-"""The states of agents, by the best of their keys. One that was made at run time is called with its creator's keys."""
+"""States of agents. An agent has the best state of its keys; one created at run time has its creator's keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRow:
-    """A row of the list, with its requests of the last day and whether its task type has a route."""
+    """A row of the list, with the agent's requests of the last day and whether its task type has a route."""
 
     line: AgentLine
     requests: int
@@ -56,14 +56,14 @@ class AgentRow:
 
     @property
     def states(self) -> set[str]:
-        """The state, and whether the agent can call models at all."""
+        """Return the agent's state, together with whether it can call any model."""
         if self.agent.origin == Agent.Origin.RUNTIME:
             return {RUNTIME}
         return {self.state, READY if self.line.keys else NO_KEY}
 
     @property
     def badge(self) -> str:
-        """The state as `labels.BADGES` names it."""
+        """Return the state's key in `labels.BADGES`."""
         return "ok" if self.state == READY else self.state
 
     @property
@@ -72,14 +72,14 @@ class AgentRow:
 
     @property
     def uses(self) -> str:
-        """Either the service's id, `task:` followed by the task type, or an empty string."""
+        """Return the service's id, `task:` followed by the task type, or an empty string."""
         if self.agent.service:
             return self.agent.service.service_id
         return f"task:{self.agent.task_type}" if self.agent.task_type else ""
 
     @property
     def search(self) -> str:
-        """The search in the request log for the agent's requests of the last day."""
+        """Return the query that finds the agent's requests of the last day in the request log."""
         return search_last_day("agent", self.agent.agent_id).to_text()
 
 
@@ -111,7 +111,7 @@ def _texts(row: AgentRow) -> Iterator[str]:
 
 
 def list_rows() -> list[AgentRow]:
-    """Return all agents with their requests of the last day. One query for the agents and one for the requests."""
+    """Return all agents with their requests of the last day, in two queries."""
     requests = count_requests("agent", window_start(timezone.now()))
     routes = {route.task_type for route in snapshot.current().configuration.routes}
     return [
@@ -128,7 +128,7 @@ def agents(request: HttpRequest) -> HttpResponse:
         texts=_texts,
         columns=COLUMNS,
         choices=CHOICES,
-        sort="state",  # those that cannot call anything first
+        sort="state",  # agents that cannot call any model come first
         per_page=page_size(request),
     )
     locked_out = sum(NO_KEY in row.states for row in rows)
@@ -137,13 +137,13 @@ def agents(request: HttpRequest) -> HttpResponse:
         "sentence": summarize(locked_out, len(rows)),
         "locked_out": f"?state={NO_KEY}" if locked_out else "",
     }
-    # When the search field changes, htmx replaces only the rows.
+    # While the user types a search, htmx requests only the table rows.
     template = "capabilities/agents.html#rows" if wants_fragment(request) else "capabilities/agents.html"
     return render(request, template, context)
 
 
 def summarize(locked_out: int, count: int) -> str:
-    """Return the page's sentence: how many of the agents have no working key."""
+    """Return a sentence that says how many agents have no working key."""
     if not count:
         return _("No agent yet.")
     if not locked_out:

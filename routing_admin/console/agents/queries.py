@@ -1,6 +1,6 @@
-"""Find the links to an agent's own page, its keys with their limits and use, and its calls.
+"""Queries for an agent's links, its keys with limits and use, and its calls.
 
-Calls from before the agent was created belong to a deleted agent that had the same id.
+Calls from before the agent was created belong to a deleted agent with the same id.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 
 def list_links(agent: Agent) -> list[AgentLink]:
-    """Return the links to the agent's page, revoked ones last."""
-    # The sort is stable: within each group the links keep the model's order, newest first.
+    """Return the links to the agent's own page, with revoked links last."""
+    # The sort is stable, so within each group the links remain ordered newest first.
     return sorted(agent.links.all(), key=lambda row: row.revoked_at is not None)
 
 
 def find_link(agent_id: str, public_id: str) -> AgentLink | None:
-    """Return the agent's link with a public part, given with or without the prefix `rap_`, or None if there is none."""
+    """Return the agent's link with this public part, with or without its prefix `rap_`, or None."""
     public = public_id.removeprefix(f"{LINK_KIND}_")
     return AgentLink.objects.select_related("agent").filter(agent__agent_id=agent_id, public_id=public).first()
 
@@ -64,14 +64,12 @@ def open_link(text: str) -> AgentLink | None:
     return None if any(end is not None and end <= now for end in end_times) else row
 
 
-# An agent's keys as the administrators' page lists them: limits, labels and use.
-
 NamedUse = tuple[str | Promise, LimitUse]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
-    """An agent's key: its terms, the form that changes them, and the use of each limit."""
+    """An agent's key with its terms, the form that edits them, and the use of each limit."""
 
     row: AgentKey
     terms: KeyTerms
@@ -96,7 +94,7 @@ def find_key_uses(agent: Agent, keys: Sequence[AgentKey]) -> Mapping[str, Sequen
 def list_key_lines(
     keys: Sequence[AgentKey], uses: Mapping[str, Sequence[LimitUse]], bound: Form | None
 ) -> list[KeyLine]:
-    """Return the keys as the page shows them. `bound` is a submitted form that was not valid."""
+    """Return the agent's keys for the page. `bound` is a submitted form with errors, if any."""
     return [
         KeyLine(key, parse_terms(key.terms), find_terms_form(key, bound), name_uses(uses[key_holder_id(key.public_id)]))
         for key in keys
@@ -114,24 +112,23 @@ def name_uses(uses: Sequence[LimitUse]) -> list[NamedUse]:
 
 
 CALLS_PER_PAGE = 20
-"""Calls per page."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallsPage:
-    """Calls, newest first. `older` is the cursor of the next page, empty on the last page."""
+    """Calls, newest first. `older` is the cursor of the next page, or empty on the last page."""
 
     rows: tuple[RequestLog, ...]
     older: str = ""
 
 
 def list_calls(agent: str, since: datetime, before: str = "") -> CallsPage:
-    """Return the agent's calls since `since` that are older than the cursor, or the newest without it. One query."""
-    # The list shows neither bodies nor providers' messages, so they are not read.
+    """Return a page of the agent's calls since `since`, older than the cursor if there is one. One query."""
+    # The list shows neither bodies nor providers' messages, so these columns are not read.
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     rows = rows.filter(agent=agent, started_at__gte=since)
     position = read_cursor(before)
-    # The rows are ordered by (started_at, pk), so calls with the same start time are paged by their ids.
+    # The rows are ordered by (started_at, pk), so the cursor also works for calls that started at the same time.
     if position is not None:
         rows = rows.filter(started_at__lte=position[0]).exclude(started_at=position[0], pk__gte=position[1])
     found = list(rows.order_by("-started_at", "-pk")[: CALLS_PER_PAGE + 1])
@@ -141,7 +138,7 @@ def list_calls(agent: str, since: datetime, before: str = "") -> CallsPage:
 
 
 def find_call(agent: str, since: datetime, key: str, *, body: bool = False) -> LoggedRequest | None:
-    """Return the agent's call with its attempts, or None if the call is not this agent's. Two queries."""
+    """Return one of the agent's calls with its attempts, or None for another agent's call. Two queries."""
     call = find_logged_request(key, body=body)
     is_own = call is not None and call.row.agent == agent and call.row.started_at >= since
     return call if is_own else None

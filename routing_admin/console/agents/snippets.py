@@ -1,4 +1,4 @@
-"""Example calls to an agent's model, one per client, with the real URL. The key is usually a variable."""
+"""Code examples that call an agent's model at the installation's URL, one per client library."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from routing_admin.core.planning.plan import NoRouteError, resolve_route
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """An example call: the client, the programming language, and the code."""
+    """A code example: its client library, its programming language, and the code."""
 
     name: str
     language: str
@@ -87,11 +87,11 @@ export ANTHROPIC_AUTH_TOKEN="$ROUTING_ADMIN_KEY"
 export ANTHROPIC_MODEL={model}
 claude""",
 }
-"""Example calls by client and programming language, with the placeholders `{base}` and `{model}`."""
+"""Code examples by client and programming language, with the placeholders `{base}` and `{model}`."""
 
 
 DEFAULT_MODEL = "auto"
-"""The name of the default route."""
+"""Model name that selects the default route."""
 
 
 def name_model(row: Agent) -> str:
@@ -119,14 +119,14 @@ def find_route_standing(state: Snapshot, task_type: str = "") -> RouteStatus | N
 
 
 def write_snippets(model: str, key: str = "") -> tuple[Snippet, ...]:
-    """Return example calls. They contain the key if it is given, else a variable that holds it."""
+    """Return the code examples. They read the key from a variable unless it is given."""
     values = {"base": settings.PUBLIC_URL.rstrip("/"), "model": model}
     texts = ((*heading, text.format(**values)) for heading, text in SNIPPETS.items())
     return tuple(Snippet(name, language, _insert_key(text, key) if key else text) for name, language, text in texts)
 
 
 def _insert_key(text: str, key: str) -> str:
-    # Python snippets that contain the key itself do not need `os`.
+    # With the key inserted, the Python examples no longer need `os`.
     text = text.removeprefix("import os\n\n").replace("$ROUTING_ADMIN_KEY", key)
     for variable in ('os.environ["ROUTING_ADMIN_KEY"]', "process.env.ROUTING_ADMIN_KEY"):
         text = text.replace(variable, f'"{key}"')
@@ -134,7 +134,7 @@ def _insert_key(text: str, key: str) -> str:
 
 
 def describe_use(row: Agent, key: str = "") -> dict[str, Any]:
-    """Return the template's variables. If the agent's model cannot answer, the calls ask for the default route."""
+    """Return the template context. If the agent's model cannot answer, the examples call the default route."""
     language = "zh" if (get_language() or "").startswith("zh") else "en"
     state, own, allowed = snapshot.current(), name_model(row), row.limits.get("models")
     use, default = find_model_standing(state, row), find_route_standing(state)
@@ -156,5 +156,4 @@ def describe_use(row: Agent, key: str = "") -> dict[str, Any]:
 
 def describe_tool_server() -> dict[str, Any]:
     url, headers = f"{settings.PUBLIC_URL.rstrip('/')}/mcp", {"Authorization": "Bearer ${ROUTING_ADMIN_KEY}"}
-    # The format that most MCP clients read.
     return {"mcpServers": {"artifacts": {"type": "http", "url": url, "headers": headers}}}

@@ -1,4 +1,4 @@
-"""Pages of an agent, its keys and the links to its own page."""
+"""Pages for an agent, its keys, and the links to its own page."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from routing_admin.console.base.saving import describe_saving, is_asking_for_cha
 if TYPE_CHECKING:
     from capabilities.models import Agent
 
-# Form fields by the field names in the actions' errors.
+# Maps the field names in `InvalidError` to form fields.
 FORM_FIELDS = {"serviceId": "service", "taskType": "task_type"}
 
 
@@ -86,7 +86,7 @@ def agent(request: HttpRequest, agent_id: str) -> HttpResponseBase:
 
 
 def save(request: HttpRequest, row: Agent) -> HttpResponse:
-    """Save the form. The response is 422 with the form's errors, or 409 with both versions of the agent."""
+    """Save the form. Return 422 with the form's errors, or 409 with both versions of the agent."""
     form = AgentForm(request.POST, instance=row)
     if is_asking_for_changes(request):
         return render_changes(request, describe_saving(form))
@@ -99,7 +99,7 @@ def save(request: HttpRequest, row: Agent) -> HttpResponse:
         current = require_found(find_agent(row.agent_id))
         status = add_refusal(form, refusal, FORM_FIELDS)
         conflict = find_differences(form, current) if isinstance(refusal, ConflictError) else None
-        # The form is shown again with the current version, so that saving it again overwrites the other change.
+        # The form gets the current version, so that saving it again overwrites the other user's change.
         renew_version(form, current.version)
         return agent_page(request, current, form=form, status=status, refusal=refusal, conflict=conflict)
     add_toast(request, _("%(name)s saved") % {"name": saved.agent_id}, change.revision)
@@ -137,7 +137,7 @@ def agent_page(
         **describe_use(row, more.get("issued", "")),
         "obstacle": find_obstacle(check_can_delete_agent, row, row.agent_id),
         "losses": find_deletion_consequences("agent", [row.agent_id]),
-        # `issued` and `link` in `more` are secrets that are shown only in this response.
+        # `issued` and `link` in `more` are secrets, which only this response shows.
         **more,
     }
     return render(request, "capabilities/agent.html", context, status=status)
@@ -155,10 +155,8 @@ def agent_delete(request: HttpRequest, agent_id: str) -> HttpResponse:
     return redirect("agents")
 
 
-# Agents' keys.
-
 OVERLAPS = {"0": timedelta(0), "1h": timedelta(hours=1), "24h": timedelta(hours=24), "7d": timedelta(days=7)}
-"""How long an old key keeps working after it was rolled."""
+"""Choices for how long the old key remains valid after a rotation."""
 
 
 @require_POST
@@ -179,7 +177,7 @@ def key_issue(request: HttpRequest, agent_id: str) -> HttpResponse:
         )
     except ActionError as refusal:
         return agent_page(request, row, status=add_refusal(form, refusal), key_form=form)
-    # No redirect: the whole key is shown only in this response.
+    # Do not redirect: the whole key is shown only in this response.
     return agent_page(request, row, issued=issued, issued_key=key)
 
 
@@ -200,7 +198,7 @@ def key_change(request: HttpRequest, agent_id: str, public_id: str) -> HttpRespo
 
 @require_POST
 def key_roll(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
-    """Issue a successor with the same scopes; the old key keeps working for the overlap."""
+    """Issue a new key with the same scopes; the old key remains valid for the overlap."""
     rolled = require_found(find_key(agent_id, public_id))
     overlap = OVERLAPS.get(request.POST.get("overlap", ""), OVERLAPS["24h"])
     issued, key = roll_key(request_actor(request), rolled, overlap=overlap)
@@ -230,7 +228,7 @@ def agent_link_make(request: HttpRequest, agent_id: str) -> HttpResponse:
         request_actor(request), row, name=data["name"], expires_at=form.expires_at, with_bodies=data["with_bodies"]
     )
     address = settings.PUBLIC_URL + reverse("own_page", args=[text])
-    # No redirect: the whole link is shown only in this response.
+    # Do not redirect: the whole link is shown only in this response.
     return agent_page(request, row, link=address, link_row=link_row)
 
 

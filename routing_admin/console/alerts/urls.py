@@ -1,5 +1,3 @@
-"""URLs of the page of alerts."""
-
 from __future__ import annotations
 
 from django.urls import URLPattern, path

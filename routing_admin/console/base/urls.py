@@ -1,5 +1,3 @@
-"""URLs of the theme, dismissed hints and Undo."""
-
 from __future__ import annotations
 
 from django.urls import URLPattern, path

@@ -1,5 +1,3 @@
-"""URLs of the catalogue and of its editions."""
-
 from __future__ import annotations
 
 from django.urls import URLPattern, path

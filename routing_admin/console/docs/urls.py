@@ -1,5 +1,3 @@
-"""URLs of the documents."""
-
 from __future__ import annotations
 
 from django.urls import URLPattern, path

@@ -1,5 +1,3 @@
-"""URLs for export and import."""
-
 from __future__ import annotations
 
 from django.urls import URLPattern, path

@@ -1,5 +1,3 @@
-"""URLs of the search page Find and of suggestions for fields."""
-
 from __future__ import annotations
 
 from django.urls import URLPattern, path

@@ -1,5 +1,3 @@
-"""URLs for signing in, linked accounts, sessions, tokens and users."""
-
 from __future__ import annotations
 
 from django.urls import URLPattern, path

@@ -185,7 +185,7 @@ def user_link(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def user_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
     try:
-        name = people.withdraw(request_actor(request), pk)
+        name = people.withdraw_invitation(request_actor(request), pk)
     except ActionError as refusal:
         return show_user(request, user_or_404(pk), refusal=translate_refusal(refusal), status=refusal.status)
     messages.success(request, _("Invitation of %(name)s revoked") % {"name": name})

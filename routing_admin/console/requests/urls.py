@@ -1,5 +1,3 @@
-"""URLs of the request log, and for sending an artifact to a model."""
-
 from __future__ import annotations
 
 from django.urls import URLPattern, path

@@ -1,5 +1,3 @@
-"""URLs of task routes and aliases."""
-
 from __future__ import annotations
 
 from django.urls import URLPattern, path, register_converter

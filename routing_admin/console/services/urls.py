@@ -1,5 +1,3 @@
-"""URLs of the model services."""
-
 from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, path

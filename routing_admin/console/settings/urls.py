@@ -1,5 +1,3 @@
-"""URLs of the settings page and its forms."""
-
 from __future__ import annotations
 
 from django.urls import URLPattern, path

@@ -1,5 +1,3 @@
-"""URL of the simulation."""
-
 from __future__ import annotations
 
 from django.urls import URLPattern, path

@@ -1,5 +1,3 @@
-"""URLs of usage and budgets."""
-
 from __future__ import annotations
 
 from django.urls import URLPattern, path

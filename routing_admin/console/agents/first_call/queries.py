@@ -1,4 +1,4 @@
-"""Find a new key's first calls in the log, and rejected calls that may have been meant to use it."""
+"""Find the first calls that used a new key, and rejected calls that may have been meant to use it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from routing_admin.core.planning.plan import RoutingQuery, plan_route
 from routing_admin.models import RejectedCall, RequestLog
 from routing_admin.request_log.search import LoggedRequest
 
-# How many calls of a key are searched for an answered call, and how many rejected calls are shown.
+# Limit the calls that are searched for an answered one, and the rejected calls that are shown.
 MAX_REQUESTS, MAX_MISSED = 20, 3
-# How many similar model names are suggested.
 MAX_SUGGESTIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class FirstCall:
-    """The newest answered call of a key, or its newest call if none was answered, and rejected calls, newest first.
+    """A key's newest answered call, or its newest call if none was answered, and the newest rejected calls.
 
-    `own` are rejected calls that named the key, and `others` are rejected calls that did not.
+    `own` contains rejected calls that named this key, `others` those that did not.
     """
 
     request: LoggedRequest | None
@@ -38,15 +37,15 @@ class FirstCall:
 
 
 def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
-    """Return the first calls of a key. Rejected calls that did not name it count only from `since` on.
+    """Return the first calls of a key. Rejected calls that did not name the key count only after `since`.
 
-    Four queries at most.
+    This takes at most four queries.
     """
     rows = RequestLog.objects.defer("body").filter(agent=key.agent.agent_id, key=key.public_id)
     newest = list(rows.filter(started_at__gte=key.created_at).order_by("-started_at")[:MAX_REQUESTS])
     row = next((call for call in newest if call.outcome == OK), newest[0] if newest else None)
     if row is not None:
-        # The body is deferred. Setting it to None avoids a query if a template reads it.
+        # If a template read the deferred body, each row would cost a query. Setting it to None avoids that.
         row.body = None
     request = LoggedRequest(row, tuple(row.attempts.order_by("position"))) if row is not None else None
     own = RejectedCall.objects.filter(key=key.public_id, at__gte=key.created_at)
@@ -55,7 +54,7 @@ def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
 
 
 def find_directive(row: RequestLog) -> str:
-    """Return the language directive that the call's route would add today, or an empty string without a route."""
+    """Return the language directive that the call's route would add today; empty if the route is gone."""
     configuration = snapshot.current().configuration
     route = configuration.route(row.task_type)
     if route is None:

@@ -1,5 +1,3 @@
-"""URL of the panel that waits for a key's first call."""
-
 from __future__ import annotations
 
 from django.urls import URLPattern, path

@@ -1,4 +1,4 @@
-"""The panel that waits for a key's first call and shows its result."""
+"""The panel on an agent's page that polls for a new key's first call and shows its result."""
 
 from __future__ import annotations
 
@@ -33,14 +33,17 @@ if TYPE_CHECKING:
     from routing_admin.models import RejectedCall
 
 MAX_WAIT = timedelta(minutes=5)
-"""How long the panel polls."""
-# htmx does not change the page after a 204.
+"""Maximum time for which the panel polls."""
+# htmx leaves the page unchanged if the response is 204 No Content.
 NO_CONTENT = 204
 
 
 @require_GET
 def first_call(request: HttpRequest, public_id: str, agent_id: str) -> HttpResponse:
-    """Show the panel's content, or return 204 if it has not changed since `mark`. The wait began at `since`."""
+    """Render the panel, or return 204 if its content still has the version `mark`.
+
+    `since` is the time at which the panel began to poll.
+    """
     key = require_found(find_key(agent_id, public_id))
     now = timezone.now()
     since = parse_time(request.GET.get("since", ""), now)
@@ -57,14 +60,14 @@ def first_call(request: HttpRequest, public_id: str, agent_id: str) -> HttpRespo
 
 
 def parse_time(text: str, now: datetime) -> datetime:
-    """Parse seconds since 1970 into a time. Return `now` if the text is not a number or lies in the future."""
-    # Twelve digits reach far beyond today and stay small enough for a timestamp.
+    """Parse Unix seconds. Return `now` if the text is not a number or lies in the future."""
+    # Twelve digits are enough for any real time, and few enough not to overflow a timestamp.
     seconds = int(text[:12]) if text.isdecimal() else now.timestamp()
     return min(datetime.fromtimestamp(min(seconds, now.timestamp()), UTC), now)
 
 
 def panel_version(first: FirstCall, *, is_paused: bool) -> str:
-    """Return a short string that changes whenever the panel's content does."""
+    """Return a short string that changes whenever the panel's content changes."""
     row = first.request.row.pk if first.request else ""
     newest_rejected = max((call.pk for call in (*first.own, *first.others)), default=0)
     return "-".join((row, str(newest_rejected), str(len(first.own) + len(first.others)), "p" if is_paused else "w"))
@@ -99,7 +102,7 @@ OWN_CALL_SENTENCES: Mapping[str, str | Promise] = {
         "A call with this key went to %(path)s, for which the key lacks the scope. Issue a key that has it."
     ),
 }
-"""Sentences for a call that named the key, by error code."""
+"""Explanations by error code of a rejected call that named the key."""
 WRONG_SECRET = gettext_lazy(
     "A call used this key's id, but the rest of the key is wrong. It may have been cut off when copied, or it "
     "no longer works."
@@ -111,13 +114,13 @@ OTHER_CALL_SENTENCES: Mapping[str, str | Promise] = {
     KEY_IN_URL: gettext_lazy("A call had its key in the URL. Send it as “Authorization: Bearer ra_…”."),
     SCOPE_MISSING: gettext_lazy("A call used another key (ra_%(key)s…), which lacks the scope for %(path)s."),
 }
-"""Sentences for a call whose sender is unknown, by error code."""
+"""Explanations by error code of a rejected call that did not name the key."""
 KEY_SHAPE_SENTENCES: Mapping[KeyShape, str | Promise] = {
     KeyShape.OURS: gettext_lazy("A call used another key (ra_%(key)s…), which is unknown, revoked or expired."),
     KeyShape.SCRIPTS: gettext_lazy("A call used a token for scripts (rat_…), which cannot call models."),
     KeyShape.VENDORS: gettext_lazy("A call used a vendor's key (sk-…). Keys here begin with ra_."),
 }
-"""Sentences for a call with an unknown key, by what was sent as the key."""
+"""Explanations of a call with an unknown key, by the kind of text that was sent as the key."""
 NOT_A_KEY = gettext_lazy("A call used something that is not a key of this installation. Keys begin with ra_.")
 
 
@@ -137,5 +140,5 @@ def call_facts(call: RejectedCall) -> dict[str, str]:
 
 
 def base_url() -> str:
-    # OpenAI's clients expect the version in the base URL. Anthropic's and Google's add it themselves.
+    # OpenAI's clients expect the version in the base URL. Anthropic's and Google's clients add it themselves.
     return f"{settings.PUBLIC_URL.rstrip('/')}/v1"

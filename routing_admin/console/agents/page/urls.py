@@ -1,5 +1,3 @@
-"""URLs of agents' own pages. Each contains the secret of a link."""
-
 from __future__ import annotations
 
 from django.urls import URLPattern, path

@@ -1,7 +1,8 @@
-"""An agent's own page and its calls: only what the agent itself may know, for visitors with a link to it.
+"""An agent's own page and its list of calls, for visitors who have a link to it.
 
-All requests are GET. Under `Referrer-Policy: no-referrer` a browser sends no origin, so a posted form could not be
-verified. Language and theme are therefore chosen by query parameters and stored in cookies.
+The pages show only what the agent itself may know. All requests are GET: under `Referrer-Policy: no-referrer` a browser
+sends no origin, so a posted form could not be verified. Language and theme are therefore chosen with query parameters
+and stored in cookies.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from routing_admin.models import AttemptLog
 
 
-# The secret is part of the URL: keep it out of referrers, search engines and shared caches.
+# The secret is part of the URL, so it must not reach referrers, search engines or shared caches.
 HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Robots-Tag": "noindex, nofollow",
@@ -62,9 +63,9 @@ HEADERS = {
 
 
 def by_link(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Decorate a view so that it gets the row of a valid link before its other arguments.
+    """Decorate a view so that its second argument is the row of a valid link.
 
-    Every other link returns the same page with 404, or with 429 after too many attempts from one IP address.
+    An invalid link gets the same page whatever the reason: 404, or 429 after too many attempts from one IP address.
     """
 
     @wraps(view)
@@ -89,7 +90,7 @@ def try_link(request: HttpRequest, text: str) -> tuple[AgentLink | None, int]:
     if wait := throttle.find_wait(name, address, kind=LINK_KIND):
         return None, wait
     row = open_link(text)
-    # Requests that another site made the browser send are not counted: fifty images on a page would lock out
+    # Requests that another site caused are not counted: fifty images on that site's page would otherwise lock out
     # everyone behind the visitor's IP address.
     if row is not None or request.headers.get("Sec-Fetch-Site") == "cross-site":
         return row, 0
@@ -97,9 +98,8 @@ def try_link(request: HttpRequest, text: str) -> tuple[AgentLink | None, int]:
 
 
 def refuse_link(request: HttpRequest, wait: int = 0) -> HttpResponse:
-    """Render the same page for every invalid link. It reveals neither the reason nor the agent."""
+    """Render the page for invalid links. It reveals neither the reason nor the agent."""
     status = 429 if wait else 404
-    # -(-x // 60) rounds up to whole minutes.
     response = render(request, "agent_page/refused.html", {"wait": wait, "minutes": -(-wait // 60)}, status=status)
     if wait:
         response.headers["Retry-After"] = str(wait)
@@ -107,7 +107,7 @@ def refuse_link(request: HttpRequest, wait: int = 0) -> HttpResponse:
 
 
 def store_preferences(request: HttpRequest) -> HttpResponse | None:
-    """Store the language or theme from the query and redirect to the page. Return None if the query has neither."""
+    """Store the language or theme from the query string in a cookie and redirect. Return None without either."""
     language, theme = request.GET.get("language", ""), request.GET.get("theme", "")
     if not (language or theme):
         return None
@@ -118,7 +118,7 @@ def store_preferences(request: HttpRequest) -> HttpResponse | None:
 
 
 MAX_NAMES = 25
-"""How many names of models, and of agents, the page lists. The others are counted."""
+"""Maximum number of models, and of agents, that the page lists by name. The rest are counted."""
 
 
 @by_link
@@ -153,7 +153,7 @@ def own_page(request: HttpRequest, link: AgentLink, text: str) -> HttpResponse:
 
 @by_link
 def own_call(request: HttpRequest, link: AgentLink, text: str, pk: str) -> HttpResponse:
-    """Show what each model received and answered. Raise `Http404` unless the call is this agent's."""
+    """Show what each model received and answered. Raise `Http404` if the call belongs to another agent."""
     row, state = link.agent, snapshot.current()
     shows_bodies = link.with_bodies and state.record_bodies
     call = find_call(row.agent_id, row.created_at, pk, body=shows_bodies)
@@ -200,14 +200,14 @@ def find_rights(row: Agent) -> AgentLimits | None:
 
 
 def shorten(readings: Sequence[Any]) -> list[tuple[Any, tuple[str, ...], int]]:
-    """Return each kind of content with the first few agents that accept it and the number of further agents."""
+    """Return each kind of content, the first few agents that accept it, and how many more there are."""
     return [(reading, reading.others[:NAMES], max(0, len(reading.others) - NAMES)) for reading in readings]
 
 
 def list_steps(attempts: Sequence[AttemptLog], ending: str) -> tuple[Step, ...]:
-    """Return the attempts without the names of provider keys and without providers' messages.
+    """Return a call's attempts without the names of provider keys and without the providers' messages.
 
-    A provider's message about a fault that the caller made is kept.
+    A provider's message is included only if the caller caused the error.
     """
     for row in attempts:
         row.tries = [{name: value for name, value in entry.items() if name != "key"} for entry in row.tries]
