@@ -80,7 +80,7 @@ def find_grids(page: pypdfium2.PdfPage) -> list[Grid]:
         (across if is_horizontal else down).append(rule)
     grids = list[Grid]()
     for columns, rows in _connected(down, across):
-        places, lines = _columns(columns), _distinct([rule.bucket_index for rule in rows])
+        places, lines = _columns(columns), _distinct([rule.place for rule in rows])
         if 2 <= len(places) <= MAX_COLUMNS and len(lines) >= 3 and len(grids) < MAX_GRIDS:
             grids.append(
                 Grid(
@@ -98,8 +98,8 @@ def find_grids(page: pypdfium2.PdfPage) -> list[Grid]:
 
 def _connected(down: list[Rule], across: list[Rule]) -> Iterator[tuple[list[Rule], list[Rule]]]:
     """Yield the vertical and the horizontal lines that touch each other, directly or by others."""
-    across = sorted(across, key=lambda rule: rule.bucket_index)
-    heights = [rule.bucket_index for rule in across]
+    across = sorted(across, key=lambda rule: rule.place)
+    heights = [rule.place for rule in across]
     parents = list(range(len(across)))
 
     def root(at: int) -> int:
@@ -111,7 +111,7 @@ def _connected(down: list[Rule], across: list[Rule]) -> Iterator[tuple[list[Rule
     for rule in down:
         first = -1
         for at in range(bisect(heights, rule.start - TOLERANCE), bisect(heights, rule.end + TOLERANCE)):
-            if across[at].start - TOLERANCE <= rule.bucket_index <= across[at].end + TOLERANCE:
+            if across[at].start - TOLERANCE <= rule.place <= across[at].end + TOLERANCE:
                 first = at if first < 0 else first
                 parents[root(at)] = root(first)
         touched.append(first)
@@ -178,9 +178,9 @@ def _sides(shape: Any, count: int) -> Iterator[tuple[bool, Rule]]:
 
 def _columns(rules: list[Rule]) -> dict[float, Spans]:
     columns, last = dict[float, list[Rule]](), float("-inf")
-    for rule in sorted(rules, key=lambda rule: rule.bucket_index):
-        if rule.bucket_index - last > TOLERANCE:
-            last = rule.bucket_index
+    for rule in sorted(rules, key=lambda rule: rule.place):
+        if rule.place - last > TOLERANCE:
+            last = rule.place
         columns.setdefault(last, []).append(rule)
     return {place: _spans(found) for place, found in columns.items()}
 

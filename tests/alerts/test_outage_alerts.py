@@ -338,7 +338,7 @@ def test_killed_process_is_reported_and_orderly_exit_is_not(tmp_path):
     for ending in ("m.remove()", "import os; os.kill(os.getpid(), 9)"):
         subprocess.run([sys.executable, "-c", program + ending], env=environment, check=False)
     mark = ProcessMark()
-    mark.bucket_index()
+    mark.place()
     assert mark.count_crashes() == 1
     assert mark.count_crashes() == 0
     mark.remove()

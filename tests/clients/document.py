@@ -36,7 +36,7 @@ class Suite:
         if self.package in NODE:
             return str(json.loads(LOCK.read_text("utf-8"))["packages"][f"node_modules/{self.package}"]["version"])
         requirements = (
-            REQUIREMENTS.with_name(f"requirements-{self.bucket_index}.txt") if self.bucket_index else REQUIREMENTS
+            REQUIREMENTS.with_name(f"requirements-{self.place}.txt") if self.place else REQUIREMENTS
         )
         pinned_version = re.search(rf"^{re.escape(self.package)}==(\S+)", requirements.read_text("utf-8"), re.M)
         return pinned_version[1] if pinned_version else ""

@@ -151,7 +151,7 @@ def run_suite(suite: Suite, server: Server, directory: Path, arguments: list[str
         "TEST_API_BASE_URL": f"{server.url}/v1",  # for openai-python's tests
     }
     print(f"\n{suite.title}", flush=True)
-    python = sys.executable if not suite.package else str(ENVIRONMENT / suite.bucket_index / "bin" / "python")
+    python = sys.executable if not suite.package else str(ENVIRONMENT / suite.place / "bin" / "python")
     command = [python, "-m", "pytest", *COMMON, *ARGUMENTS[suite.name], *arguments]
     working_directory = SOURCE if suite.name == "openai-python" else HERE
     result = subprocess.run(command, cwd=working_directory, env=os.environ | variables, check=False)

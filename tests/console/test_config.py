@@ -131,7 +131,7 @@ def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, d
         ("New", "provider", "deepseek")
     ]
     assert page.context["kept_fields"] == [("providers[0].region", (8, 7))]
-    assert [(group.first.problem.field, group.first.bucket_index) for group in page.context["warning_groups"]] == [
+    assert [(group.first.problem.field, group.first.place) for group in page.context["warning_groups"]] == [
         ("routing.review.fallback[0]", (18, 9))
     ]
     assert page.context["rows"]
@@ -174,7 +174,7 @@ def test_problems_stop_the_import_and_name_path_and_line(admin: Client, demo: No
     invalid_file = text(routing={"default": {"provider": "gone"}, "x": {"provider": "deepseek", "maxTokens": 0}})
     page = send(admin, invalid_file)
     assert page.status_code == 422
-    assert [(error.problem.field, error.bucket_index) for error in page.context["errors"]] == [
+    assert [(error.problem.field, error.place) for error in page.context["errors"]] == [
         ("routing.default.provider", (13, 7)),
         ("routing.x.maxTokens", (17, 7)),
     ]

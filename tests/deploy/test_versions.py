@@ -20,7 +20,7 @@ def test_another_version_does_not_serve_the_same_data_directory(
     """A process of another version that has ended, even by a crash, does not prevent a start."""
     settings.DATA_DIR = tmp_path
     mark = draining.ProcessMark()
-    mark.bucket_index()
+    mark.place()
     assert draining.find_other_version() is None
     running = program_version()
     monkeypatch.setattr(draining, "program_version", lambda: "0.9.0")

@@ -119,7 +119,7 @@ def test_cooling_model_is_skipped_and_last_resort_is_unknown() -> None:
     """
     cooling = PastTry(SkipReason.COOLING.value)
     walked = walk(request({SEEING: cooling, BLIND: OK}), chain(SEEING, BLIND))
-    assert (walked.end, walked.first, walked.bucket_index) == (WalkEnd.LATER, "echo/text", 1)
+    assert (walked.end, walked.first, walked.place) == (WalkEnd.LATER, "echo/text", 1)
     assert walk(request({SEEING: cooling}), chain(SEEING)).end is WalkEnd.UNKNOWN
 
 
@@ -134,7 +134,7 @@ def test_native_only_candidate_is_skipped_if_it_needs_a_description() -> None:
 def test_skipped_candidate_keeps_its_position() -> None:
     """The log counts fallbacks by position in the chain."""
     walked = walk(request({BLIND: OK}), WalkChain((place(SEEING, is_callable=False), place(BLIND))))
-    assert (walked.end, walked.first, walked.bucket_index) == (WalkEnd.LATER, "echo/text", 1)
+    assert (walked.end, walked.first, walked.place) == (WalkEnd.LATER, "echo/text", 1)
     assert walk(request({}), WalkChain()).end is WalkEnd.UNANSWERED
 
 

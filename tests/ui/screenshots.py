@@ -198,9 +198,9 @@ def take_pictures(url: str, pictures: list[Picture], goal: Path) -> None:
         state = signed_in(browser, url)
         for picture in pictures:
             page = browse(browser, url, picture, state)
-            answer = page.goto(urls[picture.bucket_index])
+            answer = page.goto(urls[picture.place])
             if answer is None or answer.status != 200:
-                raise SystemExit(f"{picture.bucket_index}: the page answered {answer.status if answer else 'nothing'}")
+                raise SystemExit(f"{picture.place}: the page answered {answer.status if answer else 'nothing'}")
             page.wait_for_load_state("networkidle")
             data = small(page.screenshot())
             (goal / f"{picture.name}.png").write_bytes(data)

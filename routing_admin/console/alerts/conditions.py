@@ -213,7 +213,7 @@ class AlertWatch:
 
     def start(self) -> None:
         """Start the threads. Called once per process."""
-        process_mark().bucket_index()
+        process_mark().place()
         with alert_file().edit():  # allocates the file while the disk still has space
             pass
         for thread in self._threads:

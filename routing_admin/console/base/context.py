@@ -158,7 +158,7 @@ def navigation(request: HttpRequest, alerts: int | None = None) -> list[dict[str
         "alerts": (count_open().waiting if alerts is None else alerts) or None,
     }
     groups, is_administrator = [], role_for(request.user) is UserRole.ADMINISTRATOR
-    for label, entries in PLACES:
+    for label, entries in NAVIGATION:
         items = [
             build_item(entry, current, counts) for entry in entries if is_administrator or not entry.for_administrators
         ]

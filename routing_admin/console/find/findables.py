@@ -229,7 +229,7 @@ class FindRow:
         return Findable(
             kind=self.kind,
             label=label,
-            url=reverse(self.page) + self.bucket_index,
+            url=reverse(self.page) + self.place,
             names=(label, *row_names(self)),
             icon=self.icon,
         )

@@ -100,7 +100,7 @@ def audit_export(request: HttpRequest, form: str) -> HttpResponseBase:
         raise Http404
     file_format, parameters = AuditForm(form), _parameters(request)
     record_audit_export(request_actor(request), {"form": form, **parameters})
-    file: SpooledTemporaryFile[bytes] = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed behind the last block
+    file: SpooledTemporaryFile[bytes] = SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115 - closed behind the last block
     if file_format is AuditForm.CSV:
         file.write(b"\xef\xbb\xbf")  # the byte order mark makes spreadsheets read UTF-8
     file.writelines(line.encode() for line in export_audit(_filter(parameters), file_format))

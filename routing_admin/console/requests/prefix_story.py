@@ -95,6 +95,6 @@ def _compare(before: Sequence[_FileDelivery], after: Sequence[_FileDelivery]) ->
         return KEPT
     number, reason = new.delivery["message"] + 1, decode_text(new.delivery["sentence"])
     if old.outcome == new.outcome:
-        return translatable(WORDS_CHANGED, number=number)
+        return translatable(TEXT_CHANGED, number=number)
     template = ROOM_FREED if new.delivery["reason"] in SIZE_LIMIT_CODES else FILE_CHANGED
     return translatable(template, number=number, reason=reason)

@@ -145,4 +145,6 @@ def build_chat(panel: Panel) -> ChatRequest:
         if pk not in rows:
             raise Http404
         parts.append(build_file_part(rows[pk]))
-    return ChatRequest((Message(Role.USER, (TextPart(panel.message[:LONGEST]), *parts, *build_placeholders(panel))),))
+    return ChatRequest(
+        (Message(Role.USER, (TextPart(panel.message[:MAX_MESSAGE_CHARS]), *parts, *build_placeholders(panel))),)
+    )

@@ -287,9 +287,9 @@ def _ends_otherwise(before: Walk, after: Walk) -> Iterator[DifferenceKind]:
     elif before.end is WalkEnd.UNANSWERED and after.end in answered:
         yield DifferenceKind.ANSWERS
     # The primary has the place 0, so a place above 0 is a fallback.
-    elif before.end is WalkEnd.FIRST and after.bucket_index:
+    elif before.end is WalkEnd.FIRST and after.place:
         yield DifferenceKind.FALLS_BACK
-    elif before.bucket_index and after.end is WalkEnd.FIRST:
+    elif before.place and after.end is WalkEnd.FIRST:
         yield DifferenceKind.STAYS
 
 
