@@ -9,7 +9,7 @@ import pytest
 
 from capabilities.core.delivery.obstacles import SENTENCES
 from capabilities.core.translatable import pluralize
-from routing_admin.core.limits.sentences import REACHED
+from routing_admin.core.limits.sentences import LIMIT_SENTENCES
 
 CATALOGUE = Path(__file__).parents[1] / "routing_admin/locale/zh_Hans/LC_MESSAGES/django.po"
 ONE_OF_MANY = re.compile(
@@ -31,7 +31,7 @@ def test_every_singular_of_the_catalogue_is_one() -> None:
     ] == []
 
 
-@pytest.mark.parametrize("template", [*REACHED.values()], ids=str)
+@pytest.mark.parametrize("template", [*LIMIT_SENTENCES.values()], ids=str)
 def test_limit_of_one_is_singular(template: str) -> None:
     """Limits of one request per minute or one token per day are shown in the singular."""
     assert not ONE_OF_MANY.search(FACT.sub("1", template))

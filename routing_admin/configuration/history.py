@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from capabilities.errors import NotFoundError
 from routing_admin.core.configuration.as_json import from_json
 from routing_admin.core.configuration.specs import EMPTY, Configuration
-from routing_admin.core.files.endpoints import with_own_addresses
+from routing_admin.core.files.endpoints import without_foreign_base_urls
 from routing_admin.models import Revision
 
 
@@ -44,4 +44,4 @@ def configuration_at(number: int) -> Configuration:
 
 def _read(revision: Revision) -> Configuration:
     # In older revisions, a service may have a base URL other than its provider's.
-    return with_own_addresses(from_json(revision.snapshot))
+    return without_foreign_base_urls(from_json(revision.snapshot))

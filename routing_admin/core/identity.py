@@ -13,7 +13,7 @@ from capabilities.core.translatable import translatable
 
 PREFIX = "ROUTING_ADMIN_"
 DOMAIN = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
-NEWCOMERS = ("none", "viewer", "editor")
+NEWCOMER_ROLES = ("none", "viewer", "editor")
 """Roles for a user who signs in for the first time without an invitation."""
 OIDC = "oidc"
 
@@ -54,8 +54,8 @@ def read_identity_rules(variables: Mapping[str, str]) -> IdentityRules:
         provider for provider_id in KINDS if (provider := _read_provider(variables, provider_id)) is not None
     )
     newcomers = variables.get(PREFIX + "NEWCOMERS") or "none"
-    if newcomers not in NEWCOMERS:
-        raise ValueError(f"{PREFIX}NEWCOMERS: {newcomers!r} is none of {', '.join(NEWCOMERS)}.")
+    if newcomers not in NEWCOMER_ROLES:
+        raise ValueError(f"{PREFIX}NEWCOMERS: {newcomers!r} is none of {', '.join(NEWCOMER_ROLES)}.")
     parts = (part.strip().lower() for part in variables.get(PREFIX + "NEWCOMER_DOMAINS", "").split(","))
     domains = tuple(part for part in parts if part)
     for domain in domains:
@@ -149,7 +149,7 @@ class Admission(StrEnum):
     OTHER_DOMAIN = "other_domain"
 
 
-LET_IN = frozenset({Admission.SIGN_IN, Admission.LINK, Admission.CREATE})
+ADMITTED = frozenset({Admission.SIGN_IN, Admission.LINK, Admission.CREATE})
 
 
 def decide_admission(

@@ -49,7 +49,7 @@ KIND_WORDS: Mapping[FoundKind, tuple[str, ...]] = {
 """Words that match every result of a kind, besides names: `channel deepseek` finds a provider."""
 
 
-class Fit(IntEnum):
+class MatchQuality(IntEnum):
     """How well a typed word matches, the best first."""
 
     EXACT = 0
@@ -85,7 +85,7 @@ class Ranking:
 
 def rank(typed: str, items: Iterable[Findable]) -> Ranking:
     """Return the results that match every typed word, the best first; none for an empty query."""
-    fits = [(fit, item) for item in items if (fit := fit_of(typed, item)) is not None]
+    fits = [(fit, item) for item in items if (fit := find_match(typed, item)) is not None]
     order = list(FoundKind)
     fits.sort(key=lambda pair: (pair[0], order.index(pair[1].kind)))
     counts: Counter[FoundKind] = Counter()
@@ -101,17 +101,17 @@ MAX_TYPED = 200
 """Maximum length of a query, in characters."""
 
 
-def fit_of(typed: str, item: Findable) -> Fit | None:
+def find_match(typed: str, item: Findable) -> MatchQuality | None:
     """Return how well a result matches the query as a whole, else by its worst word; None if a word does not match."""
     query = " ".join(typed[:MAX_TYPED].casefold().split())
     names = [name.casefold() for name in item.names if name]
     if not query:
         return None
     if query in names:
-        return Fit.EXACT
+        return MatchQuality.EXACT
     if any(name.startswith(query) for name in names):
-        return Fit.BEGINNING
-    fits = [_fit_of_word(word, names, KIND_WORDS[item.kind]) for word in query.split()]
+        return MatchQuality.BEGINNING
+    fits = [_match_word(word, names, KIND_WORDS[item.kind]) for word in query.split()]
     found = [fit for fit in fits if fit is not None]
     return max(found) if len(found) == len(fits) else None
 
@@ -122,10 +122,10 @@ def without_kind_words(typed: str, kind: FoundKind) -> str:
     return " ".join(word for word in typed.split() if not any(name.startswith(word.casefold()) for name in names))
 
 
-def _fit_of_word(word: str, names: Sequence[str], kind_words: Sequence[str]) -> Fit | None:
+def _match_word(word: str, names: Sequence[str], kind_words: Sequence[str]) -> MatchQuality | None:
     # A word starts where no letter or digit precedes it, so `flash` is a word of `gemini-3-flash`.
     if any(re.search(rf"(?<![^\W_]){re.escape(word)}", name) for name in names):
-        return Fit.WORD
+        return MatchQuality.WORD
     if any(word in name for name in names):
-        return Fit.INSIDE
-    return Fit.KIND if any(name.startswith(word) for name in kind_words) else None
+        return MatchQuality.INSIDE
+    return MatchQuality.KIND if any(name.startswith(word) for name in kind_words) else None

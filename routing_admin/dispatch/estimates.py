@@ -17,7 +17,7 @@ from capabilities.core.providers.origins import is_embedded
 from capabilities.core.wire import Answer, Usage
 from capabilities.runtime import owned
 from routing_admin.core.fallback.chain import Attempt, Call, PlannedCandidate, Timeouts
-from routing_admin.core.limits.estimates import estimate_call, nanos_of
+from routing_admin.core.limits.estimates import estimate_call, price_usage
 from routing_admin.core.planning.params import apply_params
 from routing_admin.dispatch.plan import PlannedRequest, prepare_for
 from routing_admin.limits.prices.sheet import sheet_of
@@ -33,7 +33,7 @@ async def reserve_planned(reservation: Reservation, planned: PlannedRequest) -> 
         for currency in reservation.currencies:
             max_costs[currency] = 0
             for candidate in (option for option in planned.plan.candidates if option.skip is None):
-                nanos = nanos_of(usage, price_at(planned, candidate, currency), currency)
+                nanos = price_usage(usage, price_at(planned, candidate, currency), currency)
                 if nanos is None:
                     unpriced.setdefault(currency, f"{candidate.provider}/{candidate.model}")
                 # Any candidate may answer, so reserve the cost of the most expensive one.

@@ -17,7 +17,7 @@ from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.refusals import addresses_of, read_refusals, write_refusals
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.core.fallback.memory import Memory, ModelKey, Refused
+from routing_admin.core.fallback.memory import ModelKey, RefusalMemory, Refused
 from routing_admin.dispatch.send import process_run_context
 
 READ_SECONDS = 5.0
@@ -26,9 +26,9 @@ READ_SECONDS = 5.0
 
 @dataclass(slots=True)
 class KeptRefusals:
-    """Synchronise this process's `Memory` with the rows; `look` runs periodically."""
+    """Synchronise this process's `RefusalMemory` with the rows; `look` runs periodically."""
 
-    find_memory: Callable[[], Memory] = lambda: process_run_context().memory
+    find_memory: Callable[[], RefusalMemory] = lambda: process_run_context().memory
     clock: Callable[[], float] = time.monotonic
     _addresses: Mapping[ModelKey, str] = field(default_factory=dict)
     _stored: dict[ModelKey, Refused] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class KeptRefusals:
     _read_due: float = float("-inf")
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def begin(self) -> Memory:
+    def begin(self) -> RefusalMemory:
         memory = self.find_memory()
         memory.watcher = self._changed.add
         return memory
@@ -57,7 +57,7 @@ class KeptRefusals:
                 self._read(memory)
                 self._read_due = self.clock() + READ_SECONDS
 
-    def _write(self, memory: Memory) -> None:
+    def _write(self, memory: RefusalMemory) -> None:
         for place in tuple(self._changed):
             # Clear the mark before reading, so that a change in between is marked again.
             self._changed.discard(place)
@@ -71,7 +71,7 @@ class KeptRefusals:
                 raise
             self._stored[place] = current
 
-    def _read(self, memory: Memory) -> None:
+    def _read(self, memory: RefusalMemory) -> None:
         stored = read_refusals(self._addresses)
         for place in stored.keys() | self._stored.keys():
             # A change that this process has not yet written is newer than the rows.

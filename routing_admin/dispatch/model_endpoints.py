@@ -23,7 +23,7 @@ from routing_admin.configuration.keys import KeyState
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, ProviderSpec, RouteSpec, ServiceSpec
 from routing_admin.core.fallback.chain import PoolKey
-from routing_admin.core.files.endpoints import base_url_of
+from routing_admin.core.files.endpoints import service_base_url
 from routing_admin.core.planning.plan import default_route_to, disabled_service
 
 
@@ -150,7 +150,7 @@ def registry_of(state: Snapshot) -> LlmServiceRegistry:
         LlmServiceConfig(
             id=service.id,
             name=service.name,
-            base_url=base_url_of(service, state.configuration.provider(service.provider)),
+            base_url=service_base_url(service, state.configuration.provider(service.provider)),
             model=service.model,
             api_key="",
             capability_tags=tuple(service.capability_tags),

@@ -21,7 +21,7 @@ from routing_admin.core.configuration.specs import REFUSE, SKIP, RouteSpec, Serv
 from routing_admin.core.fallback.chain import Call, Plan, PlannedCandidate, SkipReason, Timeouts
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.core.planning.params import Params, apply_params, list_dropped_params
-from routing_admin.core.planning.plan import RoutingQuery, Unusable, opening_of, plan_route
+from routing_admin.core.planning.plan import RoutingQuery, Unusable, opening_text, plan_route
 from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.dispatch.model_endpoints import readers_of, without_describing
 from routing_admin.request_log.recorder import RequestRecorder
@@ -94,7 +94,7 @@ class PlannedRequest:
 
         The id is made from the agent's own name for it, `conversation`, else from the conversation's opening.
         """
-        opening = "" if self.plan.verbatim else opening_of(self.chat)  # only chats are conversations
+        opening = "" if self.plan.verbatim else opening_text(self.chat)  # only chats are conversations
         name = f"{agent} {conversation}" if conversation else opening
         return replace(self, plan=replace(self.plan, affinity=name))
 

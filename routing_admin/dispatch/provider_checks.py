@@ -26,7 +26,7 @@ from routing_admin.configuration.keys import KeyFrom, NamedKey
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import ProviderSpec
 from routing_admin.core.fallback.chain import PoolKey, Timeouts
-from routing_admin.core.files.endpoints import base_of
+from routing_admin.core.files.endpoints import base_url
 from routing_admin.dispatch.model_endpoints import endpoint_at, with_key
 from routing_admin.dispatch.send import NetworkTransport, process_run_context
 from routing_admin.upstream import process_upstream, run_sync
@@ -200,7 +200,7 @@ provider_checker = owned(ProviderChecker)
 
 
 def models_url(provider: ProviderSpec) -> str:
-    base, _, query = base_of(provider.endpoint).partition("?")
+    base, _, query = base_url(provider.endpoint).partition("?")
     root = base.split("/models", 1)[0].rstrip("/")
     return f"{root}/models" + (f"?{query}" if query else "")
 

@@ -348,7 +348,7 @@ class SharedCooldowns:
         self._news.publish(self._topic, json.dumps(key), lambda: self._render(key))
 
     def _render(self, key: Key) -> Fields:
-        cooldown = self._cooldowns.state_of(key)
+        cooldown = self._cooldowns.read_state(key)
         return {"key": json.dumps(key), "ailment": json.dumps(asdict(cooldown)) if cooldown else NO_COOLDOWN}
 
     def adopt(self, fields: Fields, age: float) -> None:
@@ -390,7 +390,7 @@ class SharedConversations:
         self._news.publish(CONVERSATIONS, subject, lambda: self._render(provider, affinity))
 
     def _render(self, provider: str, affinity: str) -> Fields:
-        return {"provider": provider, "affinity": affinity, "mark": self._pools.mark_of(provider, affinity)}
+        return {"provider": provider, "affinity": affinity, "mark": self._pools.find_mark(provider, affinity)}
 
     def adopt(self, fields: Fields, age: float) -> None:
         """Adopt a choice that another process made `age` seconds ago."""

@@ -20,8 +20,8 @@ from routing_admin.core.configuration.specs import RouteSpec
 from routing_admin.core.fallback.chain import OK, Attempt, Call, PlannedCandidate, Reply, RunResult, Timeouts, cut_short
 from routing_admin.core.fallback.context import local_context
 from routing_admin.core.fallback.errors import RouterError
-from routing_admin.core.fallback.memory import Memory
-from routing_admin.core.fallback.policy import caller_of
+from routing_admin.core.fallback.memory import RefusalMemory
+from routing_admin.core.fallback.policy import caller_status
 from routing_admin.core.fallback.run import FallbackRun
 from routing_admin.core.fallback.scripts import SCRIPTED, Script, drive
 from routing_admin.core.fallback.trial import CandidateRun
@@ -91,7 +91,7 @@ class _Clock:
 class _Play:
     planned: PlannedRequest
     script: Script
-    memory: Memory
+    memory: RefusalMemory
     clock: _Clock
     prepared: dict[int, Prepared] = field(default_factory=dict)
     cut: Failure | None = None
@@ -131,7 +131,7 @@ def simulate(
     stream: bool = False,
     agent: str | None = None,
     assume_usable: bool = False,
-    memory: Memory | None = None,
+    memory: RefusalMemory | None = None,
 ) -> Simulated:
     """Simulate a request along a route. Raise `KeyError` for a step outside `SCRIPTED`.
 
@@ -182,7 +182,7 @@ def _from_answer(play: _Play, result: RunResult[Answer]) -> Simulated:
             duration_ms=took,
         )
     attempts = (*result.attempts[:-1], cut_short(result.attempts[-1], play.cut, result.attempts[-1].duration_ms))
-    code = caller_of(play.cut)[1]
+    code = caller_status(play.cut)[1]
     return Simulated(
         planned=play.planned,
         stops=_stops(play, attempts),

@@ -10,7 +10,7 @@ from capabilities.core.operations.stream import join_frames
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Delta, Failure, Finish, Media, Supplement
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt, RunResult, cut_short
-from routing_admin.core.fallback.policy import caller_of
+from routing_admin.core.fallback.policy import caller_status
 from routing_admin.core.fallback.run import end_stream
 from routing_admin.dispatch.descriptions.describing import note_answer
 from routing_admin.dispatch.estimates import settle_planned
@@ -146,7 +146,7 @@ class AnswerStream:
         return self.events.write_error(self._error_of(event), self.request_id)
 
     def _error_of(self, failure: Failure) -> GatewayError:
-        status, code = caller_of(failure)
+        status, code = caller_status(failure)
         message = f"The answer broke off: {failure.message or failure.fault.value}"
         return GatewayError(status, code, message, attempts=self._list_attempts())
 
@@ -165,7 +165,7 @@ class AnswerStream:
         self.recorder.add_facts(media=answer.media, citations=self.citations)
         if self.failure is not None:
             # The status was sent before the failure, so it is 200 in the log.
-            facts = {"outcome": caller_of(self.failure)[1], "status": 200, "error": self.failure.message}
+            facts = {"outcome": caller_status(self.failure)[1], "status": 200, "error": self.failure.message}
             if self.failure.usage is not None:
                 facts["usage"] = self.failure.usage
             self.recorder.end(attempts, self.dispatch.prepared, answer, **facts)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from capabilities.core.prices import amount_text
 from capabilities.core.services.agent_limits import MONEY, RATES, TOKENS, Meter, UnpricedPolicy
 from capabilities.core.services.limit_holders import LimitHolder
-from routing_admin.core.limits.sentences import duration_of
+from routing_admin.core.limits.sentences import format_duration
 from routing_admin.core.limits.shares import Share
 
 WARN_PERCENT = 80
@@ -79,13 +79,13 @@ def _headers_of(name: str, share: Share) -> dict[str, str]:
     ends_at = share.window.ends_at
     values = {"limit": str(share.limit), "remaining": str(share.remaining)}
     if ends_at is not None:
-        values["reset"] = duration_of(ends_at - datetime.now(UTC))
+        values["reset"] = format_duration(ends_at - datetime.now(UTC))
     return {f"x-ratelimit-{kind}-{name}": value for kind, value in values.items()}
 
 
 def _money_headers(share: Share, currency: str) -> dict[str, str]:
     found = {"limit": amount_text(share.limit), "remaining": amount_text(share.remaining), "currency": currency}
     if share.window.ends_at is not None:
-        found["reset"] = duration_of(share.window.ends_at - datetime.now(UTC))
+        found["reset"] = format_duration(share.window.ends_at - datetime.now(UTC))
     # Amounts are sent without thousands separators.
     return {f"x-routing-budget-{kind}": value.replace(",", "") for kind, value in found.items()}

@@ -18,15 +18,15 @@ from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Usage
 from capabilities.runtime import owned
 from routing_admin.core.fallback.endings import UNAVAILABLE
-from routing_admin.core.limits.estimates import counted_nanos, tokens_of, usage_of
+from routing_admin.core.limits.estimates import counted_nanos, estimate_usage, total_tokens
 from routing_admin.core.limits.sentences import (
     BUDGET_EXCEEDED,
+    NO_RESPONSE,
     RATE_EXCEEDED,
-    SILENT,
     UNPRICED,
     UNPRICED_SENTENCE,
     RefusedNeed,
-    sentence_of,
+    refusal_sentence,
 )
 from routing_admin.core.limits.shares import Window
 from routing_admin.limits.headers import headers_of
@@ -131,8 +131,8 @@ class Reservation:
             return
         charges = self._charges
         if self.counts_usage:
-            charges = [*charges, (usage_of(usage, self._question, reply, is_cut=is_cut), prices)]
-        tokens = sum(tokens_of(usage) or 0 for usage, _ in charges)
+            charges = [*charges, (estimate_usage(usage, self._question, reply, is_cut=is_cut), prices)]
+        tokens = sum(total_tokens(usage) or 0 for usage, _ in charges)
         held, self._held, self._charges = self._held, [], []
         for holder, meter, window, amount in held:
             if meter in MONEY:
@@ -244,7 +244,7 @@ class Reservation:
         try:
             return self._keeper.give_up(waiter)
         except TimeoutError:
-            raise LimitReachedError(503, UNAVAILABLE, SILENT, AGAIN_SECONDS) from None
+            raise LimitReachedError(503, UNAVAILABLE, NO_RESPONSE, AGAIN_SECONDS) from None
 
     def _check(self, holder: LimitHolder, waiter: Waiter, window: Window | None) -> Window:
         if window is not None:
@@ -261,7 +261,7 @@ class Reservation:
             need=waiter.amount,
             currency=holder.limits.currency,
         )
-        sentence = sentence_of(need, local, now)
+        sentence = refusal_sentence(need, local, now)
         code = RATE_EXCEEDED if meter in RATES else BUDGET_EXCEEDED
         raise LimitReachedError(429, code, sentence, seconds)
 

@@ -10,7 +10,7 @@ from django.db import migrations, models
 from django.db.models import F
 from django.db.models.functions import Greatest
 
-from routing_admin.core.fallback.endings import RequestEnding, ending_of
+from routing_admin.core.fallback.endings import RequestEnding, request_ending
 from routing_admin.request_log.usage_sums import OTHERS, day_of
 
 STEP = 5000
@@ -26,7 +26,7 @@ def fill_endings(apps, schema_editor):
     others = rows.extra(where=[NOT_ANSWERED])  # noqa: S610  # the partial index is found by this text
     counts = defaultdict(lambda: [0, 0])
     for outcome in others.order_by().values_list("outcome", flat=True).distinct():
-        ending = ending_of(outcome)
+        ending = request_ending(outcome)
         others.filter(outcome=outcome).update(ending=ending.value)
         if ending is not RequestEnding.FAILED:
             for values in others.filter(outcome=outcome).order_by().values_list(*NAMES).iterator(STEP):
@@ -73,9 +73,7 @@ class Migration(migrations.Migration):
             ],
         ),
         *(
-            migrations.AddField(
-                model_name="usagesum", name=name, field=models.PositiveBigIntegerField(db_default=0)
-            )
+            migrations.AddField(model_name="usagesum", name=name, field=models.PositiveBigIntegerField(db_default=0))
             for name in ("refused", "cancelled", "attempts")
         ),
         migrations.RunPython(fill_endings, migrations.RunPython.noop, hints={"model_name": "requestlog"}),

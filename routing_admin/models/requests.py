@@ -7,7 +7,7 @@ provider's cache saved; null if unknown.
 `sentence` says why a request failed, as in `capabilities.core.translatable.encode_text`; `error` is the English text of
 earlier versions. The text of requests is in the log only while the installation records bodies.
 
-`ending` classifies `outcome` (`core.fallback.endings.ending_of`) when the row is written. Every count of answered,
+`ending` classifies `outcome` (`core.fallback.endings.request_ending`) when the row is written. Every count of answered,
 failed, refused and cancelled requests uses it.
 
 This module also has rejected calls, which the log does not contain, and stored answers for idempotency keys and for
@@ -20,14 +20,14 @@ from typing import Any
 
 from django.db import models
 
-from routing_admin.core.fallback.endings import RequestEnding, ending_of
+from routing_admin.core.fallback.endings import RequestEnding, request_ending
 
 
 class EndingField(models.CharField):  # type: ignore[type-arg]  # subscripted for the type checker alone
     """The field for a request's ending, which is always derived from its outcome."""
 
     def pre_save(self, model_instance: Any, add: bool) -> str:
-        ending = ending_of(model_instance.outcome).value
+        ending = request_ending(model_instance.outcome).value
         setattr(model_instance, self.attname, ending)
         return ending
 

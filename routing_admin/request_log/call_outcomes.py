@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from capabilities.runtime import owned
-from routing_admin.core.alerts.kinds import AlertKind, Condition, Stage, condition_of
+from routing_admin.core.alerts.kinds import AlertKind, Condition, Stage, build_condition
 from routing_admin.core.fallback.chain import OK, Try
 from routing_admin.core.fallback.table import TABLE
 from routing_admin.request_log.entries import Entry
@@ -40,7 +40,7 @@ class CallOutcome:
         if kind is None:
             return None
         stage = Stage.UNKNOWN_MODEL if kind is AlertKind.RETIRED_MODEL else Stage.USUAL
-        return condition_of(kind, self.subject_of(kind), stage, status=self.status or self.outcome)
+        return build_condition(kind, self.subject_of(kind), stage, status=self.status or self.outcome)
 
 
 def _kind_of(outcome: str) -> AlertKind | None:

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from capabilities.core.wire import Fault
 from routing_admin.core.fallback.chain import OK
-from routing_admin.core.fallback.endings import RequestEnding, ending_of
+from routing_admin.core.fallback.endings import RequestEnding, request_ending
 from routing_admin.models import AttemptLog
 from routing_admin.request_log.health import quantile
 from routing_admin.request_log.time_ranges import HOUR
@@ -100,7 +100,7 @@ def _times_of(rows: QuerySet[AttemptLog]) -> list[float]:
 def judge_drill(calls: Iterable[_MetCall], usual_times: Sequence[float]) -> DrillResult:
     """Return the result of the calls that a drill affected, newest first; `usual_times` are the provider's, sorted."""
     found = list(calls)
-    ends = [ending_of(call.outcome) for call in found]
+    ends = [request_ending(call.outcome) for call in found]
     answered = [call for call, end in zip(found, ends, strict=True) if end is RequestEnding.ANSWERED]
     failed = [call for call, end in zip(found, ends, strict=True) if end is RequestEnding.FAILED]
     times = sorted(call.ms for call in answered)

@@ -25,7 +25,7 @@ from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 from capabilities.core.wire import NO_DETAILS, AnswerDetails, Fault, Media, Usage
 from capabilities.refused_files import RefusedFile, refusal_buffer
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt
-from routing_admin.core.fallback.endings import ending_of
+from routing_admin.core.fallback.endings import request_ending
 from routing_admin.core.planning.model_names import AUTO, TASK
 from routing_admin.models import RequestLog
 from routing_admin.request_log.recorded_bodies import ConversationDigest, clean_body, digest_of
@@ -135,7 +135,7 @@ def request_columns(entry: Entry) -> dict[str, Any]:
         "language": facts.language[:35],
         "stream": facts.stream,
         "outcome": facts.outcome[:40],
-        "ending": ending_of(facts.outcome[:40]).value,
+        "ending": request_ending(facts.outcome[:40]).value,
         "status": facts.status,
         "error": "",
         "sentence": _error_column(facts.error),

@@ -19,7 +19,7 @@ from django.db import IntegrityError, connections, transaction
 from django.db.models import BooleanField, DateTimeField, Field, JSONField, Model
 
 from capabilities.core.storable import make_json_storable, write_json
-from routing_admin.core.fallback.endings import ending_of
+from routing_admin.core.fallback.endings import request_ending
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.costs import cost_columns
@@ -96,7 +96,7 @@ def write_missing(rows: Rows) -> None:
 def complete(row: Row) -> Row:
     """Return the row with defaults for missing columns: an earlier version may have spooled the row."""
     request, attempts = row
-    values = {**_defaults(RequestLog), **request, "ending": ending_of(request["outcome"]).value}
+    values = {**_defaults(RequestLog), **request, "ending": request_ending(request["outcome"]).value}
     return values, [{**_defaults(AttemptLog), **attempt} for attempt in attempts]
 
 

@@ -18,7 +18,7 @@ from capabilities.core.translatable import Translatable, decode_text, insert_fac
 from capabilities.labels import label_facts
 from capabilities.sentences import join_sentences, translate_sentence
 from routing_admin.core.fallback.errors import EXHAUSTED, LONE_FAILED, NOT_ACCEPTED, NOT_SUPPORTED, OUT_OF_TIME, REFUSED
-from routing_admin.core.fallback.trial import LEFT_ALONE
+from routing_admin.core.fallback.trial import COOLING
 from routing_admin.models import AttemptLog, RequestLog
 
 QUOTING: Mapping[str, str | Promise] = {
@@ -31,7 +31,7 @@ QUOTING: Mapping[str, str | Promise] = {
     ),
     REFUSED: gettext_lazy("%(name)s refused the request."),
     WEB_PAGE: gettext_lazy("The provider returned a web page instead of an answer."),
-    LEFT_ALONE: gettext_lazy("Cooling down for %(seconds)s s after %(fault)s."),
+    COOLING: gettext_lazy("Cooling down for %(seconds)s s after %(fault)s."),
 }
 """Messages that quote another one (`said`), each in a wording without the quote."""
 LISTS = frozenset({EXHAUSTED, LONE_FAILED, OUT_OF_TIME, NOT_ACCEPTED, NOT_SUPPORTED})

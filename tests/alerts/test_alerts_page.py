@@ -18,7 +18,7 @@ from capabilities.models import StoredKey
 from routing_admin.console.alerts.actions import claim_next, end_kind, record_condition, record_failed
 from routing_admin.console.alerts.conditions import AlertWatch
 from routing_admin.console.alerts.queries import find_webhook
-from routing_admin.core.alerts.kinds import STATE, AlertKind, Condition, Stage, condition_of, spent_subject
+from routing_admin.core.alerts.kinds import STATE, AlertKind, Condition, Stage, build_condition, spent_subject
 from routing_admin.core.alerts.webhook import parse_webhook
 from routing_admin.models import AuditEvent, Installation
 from tests.cast import HTMX, token_of
@@ -40,7 +40,7 @@ def receiver(settings: Any) -> Iterator[WebhookReceiver]:
 
 def test_alert_is_not_said_to_be_sent_later_without_a_webhook(viewer: Client, settings: Any) -> None:
     """Without a webhook nothing will be sent, and the row links to where one is set."""
-    record_condition(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), timezone.now())
+    record_condition(build_condition(AlertKind.KEY_REFUSED, "openai", status=401), timezone.now())
     settings.ALERT_WEBHOOK = None
     link = Page(viewer.get("/alerts/")).link("not sent: no webhook")
     assert link
@@ -52,11 +52,11 @@ def test_alert_is_not_said_to_be_sent_later_without_a_webhook(viewer: Client, se
 def test_page_lists_open_ended_and_unsent_alerts(viewer: Client) -> None:
     """The page shows active and ended alerts and failed deliveries, with the remedy, in the page's language."""
     now = timezone.now()
-    record_condition(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), now)
+    record_condition(build_condition(AlertKind.KEY_REFUSED, "openai", status=401), now)
     claimed = claim_next(now)
     assert claimed is not None
     record_failed(claimed, "It answered with status 503: busy")
-    record_condition(condition_of(AlertKind.DISK, "data directory", free=12), now)
+    record_condition(build_condition(AlertKind.DISK, "data directory", free=12), now)
     end_kind(AlertKind.DISK, timezone.now())
     page = Page(viewer.get("/alerts/"))
     assert page.shows("1 active alert.")
@@ -85,8 +85,8 @@ def test_page_lists_open_ended_and_unsent_alerts(viewer: Client) -> None:
 )
 def test_an_alert_about_a_limit_links_to_where_the_limit_is_set(holder: str, url: str, viewer: Client) -> None:
     facts = {"name": "X", "meter": "Tokens per day"}
-    warned = condition_of(AlertKind.BUDGET, f"{holder} tokensPerDay", Stage.WARNED, percent=85, **facts)
-    spent = condition_of(AlertKind.BUDGET, spent_subject(f"{holder} tokensPerDay"), Stage.SPENT, **facts)
+    warned = build_condition(AlertKind.BUDGET, f"{holder} tokensPerDay", Stage.WARNED, percent=85, **facts)
+    spent = build_condition(AlertKind.BUDGET, spent_subject(f"{holder} tokensPerDay"), Stage.SPENT, **facts)
     for condition in (warned, spent):  # the second ends the first
         record_condition(condition, timezone.now())
         page = Page(viewer.get("/alerts/"))
@@ -153,7 +153,7 @@ def is_counted_in_navigation(page: Page) -> bool:
 def test_an_acknowledged_alert_leaves_the_navigation_until_it_starts_again(editor: Client, viewer: Client) -> None:
     """The page names who acknowledged the alert, and the navigation no longer counts it. Others see no button."""
     now = timezone.now()
-    record_condition(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), now - timedelta(hours=1))
+    record_condition(build_condition(AlertKind.KEY_REFUSED, "openai", status=401), now - timedelta(hours=1))
     page = Page(editor.get("/alerts/"))
     assert is_counted_in_navigation(page)
     (path, _) = list_actions(page)
@@ -165,7 +165,7 @@ def test_an_acknowledged_alert_leaves_the_navigation_until_it_starts_again(edito
     assert page.shows("1 of them is acknowledged or muted.")
     assert page.button("Withdraw")
     end_kind(AlertKind.KEY_REFUSED, now - timedelta(minutes=30))
-    record_condition(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), now)
+    record_condition(build_condition(AlertKind.KEY_REFUSED, "openai", status=401), now)
     assert is_counted_in_navigation(Page(editor.get("/alerts/")))
     end_kind(AlertKind.KEY_REFUSED, now + timedelta(minutes=1))
     assert editor.post(path, headers={"referer": "http://testserver/alerts/"}, follow=True).status_code == 200
@@ -173,7 +173,7 @@ def test_an_acknowledged_alert_leaves_the_navigation_until_it_starts_again(edito
 
 
 def test_a_muted_alert_is_not_sent_until_its_mute_ends(editor: Client) -> None:
-    record_condition(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), timezone.now())
+    record_condition(build_condition(AlertKind.KEY_REFUSED, "openai", status=401), timezone.now())
     (_, path) = list_actions(Page(editor.get("/alerts/")))
     assert path.endswith("/mute/")
     page = Page(editor.post(path, {"hours": "8"}, follow=True))
@@ -188,8 +188,8 @@ def test_a_muted_alert_is_not_sent_until_its_mute_ends(editor: Client) -> None:
 
 def test_alerts_of_one_kind_are_one_card_that_shows_the_first_five(admin: Client) -> None:
     for number in range(7):
-        record_condition(condition_of(AlertKind.KEY_REFUSED, f"provider-{number}", status=401), timezone.now())
-    record_condition(condition_of(AlertKind.DISK, "data directory", free=12), timezone.now())
+        record_condition(build_condition(AlertKind.KEY_REFUSED, f"provider-{number}", status=401), timezone.now())
+    record_condition(build_condition(AlertKind.DISK, "data directory", free=12), timezone.now())
     page = Page(admin.get("/alerts/"))
     assert page.text.count("Enter a new key, then test the connection.") == 1
     ids = [control.attributes.get("id") for control in page.controls if control.tag == "h2"]
@@ -223,7 +223,7 @@ def test_the_watch_sends_to_the_stored_webhook(admin: Client, settings: Any) -> 
     settings.ALERT_WEBHOOK = None
     with running_receiver() as server:
         admin.post("/alerts/webhook/", {"address": f"{server.base}/hook"})
-        record_condition(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), timezone.now())
+        record_condition(build_condition(AlertKind.KEY_REFUSED, "openai", status=401), timezone.now())
         AlertWatch().round()
         assert "openai" in [call.body["subject"] for call in server.received]
 
@@ -247,7 +247,7 @@ def test_a_stored_webhook_that_cannot_be_decrypted_is_said(admin: Client, settin
 
 def test_scripts_acknowledge_and_mute_alerts_and_set_the_webhook(admin_account: Any, settings: Any) -> None:
     settings.ALERT_WEBHOOK = None
-    record_condition(condition_of(AlertKind.KEY_REFUSED, "deepseek", status=401), timezone.now())
+    record_condition(build_condition(AlertKind.KEY_REFUSED, "deepseek", status=401), timezone.now())
     headers = {"authorization": f"Bearer {token_of(admin_account)}"}
 
     def call(method: str, path: str, body: Any = None) -> Any:
@@ -273,7 +273,7 @@ def test_scripts_acknowledge_and_mute_alerts_and_set_the_webhook(admin_account: 
 
 def test_scripts_read_alerts_and_send_tests(admin_account: Any, receiver: WebhookReceiver) -> None:
     """The administrators' API lists alerts and sends tests, without the webhook's secrets."""
-    record_condition(condition_of(AlertKind.KEY_REFUSED, "deepseek", status=401), timezone.now())
+    record_condition(build_condition(AlertKind.KEY_REFUSED, "deepseek", status=401), timezone.now())
     headers = {"authorization": f"Bearer {token_of(admin_account)}"}
     answer = Client().get("/api/v1/admin/alerts", headers=headers)
     (alert,) = answer.json()["alerts"]

@@ -10,7 +10,7 @@ from django.utils.translation import gettext, override
 
 from capabilities.core.translatable import decode_text, encode_text
 from capabilities.sentences import translate_sentence
-from routing_admin.core.alerts.kinds import KINDS, AlertKind, Stage, condition_of
+from routing_admin.core.alerts.kinds import KINDS, AlertKind, Stage, build_condition
 
 ROOT = Path(__file__).resolve().parents[2]
 FACTS = {"name": "deepseek", "status": "401", "percent": 80, "meter": "Tokens per day", "free": 12}
@@ -34,7 +34,7 @@ def test_every_kind_links_to_a_heading_that_says_what_to_do(kind):
 @pytest.mark.parametrize(("kind", "stage"), SENTENCES)
 def test_every_alert_reads_in_both_languages(kind, stage):
     """An alert's sentence survives storage as data, contains its values and is translated, as are title and remedy."""
-    condition = condition_of(kind, "subject", stage, **FACTS, **MORE_FACTS)
+    condition = build_condition(kind, "subject", stage, **FACTS, **MORE_FACTS)
     restored = decode_text(encode_text(condition.sentence))
     assert restored == condition.sentence
     with override("zh-hans"):
@@ -47,4 +47,4 @@ def test_every_alert_reads_in_both_languages(kind, stage):
 
 def test_subject_is_the_name_by_default():
     """Without a name, an alert's sentence contains its subject."""
-    assert "deepseek" in condition_of(AlertKind.KEY_REFUSED, "deepseek", Stage.USUAL, status="401").sentence
+    assert "deepseek" in build_condition(AlertKind.KEY_REFUSED, "deepseek", Stage.USUAL, status="401").sentence

@@ -11,14 +11,14 @@ from django.test import Client
 
 from routing_admin.console.alerts import actions as ledger
 from routing_admin.console.alerts.queries import list_alerts
-from routing_admin.core.alerts.kinds import AlertKind, condition_of
+from routing_admin.core.alerts.kinds import AlertKind, build_condition
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-REFUSED = condition_of(AlertKind.KEY_REFUSED, "deepseek", status=401)
-FULL = condition_of(AlertKind.DISK, "data directory", free=12)
+REFUSED = build_condition(AlertKind.KEY_REFUSED, "deepseek", status=401)
+FULL = build_condition(AlertKind.DISK, "data directory", free=12)
 RECOVERED = (AlertKind.KEY_REFUSED, "deepseek")
 
 

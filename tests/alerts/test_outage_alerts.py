@@ -28,7 +28,7 @@ from routing_admin.console.alerts.conditions import AlertWatch
 from routing_admin.console.alerts.queries import count_open, list_alerts
 from routing_admin.console.backups.saving import record_backup
 from routing_admin.console.settings.pruning import prune
-from routing_admin.core.alerts.kinds import AlertKind, Condition, condition_of, is_overdue
+from routing_admin.core.alerts.kinds import AlertKind, Condition, build_condition, is_overdue
 from routing_admin.core.alerts.webhook import parse_webhook
 from routing_admin.models import Alert
 from routing_admin.platform.redis.link import RedisLink
@@ -180,7 +180,7 @@ def test_open_alert_shows_the_newest_numbers():
     """A lasting alert has its newest numbers, in the database and in the file used without it."""
     for noting in (ledger, sending):
         for count in (110, 361):
-            noting.record_condition(condition_of(AlertKind.LOG_LOST, "one", count=count), NOON + count * MINUTE)
+            noting.record_condition(build_condition(AlertKind.LOG_LOST, "one", count=count), NOON + count * MINUTE)
     assert "361" in list_alerts()[0].sentence
     assert "361" in str(alert_file().read()[("log_lost", "one")].sentence)
 
@@ -191,7 +191,7 @@ def test_pending_alert_is_sent_without_the_database(receiver, database_outage, m
     An alert that was sent is not.
     """
     database_outage.undo()
-    redis = condition_of(AlertKind.REDIS, "Redis", problem="It is silent.")
+    redis = build_condition(AlertKind.REDIS, "Redis", problem="It is silent.")
     monkeypatch.setattr(watching, "find_outages", lambda now: iter([redis]))
     receiver.replies[:] = [(503, b"busy")]
     watch = AlertWatch()
@@ -210,7 +210,7 @@ def test_pending_alert_is_sent_without_the_database(receiver, database_outage, m
 def test_hanging_database_is_marked_as_being_queried(receiver, monkeypatch):
     """Claiming alerts is marked as a database query. Waiting for the chat is not, no matter how long it takes."""
     watch, asking = AlertWatch(), []
-    ledger.record_condition(condition_of(AlertKind.DISK, "data directory", free=1), timezone.now())
+    ledger.record_condition(build_condition(AlertKind.DISK, "data directory", free=1), timezone.now())
     claim, send = ledger.claim_next, sending.send
     monkeypatch.setattr(ledger, "claim_next", lambda now: (asking.append(watch.querying_since), claim(now))[1])
     monkeypatch.setattr(sending, "send", lambda *arguments: (asking.append(watch.querying_since), send(*arguments))[1])
@@ -276,7 +276,7 @@ def test_lost_log_entries_are_reported_when_more_are_lost(monkeypatch):
 
 def test_a_webhook_that_fails_three_times_is_an_alert_until_something_arrives(receiver, settings):
     """A webhook that fails three times is an alert on the page until a delivery succeeds."""
-    ledger.record_condition(condition_of(AlertKind.DISK, "data directory", free=1), NOON)
+    ledger.record_condition(build_condition(AlertKind.DISK, "data directory", free=1), NOON)
     receiver.replies[:] = [(503, b"busy")] * 3
     for minutes in (0, 1, 3):
         assert AlertKind.WEBHOOK_FAILING not in [alert.kind for alert in list_alerts()]

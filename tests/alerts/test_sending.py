@@ -20,7 +20,7 @@ from routing_admin.console.alerts import sending
 from routing_admin.console.alerts.actions import end_kind, record_condition
 from routing_admin.console.alerts.queries import list_alerts
 from routing_admin.console.docs.rules import document_url
-from routing_admin.core.alerts.kinds import KINDS, AlertKind, condition_of
+from routing_admin.core.alerts.kinds import KINDS, AlertKind, build_condition
 from routing_admin.core.alerts.webhook import ShapeName, parse_webhook
 from routing_admin.upstream import Upstream
 from tests.engines.webhook import WebhookReceiver, hmac_signature, running_receiver
@@ -46,7 +46,9 @@ def receiver() -> Iterator[WebhookReceiver]:
 
 
 def make_condition(kind: AlertKind, **facts: Any) -> Any:
-    return condition_of(kind, "deepseek", next(iter(KINDS[kind].sentences)), **{**FACTS, "problem": "twice", **facts})
+    return build_condition(
+        kind, "deepseek", next(iter(KINDS[kind].sentences)), **{**FACTS, "problem": "twice", **facts}
+    )
 
 
 def make_webhook(receiver: WebhookReceiver, shape: str = "json", options: str = "") -> Any:

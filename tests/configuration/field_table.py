@@ -32,7 +32,7 @@ from routing_admin.core.configuration.specs import (
     RouteSpec,
     ServiceSpec,
 )
-from routing_admin.core.files.endpoints import base_of, own_base
+from routing_admin.core.files.endpoints import base_url, provider_base_url
 from tests.configuration.config_strategies import json_values, unknown_fields, urls, words
 
 SEED = "seed export"
@@ -233,8 +233,8 @@ def services(draw: st.DrawFn, known: tuple[ProviderSpec, ...]) -> ServiceSpec:
             sources[f"{side}:{name}"] = draw(
                 st.sampled_from([source for source in Source if not is_there or source is not Source.DECLARED])
             )
-    base = base_of(provider.endpoint)
-    urls_kept = {f"{base}/", f"{base}/messages"} - {own_base(provider)}
+    base = base_url(provider.endpoint)
+    urls_kept = {f"{base}/", f"{base}/messages"} - {provider_base_url(provider)}
     overrides = {
         "provider": st.just(provider.name),
         "base_url": st.sampled_from(["", *sorted(urls_kept)]),

@@ -19,7 +19,7 @@ from routing_admin.core.configuration.specs import (
     RouteSpec,
     ServiceSpec,
 )
-from routing_admin.core.files.endpoints import with_own_addresses
+from routing_admin.core.files.endpoints import without_foreign_base_urls
 from routing_admin.core.files.exporting import Mode, export, routing_value, services_value
 from routing_admin.core.files.importing import FileFormat, import_files, import_values
 
@@ -51,7 +51,7 @@ def test_no_export_pairs_a_key_with_the_address_of_another_provider(mode: Mode) 
     configuration = Configuration(providers=(OLD, NEW), services=(moved,))
     entry = json.loads(export(configuration, FileFormat.SERVICES, mode).text)["services"][0]
     assert (entry["baseURL"], entry["apiKey"]) == ("https://new.example/v1", "${LLM_PROVIDER_NEW_API_KEY}")
-    assert all(diff(with_own_addresses(configuration), imported) == () for imported in reimported(configuration))
+    assert all(diff(without_foreign_base_urls(configuration), imported) == () for imported in reimported(configuration))
 
 
 def test_twins_at_one_address_keep_their_own_services() -> None:
@@ -111,7 +111,7 @@ def test_a_changed_endpoint_is_the_same_provider_with_its_services() -> None:
     brought = import_values(EMPTY, values).configuration
     assert brought.services[0].base_url == "https://api.example.com/v1/chat/completions"
     moved = replace(brought, providers=(replace(brought.providers[0], endpoint="https://elsewhere.example/v1"),))
-    for imported in reimported(with_own_addresses(moved)):
+    for imported in reimported(without_foreign_base_urls(moved)):
         assert [item.name for item in imported.providers] == ["example"]
         assert services_value(imported)["services"][0]["baseURL"] == "https://elsewhere.example/v1"
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing_admin.core.documents.json_lines import TextPlace, find_place, places_of
+from routing_admin.core.documents.json_lines import TextPosition, find_position, find_positions
 from routing_admin.core.documents.json_path import child, read_document
 
 TEXT = """{
@@ -30,28 +30,28 @@ TEXT = """{
 
 def test_every_place_has_its_line_and_column() -> None:
     """A field is located at its name and an item at its first character. Brackets inside strings are ignored."""
-    positions = places_of(TEXT)
-    assert positions["providers[0].providerName"] == TextPlace(3, 6)
-    assert positions["providers[1]"] == TextPlace(4, 5)
-    assert positions["providers[1].endpoint"] == TextPlace(6, 7)
-    assert positions['routing["a.b"].fallback[0]'] == TextPlace(10, 18)
-    assert positions['routing["a.b"].fallback[1]'] == TextPlace(11, 7)
+    positions = find_positions(TEXT)
+    assert positions["providers[0].providerName"] == TextPosition(3, 6)
+    assert positions["providers[1]"] == TextPosition(4, 5)
+    assert positions["providers[1].endpoint"] == TextPosition(6, 7)
+    assert positions['routing["a.b"].fallback[0]'] == TextPosition(10, 18)
+    assert positions['routing["a.b"].fallback[1]'] == TextPosition(11, 7)
 
 
 def test_missing_field_has_the_position_of_its_parent() -> None:
     """A missing field is located at the start of its object. For the root object this is the start of the file."""
-    positions = places_of(TEXT)
-    assert find_place(positions, "providers[0].apiKey") == TextPlace(3, 5)
-    assert find_place(positions, "routing.default.provider") == TextPlace(9, 3)
-    assert find_place(positions, "defaultLanguage") == TextPlace(1, 1)
-    assert find_place({}, "services[0]") is None
+    positions = find_positions(TEXT)
+    assert find_position(positions, "providers[0].apiKey") == TextPosition(3, 5)
+    assert find_position(positions, "routing.default.provider") == TextPosition(9, 3)
+    assert find_position(positions, "defaultLanguage") == TextPosition(1, 1)
+    assert find_position({}, "services[0]") is None
 
 
 def test_only_a_repeated_field_is_a_problem_and_has_its_first_position() -> None:
     text = '{"a": 1,\n "b": 2, "a": 3}'
     (problem,) = read_document(text).problems
     assert (problem.field, problem.constraint) == ("a", "duplicate")
-    assert find_place(places_of(text), problem.field) == TextPlace(1, 2)
+    assert find_position(find_positions(text), problem.field) == TextPosition(1, 2)
 
 
 JSON = st.recursive(
@@ -72,6 +72,6 @@ def paths(value: Any, path: str = "") -> Iterator[str]:
 def test_the_places_of_any_json_text_are_those_of_its_value(value: Any, indent: int | None) -> None:
     """For any value and indentation, exactly the paths of the value are found, each at a non-blank character."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    positions, lines = places_of(text), text.split("\n")
+    positions, lines = find_positions(text), text.split("\n")
     assert set(positions) == set(paths(value))
     assert all(lines[position.line - 1][position.column - 1].strip() for position in positions.values())

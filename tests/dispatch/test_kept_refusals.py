@@ -12,7 +12,7 @@ from django.db import DatabaseError
 
 from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
-from routing_admin.core.fallback.memory import Memory
+from routing_admin.core.fallback.memory import RefusalMemory
 from routing_admin.dispatch import kept_refusals
 from routing_admin.dispatch.kept_refusals import READ_SECONDS, KeptRefusals
 from routing_admin.models import LearnedRefusal
@@ -30,7 +30,7 @@ class Process:
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
-        self.memory = Memory(self.clock)
+        self.memory = RefusalMemory(self.clock)
         self.kept = KeptRefusals(lambda: self.memory, self.clock)
         self.kept.begin()
 

@@ -100,7 +100,7 @@ def test_failures_in_a_row_are_counted_across_processes(process):
         first.fail(failure=failure)
     first.share()
     assert first.memory.cooldowns.look("one", "model") is None
-    second.listen_until(lambda: second.memory.cooldowns.state_of(("one", "model")))
+    second.listen_until(lambda: second.memory.cooldowns.read_state(("one", "model")))
     second.fail(failure=failure)
     assert second.memory.cooldowns.look("one", "model") is not None
 
@@ -132,7 +132,7 @@ def test_key_of_a_conversation_is_shared(process):
     first, second = process(), process()
     key = first.memory.pools.choose("one", KEYS, "talk", frozenset())
     first.share()
-    second.listen_until(lambda: second.memory.pools.mark_of("one", "talk"))
+    second.listen_until(lambda: second.memory.pools.find_mark("one", "talk"))
     for _ in range(4):
         assert second.memory.pools.choose("one", KEYS, "talk", frozenset()) == key
 

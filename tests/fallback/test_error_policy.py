@@ -14,9 +14,9 @@ from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fallback.policy import (
     ErrorPreset,
     Policy,
-    caller_of,
+    caller_status,
     error_class_problem,
-    error_classes_of,
+    error_classes,
     explain,
 )
 from routing_admin.core.fallback.table import GROUPS, Action, Effect
@@ -81,7 +81,7 @@ def test_payment_and_quota_cool_for_long_and_alert():
 def test_most_specific_word_of_a_route_wins(fault, status, action):
     """A fault's own code takes precedence over its status, and the status over a group."""
     failure = Failure(fault, status=status)
-    words = error_classes_of(failure)
+    words = error_classes(failure)
     other = next(member for member in Action if member is not action)
     policy = Policy(on_error=dict.fromkeys(words[1:], other) | {words[0]: action})
     assert policy.own_action(failure) is action
@@ -103,7 +103,7 @@ def test_unknown_word_is_refused_with_the_known_groups():
 @given(st.sampled_from(Fault), st.none() | st.integers(100, 599))
 def test_a_caller_never_sees_a_provider_s_401_or_403_as_its_own(fault, status):
     """A provider's 401 or 403 becomes a 502 with its own error code. Other 4xx that are raised keep their status."""
-    shown, code = caller_of(Failure(fault, status=status))
+    shown, code = caller_status(Failure(fault, status=status))
     assert 400 <= shown <= 599
     if fault in (Fault.HTTP_401, Fault.HTTP_403):
         assert (shown, code) == (502, {Fault.HTTP_401: "upstream_auth", Fault.HTTP_403: "upstream_forbidden"}[fault])

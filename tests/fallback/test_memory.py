@@ -9,8 +9,8 @@ from routing_admin.core.fallback.memory import (
     MAX_MODELS,
     MAX_PER_MODEL,
     VALUE_SECONDS,
-    Memory,
     ParameterRefusal,
+    RefusalMemory,
 )
 from routing_admin.core.fallback.policy import ErrorPreset, Policy
 from tests.fallback.scripted_runs import Clock, FakeUpstream, Stage, chain
@@ -24,7 +24,7 @@ def make_refusal(param: str) -> Failure:
 
 def test_refusal_is_permanent_and_applies_to_its_model_only() -> None:
     """A refusal does not expire, and it applies only to the model that refused."""
-    memory = Memory(clock := Clock())
+    memory = RefusalMemory(clock := Clock())
     memory.refuse("a", "m", "temperature")
     assert memory.refusals("a", "other") == memory.refusals("b", "m") == ()
     clock.sleep(30 * 24 * VALUE_SECONDS)
@@ -36,7 +36,7 @@ def test_refused_value_drops_its_parameter_for_an_hour() -> None:
     """The model may accept another value, so the refusal of a value expires after an hour. Another refusal restarts the
     hour.
     """
-    memory = Memory(clock := Clock())
+    memory = RefusalMemory(clock := Clock())
     for _ in range(2):
         memory.refuse("a", "m", "reasoning_effort", value_only=True)
         clock.sleep(600)
@@ -47,7 +47,7 @@ def test_refused_value_drops_its_parameter_for_an_hour() -> None:
 
 
 def test_memory_is_bounded_in_models_and_parameters() -> None:
-    memory = Memory(Clock())
+    memory = RefusalMemory(Clock())
     for number in range(MAX_PER_MODEL + 10):
         memory.refuse("a", "m", f"p{number}")
     assert list(memory.lasting("a", "m")) == [f"p{number}" for number in range(10, MAX_PER_MODEL + 10)]
@@ -58,7 +58,7 @@ def test_memory_is_bounded_in_models_and_parameters() -> None:
 
 def test_taken_over_refusals_replace_the_permanent_ones() -> None:
     """Stored refusals replace the permanent refusals in memory. The refusal of a value still lasts for an hour."""
-    memory = Memory(Clock())
+    memory = RefusalMemory(Clock())
     memory.refuse("a", "m", "temperature")
     memory.refuse("a", "m", "reasoning_effort", value_only=True)
     memory.take_over("a", "m", {OLD: NEW})
@@ -70,14 +70,14 @@ def test_taken_over_refusals_replace_the_permanent_ones() -> None:
 
 def test_limit_name_that_is_accepted_again_no_longer_counts_as_refused() -> None:
     """If a provider accepts the old name again within the hour, the old name is used. The names do not alternate."""
-    memory = Memory(Clock())
+    memory = RefusalMemory(Clock())
     memory.refuse("a", "m", OLD, NEW)
     memory.refuse("a", "m", NEW, OLD)
     assert [(refusal.param, refusal.sent_as) for refusal in memory.refusals("a", "m")] == [(NEW, OLD)]
 
 
 def test_forgetting_one_refusal_keeps_the_others() -> None:
-    memory = Memory(Clock())
+    memory = RefusalMemory(Clock())
     memory.refuse("a", "m", "temperature")
     memory.refuse("a", "m", "top_p")
     memory.forget("a", "m", "temperature")
@@ -86,7 +86,7 @@ def test_forgetting_one_refusal_keeps_the_others() -> None:
 
 def test_copy_on_another_clock_keeps_the_remaining_times() -> None:
     """A simulation starts with a copy of the memory and does not change the original."""
-    memory = Memory(clock := Clock(5000.0))
+    memory = RefusalMemory(clock := Clock(5000.0))
     memory.refuse("a", "m", "temperature", value_only=True)
     clock.sleep(600)
     memory.refuse("a", "m", "seed")

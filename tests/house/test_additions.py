@@ -21,7 +21,7 @@ from capabilities.core.providers.presets import PRESETS
 from capabilities.core.providers.quirks import ALL
 from capabilities.core.texts.friendly import FORMAT_OF
 from routing_admin.core.files.endpoints import CALLS
-from routing_admin.core.files.seed_export import SPOKEN
+from routing_admin.core.files.seed_export import SEED_PROTOCOLS
 from routing_admin.request_log.operations import OPERATION_NAMES
 from tests.artifacts.samples import SAMPLES
 from tests.lab.operations import OPERATIONS as PLAYED
@@ -87,7 +87,7 @@ def test_protocol_of_a_vendor_is_played_in_the_lab_and_named_in_exports() -> Non
     assert set(VENDORS) == vendors
     assert set(BASES) == vendors
     assert set(ALL) == vendors
-    assert set(SPOKEN) == vendors - UNKNOWN_TO_SEEDS
+    assert set(SEED_PROTOCOLS) == vendors - UNKNOWN_TO_SEEDS
     assert set(READERS) == vendors
     assert set(CALLS) == vendors - CALL_NAMES_THE_MODEL
 

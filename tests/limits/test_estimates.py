@@ -7,7 +7,7 @@ import pytest
 from capabilities.core.message import ToolCall
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Media, Usage
-from routing_admin.core.limits.estimates import IMAGE_TOKENS, answer_tokens, usage_of
+from routing_admin.core.limits.estimates import IMAGE_TOKENS, answer_tokens, estimate_usage
 
 TEXT = "x" * 40
 """A string of ten tokens."""
@@ -49,17 +49,17 @@ def test_all_parts_of_an_answer_count(answer: Answer, tokens: int) -> None:
 )
 def test_missing_counts_are_estimated(usage: Usage | None, expected: tuple[int, int]) -> None:
     """Missing counts are estimated. A count that is reported for a complete answer is used unchanged."""
-    estimated = usage_of(usage, 7, Answer(TEXT))
+    estimated = estimate_usage(usage, 7, Answer(TEXT))
     assert (estimated.prompt_tokens, estimated.completion_tokens) == expected
 
 
 def test_output_of_an_interrupted_stream_is_estimated() -> None:
     """The output of an interrupted stream is estimated, since Anthropic reports one output token at its beginning."""
-    estimated = usage_of(Usage(5, 1), 7, Answer(TEXT), is_cut=True)
+    estimated = estimate_usage(Usage(5, 1), 7, Answer(TEXT), is_cut=True)
     assert (estimated.prompt_tokens, estimated.completion_tokens) == (5, 10)
 
 
 def test_without_an_answer_only_reported_usage_counts() -> None:
     """Without an answer, only the usage that the provider reports is counted."""
-    assert usage_of(None, 7, None) == Usage(0, 0)
-    assert usage_of(Usage(5, 0), 7, None) == Usage(5, 0)
+    assert estimate_usage(None, 7, None) == Usage(0, 0)
+    assert estimate_usage(Usage(5, 0), 7, None) == Usage(5, 0)

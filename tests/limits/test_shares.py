@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.services.agent_limits import Meter
-from routing_admin.core.limits.shares import GRANT_DIVISOR, Order, Share, Window, book, size_of_grant
+from routing_admin.core.limits.shares import GRANT_DIVISOR, Order, Share, Window, book, grant_size
 
 DAY = Window("2026-11-22", datetime(2026, 11, 23, tzinfo=UTC))
 
@@ -106,7 +106,7 @@ def test_grant_is_at_most_what_remains_and_small_if_little_remains(limit, drawn,
     """A grant is at most what is left of the limit and, if possible, at least what is wanted. It is more only if much
     is left.
     """
-    remaining, grant = limit - drawn, size_of_grant(limit, drawn, want, min(minimum, want))
+    remaining, grant = limit - drawn, grant_size(limit, drawn, want, min(minimum, want))
     assert 0 <= grant <= max(0, remaining)
     assert grant == 0 or grant >= min(want, remaining)
     assert grant <= max(want, remaining // GRANT_DIVISOR)

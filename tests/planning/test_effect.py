@@ -20,8 +20,8 @@ from routing_admin.core.planning.effect import (
     EffectMeasure,
     EffectSample,
     EffectTrend,
+    changed_routes,
     effect_between,
-    routes_of_changes,
 )
 
 WELL, SLOW, FAILED = EffectSample(False, False, 100), EffectSample(False, False, 900), EffectSample(True, False, 5)
@@ -82,7 +82,7 @@ HERE = Configuration(
 
 def affected_routes(kind: str, name: str, field: str = "", *configurations: Configuration) -> set[str]:
     change: dict[str, Any] = {"kind": kind, "name": name, "field": field}
-    return set(routes_of_changes([change], *(configurations or (HERE,))))
+    return set(changed_routes([change], *(configurations or (HERE,))))
 
 
 def test_change_affects_the_routes_whose_chain_contains_it() -> None:

@@ -18,7 +18,14 @@ from routing_admin.core.configuration.specs import (
 from routing_admin.core.fallback.chain import SkipReason, Timeouts
 from routing_admin.core.fallback.policy import ErrorPreset, Policy
 from routing_admin.core.fallback.table import Action
-from routing_admin.core.planning.plan import NoRouteError, RoutingQuery, make_plan, policy_of, resolve_plan, unusable_of
+from routing_admin.core.planning.plan import (
+    NoRouteError,
+    RoutingQuery,
+    find_unusable,
+    make_plan,
+    resolve_plan,
+    route_policy,
+)
 from tests.fallback.scripted_runs import Stage
 
 KEYED = KeySpec(KeyKind.ENV, "LLM_PROVIDER_KEYED_API_KEY")
@@ -47,14 +54,14 @@ CONFIGURATION = Configuration(
 
 def test_uncallable_providers_stay_in_the_plan_with_the_reason():
     """Providers that are missing, disabled, without a key or forbidden remain in the chain, each with the reason."""
-    unusable = unusable_of(CONFIGURATION, {}, OriginPolicy())
+    unusable = find_unusable(CONFIGURATION, {}, OriginPolicy())
     plan = make_plan(CONFIGURATION, RoutingQuery(), unusable=unusable)
     assert [candidate.skip for candidate in plan.candidates] == [
         *(None, SkipReason.NO_KEY, SkipReason.DISABLED, SkipReason.ORIGIN_REFUSED, SkipReason.MISSING, None),
     ]
     assert "LLM_PROVIDER_KEYED_API_KEY" in plan.candidates[1].skip_detail
     assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in plan.candidates[3].skip_detail
-    assert unusable_of(CONFIGURATION, {"keyed": "sk-1"}, OriginPolicy(everything=True)) == {}
+    assert find_unusable(CONFIGURATION, {"keyed": "sk-1"}, OriginPolicy(everything=True)) == {}
 
 
 def test_candidate_is_skipped_if_the_caller_says_it_cannot_read_the_request():
@@ -101,14 +108,14 @@ def test_error_without_a_default_route_names_the_setting_to_add():
 def test_a_route_s_error_policy_is_a_preset_or_a_table():
     """A route's policy is the name of a preset, or a table with optional `preset` and `fallbackOn`."""
     candidate = CandidateSpec("open")
-    assert policy_of(RouteSpec("r", (candidate,), on_error="strict", retries=0)) == Policy(
+    assert route_policy(RouteSpec("r", (candidate,), on_error="strict", retries=0)) == Policy(
         ErrorPreset.STRICT, retries=0
     )
-    table = policy_of(
+    table = route_policy(
         RouteSpec("r", (candidate,), on_error={"404": "next", "preset": "resilient", "fallbackOn": ["quota"]})
     )
     assert table == Policy(ErrorPreset.RESILIENT, {"404": Action.NEXT}, ("quota",))
-    assert policy_of(RouteSpec("r", (candidate,))) == Policy()
+    assert route_policy(RouteSpec("r", (candidate,))) == Policy()
 
 
 def test_resolve_shows_the_chain_without_calling_a_provider():

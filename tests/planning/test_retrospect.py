@@ -26,10 +26,10 @@ from routing_admin.core.fallback.table import Action
 from routing_admin.core.planning.past_requests import CandidateKey, PastFile, PastRequest, PastTry, files_in
 from routing_admin.core.planning.retrospect import (
     DifferenceKind,
+    WalkCandidate,
     WalkChain,
     WalkEnd,
-    WalkPlace,
-    look_back,
+    compare_routes,
     walk,
 )
 
@@ -43,9 +43,9 @@ def reader(*reads: str, policy: str = "extract+convert", protocol: str = "openai
     return Reader(slots_for(protocol), Capabilities(("text", *reads), ("text",)), parse_policies(policy))
 
 
-def place(key: CandidateKey, *, policy: str = "extract+convert", is_callable: bool = True) -> WalkPlace:
+def place(key: CandidateKey, *, policy: str = "extract+convert", is_callable: bool = True) -> WalkCandidate:
     reads = ("vision",) if key == SEEING else ()
-    return WalkPlace(*key, reader(*reads, policy=policy), is_callable)
+    return WalkCandidate(*key, reader(*reads, policy=policy), is_callable)
 
 
 def chain(*keys: CandidateKey, **more: Any) -> WalkChain:
@@ -57,13 +57,13 @@ def request(tries: Mapping[CandidateKey, PastTry], *files: PastFile, number: int
 
 
 def differences_of(past_request: PastRequest, before: WalkChain, after: WalkChain) -> set[str]:
-    return {f"{kind} {word}".strip() for kind, word in look_back([past_request], before, after).differences}
+    return {f"{kind} {word}".strip() for kind, word in compare_routes([past_request], before, after).differences}
 
 
 def test_image_is_kept_for_a_model_that_reads_images() -> None:
     """A model that reads images receives the file itself, although the model before it received a description."""
     past_request = request({BLIND: OK, SEEING: OK}, PICTURE)
-    comparison = look_back([past_request], chain(BLIND, SEEING), chain(SEEING, BLIND))
+    comparison = compare_routes([past_request], chain(BLIND, SEEING), chain(SEEING, BLIND))
     assert set(comparison.differences) == {
         (DifferenceKind.KEEPS_FILE, "image"),
         (DifferenceKind.FIRST_CHANGES, "echo/vision"),
@@ -192,7 +192,7 @@ chains = st.builds(
 @given(past, chains)
 def test_a_draft_that_changes_nothing_changes_no_request(requests: list[PastRequest], same: WalkChain) -> None:
     """A draft without changes has no differences, no matter what is in the log."""
-    comparison = look_back(requests, same, same)
+    comparison = compare_routes(requests, same, same)
     assert not comparison.differences
     assert comparison.ends[0] == comparison.ends[1]
 
@@ -202,7 +202,7 @@ def test_counts_add_up_to_the_requests(requests: list[PastRequest], before: Walk
     """Each request ends in exactly one way and is counted at most once per difference. Swapping the two chains reverses
     every difference.
     """
-    forward, backward = look_back(requests, before, after), look_back(requests, after, before)
+    forward, backward = compare_routes(requests, before, after), compare_routes(requests, after, before)
     assert [side.total() for side in forward.ends] == [len(requests)] * 2
     assert forward.count == len(requests)
     for pairs in forward.differences.values():
@@ -215,7 +215,7 @@ def test_counts_add_up_to_the_requests(requests: list[PastRequest], before: Walk
 @given(past, chains, chains)
 def test_grouped_requests_end_as_single_ones(requests: list[PastRequest], before: WalkChain, after: WalkChain) -> None:
     """Requests that are grouped for the walk end as they would individually, regardless of the size of their files."""
-    comparison = look_back(requests, before, after)
+    comparison = compare_routes(requests, before, after)
     for chain_walked, ends, forms in zip((before, after), comparison.ends, comparison.files, strict=True):
         single_walks = [walk(past_request, chain_walked) for past_request in requests]
         assert ends == Counter(walked.end for walked in single_walks)

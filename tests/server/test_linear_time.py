@@ -20,7 +20,7 @@ from capabilities.sentences import join_sentences
 from routing_admin.api.errors import similar_calls
 from routing_admin.console.artifacts.comparing import compare_texts
 from routing_admin.core.configuration.specs import EMPTY
-from routing_admin.core.documents.json_lines import find_place
+from routing_admin.core.documents.json_lines import find_position
 from routing_admin.core.planning.model_names import provider_and_model
 from routing_admin.core.ranking import Findable, FoundKind, rank
 from routing_admin.platform.server.logs import RedactFilter
@@ -116,7 +116,7 @@ BY_HAND: dict[str, Callable[[str], Any]] = {
     ),
     "a path of the API": lambda text: similar_calls("GET", text, ["GET /api/v1/services", "GET /api/v1/agents"]),
     "a model's name": lambda text: provider_and_model(EMPTY, text),
-    "a place": lambda text: find_place({}, text),
+    "a place": lambda text: find_position({}, text),
     "two texts, side by side": lambda text: [
         row.left_parts for row in compare_texts("", text, f"{text[:9999]}\nb\n{text}").rows
     ],

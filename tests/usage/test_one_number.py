@@ -21,7 +21,7 @@ from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.console.routes.queries import map_traffic
 from routing_admin.core.fallback.chain import OK, Attempt, SkipReason, Try
-from routing_admin.core.fallback.endings import FAILURES, RequestEnding, ending_of
+from routing_admin.core.fallback.endings import FAILURES, RequestEnding, request_ending
 from routing_admin.models import RequestLog, UsageSum
 from routing_admin.platform.server.metrics import request_metrics
 from routing_admin.request_log import health
@@ -239,4 +239,6 @@ def test_a_row_written_by_the_orm_has_the_ending_of_its_outcome() -> None:
     """One function determines the ending of a request, no matter what code writes the row."""
     for outcome in OUTCOMES:
         RequestLog.objects.create(id=outcome, started_at=timezone.now(), surface="v1", outcome=outcome)
-    assert dict(RequestLog.objects.values_list("outcome", "ending")) == {name: ending_of(name) for name in OUTCOMES}
+    assert dict(RequestLog.objects.values_list("outcome", "ending")) == {
+        name: request_ending(name) for name in OUTCOMES
+    }

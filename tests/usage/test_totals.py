@@ -13,7 +13,7 @@ from django.utils import timezone
 from capabilities.core.wire import Usage
 from routing_admin.console.settings.pruning import prune_usage
 from routing_admin.core.fallback.chain import Attempt
-from routing_admin.core.fallback.endings import ending_of
+from routing_admin.core.fallback.endings import request_ending
 from routing_admin.models import RequestLog
 from routing_admin.request_log import totals
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
@@ -88,7 +88,7 @@ def test_totals_count_what_the_search_matches(now: datetime) -> None:
             and (not search.get("model") or len(entry.attempts) > 1)
         ]
         found = sum_matches(search, now).counts
-        endings = [ending_of(entry.facts.outcome) for entry in matching]
+        endings = [request_ending(entry.facts.outcome) for entry in matching]
         assert (text, found.requests, found.failures, found.refused, found.cancelled) == (
             *(text, len(matching)),
             *(endings.count(name) for name in ("failed", "refused", "cancelled")),

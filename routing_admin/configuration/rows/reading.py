@@ -24,7 +24,7 @@ from routing_admin.core.configuration.specs import (
     RouteSpec,
     ServiceSpec,
 )
-from routing_admin.core.files.endpoints import with_own_addresses
+from routing_admin.core.files.endpoints import without_foreign_base_urls
 from routing_admin.models import Alias, Candidate, Installation, LabelBudget, Language, TaskRoute
 
 M = TypeVar("M", bound=models.Model)
@@ -61,7 +61,7 @@ def read() -> Configuration:
         extra_routing=installation.routing_extra,
         extra_services=installation.services_extra,
     )
-    return with_own_addresses(found)
+    return without_foreign_base_urls(found)
 
 
 def group_by(parent: str, rows: Iterable[M]) -> Mapping[int, list[M]]:

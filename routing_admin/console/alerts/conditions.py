@@ -45,7 +45,7 @@ from routing_admin.core.alerts.kinds import (
     AlertKind,
     Condition,
     Stage,
-    condition_of,
+    build_condition,
     is_overdue,
     spent_subject,
 )
@@ -94,16 +94,18 @@ def find_outages(now: datetime) -> Iterator[Condition]:
     yield from find_low_disk()
     store, redis = byte_store().outage, link().outage
     if store is not None and now - store.since >= OUTAGE_DELAY:
-        yield condition_of(AlertKind.ARTIFACT_STORE, "artifact store")
+        yield build_condition(AlertKind.ARTIFACT_STORE, "artifact store")
     if redis is not None and now - redis.since >= OUTAGE_DELAY:
-        yield condition_of(AlertKind.REDIS, "Redis", problem=redis.sentence)
+        yield build_condition(AlertKind.REDIS, "Redis", problem=redis.sentence)
     backlogs = {AlertKind.LOG_WAITING: journal().behind_since, AlertKind.CONFIGURATION_STALE: snapshot.unread_since()}
     for kind, since in backlogs.items():
         if since is not None and now - since >= BACKLOG:
-            yield condition_of(kind, HOST_NAME, seconds=int((now - since).total_seconds()))
+            yield build_condition(kind, HOST_NAME, seconds=int((now - since).total_seconds()))
     if journal().disk_is_full:
         count = len(journal().waiting)
-        yield condition_of(AlertKind.LOG_WAITING, f"{HOST_NAME} memory", Stage.IN_MEMORY, server=HOST_NAME, count=count)
+        yield build_condition(
+            AlertKind.LOG_WAITING, f"{HOST_NAME} memory", Stage.IN_MEMORY, server=HOST_NAME, count=count
+        )
 
 
 def find_overdue(now: datetime) -> Iterator[Condition]:
@@ -112,7 +114,7 @@ def find_overdue(now: datetime) -> Iterator[Condition]:
     for kind, action in jobs.items():
         runs = list_runs(action)
         if is_overdue(runs, now):
-            yield condition_of(kind, KINDS[kind].subject, day=f"{runs[0]:%Y-%m-%d}")
+            yield build_condition(kind, KINDS[kind].subject, day=f"{runs[0]:%Y-%m-%d}")
 
 
 def find_cooling(state: Snapshot) -> Iterator[Condition]:
@@ -121,10 +123,10 @@ def find_cooling(state: Snapshot) -> Iterator[Condition]:
     routes = [route for route in state.configuration.routes if route.enabled and route.candidates]
     cooling = [route.task_type for route in routes if _is_cooling(state, route, cooldowns)]
     if len(cooling) > 1 and len(cooling) == len(routes):
-        yield condition_of(AlertKind.ALL_COOLING, ALL_ROUTES, Stage.EVERY_PROVIDER)
+        yield build_condition(AlertKind.ALL_COOLING, ALL_ROUTES, Stage.EVERY_PROVIDER)
         return
     for task_type in cooling:
-        yield condition_of(AlertKind.ALL_COOLING, task_type)
+        yield build_condition(AlertKind.ALL_COOLING, task_type)
 
 
 def _is_cooling(state: Snapshot, route: RouteSpec, cooldowns: Cooldowns) -> bool:
@@ -149,15 +151,15 @@ def find_budgets(state: Snapshot) -> Iterator[Condition]:
     for use in list_budget_uses(state.configuration):
         subject, name, meter = f"{use.holder} {use.meter}", use.name, METERS[use.meter]
         if use.percent >= USED_UP_PERCENT:
-            yield condition_of(AlertKind.BUDGET, spent_subject(subject), Stage.SPENT, name=name, meter=meter)
+            yield build_condition(AlertKind.BUDGET, spent_subject(subject), Stage.SPENT, name=name, meter=meter)
         else:
-            yield condition_of(AlertKind.BUDGET, subject, Stage.WARNED, name=name, meter=meter, percent=use.percent)
+            yield build_condition(AlertKind.BUDGET, subject, Stage.WARNED, name=name, meter=meter, percent=use.percent)
 
 
 def find_low_disk() -> Iterator[Condition]:
     free = low_disk_space()
     if free is not None:
-        yield condition_of(AlertKind.DISK, "data directory", free=free // MIB)
+        yield build_condition(AlertKind.DISK, "data directory", free=free // MIB)
 
 
 def find_retired() -> Iterator[Condition]:
@@ -165,7 +167,7 @@ def find_retired() -> Iterator[Condition]:
         if ending.is_over:
             subject = f"{ending.end.provider}/{ending.end.model}"
             day = ending.end.retirement.day.isoformat()
-            yield condition_of(AlertKind.RETIRED_MODEL, subject, lasts=STATE, day=day)
+            yield build_condition(AlertKind.RETIRED_MODEL, subject, lasts=STATE, day=day)
 
 
 # The alert watch of this process: every few seconds it records conditions and sends the alerts that are due.
@@ -258,7 +260,7 @@ class AlertWatch:
         now, since = timezone.now(), self.querying_since
         if since is None or now - since < OUTAGE_DELAY:
             return
-        troubles = [condition_of(AlertKind.DATABASE, "database", self._stage, server=HOST_NAME), *find_outages(now)]
+        troubles = [build_condition(AlertKind.DATABASE, "database", self._stage, server=HOST_NAME), *find_outages(now)]
         self._note_events(sending, now)
         for condition in troubles:
             if not self._is_known(condition, since):
@@ -297,10 +299,10 @@ class AlertWatch:
     def _note_events(self, ledger: AlertLedger, now: datetime) -> None:
         if crashes := process_mark().count_crashes():
             log.error("processes of this server that ended without shutting down: %s", crashes)
-            self._events.append((condition_of(AlertKind.PROCESS_CRASHED, HOST_NAME), now))
+            self._events.append((build_condition(AlertKind.PROCESS_CRASHED, HOST_NAME), now))
         if journal().lost > self._lost:
             self._lost = journal().lost
-            self._events.append((condition_of(AlertKind.LOG_LOST, HOST_NAME, count=self._lost), now))
+            self._events.append((build_condition(AlertKind.LOG_LOST, HOST_NAME, count=self._lost), now))
         # An event is removed only once it is recorded, so it is kept if recording fails.
         for event in tuple(self._events):
             ledger.record_condition(*event)

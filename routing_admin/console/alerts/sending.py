@@ -24,7 +24,7 @@ from routing_admin.console.alerts import actions as rows
 from routing_admin.console.alerts.actions import RETRY_DELAYS, ClaimedAlert, log_begin
 from routing_admin.console.alerts.queries import find_webhook
 from routing_admin.console.docs.rules import document_url
-from routing_admin.core.alerts.kinds import KINDS, AlertKind, Condition, Severity, condition_of
+from routing_admin.core.alerts.kinds import KINDS, AlertKind, Condition, Severity, build_condition
 from routing_admin.core.alerts.webhook import CHINESE, ENGLISH, Notice, ShapeName, Webhook, refusal_in, write
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.platform.server.alert_file import KeptAlert, alert_file
@@ -126,7 +126,9 @@ def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, guard:
                 log.warning("the alert %s about %s was not sent: %s", alert.kind, alert.subject, reason)
                 ledger.record_failed(alert, reason)
                 if alert.tries >= FAILURES:
-                    ledger.record_condition(condition_of(AlertKind.WEBHOOK_FAILING, webhook.host, problem=reason), now)
+                    ledger.record_condition(
+                        build_condition(AlertKind.WEBHOOK_FAILING, webhook.host, problem=reason), now
+                    )
             else:
                 ledger.record_sent(alert, now)
                 ledger.end_kind(AlertKind.WEBHOOK_FAILING, now)

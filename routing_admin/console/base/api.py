@@ -25,7 +25,7 @@ from routing_admin.configuration.history import newest_number
 from routing_admin.console.base.form_fields import LIMITS
 from routing_admin.console.base.schemas import EntriesOut
 from routing_admin.console.people.actions import record_use
-from routing_admin.core.files.entries import Expectation, parse_if_match, tag_of
+from routing_admin.core.files.entries import Expectation, entity_tag, parse_if_match
 from routing_admin.platform.auth.admin_tokens import AdminCaller, authenticate_token, refuse_admin_call, refuse_token_in
 from routing_admin.platform.server.request_id import request_id_of
 
@@ -86,7 +86,7 @@ def read_expectation(request: HttpRequest) -> Expectation:
 def answer_entry(value: EntriesOut, entry: Mapping[str, Any], status: int = 200) -> HttpResponse:
     """Return a response with one entry and the newest revision. The ETag is the entry's."""
     response = answer_at_revision(value, status)
-    response["ETag"] = f'"{tag_of(entry)}"'
+    response["ETag"] = f'"{entity_tag(entry)}"'
     return response
 
 

@@ -33,14 +33,14 @@ from capabilities.models import Agent
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.installation import read_retention_settings
 from routing_admin.console.alerts.actions import end_alerts, record_condition
-from routing_admin.core.alerts.kinds import AlertKind, condition_of
+from routing_admin.core.alerts.kinds import AlertKind, build_condition
 from routing_admin.core.fallback.chain import CANCELLED, Call, Reply
 from routing_admin.core.fallback.context import local_context
 from routing_admin.core.fallback.errors import RouterError
-from routing_admin.core.fallback.policy import caller_of
+from routing_admin.core.fallback.policy import caller_status
 from routing_admin.core.fallback.run import FallbackRun, end_stream
 from routing_admin.core.fallback.scripts import SCRIPTED, Script, drive
-from routing_admin.core.limits.sentences import RATE_EXCEEDED, RefusedNeed, sentence_of
+from routing_admin.core.limits.sentences import RATE_EXCEEDED, RefusedNeed, refusal_sentence
 from routing_admin.core.limits.shares import PERIODS, Order, window_at
 from routing_admin.core.planning.model_names import TASK, UnknownModelError, resolve_model
 from routing_admin.core.planning.params import apply_params
@@ -142,7 +142,7 @@ def load_day() -> None:
     began = loaded.created_at - OUTAGE_BEGAN
     with _silence_logs():
         entries = _Day(loaded).entries()
-        record_condition(condition_of(AlertKind.BALANCE_GONE, EMPTY_ACCOUNT, status=429), began)
+        record_condition(build_condition(AlertKind.BALANCE_GONE, EMPTY_ACCOUNT, status=429), began)
         end_alerts({(AlertKind.BALANCE_GONE, EMPTY_ACCOUNT): began + OUTAGE}, {}, began + OUTAGE)
     write(entries)
     _use_budget(entries)
@@ -265,7 +265,7 @@ class _Day:
     def _refusal(self, kind: Kind, began: datetime) -> tuple[int, str]:
         if kind.refused == RATE_EXCEEDED:
             need = RefusedNeed(who=kind.agent, meter=Meter.REQUESTS_PER_MINUTE, limit=60, left=0, need=1)
-            return 429, sentence_of(need, began + timedelta(seconds=24), began)
+            return 429, refusal_sentence(need, began + timedelta(seconds=24), began)
         return (404, UnknownModelError(kind.asks).sentence) if kind.refused == "model_not_found" else (400, BAD_BODY)
 
     def _plan(self, kind: Kind, *, stream: bool) -> PlannedRequest:
@@ -324,7 +324,7 @@ class _Day:
         if planned.stream:
             facts.first_content_ms = first
         if failure is not None:
-            facts.outcome, facts.error = caller_of(failure)[1], failure.message
+            facts.outcome, facts.error = caller_status(failure)[1], failure.message
         elif kind.leaves:
             facts.outcome, facts.status = CANCELLED, LEFT_STATUS
         else:

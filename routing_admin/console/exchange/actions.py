@@ -27,7 +27,7 @@ from routing_admin.configuration import rows
 from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.alerts.actions import end_kind, record_condition
-from routing_admin.core.alerts.kinds import AlertKind, condition_of
+from routing_admin.core.alerts.kinds import AlertKind, build_condition
 from routing_admin.core.configuration.checks import check, check_describers
 from routing_admin.core.configuration.diff import Change, diff
 from routing_admin.core.configuration.removals import removed_names
@@ -176,7 +176,7 @@ def alert_on_rejection(actor: Actor, now: datetime) -> Iterator[None]:
         yield
     except InvalidError as refusal:
         reason = next((problem.message for problem in refusal.problems), str(refusal))
-        condition = condition_of(AlertKind.CONFIGURATION_REJECTED, f"{actor.kind} {actor.name}", problem=reason)
+        condition = build_condition(AlertKind.CONFIGURATION_REJECTED, f"{actor.kind} {actor.name}", problem=reason)
         # The alert is recorded outside the transaction, which is rolled back. If the database is unavailable, the
         # error is still raised.
         with suppress(DatabaseError, InterfaceError):

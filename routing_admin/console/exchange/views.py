@@ -28,10 +28,10 @@ from routing_admin.console.exchange.actions import ImportPreview, import_configu
 from routing_admin.console.exchange.forms import MAX_FILE_BYTES, MERGE, REPLACE, ConfigFile, ImportForm, read_upload
 from routing_admin.console.exchange.omissions import group_omissions
 from routing_admin.console.history import phrases as words
-from routing_admin.core.documents.json_lines import TextPlace, find_place, places_of
+from routing_admin.core.documents.json_lines import TextPosition, find_position, find_positions
 from routing_admin.core.documents.json_path import read_document
 from routing_admin.core.files.exporting import GATEWAY, Mode
-from routing_admin.core.files.importing import FileFormat, format_of
+from routing_admin.core.files.importing import FileFormat, detect_format
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class ProblemLine:
 
     problem: Problem
     file: str
-    place: TextPlace | None
+    place: TextPosition | None
 
     @property
     def message(self) -> str:
@@ -230,17 +230,17 @@ def show(
 
 def name_format(file: ConfigFile) -> str:
     document = read_document(file.content)
-    file_format = format_of(document.value) if document.readable else None
+    file_format = detect_format(document.value) if document.readable else None
     if file_format is None:
         return ""
     return _("recognized as task routing") if file_format is FileFormat.ROUTING else _("recognized as model services")
 
 
-FilePositions = list[tuple[ConfigFile, dict[str, TextPlace]]]
+FilePositions = list[tuple[ConfigFile, dict[str, TextPosition]]]
 
 
 def _read_positions(files: list[ConfigFile]) -> FilePositions:
-    return [(file, places_of(file.text)) for file in files if read_document(file.content).value is not None]
+    return [(file, find_positions(file.text)) for file in files if read_document(file.content).value is not None]
 
 
 def problem_lines(preview: ImportPreview, files: list[ConfigFile], severity: str) -> list[ProblemLine]:
@@ -251,16 +251,16 @@ def problem_lines(preview: ImportPreview, files: list[ConfigFile], severity: str
     ]
 
 
-def list_kept_fields(preview: ImportPreview, files: list[ConfigFile]) -> list[tuple[str, TextPlace | None]]:
+def list_kept_fields(preview: ImportPreview, files: list[ConfigFile]) -> list[tuple[str, TextPosition | None]]:
     places_by_file = _read_positions(files)
     return [(path, _locate(path, places_by_file, files)[1]) for path in preview.imported.kept_unknown]
 
 
-def _locate(path: str, places_by_file: FilePositions, files: list[ConfigFile]) -> tuple[str, TextPlace | None]:
+def _locate(path: str, places_by_file: FilePositions, files: list[ConfigFile]) -> tuple[str, TextPosition | None]:
     root = path.split(".")[0].split("[")[0]
     matching = [(file, places) for file, places in places_by_file if path and root in places]
     # Prefer a file that has the whole path over a file that has only its beginning.
     for file, places in sorted(matching, key=lambda pair: path not in pair[1]):
-        return file.name, find_place(places, path)
+        return file.name, find_position(places, path)
     unreadable = next((file for file in files if read_document(file.content).value is None), None)
     return (unreadable.name if unreadable and not path else "", None)

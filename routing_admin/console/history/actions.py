@@ -13,7 +13,7 @@ from routing_admin.configuration.agents.actions import check_can_delete_agent
 from routing_admin.configuration.history import configuration_at, newest_configuration, newest_number, number_before
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.demo.day import load_day
-from routing_admin.core.configuration.diff import diff, right_of
+from routing_admin.core.configuration.diff import diff, required_right
 from routing_admin.core.configuration.removals import keep_agents
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.models import AuditEvent, Installation
@@ -46,7 +46,7 @@ def _restore_value(
 def check_kinds(value: Configuration, number: int, kinds: EntryKinds | None) -> None:
     """Raise `ForbiddenError` if the newest configuration differs from `value` in entries outside `kinds`."""
     changes = diff(newest_configuration(), value) if kinds is not None else ()
-    if any(right_of(change.kind, change.field) not in (kinds or ()) for change in changes):
+    if any(required_right(change.kind, change.field) not in (kinds or ()) for change in changes):
         message = _(
             "Revision %(number)s also changes providers, languages or settings. Only an administrator can restore it."
         )

@@ -22,11 +22,11 @@ from django.utils import timezone
 from capabilities.core.permissions import PAGE_OF_KIND
 from routing_admin.configuration.audit import entry_of
 from routing_admin.console.base.keyset import KeysetPage, PageCursor, read_page
-from routing_admin.core.configuration.diff import right_of
+from routing_admin.core.configuration.diff import required_right
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.documents.json_lines import safe_cell
 from routing_admin.core.fallback.endings import RequestEnding
-from routing_admin.core.planning.effect import EffectSample, RevisionEffect, effect_between, routes_of_changes
+from routing_admin.core.planning.effect import EffectSample, RevisionEffect, changed_routes, effect_between
 from routing_admin.models import AuditEvent, RequestLog, Revision
 from routing_admin.platform.databases.router import LOGS
 
@@ -75,7 +75,7 @@ def find_barrier(kinds: Collection[str]) -> int:
 
 
 def _required_right(change: Mapping[str, Any]) -> str:
-    return right_of(change["kind"], change.get("field") or "")
+    return required_right(change["kind"], change.get("field") or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class EffectWindow:
 
 def find_effect(row: Revision, before: Configuration, after: Configuration, now: datetime) -> EffectWindow | None:
     """Compare the requests before and after a revision. Return None if it touches no route. Two queries."""
-    routes = routes_of_changes(row.changes, before, after)
+    routes = changed_routes(row.changes, before, after)
     if not routes:
         return None
     number, stop = _find_end(row, routes, after, now)
@@ -255,7 +255,7 @@ def _find_end(
     stop = min(now, row.created_at + MAX_WINDOW)
     newer = Revision.objects.filter(number__gt=row.number, created_at__lt=stop).order_by("number")
     for number, made_at, changes in newer.values_list("number", "created_at", "changes")[:MAX_LATER]:
-        if routes & routes_of_changes(changes, after):
+        if routes & changed_routes(changes, after):
             # If clocks disagree, the window must not end before the revision itself.
             return number, max(made_at, row.created_at)
     return None, max(stop, row.created_at)

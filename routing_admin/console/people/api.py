@@ -27,7 +27,7 @@ from routing_admin.console.exchange.actions import check_expectation
 from routing_admin.console.people import actions as people
 from routing_admin.console.people.forms import InviteForm
 from routing_admin.console.people.queries import find_user_named, list_users
-from routing_admin.core.files.entries import tag_of
+from routing_admin.core.files.entries import entity_tag
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -104,7 +104,7 @@ def person_entry(user: User) -> dict[str, Any]:
 
 
 def answer_person(user: User) -> HttpResponse:
-    return answer(PersonOut(person=person_out(user)), ETag=f'"{tag_of(person_entry(user))}"')
+    return answer(PersonOut(person=person_out(user)), ETag=f'"{entity_tag(person_entry(user))}"')
 
 
 @router.get("/people/{username}", response=PersonOut)

@@ -16,7 +16,7 @@ from capabilities.errors import ConflictError, NotFoundError
 from routing_admin.configuration import revisions
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.people import actions as people
-from routing_admin.core.identity import LET_IN, Admission, Identity, Owner, decide_admission, suggest_username
+from routing_admin.core.identity import ADMITTED, Admission, Identity, Owner, decide_admission, suggest_username
 from routing_admin.models import LinkedIdentity
 
 
@@ -34,7 +34,7 @@ def admit(
         admission = decide_admission(
             identity, owner, claimant.pk if claimant else None, newcomers=newcomers != "none", domains=domains
         )
-        if admission not in LET_IN:
+        if admission not in ADMITTED:
             _write_event(actor, "user.sign_in_refused", linked.user if linked else None, identity, admission)
             return admission, None
         user = linked.user if linked else claimant or _create(actor, identity, newcomers)

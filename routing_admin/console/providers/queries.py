@@ -24,7 +24,7 @@ from routing_admin.console.providers.rules import NO_KEY, READY, ProviderState, 
 from routing_admin.console.requests.story import explain_outcome
 from routing_admin.core.fallback.chain import OK, PoolKey
 from routing_admin.core.fallback.cooldown import Cooldowns
-from routing_admin.core.fallback.table import TABLE, Effect, is_of_key
+from routing_admin.core.fallback.table import TABLE, Effect, is_key_fault
 from routing_admin.dispatch.model_endpoints import KeyNote, list_key_notes, note_of
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import AttemptLog, Candidate
@@ -288,7 +288,7 @@ def _read_histories(provider: str, first: str) -> Mapping[str, _KeyHistory]:
 def _note(history: _KeyHistory, at: datetime, entry: Mapping[str, Any]) -> None:
     if history.used is None:
         history.used = at
-    if history.refused_at is None and is_of_key(entry.get("outcome", "")):
+    if history.refused_at is None and is_key_fault(entry.get("outcome", "")):
         history.refused_at, history.refusal = at, entry["outcome"]
 
 

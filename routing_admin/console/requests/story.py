@@ -26,7 +26,7 @@ from routing_admin.console.requests.describer_calls import (
 )
 from routing_admin.core.fallback.chain import CANCELLED, OK, SkipReason
 from routing_admin.core.fallback.endings import RequestEnding
-from routing_admin.core.fallback.table import GROUPS, TABLE, Group, is_of_key
+from routing_admin.core.fallback.table import GROUPS, TABLE, Group, is_key_fault
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.entries import asked_for
 from routing_admin.request_log.operations import operation_name
@@ -324,7 +324,7 @@ def _describe_failure(step: Step) -> str:
 def _describe_keys(attempts: Sequence[Step]) -> Iterator[str]:
     for step in attempts:
         keys = dict.fromkeys(
-            entry["key"] for entry in step.row.tries if entry.get("key") and is_of_key(entry["outcome"])
+            entry["key"] for entry in step.row.tries if entry.get("key") and is_key_fault(entry["outcome"])
         )
         if step.row.outcome == OK and keys:
             text = _("%(name)s answered with another key after %(keys)s failed.")

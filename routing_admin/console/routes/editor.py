@@ -46,13 +46,13 @@ from routing_admin.console.routes.retrospect import render_retrospective
 from routing_admin.console.services.queries import map_drifts
 from routing_admin.console.simulate.panel import Panel, read_panel, set_outcomes
 from routing_admin.console.simulate.runs import run_simulation, send
-from routing_admin.core.configuration.route_changes import name_of, route_changes, with_route
+from routing_admin.core.configuration.route_changes import candidate_name, route_changes, with_route
 from routing_admin.core.configuration.specs import RouteSpec
 from routing_admin.core.fallback.policy import Policy
 from routing_admin.core.fallback.table import Action
 from routing_admin.core.files.entries import side_by_side
 from routing_admin.core.planning.lint import CheckedCandidate, lint
-from routing_admin.core.planning.plan import policy_of
+from routing_admin.core.planning.plan import route_policy
 from routing_admin.dispatch.decisions import unusable_of
 
 if TYPE_CHECKING:
@@ -190,8 +190,8 @@ def show_conflict(request: HttpRequest, page: EditorPage, sentence: str) -> Http
     draft_spec = page.draft.spec(base)
     configuration = page.state.configuration
     conflict = Conflict(
-        " → ".join(name_of(candidate) for candidate in base.candidates),
-        " → ".join(name_of(candidate) for candidate in draft_spec.candidates),
+        " → ".join(candidate_name(candidate) for candidate in base.candidates),
+        " → ".join(candidate_name(candidate) for candidate in draft_spec.candidates),
         side_by_side(with_route(configuration, base), with_route(configuration, draft_spec)),
     )
     return show(request, replace(page, row=current, base=base), status=409, conflict=conflict)
@@ -243,7 +243,7 @@ def context(page: EditorPage) -> dict[str, Any]:
         today=timezone.localdate(),
         catalogue=state.catalogue,
     )
-    policy = policy_of(spec)
+    policy = route_policy(spec)
     pick = str(page.data.get("pick", "")).strip()
     changes = route_changes(page.base if page.row else None, spec)
     show_inherited_values(draft, spec)

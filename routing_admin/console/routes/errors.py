@@ -17,7 +17,7 @@ from capabilities.sentences import translate_sentence
 from routing_admin.core.configuration.specs import RouteSpec
 from routing_admin.core.fallback.policy import Explanation, Policy, Verdict, explain
 from routing_admin.core.fallback.table import GROUPS, Action, Effect
-from routing_admin.core.planning.plan import policy_of
+from routing_admin.core.planning.plan import route_policy
 
 ACTIONS: Mapping[Action, str | Promise] = {
     Action.RETRY: gettext_lazy("retry, then the next candidate"),
@@ -97,7 +97,7 @@ class PolicyRow:
 
 def build_policy_rows(route: RouteSpec) -> list[PolicyRow]:
     """Return the error policy of a route as rows. Classes that are not in `ROWS` come last."""
-    policy = policy_of(route)
+    policy = route_policy(route)
     table_words = {word for word, _label, _failures in ROWS}
     # A policy may name any fault or status, not only those in the table.
     other_rows: list[Row] = [
@@ -110,7 +110,7 @@ def build_policy_rows(route: RouteSpec) -> list[PolicyRow]:
             verdict=verdict_line(verdict, policy),
             action=verdict.action,
             own=policy.on_error.get(word, ""),
-            moved=policy.lets_go_on(failures[0].fault),
+            moved=policy.allows_fallback(failures[0].fault),
             short=word in SHORT or word in policy.on_error,
         )
         for word, label, failures in [*ROWS, *other_rows]
@@ -153,7 +153,7 @@ def read_pasted(text: str, route: RouteSpec) -> PastedError | None:
     if not text.strip():
         return None
     failure = failure_in(text)
-    policy = policy_of(route)
+    policy = route_policy(route)
     explanation = explain(failure, policy)
     meaning = translate_sentence(explanation.meaning)
     return PastedError(

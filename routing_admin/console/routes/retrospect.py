@@ -27,17 +27,24 @@ from routing_admin.core.configuration.specs import DEFAULT_ROUTE, REFUSE, SKIP, 
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.past_requests import CandidateKey, PastRequest, PastTry, files_in
-from routing_admin.core.planning.plan import NoRouteError, RoutingQuery, is_taken, plan_route, policy_of, resolve_route
+from routing_admin.core.planning.plan import (
+    NoRouteError,
+    RoutingQuery,
+    is_taken,
+    plan_route,
+    resolve_route,
+    route_policy,
+)
 from routing_admin.core.planning.retrospect import (
     DifferenceKey,
     DifferenceKind,
     PastPair,
     Retrospect,
     Walk,
+    WalkCandidate,
     WalkChain,
     WalkEnd,
-    WalkPlace,
-    look_back,
+    compare_routes,
 )
 from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.models import AttemptLog, RequestLog
@@ -102,7 +109,7 @@ def find_draft_past(state: Snapshot, draft: Configuration, name: str, now: datet
     """
     past = _read_past(state.configuration, name, now)
     before, after = build_chain(state, state.configuration, name), build_chain(state, draft, name)
-    retrospect = look_back(past.requests, before, after)
+    retrospect = compare_routes(past.requests, before, after)
     unknown = [word for kind, word in retrospect.differences if kind is DifferenceKind.UNKNOWN]
     keys = {place.name: place.key for place in (*after.places, *before.places)}
     shares = {model_name: _find_share(keys[model_name], window_start(now)) for model_name in unknown[:MAX_SHARES]}
@@ -125,11 +132,11 @@ def build_chain(state: Snapshot, configuration: Configuration, task_type: str) -
     for candidate in plan.candidates:
         key = candidate.provider, candidate.model
         if candidate.skip is None and key not in seen:
-            places.append(WalkPlace(*key, decisions.endpoint(route, candidate, None).reader))
+            places.append(WalkCandidate(*key, decisions.endpoint(route, candidate, None).reader))
         else:
-            places.append(WalkPlace(*key, is_callable=False))
+            places.append(WalkCandidate(*key, is_callable=False))
         seen.add(key)
-    return WalkChain(tuple(places), policy_of(route), route.on_drop == REFUSE, route.on_overflow == SKIP)
+    return WalkChain(tuple(places), route_policy(route), route.on_drop == REFUSE, route.on_overflow == SKIP)
 
 
 def _select_rows(configuration: Configuration, task_type: str, since: datetime) -> tuple[QuerySet[RequestLog], bool]:

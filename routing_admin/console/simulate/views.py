@@ -17,7 +17,7 @@ from routing_admin.console.base.readings import record_body_read
 from routing_admin.console.simulate import phrases as words
 from routing_admin.console.simulate.panel import Panel, read_panel, set_outcomes, write_size
 from routing_admin.console.simulate.runs import run_simulation, send
-from routing_admin.core.configuration.route_changes import name_of
+from routing_admin.core.configuration.route_changes import candidate_name
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, RouteSpec
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.scripts import SCRIPTED
@@ -43,7 +43,7 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     route = state.configuration.route(task) or state.configuration.route(DEFAULT_ROUTE)
     panel = read_panel(data, state.configuration, may_attach=may(request.user, PagePart.ARTIFACT_BYTES))
     if route is not None:
-        candidates = [(str(number), name_of(spec)) for number, spec in enumerate(route.candidates, start=1)]
+        candidates = [(str(number), candidate_name(spec)) for number, spec in enumerate(route.candidates, start=1)]
         set_outcomes(panel, replay_outcomes(data, logged_request, route), candidates)
         # Once the form was posted, its values are used in place of those from the log.
         if logged_request and "sim-message" not in data:

@@ -313,7 +313,7 @@ class Condition:
         return self.lasts <= STATE
 
 
-def condition_of(
+def build_condition(
     kind: AlertKind, subject: str, stage: Stage = Stage.USUAL, lasts: timedelta | None = None, **facts: Fact
 ) -> Condition:
     """Return the condition for an alert, described by the sentence of its stage.
@@ -329,11 +329,11 @@ def condition_of(
 # A daily or weekly job is overdue compared with the intervals between its earlier runs.
 
 DAY = timedelta(days=1)
-APART = timedelta(hours=6)
+MIN_INTERVAL = timedelta(hours=6)
 """Runs closer together count as one: a manual repetition says nothing about the schedule."""
-UNKNOWN = timedelta(days=4)
+DEFAULT_INTERVAL = timedelta(days=4)
 """Assumed interval of a job that ran once."""
-LONGEST = 31 * DAY
+MAX_INTERVAL = 31 * DAY
 
 
 def is_overdue(runs: Sequence[datetime], now: datetime) -> bool:
@@ -342,8 +342,8 @@ def is_overdue(runs: Sequence[datetime], now: datetime) -> bool:
     if not runs:
         return False
     last = runs[0]
-    interval = next((last - run for run in runs if last - run >= APART), UNKNOWN)
-    return now - last > 2 * min(max(interval, DAY), LONGEST)
+    interval = next((last - run for run in runs if last - run >= MIN_INTERVAL), DEFAULT_INTERVAL)
+    return now - last > 2 * min(max(interval, DAY), MAX_INTERVAL)
 
 
 def spent_subject(subject: str) -> str:

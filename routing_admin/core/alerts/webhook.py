@@ -34,7 +34,7 @@ from capabilities.core.translatable import Translatable, translatable
 
 TEXT_BYTES = 2000
 """Maximum length of a message's text, below the smallest limit of any chat service."""
-SAID = 300
+MAX_QUOTED = 300
 """Characters kept of a refusal's message."""
 
 
@@ -154,9 +154,9 @@ def refusal_in(shape: ShapeName, status: int, body: bytes) -> Translatable | Non
     code = next((answer[name] for name in row.codes if name in answer), None)
     if code not in (None, 0, "0"):
         error_text = next((str(answer[name]) for name in row.words if answer.get(name)), text)
-        return translatable(REFUSED, code=str(code)[:40], words=error_text[:SAID])
+        return translatable(REFUSED, code=str(code)[:40], words=error_text[:MAX_QUOTED])
     if not 200 <= status < 300:
-        return translatable(STATUS, status=status, words=text[:SAID] or "-")
+        return translatable(STATUS, status=status, words=text[:MAX_QUOTED] or "-")
     return translatable(NO_CODE, status=status, shape=shape.value) if row.codes and code is None else None
 
 
@@ -204,10 +204,10 @@ class Webhook:
         """Redact the webhook's secret, its URL and each longer part of the URL."""
         parts = urlsplit(self.url)
         pieces = [*re.split(r"[/&=?]", f"{parts.path}?{parts.query}"), parts.path, parts.query, self.url, self.secret]
-        return redact(text, [piece for piece in pieces if len(piece) >= LEAST])
+        return redact(text, [piece for piece in pieces if len(piece) >= MIN_SECRET_CHARS])
 
 
-LEAST = 8
+MIN_SECRET_CHARS = 8
 """Shorter parts of a URL grant no access, and may be ordinary words."""
 
 

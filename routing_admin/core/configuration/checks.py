@@ -24,7 +24,7 @@ from routing_admin.core.configuration.specs import (
 )
 from routing_admin.core.documents.json_path import child
 
-NAMES: Mapping[str, Mapping[str, str]] = {
+NAME_FIELDS: Mapping[str, Mapping[str, str]] = {
     "providers": {"name": "providerName", "display_name": "displayName", "default_model": "defaultModel"},
     "services": {"id": "id", "name": "name", "model": "model"},
     "routes": {"task_type": ""},
@@ -79,7 +79,7 @@ def check_lines(configuration: Configuration, before: Configuration) -> Iterator
 
 
 def _list_names(configuration: Configuration) -> Iterator[tuple[str, str]]:
-    for field, columns in NAMES.items():
+    for field, columns in NAME_FIELDS.items():
         for index, item in enumerate(getattr(configuration, field)):
             for column, key in columns.items():
                 yield child(f"{field}[{index}]", key) if key else f"routing[{index}]", getattr(item, column)

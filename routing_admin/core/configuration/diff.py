@@ -60,7 +60,7 @@ UNORDERED = frozenset({"alias", "agent", "language", "budget"})
 """Kinds whose order has no meaning, because they are sorted in rows and on pages."""
 
 
-def right_of(kind: str, field: str) -> str:
+def required_right(kind: str, field: str) -> str:
     """Return the kind of object whose permission a change requires: `key` for settings of an agent's keys."""
     return "key" if kind == "agent" and field.startswith(("keys.", "keys[")) else kind
 

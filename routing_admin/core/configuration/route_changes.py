@@ -55,7 +55,7 @@ def route_changes(before: RouteSpec | None, after: RouteSpec) -> tuple[RouteChan
     return (*_chain_changes(before.candidates, after.candidates), *_field_changes(before, after))
 
 
-def name_of(spec: CandidateSpec) -> str:
+def candidate_name(spec: CandidateSpec) -> str:
     return f"{spec.provider}/{spec.model}" if spec.model else spec.provider
 
 
@@ -73,15 +73,15 @@ def _chain_changes(before: Sequence[CandidateSpec], after: Sequence[CandidateSpe
     old, new = _identities(before), _identities(after)
     for position, (key, spec) in enumerate(old.items(), start=1):
         if key not in new:
-            yield RouteChange(did=RouteChangeKind.REMOVED, candidate=name_of(spec), before=position)
+            yield RouteChange(did=RouteChangeKind.REMOVED, candidate=candidate_name(spec), before=position)
     for position, (key, spec) in enumerate(new.items(), start=1):
         if key not in old:
-            yield RouteChange(did=RouteChangeKind.ADDED, candidate=name_of(spec), after=position)
+            yield RouteChange(did=RouteChangeKind.ADDED, candidate=candidate_name(spec), after=position)
     positions = {key: position for position, key in enumerate(old, start=1)}
     for key in _find_moved([key for key in old if key in new], [key for key in new if key in old]):
         yield RouteChange(
             did=RouteChangeKind.MOVED,
-            candidate=name_of(new[key]),
+            candidate=candidate_name(new[key]),
             before=positions[key],
             after=list(new).index(key) + 1,
         )
@@ -101,7 +101,9 @@ def _settings(old: CandidateSpec, new: CandidateSpec) -> Iterator[RouteChange]:
     for field in CANDIDATE_FIELDS:
         before, after = getattr(old, field), getattr(new, field)
         if not same_json(before, after):
-            yield RouteChange(did=RouteChangeKind.SET, candidate=name_of(new), field=field, before=before, after=after)
+            yield RouteChange(
+                did=RouteChangeKind.SET, candidate=candidate_name(new), field=field, before=before, after=after
+            )
 
 
 def _field_changes(before: RouteSpec, after: RouteSpec) -> Iterator[RouteChange]:

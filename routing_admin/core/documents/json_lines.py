@@ -16,23 +16,23 @@ PARENT = re.compile(r'(?:\[\d+\]|\["(?:[^"\\]|\\.)*"\]|\.?(?<![A-Za-z0-9_-])[A-Z
 MAX_PATH = 400
 
 
-class TextPlace(NamedTuple):
+class TextPosition(NamedTuple):
     """A line and a column, both counted from 1, the column in characters."""
 
     line: int
     column: int
 
 
-def places_of(text: str) -> dict[str, TextPlace]:
+def find_positions(text: str) -> dict[str, TextPosition]:
     """Return the position of every value in a valid JSON text, by its path, which is written as in problems."""
-    found: dict[str, TextPlace] = {}
-    for path, position in _places(text.removeprefix("\ufeff")):
+    found: dict[str, TextPosition] = {}
+    for path, position in _list_positions(text.removeprefix("\ufeff")):
         # If a key is repeated, its first position is used.
         found.setdefault(path, position)
     return found
 
 
-def find_place(positions: Mapping[str, TextPlace], path: str) -> TextPlace | None:
+def find_position(positions: Mapping[str, TextPosition], path: str) -> TextPosition | None:
     """Return a path's position, or its nearest parent's if it is missing."""
     while path:
         if path in positions:
@@ -44,13 +44,13 @@ def find_place(positions: Mapping[str, TextPlace], path: str) -> TextPlace | Non
     return positions.get("")
 
 
-def _places(text: str) -> Iterator[tuple[str, TextPlace]]:
-    line, line_start, tracker, name = 1, 0, _PathTracker(), TextPlace(1, 1)
+def _list_positions(text: str) -> Iterator[tuple[str, TextPosition]]:
+    line, line_start, tracker, name = 1, 0, _PathTracker(), TextPosition(1, 1)
     for match in TOKEN.finditer(text):
         if match[0] == "\n":
             line, line_start = line + 1, match.end()
             continue
-        position, path = TextPlace(line, match.start() - line_start + 1), tracker.begins(match[0])
+        position, path = TextPosition(line, match.start() - line_start + 1), tracker.begins(match[0])
         if path is not None:
             yield path, name if match[0] == ":" else position
         name = position

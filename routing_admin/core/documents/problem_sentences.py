@@ -48,7 +48,7 @@ def out_of_range(path: str, expected: str) -> Problem:
     return Problem(path, translatable("%(path)s must be %(expected)s.", path=path, expected=expected), "range")
 
 
-def not_one_of(path: str, allowed: Iterable[str]) -> Problem:
+def invalid_choice(path: str, allowed: Iterable[str]) -> Problem:
     message = translatable("%(path)s must be one of: %(allowed)s.", path=path, allowed=tuple(allowed))
     return Problem(path, message, "enum")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from routing_admin.core.fallback.cooldown import Cooldowns, LocalCooldowns
 from routing_admin.core.fallback.key_pools import KeyPools
-from routing_admin.core.fallback.memory import Memory
+from routing_admin.core.fallback.memory import RefusalMemory
 
 # Retry budget of each provider: a retry costs 5 of 500, and an answer refunds the cost of its retries, or 1 without
 # retries. With an empty budget the next candidate is called immediately. The first call is always free.
@@ -53,15 +53,19 @@ class RunContext:
     clock: Callable[[], float]
     random: Callable[[], float]
     cooldowns: Cooldowns
-    memory: Memory
+    memory: RefusalMemory
     pools: KeyPools
     budget: RetryBudget = field(default_factory=RetryBudget)
 
 
-def local_context(clock: Callable[[], float], random: Callable[[], float], memory: Memory | None = None) -> RunContext:
+def local_context(
+    clock: Callable[[], float], random: Callable[[], float], memory: RefusalMemory | None = None
+) -> RunContext:
     """Return a context without known failures; `memory` holds known refusals, none by default."""
     cooldowns, pools = LocalCooldowns(clock, random), KeyPools(clock, LocalCooldowns(clock, random))
-    return RunContext(clock=clock, random=random, cooldowns=cooldowns, memory=memory or Memory(clock), pools=pools)
+    return RunContext(
+        clock=clock, random=random, cooldowns=cooldowns, memory=memory or RefusalMemory(clock), pools=pools
+    )
 
 
 def process_context() -> RunContext:

@@ -162,7 +162,7 @@ class LocalCooldowns:
                 del self._states[key]
         self._notify(cleared)
 
-    def state_of(self, key: Key) -> CooldownState | None:
+    def read_state(self, key: Key) -> CooldownState | None:
         """Return the state for other processes, or None if there are no failures."""
         with self._lock:
             state, now = self._states.get(key), self.clock()

@@ -6,7 +6,7 @@ import sys
 
 from capabilities.core.wire import Fault
 from routing_admin.core.fallback.policy import DEFAULT_RETRIES
-from routing_admin.core.fallback.table import GROUPS, OWN_STATUS, TABLE, Effect, FaultRow, Scope, is_of_key
+from routing_admin.core.fallback.table import GROUPS, OWN_STATUS, TABLE, Effect, FaultRow, Scope, is_key_fault
 
 OPENING = f"""# Faults: what can come back instead of an answer, and the one outcome each has
 
@@ -83,7 +83,7 @@ the chains.
 
 
 def document() -> str:
-    effects = {fault: row.key_effect for fault, row in TABLE.items() if is_of_key(fault)}
+    effects = {fault: row.key_effect for fault, row in TABLE.items() if is_key_fault(fault)}
     keys = "".join(f"| `{fault}` | {KEY_RESTS.get(effect, COOLDOWNS[effect])} |\n" for fault, effect in effects.items())
     return OPENING + "".join(_line(fault, TABLE[fault]) for fault in Fault) + ENDING.replace("@KEYS@\n", keys + "\n")
 

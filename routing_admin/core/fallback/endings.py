@@ -40,5 +40,5 @@ ENDINGS = {OK: RequestEnding.ANSWERED, CANCELLED: RequestEnding.CANCELLED} | dic
 )
 
 
-def ending_of(outcome: str) -> RequestEnding:
+def request_ending(outcome: str) -> RequestEnding:
     return ENDINGS.get(outcome, RequestEnding.REFUSED)

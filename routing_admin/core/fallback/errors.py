@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fallback.chain import Attempt, SkipReason
-from routing_admin.core.fallback.policy import caller_of
+from routing_admin.core.fallback.policy import caller_status
 from routing_admin.core.fallback.table import TABLE
 
 ALL_FAILED = "all_providers_failed"
@@ -105,7 +105,7 @@ class CallNotSupportedError(RouterError):
         self.param = "model"
 
 
-def error_of_exhaustion(attempts: Sequence[Attempt], *, refuses_drops: bool = False) -> RouterError:
+def exhaustion_error(attempts: Sequence[Attempt], *, refuses_drops: bool = False) -> RouterError:
     """Return the error for an exhausted chain.
 
     It says that the request is at fault if only the request's own contents kept candidates from being called.
@@ -124,7 +124,7 @@ class UpstreamRefused(RouterError):  # noqa: N818  # the provider refused: the n
     """A failure after which no other candidate is called (MMR-P10), with the attempts so far."""
 
     def __init__(self, failure: Failure, attempts: Sequence[Attempt]) -> None:
-        status, code = caller_of(failure)
+        status, code = caller_status(failure)
         super().__init__(_refusal(failure, attempts), attempts, status, code)
         self.failure = failure
         self.retry_after = failure.retry_after  # the wait of an earlier candidate does not apply to this refusal

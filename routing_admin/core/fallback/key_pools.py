@@ -21,12 +21,12 @@ MAX_CONVERSATIONS = 10_000
 """Conversations whose key is kept; the one idle longest is evicted."""
 CONVERSATION_SECONDS = 3600.0
 """How long an idle conversation keeps its key; no vendor caches prompts for longer."""
-RETOLD_SECONDS = 600.0
+REPUBLISH_SECONDS = 600.0
 """Interval at which other processes are notified of a conversation that goes on."""
 
 
 @dataclass(frozen=True, slots=True)
-class _KeyInUse:
+class _ConversationKey:
     """A conversation's key, its last use, and the last notification of other processes."""
 
     mark: str
@@ -50,7 +50,7 @@ class KeyPools:
     health: Cooldowns
     watcher: Callable[[str, str], object] = _ignore
     _uses: dict[tuple[str, str], int] = field(default_factory=dict)
-    _conversations: OrderedDict[tuple[str, str], _KeyInUse] = field(default_factory=OrderedDict)
+    _conversations: OrderedDict[tuple[str, str], _ConversationKey] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def choose(self, provider: str, keys: Sequence[PoolKey], affinity: str, refused: Collection[str]) -> PoolKey | None:
@@ -97,19 +97,19 @@ class KeyPools:
 
     def _keep(self, provider: str, affinity: str, key: PoolKey) -> None:
         now, before = self.clock(), self._conversations.get((provider, affinity))
-        is_news = before is None or before.mark != key.mark or now - before.news_at > RETOLD_SECONDS
+        is_news = before is None or before.mark != key.mark or now - before.news_at > REPUBLISH_SECONDS
         news_at = now if before is None or is_news else before.news_at
-        self._enter(provider, affinity, _KeyInUse(key.mark, now, news_at))
+        self._enter(provider, affinity, _ConversationKey(key.mark, now, news_at))
         if is_news:
             self.watcher(provider, affinity)
 
-    def _enter(self, provider: str, affinity: str, conversation: _KeyInUse) -> None:
+    def _enter(self, provider: str, affinity: str, conversation: _ConversationKey) -> None:
         self._conversations[provider, affinity] = conversation
         self._conversations.move_to_end((provider, affinity))
         if len(self._conversations) > MAX_CONVERSATIONS:
             self._conversations.popitem(last=False)
 
-    def mark_of(self, provider: str, affinity: str) -> str:
+    def find_mark(self, provider: str, affinity: str) -> str:
         """Return the mark of a conversation's key, or an empty string."""
         found = self._conversations.get((provider, affinity))
         return found.mark if found is not None else ""
@@ -119,7 +119,7 @@ class KeyPools:
         if age < CONVERSATION_SECONDS:
             with self._lock:
                 since = self.clock() - age
-                self._enter(provider, affinity, _KeyInUse(mark, since, since))
+                self._enter(provider, affinity, _ConversationKey(mark, since, since))
 
     def look(self, provider: str, key: PoolKey) -> Cooling | None:
         return self.health.look(provider, key.mark)

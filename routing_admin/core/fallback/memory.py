@@ -31,7 +31,7 @@ class ParameterRefusal:
 
 
 @dataclass(slots=True)
-class Memory:
+class RefusalMemory:
     """Refusals by provider and model in this process, thread-safe.
 
     `clock` is in monotonic seconds, the same as the run's. `watcher` is called with each model that changes here, but
@@ -96,7 +96,7 @@ class Memory:
         if self.watcher is not None:
             self.watcher(key)
 
-    def copy(self, clock: Callable[[], float]) -> Memory:
+    def copy(self, clock: Callable[[], float]) -> RefusalMemory:
         """Return an independent copy on another clock."""
         offset = clock() - self.clock()
         with self._lock:
@@ -107,4 +107,4 @@ class Memory:
                 )
                 for key, refusals in self._refusals.items()
             }
-        return Memory(clock, known)
+        return RefusalMemory(clock, known)

@@ -66,9 +66,9 @@ class Policy:
         """Return what this route does about a failure."""
         row = TABLE[failure.fault]
         action = self._action(failure)
-        status, code = caller_of(failure)
+        status, code = caller_status(failure)
         cools = action is Action.NEXT and row.cools_when_passed_on
-        alert = row.alert or self.lets_go_on(failure.fault)
+        alert = row.alert or self.allows_fallback(failure.fault)
         return Verdict(
             action=action,
             effect=Effect.NOW if cools else row.effect,
@@ -78,12 +78,12 @@ class Policy:
             alert=alert,
         )
 
-    def lets_go_on(self, fault: Fault) -> bool:
+    def allows_fallback(self, fault: Fault) -> bool:
         return self.preset is ErrorPreset.RESILIENT and TABLE[fault].resilient is not None
 
     def own_action(self, failure: Failure) -> Action | None:
         """Return the action of the route's most specific rule for this failure, or None if there is none."""
-        for error_class in error_classes_of(failure):
+        for error_class in error_classes(failure):
             if error_class in self.on_error:
                 return self.on_error[error_class]
             if error_class in self.fallback_on:
@@ -104,7 +104,7 @@ class Policy:
         return row.resilient or row.seed if self.preset is ErrorPreset.RESILIENT else row.seed
 
 
-def error_classes_of(failure: Failure) -> tuple[str, ...]:
+def error_classes(failure: Failure) -> tuple[str, ...]:
     """Return every word by which a route's rule can match this failure, the most specific first."""
     number = UNAVAILABLE if failure.fault is Fault.FIRE_DRILL else failure.status
     status = (str(number),) if number is not None else ()
@@ -126,7 +126,7 @@ def error_class_problem(error_class: str) -> str | None:
     )
 
 
-def caller_of(failure: Failure) -> tuple[int, str]:
+def caller_status(failure: Failure) -> tuple[int, str]:
     """Return the status and code that this failure causes at the caller."""
     row = TABLE[failure.fault]
     if row.status != OWN_STATUS:
@@ -148,7 +148,7 @@ class Explanation:
 def explain(failure: Failure, policy: Policy | None = None) -> Explanation:
     """Explain a failure and list the words by which a route's rule can match it."""
     chosen = policy or Policy()
-    return Explanation(failure.fault, TABLE[failure.fault].meaning, chosen.verdict(failure), error_classes_of(failure))
+    return Explanation(failure.fault, TABLE[failure.fault].meaning, chosen.verdict(failure), error_classes(failure))
 
 
 MAX_NAMED_SECONDS = 3600.0

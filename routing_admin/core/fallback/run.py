@@ -35,9 +35,9 @@ from routing_admin.core.fallback.chain import (
     skip_attempt,
 )
 from routing_admin.core.fallback.context import RunContext
-from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused, error_of_exhaustion
+from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused, exhaustion_error
 from routing_admin.core.fallback.policy import ErrorPreset, pause, refine_wait
-from routing_admin.core.fallback.table import TABLE, Action, is_of_key
+from routing_admin.core.fallback.table import TABLE, Action, is_key_fault
 from routing_admin.core.fallback.trial import CandidateRun, cooling_attempt
 
 logger = logging.getLogger("routing_admin.routing")
@@ -84,7 +84,7 @@ class FallbackRun(Generic[T]):
             result = yield from self._ask(candidate, retries)
             if result is not None:
                 return result
-        raise error_of_exhaustion(self.attempts, refuses_drops=self.plan.refuses_drops)
+        raise exhaustion_error(self.attempts, refuses_drops=self.plan.refuses_drops)
 
     def _skip_or_claim(
         self, candidate: PlannedCandidate, seen: set[tuple[str, str]], last_resort: PlannedCandidate | None
@@ -111,7 +111,7 @@ class FallbackRun(Generic[T]):
             cooling = self._context.cooldowns.look(candidate.provider, candidate.model)
             if cooling is None:
                 return None
-            if not TABLE[cooling.failure.fault].is_want_of_quota and not cooling.probing:
+            if not TABLE[cooling.failure.fault].is_out_of_quota and not cooling.probing:
                 cooling_down.append((cooling.seconds, candidate))
         return min(cooling_down, key=lambda pair: pair[0])[1] if cooling_down else None
 
@@ -175,14 +175,14 @@ class FallbackRun(Generic[T]):
         """Choose the provider's next key and return None, or return the failure to report if no key is left."""
         pools, candidate = self._context.pools, trial.candidate
         pools.record(candidate.provider, key, failure)
-        if not is_of_key(failure.fault):
+        if not is_key_fault(failure.fault):
             return failure
-        trial.turned_down |= {key.mark}
-        trial.key = pools.choose(candidate.provider, candidate.keys, self.plan.affinity, trial.turned_down)
+        trial.refused_keys |= {key.mark}
+        trial.key = pools.choose(candidate.provider, candidate.keys, self.plan.affinity, trial.refused_keys)
         if trial.key is not None:
             logger.info("provider %s: key %s: %s; its next key is asked", candidate.provider, key.name, failure.fault)
             return None
-        trial.turned_down = frozenset()
+        trial.refused_keys = frozenset()
         return self._refine(pools.last_word(candidate.provider, candidate.keys, failure))
 
     def _may_adjust(self, failure: Failure) -> bool:

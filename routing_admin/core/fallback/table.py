@@ -140,7 +140,7 @@ class FaultRow:
     message."""
 
     @property
-    def is_want_of_quota(self) -> bool:
+    def is_out_of_quota(self) -> bool:
         """Whether only time ends the limit, so that calling the candidate as a last resort is pointless."""
         return Group.RATE_LIMIT in self.groups or Group.QUOTA in self.groups
 
@@ -423,7 +423,7 @@ GROUPS: Mapping[str, frozenset[Fault]] = MappingProxyType(
 CALLERS_FAULTS = frozenset(fault for fault in Fault if TABLE[fault].is_callers)
 
 
-def is_of_key(outcome: str) -> bool:
+def is_key_fault(outcome: str) -> bool:
     """Return whether an outcome is due to a single key, so that another key of the provider may work."""
     row = TABLE.get(outcome)
     return row is not None and row.key_effect is not Effect.NONE

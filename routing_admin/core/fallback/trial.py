@@ -20,15 +20,15 @@ from routing_admin.core.fallback.chain import (
     skip_attempt,
 )
 from routing_admin.core.fallback.cooldown import Cooling
-from routing_admin.core.fallback.memory import Memory
+from routing_admin.core.fallback.memory import RefusalMemory
 
-MAX_LEFT_OUT = 12
+MAX_OMISSIONS = 12
 """Parameters that one attempt may leave out; beyond that the host refuses the request."""
 
 logger = logging.getLogger("routing_admin.routing")
 
-LEFT_ALONE = translatable("Cooling down for another %(seconds)s s after %(fault)s: %(said)s")
-LEFT_ALONE_SO_FAR = translatable("Cooling down for another %(seconds)s s after %(fault)s")
+COOLING = translatable("Cooling down for another %(seconds)s s after %(fault)s: %(said)s")
+COOLING_WITHOUT_MESSAGE = translatable("Cooling down for another %(seconds)s s after %(fault)s")
 """Reasons for skipping a cooling candidate; `said` is the message of its failure, if known."""
 
 
@@ -37,7 +37,7 @@ class CandidateRun:
     """One candidate's attempt so far: tries, waits, and adjustments of the request.
 
     `described` is set once content was replaced by descriptions, `renamed` once the token limit was sent under its
-    other name. If the provider has several keys, `key` is the one in use and `turned_down` holds the marks of refused
+    other name. If the provider has several keys, `key` is the one in use and `refused_keys` holds the marks of refused
     keys.
     """
 
@@ -56,10 +56,10 @@ class CandidateRun:
     dropped: tuple[str, ...] = ()
     stripped: tuple[str, ...] = ()
     key: PoolKey | None = None
-    turned_down: frozenset[str] = frozenset()
+    refused_keys: frozenset[str] = frozenset()
 
     @classmethod
-    def from_memory(cls, memory: Memory, candidate: PlannedCandidate, began: float, retries: int) -> Self:
+    def from_memory(cls, memory: RefusalMemory, candidate: PlannedCandidate, began: float, retries: int) -> Self:
         """Start an attempt, with the request already adjusted to known refusals."""
         known = memory.refusals(candidate.provider, candidate.model)
         left_out = frozenset(refusal.param for refusal in known if refusal.sent_as is None)
@@ -71,7 +71,7 @@ class CandidateRun:
         left_out = (self.without_params, self.without_capabilities)
         return Call(self.candidate, number, timeouts, *left_out, limit_name=self.limit_name, key=self.key)
 
-    def adjust(self, failure: Failure, memory: Memory) -> bool:
+    def adjust(self, failure: Failure, memory: RefusalMemory) -> bool:
         """Adjust the next call to a refusal; return False if nothing can be adjusted.
 
         The token limit is renamed and content is described, each once. Other parameters are left out, all that one
@@ -88,11 +88,11 @@ class CandidateRun:
         self.described = True
         return True
 
-    def _leave_out(self, failure: Failure, memory: Memory) -> bool:
+    def _leave_out(self, failure: Failure, memory: RefusalMemory) -> bool:
         named = dict.fromkeys((failure.param or "", *failure.further_params))
         # The token limit is renamed, never left out.
         new_params = [param for param in named if param not in self.without_params and param not in LIMIT_NAMES]
-        if not new_params or len(self.stripped) + len(new_params) > MAX_LEFT_OUT:
+        if not new_params or len(self.stripped) + len(new_params) > MAX_OMISSIONS:
             return False
         self.without_params |= set(new_params)
         self.stripped += tuple(new_params)
@@ -100,7 +100,7 @@ class CandidateRun:
             memory.refuse(self.candidate.provider, self.candidate.model, param, value_only=failure.refuses_value_only)
         return True
 
-    def _rename(self, refused: str, memory: Memory) -> bool:
+    def _rename(self, refused: str, memory: RefusalMemory) -> bool:
         # The token limit is never left out. Its other name is tried once.
         model_key = (self.candidate.provider, self.candidate.model)
         other_name = other_limit_name(self.candidate.protocol, refused)
@@ -120,9 +120,9 @@ def cooling_attempt(candidate: PlannedCandidate, cooling: Cooling, at_ms: float)
     cause = cooling.failure
     facts = {"seconds": f"{cooling.seconds:.0f}", "fault": cause.fault.value}
     sentence = (
-        translatable(LEFT_ALONE, **facts, said=cause.message)
+        translatable(COOLING, **facts, said=cause.message)
         if cause.message
-        else translatable(LEFT_ALONE_SO_FAR, **facts)
+        else translatable(COOLING_WITHOUT_MESSAGE, **facts)
     )
     return replace(
         skip_attempt(candidate, SkipReason.COOLING, at_ms, sentence), cause=cause.fault, retry_after=cooling.seconds

@@ -22,22 +22,22 @@ CALLS = {"openai": "/chat/completions", "openai-responses": "/responses", "anthr
 GEMINI_HOST = "generativelanguage.googleapis.com"
 GEMINI_OPENAI_PATH = "/v1beta/openai/chat/completions"
 DEFAULT_PORTS = {"http": 80, "https": 443}
-HOST_NOISE = frozenset({"api", "www", "com", "cn", "net", "org", "ai", "io", "dev", "co"})
+IGNORED_HOST_LABELS = frozenset({"api", "www", "com", "cn", "net", "org", "ai", "io", "dev", "co"})
 WORD = re.compile(r"[a-z0-9]+")
 
 
-def base_of(endpoint: str) -> str:
+def base_url(endpoint: str) -> str:
     """Return the base URL, without a final slash and without the path of a call; a query is kept."""
-    parts = split(endpoint)
+    parts = split_url(endpoint)
     path = parts.path.rstrip("/")
     for call in CALLS.values():
         path = path.removesuffix(call)
     return parts._replace(path=path.rstrip("/")).geturl()
 
 
-def call_of(endpoint: str, protocol: str) -> str:
+def call_url(endpoint: str, protocol: str) -> str:
     """Return the full call URL of an OpenAI or Anthropic endpoint, and Gemini's OpenAI-compatible one."""
-    parts = split(endpoint)
+    parts = split_url(endpoint)
     if protocol == "gemini" and parts.hostname == GEMINI_HOST:
         return parts._replace(path=GEMINI_OPENAI_PATH, query="").geturl()
     call = CALLS.get(protocol, "")
@@ -51,7 +51,7 @@ def same_origin(first: str, second: str) -> bool:
 
 def provider_name(endpoint: str, names: Collection[str]) -> str:
     """Return a new provider's name, from its preset or host."""
-    parts = split(endpoint)
+    parts = split_url(endpoint)
     preset = preset_for_host(parts.hostname or "")
     name = preset.name if preset else _host_name(parts.hostname or "")
     if name not in names:
@@ -69,11 +69,11 @@ def provider_name(endpoint: str, names: Collection[str]) -> str:
 
 def _host_name(host: str) -> str:
     # For example `api.deepseek.com` becomes `deepseek`.
-    words = [word for word in WORD.findall(host.lower()) if word not in HOST_NOISE]
+    words = [word for word in WORD.findall(host.lower()) if word not in IGNORED_HOST_LABELS]
     return "-".join(words[-2:] if len(words) > 2 and not words[-1].isdigit() else words) or "provider"
 
 
-def split(url: str) -> SplitResult:
+def split_url(url: str) -> SplitResult:
     """Return the URL's parts; text that is not a URL becomes the path."""
     try:
         parts = urlsplit(url)
@@ -84,7 +84,7 @@ def split(url: str) -> SplitResult:
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:
-    parts = split(url)
+    parts = split_url(url)
     # An explicit default port does not change the origin.
     return parts.scheme, parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme)
 
@@ -93,31 +93,31 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 # pair the provider's key with that host, also in exports, so only other spellings are kept.
 
 
-def base_url_of(service: ServiceSpec, provider: ProviderSpec | None) -> str:
-    return service.base_url or (own_base(provider) if provider else "")
+def service_base_url(service: ServiceSpec, provider: ProviderSpec | None) -> str:
+    return service.base_url or (provider_base_url(provider) if provider else "")
 
 
-def own_base(provider: ProviderSpec) -> str:
+def provider_base_url(provider: ProviderSpec) -> str:
     """Return a provider's base URL as in a service's entry: its endpoint without the path of a call."""
-    base = base_of(provider.endpoint)
+    base = base_url(provider.endpoint)
     return provider.endpoint if provider.endpoint.rstrip("/") == base else base
 
 
-def spelling_of(url: str, provider: ProviderSpec | None) -> str:
+def own_spelling(url: str, provider: ProviderSpec | None) -> str:
     """Return the service's own spelling of its provider's base URL, or "" if it does not differ."""
-    if provider is None or url == own_base(provider) or base_of(url) != base_of(provider.endpoint):
+    if provider is None or url == provider_base_url(provider) or base_url(url) != base_url(provider.endpoint):
         return ""
     return url
 
 
-def with_own_addresses(configuration: Configuration) -> Configuration:
+def without_foreign_base_urls(configuration: Configuration) -> Configuration:
     """Return the configuration without services' base URLs that belong to another provider."""
-    services = tuple(_with_own_address(service, configuration) for service in configuration.services)
+    services = tuple(_without_foreign_base_url(service, configuration) for service in configuration.services)
     return replace(configuration, services=services) if services != configuration.services else configuration
 
 
-def _with_own_address(service: ServiceSpec, configuration: Configuration) -> ServiceSpec:
-    spelling = service.base_url and spelling_of(service.base_url, configuration.provider(service.provider))
+def _without_foreign_base_url(service: ServiceSpec, configuration: Configuration) -> ServiceSpec:
+    spelling = service.base_url and own_spelling(service.base_url, configuration.provider(service.provider))
     return service if spelling == service.base_url else replace(service, base_url=spelling)
 
 
@@ -125,7 +125,7 @@ def address_problems(configuration: Configuration, value: Mapping[str, Any]) -> 
     """Yield a problem for each service in a file whose provider has another base URL."""
     for index, raw in enumerate(value["services"]):
         provider = configuration.provider(raw.get("providerName") or "")
-        if provider is None or base_of(raw["baseURL"]) == base_of(provider.endpoint):
+        if provider is None or base_url(raw["baseURL"]) == base_url(provider.endpoint):
             continue
         # An error if the entry has a key: it would be stored for a provider at another origin.
         has_key = classify_key(raw["apiKey"]) is KeyNotation.LITERAL and not same_origin(

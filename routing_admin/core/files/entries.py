@@ -21,7 +21,7 @@ from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration,
 from routing_admin.core.documents.json_path import child, write_document
 from routing_admin.core.documents.kept_fields import merge_items
 from routing_admin.core.documents.problem_sentences import errors, missing_field, unknown_provider, wrong_type
-from routing_admin.core.files.endpoints import address_problems, base_url_of, own_base
+from routing_admin.core.files.endpoints import address_problems, provider_base_url, service_base_url
 from routing_admin.core.files.exporting import routing_value, services_value
 from routing_admin.core.files.importing import Imported, import_values, merge_routing, with_stored_keys
 from routing_admin.core.files.keys import Fingerprint, KeyContext
@@ -126,7 +126,7 @@ def _merge_service(current: Configuration, name: str, value: Mapping[str, Any], 
     provider = current.provider(at) if isinstance(at, str) else None
     if provider is None or problem:
         return Imported(configuration=current, keys={}, problems=(problem or unknown_provider("provider", str(at)),))
-    base = base_url_of(old, provider) if old and old.provider == provider.name else own_base(provider)
+    base = service_base_url(old, provider) if old and old.provider == provider.name else provider_base_url(provider)
     # Fields that files require and a single entry may leave out.
     defaults = {"name": name, "baseURL": base, "capabilityTags": [], "description": ""}
     entry = {**defaults, **{key: item for key, item in value.items() if key != "provider"}, "id": name}
@@ -163,13 +163,13 @@ class Expectation:
         """Return whether the entry matches; `entry` is None if it does not exist."""
         if self.tags is None:
             return True
-        return entry is not None and (ANY_ENTRY in self.tags or tag_of(entry) in self.tags)
+        return entry is not None and (ANY_ENTRY in self.tags or entity_tag(entry) in self.tags)
 
 
 NO_EXPECTATION = Expectation()
 
 
-def tag_of(entry: Mapping[str, Any]) -> str:
+def entity_tag(entry: Mapping[str, Any]) -> str:
     """Return 32 hexadecimal digits that depend on an entry's contents but not on their order."""
     text = json.dumps(entry, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]

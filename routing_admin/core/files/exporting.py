@@ -23,13 +23,13 @@ from routing_admin.core.configuration.specs import (
 )
 from routing_admin.core.documents.json_path import write_document
 from routing_admin.core.documents.kept_fields import drop_absent
-from routing_admin.core.files.endpoints import with_own_addresses
+from routing_admin.core.files.endpoints import without_foreign_base_urls
 from routing_admin.core.files.importing import FileFormat
 from routing_admin.core.files.llm_routing import ROOT_KEYS, write_provider, write_route
 from routing_admin.core.files.llmservices import write_service
-from routing_admin.core.files.own_parts import without_own_parts, write_own_parts
-from routing_admin.core.files.provider_matching import identity_of
-from routing_admin.core.files.seed_export import OURS_UNSAID, seed_routing, seed_services
+from routing_admin.core.files.own_parts import without_own_sections, write_own_sections
+from routing_admin.core.files.provider_matching import written_identity
+from routing_admin.core.files.seed_export import UNSUPPORTED_SERVICE_FIELDS, seed_routing, seed_services
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import is_taken
 
@@ -63,7 +63,7 @@ def export(
     """
     if mode is Mode.GATEWAY and not public_url:
         raise ValueError("an export that points at this installation needs its public URL")
-    configuration = with_own_addresses(configuration)
+    configuration = without_foreign_base_urls(configuration)
     if mode is Mode.SEED:
         value, left_out = (seed_routing if file_format is FileFormat.ROUTING else seed_services)(configuration)
         return Export(write_document(value), (*left_out, *_missing_keys(configuration)))
@@ -89,7 +89,7 @@ def _missing_keys(configuration: Configuration) -> Iterator[str]:
 
 def routing_value(configuration: Configuration) -> dict[str, Any]:
     """Return `llm-routing.json` as a JSON value."""
-    providers = identity_of(configuration).providers
+    providers = written_identity(configuration).providers
     names = {provider.name for provider in providers}
     return {
         "providers": [write_provider(provider) for provider in providers],
@@ -102,7 +102,7 @@ def routing_value(configuration: Configuration) -> dict[str, Any]:
                 "contentHtml": configuration.content_html,
             }
         ),
-        **write_own_parts(configuration),
+        **write_own_sections(configuration),
         **{key: item for key, item in configuration.extra_routing.items() if key not in ROOT_KEYS},
     }
 
@@ -110,7 +110,7 @@ def routing_value(configuration: Configuration) -> dict[str, Any]:
 def services_value(configuration: Configuration) -> dict[str, Any]:
     """Return `llmservices.json` as a JSON value."""
     providers = {provider.name: provider for provider in configuration.providers}
-    by_name = identity_of(configuration).with_names
+    by_name = written_identity(configuration).with_names
     return {
         "services": [
             write_service(item, providers[item.provider], is_named=item.provider in by_name)
@@ -130,9 +130,9 @@ def _point_at_us(configuration: Configuration, base: str) -> Configuration:
         if is_taken(route)
     )
     services = (
-        replace(service, provider=GATEWAY, base_url=base, model=service.id, sources={}, **OURS_UNSAID)
+        replace(service, provider=GATEWAY, base_url=base, model=service.id, sources={}, **UNSUPPORTED_SERVICE_FIELDS)
         for service in configuration.services
         if service.enabled
     )
-    bare = without_own_parts(configuration)
+    bare = without_own_sections(configuration)
     return replace(bare, providers=(gateway,), routes=tuple(routes), services=tuple(services))

@@ -20,8 +20,8 @@ from capabilities.core.values import MAX_SECONDS, MAX_TOKENS, RETRIES, TEMPERATU
 from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.problem_sentences import (
     bad_key,
+    invalid_choice,
     missing_field,
-    not_one_of,
     out_of_range,
     wrong_type,
 )
@@ -95,7 +95,7 @@ def mapping(path: str, value: Any) -> Iterator[Problem]:
 def content(path: str, value: Any) -> Iterator[Problem]:
     yield from mapping(path, value)
     if isinstance(value, Mapping):
-        yield from broken((Rule("text", text_limit), Rule("html", one_of(HTML_FORMS))), value, path)
+        yield from broken((Rule("text", text_limit), Rule("html", choice(HTML_FORMS))), value, path)
 
 
 def text_limit(path: str, value: Any) -> Iterator[Problem]:
@@ -117,12 +117,12 @@ def filled_texts(path: str, value: Any) -> Iterator[Problem]:
         yield from filled(f"{path}[{at}]", item)
 
 
-def one_of(allowed: tuple[str, ...]) -> Check:
+def choice(allowed: tuple[str, ...]) -> Check:
     def check(path: str, value: Any) -> Iterator[Problem]:
         if not isinstance(value, str):
             yield wrong_type(path, translatable("a text"))
         elif value not in allowed:
-            yield not_one_of(path, allowed)
+            yield invalid_choice(path, allowed)
 
     return check
 
@@ -170,7 +170,7 @@ def deadline(path: str, value: Any) -> Iterator[Problem]:
 def on_error(path: str, value: Any) -> Iterator[Problem]:
     """Yield the problems in an error policy, which is the name of a preset or a table of error → action."""
     if isinstance(value, str):
-        yield from one_of(PRESETS)(path, value)
+        yield from choice(PRESETS)(path, value)
         return
     yield from mapping(path, value)
     for error_class, action in value.items() if isinstance(value, Mapping) else ():
@@ -179,13 +179,13 @@ def on_error(path: str, value: Any) -> Iterator[Problem]:
 
 def _error_rule(path: str, error_class: str, value: Any) -> Iterator[Problem]:
     if error_class == "preset":
-        yield from one_of(PRESETS)(path, value)
+        yield from choice(PRESETS)(path, value)
     elif error_class == "fallbackOn":
         yield from listing(path, value)
         known = [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
         yield from (_no_effect(path, sentence) for sentence in map(error_class_problem, known) if sentence)
     else:
-        yield from one_of(ACTIONS)(path, value)
+        yield from choice(ACTIONS)(path, value)
         # A rule for an unknown error has no effect, so it only causes a warning.
         sentence = error_class_problem(error_class)
         if sentence:

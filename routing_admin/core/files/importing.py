@@ -22,7 +22,7 @@ from routing_admin.core.configuration.specs import Configuration, KeyKind, Provi
 from routing_admin.core.documents.json_path import child, read_document
 from routing_admin.core.documents.kept_fields import merge_items
 from routing_admin.core.documents.problem_sentences import errors
-from routing_admin.core.files.endpoints import address_problems, same_origin, with_own_addresses
+from routing_admin.core.files.endpoints import address_problems, same_origin, without_foreign_base_urls
 from routing_admin.core.files.keys import NOWHERE, Fingerprint, KeyContext, further_keys_from_file, key_from_file
 from routing_admin.core.files.llm_routing import (
     CANDIDATE_KEYS,
@@ -30,13 +30,13 @@ from routing_admin.core.files.llm_routing import (
     PROVIDER_KEYS,
     ROOT_KEYS,
     ROUTE_KEYS,
+    list_variables,
     read_provider,
     read_route,
-    variables_of,
 )
 from routing_admin.core.files.llm_routing_checks import LANGUAGES, NO_NAMES, ExistingNames, validate
 from routing_admin.core.files.llmservices import SERVICE_KEYS, validate_services
-from routing_admin.core.files.own_parts import languages_in, lost_aliases, merge_own_parts
+from routing_admin.core.files.own_parts import languages_in, lost_aliases, merge_own_sections
 from routing_admin.core.files.provider_matching import merge_services
 
 
@@ -71,7 +71,7 @@ def sha256(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def format_of(value: object) -> FileFormat | None:
+def detect_format(value: object) -> FileFormat | None:
     """Return which of the files a JSON value is, judging by its top-level fields, or None."""
     if isinstance(value, Mapping):
         if "providers" in value or "routing" in value:
@@ -127,7 +127,7 @@ def import_values(
     """
     mark = fingerprint_at or (lambda key, _endpoint: fingerprint(key))
     # Routing files first, so that services find their providers.
-    sorted_values = sorted(values, key=_turn)
+    sorted_values = sorted(values, key=_import_order)
     current_codes = (language.code for language in current.languages)
     # Files may use languages that they add themselves.
     known = (*languages, *current_codes, *(code for value in sorted_values for code in languages_in(value)))
@@ -136,15 +136,15 @@ def import_values(
         with_stored_keys(current, key_context),
         _existing_names(Configuration() if prune else current, sorted_values),
     )
-    all_problems = (item for value in sorted_values for item in problems_of(value, context, known, existing))
-    problems = _first_of(all_problems)
+    all_problems = (item for value in sorted_values for item in find_problems(value, context, known, existing))
+    problems = _first_problems(all_problems)
     unknown = tuple(path for value in sorted_values for path in unknown_fields(value))
     if errors(problems):
         return Imported(configuration=current, keys={}, problems=tuple(problems), kept_unknown=unknown)
     result, keys, further_keys = current, dict[str, str](), dict[str, tuple[str, ...]]()
     listed: set[str] = set()
     for value in sorted_values:
-        if format_of(value) is FileFormat.ROUTING:
+        if detect_format(value) is FileFormat.ROUTING:
             result, new_keys, new_further_keys = merge_routing(result, value, prune, mark)
             further_keys |= new_further_keys
             listed |= {raw["providerName"] for raw in value.get("providers") or ()}
@@ -152,7 +152,7 @@ def import_values(
             result, new_keys = merge_services(result, value, prune, mark, listed)
             problems += address_problems(result, value)
         keys |= new_keys
-    result = with_own_addresses(result)
+    result = without_foreign_base_urls(result)
     problems += [*broken_references(result), *lost_aliases(result, sorted_values)]
     if errors(problems):
         return Imported(configuration=current, keys={}, problems=tuple(problems), kept_unknown=unknown)
@@ -167,7 +167,7 @@ def import_values(
     )
 
 
-def _first_of(problems: Iterable[Problem]) -> list[Problem]:
+def _first_problems(problems: Iterable[Problem]) -> list[Problem]:
     # For a file with very many problems, report the first ones and an error that says so.
     first = list(islice(problems, MAX_PROBLEMS))
     if len(first) == MAX_PROBLEMS:
@@ -177,9 +177,9 @@ def _first_of(problems: Iterable[Problem]) -> list[Problem]:
     return first
 
 
-def _turn(value: object) -> int:
+def _import_order(value: object) -> int:
     # Files with providers come before files with routes alone. Files with services come last.
-    if format_of(value) is not FileFormat.ROUTING:
+    if detect_format(value) is not FileFormat.ROUTING:
         return 2
     return 0 if isinstance(value, Mapping) and "providers" in value else 1
 
@@ -190,18 +190,18 @@ def _existing_names(current: Configuration, values: Collection[Any]) -> Existing
         frozenset(route.task_type for route in current.routes),
         may_have_no_route=True,
     )
-    routings = [value for value in values if format_of(value) is FileFormat.ROUTING]
-    return reduce(ExistingNames.with_names_of, routings, stored) if len(routings) > 1 else stored
+    routings = [value for value in values if detect_format(value) is FileFormat.ROUTING]
+    return reduce(ExistingNames.with_names_in, routings, stored) if len(routings) > 1 else stored
 
 
-def problems_of(
+def find_problems(
     value: object,
     key_context: KeyContext = NOWHERE,
     languages: Collection[str] = LANGUAGES,
     existing: ExistingNames = NO_NAMES,
 ) -> list[Problem]:
     """Return every problem of a file's value; `existing` is what it is merged into."""
-    match format_of(value):
+    match detect_format(value):
         case FileFormat.ROUTING:
             return validate(value, languages=languages, key_context=key_context, existing=existing)
         case FileFormat.SERVICES:
@@ -219,7 +219,7 @@ def with_stored_keys(configuration: Configuration, key_context: KeyContext) -> K
     variables = {
         variable: "stored"
         for provider in configuration.providers
-        for key, variable in zip(provider.keys, variables_of(provider), strict=True)
+        for key, variable in zip(provider.keys, list_variables(provider), strict=True)
         if key.kind is KeyKind.STORED
     }
     return replace(key_context, env={**variables, **{name: item for name, item in key_context.env.items() if item}})
@@ -229,7 +229,7 @@ def unknown_fields(value: object) -> Iterator[str]:
     """Yield the paths of unknown fields, which are kept."""
     if not isinstance(value, Mapping):
         return
-    kind = format_of(value)
+    kind = detect_format(value)
     yield from _unknown("", value, ROOT_KEYS if kind is FileFormat.ROUTING else ("services",))
     if kind is FileFormat.SERVICES:
         yield from _unknown_in_list("services", value["services"], SERVICE_KEYS)
@@ -288,7 +288,7 @@ def merge_routing(
     routes = {name: read_route(name, raw, names) for name, raw in (value.get("routing") or {}).items()}
     return (
         replace(
-            merge_own_parts(current, value, prune),
+            merge_own_sections(current, value, prune),
             providers=_prune(current, providers) if prune else merge_items(current.providers, providers, _name),
             routes=tuple(routes.values()) if prune else merge_items(current.routes, routes, _task_type),
             default_language=value.get("defaultLanguage") or (None if prune else current.default_language),

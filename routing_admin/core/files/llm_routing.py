@@ -54,7 +54,7 @@ def key_text(provider: ProviderSpec) -> str:
     return reference(provider.key.variable or key_variable(provider.name, provider.env_name))
 
 
-def variables_of(provider: ProviderSpec) -> tuple[str, ...]:
+def list_variables(provider: ProviderSpec) -> tuple[str, ...]:
     """Return the variable of each of the provider's keys, whether or not it is used."""
     first = key_variable(provider.name, provider.env_name)
     return (first, *further_variables(first, (key.variable for key in provider.more_keys)))
@@ -64,7 +64,7 @@ def further_keys_json(provider: ProviderSpec) -> list[dict[str, Any]]:
     """Return the `keys` entry of an export: the name and `${…}` placeholder of each additional key."""
     return [
         {"name": key.name, "apiKey": reference(variable), **({} if key.enabled else {"enabled": False})}
-        for key, variable in zip(provider.more_keys, variables_of(provider)[1:], strict=True)
+        for key, variable in zip(provider.more_keys, list_variables(provider)[1:], strict=True)
     ]
 
 

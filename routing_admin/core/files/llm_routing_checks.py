@@ -19,9 +19,9 @@ from routing_admin.core.documents.problem_sentences import (
     dropped_field,
     duplicate_name,
     errors,
+    invalid_choice,
     missing_field,
     no_override,
-    not_one_of,
     repeated,
     unknown_provider,
     wrong_type,
@@ -40,7 +40,7 @@ PROVIDER_RULES = (
     Rule("endpoint", rule.url, required=True),
     Rule("defaultModel", rule.filled, required=True),
     Rule("displayName", rule.text),
-    Rule("protocol", rule.one_of(tuple(PROTOCOLS))),
+    Rule("protocol", rule.choice(tuple(PROTOCOLS))),
     Rule("enabled", rule.flag),
     Rule("envName", rule.text),
     Rule("quirks", rule.quirks),
@@ -89,9 +89,9 @@ ROUTE_RULES = (
     Rule("retries", rule.retries),
     Rule("deadline", rule.deadline),
     Rule("content", rule.content),
-    Rule("onDrop", rule.one_of(("drop", REFUSE))),
-    Rule("onOverflow", rule.one_of(("send", SKIP))),
-    Rule("directive", rule.one_of(("language", NO_DIRECTIVE))),
+    Rule("onDrop", rule.choice(("drop", REFUSE))),
+    Rule("onOverflow", rule.choice(("send", SKIP))),
+    Rule("directive", rule.choice(("language", NO_DIRECTIVE))),
     Rule("allowN", rule.flag),
     Rule("keepAliveSeconds", rule.keep_alive),
     Rule("enabled", rule.flag),
@@ -109,7 +109,7 @@ class ExistingNames:
     task_types: frozenset[str] = frozenset()
     may_have_no_route: bool = False
 
-    def with_names_of(self, value: object) -> ExistingNames:
+    def with_names_in(self, value: object) -> ExistingNames:
         """Return these names with another file's providers and task types added."""
         if not isinstance(value, Mapping):
             return self
@@ -121,9 +121,9 @@ class ExistingNames:
 
 NO_NAMES = ExistingNames()
 CONTENT_RULES = (
-    Rule("contentPolicy", rule.one_of(POLICY_WORDS)),
+    Rule("contentPolicy", rule.choice(POLICY_WORDS)),
     Rule("contentText", rule.text_limit),
-    Rule("contentHtml", rule.one_of(HTML_FORMS)),
+    Rule("contentHtml", rule.choice(HTML_FORMS)),
 )
 
 
@@ -270,4 +270,4 @@ def _default_language(value: Mapping[str, Any], languages: Collection[str]) -> I
     if not isinstance(code, str):
         yield wrong_type("defaultLanguage", translatable("a language code such as en or zh"))
     elif code not in languages and code.split("-")[0].split("_")[0].lower() not in languages:
-        yield not_one_of("defaultLanguage", languages)
+        yield invalid_choice("defaultLanguage", languages)

@@ -20,9 +20,15 @@ from routing_admin.core.configuration.as_json import same_value
 from routing_admin.core.configuration.specs import ProviderSpec, ServiceSpec
 from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.kept_fields import drop_absent, find_leftovers, write_fields
-from routing_admin.core.documents.problem_sentences import duplicate_name, errors, missing_field, not_one_of, wrong_type
+from routing_admin.core.documents.problem_sentences import (
+    duplicate_name,
+    errors,
+    invalid_choice,
+    missing_field,
+    wrong_type,
+)
 from routing_admin.core.files import field_rules as rule
-from routing_admin.core.files.endpoints import base_url_of, spelling_of
+from routing_admin.core.files.endpoints import own_spelling, service_base_url
 from routing_admin.core.files.field_rules import Rule, broken
 from routing_admin.core.files.keys import NOWHERE, KeyContext, key_warnings
 from routing_admin.core.files.llm_routing import key_text
@@ -43,12 +49,12 @@ def capability_sources(path: str, value: Any) -> Iterator[Problem]:
     for side, sources in value.items():
         side_path = child(path, side)
         if side not in SIDES:
-            yield not_one_of(side_path, SIDES)
+            yield invalid_choice(side_path, SIDES)
         elif not isinstance(sources, Mapping):
             yield wrong_type(side_path, translatable("an object"))
         else:
             invalid = (child(side_path, name) for name, source in sources.items() if source not in WORDS or not name)
-            yield from (not_one_of(invalid_path, WORDS) for invalid_path in invalid)
+            yield from (invalid_choice(invalid_path, WORDS) for invalid_path in invalid)
 
 
 def declared_capabilities(service: ServiceSpec) -> Capabilities | None:
@@ -224,7 +230,7 @@ def _fields(raw: Mapping[str, Any], provider: ProviderSpec) -> ServiceSpec:
         name=raw["name"],
         provider=provider.name,
         model=raw["model"],
-        base_url=spelling_of(raw["baseURL"], provider),
+        base_url=own_spelling(raw["baseURL"], provider),
         # Invalid capabilities count as undeclared.
         capabilities=capabilities if raw.get("capabilities") and not warnings else None,
         capability_tags=tuple(tag for tag in raw["capabilityTags"] if isinstance(tag, str)),
@@ -245,7 +251,7 @@ def write_canonical(service: ServiceSpec, provider: ProviderSpec, key: str) -> d
     return {
         "id": service.id,
         "name": service.name,
-        "baseURL": base_url_of(service, provider),
+        "baseURL": service_base_url(service, provider),
         "model": service.model,
         "apiKey": key,
         "capabilityTags": list(service.capability_tags),

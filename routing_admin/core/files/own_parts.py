@@ -41,8 +41,8 @@ from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.kept_fields import drop_absent, merge_items
 from routing_admin.core.documents.problem_sentences import (
     duplicate_name,
+    invalid_choice,
     missing_field,
-    not_one_of,
     out_of_range,
     wrong_type,
 )
@@ -59,7 +59,7 @@ def limits(path: str, value: Any) -> Iterator[Problem]:
     if not isinstance(value, Mapping):
         return
     for name in value.keys() - set(LIMIT_NAMES):
-        yield not_one_of(child(path, name), LIMIT_NAMES)
+        yield invalid_choice(child(path, name), LIMIT_NAMES)
     yield from broken(LIMIT_RULES, value, path)
     if value.get(UNPRICED) == UnpricedPolicy.COUNT and value.get(UNPRICED_PRICE) is None:
         yield missing_field(child(path, UNPRICED_PRICE))
@@ -91,7 +91,7 @@ _count = rule.number(1, MOST, translatable("a whole number above 0"), whole=True
 LIMIT_RULES = (
     Rule(MODELS, _names),
     Rule(CURRENCY, _currency),
-    Rule(UNPRICED, rule.one_of(tuple(UnpricedPolicy))),
+    Rule(UNPRICED, rule.choice(tuple(UnpricedPolicy))),
     Rule(UNPRICED_PRICE, _money),
     *(Rule(meter.value, _money if meter in MONEY else _count) for meter in Meter),
 )
@@ -199,7 +199,7 @@ def _name(path: str, name: str, longest: int) -> Iterator[Problem]:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnPart:
+class OwnSection:
     """A field that the seeds' files do not have.
 
     `field` is its name in the configuration, `key` its name in the file. `name` returns an item's name.
@@ -237,56 +237,56 @@ def _read_agents(value: Any) -> Iterator[AgentSpec]:
         )
 
 
-OWN_PARTS = (
-    OwnPart(
+OWN_SECTIONS = (
+    OwnSection(
         *("aliases", "aliases", texts(200, MAX_NAME), lambda alias: alias.name),
         lambda items: {alias.name: alias.target for alias in items},
         lambda value: (AliasSpec(*pair) for pair in value.items()),
     ),
-    OwnPart(
+    OwnSection(
         *("agents", "agents", agents, lambda agent: agent.id),
         lambda items: [_write_agent(agent) for agent in items],
         _read_agents,
     ),
-    OwnPart(
+    OwnSection(
         *("languages", "languages", texts(35, 500), lambda language: language.code),
         lambda items: {language.code: language.directive for language in items},
         lambda value: (LanguageSpec(*pair) for pair in value.items()),
     ),
-    OwnPart(
+    OwnSection(
         *("label_budgets", "labelBudgets", budgets, lambda budget: budget.id),
         lambda items: {budget.id: dict(sorted(budget.limits.items())) for budget in items},
         lambda value: (LabelBudgetSpec(*pair) for pair in value.items()),
     ),
-    OwnPart(
+    OwnSection(
         *("exchange_rates", "exchangeRates", rates, lambda rate: rate.currency),
         lambda items: [asdict(rate) for rate in items],
         lambda value: (ExchangeRate(**{name: raw[name] for name in RATE_FIELDS}) for raw in value),
     ),
 )
 CATALOGUE = "catalogue"
-OWN_KEYS = (*(part.key for part in OWN_PARTS), CATALOGUE)
+OWN_KEYS = (*(part.key for part in OWN_SECTIONS), CATALOGUE)
 OWN_RULES = (
-    *(Rule(part.key, part.check) for part in OWN_PARTS),
+    *(Rule(part.key, part.check) for part in OWN_SECTIONS),
     Rule(CATALOGUE, rule.text),
     Rule(CATALOGUE, single_line(300)),
 )
 
 
-def write_own_parts(configuration: Configuration) -> dict[str, Any]:
-    parts = {part.key: part.write(items) for part in OWN_PARTS if (items := getattr(configuration, part.field))}
+def write_own_sections(configuration: Configuration) -> dict[str, Any]:
+    parts = {part.key: part.write(items) for part in OWN_SECTIONS if (items := getattr(configuration, part.field))}
     return parts | drop_absent({CATALOGUE: configuration.catalogue})
 
 
-def without_own_parts(configuration: Configuration) -> Configuration:
-    parts: dict[str, Any] = {part.field: () for part in OWN_PARTS}
+def without_own_sections(configuration: Configuration) -> Configuration:
+    parts: dict[str, Any] = {part.field: () for part in OWN_SECTIONS}
     return replace(configuration, catalogue=None, **parts)
 
 
-def merge_own_parts(current: Configuration, value: Mapping[str, Any], prune: bool) -> Configuration:
+def merge_own_sections(current: Configuration, value: Mapping[str, Any], prune: bool) -> Configuration:
     """Return the configuration with a valid file's fields merged; missing fields stay unchanged."""
     changes: dict[str, Any] = {CATALOGUE: value[CATALOGUE] or None} if value.get(CATALOGUE) is not None else {}
-    for part in OWN_PARTS:
+    for part in OWN_SECTIONS:
         if value.get(part.key) is not None:
             old = getattr(current, part.field)
             new = {part.name(item): item for item in part.read(value[part.key])}

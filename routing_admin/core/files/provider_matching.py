@@ -16,9 +16,9 @@ from capabilities.core.providers.presets import endpoint_protocol
 from routing_admin.core.configuration.as_json import same_value
 from routing_admin.core.configuration.specs import EMPTY, NO_KEY, Configuration, KeyKind, ProviderSpec, ServiceSpec
 from routing_admin.core.documents.kept_fields import merge_items
-from routing_admin.core.files.endpoints import base_of, base_url_of, provider_name
+from routing_admin.core.files.endpoints import base_url, provider_name, service_base_url
 from routing_admin.core.files.keys import Fingerprint, key_from_file
-from routing_admin.core.files.llm_routing import key_text, variables_of
+from routing_admin.core.files.llm_routing import key_text, list_variables
 from routing_admin.core.files.llmservices import read_service
 
 
@@ -31,9 +31,9 @@ class KeyedAddress:
     mark: str = ""
 
 
-def place_of(raw: Mapping[str, Any], fingerprint: Fingerprint) -> KeyedAddress:
+def keyed_address(raw: Mapping[str, Any], fingerprint: Fingerprint) -> KeyedAddress:
     """Return a service's base URL and the mark of its key; all placeholders and masks count as one unknown key."""
-    text, base = raw["apiKey"], base_of(raw["baseURL"])
+    text, base = raw["apiKey"], base_url(raw["baseURL"])
     form = classify_key(text)
     if form is KeyNotation.LITERAL:
         return KeyedAddress(base, form, fingerprint(text, raw["baseURL"]))
@@ -55,7 +55,7 @@ def merge_services(
     """
     groups: dict[KeyedAddress | str, list[Mapping[str, Any]]] = {}
     for raw in value["services"]:
-        groups.setdefault(raw.get("providerName") or place_of(raw, fingerprint), []).append(raw)
+        groups.setdefault(raw.get("providerName") or keyed_address(raw, fingerprint), []).append(raw)
     names = _names(current, {address: found for address, found in groups.items() if isinstance(address, KeyedAddress)})
     providers = {provider.name: provider for provider in current.providers}
     keys: dict[str, str] = {}
@@ -119,7 +119,7 @@ def _new_provider(name: str, raw: Mapping[str, Any]) -> ProviderSpec:
 def _names(current: Configuration, groups: Mapping[KeyedAddress, list[Mapping[str, Any]]]) -> dict[KeyedAddress, str]:
     names: dict[KeyedAddress, str] = {}
     # Exact matches of all groups come first, so that a weaker match cannot take their provider.
-    for find in (_find_by_key, _find_former, _find_by_stored_key):
+    for find in (_find_by_key, _find_previous, _find_by_stored_key):
         for address, entries in groups.items():
             found = None if address in names else find(current, address, entries, set(names.values()))
             if found:
@@ -134,7 +134,7 @@ def _names(current: Configuration, groups: Mapping[KeyedAddress, list[Mapping[st
 
 def _matches(provider: ProviderSpec, address: KeyedAddress) -> bool:
     """Return whether the provider has exactly this base URL and key."""
-    if base_of(provider.endpoint) != address.base:
+    if base_url(provider.endpoint) != address.base:
         return False
     key, own = provider.key, key_variable(provider.name, provider.env_name)
     return {
@@ -155,13 +155,13 @@ def _find_by_key(
     return next((name for name in before if name in found), found[0] if found else None)
 
 
-def _find_former(
+def _find_previous(
     current: Configuration, address: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
 ) -> str | None:
     """Return the provider, at this base URL, that one of these services used before; its key may have changed."""
     for name in _providers_before(current, entries):
         provider = current.provider(name)
-        if provider and name not in names and base_of(provider.endpoint) == address.base:
+        if provider and name not in names and base_url(provider.endpoint) == address.base:
             return name
     return None
 
@@ -173,7 +173,7 @@ def _find_by_stored_key(
     if address.form is not KeyNotation.PLACEHOLDER:
         return None
     stored = (item for item in current.providers if item.key.kind is KeyKind.STORED and item.name not in names)
-    return next((item.name for item in stored if base_of(item.endpoint) == address.base), None)
+    return next((item.name for item in stored if base_url(item.endpoint) == address.base), None)
 
 
 def _providers_before(current: Configuration, entries: list[Mapping[str, Any]]) -> list[str]:
@@ -194,22 +194,22 @@ class WrittenIdentity:
     with_names: frozenset[str] = frozenset()
 
 
-def identity_of(configuration: Configuration) -> WrittenIdentity:
+def written_identity(configuration: Configuration) -> WrittenIdentity:
     """Return the minimum of the seeds' format if importing it restores every provider and service, else everything."""
     used = {candidate.provider for route in configuration.routes for candidate in route.candidates}
     listed = tuple(item for item in configuration.providers if item.in_routing_file or item.name in used)
-    if _tell_all(configuration, listed):
+    if _are_distinct(configuration, listed):
         return WrittenIdentity(listed)
-    counts = Counter((base_of(provider.endpoint), key_text(provider)) for provider in configuration.providers)
+    counts = Counter((base_url(provider.endpoint), key_text(provider)) for provider in configuration.providers)
     twins = (
         provider.name
         for provider in configuration.providers
-        if counts[base_of(provider.endpoint), key_text(provider)] > 1
+        if counts[base_url(provider.endpoint), key_text(provider)] > 1
     )
     return WrittenIdentity(configuration.providers, frozenset(twins))
 
 
-def _tell_all(configuration: Configuration, providers: tuple[ProviderSpec, ...]) -> bool:
+def _are_distinct(configuration: Configuration, providers: tuple[ProviderSpec, ...]) -> bool:
     # Try it: import services without provider names beside these providers, and compare.
     start = without_stored_keys(replace(EMPTY, providers=providers))
     value = {"services": [write_bare(service, configuration) for service in configuration.services]}
@@ -230,7 +230,7 @@ def _as_imported(provider: ProviderSpec) -> ProviderSpec:
         replace(key, kind=KeyKind.ENV, variable=key.variable or variable, fingerprint="", token="")
         if key.kind is KeyKind.STORED
         else key
-        for key, variable in zip((provider.key, *provider.more_keys), variables_of(provider), strict=True)
+        for key, variable in zip((provider.key, *provider.more_keys), list_variables(provider), strict=True)
     )
     first, *rest = keys
     return replace(provider, key=first, more_keys=tuple(rest))
@@ -241,4 +241,4 @@ def write_bare(service: ServiceSpec, configuration: Configuration) -> dict[str, 
     provider = configuration.provider(service.provider)
     assert provider is not None  # noqa: S101 - checked with every change
     names = {"id": service.id, "name": service.name, "model": service.model, "description": "", "capabilityTags": []}
-    return {**names, "baseURL": base_url_of(service, provider), "apiKey": key_text(provider)}
+    return {**names, "baseURL": service_base_url(service, provider), "apiKey": key_text(provider)}

@@ -15,20 +15,20 @@ from capabilities.core.providers.environment import NOT_IN_NAME
 from capabilities.core.translatable import translatable
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, ProviderSpec, RouteSpec
 from routing_admin.core.documents.kept_fields import drop_absent, plain_number
-from routing_admin.core.files.endpoints import base_of, call_of
-from routing_admin.core.files.llm_routing import PROVIDER_KEYS, ROUTE_KEYS, key_text, variables_of
+from routing_admin.core.files.endpoints import base_url, call_url
+from routing_admin.core.files.llm_routing import PROVIDER_KEYS, ROUTE_KEYS, key_text, list_variables
 from routing_admin.core.files.llmservices import SERVICE_OWN_KEYS, write_service
 from routing_admin.core.planning.plan import is_taken
 
-SPOKEN = ("openai", "anthropic", "gemini")
+SEED_PROTOCOLS = ("openai", "anthropic", "gemini")
 """Protocols with a call URL that the seeds' adapter supports; Gemini's is its OpenAI-compatible one."""
 
-OURS_UNSAID: Mapping[str, Any] = MappingProxyType(
+UNSUPPORTED_SERVICE_FIELDS: Mapping[str, Any] = MappingProxyType(
     {"limits": {}, "price": {}, "content": {}, "timeouts": {}, "extra_body": {}, "routed": False}
 )
 """Fields of a service that the seeds' format lacks, with their defaults."""
 
-UNSAID_OF_PROVIDER: Mapping[str, str] = MappingProxyType(
+UNSUPPORTED_PROVIDER_FIELDS: Mapping[str, str] = MappingProxyType(
     {
         "display_name": translatable("display name"),
         "quirks": translatable("quirks"),
@@ -39,7 +39,7 @@ UNSAID_OF_PROVIDER: Mapping[str, str] = MappingProxyType(
         "vendor_tools": translatable("the vendor's own tools"),
     }
 )
-UNSAID_OF_ROUTE: Mapping[str, str] = MappingProxyType(
+UNSUPPORTED_ROUTE_FIELDS: Mapping[str, str] = MappingProxyType(
     {
         "on_error": translatable("error policy"),
         "retries": translatable("retries"),
@@ -54,7 +54,7 @@ UNSAID_OF_ROUTE: Mapping[str, str] = MappingProxyType(
     }
 )
 """A route's fields that the seeds' programs lack, with their names for users."""
-UNSAID_PARTS: Mapping[str, str] = MappingProxyType(
+UNSUPPORTED_SECTIONS: Mapping[str, str] = MappingProxyType(
     {
         "agents": translatable("agents"),
         "languages": translatable("languages"),
@@ -69,7 +69,7 @@ Written = tuple[dict[str, Any], tuple[str, ...]]
 
 def seed_routing(configuration: Configuration) -> Written:
     """Return `llm-routing.json` in the seed's form, and what it cannot express."""
-    expressible = (item for item in configuration.providers if item.enabled and item.protocol in SPOKEN)
+    expressible = (item for item in configuration.providers if item.enabled and item.protocol in SEED_PROTOCOLS)
     providers = {item.name: found for item in expressible if (found := with_enabled_key(item))}
     chains = {
         route.task_type: [item for item in _drop_repeats(route.candidates) if item.provider in providers]
@@ -98,11 +98,11 @@ def seed_services(configuration: Configuration) -> Written:
         provider = providers[service.provider]
         usable_provider = with_enabled_key(provider)
         if service.enabled and provider.enabled and provider.protocol == "openai" and usable_provider:
-            bare = replace(service, base_url=base_of(provider.endpoint), sources={}, **OURS_UNSAID)
+            bare = replace(service, base_url=base_url(provider.endpoint), sources={}, **UNSUPPORTED_SERVICE_FIELDS)
             entries.append(_drop_our_keys(write_service(bare, usable_provider), SERVICE_OWN_KEYS))
         else:
             left_out.append(_service_left_out(service.id, provider, is_usable=usable_provider is not None))
-        own_rules = [field for field in OURS_UNSAID if getattr(service, field)]
+        own_rules = [field for field in UNSUPPORTED_SERVICE_FIELDS if getattr(service, field)]
         if own_rules:
             rules = translatable(
                 "Model service “%(name)s”: its own rules are left out (%(rules)s).",
@@ -115,7 +115,7 @@ def seed_services(configuration: Configuration) -> Written:
 
 def with_enabled_key(provider: ProviderSpec) -> ProviderSpec | None:
     """Return the provider with its first enabled key, or None if all its keys are disabled."""
-    pairs = zip((provider.key, *provider.more_keys), variables_of(provider), strict=True)
+    pairs = zip((provider.key, *provider.more_keys), list_variables(provider), strict=True)
     found = next(((key, variable) for key, variable in pairs if key.enabled), None)
     if found is None:
         return None
@@ -176,7 +176,7 @@ def _provider(provider: ProviderSpec, model: str, entry: str) -> dict[str, Any]:
     return {
         "providerName": entry,
         "apiKey": key_text(provider),
-        "endpoint": call_of(provider.endpoint, provider.protocol),
+        "endpoint": call_url(provider.endpoint, provider.protocol),
         "defaultModel": model,
     } | {key: item for key, item in provider.extra.items() if key not in PROVIDER_KEYS}
 
@@ -211,18 +211,20 @@ def _list_losses(
     for provider in configuration.providers:
         if provider.name not in providers:
             yield _provider_left_out(provider)
-        for field in (key for key in UNSAID_OF_PROVIDER if getattr(provider, key) not in (None, "", {}, (), "default")):
+        for field in (
+            key for key in UNSUPPORTED_PROVIDER_FIELDS if getattr(provider, key) not in (None, "", {}, (), "default")
+        ):
             yield translatable(
                 "Provider “%(name)s”: its %(what)s cannot be expressed.",
                 name=provider.name,
-                what=UNSAID_OF_PROVIDER[field],
+                what=UNSUPPORTED_PROVIDER_FIELDS[field],
             )
     for route in configuration.routes:
         yield from _list_route_losses(route, chains.get(route.task_type, []))
     yield from (
         translatable("Alias “%(name)s” cannot be expressed.", name=alias.name) for alias in configuration.aliases
     )
-    parts = tuple(part for field, part in UNSAID_PARTS.items() if getattr(configuration, field))
+    parts = tuple(part for field, part in UNSUPPORTED_SECTIONS.items() if getattr(configuration, field))
     if parts:
         yield translatable("Not in this file: %(what)s.", what=parts)
     if configuration.content_policy or configuration.content_text or configuration.content_html:
@@ -232,7 +234,7 @@ def _list_losses(
 def _provider_left_out(provider: ProviderSpec) -> str:
     if not provider.enabled:
         return translatable("Provider “%(name)s” is left out: it is disabled.", name=provider.name)
-    if provider.protocol in SPOKEN:
+    if provider.protocol in SEED_PROTOCOLS:
         return translatable("Provider “%(name)s” is left out: all its keys are disabled.", name=provider.name)
     return translatable(
         "Provider “%(name)s” is left out: it uses the protocol %(protocol)s.",
@@ -257,10 +259,12 @@ def _list_route_losses(route: RouteSpec, chain: list[CandidateSpec]) -> Iterator
             provider=chain[0].provider,
             primary=route.primary.provider,
         )
-    chosen = {key: getattr(route, key) for key in UNSAID_OF_ROUTE}
+    chosen = {key: getattr(route, key) for key in UNSUPPORTED_ROUTE_FIELDS}
     for field in (key for key, value in chosen.items() if value is not False and value not in (None, "", {})):
         yield translatable(
-            "Route “%(name)s”: its %(what)s cannot be expressed.", name=route.task_type, what=UNSAID_OF_ROUTE[field]
+            "Route “%(name)s”: its %(what)s cannot be expressed.",
+            name=route.task_type,
+            what=UNSUPPORTED_ROUTE_FIELDS[field],
         )
     if _is_primary_cut(route, chain):
         yield translatable(

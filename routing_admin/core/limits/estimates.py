@@ -27,14 +27,14 @@ def estimate_call(chat: ChatRequest, model: str, most: int | None) -> tuple[int,
     return estimate_chat(chat, model), most or DEFAULT_OUTPUT_TOKENS
 
 
-def tokens_of(usage: Usage | None) -> int | None:
+def total_tokens(usage: Usage | None) -> int | None:
     """Return the provider's total token count, or None if it reported none."""
     if usage is None or (usage.prompt_tokens is None and usage.completion_tokens is None):
         return usage.total_tokens if usage is not None else None
     return (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
 
 
-def usage_of(usage: Usage | None, question: int, reply: Answer | None, *, is_cut: bool = False) -> Usage:
+def estimate_usage(usage: Usage | None, question: int, reply: Answer | None, *, is_cut: bool = False) -> Usage:
     """Return a call's usage as its provider reported it, with missing counts estimated from request and reply.
 
     The usage is zero if there is neither a report nor a reply. For a reply that was cut off, the larger of the report
@@ -42,7 +42,7 @@ def usage_of(usage: Usage | None, question: int, reply: Answer | None, *, is_cut
     """
     counted = usage or Usage()
     if reply is None:
-        return counted if tokens_of(usage) is not None else Usage(0, 0)
+        return counted if total_tokens(usage) is not None else Usage(0, 0)
     prompt, completion, total = counted.prompt_tokens, counted.completion_tokens, counted.total_tokens
     if completion is None or is_cut:
         received = answer_tokens(reply)
@@ -69,7 +69,7 @@ def _media_tokens(media: Media) -> int:
     return size // SOUND_BYTES + text_tokens(media.transcript).tokens if media.kind is Kind.AUDIO else 0
 
 
-def nanos_of(usage: Usage, price: Price | None, currency: str) -> int | None:
+def price_usage(usage: Usage, price: Price | None, currency: str) -> int | None:
     """Return the cost in billionths of `currency`, or None if there is no price in that currency."""
     cost = calculate_cost(usage, price) if price is not None and price.currency == currency else None
     return cost.nanos if cost is not None else None
@@ -77,7 +77,7 @@ def nanos_of(usage: Usage, price: Price | None, currency: str) -> int | None:
 
 def counted_nanos(usage: Usage, price: Price | None, limits: AgentLimits) -> int:
     """Return the cost to charge to a budget: by `price`, else by the budget's own price, else 0."""
-    nanos = nanos_of(usage, price, limits.currency)
+    nanos = price_usage(usage, price, limits.currency)
     if nanos is None:
-        nanos = nanos_of(usage, limits.own_price, limits.currency)
+        nanos = price_usage(usage, limits.own_price, limits.currency)
     return nanos or 0

@@ -15,11 +15,11 @@ UNPRICED_SENTENCE = translatable(
     "%(who)s has a spending limit in %(currency)s that refuses calls without a known price, and %(model)s has none. An "
     "administrator can set a price on the page of its model service, an exchange rate, or what the limit does then."
 )
-SILENT = translatable(
+NO_RESPONSE = translatable(
     "The limits for this call cannot be checked because the database is not responding. Send the request again in a "
     "few seconds."
 )
-REACHED: Mapping[Meter, str] = {
+LIMIT_SENTENCES: Mapping[Meter, str] = {
     Meter.REQUESTS_PER_MINUTE: translatable(
         "%(who)s has reached its limit of requests per minute (%(limit)s). Retry in %(wait)s."
     ),
@@ -61,20 +61,20 @@ class RefusedNeed:
     currency: str = ""
 
 
-def sentence_of(refused: RefusedNeed, ends_at: datetime | None, now: datetime) -> Translatable:
+def refusal_sentence(refused: RefusedNeed, ends_at: datetime | None, now: datetime) -> Translatable:
     """Return why a request is refused and when the limit resets; `ends_at` is in the caller's time zone."""
-    wait = duration_of(ends_at - now) if ends_at else ""
+    wait = format_duration(ends_at - now) if ends_at else ""
     reset = f"{ends_at:%Y-%m-%d %H:%M %Z}" if ends_at else ""
     amounts = {"limit": refused.limit, "left": refused.left, "asked": refused.need}
-    texts = {name: text_of_amount(refused.meter, amount, refused.currency) for name, amount in amounts.items()}
-    return translatable(REACHED[refused.meter], who=refused.who, **texts, wait=wait, reset=reset)
+    texts = {name: format_amount(refused.meter, amount, refused.currency) for name, amount in amounts.items()}
+    return translatable(LIMIT_SENTENCES[refused.meter], who=refused.who, **texts, wait=wait, reset=reset)
 
 
-def text_of_amount(meter: Meter, amount: int, currency: str) -> str:
+def format_amount(meter: Meter, amount: int, currency: str) -> str:
     return f"{amount_text(amount)} {currency}" if meter in MONEY else f"{amount:,}"
 
 
-def duration_of(time: timedelta) -> str:
+def format_duration(time: timedelta) -> str:
     """Format a duration as OpenAI's rate limit headers do: `12s`, `6m0s`, `1h0m5s`; at least one second."""
     seconds = max(1, -int(-time.total_seconds() // 1))
     hours, minutes = seconds // 3600, seconds % 3600 // 60

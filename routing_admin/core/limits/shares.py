@@ -138,7 +138,7 @@ class Share:
         return Share(self.limit, window, last=self.last)
 
 
-def size_of_grant(limit: int, drawn: int, want: int, least: int) -> int:
+def grant_size(limit: int, drawn: int, want: int, least: int) -> int:
     """Return how much to grant: at least `want` or all that is left, but 0 if less than `least` is left."""
     left = limit - drawn
     # While much is left, grant more than is wanted so that the next calls need no exchange.
@@ -194,7 +194,7 @@ def book(drawn: int, held: int | None, order: Order) -> Booking:
     # Debt is booked no matter how much of the limit is left, because it has already been used.
     debt = max(0, order.committed - held)
     held, drawn = held + debt, drawn + debt
-    grant = size_of_grant(order.limit, drawn, order.want, order.least) if order.want else 0
+    grant = grant_size(order.limit, drawn, order.want, order.least) if order.want else 0
     return Booking(held + grant, drawn + grant, grant)
 
 

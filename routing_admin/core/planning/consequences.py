@@ -59,7 +59,7 @@ class _Reach:
             self._chains[route.task_type] = lint(self.configuration, route, self._unusable)
         return self._chains[route.task_type]
 
-    def route_of(self, agent: AgentSpec) -> RouteSpec | None:
+    def agent_route(self, agent: AgentSpec) -> RouteSpec | None:
         """Return the route that an agent's requests take, or None if the agent names none or it does not exist."""
         if agent.task_type is None:
             return None
@@ -68,9 +68,9 @@ class _Reach:
         except NoRouteError:
             return None
 
-    def model_of(self, agent: AgentSpec) -> Capabilities | None:
+    def agent_model(self, agent: AgentSpec) -> Capabilities | None:
         """Return the capabilities of the model that an agent asks first, or None if none can be asked."""
-        route = self.route_of(agent)
+        route = self.agent_route(agent)
         if route is not None:
             return next((candidate.capabilities for candidate in self.chain(route).callable), None)
         service = self.configuration.service(agent.service_id) if agent.service_id else None
@@ -80,7 +80,7 @@ class _Reach:
         return None if provider.name in self._unusable else service.effective_capabilities
 
     def reads(self, agent: AgentSpec, capability: str) -> bool:
-        model = self.model_of(agent)
+        model = self.agent_model(agent)
         return model is not None and model.has(capability)
 
 
@@ -89,7 +89,7 @@ def _of_routes(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[C
         now = new.configuration.route(route.task_type)
         effects: Iterable[Notice] = ()
         if now is None or not is_taken(now):
-            effects = [_leaving(route, new.configuration, is_there=now is not None)]
+            effects = [_route_notice(route, new.configuration, is_there=now is not None)]
         elif _is_touched(route, now, changed):
             effects = _of_chain(route.task_type, old.chain(route), new.chain(now))
         yield from (Consequence(*effect, "route", route.task_type) for effect in effects)
@@ -120,7 +120,7 @@ def _is_touched(route: RouteSpec, now: RouteSpec, changed: Collection[str]) -> b
     return _differ(route, now) or any(candidate.provider in changed for candidate in route.candidates)
 
 
-def _leaving(route: RouteSpec, after: Configuration, *, is_there: bool) -> Notice:
+def _route_notice(route: RouteSpec, after: Configuration, *, is_there: bool) -> Notice:
     try:
         target = resolve_route(after, route.task_type)[0].task_type
     except NoRouteError:
@@ -204,7 +204,7 @@ def _of_agents(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[C
         if now is None:
             text = translatable("The agent %(agent)s is deleted, and its keys stop working.", agent=agent.id)
             yield Consequence(Gravity.CHANGES, text, "agent", agent.id)
-        elif old.model_of(agent) is not None and new.model_of(now) is None:
+        elif old.agent_model(agent) is not None and new.agent_model(now) is None:
             text = translatable("The agent %(agent)s no longer reaches any model.", agent=agent.id)
             yield Consequence(Gravity.STOPS, text, "agent", agent.id)
         elif lost:
@@ -222,7 +222,7 @@ def _of_agents(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[C
 
 
 def _concerns(agent: AgentSpec, old: _Reach, new: _Reach, changed: Collection[str]) -> bool:
-    route, now = old.route_of(agent), new.route_of(agent)
+    route, now = old.agent_route(agent), new.agent_route(agent)
     if route is not None:
         return now is None or now.task_type != route.task_type or _is_touched(route, now, changed)
     service = old.configuration.service(agent.service_id) if agent.service_id else None

@@ -22,7 +22,7 @@ FIRM = 2.6
 FASTER = 1.1
 """Ratio of medians below which a duration counts as unchanged, however many requests there are."""
 
-WORDS_ALONE = frozenset(
+DESCRIPTIVE_FIELDS = frozenset(
     {"name", "display_name", "description", "price", "sources", "capability_tags", "extra", "routed"},
 )
 """Fields of a provider or service that do not affect requests."""
@@ -116,7 +116,7 @@ def _trend(then: float, now: float, before: int, after: int) -> EffectTrend:
     return EffectTrend.WORSE if now > then else EffectTrend.BETTER
 
 
-def routes_of_changes(changes: Iterable[Mapping[str, Any]], *configurations: Configuration) -> frozenset[str]:
+def changed_routes(changes: Iterable[Mapping[str, Any]], *configurations: Configuration) -> frozenset[str]:
     """Return the task types whose requests a revision's changes may affect in these configurations.
 
     A change has `kind`, `name` and `field`, as stored with a revision. A change to a route affects that route, and a
@@ -127,7 +127,7 @@ def routes_of_changes(changes: Iterable[Mapping[str, Any]], *configurations: Con
         kind, name, field = change["kind"], change["name"], change.get("field") or ""
         if kind == "route" and name:
             names.add(name)
-        elif field.partition(".")[0] in WORDS_ALONE:
+        elif field.partition(".")[0] in DESCRIPTIVE_FIELDS:
             continue
         elif kind == "provider":
             providers.add(name)
@@ -139,13 +139,13 @@ def routes_of_changes(changes: Iterable[Mapping[str, Any]], *configurations: Con
         }
         for route in configuration.routes:
             if any(
-                candidate.provider in providers or _model_of(configuration, candidate) in models
+                candidate.provider in providers or _candidate_model(configuration, candidate) in models
                 for candidate in route.candidates
             ):
                 names.add(route.task_type)
     return frozenset(names)
 
 
-def _model_of(configuration: Configuration, candidate: CandidateSpec) -> tuple[str, str]:
+def _candidate_model(configuration: Configuration, candidate: CandidateSpec) -> tuple[str, str]:
     provider = configuration.provider(candidate.provider)
     return candidate.provider, candidate.model or (provider.default_model if provider else "")

@@ -69,10 +69,10 @@ def resolve_model(configuration: Configuration, model: str, task_type: str | Non
     aliases = {alias.name: alias.target for alias in configuration.aliases}
     # `task:…` always means the route, even if an alias has that name.
     target = aliases.get(model) if not model.startswith(TASK) else None
-    found = _look_up(configuration, target or model)
+    found = _find_target(configuration, target or model)
     is_alias = target is not None
     if found is None and CATCH_ALL in aliases:
-        found, is_alias = _look_up(configuration, aliases[CATCH_ALL]), True
+        found, is_alias = _find_target(configuration, aliases[CATCH_ALL]), True
     if found is None:
         raise UnknownModelError(model)
     return replace(found, aliased=True) if is_alias else found
@@ -105,7 +105,7 @@ def task_name(task_type: str) -> str:
     return TASK + task_type
 
 
-def _look_up(configuration: Configuration, name: str) -> NamedRoute | None:
+def _find_target(configuration: Configuration, name: str) -> NamedRoute | None:
     return next((found for row in TABLE if (found := row(configuration, name)) is not None), None)
 
 
@@ -167,11 +167,11 @@ def check_allowed(limits: AgentLimits | None, configuration: Configuration, targ
     if limits is None or limits.models is None:
         return
     # Candidates are not checked: permission for a route covers every model in its chain.
-    if not any(limits.allows(model_name) for model_name in names_of(configuration, target)):
+    if not any(limits.allows(model_name) for model_name in target_names(configuration, target)):
         raise ModelNotAllowedError(name, limits)
 
 
-def names_of(configuration: Configuration, target: NamedRoute) -> tuple[str, ...]:
+def target_names(configuration: Configuration, target: NamedRoute) -> tuple[str, ...]:
     """Return the names that permit a target: empty for a provider's model that has no model service."""
     if not target.direct:
         return (task_name(target.route.task_type),)

@@ -108,11 +108,11 @@ def files_in(attempts: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[PastFile,
     for deliveries in attempts:
         for delivery in deliveries:
             position = delivery["message"], delivery["part"]
-            found[position] = _learn(found.get(position) or _file_of(delivery), delivery)
+            found[position] = _apply_delivery(found.get(position) or _parse_file(delivery), delivery)
     return tuple(found[position] for position in sorted(found))
 
 
-def _file_of(delivery: Mapping[str, Any]) -> PastFile:
+def _parse_file(delivery: Mapping[str, Any]) -> PastFile:
     return PastFile(
         message=delivery["message"],
         part=delivery["part"],
@@ -132,7 +132,7 @@ ROLES: Mapping[str, Role] = {
 """Outcomes and reasons that occur only for files in a message of this role."""
 
 
-def _learn(file: PastFile, delivery: Mapping[str, Any]) -> PastFile:
+def _apply_delivery(file: PastFile, delivery: Mapping[str, Any]) -> PastFile:
     reason, sentence = delivery["reason"], delivery.get("sentence")
     facts = sentence["facts"] if isinstance(sentence, Mapping) else {}
     role = ROLES.get(delivery["outcome"]) or ROLES.get(reason)
@@ -158,11 +158,11 @@ def rebuild(files: Sequence[PastFile]) -> ChatRequest:
     for _, parts in groupby(files, lambda file: file.message):
         group = tuple(parts)
         role = next((file.role for file in group if file.role is not Role.USER), Role.USER)
-        messages.append(Message(role, tuple(map(_part_of, group))))
+        messages.append(Message(role, tuple(map(_build_part, group))))
     return ChatRequest(tuple(messages))
 
 
-def _part_of(file: PastFile) -> FilePart:
+def _build_part(file: PastFile) -> FilePart:
     # A file without a known size was passed by URL.
     is_address = file.size is None and file.artifact_id is None
     return FilePart(

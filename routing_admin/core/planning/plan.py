@@ -143,7 +143,7 @@ def plan_route(
         matched=matched,
         language=resolve_language(query.language, default, directives),
         directive=get_language_directive(query.language, default, directives) if query.is_directed(route) else "",
-        policy=policy_of(route, preset),
+        policy=route_policy(route, preset),
         timeouts=_request_timeouts(route, candidates),
         has_pools=any(candidate.keys for candidate in candidates),
     )
@@ -192,7 +192,7 @@ def disabled_service(configuration: Configuration, provider: str, model: str) ->
     return None if any(service.enabled for service in services) or not services else services[0].id
 
 
-def unusable_of(configuration: Configuration, keys: Mapping[str, str], origins: OriginPolicy) -> dict[str, Unusable]:
+def find_unusable(configuration: Configuration, keys: Mapping[str, str], origins: OriginPolicy) -> dict[str, Unusable]:
     """Return the providers that cannot be called, and why: a forbidden origin or a missing key.
 
     `keys` are the keys in effect by provider name; providers that need no key are left out.
@@ -216,7 +216,7 @@ def _no_key(provider: ProviderSpec) -> str:
     )
 
 
-def policy_of(route: RouteSpec, preset: ErrorPreset = ErrorPreset.SEED) -> Policy:
+def route_policy(route: RouteSpec, preset: ErrorPreset = ErrorPreset.SEED) -> Policy:
     """Return the route's error policy, from its `onError` (a preset, or a table that may name one) and retries."""
     retries = DEFAULT_RETRIES if route.retries is None else route.retries
     table = {"preset": route.on_error} if isinstance(route.on_error, str) else dict(route.on_error)
@@ -260,7 +260,7 @@ OPENING_CHARACTERS = 4096
 """Characters of each opening text in the digest; conversations that differ later may share a key."""
 
 
-def opening_of(chat: ChatRequest) -> str:
+def opening_text(chat: ChatRequest) -> str:
     """Return a digest of the messages up to the first user message, constant over a conversation's turns."""
     digest = blake2b(digest_size=16)
     for message in chat.messages:
@@ -308,12 +308,12 @@ def wants_describer_along(configuration: Configuration, route: RouteSpec) -> boo
     policies = (
         [own]
         if own
-        else [_policy_of(configuration, candidate.provider, candidate.model) for candidate in route.candidates]
+        else [_content_policy(configuration, candidate.provider, candidate.model) for candidate in route.candidates]
     )
     return any(has_describer({"policy": policy}) for policy in policies)
 
 
-def _policy_of(configuration: Configuration, provider: str, model: str | None) -> str:
+def _content_policy(configuration: Configuration, provider: str, model: str | None) -> str:
     found = configuration.provider(provider)
     service = configuration.service_at(provider, model or (found.default_model if found else ""))
     own = str((service.content or {}).get("policy") or "") if service else ""

@@ -32,7 +32,7 @@ NO_READER = Reader(Slots())
 
 
 @dataclass(frozen=True, slots=True)
-class WalkPlace:
+class WalkCandidate:
     """A candidate of a chain; `is_callable` is False if the configuration skips it."""
 
     provider: str
@@ -53,7 +53,7 @@ class WalkPlace:
 class WalkChain:
     """A route's candidates in order, its error policy, and the reasons for which it skips candidates."""
 
-    places: tuple[WalkPlace, ...] = ()
+    places: tuple[WalkCandidate, ...] = ()
     policy: Policy = field(default_factory=Policy)
     refuses_drops: bool = False
     skips_overflow: bool = False
@@ -84,7 +84,7 @@ class Walk:
     has_reader: tuple[bool, ...] = ()
 
 
-class _Stride(StrEnum):
+class _Step(StrEnum):
     """What is known about one candidate for one request."""
 
     ANSWERS = "answers"
@@ -108,18 +108,18 @@ def walk(request: PastRequest, chain: WalkChain) -> Walk:
     for at, (place, form) in enumerate(zip(chain.places, forms, strict=True)):
         if form is None:
             continue
-        stride = _stride_of(place, chain, request.tries.get(place.key))
-        if stride is _Stride.COOLS and first_cooling is None:
+        stride = _find_step(place, chain, request.tries.get(place.key))
+        if stride is _Step.COOLS and first_cooling is None:
             first_cooling = at
-        if stride in (_Stride.PASSES, _Stride.COOLS):
+        if stride in (_Step.PASSES, _Step.COOLS):
             continue
         first = first or place.name
-        if stride is _Stride.GOES_ON:
+        if stride is _Step.GOES_ON:
             continue
-        if stride is _Stride.ENDS:
+        if stride is _Step.ENDS:
             break
         known = WalkEnd.LATER if at else WalkEnd.FIRST
-        end = known if stride is _Stride.ANSWERS else WalkEnd.UNKNOWN
+        end = known if stride is _Step.ANSWERS else WalkEnd.UNKNOWN
         return Walk(end=end, first=first, last=place.name, place=at, forms=form, has_reader=has_reader)
     # All candidates are cooling down, so the first to recover would be called, but the log does not say which that was.
     if not first and first_cooling is not None:
@@ -135,36 +135,36 @@ def walk(request: PastRequest, chain: WalkChain) -> Walk:
     return Walk(end=WalkEnd.UNANSWERED, first=first, has_reader=has_reader)
 
 
-def _forms(chat: ChatRequest, place: WalkPlace) -> tuple[DeliveryForm, ...] | None:
+def _forms(chat: ChatRequest, place: WalkCandidate) -> tuple[DeliveryForm, ...] | None:
     adapted = adapt(chat, place.reader, WORDS)
     return None if isinstance(adapted, CannotRead) else tuple(item.delivery.form for item in adapted.deliveries)
 
 
-def _stride_of(place: WalkPlace, chain: WalkChain, past_try: PastTry | None) -> _Stride:
+def _find_step(place: WalkCandidate, chain: WalkChain, past_try: PastTry | None) -> _Step:
     # A cancelled or aborted attempt says nothing about the candidate.
     if past_try is None or past_try.outcome in (CANCELLED, ABORTED):
-        return _Stride.UNKNOWN
+        return _Step.UNKNOWN
     if past_try.outcome == OK:
         # The candidate answered a request from which something had been dropped. The chain may forbid this.
-        return _Stride.PASSES if chain.refuses_drops and past_try.drops else _Stride.ANSWERS
+        return _Step.PASSES if chain.refuses_drops and past_try.drops else _Step.ANSWERS
     if past_try.outcome in SKIPS:
         return SKIPS[past_try.outcome](place, chain)
     if past_try.outcome not in set(Fault):
-        return _Stride.UNKNOWN
+        return _Step.UNKNOWN
     failure = Failure(Fault(past_try.outcome), status=past_try.status)
     if failure.fault is Fault.UNSUPPORTED_PARAMETER and chain.refuses_drops:
-        return _Stride.GOES_ON
-    return _Stride.ENDS if chain.policy.verdict(failure).action is Action.RAISE else _Stride.GOES_ON
+        return _Step.GOES_ON
+    return _Step.ENDS if chain.policy.verdict(failure).action is Action.RAISE else _Step.GOES_ON
 
 
-def _pass_if(condition: bool) -> _Stride:
-    return _Stride.PASSES if condition else _Stride.UNKNOWN
+def _pass_if(condition: bool) -> _Step:
+    return _Step.PASSES if condition else _Step.UNKNOWN
 
 
-SKIPS: Mapping[str, Callable[[WalkPlace, WalkChain], _Stride]] = {
-    SkipReason.COOLING.value: lambda _, __: _Stride.COOLS,
-    SkipReason.OTHER_PROTOCOL.value: lambda _, __: _Stride.PASSES,
-    SkipReason.OTHER_MODEL.value: lambda _, __: _Stride.PASSES,
+SKIPS: Mapping[str, Callable[[WalkCandidate, WalkChain], _Step]] = {
+    SkipReason.COOLING.value: lambda _, __: _Step.COOLS,
+    SkipReason.OTHER_PROTOCOL.value: lambda _, __: _Step.PASSES,
+    SkipReason.OTHER_MODEL.value: lambda _, __: _Step.PASSES,
     SkipReason.WOULD_DROP.value: lambda _, chain: _pass_if(chain.refuses_drops),
     SkipReason.TOO_LONG.value: lambda _, chain: _pass_if(chain.skips_overflow),
     SkipReason.CANNOT_READ.value: lambda place, _: _pass_if(ContentPolicy.NATIVE_ONLY in place.reader.policies),
@@ -173,7 +173,7 @@ SKIPS: Mapping[str, Callable[[WalkPlace, WalkChain], _Stride]] = {
             *(SkipReason.MISSING.value, SkipReason.DISABLED.value, SkipReason.DUPLICATE.value),
             *(SkipReason.NO_KEY.value, SkipReason.ORIGIN_REFUSED.value),
         ),
-        lambda _, __: _Stride.UNKNOWN,
+        lambda _, __: _Step.UNKNOWN,
     ),
 }
 """How a candidate that was skipped then is treated under the present configuration."""
@@ -221,10 +221,10 @@ class Retrospect:
     files: tuple[Counter[DeliveryForm], Counter[DeliveryForm]]
 
 
-def look_back(requests: Iterable[PastRequest], before: WalkChain, after: WalkChain) -> Retrospect:
+def compare_routes(requests: Iterable[PastRequest], before: WalkChain, after: WalkChain) -> Retrospect:
     """Walk every request along both chains."""
     memory: dict[tuple[object, ...], tuple[Walk, Walk]] = {}
-    room = min(map(_room_of, (*before.places, *after.places)), default=0)
+    room = min(map(_max_bytes, (*before.places, *after.places)), default=0)
     pairs = []
     for request in requests:
         # Requests with the same `shape` take the same path, so each shape is evaluated once.
@@ -248,7 +248,7 @@ def look_back(requests: Iterable[PastRequest], before: WalkChain, after: WalkCha
     )
 
 
-def _room_of(place: WalkPlace) -> int:
+def _max_bytes(place: WalkCandidate) -> int:
     slots = place.reader.slots
     # The number of bytes that fits every slot, no matter how they are divided among kinds of files.
     limits = [slots.max_request_bytes or UNLIMITED]
@@ -265,22 +265,26 @@ def _differences(pair: PastPair) -> Iterator[tuple[DifferenceKey, int | None]]:
     before, after = pair.before, pair.after
     if before == after:
         return
-    yield from (((kind, ""), None) for kind in _ends_otherwise(before, after))
+    yield from (((kind, ""), None) for kind in _end_differences(before, after))
     if before.first and after.first and before.first != after.first:
         yield (DifferenceKind.FIRST_CHANGES, after.first), None
     if after.end is WalkEnd.UNKNOWN and (before.end, before.last) != (after.end, after.last):
         yield (DifferenceKind.UNKNOWN, after.last), None
-    yield from _of_files(pair, before.has_reader, after.has_reader, DifferenceKind.HAS_READER, DifferenceKind.NO_READER)
+    yield from _file_differences(
+        pair, before.has_reader, after.has_reader, DifferenceKind.HAS_READER, DifferenceKind.NO_READER
+    )
     if before.forms and after.forms:
         arrived_before, arrived_after = _arrivals(before), _arrivals(after)
-        yield from _of_files(pair, arrived_before, arrived_after, DifferenceKind.KEEPS_FILE, DifferenceKind.LOSES_FILE)
+        yield from _file_differences(
+            pair, arrived_before, arrived_after, DifferenceKind.KEEPS_FILE, DifferenceKind.LOSES_FILE
+        )
 
 
 def _arrivals(walk: Walk) -> list[bool]:
     return [form is not DeliveryForm.DESCRIBED for form in walk.forms]
 
 
-def _ends_otherwise(before: Walk, after: Walk) -> Iterator[DifferenceKind]:
+def _end_differences(before: Walk, after: Walk) -> Iterator[DifferenceKind]:
     answered = (WalkEnd.FIRST, WalkEnd.LATER)
     if after.end is WalkEnd.UNANSWERED and before.end in answered:
         yield DifferenceKind.FAILS
@@ -293,7 +297,7 @@ def _ends_otherwise(before: Walk, after: Walk) -> Iterator[DifferenceKind]:
         yield DifferenceKind.STAYS
 
 
-def _of_files(
+def _file_differences(
     pair: PastPair, before: Sequence[bool], after: Sequence[bool], gained: DifferenceKind, lost: DifferenceKind
 ) -> Iterator[tuple[DifferenceKey, int]]:
     firsts: dict[DifferenceKey, int] = {}

@@ -16,7 +16,7 @@ from capabilities.core.delivery.reader import ContentPolicy, Reader
 from capabilities.core.describing.prompt import DescriptionKey, description_key, question_for, quote_text
 from capabilities.core.message import FilePart, Role
 from routing_admin.core.fallback.endings import UNAVAILABLE
-from routing_admin.core.planning.plan import opening_of
+from routing_admin.core.planning.plan import opening_text
 from routing_admin.dispatch.descriptions.store import DescriptionOutcome, find_description, settle_description
 from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.platform.databases.unavailable import is_unavailable
@@ -42,7 +42,7 @@ class DescriptionCache:
     @property
     def conversation(self) -> str:
         if not self._conversation:
-            name = f"{self.planned.agent}\0{opening_of(self.planned.chat)}"
+            name = f"{self.planned.agent}\0{opening_text(self.planned.chat)}"
             self._conversation = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
         return self._conversation
 

@@ -21,7 +21,7 @@ from prometheus_client.utils import INF, floatToGoString
 
 from capabilities.core.prices import NANO
 from capabilities.runtime import owned
-from routing_admin.core.fallback.endings import ending_of
+from routing_admin.core.fallback.endings import request_ending
 from routing_admin.platform.server.hooks import Sources, server_hooks
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -172,11 +172,11 @@ class RequestMetrics:
         return [family.family() for family in vars(self).values()]
 
     def count_request(self, route: str, surface: str, outcome: str, seconds: float) -> None:
-        self._requests.add(1, route, surface, outcome, ending_of(outcome).value)
+        self._requests.add(1, route, surface, outcome, request_ending(outcome).value)
         self._latency.observe(seconds, route)
 
     def count_agent_request(self, agent: str, outcome: str) -> None:
-        self._agents.add(1, agent, ending_of(outcome).value)
+        self._agents.add(1, agent, request_ending(outcome).value)
 
     def count_attempt(self, route: str, provider: str, model: str, outcome: str) -> None:
         self._attempts.add(1, route, provider, model, outcome)

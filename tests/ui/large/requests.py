@@ -37,9 +37,9 @@ from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt, Call, Repl
 from routing_admin.core.fallback.context import local_context
 from routing_admin.core.fallback.endings import NO_ROUTE, OVERLOADED, UNAVAILABLE
 from routing_admin.core.fallback.errors import RouterError
-from routing_admin.core.fallback.policy import caller_of
+from routing_admin.core.fallback.policy import caller_status
 from routing_admin.core.fallback.run import FallbackRun, end_stream
-from routing_admin.core.limits.sentences import BUDGET_EXCEEDED, RATE_EXCEEDED, RefusedNeed, sentence_of
+from routing_admin.core.limits.sentences import BUDGET_EXCEEDED, RATE_EXCEEDED, RefusedNeed, refusal_sentence
 from routing_admin.core.planning.model_names import NOT_ALLOWED, NamedRoute, UnknownModelError, resolve_model
 from routing_admin.core.planning.params import apply_params
 from routing_admin.core.planning.plan import NoRouteError
@@ -431,7 +431,7 @@ class Traffic:
         own_ms = first - result.attempts[-1].started_ms
         broken_ms = rng.uniform(200, 9000)
         if cut is not None:
-            ends = {"outcome": caller_of(cut)[1], "error": cut.message, "duration_ms": first + broken_ms}
+            ends = {"outcome": caller_status(cut)[1], "error": cut.message, "duration_ms": first + broken_ms}
             attempts = end_stream(result, cut, own_ms + broken_ms, planned.plan, self._context)
             return Played(facts | ends, attempts, prepared, chat, answered)
         attempts = end_stream(result, None, own_ms, planned.plan, self._context)
@@ -473,8 +473,8 @@ class Traffic:
         money = replace(money, limit=400 * 10**9, left=2 * 10**8, need=9 * 10**8)
         reset = now + timedelta(seconds=31)
         kinds: Sequence[tuple[int, str, int, Any]] = (
-            (6, RATE_EXCEEDED, 429, sentence_of(need, reset, now)),
-            (5, BUDGET_EXCEEDED, 429, sentence_of(money, reset + timedelta(days=9), now)),
+            (6, RATE_EXCEEDED, 429, refusal_sentence(need, reset, now)),
+            (5, BUDGET_EXCEEDED, 429, refusal_sentence(money, reset + timedelta(days=9), now)),
             (5, "invalid_value", 400, CONTENT_TYPE),
             (3, "missing_required_parameter", 400, "messages is required."),
             (2, "invalid_json", 400, "The body is not valid JSON: line 3, column 18."),
