@@ -49,7 +49,7 @@ def write_event(actor: Actor, act: AuditedAction) -> None:
             details=json.loads(write_json(act.details)),  # as every database returns it, since the hash covers it
             revision=act.revision,
         )
-        row.sha256 = digest_entry(entry_of(row))
+        row.sha256 = digest_entry(build_audit_entry(row))
         row.save(force_insert=True)
 
 
@@ -81,14 +81,14 @@ def list_details_since(action: str, number: int) -> list[Mapping[str, Any]]:
     return list(events.values_list("details", flat=True))
 
 
-def was_noted(actor: Actor, act: AuditedAction, within: timedelta) -> bool:
+def was_recorded(actor: Actor, act: AuditedAction, within: timedelta) -> bool:
     """Return whether the actor performed the same action on the same object within the last `within`."""
     since = timezone.now() - within
     events = AuditEvent.objects.filter(created_at__gt=since, actor_kind=actor.kind, actor=actor.name)
     return events.filter(action=act.action, object_kind=act.object_kind, object_name=act.object_name).exists()
 
 
-def entry_of(row: AuditEvent) -> AuditEntry:
+def build_audit_entry(row: AuditEvent) -> AuditEntry:
     return AuditEntry(
         number=row.number,
         at=row.created_at.astimezone(UTC).isoformat(timespec="microseconds"),
@@ -113,12 +113,12 @@ def verify_audit(heads: Iterable[AuditHead] = ()) -> AuditVerdict:
     """
     with one_moment():
         rows = AuditEvent.objects.order_by("number").iterator(chunk_size=1000)
-        verdict = verify_chain(map(entry_of, rows), [*noted_heads(), *heads])
+        verdict = verify_chain(map(build_audit_entry, rows), [*list_recorded_heads(), *heads])
     open_to = [f"The database no longer refuses changes: its trigger {name} is gone." for name in missing_triggers()]
     return AuditVerdict(verdict.count, verdict.head, (*verdict.problems, *open_to))
 
 
-def noted_heads() -> Iterator[AuditHead]:
+def list_recorded_heads() -> Iterator[AuditHead]:
     """Yield the heads recorded in the data directory, ignoring invalid lines."""
     path = _noted_path()
     for line in path.read_text().splitlines() if path.exists() else ():
@@ -134,8 +134,8 @@ def read_head(text: str) -> AuditHead | None:
     return AuditHead(int(number), sha256)
 
 
-def note_head(head: AuditHead) -> None:
-    if head in set(noted_heads()):
+def record_head(head: AuditHead) -> None:
+    if head in set(list_recorded_heads()):
         return
     with open(os.open(_noted_path(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as file:
         file.write(f"{head}\n")

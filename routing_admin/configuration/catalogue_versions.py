@@ -28,12 +28,12 @@ def find_catalogue(name: str | None) -> Catalogue:
     return found or default_catalogue()
 
 
-def find_edition(pk: int) -> tuple[str, CatalogueDocument] | None:
+def find_catalogue_version(pk: int) -> tuple[str, CatalogueDocument] | None:
     row = CatalogueEdition.objects.filter(pk=pk).first()
     return (row.name, unpack(bytes(row.content))) if row else None
 
 
-def keep_edition(document: CatalogueDocument) -> int:
+def store_catalogue_version(document: CatalogueDocument) -> int:
     """Store a document once under a name with its sources; return its primary key."""
     text = to_json(document)
     label = ", ".join(note.label for note in document.sources)[:200]

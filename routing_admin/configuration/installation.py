@@ -9,7 +9,7 @@ from routing_admin.models import Installation, Language
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class RetentionSettings:
     """Retention in days and quotas in bytes, in total and per agent; None is unlimited."""
 
     request_days: int
@@ -18,12 +18,12 @@ class Keeping:
     agent_quota_bytes: int | None = None
 
 
-def keeping_of(row: Installation) -> Keeping:
-    return Keeping(row.request_days, row.artifact_days, row.quota_bytes, row.agent_quota_bytes)
+def retention_settings(row: Installation) -> RetentionSettings:
+    return RetentionSettings(row.request_days, row.artifact_days, row.quota_bytes, row.agent_quota_bytes)
 
 
-def read_retention_settings() -> Keeping:
-    return keeping_of(Installation.current())
+def read_retention_settings() -> RetentionSettings:
+    return retention_settings(Installation.current())
 
 
 def added_languages() -> dict[str, str]:

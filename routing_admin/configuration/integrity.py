@@ -129,7 +129,7 @@ def administrators() -> list[str]:
     return ["No administrator can sign in. Run: routing-admin set-password NAME"]
 
 
-def secrecy() -> list[str]:
+def file_permissions() -> list[str]:
     """Return what other users of the machine can read of the data directory and its secrets."""
     return [
         f"{path} can be read by others. Run: chmod {700 if path.is_dir() else 600} {path}"
@@ -143,7 +143,7 @@ def private_paths() -> list[Path]:
     return [folder, folder / "secret_key", folder / "keys", *sorted(folder.glob("*.sqlite3*"))]
 
 
-def take_back_rights() -> list[str]:
+def restrict_permissions() -> list[str]:
     """Make paths private that an earlier version or a copy left readable to others, and return them."""
     found = [path for path in private_paths() if readable_by_others(path) and path.stat().st_uid == os.geteuid()]
     for path in found:
@@ -165,6 +165,6 @@ CHECKS: Mapping[str, Callable[[], list[str]]] = {
     "artifact store": artifact_store,
     "artifacts": artifacts,
     "administrators": administrators,
-    "data directory": secrecy,
+    "data directory": file_permissions,
 }
 """The checks of `doctor` by name, in order."""

@@ -36,7 +36,7 @@ def read_key_origins() -> Mapping[str, Collection[str]]:
 
 def bind_first_uses(actor: Actor, before: Configuration, after: Configuration) -> None:
     """Bind variables to the origins with which a change first uses them; bound variables keep their origin."""
-    new = uses_of(after) - uses_of(before)
+    new = list_variable_origins(after) - list_variable_origins(before)
     if not new:
         return
     known = set(VariableOrigin.objects.values_list("variable", flat=True))
@@ -48,7 +48,7 @@ def bind_first_uses(actor: Actor, before: Configuration, after: Configuration) -
     )
 
 
-def uses_of(configuration: Configuration) -> set[tuple[str, str]]:
+def list_variable_origins(configuration: Configuration) -> set[tuple[str, str]]:
     """Return each variable that may hold a provider's key, set or not, with the provider's origin."""
     own = find_overrides({provider.name: provider.env_name for provider in configuration.providers}).variables
     found = set()

@@ -17,7 +17,7 @@ MAX_CHARACTERS = 200
 """Longer names of models and parameters are kept in memory only."""
 
 
-def addresses_of(configuration: Configuration) -> dict[ModelKey, str]:
+def model_addresses(configuration: Configuration) -> dict[ModelKey, str]:
     """Map each model of a provider, service or route to a digest of its provider's protocol and endpoint."""
     digests = {
         provider.name: hashlib.sha256(f"{provider.protocol} {provider.endpoint}".encode()).hexdigest()

@@ -24,7 +24,7 @@ from capabilities.acts import Actor, AuditedAction
 from capabilities.core.storable import make_storable
 from capabilities.errors import ConflictError, InvalidError, TakenError
 from routing_admin.configuration import publishing, rows, snapshot
-from routing_admin.configuration.audit import was_noted
+from routing_admin.configuration.audit import was_recorded
 from routing_admin.configuration.audit import write_event as write_event  # re-exported for the actions
 from routing_admin.configuration.history import newest_configuration, newest_number
 from routing_admin.configuration.keys import bind_first_uses
@@ -149,7 +149,7 @@ class RevisionRecorder:
             write_event(actor, act)
 
     def note_reading(self, actor: Actor, act: AuditedAction) -> None:
-        if not was_noted(actor, act, READING):
+        if not was_recorded(actor, act, READING):
             write_event(actor, act)
 
 

@@ -22,8 +22,8 @@ from capabilities.runtime import owned
 from routing_admin.configuration import rows
 from routing_admin.configuration.catalogue_versions import find_catalogue
 from routing_admin.configuration.history import newest_change
-from routing_admin.configuration.installation import Keeping, keeping_of
-from routing_admin.configuration.keys import KeyState, ProviderKeys, keys_of
+from routing_admin.configuration.installation import RetentionSettings, retention_settings
+from routing_admin.configuration.keys import KeyState, ProviderKeys, find_provider_keys
 from routing_admin.configuration.stamped_cache import StampedCache
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, ServiceSpec
 from routing_admin.core.fallback.scripts import DrillWindow
@@ -45,7 +45,7 @@ class Snapshot:
     provider_keys: Mapping[str, ProviderKeys] = field(repr=False)
     agents: tuple[AgentProfile, ...]
     record_bodies: bool = False
-    retention: Keeping
+    retention: RetentionSettings
     has_demo: bool = False
     catalogue: Catalogue = field(default_factory=default_catalogue, repr=False)
     drill: DrillWindow | None = None
@@ -84,7 +84,7 @@ def build() -> Snapshot:
         installation = Installation.current()
         configuration = rows.read()
         number, actor, moment = newest_change() or (None, "", None)
-        keys = keys_of(configuration)
+        keys = find_provider_keys(configuration)
         agents = agent_profiles(configuration, {name: resolved.first for name, resolved in keys.items()})
         catalogue = find_catalogue(configuration.catalogue)
         drill = find_open_drill()
@@ -97,7 +97,7 @@ def build() -> Snapshot:
         provider_keys=keys,
         agents=agents,
         record_bodies=installation.record_bodies,
-        retention=keeping_of(installation),
+        retention=retention_settings(installation),
         has_demo=installation.has_demo,
         catalogue=catalogue,
         drill=drill,
@@ -187,10 +187,10 @@ def is_model_disabled(configuration: Configuration, service: ServiceSpec) -> boo
 def find_open_drill() -> DrillWindow | None:
     """Return the newest drill whose end is not in the audit log yet, or None."""
     row = FireDrill.objects.filter(noted_at=None).order_by("-id").first()
-    return None if row is None else window_of(row)
+    return None if row is None else build_drill_window(row)
 
 
-def window_of(row: FireDrill) -> DrillWindow:
+def build_drill_window(row: FireDrill) -> DrillWindow:
     return DrillWindow(
         number=row.pk,
         provider=row.provider,

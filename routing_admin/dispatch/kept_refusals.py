@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.refusals import addresses_of, read_refusals, write_refusals
+from routing_admin.configuration.refusals import model_addresses, read_refusals, write_refusals
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.fallback.memory import ModelKey, RefusalMemory, Refused
 from routing_admin.dispatch.send import process_run_context
@@ -47,7 +47,7 @@ class KeptRefusals:
         memory, state = self.begin(), snapshot.current()
         with self._lock:
             if state is not self._state:
-                addresses = addresses_of(state.configuration)
+                addresses = model_addresses(state.configuration)
                 for place, address in self._addresses.items():
                     if addresses.get(place) != address:
                         memory.forget(*place)

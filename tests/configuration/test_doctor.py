@@ -136,10 +136,12 @@ def test_secrets_that_others_can_read_are_found(settings: Any, tmp_path: Path) -
     for name in ("keys", "routing_admin.sqlite3", "logs.sqlite3-wal"):
         (tmp_path / name).write_text("k")
         os.chmod(tmp_path / name, 0o644)
-        assert integrity.secrecy() == [f"{tmp_path / name} can be read by others. Run: chmod 600 {tmp_path / name}"]
+        assert integrity.file_permissions() == [
+            f"{tmp_path / name} can be read by others. Run: chmod 600 {tmp_path / name}"
+        ]
         os.chmod(tmp_path / name, 0o600)
     os.chmod(tmp_path, 0o755)
-    assert integrity.secrecy() == [f"{tmp_path} can be read by others. Run: chmod 700 {tmp_path}"]
+    assert integrity.file_permissions() == [f"{tmp_path} can be read by others. Run: chmod 700 {tmp_path}"]
 
 
 def test_a_start_takes_back_what_others_could_read(settings: Any, tmp_path: Path) -> None:
@@ -149,6 +151,6 @@ def test_a_start_takes_back_what_others_could_read(settings: Any, tmp_path: Path
         (tmp_path / name).write_text("k")
         os.chmod(tmp_path / name, mode)
     os.chmod(tmp_path, 0o755)
-    assert integrity.take_back_rights() == [str(tmp_path), str(tmp_path / "logs.sqlite3")]
-    assert integrity.secrecy() == []
-    assert integrity.take_back_rights() == []
+    assert integrity.restrict_permissions() == [str(tmp_path), str(tmp_path / "logs.sqlite3")]
+    assert integrity.file_permissions() == []
+    assert integrity.restrict_permissions() == []

@@ -16,7 +16,7 @@ from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
 from capabilities.models import Agent
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.installation import Keeping
+from routing_admin.configuration.installation import RetentionSettings
 from routing_admin.console.settings.actions import set_retention
 from routing_admin.console.settings.pruning import BATCH, UNDO_WINDOW, Pruned, prune
 from routing_admin.models import AttemptLog, AuditEvent, Installation, RequestLog
@@ -40,7 +40,7 @@ def artifact(data: bytes, **dates: Any) -> Artifact:
 
 def test_requests_past_their_days_go_with_attempts_and_bodies() -> None:
     """Requests older than the configured number of days are removed with their attempts and bodies."""
-    set_retention(SYSTEM, Keeping(7))
+    set_retention(SYSTEM, RetentionSettings(7))
     request("old", 7 * DAY + timedelta(seconds=1))
     request("young", 7 * DAY - timedelta(seconds=1))
     assert prune(SYSTEM, NOW).requests == 1

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from artifacts.library import store_bytes
 from capabilities.acts import SYSTEM, Actor, AuditedAction
-from routing_admin.configuration.audit import entry_of, write_event
+from routing_admin.configuration.audit import build_audit_entry, write_event
 from routing_admin.core.audit import AuditEntry, verify_chain
 from routing_admin.models import AuditEvent, RequestLog
 from tests.console.page import Page
@@ -42,7 +42,7 @@ def test_json_lines_hold_the_whole_chain(admin: Client) -> None:
     fields = [entry.name for entry in AuditEntry.__dataclass_fields__.values()]
     entries = [AuditEntry(**dict(zip(fields, value.values(), strict=True))) for value in values]
     assert verify_chain(entries).problems == ()
-    assert entries == [entry_of(row) for row in AuditEvent.objects.order_by("number")]
+    assert entries == [build_audit_entry(row) for row in AuditEvent.objects.order_by("number")]
     assert entries[-1].action == "audit.export"
 
 

@@ -16,7 +16,7 @@ from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.models import CatalogueEdition, Provider
 from routing_admin.configuration import exports
 from routing_admin.configuration.audit import write_event
-from routing_admin.configuration.catalogue_versions import keep_edition
+from routing_admin.configuration.catalogue_versions import store_catalogue_version
 from routing_admin.console.people.actions import issue_token
 from routing_admin.core.files.importing import FileFormat
 from routing_admin.models import Alias, AttemptLog, Candidate, Language, RequestLog, Revision, TaskRoute
@@ -70,7 +70,7 @@ QUERIES: dict[str, tuple[int, int]] = {
 @pytest.fixture
 def admin(demo: None, admin: Client) -> Client:
     add_requests(1)
-    keep_edition(default_catalogue().document)
+    store_catalogue_version(default_catalogue().document)
     return admin
 
 

@@ -15,7 +15,7 @@ from capabilities.errors import ConflictError
 from capabilities.models import Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.exports import export
-from routing_admin.configuration.installation import Keeping, directives, read_retention_settings
+from routing_admin.configuration.installation import RetentionSettings, directives, read_retention_settings
 from routing_admin.console.demo import load as demo
 from routing_admin.console.services.actions import save_service
 from routing_admin.console.settings import actions
@@ -228,7 +228,7 @@ def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> Non
     Saving makes no revision, and the audit log has old and new values.
     """
     assert save(admin, request_days="7", quota_bytes="512").status_code == 302
-    assert read_retention_settings() == Keeping(7, None, 512 * 1024 * 1024)
+    assert read_retention_settings() == RetentionSettings(7, None, 512 * 1024 * 1024)
     event = AuditEvent.objects.get(action="installation.retention")
     assert event.details == {"request_days": [30, 7], "quota_bytes": [None, 512 * 1024 * 1024]}
     assert not Revision.objects.exists()
@@ -264,7 +264,7 @@ def test_wrong_days_keep_what_was_typed(admin: Client, days: str) -> None:
     assert space
     assert space.value == "12345"
     assert Page(page).error("Days requests are kept")
-    assert read_retention_settings() == Keeping(30)
+    assert read_retention_settings() == RetentionSettings(30)
 
 
 def test_every_problem_is_shown_at_once_and_counted_beside_its_section(admin: Client) -> None:
@@ -290,31 +290,31 @@ def test_the_save_bar_names_what_changed(admin: Client) -> None:
         assert Page(bar).shows(words)
     unchanged = Page(admin.post("/settings/", settings_form(admin, act="changes"), headers=HTMX))
     assert unchanged.shows("No changes")
-    assert read_retention_settings() == Keeping(30)
+    assert read_retention_settings() == RetentionSettings(30)
 
 
 def test_conflicting_change_shows_both_versions(admin: Client) -> None:
     """Saving over another user's change returns 409 with both versions. Saving again overwrites it."""
     form = settings_form(admin, request_days="7")
-    actions.set_retention(Actor("person", "olga"), Keeping(90))
+    actions.set_retention(Actor("person", "olga"), RetentionSettings(90))
     page = admin.post("/settings/", form)
     assert page.status_code == 409
     assert [(conflict.theirs, conflict.mine) for conflict in page.context["conflict"]] == [("90", "7")]
     mine = Page(page).field("Days requests are kept")
     assert mine
     assert mine.value == "7"
-    assert read_retention_settings() == Keeping(90)
+    assert read_retention_settings() == RetentionSettings(90)
     shown = Page(page).hidden("shown")
     assert shown
     assert admin.post("/settings/", {**form, "shown": shown}).status_code == 302
-    assert read_retention_settings() == Keeping(7)
+    assert read_retention_settings() == RetentionSettings(7)
 
 
 def test_what_another_user_changed_stays_if_this_user_did_not_change_it(admin: Client) -> None:
     form = settings_form(admin, content_policy="describe")
-    actions.set_retention(Actor("person", "olga"), Keeping(90, quota_bytes=1_500_000))
+    actions.set_retention(Actor("person", "olga"), RetentionSettings(90, quota_bytes=1_500_000))
     assert admin.post("/settings/", form).status_code == 302
-    assert read_retention_settings() == Keeping(90, quota_bytes=1_500_000)
+    assert read_retention_settings() == RetentionSettings(90, quota_bytes=1_500_000)
     assert Installation.current().content_policy == "describe"
 
 

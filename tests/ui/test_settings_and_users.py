@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from capabilities.core.permissions import UserRole
-from routing_admin.configuration.installation import Keeping, read_retention_settings
+from routing_admin.configuration.installation import RetentionSettings, read_retention_settings
 from routing_admin.console.people import actions as people
 from routing_admin.console.settings import actions as installation
 from routing_admin.models import AdminToken, Installation, Language
@@ -84,7 +84,7 @@ def test_a_setting_that_changed_meanwhile_shows_both_versions(admin_page: Any) -
     """A 409 shows the saved value and the user's own, which is left in its field. Saving again overwrites."""
     admin_page.expected_complaints.append("409")
     admin_page.goto("/settings/")
-    installation.set_retention(people.Actor("person", "olga"), Keeping(90))
+    installation.set_retention(people.Actor("person", "olga"), RetentionSettings(90))
     admin_page.fill("#id_request_days", "7")
     admin_page.get_by_role("button", name="Save").click()
     expect(admin_page.locator("#settings [role=alert]")).to_contain_text("90")

@@ -21,7 +21,7 @@ READABLE = ("text", "vision", "audio", "file", "video")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CapabilityReading:
     """Whether an agent's model reads one kind of content and, if not, which `others` do."""
 
     name: str
@@ -65,7 +65,7 @@ def find_key_by_public_id(public_id: str) -> AgentKey | None:
     return AgentKey.objects.select_related("agent").filter(public_id=public_id).first()
 
 
-def validity_of(key: AgentKey) -> Validity:
+def key_validity(key: AgentKey) -> Validity:
     return judge_validity(
         revoked_at=key.revoked_at,
         expires_at=key.expires_at,
@@ -87,11 +87,11 @@ def find_profile(row: Agent, directory: AgentDirectory) -> AgentProfile:
     return directory.get(row.agent_id) or AgentProfile(row.agent_id, row.name, row.description)
 
 
-def list_readings(profile: AgentProfile, directory: AgentDirectory) -> list[Reading]:
+def list_readings(profile: AgentProfile, directory: AgentDirectory) -> list[CapabilityReading]:
     found = []
     for name in READABLE:
         others = tuple(agent_id for agent_id in directory.find_capable(name) if agent_id != profile.id)
-        found.append(Reading(name, profile.capabilities.has(name), others))
+        found.append(CapabilityReading(name, profile.capabilities.has(name), others))
     return found
 
 
@@ -109,7 +109,7 @@ def list_agents() -> list[AgentLine]:
 
 
 def _line(row: Agent, directory: AgentDirectory) -> AgentLine:
-    states = [validity_of(key) for key in row.keys.all()]
+    states = [key_validity(key) for key in row.keys.all()]
     reads = tuple(find_profile(row, directory).capabilities.input)
     best = min(states, key=list(Validity).index, default=None)
     return AgentLine(row, reads, sum(state.works for state in states), best)
@@ -164,7 +164,7 @@ def find_guarantee(task_type: str) -> Guarantee | None:
     )
 
 
-def find_waiting_key(keys: Sequence[AgentKey]) -> AgentKey | None:
+def find_unused_key(keys: Sequence[AgentKey]) -> AgentKey | None:
     """Return the newest working key that was never used, or None."""
-    living = (key for key in keys if key.last_used_at is None and validity_of(key).works)
+    living = (key for key in keys if key.last_used_at is None and key_validity(key).works)
     return max(living, key=lambda key: key.created_at, default=None)

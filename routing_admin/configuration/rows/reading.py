@@ -104,7 +104,7 @@ def service_spec(row: Service, cells: Sequence[ServiceCapability]) -> ServiceSpe
         provider=row.provider.name,
         model=row.model,
         base_url=row.base_url,
-        capabilities=capabilities_of(cells) if row.declares_capabilities else None,
+        capabilities=build_capabilities(cells) if row.declares_capabilities else None,
         sources={
             f"{c.side}:{c.name}": Source(c.source) for c in cells if not c.supported or c.source != Source.DECLARED
         },
@@ -121,7 +121,7 @@ def service_spec(row: Service, cells: Sequence[ServiceCapability]) -> ServiceSpe
     )
 
 
-def capabilities_of(cells: Iterable[ServiceCapability]) -> Capabilities:
+def build_capabilities(cells: Iterable[ServiceCapability]) -> Capabilities:
     sides: Mapping[str, list[str]] = defaultdict(list)
     for cell in cells:
         if cell.supported:

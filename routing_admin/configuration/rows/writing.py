@@ -83,7 +83,7 @@ def check_written(new: Configuration) -> None:
     problems = [
         Problem(
             change.field or change.kind,
-            _("This cannot be stored: %(what)s") % {"what": describe_place(change)},
+            _("This cannot be stored: %(what)s") % {"what": describe_path(change)},
             "range",
         )
         for change in diff(new, read())
@@ -95,7 +95,7 @@ def check_written(new: Configuration) -> None:
         raise InvalidError(problems)
 
 
-def describe_place(change: Change) -> str:
+def describe_path(change: Change) -> str:
     return " ".join(filter(None, (change.kind, change.name, change.field)))
 
 
@@ -253,7 +253,7 @@ def write_key_terms(new: Configuration) -> None:
 
 def write_cells(row: Service, spec: ServiceSpec) -> None:
     """Make a service's capability cells equal the value; increment its version if they changed."""
-    expected = {cell: (at, True) for at, cell in enumerate(cells_of(spec.capabilities))}
+    expected = {cell: (at, True) for at, cell in enumerate(list_capabilities(spec.capabilities))}
     for cell in spec.sources:
         side, _, name = cell.partition(":")
         # Capabilities that the model lacks come after the capabilities that it has.
@@ -276,7 +276,7 @@ def write_cells(row: Service, spec: ServiceSpec) -> None:
         update_row(row, {})
 
 
-def cells_of(capabilities: Capabilities | None) -> list[tuple[str, str]]:
+def list_capabilities(capabilities: Capabilities | None) -> list[tuple[str, str]]:
     if capabilities is None:
         return []
     return [("input", name) for name in capabilities.input] + [("output", name) for name in capabilities.output]

@@ -34,7 +34,7 @@ from routing_admin.configuration.agents.queries import (
     find_guarantee,
     find_key,
     find_profile,
-    find_waiting_key,
+    find_unused_key,
     list_keys,
     list_readings,
 )
@@ -133,7 +133,7 @@ def agent_page(
         "keys": list_key_lines(keys, uses, more.get("terms_form")),
         "now": timezone.now(),
         "uses": name_uses(uses[agent_holder_id(row.agent_id)]),
-        "waiting_key": more.get("issued_key") or find_waiting_key(keys),
+        "waiting_key": more.get("issued_key") or find_unused_key(keys),
         **describe_use(row, more.get("issued", "")),
         "obstacle": find_obstacle(check_can_delete_agent, row, row.agent_id),
         "losses": find_deletion_consequences("agent", [row.agent_id]),

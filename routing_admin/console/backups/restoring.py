@@ -21,7 +21,7 @@ from artifacts.storage.files import FileStore
 from capabilities.acts import Actor, AuditedAction
 from capabilities.signing import read_secrets_again
 from routing_admin.configuration import exports, integrity, snapshot
-from routing_admin.configuration.audit import NOTED, find_head, note_head
+from routing_admin.configuration.audit import NOTED, find_head, record_head
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.backups import databases
 from routing_admin.console.backups.data_transfer.serving import is_in_use
@@ -73,7 +73,7 @@ def restore(actor: Actor, folder: Path, *, replace: bool = False) -> Restored:
     with ledger.audit(actor, AuditedAction("installation.restore", details=details)):
         pass
     if (head := find_head()) is not None:
-        note_head(head)
+        record_head(head)
     return Restored(manifest, tuple(str(place) for place in (schema, aside) if place), remarks)
 
 

@@ -27,7 +27,7 @@ from artifacts.storage.files import FileStore
 from capabilities.acts import Actor, AuditedAction
 from capabilities.quantities import size_text
 from routing_admin.configuration import exports
-from routing_admin.configuration.audit import note_head
+from routing_admin.configuration.audit import record_head
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.alerts.actions import end_kind
 from routing_admin.console.backups import databases
@@ -57,7 +57,7 @@ def back_up(actor: Actor, folder: Path, *, with_secrets: bool = False) -> Manife
         manifest = _fill(part, with_secrets=with_secrets)
     record_backup(actor, {"withSecrets": with_secrets})
     if head := databases.find_head(folder / databases.FILES["default"]):
-        note_head(head)
+        record_head(head)
     return manifest
 
 

@@ -28,7 +28,11 @@ from capabilities.core.vocabulary import Cell, Source
 from capabilities.errors import ActionError, InvalidError, NotFoundError
 from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.catalogue_versions import find_catalogue, find_edition, keep_edition
+from routing_admin.configuration.catalogue_versions import (
+    find_catalogue,
+    find_catalogue_version,
+    store_catalogue_version,
+)
 from routing_admin.configuration.guards import save_fields
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.providers.actions import save_provider
@@ -60,7 +64,7 @@ def store_edition_file(data: bytes) -> int:
     """Store the edition that a file contains and return its number. Raise `InvalidError` for any other file."""
     current = snapshot.current().catalogue.document
     try:
-        return keep_edition(read_edition(data, current, timezone.localdate()))
+        return store_catalogue_version(read_edition(data, current, timezone.localdate()))
     except UnreadableCatalogueError as refusal:
         raise InvalidError([Problem("file", refusal.args[0], "catalogue")]) from refusal
 
@@ -72,7 +76,7 @@ def store_provider_list(row: Provider, entries: Iterable[Any]) -> int:
     """
     current, host = snapshot.current().catalogue.document, list_host(row.name, row.endpoint)
     try:
-        return keep_edition(read_own_list(row.name, host, entries, current, timezone.localdate()))
+        return store_catalogue_version(read_own_list(row.name, host, entries, current, timezone.localdate()))
     except UnreadableCatalogueError as refusal:
         raise InvalidError([Problem("provider", refusal.args[0], "catalogue")]) from refusal
 
@@ -123,7 +127,7 @@ def _services() -> list[Service]:
 
 
 def _require(pk: int) -> tuple[str, CatalogueDocument]:
-    edition = find_edition(pk)
+    edition = find_catalogue_version(pk)
     if edition is None:
         raise NotFoundError(_("There is no such edition of the catalogue. Load the file again."))
     return edition

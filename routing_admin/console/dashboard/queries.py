@@ -24,7 +24,7 @@ from capabilities.core.services.limit_holders import agent_holder_id, label_hold
 from capabilities.last_use import last_uses
 from capabilities.models import AgentKey
 from capabilities.quantities import duration_text
-from routing_admin.configuration.installation import Keeping
+from routing_admin.configuration.installation import RetentionSettings
 from routing_admin.console.demo.day import DEMO
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.fallback.chain import OK
@@ -151,18 +151,18 @@ class QuotaUse:
     quota: int
 
 
-def list_low_quotas(retention: Keeping) -> list[QuotaUse]:
+def list_low_quotas(retention: RetentionSettings) -> list[QuotaUse]:
     """Return quotas of which nine tenths are used: the installation's, then agents'. No query if none is set."""
     return [*_list_total_quota(retention), *_list_agent_quotas(retention)]
 
 
-def _list_total_quota(retention: Keeping) -> Iterator[QuotaUse]:
+def _list_total_quota(retention: RetentionSettings) -> Iterator[QuotaUse]:
     quota = retention.quota_bytes
     if quota is not None and (used := count_used_bytes()) >= quota * QUOTA_THRESHOLD:
         yield QuotaUse("", used, quota)
 
 
-def _list_agent_quotas(retention: Keeping) -> Iterator[QuotaUse]:
+def _list_agent_quotas(retention: RetentionSettings) -> Iterator[QuotaUse]:
     quota = retention.agent_quota_bytes
     if quota is None:
         return

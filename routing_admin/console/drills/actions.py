@@ -18,7 +18,7 @@ from capabilities.core.problems import Problem
 from capabilities.errors import ActionError, InvalidError, NotFoundError
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.revisions import DRILL_END, DRILL_START, DRILL_STOP, ledger
-from routing_admin.configuration.snapshot import window_of
+from routing_admin.configuration.snapshot import build_drill_window
 from routing_admin.core.fallback.scripts import CHOICES, DrillWindow
 from routing_admin.models import FireDrill
 from routing_admin.request_log.drill_results import find_result
@@ -59,7 +59,7 @@ def start_drill(actor: Actor, provider: str, seconds: int) -> DrillWindow:
         _refuse_second(now)
         ends_at = now + timedelta(seconds=seconds)
         row = FireDrill.objects.create(provider=provider, actor=actor.name[:150], started_at=now, ends_at=ends_at)
-    return window_of(row)
+    return build_drill_window(row)
 
 
 def _refuse_second(now: datetime) -> None:

@@ -20,7 +20,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from capabilities.core.permissions import PAGE_OF_KIND
-from routing_admin.configuration.audit import entry_of
+from routing_admin.configuration.audit import build_audit_entry
 from routing_admin.console.base.keyset import KeysetPage, PageCursor, read_page
 from routing_admin.core.configuration.diff import required_right
 from routing_admin.core.configuration.specs import Configuration
@@ -156,7 +156,7 @@ def export_audit(audit_filter: AuditFilter, form: AuditForm) -> Iterator[str]:
 
     JSON lines contain all fields that the hash chain covers.
     """
-    entries = map(entry_of, select_audit_events(audit_filter).order_by("number").iterator(chunk_size=1000))
+    entries = map(build_audit_entry, select_audit_events(audit_filter).order_by("number").iterator(chunk_size=1000))
     values = ({name: getattr(entry, field) for name, field in COLUMNS.items()} for entry in entries)
     if form is AuditForm.JSON_LINES:
         yield from (json.dumps(value, ensure_ascii=False) + "\n" for value in values)

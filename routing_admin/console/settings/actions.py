@@ -21,7 +21,7 @@ from capabilities.core.exchange import ExchangeRate, check_rate
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InUseError, InvalidError, NotFoundError
 from capabilities.sentences import join_words, translate_sentence
-from routing_admin.configuration.installation import Keeping, directives, keeping_of
+from routing_admin.configuration.installation import RetentionSettings, directives, retention_settings
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.settings.queries import read_settings
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, match_language
@@ -140,15 +140,15 @@ def remove_language(actor: Actor, code: str) -> AuditedAction:
     return act
 
 
-def set_retention(actor: Actor, keeping: Keeping) -> None:
+def set_retention(actor: Actor, keeping: RetentionSettings) -> None:
     with ledger.audit(actor, AuditedAction("installation.retention", "installation")) as act:
         row = Installation.objects.get_or_create(id=1)[0]
-        current = keeping_of(row)
-        for name in Keeping.__slots__:
+        current = retention_settings(row)
+        for name in RetentionSettings.__slots__:
             if getattr(current, name) != getattr(keeping, name):
                 act.details[name] = [getattr(current, name), getattr(keeping, name)]
                 setattr(row, name, getattr(keeping, name))
-        row.save(update_fields=list(Keeping.__slots__))
+        row.save(update_fields=list(RetentionSettings.__slots__))
 
 
 def record_bodies(actor: Actor, on: bool) -> None:
@@ -186,9 +186,9 @@ def save_settings(actor: Actor, changes: Mapping[str, Any], *, expected: Mapping
         for name in changes.keys() & CONFIGURED.keys():
             CONFIGURED[name].check(changes[name])
         revision = _save_configured(actor, {name: changes[name] for name in CONFIGURED if name in changes})
-        keeping = {name: changes.get(name, stored[name]) for name in Keeping.__slots__}
+        keeping = {name: changes.get(name, stored[name]) for name in RetentionSettings.__slots__}
         if changes.keys() & keeping.keys():
-            set_retention(actor, Keeping(**keeping))
+            set_retention(actor, RetentionSettings(**keeping))
         if "record_bodies" in changes:
             record_bodies(actor, changes["record_bodies"])
     return revision

@@ -22,7 +22,7 @@ from artifacts.storage.content import byte_store
 from artifacts.storage.uploads import sweep_bytes, sweep_thumbnails
 from capabilities.acts import Actor, AuditedAction
 from capabilities.models import Agent
-from routing_admin.configuration.audit import find_head, note_head
+from routing_admin.configuration.audit import find_head, record_head
 from routing_admin.configuration.installation import read_retention_settings
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.alerts.actions import end_kind, prune_alerts
@@ -101,7 +101,7 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
     end_kind(AlertKind.PRUNE_OVERDUE, timezone.now())
     # The last entry is also noted outside the database, so that entries missing from the log's end are noticed.
     if (head := find_head()) is not None:
-        note_head(head)
+        record_head(head)
     return pruned
 
 

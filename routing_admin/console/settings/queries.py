@@ -15,7 +15,7 @@ from django.db.models import Sum
 from django.utils.translation import gettext_lazy
 
 from artifacts.models import Artifact
-from routing_admin.configuration.installation import keeping_of
+from routing_admin.configuration.installation import retention_settings
 from routing_admin.core.files.keys import OPENAI_URL
 from routing_admin.environment import SETTINGS, Setting
 from routing_admin.models import Installation
@@ -38,7 +38,7 @@ def stored_settings(row: Installation) -> dict[str, Any]:
         "content_policy": row.content_policy,
         "content_text": row.content_text,
         "content_html": row.content_html,
-        **asdict(keeping_of(row)),
+        **asdict(retention_settings(row)),
         "record_bodies": row.record_bodies,
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from capabilities.core.translatable import pluralize
-from routing_admin.configuration.audit import note_head, read_head, verify_audit
+from routing_admin.configuration.audit import read_head, record_head, verify_audit
 from routing_admin.core.audit import AuditHead
 from routing_admin.management import command
 
@@ -37,7 +37,7 @@ class Command(command.Command):
         if verdict.head is None:
             self.stdout.write("The audit log is empty.")
             return
-        note_head(verdict.head)
+        record_head(verdict.head)
         self.stdout.write(f"The audit log is intact: {pluralize(verdict.count, 'line')}. Newest: {verdict.head}")
 
     def _head(self, text: str) -> AuditHead:

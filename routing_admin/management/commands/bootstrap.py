@@ -21,7 +21,7 @@ from capabilities.acts import SYSTEM
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.queries import list_agent_ids
 from routing_admin.configuration.history import newest_number
-from routing_admin.configuration.integrity import take_back_rights
+from routing_admin.configuration.integrity import restrict_permissions
 from routing_admin.console.backups.manifest import BackupError
 from routing_admin.console.backups.saving import back_up_before_migrating, note_backup
 from routing_admin.console.demo import load as demo
@@ -62,7 +62,7 @@ class Command(command.Command):
         if saved:
             note_backup(SYSTEM, saved)
             self.stdout.write(f"  backup of both databases before the migrations: {saved}")
-        for path in take_back_rights():
+        for path in restrict_permissions():
             self.stdout.write(f"  {path} was readable by others on this machine; now only by its owner")
         create_installation()
         self.check_store()

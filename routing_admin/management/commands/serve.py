@@ -62,7 +62,7 @@ class Command(command.Command):
                 f"Version {other} serves this data directory, {settings.DATA_DIR}. Stop it first: two versions must "
                 "not write there at once."
             )
-        for path in integrity.take_back_rights():
+        for path in integrity.restrict_permissions():
             log.warning("%s was readable by others on this machine; now only by its owner", path)
         raise_descriptor_limit()
         if shortage := find_descriptor_shortage():

@@ -21,7 +21,7 @@ from capabilities.core.vocabulary import Source
 from capabilities.errors import InvalidError
 from capabilities.models import Agent, AgentKey, Provider, Service
 from routing_admin.configuration.agents.actions import issue_key, put_agent, revoke_key, roll_key, save_agent
-from routing_admin.configuration.catalogue_versions import keep_edition
+from routing_admin.configuration.catalogue_versions import store_catalogue_version
 from routing_admin.configuration.history import newest_configuration, newest_number
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.agents.actions import make_link
@@ -388,7 +388,9 @@ def _set_rate(actor: Actor, rate: ExchangeRate, day: date) -> None:
 def _keep_edition() -> None:
     names = [name_of("model", number) for number in range(300)]
     entries = [{"id": name, "context_length": 1000, "capabilities": {"vision": True}} for name in names]
-    keep_edition(read_own_list(WIDE, "openrouter", entries, default_catalogue().document, date(2026, 11, 22)))
+    store_catalogue_version(
+        read_own_list(WIDE, "openrouter", entries, default_catalogue().document, date(2026, 11, 22))
+    )
 
 
 def _save(actor: Actor, task_type: str, **values: Any) -> None:
