@@ -42,7 +42,7 @@ from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import PlannedRequest, plan_request, record_plan
 from routing_admin.dispatch.recorded import headers_of_attempts, headers_of_failure, record_answer
 from routing_admin.dispatch.send import Dispatch, process_run_context
-from routing_admin.limits.reservations import LimitReachedError, Reservation, reservation_of
+from routing_admin.limits.reservations import LimitReachedError, Reservation, make_reservation
 from routing_admin.limits.rows import list_label_holders
 from routing_admin.platform.server.draining import DrainingError
 from routing_admin.platform.server.request_id import claim_request_id, request_id_of
@@ -81,7 +81,7 @@ async def send(request: HttpRequest) -> HttpResponse:
     holders = principal.holders
     if principal.labels is not NO_LABELS:
         holders = (*holders, *await sync_to_async(list_own_label_holders)(principal))
-    reservation = reservation_of(holders)
+    reservation = make_reservation(holders)
     if reservation is None:
         return await _send(request, None)
     try:

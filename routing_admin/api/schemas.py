@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from capabilities.access import Principal
 from routing_admin.api.calls import AgentKeyAuth, CallError
-from routing_admin.limits.reservations import LimitReachedError, limit_headers, reservation_of
+from routing_admin.limits.reservations import LimitReachedError, limit_headers, make_reservation
 
 JsonObject = dict[str, object]
 
@@ -281,7 +281,7 @@ class LimitedKeyAuth(AgentKeyAuth):
         principal = super().__call__(request)
         if not principal.holders or request.method not in COUNTED or request.path in OWN_COUNT:
             return principal
-        reservation = reservation_of(principal.holders)
+        reservation = make_reservation(principal.holders)
         if reservation is not None:
             try:
                 # Only the request and its bytes count, so nothing remains reserved.

@@ -23,7 +23,7 @@ from routing_admin.dispatch.model_endpoints import describing_route, find_descri
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.recorded import record_answer
 from routing_admin.dispatch.send import Dispatch
-from routing_admin.limits.reservations import reservation_of
+from routing_admin.limits.reservations import make_reservation
 from routing_admin.limits.rows import list_label_holders
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.upstream import run_sync
@@ -71,7 +71,7 @@ class RouteDescriber:
         recorder = RequestRecorder(request_id, "api")
         recorder.add_facts(agent=principal.agent, key=principal.key, labels=principal.labels)
         labels = list_label_holders(state.configuration, principal.key_owner, principal.labels)
-        reservation = reservation_of((*principal.holders, *labels))
+        reservation = make_reservation((*principal.holders, *labels))
         return Describing(
             # Without a conversation, a failure is not stored, and the next call asks a model again.
             Dispatch(planned, request_id=request_id, reservation=reservation),

@@ -24,7 +24,7 @@ from routing_admin.gateway.errors import (
     response_of,
 )
 from routing_admin.gateway.key_cache import cached_principal, principal_of_key
-from routing_admin.limits.reservations import LimitReachedError, Reservation, reservation_of
+from routing_admin.limits.reservations import LimitReachedError, Reservation, make_reservation
 from routing_admin.platform.databases import unavailable
 from routing_admin.platform.databases.explaining import explain_failure
 from routing_admin.platform.databases.lock_timeout import lock_timeout
@@ -130,7 +130,7 @@ def endpoint(path: str, write: WriteError = body_of) -> Callable[[View], View]:
 
 def enter_limited(principal: Principal, size: int) -> Reservation | None:
     """Reserve a call of `size` bytes from the agent's limits, in a thread; return None if the agent has no limits."""
-    reservation = reservation_of(principal.holders)
+    reservation = make_reservation(principal.holders)
     try:
         if reservation is not None:
             reservation.enter_in_thread(size)

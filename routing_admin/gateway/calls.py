@@ -70,7 +70,7 @@ from routing_admin.gateway.idempotency import HEADER, answer_once
 from routing_admin.gateway.media import store_inline
 from routing_admin.gateway.streaming import later_error
 from routing_admin.gateway.threads import run_in_own_share, run_in_thread
-from routing_admin.limits.reservations import LimitReachedError, Reservation, keeper, reservation_of
+from routing_admin.limits.reservations import LimitReachedError, Reservation, keeper, make_reservation
 from routing_admin.limits.rows import list_label_holders
 from routing_admin.platform.server.draining import DrainingError
 from routing_admin.platform.server.fair_semaphore import OverloadedError, parses, slot
@@ -193,7 +193,7 @@ async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Adm
     recorder.add_facts(agent=principal.agent, key=principal.key)
     # Slots for heavy work and for the extraction process are shared fairly between agents, by this name.
     requester.set(principal.key_owner)
-    reservation = reservation_of(principal.holders) if principal.holders else None
+    reservation = make_reservation(principal.holders) if principal.holders else None
     try:
         if call.slot is not None:
             await call.slot.enter(principal.key_owner)

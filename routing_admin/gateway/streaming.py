@@ -143,9 +143,9 @@ class AnswerStream:
             reasoning_cache().keep(self.agent, self.events.turn, self.events.origin)
             return self.events.write_finish(event)
         self.failure = event
-        return self.events.write_error(self._error_of(event), self.request_id)
+        return self.events.write_error(self._build_error(event), self.request_id)
 
-    def _error_of(self, failure: Failure) -> GatewayError:
+    def _build_error(self, failure: Failure) -> GatewayError:
         status, code = caller_status(failure)
         message = f"The answer broke off: {failure.message or failure.fault.value}"
         return GatewayError(status, code, message, attempts=self._list_attempts())

@@ -22,7 +22,7 @@ Held = Sequence[tuple[LimitHolder, Meter, Share]]
 """Each limit that applies to a call, with this process's share of it."""
 
 
-def headers_of(held: Held, unpriced: Collection[str] = ()) -> dict[str, str]:
+def build_headers(held: Held, unpriced: Collection[str] = ()) -> dict[str, str]:
     """Return rate limits under OpenAI's header names, budgets under ours, and a warning for budgets nearly used up.
 
     `unpriced` are the currencies in which the answer has no known price. Budgets that allowed the call without counting
@@ -31,15 +31,15 @@ def headers_of(held: Held, unpriced: Collection[str] = ()) -> dict[str, str]:
     found: dict[str, str] = {}
     requests = [share for _, meter, share in held if meter is Meter.REQUESTS_PER_MINUTE]
     if requests:
-        found |= _headers_of("requests", _tightest(requests))
+        found |= _share_headers("requests", _tightest(requests))
     tokens = [share for _, meter, share in held if meter in TOKENS]
     if tokens:
-        found |= _headers_of("tokens", _tightest(tokens))
+        found |= _share_headers("tokens", _tightest(tokens))
     money = [(holder.limits.currency, share) for holder, meter, share in held if meter in MONEY]
     if money:
         found |= _money_headers(*_tightest_money(money))
     uncounted = [
-        _name_of(holder, meter)
+        _header_name(holder, meter)
         for holder, meter, _ in held
         if meter in MONEY and holder.limits.unpriced is UnpricedPolicy.ALLOW and holder.limits.currency in unpriced
     ]
@@ -47,7 +47,7 @@ def headers_of(held: Held, unpriced: Collection[str] = ()) -> dict[str, str]:
     return found | {name: ", ".join(values) for name, values in lists.items() if values}
 
 
-def percent_of(used: int, limit: int) -> int:
+def percentage(used: int, limit: int) -> int:
     return used * 100 // limit if limit else 100
 
 
@@ -66,16 +66,16 @@ def _tightest_money(shares: Sequence[tuple[str, Share]]) -> tuple[Share, str]:
 
 def _warnings(held: Held) -> Iterator[str]:
     for holder, meter, share in held:
-        percent = percent_of(share.limit - share.remaining, share.limit)
+        percent = percentage(share.limit - share.remaining, share.limit)
         if meter not in RATES and percent >= WARN_PERCENT:
-            yield f"{_name_of(holder, meter)}={percent}%"
+            yield f"{_header_name(holder, meter)}={percent}%"
 
 
-def _name_of(holder: LimitHolder, meter: Meter) -> str:
+def _header_name(holder: LimitHolder, meter: Meter) -> str:
     return f"{quote(holder.word, PLAIN)} {meter.value}".lstrip()
 
 
-def _headers_of(name: str, share: Share) -> dict[str, str]:
+def _share_headers(name: str, share: Share) -> dict[str, str]:
     ends_at = share.window.ends_at
     values = {"limit": str(share.limit), "remaining": str(share.remaining)}
     if ends_at is not None:

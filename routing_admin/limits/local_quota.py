@@ -53,7 +53,7 @@ class LocalQuota:
     waiters: list[Waiter] = field(default_factory=list)
 
     @property
-    def is_of_moment(self) -> bool:
+    def is_released_at_end(self) -> bool:
         """Return whether usage is released when the call ends."""
         return PERIODS[self.meter] is Period.NOW
 
@@ -102,7 +102,7 @@ class LocalQuota:
     def order(self, clock: float, *, report: bool = False) -> Order | None:
         """Return what to report to the ledger and request from it now, or None; `report` includes small changes."""
         share, stale = self.share, self._is_stale(clock)
-        idle = clock - self.taken_at > (PLACE_SECONDS if self.is_of_moment else REPORT_SECONDS)
+        idle = clock - self.taken_at > (PLACE_SECONDS if self.is_released_at_end else REPORT_SECONDS)
         free = max(0, share.free - share.extension)
         give = free if stale or (not self.waiters and (idle or self.in_demand)) else 0
         available = free - give
@@ -130,7 +130,7 @@ class LocalQuota:
             if self.take(waiter.amount, clock):
                 waiter.answer.set_result(self.share.window)
             # At a limit on concurrent calls it is worth waiting, because another call may end.
-            elif self.is_of_moment or self._is_stale(clock) or self.may_grow(waiter.amount):
+            elif self.is_released_at_end or self._is_stale(clock) or self.may_grow(waiter.amount):
                 self.waiters.append(waiter)
             else:
                 waiter.answer.set_result(None)

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.1
 """Delay between rounds of the thread unless a call requests one."""
-AGAIN_SECONDS = 0.02
+WAITING_PAUSE_SECONDS = 0.02
 """The same delay while calls are waiting."""
 MAX_ORDERS = 200
 """Maximum number of orders in a transaction."""
@@ -88,9 +88,9 @@ class QuotaClient:
         self._wake.set()
         return waiter
 
-    def patience(self, waiter: Waiter) -> float:
+    def wait_limit(self, waiter: Waiter) -> float:
         """Return for how many more seconds a call should wait."""
-        timeout = PLACE_SECONDS if waiter.cell.is_of_moment else WAIT_SECONDS
+        timeout = PLACE_SECONDS if waiter.cell.is_released_at_end else WAIT_SECONDS
         return max(0.0, waiter.since + timeout - self._clock())
 
     def count_waiting(self) -> int:
@@ -109,7 +109,7 @@ class QuotaClient:
             cell = waiter.cell
             cell.waiters.remove(waiter)
             # The ledger has responded meanwhile, and the limit has nothing left.
-            if cell.heard_at >= waiter.since and (cell.is_of_moment or not cell.may_grow(waiter.amount)):
+            if cell.heard_at >= waiter.since and (cell.is_released_at_end or not cell.may_grow(waiter.amount)):
                 return None
             if cell.take_unasked(waiter.amount, self._clock()):
                 self._note_extension()
@@ -147,7 +147,7 @@ class QuotaClient:
             if cell.in_demand:
                 self._wake.set()
 
-    def share_of(self, holder: str, meter: Meter, limit: int) -> Share:
+    def find_share(self, holder: str, meter: Meter, limit: int) -> Share:
         with self._lock:
             return self._find(holder, meter, limit).share
 
@@ -185,7 +185,7 @@ class QuotaClient:
         self._cells = {
             key: cell
             for key, cell in self._cells.items()
-            if cell in self._active or not (cell.is_of_moment or cell.share.window.is_over(now))
+            if cell in self._active or not (cell.is_released_at_end or cell.share.window.is_over(now))
         }
         self._max_cells = max(MANY_CELLS, 2 * len(self._cells))
 
@@ -209,7 +209,7 @@ class QuotaClient:
     def _wait(self) -> None:
         # Without shares the thread has nothing to renew, and sleeps until a call wakes it.
         waiting = any(cell.waiters for cell in list(self._active))
-        self._wake.wait(AGAIN_SECONDS if waiting else PAUSE_SECONDS if self._active else None)
+        self._wake.wait(WAITING_PAUSE_SECONDS if waiting else PAUSE_SECONDS if self._active else None)
         self._wake.clear()
 
     def _exchange(self, *, report: bool = False) -> None:

@@ -29,13 +29,13 @@ from routing_admin.core.limits.sentences import (
     refusal_sentence,
 )
 from routing_admin.core.limits.shares import Window
-from routing_admin.limits.headers import headers_of
+from routing_admin.limits.headers import build_headers
 from routing_admin.limits.local_quota import Waiter
 from routing_admin.limits.quota_client import QuotaClient
 from routing_admin.limits.rows import RowLedger
 from routing_admin.platform.databases.unavailable import AGAIN_SECONDS
 
-USED_AT_ONCE = frozenset({Meter.REQUESTS_PER_MINUTE, Meter.BYTES_PER_DAY})
+COUNTED_ON_ENTRY = frozenset({Meter.REQUESTS_PER_MINUTE, Meter.BYTES_PER_DAY})
 """Limits that a call uses up as soon as it is admitted, whatever its outcome."""
 
 
@@ -107,7 +107,7 @@ class Reservation:
             if currency in unpriced:
                 _check_priced(holder, unpriced[currency])
                 money = max(money, counted_nanos(usage, None, holder.limits))
-            needs += _needs_of(holder, dict.fromkeys(TOKENS, question + answer) | dict.fromkeys(MONEY, money))
+            needs += _build_needs(holder, dict.fromkeys(TOKENS, question + answer) | dict.fromkeys(MONEY, money))
         await self._reserve(needs)
 
     def expect(self, prices: Mapping[str, Price | None]) -> None:
@@ -154,16 +154,16 @@ class Reservation:
 
     def headers(self) -> dict[str, str]:
         held = [
-            (holder, meter, self._keeper.share_of(holder.id, meter, limit))
+            (holder, meter, self._keeper.find_share(holder.id, meter, limit))
             for holder in self._holders
             for meter, limit in holder.limits.most.items()
         ]
-        return headers_of(held, {currency for currency, price in self._prices.items() if price is None})
+        return build_headers(held, {currency for currency, price in self._prices.items() if price is None})
 
     def _entry(self, size: int, holders: Iterable[LimitHolder]) -> list[Need]:
         self._size = size
         amounts = {Meter.REQUESTS_PER_MINUTE: 1, Meter.BYTES_PER_DAY: size, Meter.IN_FLIGHT: 1}
-        return [need for holder in holders for need in _needs_of(holder, amounts)]
+        return [need for holder in holders for need in _build_needs(holder, amounts)]
 
     async def _reserve(self, needs: Sequence[Need]) -> None:
         steps = self._reserving(needs)
@@ -220,14 +220,14 @@ class Reservation:
         self._use_at_once()
 
     def _use_at_once(self) -> None:
-        used = [entry for entry in self._held if entry[1] in USED_AT_ONCE]
-        self._held = [entry for entry in self._held if entry[1] not in USED_AT_ONCE]
+        used = [entry for entry in self._held if entry[1] in COUNTED_ON_ENTRY]
+        self._held = [entry for entry in self._held if entry[1] not in COUNTED_ON_ENTRY]
         for holder, meter, window, amount in used:
             self._keeper.settle(holder.id, meter, window, amount, amount)
 
     async def _wait(self, holder: LimitHolder, waiter: Waiter) -> Window:
         try:
-            async with asyncio.timeout(self._keeper.patience(waiter)):
+            async with asyncio.timeout(self._keeper.wait_limit(waiter)):
                 window = await asyncio.shield(asyncio.wrap_future(waiter.answer))
         except TimeoutError:
             window = self._give_up(waiter)
@@ -235,7 +235,7 @@ class Reservation:
 
     def _wait_in_thread(self, holder: LimitHolder, waiter: Waiter) -> Window:
         try:
-            window = waiter.answer.result(self._keeper.patience(waiter))
+            window = waiter.answer.result(self._keeper.wait_limit(waiter))
         except TimeoutError:
             window = self._give_up(waiter)
         return self._check(holder, waiter, window)
@@ -277,7 +277,7 @@ def _check_priced(holder: LimitHolder, model: str) -> None:
         raise LimitReachedError(429, UNPRICED, sentence, None)
 
 
-def _needs_of(holder: LimitHolder, amounts: Mapping[Meter, int]) -> list[Need]:
+def _build_needs(holder: LimitHolder, amounts: Mapping[Meter, int]) -> list[Need]:
     return [(holder, meter, amount) for meter, amount in amounts.items() if meter in holder.limits.most]
 
 
@@ -289,5 +289,5 @@ def _currencies(holders: Iterable[LimitHolder]) -> tuple[str, ...]:
 keeper = owned(lambda: QuotaClient(RowLedger(), timezone.get_default_timezone, connections.close_all))
 
 
-def reservation_of(holders: Sequence[LimitHolder]) -> Reservation | None:
+def make_reservation(holders: Sequence[LimitHolder]) -> Reservation | None:
     return Reservation(holders, keeper()) if holders else None

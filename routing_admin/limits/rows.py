@@ -163,7 +163,7 @@ def list_used(holders: Iterable[str], now: datetime) -> Mapping[tuple[str, Meter
 
 MAX_USERS = 10_000
 """Maximum end users of an agent that have budgets of their own per day; further end users share one budget."""
-OTHERS = "(other)"
+OTHER_USERS = "(other)"
 
 
 class CountedUsers:
@@ -173,14 +173,14 @@ class CountedUsers:
         self._day = date.min
         self._agents: dict[str, set[str]] = {}
 
-    def name_of(self, agent: str, user: str) -> str:
+    def counted_name(self, agent: str, user: str) -> str:
         today = timezone.localdate()
         if today != self._day:
             self._day, self._agents = today, {}
         known = self._agents.setdefault(agent, set())
         if user not in known:
             if len(known) >= MAX_USERS:
-                return OTHERS
+                return OTHER_USERS
             known.add(user)
         return user
 
@@ -204,6 +204,6 @@ def _find_holders(configuration: Configuration, agent: str, labels: Labels) -> I
             yield holder
     limits = budgets.get(f"{LabelKind.USER}:{agent}") if labels.user else None
     if limits is not None:
-        found = user_holder(agent, counted_users().name_of(agent, labels.user), limits)
+        found = user_holder(agent, counted_users().counted_name(agent, labels.user), limits)
         if found is not None:
             yield found

@@ -25,6 +25,6 @@ def find_uses(holders: Iterable[str]) -> Mapping[tuple[str, Meter], int]:
     return list_used(holders, datetime.now(UTC))
 
 
-def end_of_window(meter: Meter) -> datetime | None:
+def window_end(meter: Meter) -> datetime | None:
     """Return when the current window of a meter ends; None for a limit on concurrent calls."""
     return window_at(PERIODS[meter], datetime.now(UTC), timezone.get_default_timezone()).ends_at

@@ -117,7 +117,7 @@ class Journal:
             if self.behind_since is not None and time.monotonic() >= self._retry_at:
                 self._drain()
             while self.waiting:
-                # The batch counts as waiting until `_let_go` removes it from the queue.
+                # The batch counts as waiting until `_dequeue` removes it from the queue.
                 batch = self._next_batch()
                 if not self._write(batch):
                     break
@@ -153,7 +153,7 @@ class Journal:
         # Read by index, because the deque grows meanwhile and its iterators do not allow that.
         return [self.waiting[index] for index in range(min(BATCH, len(self.waiting)))]
 
-    def _let_go(self, batch: Sequence[Entry]) -> None:
+    def _dequeue(self, batch: Sequence[Entry]) -> None:
         for _ in batch:
             self.waiting.popleft()
         _notify(batch)
@@ -162,7 +162,7 @@ class Journal:
         # While the database is behind, batches go to disk without trying the database.
         stored = (self.behind_since is None and self._insert(batch)) or self._keep(batch)
         if stored:
-            self._let_go(batch)
+            self._dequeue(batch)
         return stored
 
     def _insert(self, batch: Sequence[Entry]) -> bool:
@@ -245,7 +245,7 @@ class Journal:
         batch = self._next_batch()
         if batch and not self._insert(batch):
             return
-        self._let_go(batch)
+        self._dequeue(batch)
         self.behind_since, self.disk_is_full = None, False
 
     def _write_kept(self, rows: Rows) -> None:

@@ -17,7 +17,7 @@ from capabilities.core.services.agents import LabelKind
 from capabilities.core.services.limit_holders import agent_holder_id, label_holder_id
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import Configuration
-from routing_admin.limits.uses import end_of_window, find_uses
+from routing_admin.limits.uses import find_uses, window_end
 from routing_admin.models import UsageSum
 from routing_admin.request_log.usage_sums import day_of
 
@@ -74,7 +74,7 @@ def find_limit_uses(limits: Mapping[str, AgentLimits | None]) -> Mapping[str, Se
                 meter,
                 holder_limits.most[meter],
                 used.get((holder, meter), 0),
-                end_of_window(meter),
+                window_end(meter),
                 holder_limits.currency if meter in MONEY else "",
                 uncounted.get((holder, meter), 0),
             )

@@ -245,7 +245,7 @@ async def _write(protocol: ProviderConnection, body: RequestBody) -> None:
 
 def _open_with(proxy: URL | None, method: str, address: str, headers: tuple[tuple[str, str], ...]) -> _Opening:
     loop = asyncio.get_running_loop()
-    target = aiohttp.ClientRequest(method, url_of(address), headers=dict(headers), proxy=proxy, loop=loop)
+    target = aiohttp.ClientRequest(method, parse_url(address), headers=dict(headers), proxy=proxy, loop=loop)
     request_target, sent_headers = target.url.raw_path_qs, dict(target.headers)
     # For TLS, the connector opens a tunnel through the proxy instead.
     if proxy is not None and not target.is_ssl():
@@ -262,7 +262,7 @@ def _open_with(proxy: URL | None, method: str, address: str, headers: tuple[tupl
     return _Opening(target, "\r\n".join([*lines, ""]).encode())
 
 
-def url_of(text: str) -> URL:
+def parse_url(text: str) -> URL:
     """Return the URL in the form that the client accepts. Raise `ValueError` for an invalid URL."""
     if len(text) > MAX_URL:
         raise ValueError("the address is too long")

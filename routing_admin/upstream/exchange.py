@@ -105,9 +105,9 @@ class PhaseTimer:
 
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "proxy-authorization")
 CODE_BYTES = 200
-AT_ONCE_BYTES = 4 * 1024 * 1024
+MAX_SINGLE_WRITE = 4 * 1024 * 1024
 """Bodies up to this size are written at once, larger ones block by block, so that memory use is constant."""
-SLOWEST_BYTES = 1024
+MIN_PROGRESS_BYTES = 1024
 """Bytes that must arrive in each third of the timeout between contents (1 KiB in 10 s by default)."""
 
 
@@ -141,7 +141,7 @@ async def _content(request: UpstreamRequest) -> Blocks | RequestBody | None:
     if len(pieces) == 1 and isinstance(pieces[0], bytes):
         return (pieces[0],)
     body = RequestBody(pieces)
-    if body.length > AT_ONCE_BYTES:
+    if body.length > MAX_SINGLE_WRITE:
         return body
     # Reading files from another machine would block the event loop.
     return await asyncio.to_thread(body.blocks) if body.is_remote else body.blocks()
@@ -167,7 +167,7 @@ async def read_body(
                 size += len(text)
                 # Leading whitespace is a provider's keep-alive, allowed for as long as the first content may
                 # take.
-                begun = begun or size >= SLOWEST_BYTES or not (text.isspace() or not text)
+                begun = begun or size >= MIN_PROGRESS_BYTES or not (text.isspace() or not text)
             if not block or head.content.at_eof():
                 decompressor.end()
                 return b"".join(texts)
@@ -207,7 +207,7 @@ class _MinimumRate:
         self._bytes += count
         if now - self._began < self._window:
             return
-        if self._bytes < SLOWEST_BYTES:
+        if self._bytes < MIN_PROGRESS_BYTES:
             raise _SlowError
         self._began, self._bytes = now, 0
 

@@ -30,7 +30,7 @@ def failure(fault: Fault, status: int | None = None) -> Failure:
     return Failure(fault, row.message or row.meaning, status)
 
 
-def causes_of(error: BaseException) -> Iterator[BaseException]:
+def list_causes(error: BaseException) -> Iterator[BaseException]:
     cause: BaseException | None = error
     while cause is not None:
         yield cause
@@ -76,12 +76,12 @@ CLIENT_ERRORS = tuple(kind for _, kinds in ORDER for kind in kinds)
 """Everything a call can raise because of a provider, the network or the configuration."""
 
 
-def fault_of(error: BaseException) -> Fault:
+def classify_error(error: BaseException) -> Fault:
     """Return the fault of a failure to connect, send or receive headers.
 
     Raise the error again if it is not an error of the HTTP client.
     """
-    causes = list(causes_of(error))
+    causes = list(list_causes(error))
     if _within_handshake(causes):
         return Fault.TLS_ERROR
     for fault, kinds in ORDER:
@@ -98,6 +98,6 @@ def _within_handshake(causes: list[BaseException]) -> bool:
 
 def connection_failure(error: BaseException) -> Failure:
     """Return the failure of a call that ended before any response headers."""
-    fault = fault_of(error)
-    forbidden = next((cause for cause in causes_of(error) if isinstance(cause, ForbiddenAddressError)), None)
+    fault = classify_error(error)
+    forbidden = next((cause for cause in list_causes(error) if isinstance(cause, ForbiddenAddressError)), None)
     return Failure(fault, forbidden.sentence) if forbidden is not None else failure(fault)

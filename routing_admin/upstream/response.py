@@ -11,7 +11,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from capabilities.core.values import value_class
 from capabilities.core.wire import Fault
-from routing_admin.upstream.faults import CLIENT_ERRORS, fault_of
+from routing_admin.upstream.faults import CLIENT_ERRORS, classify_error
 
 OWN_BODY_FAULTS = frozenset({Fault.BAD_HTTP, Fault.TOO_LARGE})
 """Faults that are reported as they are; a body broken in any other way counts as truncated."""
@@ -44,7 +44,7 @@ class UpstreamResponse:
         try:
             return await self.content.readany()
         except CLIENT_ERRORS as error:
-            fault = fault_of(error)
+            fault = classify_error(error)
             raise BrokenBodyError(fault if fault in OWN_BODY_FAULTS else Fault.TRUNCATED_BODY) from error
         except RuntimeError as error:
             if str(error) != READ_AFTER_END:

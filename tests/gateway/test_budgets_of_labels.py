@@ -17,7 +17,7 @@ from routing_admin.configuration import integrity
 from routing_admin.console.history.actions import undo
 from routing_admin.console.usage.actions import save_budget
 from routing_admin.limits.reservations import keeper
-from routing_admin.limits.rows import MAX_USERS, OTHERS, CountedUsers
+from routing_admin.limits.rows import MAX_USERS, OTHER_USERS, CountedUsers
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import AuditEvent, LabelBudget
 from tests.cast import key_of, limit_agent
@@ -107,9 +107,9 @@ def test_end_users_beyond_the_maximum_share_one_budget() -> None:
     theirs.
     """
     users = CountedUsers()
-    names = [users.name_of("a", f"u{number}") for number in range(MAX_USERS + 2)]
-    assert names[-2:] == [OTHERS, OTHERS]
-    assert (users.name_of("a", "u0"), users.name_of("b", "new")) == ("u0", "new")
+    names = [users.counted_name("a", f"u{number}") for number in range(MAX_USERS + 2)]
+    assert names[-2:] == [OTHER_USERS, OTHER_USERS]
+    assert (users.counted_name("a", "u0"), users.counted_name("b", "new")) == ("u0", "new")
 
 
 def test_budget_applies_at_once_and_can_be_undone(demo: None) -> None:

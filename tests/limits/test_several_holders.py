@@ -13,7 +13,7 @@ from capabilities.core.prices import Price, Rates, Tier
 from capabilities.core.services.agent_limits import AgentLimits, Meter
 from capabilities.core.services.limit_holders import LimitHolder, agent_holder, key_holder
 from capabilities.core.wire import Answer, Usage
-from routing_admin.limits.reservations import LimitReachedError, Reservation, keeper, reservation_of
+from routing_admin.limits.reservations import LimitReachedError, Reservation, keeper, make_reservation
 from routing_admin.limits.uses import find_uses
 
 pytestmark = [
@@ -29,7 +29,7 @@ def holders(agent: dict[Meter, int], key: dict[Meter, int]) -> tuple[LimitHolder
 
 async def call(limited: tuple[LimitHolder, ...], tokens: int) -> Reservation | None:
     """Return the reservation of a call with the given tokens, or None if the call was rejected."""
-    reservation = reservation_of(limited)
+    reservation = make_reservation(limited)
     assert reservation is not None
     try:
         await reservation.enter(1)
@@ -59,7 +59,7 @@ async def test_200_parallel_calls_exceed_none_of_several_limits(db: None) -> Non
 async def test_rejection_names_the_limit_that_was_reached(db: None) -> None:
     """A rejection names the limit that was reached, and the headers show the tightest one."""
     limited = holders({Meter.TOKENS_PER_DAY: 1000}, {Meter.TOKENS_PER_DAY: 500})
-    reservation = reservation_of(limited)
+    reservation = make_reservation(limited)
     assert reservation is not None
     await reservation.enter(1)
     with pytest.raises(LimitReachedError) as refused:
@@ -80,7 +80,7 @@ PRICE = Price("USD", (Tier(0, Rates(input=10**6, output=10**6)),))
 async def test_billed_usage_of_failed_attempts_is_settled(db: None, answered: bool) -> None:
     """Billed usage of failed attempts is settled in tokens and money, with or without a later answer."""
     agent = AgentLimits(most={Meter.TOKENS_PER_DAY: 1000, Meter.MONEY_PER_DAY: 10**9}, currency="USD")
-    reservation = reservation_of((agent_holder("a", agent),))
+    reservation = make_reservation((agent_holder("a", agent),))
     assert reservation is not None
     await reservation.enter(1)
     await reservation.reserve(100, 0, {"USD": 10**8})

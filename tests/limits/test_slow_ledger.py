@@ -85,12 +85,12 @@ def test_200_concurrent_calls_wait_for_the_ledger_and_are_all_accepted(
     waiting = begin(keeper)
     assert keeper.count_waiting() == CALLS
     clock.seconds = 0.9
-    assert all(isinstance(waiter, Waiter) and keeper.patience(waiter) > 0 for waiter in waiting)
+    assert all(isinstance(waiter, Waiter) and keeper.wait_limit(waiter) > 0 for waiter in waiting)
     ledger.gate.set()
     assert all(isinstance(waiter, Waiter) and waiter.answer.result(60) is not None for waiter in waiting)
     assert keeper.count_waiting() == 0
     clock.seconds = 1.0
-    assert [keeper.patience(waiter) for waiter in waiting if isinstance(waiter, Waiter)] == [0.0] * CALLS
+    assert [keeper.wait_limit(waiter) for waiter in waiting if isinstance(waiter, Waiter)] == [0.0] * CALLS
 
 
 def first_share(keeper: QuotaClient, ledger: SlowLedger) -> int:
@@ -100,7 +100,7 @@ def first_share(keeper: QuotaClient, ledger: SlowLedger) -> int:
     assert isinstance(waiter, Waiter)
     assert waiter.answer.result(60) is not None
     ledger.gate.clear()
-    return keeper.share_of("agent:a", Meter.REQUESTS_PER_MINUTE, LIMIT).free
+    return keeper.find_share("agent:a", Meter.REQUESTS_PER_MINUTE, LIMIT).free
 
 
 def test_share_is_extended_within_the_limit_before_a_call_is_refused(

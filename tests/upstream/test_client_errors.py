@@ -21,7 +21,7 @@ from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Delta, Failure, Fault, StreamDecoder, StreamEvent, Target
 from routing_admin.core.fallback.table import TABLE
 from routing_admin.upstream import Stream, Upstream
-from routing_admin.upstream.faults import CLIENT_ERRORS, ORDER, ForbiddenAddressError, fault_of
+from routing_admin.upstream.faults import CLIENT_ERRORS, ORDER, ForbiddenAddressError, classify_error
 from routing_admin.upstream.response import READ_AFTER_END, BrokenBodyError, UpstreamResponse
 from tests.fallback.network_runs import HELLO, QUICK, protocol
 from tests.lab import Lab
@@ -81,7 +81,7 @@ def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[B
         assert not issubclass(kind, CLIENT_ERRORS)
         return
     assert issubclass(kind, CLIENT_ERRORS), "it would pass the net and be a 500"
-    assert TABLE[fault_of(bare(kind))].message
+    assert TABLE[classify_error(bare(kind))].message
 
 
 def test_excluded_exceptions_exist_in_the_client() -> None:
@@ -123,7 +123,7 @@ def test_excluded_exceptions_exist_in_the_client() -> None:
 )
 def test_exact_exception_class_decides_the_fault(kind: type[BaseException], fault: Fault) -> None:
     """The exact class is looked up before its bases, regardless of the order of inheritance."""
-    assert fault_of(bare(kind)) is fault
+    assert classify_error(bare(kind)) is fault
 
 
 def test_every_caught_exception_has_one_fault() -> None:
@@ -146,7 +146,7 @@ def test_own_exceptions_are_not_client_errors(kind: type[BaseException]) -> None
     """
     assert not issubclass(kind, CLIENT_ERRORS)
     with pytest.raises(kind):
-        fault_of(kind())
+        classify_error(kind())
 
 
 @dataclass(frozen=True)

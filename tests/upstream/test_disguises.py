@@ -17,7 +17,7 @@ from capabilities.core.providers.origins import OriginPolicy, check_addresses, p
 from capabilities.core.wire import Failure, Fault, Target
 from routing_admin.upstream import Upstream
 from routing_admin.upstream.calls import CheckedResolver
-from routing_admin.upstream.connections import url_of
+from routing_admin.upstream.connections import parse_url
 from routing_admin.upstream.faults import ForbiddenAddressError
 from tests.capabilities.disguises import RESOLVED, RESOLVING, TARGETS, ZONES, disguised_hosts, disguised_urls
 from tests.fallback.network_runs import HELLO, QUICK, protocol
@@ -179,7 +179,7 @@ URLS: Mapping[str, st.SearchStrategy[str]] = {
 def test_the_host_that_is_checked_is_the_host_that_is_called(url: str) -> None:
     """The gateway's parser and the client's parser find the same host in every URL that is allowed."""
     if refuse_url(url, CLOSED) is None:
-        read = url_of(url)
+        read = parse_url(url)
         assert (read.raw_host or "").rstrip(".") == (urlsplit(url).hostname or "").rstrip(".")
         assert (read.scheme, read.port) == ("https", urlsplit(url).port or 443)
         assert refuse_url(str(read.with_user(None)), CLOSED) is None

@@ -30,7 +30,7 @@ from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.bodies import media_blocks
 from routing_admin.upstream.calls import resolve
 from routing_admin.upstream.exchange import redact_failure
-from routing_admin.upstream.faults import fault_of
+from routing_admin.upstream.faults import classify_error
 from tests.fallback.network_runs import HELLO, QUICK, NetworkRun, protocol
 from tests.fallback.scripted_runs import Stage
 from tests.lab import Lab
@@ -400,7 +400,7 @@ async def test_silent_name_server_is_a_dns_error():
 
     with pytest.raises(OSError, match="no answer about") as caught:
         await resolve(Silent(), "api.example", seconds=0.05)
-    assert fault_of(caught.value) is Fault.DNS_ERROR
+    assert classify_error(caught.value) is Fault.DNS_ERROR
 
 
 async def test_an_encrypted_connection_works_where_its_certificate_is_trusted(lab):

@@ -13,7 +13,7 @@ from capabilities.fair_slots import OverloadedError, requester
 from capabilities.json_bodies import LARGE_BYTES, JsonTooLargeError, extract_texts
 from routing_admin.api.mcp.callers import KEY, TEXTS, McpCaller, identify
 from routing_admin.core.fallback.endings import UNAVAILABLE
-from routing_admin.limits.reservations import LimitReachedError, Reservation, limit_headers, reservation_of
+from routing_admin.limits.reservations import LimitReachedError, Reservation, limit_headers, make_reservation
 from routing_admin.platform.databases import unavailable
 from routing_admin.platform.server.answers import send_refusal
 from routing_admin.platform.server.fair_semaphore import parses, slot
@@ -61,7 +61,7 @@ class McpApp:
             request_metrics().count_refused_key("mcp", caller.code)
             await send_refusal(scope, caller.status, caller.code, caller.message, send)
             return
-        await self._answer(scope, receive, send, caller, reservation_of(caller.principal.holders))
+        await self._answer(scope, receive, send, caller, make_reservation(caller.principal.holders))
 
     async def _answer(
         self, scope: Any, receive: Receive, send: Send, caller: McpCaller, reservation: Reservation | None

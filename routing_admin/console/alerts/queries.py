@@ -27,7 +27,7 @@ from capabilities.secrets import KeyUnreadableError, open_key
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, KindRow, spent_subject
 from routing_admin.core.alerts.webhook import Webhook, WebhookAddressError, parse_webhook
 from routing_admin.core.configuration.specs import Configuration
-from routing_admin.limits.headers import WARN_PERCENT, percent_of
+from routing_admin.limits.headers import WARN_PERCENT, percentage
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import Alert, Installation
 from routing_admin.platform.server.alert_file import alert_file
@@ -181,7 +181,7 @@ def list_budget_uses(configuration: Configuration) -> list[BudgetUse]:
         return []
     uses_by_limit = find_uses(holder.id for holder, _ in holders)
     uses = [
-        BudgetUse(holder.id, name, meter, percent_of(uses_by_limit.get((holder.id, meter), 0), limit))
+        BudgetUse(holder.id, name, meter, percentage(uses_by_limit.get((holder.id, meter), 0), limit))
         for holder, name in holders
         for meter, limit in holder.limits.most.items()
         # Rate limits recover by themselves and are not budgets.

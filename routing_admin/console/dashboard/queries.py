@@ -28,8 +28,8 @@ from routing_admin.configuration.installation import RetentionSettings
 from routing_admin.console.demo.day import DEMO
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.fallback.chain import OK
-from routing_admin.limits.headers import WARN_PERCENT, percent_of
-from routing_admin.limits.uses import end_of_window, find_uses
+from routing_admin.limits.headers import WARN_PERCENT, percentage
+from routing_admin.limits.uses import find_uses, window_end
 from routing_admin.models import AuditEvent, RequestLog
 from routing_admin.platform.databases.router import LOGS
 from routing_admin.request_log.health import Day, FirstContent
@@ -126,7 +126,7 @@ def list_low_budgets(configuration: Configuration) -> list[LowBudget]:
         return []
     uses = find_uses(holder for _, _, holder, _ in holders)
     budgets = [
-        LowBudget(agent, label, meter, percent_of(uses.get((holder, meter), 0), limit), end_of_window(meter))
+        LowBudget(agent, label, meter, percentage(uses.get((holder, meter), 0), limit), window_end(meter))
         for agent, label, holder, amounts in holders
         for meter, limit in amounts.items()
         if meter not in RATES

@@ -54,7 +54,7 @@ class DescriptionCache:
     def question_of(self, reader: Reader, message: int) -> str | None:
         return question_for(self.planned.chat, message) if ContentPolicy.QUESTION in reader.policies else None
 
-    def key_of(self, reader: Reader, file: FilePart, describer: str, message: int) -> DescriptionKey:
+    def description_key(self, reader: Reader, file: FilePart, describer: str, message: int) -> DescriptionKey:
         """Return a description's key. Raise `UnreadableError` if the bytes are gone."""
         question = self.question_of(reader, message)
         return description_key(self._digest_of(file), describer, self.planned.style.language, question)
@@ -67,7 +67,7 @@ class DescriptionCache:
 
     def find(self, reader: Reader, file: FilePart, describer: str, message: int) -> ModelDescription:
         """Return the description, its failure, or `NOT_ASKED`. Raise `UnreadableError` if the bytes are gone."""
-        key = self.key_of(reader, file, describer, message)
+        key = self.description_key(reader, file, describer, message)
         self.lookups.setdefault(key.digest, (key, self.answer_id_after(message)))
         outcome = self.outcomes.get(key.digest) or self._look_up(key)
         if outcome is None:

@@ -123,7 +123,7 @@ class Describing:
         await asyncio.gather(*(ask(*entry) for entry in requested.values()))
 
     async def _key_of(self, reader: Reader, delivery: PartDelivery) -> DescriptionKey | None:
-        work = partial(self.descriptions.key_of, reader, delivery.file, delivery.delivery.describer, delivery.message)
+        work = partial(self.descriptions.description_key, reader, delivery.file, delivery.delivery.describer, delivery.message)
         try:
             return await self.dispatch.in_thread(work)
         except UnreadableError:  # deleted in the meantime: the next lookup reports it

@@ -99,7 +99,7 @@ class ContentReader:
         instruction = {"parts": {"text": value}} if isinstance(value, str) else read_fields(value, "systemInstruction")
         parts: list[Part] = []
         for number, part in enumerate(list_objects(instruction.get("parts"), path)):
-            if self._kind_of(part, f"{path}[{number}]") != "text":
+            if self._part_kind(part, f"{path}[{number}]") != "text":
                 raise BadRequestError(
                     translatable("%(param)s must be text.", param=f"{path}[{number}]"), f"{path}[{number}]"
                 )
@@ -111,7 +111,7 @@ class ContentReader:
         vendor: list[VendorItem] = []
         for number, part in enumerate(values):
             part_path = f"{path}[{number}]"
-            kind = self._kind_of(part, part_path)
+            kind = self._part_kind(part, part_path)
             if kind in OWN_PARTS:
                 vendor.append(_read_own(part, kind, part_path, 0, 0, 0))
             elif kind == "functionResponse":
@@ -132,7 +132,7 @@ class ContentReader:
         vendor: list[VendorItem] = []
         for number, part in enumerate(values):
             part_path = f"{path}[{number}]"
-            kind = self._kind_of(part, part_path)
+            kind = self._part_kind(part, part_path)
             if kind in OWN_PARTS:
                 vendor.append(_read_own(part, kind, part_path, len(answer_text), len(calls), len(thoughts)))
                 continue
@@ -157,7 +157,7 @@ class ContentReader:
             extras: dict[str, Any] = {"thoughts": tuple(thoughts), "vendor": tuple(vendor)}
             yield Message(Role.ASSISTANT, parts, tuple(calls), reasoning=reasoning or None, **extras)
 
-    def _kind_of(self, part: Object, path: str) -> str:
+    def _part_kind(self, part: Object, path: str) -> str:
         kinds = [name for name in (*DATA, *OWN_PARTS, *LEFT_OUT) if part.get(name) is not None]
         if len(kinds) > 1 or not (kinds or part.get("thoughtSignature")):
             raise refusal_of_choice(DATA, path)
@@ -223,7 +223,7 @@ class ContentReader:
         parts = [part_of_tool_text(text, f"{path}.response", references)]
         for number, extra_part in enumerate(list_objects(response.get("parts"), f"{path}.parts")):
             part_path = f"{path}.parts[{number}]"
-            kind = self._kind_of(extra_part, part_path)
+            kind = self._part_kind(extra_part, part_path)
             if kind in OWN_PARTS:
                 self.inner.append(part_path)
             elif kind:

@@ -152,7 +152,7 @@ class YuanRow:
     since: date | None
     price: Price
 
-    def is_of(self, host: str, model: str, day: date) -> bool:
+    def matches(self, host: str, model: str, day: date) -> bool:
         if host not in self.hosts or (self.since is not None and day < self.since):
             return False
         return any(fnmatchcase(model, pattern) for pattern in self.models)
@@ -165,7 +165,7 @@ def yuan_price(endpoint: str, model: str, day: date) -> Price | None:
     # Other hosts of the same vendor serve other countries, which it bills in another currency.
     if preset is None or urlsplit(endpoint).hostname != urlsplit(preset.base_url).hostname:
         return None
-    matching = [row for row in _rows() if row.is_of(preset.name, model.lower(), day)]
+    matching = [row for row in _rows() if row.matches(preset.name, model.lower(), day)]
     # Prices change over time: the newest row that is valid on the day is used.
     return max(matching, key=lambda row: row.since or date.min).price if matching else None
 
