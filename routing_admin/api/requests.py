@@ -28,7 +28,7 @@ from routing_admin.api.usage import read_moment
 from routing_admin.configuration.agents.queries import find_agent
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.request_log.journal import journal
-from routing_admin.request_log.search import LoggedRequest, find, find_logged_request, list_files_of, read_cursor
+from routing_admin.request_log.search import LoggedRequest, find, find_logged_request, list_request_files, read_cursor
 from routing_admin.request_log.search_words import STATUSES, Search, is_status
 from routing_admin.request_log.sentences import logged_text
 
@@ -85,7 +85,7 @@ def page_of(search: Mapping[str, str], cursor: str, limit: int, created_at: date
     journal().flush()
     values |= {name: moment.isoformat() for name, moment in moments.items()}
     page = find(Search(tuple(values.items())), before=cursor, size=limit)
-    files = list_files_of(page.rows)
+    files = list_request_files(page.rows)
     requests = [_brief(row, files.get(row.id, [])) for row in page.rows]
     return RequestsOut(requests=requests, nextCursor=page.older or None)
 

@@ -18,7 +18,7 @@ from routing_admin.dispatch.generated_media import without_data
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.platform.server.draining import DrainingError, draining
 from routing_admin.request_log.entries import list_first
-from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, facts_of_fault
+from routing_admin.request_log.recorder import ABANDONED_STATUS, RequestRecorder, failure_facts
 from routing_admin.upstream import Stream, run_sync
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ async def record_answer(
         try:
             use(done)
         except Exception as error:
-            recorder.end(done.attempts, dispatch.prepared, done.answer, **facts_of_fault(error))
+            recorder.end(done.attempts, dispatch.prepared, done.answer, **failure_facts(error))
             raise
     answer = done.answer
     ending = {"finish_reason": answer.finish_reason, "usage": answer.usage, "details": answer.details}
@@ -80,10 +80,10 @@ async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecor
         recorder.end(dispatch.attempts, prepared, outcome=error.code, status=error.status, error=error.message)
         raise
     except asyncio.CancelledError:
-        recorder.end(dispatch.attempts, prepared, outcome=CANCELLED, status=LEFT_STATUS)
+        recorder.end(dispatch.attempts, prepared, outcome=CANCELLED, status=ABANDONED_STATUS)
         raise
     except Exception as error:
-        recorder.end(dispatch.attempts, prepared, **facts_of_fault(error))
+        recorder.end(dispatch.attempts, prepared, **failure_facts(error))
         raise
     # Break the reference cycle now, so that the request's files are freed immediately.
     finally:

@@ -75,7 +75,7 @@ from routing_admin.limits.rows import list_label_holders
 from routing_admin.platform.server.draining import DrainingError
 from routing_admin.platform.server.fair_semaphore import OverloadedError, parses, slot
 from routing_admin.request_log.kept_answers import kept_answers
-from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, facts_of_fault
+from routing_admin.request_log.recorder import ABANDONED_STATUS, RequestRecorder, failure_facts
 from routing_admin.request_log.tracing import tracing
 
 # Labels in a call's body: OpenAI's `user` and `metadata`, Anthropic's `user_id`, Gemini's `labels`. A caller can write
@@ -176,12 +176,12 @@ async def _complete(api: ChatApi, call: HttpCall) -> HttpReply:
         return await work(call, admitted, recorder)
     except asyncio.CancelledError:
         # The caller disconnected, or the server is shutting down.
-        recorder.end(outcome=CANCELLED, status=LEFT_STATUS)
+        recorder.end(outcome=CANCELLED, status=ABANDONED_STATUS)
         raise
     except (GatewayError, DrainingError, OverloadedError):
         raise
     except Exception as error:
-        recorder.end(**facts_of_fault(error))
+        recorder.end(**failure_facts(error))
         raise
 
 

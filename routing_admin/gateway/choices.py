@@ -27,7 +27,7 @@ from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.platform.server.draining import DrainingError
 from routing_admin.platform.server.fair_semaphore import OverloadedError
-from routing_admin.request_log.recorder import RequestRecorder, facts_of_fault
+from routing_admin.request_log.recorder import RequestRecorder, failure_facts
 from routing_admin.request_log.tracing import tracing
 
 KNOWN = (GatewayError, OverloadedError, DrainingError)
@@ -49,7 +49,7 @@ async def answer_several(call: HttpCall, admitted: AdmittedCall, recorder: Reque
         if isinstance(error, KNOWN):
             facts = {"outcome": error.code, "status": error.status, "error": ABANDONED}
         elif isinstance(error, Exception):
-            facts = facts_of_fault(error)
+            facts = failure_facts(error)
         for choice_call, choice_recorder in calls if facts else ():
             choice_recorder.end(choice_call.dispatch.attempts, choice_call.dispatch.prepared, **facts)
 

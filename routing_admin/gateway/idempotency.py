@@ -39,7 +39,7 @@ from routing_admin.request_log.outcomes import (
     ConflictingCall,
     StoredOutcome,
     claim_key,
-    digest_of,
+    digest_parts,
     release_key,
     renew_claim,
     store_outcome,
@@ -107,7 +107,7 @@ def _claim(call: HttpCall, path: str, principal: Principal) -> Claim | StoredOut
     if not KEY.fullmatch(key):
         raise BadRequestError(WRONG_KEY, "Idempotency-Key")
     return claim_key(
-        digest_of(HEADER, principal.key, principal.agent, key), fingerprint_of(call, path), call.request_id
+        digest_parts(HEADER, principal.key, principal.agent, key), fingerprint_of(call, path), call.request_id
     )
 
 
@@ -123,7 +123,7 @@ def fingerprint_of(call: HttpCall, path: str) -> str:
     boundary = BOUNDARY.search(call.headers.get("content-type", ""))
     if boundary is not None:
         body = body.replace(boundary[1].encode("latin-1"), b"")
-    return digest_of(path, call.headers.get(STRICT, ""), hashlib.sha256(body).hexdigest())
+    return digest_parts(path, call.headers.get(STRICT, ""), hashlib.sha256(body).hexdigest())
 
 
 def refusal_of(conflict: ConflictingCall) -> GatewayError:

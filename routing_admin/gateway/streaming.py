@@ -24,7 +24,7 @@ from routing_admin.gateway.open_streams import KeyEndedError, open_streams
 from routing_admin.limits.reservations import Reservation
 from routing_admin.platform.server.draining import DrainingError, draining
 from routing_admin.platform.server.fair_semaphore import OverloadedError
-from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, facts_of_fault
+from routing_admin.request_log.recorder import ABANDONED_STATUS, RequestRecorder, failure_facts
 from routing_admin.upstream import Stream
 
 
@@ -170,7 +170,7 @@ class AnswerStream:
                 facts["usage"] = self.failure.usage
             self.recorder.end(attempts, self.dispatch.prepared, answer, **facts)
         elif self.fault is not None:
-            self.recorder.end(attempts, self.dispatch.prepared, answer, **facts_of_fault(self.fault) | {"status": 200})
+            self.recorder.end(attempts, self.dispatch.prepared, answer, **failure_facts(self.fault) | {"status": 200})
         elif self.ended_by is not None:
             facts = {"outcome": self.ended_by.code, "status": 200, "error": self.ended_by.message}
             self.recorder.end(attempts, self.dispatch.prepared, answer, **facts)
@@ -181,7 +181,7 @@ class AnswerStream:
                 facts["answered_model"] = self.finish.model
             self.recorder.end(attempts, self.dispatch.prepared, answer, **facts)
         else:
-            self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=CANCELLED, status=LEFT_STATUS)
+            self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=CANCELLED, status=ABANDONED_STATUS)
 
     def _settle(self, reservation: Reservation) -> None:
         # If the provider reports no usage, tokens are estimated from the content. A passed-on operation's deltas are

@@ -11,7 +11,7 @@ from django.db.models import F
 from django.db.models.functions import Greatest
 
 from routing_admin.core.fallback.endings import RequestEnding, request_ending
-from routing_admin.request_log.usage_sums import OTHERS, day_of
+from routing_admin.request_log.usage_sums import OTHERS, day_start
 
 STEP = 5000
 NOT_ANSWERED = "NOT (outcome = 'ok')"
@@ -39,7 +39,7 @@ def fill_endings(apps, schema_editor):
 def _count(counts, values, *, is_refused):
     began, _outcome, *names = values
     names = [name or "" for name in names]
-    for span, start in (("h", began.replace(minute=0, second=0, microsecond=0)), ("d", day_of(began))):
+    for span, start in (("h", began.replace(minute=0, second=0, microsecond=0)), ("d", day_start(began))):
         counts[span, start, *names][0 if is_refused else 1] += 1
 
 

@@ -28,7 +28,7 @@ class CallOutcome:
     at: datetime
     status: int | None = None
 
-    def subject_of(self, kind: AlertKind) -> str:
+    def alert_subject(self, kind: AlertKind) -> str:
         """Return the subject of an alert of this kind: the model, the provider, or one of its keys."""
         if kind is AlertKind.RETIRED_MODEL:
             return f"{self.provider}/{self.model}"
@@ -36,14 +36,14 @@ class CallOutcome:
 
     def condition(self) -> Condition | None:
         """Return the alert condition that this outcome indicates, if any."""
-        kind = _kind_of(self.outcome)
+        kind = _alert_kind(self.outcome)
         if kind is None:
             return None
         stage = Stage.UNKNOWN_MODEL if kind is AlertKind.RETIRED_MODEL else Stage.USUAL
-        return build_condition(kind, self.subject_of(kind), stage, status=self.status or self.outcome)
+        return build_condition(kind, self.alert_subject(kind), stage, status=self.status or self.outcome)
 
 
-def _kind_of(outcome: str) -> AlertKind | None:
+def _alert_kind(outcome: str) -> AlertKind | None:
     row = TABLE.get(outcome)
     return row.alert_kind if row else None
 
@@ -66,7 +66,7 @@ def evaluate(outcomes: Iterable[CallOutcome]) -> Findings:
     """
     newest: dict[tuple[AlertKind, str], CallOutcome] = {}
     for outcome in outcomes:
-        for subject in _subjects_of(outcome):
+        for subject in _list_subjects(outcome):
             if subject not in newest or newest[subject].at <= outcome.at:
                 newest[subject] = outcome
     conditions, resolved = [], {}
@@ -79,26 +79,26 @@ def evaluate(outcomes: Iterable[CallOutcome]) -> Findings:
     return Findings(tuple(conditions), resolved)
 
 
-def _subjects_of(outcome: CallOutcome) -> Iterator[tuple[AlertKind, str]]:
-    kind = _kind_of(outcome.outcome)
+def _list_subjects(outcome: CallOutcome) -> Iterator[tuple[AlertKind, str]]:
+    kind = _alert_kind(outcome.outcome)
     if kind is not None:
-        yield kind, outcome.subject_of(kind)
+        yield kind, outcome.alert_subject(kind)
     elif outcome.outcome == OK:
         # A success with one of several keys also counts for the provider as a whole.
         for call_kind in KINDS_OF_CALLS:
             yield from dict.fromkeys(
                 (
-                    (call_kind, outcome.subject_of(call_kind)),
-                    (call_kind, replace(outcome, key="").subject_of(call_kind)),
+                    (call_kind, outcome.alert_subject(call_kind)),
+                    (call_kind, replace(outcome, key="").alert_subject(call_kind)),
                 )
             )
 
 
-def moment_of(began: datetime, started_ms: float, duration_ms: float) -> datetime:
+def end_time(began: datetime, started_ms: float, duration_ms: float) -> datetime:
     return began + timedelta(milliseconds=started_ms + duration_ms)
 
 
-MOST = 2000
+MAX_OUTCOMES = 2000
 """Maximum number of outcomes held until they are taken, because callers may name any model."""
 
 
@@ -114,12 +114,12 @@ class CallOutcomes:
         for entry in entries:
             for attempt in entry.attempts:
                 for call in attempt.tries:
-                    if call.outcome == OK or _kind_of(call.outcome):
+                    if call.outcome == OK or _alert_kind(call.outcome):
                         newest[attempt.provider, attempt.model, call.key, call.outcome] = entry, call
         with self._lock:
             for key, (entry, call) in newest.items():
-                if key in self._noted or len(self._noted) < MOST:
-                    at = moment_of(entry.facts.began, call.started_ms, call.duration_ms)
+                if key in self._noted or len(self._noted) < MAX_OUTCOMES:
+                    at = end_time(entry.facts.began, call.started_ms, call.duration_ms)
                     self._noted[key] = CallOutcome(*key, at, call.status_code)
 
     def take(self) -> tuple[CallOutcome, ...]:

@@ -43,7 +43,7 @@ class CountedNames:
     def model(self, provider: str, model: str) -> str:
         return model if not model or (provider, model) in self._models else self._other
 
-    def labels_of(self, provider: str, model: str) -> tuple[str, str]:
+    def model_labels(self, provider: str, model: str) -> tuple[str, str]:
         return (provider, self.model(provider, model)) if provider in self._providers else (self._other, self._other)
 
     def route(self, task_type: str) -> str:
@@ -54,7 +54,7 @@ class CountedNames:
 
     def is_known(self, route: str, provider: str, model: str) -> bool:
         """Return whether any of these names is configured and therefore appears in the metrics."""
-        return self.route(route) == route and self.labels_of(provider, model) == (provider, model)
+        return self.route(route) == route and self.model_labels(provider, model) == (provider, model)
 
 
 def _models_in(configuration: Configuration) -> Iterator[tuple[str, str]]:
@@ -75,7 +75,7 @@ def _build(state: Snapshot, other: str) -> CountedNames:
 _names_of: Callable[[Snapshot, str], CountedNames] = lru_cache(maxsize=4)(_build)
 
 
-def names_now(other: str) -> CountedNames:
+def current_names(other: str) -> CountedNames:
     """Return the names of the newest configuration. Raise an error if none could ever be read."""
     return _names_of(snapshot.current(), other)
 
@@ -101,7 +101,7 @@ NAMED = frozenset({"agent", "route", "provider", "model", *PLACE})
 """Labels that hold configured names."""
 
 
-def operation_of(surface: str) -> str:
+def metric_operation(surface: str) -> str:
     return OPERATIONS.get(surface, "chat")
 
 
@@ -114,7 +114,7 @@ def count_entries(entries: Iterable[Entry]) -> None:
 
 def _names() -> CountedNames:
     try:
-        return names_now(OTHER)
+        return current_names(OTHER)
     except Exception:  # no configuration was ever loaded, which has been logged
         return CountedNames(EMPTY, OTHER)
 
@@ -136,23 +136,23 @@ def without_former_names(family: MetricFamily) -> MetricFamily:
 
 def _count(entry: Entry, names: CountedNames) -> None:
     facts, route = entry.facts, names.route(entry.facts.task_type)
-    operation = operation_of(facts.surface)
+    operation = metric_operation(facts.surface)
     request_metrics().count_request(route, facts.surface, facts.outcome, facts.duration_ms / 1000)
     if names.agents:
         request_metrics().count_agent_request(names.agent(facts.agent), facts.outcome)
     for attempt in entry.attempts:
-        model_labels = names.labels_of(attempt.provider, attempt.model)
+        model_labels = names.model_labels(attempt.provider, attempt.model)
         request_metrics().count_attempt(route, *model_labels, attempt.outcome)
         if attempt.tries:
             error = "" if attempt.outcome == OK else attempt.outcome
             request_metrics().observe_call(operation, *model_labels, error, attempt.duration_ms / 1000)
         for call in attempt.tries:
             if call.usage is not None:  # billed although it gave no answer
-                request_metrics().count_tokens(route, operation, *model_labels, _tokens_of(call.usage))
+                request_metrics().count_tokens(route, operation, *model_labels, _tokens_by_type(call.usage))
     answered = find_answering(entry)
     if answered is not None:
-        model_labels = names.labels_of(answered.provider, answered.model)
-        request_metrics().count_tokens(route, operation, *model_labels, _tokens_of(facts.usage))
+        model_labels = names.model_labels(answered.provider, answered.model)
+        request_metrics().count_tokens(route, operation, *model_labels, _tokens_by_type(facts.usage))
         if facts.first_content_ms is not None:
             seconds = (facts.first_content_ms - answered.started_ms) / 1000
             request_metrics().observe_first_content(operation, *model_labels, seconds)
@@ -166,9 +166,9 @@ def _count_costs(entry: Entry, names: CountedNames) -> None:
         return
     for attempt, row in zip(entry.attempts, rows, strict=True):
         if row["cost_nanos"]:
-            labels = (names.route(entry.facts.task_type), *names.labels_of(attempt.provider, attempt.model))
+            labels = (names.route(entry.facts.task_type), *names.model_labels(attempt.provider, attempt.model))
             request_metrics().count_cost(*labels, row["currency"], row["cost_nanos"])
 
 
-def _tokens_of(usage: Usage) -> dict[str, int]:
+def _tokens_by_type(usage: Usage) -> dict[str, int]:
     return {kind: count for kind, count in zip(KINDS, _read_counts(usage), strict=True) if count}

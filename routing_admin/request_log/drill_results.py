@@ -17,11 +17,11 @@ from routing_admin.models import AttemptLog
 from routing_admin.request_log.health import quantile
 from routing_admin.request_log.time_ranges import HOUR
 
-MOST = 5000
+MAX_CALLS = 5000
 """Maximum number of attempts that are evaluated, the newest ones."""
 MAX_FAILED = 5
 """Maximum number of unanswered calls that are listed."""
-LATELY = timedelta(minutes=10)
+RECENT = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class DrillResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _MetCall:
+class _AffectedCall:
     """A request whose chain met the provider during its drill."""
 
     id: str
@@ -85,19 +85,19 @@ def find_result(provider: str, started_at: datetime, ends_at: datetime) -> Drill
     attempts = AttemptLog.objects.filter(provider=provider, outcome=Fault.FIRE_DRILL, at__gte=started_at)
     rows = attempts.filter(at__lte=ends_at).order_by("-at").values_list(*COLUMNS)
     calls = {
-        pk: _MetCall(pk, outcome, answered_by, task_type, duration if first is None else first)
-        for pk, outcome, answered_by, task_type, first, duration in rows[:MOST]
+        pk: _AffectedCall(pk, outcome, answered_by, task_type, duration if first is None else first)
+        for pk, outcome, answered_by, task_type, first, duration in rows[:MAX_CALLS]
     }
     own = AttemptLog.objects.filter(provider=provider, outcome=OK, at__gte=started_at - HOUR, at__lt=started_at)
-    return judge_drill(calls.values(), _times_of(own)) if calls else DrillResult()
+    return judge_drill(calls.values(), _list_durations(own)) if calls else DrillResult()
 
 
-def _times_of(rows: QuerySet[AttemptLog]) -> list[float]:
-    times = rows.order_by("-at").values_list("first_content_ms", "duration_ms")[:MOST]
+def _list_durations(rows: QuerySet[AttemptLog]) -> list[float]:
+    times = rows.order_by("-at").values_list("first_content_ms", "duration_ms")[:MAX_CALLS]
     return sorted(duration if first is None else first for first, duration in times)
 
 
-def judge_drill(calls: Iterable[_MetCall], usual_times: Sequence[float]) -> DrillResult:
+def judge_drill(calls: Iterable[_AffectedCall], usual_times: Sequence[float]) -> DrillResult:
     """Return the result of the calls that a drill affected, newest first; `usual_times` are the provider's, sorted."""
     found = list(calls)
     ends = [request_ending(call.outcome) for call in found]
@@ -116,5 +116,5 @@ def judge_drill(calls: Iterable[_MetCall], usual_times: Sequence[float]) -> Dril
 
 def answers_per_minute(provider: str, now: datetime) -> float:
     """Return how many calls per minute the provider answered in the last ten minutes."""
-    count = AttemptLog.objects.filter(provider=provider, outcome=OK, at__gt=now - LATELY).count()
-    return count / (LATELY / timedelta(minutes=1))
+    count = AttemptLog.objects.filter(provider=provider, outcome=OK, at__gt=now - RECENT).count()
+    return count / (RECENT / timedelta(minutes=1))

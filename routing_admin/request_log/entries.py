@@ -28,7 +28,7 @@ from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt
 from routing_admin.core.fallback.endings import request_ending
 from routing_admin.core.planning.model_names import AUTO, TASK
 from routing_admin.models import RequestLog
-from routing_admin.request_log.recorded_bodies import ConversationDigest, clean_body, digest_of
+from routing_admin.request_log.recorded_bodies import ConversationDigest, clean_body, digest_conversation
 from routing_admin.request_log.sent_files import SentFile, delivery_column, sent_files
 
 MAX_NAMES = 100
@@ -90,7 +90,7 @@ class Entry:
     costs: tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]] | None = None
 
 
-def entry_of(
+def build_entry(
     facts: RequestFacts,
     attempts: Sequence[Attempt] = (),
     prepared: Mapping[int, Prepared] | None = None,
@@ -106,7 +106,7 @@ def entry_of(
         if prepared
         else {}
     )
-    return Entry(facts, tuple(attempts), sent, digest_of(chat) if sent and chat else None)
+    return Entry(facts, tuple(attempts), sent, digest_conversation(chat) if sent and chat else None)
 
 
 def bare_entry(entry: Entry) -> Entry:
@@ -141,7 +141,7 @@ def request_columns(entry: Entry) -> dict[str, Any]:
         "sentence": _error_column(facts.error),
         "provider": answered.provider[:120] if answered else "",
         "model": answered.model[:200] if answered else "",
-        "chain": [chip_of(attempt) for attempt in attempts] or replay_chips(facts.replay_of),
+        "chain": [attempt_chip(attempt) for attempt in attempts] or replay_chips(facts.replay_of),
         # A stream that broke after its first content has an answering attempt, but was not answered.
         "fell_back": answered is not None and facts.outcome == OK and len(attempts) > 1,
         "duration_ms": facts.duration_ms,
@@ -288,7 +288,7 @@ def replay_chips(request_id: str) -> list[dict[str, Any]]:
     return [{"name": request_id[:64], "code": "replay", "tone": "ok"}] if request_id else []
 
 
-def chip_of(attempt: Attempt) -> dict[str, Any]:
+def attempt_chip(attempt: Attempt) -> dict[str, Any]:
     """Return an attempt as a list shows it: candidate, code, colour, and the number of tries if more than one.
 
     The code is a status such as `429` or an outcome.
@@ -314,7 +314,7 @@ KINDS: Mapping[str, str | Promise] = {
 
 
 @dataclass(frozen=True, slots=True)
-class AskedFor:
+class RequestedTarget:
     """The requested name, its kind, and the route it led to if that has another name."""
 
     name: str
@@ -326,17 +326,17 @@ class AskedFor:
         return str(KINDS[self.kind])
 
 
-def asked_for(row: RequestLog) -> AskedFor:
+def requested_target(row: RequestLog) -> RequestedTarget:
     """Return what a list shows first of a request: the requested name, or the id if none was read."""
     name = row.asked_model.removeprefix(TASK)
     if row.task_type:
         task_type = row.task_type if name not in ("", AUTO, row.task_type) else ""
-        return AskedFor(name if task_type else row.task_type, "route", task_type)
+        return RequestedTarget(name if task_type else row.task_type, "route", task_type)
     if not name:
-        return AskedFor(row.pk, "")
+        return RequestedTarget(row.pk, "")
     if not row.chain:
-        return AskedFor(name, "nothing" if row.outcome == "model_not_found" else "")
-    return AskedFor(name, "model" if "/" in name else "service")
+        return RequestedTarget(name, "nothing" if row.outcome == "model_not_found" else "")
+    return RequestedTarget(name, "model" if "/" in name else "service")
 
 
 # Batches have one of a few fixed sizes, because each size needs its own prepared statement.

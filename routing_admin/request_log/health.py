@@ -27,7 +27,7 @@ BARS = DAY_HOURS + 1
 BUCKETS = 12
 """Number of five-minute buckets in a provider's hour."""
 
-MOST = 5000
+MAX_SAMPLES = 5000
 """Maximum number of attempts read, the newest ones of the hour."""
 
 SLOW_MS = 10_000.0
@@ -121,7 +121,7 @@ def provider_health(now: datetime, models: Collection[tuple[str, str]] = (), pro
     rows = AttemptLog.objects.filter(at__gt=now - HOUR).annotate(moment=Cast("at", CharField())).order_by("-at")
     rows = rows.filter(provider=provider) if provider else rows
     by_name: dict[str, list[Sample]] = {}
-    for name, model, moment, outcome, first, duration in rows.values_list(*columns)[:MOST]:
+    for name, model, moment, outcome, first, duration in rows.values_list(*columns)[:MAX_SAMPLES]:
         is_stray = outcome == Fault.HTTP_404 and (name, model) not in models
         if outcome not in UNASKED and not is_stray:
             ms = duration if first is None else first

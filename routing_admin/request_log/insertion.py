@@ -40,23 +40,23 @@ def write(entries: Iterable[Entry]) -> None:
     An id that is taken gets a random suffix, so nothing is overwritten. Raise the database's errors; then no entry is
     written.
     """
-    write_rows(rows_of(entries))
+    write_rows(build_rows(entries))
 
 
-def rows_of(entries: Iterable[Entry]) -> Rows:
+def build_rows(entries: Iterable[Entry]) -> Rows:
     """Return entries as rows; if a provider's values cannot be converted, the row has only the gateway's own values."""
-    return [_row_of(entry) for entry in entries]
+    return [_build_row(entry) for entry in entries]
 
 
-def _row_of(entry: Entry) -> Row:
+def _build_row(entry: Entry) -> Row:
     try:
-        return _columns_of(entry)
+        return _build_columns(entry)
     except Exception:
         log.exception("request %s is logged without what its provider said", entry.facts.id)
-        return _columns_of(bare_entry(entry))
+        return _build_columns(bare_entry(entry))
 
 
-def _columns_of(entry: Entry) -> Row:
+def _build_columns(entry: Entry) -> Row:
     cost, costs = cost_columns(entry)
     attempts = [{**row, **spent} for row, spent in zip(attempt_columns(entry), costs, strict=True)]
     return {**request_columns(entry), **cost}, attempts
@@ -89,7 +89,7 @@ def _unlike_other_days(rows: Rows) -> Rows:
 def write_missing(rows: Rows) -> None:
     """Write rows, skipping those that the table already has."""
     with transaction.atomic(using=LOGS):
-        existing_ids = _ids_there(rows)
+        existing_ids = _stored_ids(rows)
         write_rows([complete(row) for row in rows if (row[0]["id"], str(row[0]["started_at"])) not in existing_ids])
 
 
@@ -105,7 +105,7 @@ def _defaults(model: type[Model]) -> dict[str, Any]:
     return {field.attname: field.get_default() for field in _fields(model)}
 
 
-def _ids_there(rows: Rows) -> set[tuple[str, str]]:
+def _stored_ids(rows: Rows) -> set[tuple[str, str]]:
     # The same id may belong to another request, so times are also compared.
     found = RequestLog.objects.using(LOGS).filter(pk__in=[request["id"] for request, _ in rows])
     return {(key, str(began)) for key, began in found.values_list("pk", "started_at")}

@@ -29,7 +29,7 @@ from routing_admin.platform.server.repeating_thread import RepeatingThread
 from routing_admin.request_log.call_outcomes import call_outcomes
 from routing_admin.request_log.counting import count_entries
 from routing_admin.request_log.entries import Entry, note_refused_files
-from routing_admin.request_log.insertion import Row, Rows, rows_of, write_missing, write_rows
+from routing_admin.request_log.insertion import Row, Rows, build_rows, write_missing, write_rows
 from routing_admin.request_log.kept_answers import kept_answers
 from routing_admin.request_log.spool import Spool, repaired
 from routing_admin.request_log.tracing import tracing
@@ -43,7 +43,7 @@ PAUSE_SECONDS = 0.09
 """How long the first entry of a batch waits for more entries, so that it is in the log within 0.1 seconds."""
 LOCK_SECONDS = 0.1
 """Lock timeout of a batch, after which the batch is written to disk instead."""
-AGAIN_SECONDS = 1.0
+RETRY_SECONDS = 1.0
 """Delay between attempts to move entries from disk to the database."""
 
 
@@ -167,7 +167,7 @@ class Journal:
 
     def _insert(self, batch: Sequence[Entry]) -> bool:
         try:
-            self._store(rows_of(batch), write_rows)
+            self._store(build_rows(batch), write_rows)
         except Exception as error:
             self._fall_behind(error)
             return False
@@ -176,7 +176,7 @@ class Journal:
 
     def _keep(self, batch: Sequence[Entry]) -> bool:
         try:
-            self._store(rows_of(batch), self.spool.append, self.spool.append)
+            self._store(build_rows(batch), self.spool.append, self.spool.append)
         except OSError as error:
             if not self.disk_is_full:
                 log.error("requests wait in memory, for the disk does not take them: %s", error)
@@ -211,12 +211,12 @@ class Journal:
         except Exception as error:
             if not is_of_values(error):
                 raise
-            self._lose(subject, reason)
+            self._drop(subject, reason)
         else:
             self.repaired += 1
             log.error("%s had values that the log cannot hold (%s): it is logged without them", subject, reason)
 
-    def _lose(self, subject: str, reason: str) -> None:
+    def _drop(self, subject: str, reason: str) -> None:
         # After an outage a file is read from its start again, so the same row can be rejected twice.
         if subject not in self._refused:
             self._refused.add(subject)
@@ -228,7 +228,7 @@ class Journal:
         self.lost_at = datetime.now(UTC)
 
     def _fall_behind(self, error: BaseException | None = None) -> None:
-        self._retry_at = time.monotonic() + AGAIN_SECONDS
+        self._retry_at = time.monotonic() + RETRY_SECONDS
         self.behind_since = self.behind_since or datetime.now(UTC)
         if error is not None:
             self._outage.note(error)
@@ -237,7 +237,7 @@ class Journal:
 
     def _drain(self) -> None:
         try:
-            self.spool.drain(self._write_kept, lambda line: self._lose(line, "it is damaged"))
+            self.spool.drain(self._write_kept, lambda line: self._drop(line, "it is damaged"))
         except Exception as error:  # the file is left on disk
             self._fall_behind(error)
             return

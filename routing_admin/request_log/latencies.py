@@ -39,7 +39,7 @@ class _Truncated(Func):
         return self.as_sql(compiler, connection, template="TRUNC(%(expressions)s)::integer")
 
 
-def bucket_of(latency: Latency) -> Case:
+def bucket_expression(latency: Latency) -> Case:
     """Return the SQL expression for the bucket of a request's time."""
     scales = [10**power for power in range(len(str(LARGEST)) - 2)]
     return Case(
@@ -68,20 +68,20 @@ def select_timed(rows: QuerySet[RequestLog], latency: Latency) -> QuerySet[Reque
     return rows.filter(ending=RequestEnding.ANSWERED, **{f"{latency}__isnull": False}).order_by()
 
 
-Place = tuple[str, str]
+RollupKey = tuple[str, str]
 """A dimension of the roll-ups and one of its values, such as an agent's name."""
-ALL: Place = ("", "")
+ALL: RollupKey = ("", "")
 
 
-def count_latencies(start: datetime, stop: datetime) -> dict[Place, dict[str, Histogram]]:
+def count_latencies(start: datetime, stop: datetime) -> dict[RollupKey, dict[str, Histogram]]:
     """Return latency histograms of the requests between two times: overall, per agent, and per route.
 
     This takes two queries.
     """
-    found: dict[Place, dict[str, Histogram]] = defaultdict(lambda: defaultdict(Counter))
+    found: dict[RollupKey, dict[str, Histogram]] = defaultdict(lambda: defaultdict(Counter))
     rows = RequestLog.objects.filter(started_at__gte=start, started_at__lt=stop)
     for latency in Latency:
-        timed = select_timed(rows, latency).values_list("agent", "task_type", bucket_of(latency))
+        timed = select_timed(rows, latency).values_list("agent", "task_type", bucket_expression(latency))
         for agent, task_type, bucket, count in timed.annotate(count=Count("pk")):
             for place in (ALL, ("agent", agent), ("task_type", task_type)):
                 found[place][latency.value][bucket] += count

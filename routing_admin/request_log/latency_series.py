@@ -15,7 +15,7 @@ from django.db.models import CharField, Count
 from django.db.models.functions import Cast, Left
 
 from routing_admin.models import UsageRollup
-from routing_admin.request_log.latencies import ALL, Histogram, Latency, Place, bucket_of, select_timed
+from routing_admin.request_log.latencies import ALL, Histogram, Latency, RollupKey, bucket_expression, select_timed
 from routing_admin.request_log.search import filter_rows
 from routing_admin.request_log.search_words import Search
 from routing_admin.request_log.summed_times import Range, in_any, split_range
@@ -38,7 +38,7 @@ def read_latencies(
     """Return the latencies of answered requests between two times; at most thirteen queries."""
     points: dict[datetime, Histogram] = defaultdict(Counter)
     left: Sequence[Range] = [(start, stop)]
-    place = None if by_minute else _find_place(search)
+    place = None if by_minute else _find_rollup_key(search)
     if place is not None:
         found, left = _read_rollups(latency, place, start, stop, now)
         points.update(found)
@@ -51,7 +51,7 @@ def read_latencies(
     return LatencySeries(since, points)
 
 
-def _find_place(search: Search) -> Place | None:
+def _find_rollup_key(search: Search) -> RollupKey | None:
     """Return the dimension and value whose roll-ups have the histograms of a search, or None if there are none."""
     terms = [(column, search.get(key)) for key, column in SUMMED_TERMS.items() if search.get(key)]
     has_answers = WORDS.get(search.get("status"), frozenset()) >= ANSWERS
@@ -61,7 +61,7 @@ def _find_place(search: Search) -> Place | None:
 
 
 def _read_rollups(
-    latency: Latency, place: Place, start: datetime, stop: datetime, now: datetime
+    latency: Latency, place: RollupKey, start: datetime, stop: datetime, now: datetime
 ) -> tuple[dict[datetime, Histogram], Sequence[Range]]:
     """Return the histograms of folded days and hours, and the ranges that they leave."""
     found: dict[datetime, Histogram] = {}
@@ -81,7 +81,7 @@ def read_rows(
     # Times are grouped as text, in UTC: an hour has 13 characters, and a minute has 16.
     place = Left(Cast("started_at", CharField()), 16 if by_minute else 13)
     rows = filter_rows(search, now).filter(started_at__gte=times[0], started_at__lt=times[1])
-    counted = select_timed(rows, latency).annotate(place=place).values_list("place", bucket_of(latency))
+    counted = select_timed(rows, latency).annotate(place=place).values_list("place", bucket_expression(latency))
     found: dict[datetime, Histogram] = defaultdict(Counter)
     for text, bucket, count in counted.annotate(count=Count("pk")):
         found[datetime.fromisoformat(text if by_minute else f"{text}:00").replace(tzinfo=UTC)][bucket] += count

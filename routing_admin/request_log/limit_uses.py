@@ -19,7 +19,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.limits.uses import find_uses, window_end
 from routing_admin.models import UsageSum
-from routing_admin.request_log.usage_sums import day_of
+from routing_admin.request_log.usage_sums import day_start
 
 PREFIXES = {
     "agent": agent_holder_id(""),
@@ -121,7 +121,7 @@ def list_uncounted(configuration: Configuration, exchange: ExchangeTable) -> Map
 
 
 def _count(column: str, limits: Mapping[str, AgentLimits], exchange: ExchangeTable) -> Iterator[tuple[str, Meter, int]]:
-    day = day_of(timezone.now())
+    day = day_start(timezone.now())
     month = day.replace(day=1)
     starts: Mapping[Meter, datetime] = {Meter.MONEY_PER_DAY: day, Meter.MONEY_PER_MONTH: month}
     rows = UsageSum.objects.filter(span=UsageSum.DAY, start__gte=month, **{f"{column}__in": list(limits)}).order_by()

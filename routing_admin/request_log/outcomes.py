@@ -80,7 +80,7 @@ class StoredOutcome:
     facts: Mapping[str, Any]
 
 
-def digest_of(*parts: str) -> str:
+def digest_parts(*parts: str) -> str:
     """Return a keyed digest of the strings, which is always the same in this installation and not reversible."""
     return sign_permanently("\n".join(parts).encode())
 
@@ -181,10 +181,10 @@ def _open(row: IdempotencyRecord) -> StoredOutcome | ConflictingCall:
         # The outcome was encrypted with a key that has been removed.
         return ConflictingCall(ClaimRefusal.NOT_STORED, row.request_id)
     status, headers, streamed = orjson.loads(head)
-    return StoredOutcome(CallOutcome(status, headers, body, streamed), row.request_id, _facts_of(row.request_id))
+    return StoredOutcome(CallOutcome(status, headers, body, streamed), row.request_id, _read_facts(row.request_id))
 
 
-def _facts_of(request_id: str) -> Mapping[str, Any]:
+def _read_facts(request_id: str) -> Mapping[str, Any]:
     names = ("asked_model", "task_type", "matched", "language", "stream", "outcome")
     rows = RequestLog.objects.filter(pk=request_id).values(*names)
     facts = rows.first()

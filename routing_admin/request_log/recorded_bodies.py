@@ -31,7 +31,7 @@ MESSAGE_COST = 200
 
 
 @dataclass(slots=True)
-class Space:
+class ByteBudget:
     """The bytes left for text, and whether any was cut."""
 
     remaining: int = BODY_BYTES
@@ -47,12 +47,12 @@ class Space:
         return fitting.replace("\0", "")
 
 
-def body_of(chat: ChatRequest, answer: Answer | None = None) -> dict[str, Any]:
+def record_body(chat: ChatRequest, answer: Answer | None = None) -> dict[str, Any]:
     """Return the canonical request as JSON, with the answer under `answer`, cut to size.
 
     It must still be passed to `clean_body`, which removes keys.
     """
-    space = Space()
+    space = ByteBudget()
     answered = {"answer": _answer(answer, space)} if answer else {}
     messages: list[dict[str, Any]] = []
     # Newest messages come first, so that the oldest are left out if the space runs out.
@@ -79,7 +79,7 @@ def clean_body(body: Any) -> Any:
     return name_base64(redact(body)) if isinstance(body, str) else body
 
 
-def _answer(answer: Answer, space: Space) -> dict[str, Any]:
+def _answer(answer: Answer, space: ByteBudget) -> dict[str, Any]:
     made = [
         {
             "kind": item.kind.value,
@@ -93,7 +93,7 @@ def _answer(answer: Answer, space: Space) -> dict[str, Any]:
     return {**text, **_calls(answer.tool_calls, space), **({"media": made} if made else {})}
 
 
-def question_of(body: Any) -> tuple[str, list[str]]:
+def read_question(body: Any) -> tuple[str, list[str]]:
     """Return the text of a recorded body's last user message, and the ids of its artifacts."""
     messages = body.get("messages") if isinstance(body, dict) else None
     question: dict[str, Any] = next(
@@ -104,7 +104,7 @@ def question_of(body: Any) -> tuple[str, list[str]]:
     return "\n".join(part["text"] for part in parts if "text" in part), [file for file in files if file]
 
 
-def _message(message: Message, space: Space) -> dict[str, Any]:
+def _message(message: Message, space: ByteBudget) -> dict[str, Any]:
     space.remaining -= MESSAGE_COST
     names = {"name": message.name, "toolCallId": message.tool_call_id}
     return {
@@ -115,7 +115,7 @@ def _message(message: Message, space: Space) -> dict[str, Any]:
     }
 
 
-def _calls(calls: Sequence[ToolCall], space: Space) -> dict[str, Any]:
+def _calls(calls: Sequence[ToolCall], space: ByteBudget) -> dict[str, Any]:
     listed = [
         {"id": space.fit(call.id), "name": space.fit(call.name), "arguments": space.fit(call.arguments)}
         for call in calls
@@ -123,7 +123,7 @@ def _calls(calls: Sequence[ToolCall], space: Space) -> dict[str, Any]:
     return {"toolCalls": listed} if listed else {}
 
 
-def _part(part: Part, space: Space) -> dict[str, Any]:
+def _part(part: Part, space: ByteBudget) -> dict[str, Any]:
     if isinstance(part, TextPart):
         return {"type": "text", "text": space.fit(part.text)}
     space.remaining -= MESSAGE_COST
@@ -174,7 +174,7 @@ class ConversationDigest(NamedTuple):
     past: int
 
 
-def digest_of(chat: ChatRequest) -> ConversationDigest:
+def digest_conversation(chat: ChatRequest) -> ConversationDigest:
     opening, history = blake2b(digest_size=DIGEST_BYTES), blake2b(digest_size=DIGEST_BYTES)
     opening.update(repr(chat.tools).encode("utf-8", "replace"))
     continues, past, is_answered, was_answer = None, 0, False, False

@@ -15,13 +15,13 @@ from capabilities.core.wire import Answer
 from routing_admin.core.fallback.chain import Attempt, Plan
 from routing_admin.core.fallback.endings import BROKEN, UNAVAILABLE
 from routing_admin.platform.databases.unavailable import explain, is_unavailable
-from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.entries import RequestFacts, build_entry
 from routing_admin.request_log.journal import Journal
 from routing_admin.request_log.journal import journal as this_process
-from routing_admin.request_log.recorded_bodies import body_of
+from routing_admin.request_log.recorded_bodies import record_body
 
 TRACE_HEADERS = ("traceparent", "tracestate")
-LEFT_STATUS = 499
+ABANDONED_STATUS = 499
 """Status logged when the caller disconnected before the answer; it is never sent."""
 
 
@@ -99,20 +99,20 @@ class RequestRecorder:
             return
         self._ended = True
         if self._words is not None:
-            facts["body"] = body_of(self._words, answer)
+            facts["body"] = record_body(self._words, answer)
         self._facts.duration_ms = self.elapsed_ms()
         self._set(facts)
         # The response has begun, so its status has already been sent.
-        if self._facts.begun_ms is not None and self._facts.status != LEFT_STATUS:
+        if self._facts.begun_ms is not None and self._facts.status != ABANDONED_STATUS:
             self._facts.status = 200
-        self._journal.record(entry_of(self._facts, attempts, prepared, self._chat))
+        self._journal.record(build_entry(self._facts, attempts, prepared, self._chat))
 
     def _set(self, facts: Mapping[str, Any]) -> None:
         for name, value in facts.items():
             setattr(self._facts, name, value)
 
 
-def facts_of_fault(error: Exception) -> dict[str, Any]:
+def failure_facts(error: Exception) -> dict[str, Any]:
     """Return how an internal error ends a request: 503 if database or artifact store is unavailable, else 500."""
     if is_unavailable(error):
         return {"outcome": UNAVAILABLE, "status": 503, "error": explain(error)}

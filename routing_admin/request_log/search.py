@@ -245,10 +245,10 @@ def _chain_condition(provider: str, model: str) -> Callable[[DayRange], Q]:
 
 
 def write_cursor(row: RequestLog) -> str:
-    return write_place(row.started_at, row.pk)
+    return write_position(row.started_at, row.pk)
 
 
-def write_place(moment: datetime, key: str) -> str:
+def write_position(moment: datetime, key: str) -> str:
     return base64.urlsafe_b64encode(f"{moment.isoformat()} {key}".encode()).decode().rstrip("=")
 
 
@@ -301,7 +301,7 @@ def find_logged_request(key: str, *, body: bool = False) -> LoggedRequest | None
     return LoggedRequest(row, tuple(row.attempts.order_by("position")))
 
 
-def list_files_of(rows: Sequence[RequestLog]) -> dict[str, list[dict[str, Any]]]:
+def list_request_files(rows: Sequence[RequestLog]) -> dict[str, list[dict[str, Any]]]:
     """Return the files of requests, newest first, as sent to the last candidate that got files, by request id.
 
     This takes one query, or none if no request had a file.

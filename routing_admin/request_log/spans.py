@@ -22,7 +22,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import OK, Attempt, SkipReason
-from routing_admin.request_log.counting import operation_of
+from routing_admin.request_log.counting import metric_operation
 from routing_admin.request_log.entries import Entry, find_answering
 
 log = logging.getLogger("routing_admin.request_log.tracing")
@@ -99,7 +99,7 @@ class SpanWriter:
         self._provider.shutdown()
 
     def _write_attempt(self, context: Context, entry: Entry, at: int, attempt: Attempt) -> None:
-        operation = operation_of(entry.facts.surface)
+        operation = metric_operation(entry.facts.surface)
         span = self._tracer.start_span(
             f"{operation} {attempt.model}".strip(),
             context,
@@ -138,11 +138,11 @@ def _of_request(entry: Entry) -> Iterator[tuple[str, Any]]:
 
 def _of_attempt(entry: Entry, at: int, attempt: Attempt) -> Iterator[tuple[str, Any]]:
     facts, answers = entry.facts, find_answering(entry) is attempt
-    yield "gen_ai.operation.name", operation_of(facts.surface)
+    yield "gen_ai.operation.name", metric_operation(facts.surface)
     yield "gen_ai.provider.name", attempt.provider
     yield "gen_ai.request.model", attempt.model
     yield "gen_ai.request.stream", facts.stream
-    yield from _server_of(attempt.provider)
+    yield from _server_attributes(attempt.provider)
     yield OWN + "fallback.position", at
     yield OWN + "tries", len(attempt.tries)
     if attempt.outcome != OK:
@@ -167,7 +167,7 @@ def _of_attempt(entry: Entry, at: int, attempt: Attempt) -> Iterator[tuple[str, 
         yield "gen_ai.response.time_to_first_chunk", (facts.first_content_ms - attempt.started_ms) / 1000
 
 
-def _server_of(provider: str) -> Iterator[tuple[str, Any]]:
+def _server_attributes(provider: str) -> Iterator[tuple[str, Any]]:
     found = snapshot.current().configuration.provider(provider)
     parts = urlsplit(found.endpoint) if found is not None else None
     if parts is not None and parts.hostname:

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from django.db.models import Q
 
 from routing_admin.models import UsageSum
-from routing_admin.request_log.time_ranges import DAY, HOUR, hour_of
-from routing_admin.request_log.usage_sums import HOURS_STAY, day_of
+from routing_admin.request_log.time_ranges import DAY, HOUR, hour_start
+from routing_admin.request_log.usage_sums import HOUR_RETENTION, day_start
 
 HOURS_UP_TO = timedelta(days=2)
 """Ranges up to this length are read by the hour, longer ones by the day."""
@@ -18,21 +18,21 @@ Range = tuple[datetime, datetime]
 Select = Callable[[str, Sequence[datetime]], Collection[datetime]]
 
 
-def start_of(span: str, at: datetime) -> datetime:
-    return hour_of(at) if span == UsageSum.HOUR else day_of(at)
+def period_start(span: str, at: datetime) -> datetime:
+    return hour_start(at) if span == UsageSum.HOUR else day_start(at)
 
 
-def end_of(span: str, start: datetime) -> datetime:
-    return start + HOUR if span == UsageSum.HOUR else day_of(start + DAY + HOUR)  # a day may have 23 to 25 hours
+def period_end(span: str, start: datetime) -> datetime:
+    return start + HOUR if span == UsageSum.HOUR else day_start(start + DAY + HOUR)  # a day may have 23 to 25 hours
 
 
 def round_up(span: str, at: datetime) -> datetime:
-    start = start_of(span, at)
-    return at if start == at else end_of(span, start)
+    start = period_start(span, at)
+    return at if start == at else period_end(span, start)
 
 
 def _oldest_hour(now: datetime) -> datetime:
-    return now - HOURS_STAY + HOUR  # clocks of processes differ
+    return now - HOUR_RETENTION + HOUR  # clocks of processes differ
 
 
 def has_hours(since: datetime, now: datetime) -> bool:
@@ -58,10 +58,10 @@ def in_any(starts: Mapping[str, Collection[datetime]]) -> Q:
 
 def list_touched(span: str, begin: datetime, stop: datetime) -> Iterator[datetime]:
     """Yield the days or hours that a range touches."""
-    at = start_of(span, begin)
+    at = period_start(span, begin)
     while at < stop:
         yield at
-        at = end_of(span, at)
+        at = period_end(span, at)
 
 
 def split_range(start: datetime, stop: datetime | None, now: datetime, select: Select | None = None) -> Split:
@@ -72,24 +72,24 @@ def split_range(start: datetime, stop: datetime | None, now: datetime, select: S
     """
     has_days = (stop or now) - start > HOURS_UP_TO or not has_hours(start, now)
     if stop is None:
-        stop = _tomorrow(_tomorrow(now)) if has_days else hour_of(now) + 2 * HOUR
+        stop = _tomorrow(_tomorrow(now)) if has_days else hour_start(now) + 2 * HOUR
     starts: dict[str, Sequence[datetime]] = {}
     covered, rest = list[Range](), [(start, stop)]
     for span in (UsageSum.DAY, UsageSum.HOUR) if has_days else (UsageSum.HOUR,):
         earliest = start if span == UsageSum.DAY else _oldest_hour(now)
         whole = [at for begin, end in rest for at in _list_whole(span, max(begin, earliest), end)]
         starts[span] = list(select(span, whole)) if select else whole
-        covered += [(at, end_of(span, at)) for at in starts[span]]
+        covered += [(at, period_end(span, at)) for at in starts[span]]
         rest = list(_gaps(start, stop, sorted(covered)))
     return Split(starts, rest)
 
 
 def _tomorrow(at: datetime) -> datetime:
-    return end_of(UsageSum.DAY, day_of(at))
+    return period_end(UsageSum.DAY, day_start(at))
 
 
 def _list_whole(span: str, begin: datetime, stop: datetime) -> Iterator[datetime]:
-    return (at for at in list_touched(span, round_up(span, begin), stop) if end_of(span, at) <= stop)
+    return (at for at in list_touched(span, round_up(span, begin), stop) if period_end(span, at) <= stop)
 
 
 def _gaps(start: datetime, stop: datetime, covered: Sequence[Range]) -> Iterator[Range]:

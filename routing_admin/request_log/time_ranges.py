@@ -75,11 +75,11 @@ DAY_HOURS = 24
 DAY = DAY_HOURS * HOUR
 
 
-def hour_of(moment: datetime) -> datetime:
+def hour_start(moment: datetime) -> datetime:
     """Return the start of the hour in UTC, as in the log."""
     return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
 def window_start(now: datetime, length: timedelta = DAY) -> datetime:
     """Return the start of the window of that length that ends now."""
-    return hour_of(now - length)
+    return hour_start(now - length)

@@ -17,7 +17,7 @@ from django.db.models import Count, Q, QuerySet, Sum
 from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.models import AttemptLog, RequestLog, UsageRollup, UsageSum
 from routing_admin.platform.databases.router import LOGS, one_moment
-from routing_admin.request_log.counting import names_now
+from routing_admin.request_log.counting import current_names
 from routing_admin.request_log.search import (
     LONGEST,
     MAX_COUNTED,
@@ -76,7 +76,7 @@ def is_summed(search: Search) -> bool:
         return False
     # Routes that were never configured are summed under one name.
     task = search.get("task")
-    return not task or names_now(OTHERS).route(task) == task
+    return not task or current_names(OTHERS).route(task) == task
 
 
 def _sum_rows(rows: QuerySet[RequestLog], since: datetime | None = None, until: datetime | None = None) -> Totals:

@@ -17,10 +17,10 @@ from capabilities.core.exchange import ExchangeTable
 from capabilities.core.prices import NO_CURRENCY
 from routing_admin.models import UsageRollup, UsageSum
 from routing_admin.platform.databases.router import LOGS, one_moment
-from routing_admin.request_log.summed_times import HOURS_UP_TO, round_up, start_of
+from routing_admin.request_log.summed_times import HOURS_UP_TO, period_start, round_up
 from routing_admin.request_log.time_ranges import DAY
-from routing_admin.request_log.usage_rollups import list_folded, list_starts, moment_of
-from routing_admin.request_log.usage_sums import COUNTS, day_of
+from routing_admin.request_log.usage_rollups import as_aware, list_folded, list_starts
+from routing_admin.request_log.usage_sums import COUNTS, day_start
 
 LABELS = {"team": "team", "project": "project", "user": "end_user"}
 GROUPS = {
@@ -114,7 +114,7 @@ def list_times(since: datetime, *, before: timedelta = NO_TIME, is_filtered: boo
 
     Roll-ups are for a single column. So they are of no use to filtered sums.
     """
-    span, start = _span_of(since)
+    span, start = _choose_span(since)
     starts = list_starts(span, moved(start, -before))
     return SummedTimes(span, starts, set() if is_filtered else list_folded(span, starts))
 
@@ -144,7 +144,7 @@ def sum_usage(
     were read in the same transaction, one query is enough. Groups have the columns in `counted`, which takes less time
     than all; the total and the series have every column.
     """
-    span, start = _span_of(since)
+    span, start = _choose_span(since)
     if until is not None:
         until = round_up(span, until)
     filters = {GROUPS[name]: value for name, value in only.items()}
@@ -225,20 +225,20 @@ def _sum_up(
     with connections[LOGS].cursor() as cursor:
         cursor.execute(sql, [value for _, values in parts.values() for value in values])
         for start, value, currency, *counts in cursor.fetchall():
-            group = groups[value] if start is None else series[moment_of(start)]
+            group = groups[value] if start is None else series[as_aware(start)]
             group.add(currency, list(map(int, counts)))  # PostgreSQL's sums are decimals
     return groups, series
 
 
-def _span_of(since: datetime) -> tuple[str, datetime]:
+def _choose_span(since: datetime) -> tuple[str, datetime]:
     span = UsageSum.HOUR if timezone.now() - since <= HOURS_UP_TO else UsageSum.DAY
-    return span, start_of(span, since)
+    return span, period_start(span, since)
 
 
 def _by_day(series: dict[datetime, Counts]) -> dict[Any, Counts]:
     found: dict[Any, Counts] = {}
     for start, counts in series.items():
-        found.setdefault(day_of(start), Counts()).merge(counts)
+        found.setdefault(day_start(start), Counts()).merge(counts)
     return found
 
 

@@ -26,14 +26,14 @@ from routing_admin.models import UsageRollup, UsageSum
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL, borrowed_connections
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 from routing_admin.request_log.latencies import ALL, count_latencies
-from routing_admin.request_log.summed_times import end_of
+from routing_admin.request_log.summed_times import period_end
 from routing_admin.request_log.time_ranges import HOUR
 from routing_admin.request_log.usage_sums import COUNTS, LENGTHS, ROLLUP_LOCK
 
 log = logging.getLogger(__name__)
 
 DIMENSIONS = ("agent", "task_type", "provider", "model", "team", "project", "end_user")
-GRACE = 2 * HOUR
+FOLD_DELAY = 2 * HOUR
 """Delay after the end of an hour or day: late requests are rare by then, and clocks may differ."""
 BATCH = 500
 """Rows per transaction."""
@@ -56,10 +56,10 @@ def list_starts(span: str, since: datetime) -> list[datetime]:
     connection = connections[LOGS]
     with connection.cursor() as cursor:
         cursor.execute(STARTS, [span, connection.ops.adapt_datetimefield_value(since), span])
-        return [moment_of(start) for (start,) in cursor.fetchall()]
+        return [as_aware(start) for (start,) in cursor.fetchall()]
 
 
-def moment_of(start: Any) -> datetime:
+def as_aware(start: Any) -> datetime:
     """Return a datetime as aware; SQLite returns naive datetimes in UTC."""
     moment = start if isinstance(start, datetime) else datetime.fromisoformat(start)
     return moment.replace(tzinfo=UTC) if timezone.is_naive(moment) else moment
@@ -96,7 +96,7 @@ class UsageRollups:
     def fold_next(self, now: datetime) -> bool:
         """Fold the newest ended hour or day without a roll-up; return False if there is none."""
         for span, length in LENGTHS.items():
-            ended = [start for start in list_starts(span, datetime.min) if start + length + GRACE <= now]
+            ended = [start for start in list_starts(span, datetime.min) if start + length + FOLD_DELAY <= now]
             folded = list_folded(span, ended)
             left = [start for start in ended if start not in folded and (span, start) not in self._failed]
             if left:
@@ -119,7 +119,7 @@ def fold(span: str, start: datetime) -> None:
         period.delete()
         mark.save()
     rows = [row for dimension in DIMENSIONS for row in sum_up(span, start, dimension)]
-    histograms = count_latencies(start, end_of(span, start))
+    histograms = count_latencies(start, period_end(span, start))
     for row in rows:
         # A time has a row per currency, and the first of these has the histograms.
         row.latencies = histograms.pop((row.dimension, row.value), None)

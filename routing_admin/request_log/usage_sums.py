@@ -16,9 +16,9 @@ from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.models import UsageRollup, UsageSum
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.costs import list_waste
-from routing_admin.request_log.counting import CountedNames, names_now
+from routing_admin.request_log.counting import CountedNames, current_names
 from routing_admin.request_log.entries import in_chunks
-from routing_admin.request_log.time_ranges import DAY, HOUR, hour_of
+from routing_admin.request_log.time_ranges import DAY, HOUR, hour_start
 
 # Callers can make up labels, so only a limited number of labels have their own sums.
 
@@ -66,7 +66,7 @@ class SumLabels:
     def bounded(self, request: Mapping[str, Any]) -> LabelNames:
         """Return the team, project and end user under which a row is summed; one query per agent and day."""
         names = request["team"] or "", request["project"] or "", request["end_user"] or ""
-        return NONE if names == NONE else self._find(day_of(request["started_at"]), request["agent"]).bounded(names)
+        return NONE if names == NONE else self._find(day_start(request["started_at"]), request["agent"]).bounded(names)
 
     def _find(self, day: datetime, agent: str) -> _Names:
         agents = self._days.get(day)
@@ -81,7 +81,7 @@ class SumLabels:
         return agents[agent]
 
 
-def day_of(moment: datetime) -> datetime:
+def day_start(moment: datetime) -> datetime:
     # Days follow the installation's time zone.
     return timezone.localtime(moment).replace(hour=0, minute=0, second=0, microsecond=0)
 
@@ -102,7 +102,7 @@ MAX_SUM = 2**62
 """Maximum of a sum before a batch is added. The column's maximum is twice this, and a batch adds less than this."""
 CHUNKS = (20, 6, 2, 1)
 """Sums per statement."""
-HOURS_STAY = timedelta(days=7)
+HOUR_RETENTION = timedelta(days=7)
 """How long sums of hours are kept. Those of days are kept for longer than the log."""
 LENGTHS: Mapping[str, timedelta] = {UsageSum.HOUR: HOUR, UsageSum.DAY: DAY}
 """How long after its start an hour or day has ended."""
@@ -115,7 +115,7 @@ Columns = Mapping[str, Any]
 def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
     """Add rows of the request log, with the rows of their attempts, to the sums to which they belong."""
     sums: dict[SumKey, list[int]] = {}
-    counted = names_now(OTHERS)
+    counted = current_names(OTHERS)
     for request, attempts in rows:
         labels = sum_labels().bounded(request)
         for row, counts in ((request, _counts(request, len(attempts))), *_waste(request, attempts)):
@@ -157,7 +157,7 @@ def _sum_keys(request: Columns, row: Columns, labels: LabelNames, counted: Count
 @lru_cache(maxsize=64)
 def _starts(minute: datetime) -> tuple[datetime, datetime]:
     # Cached, because the requests of a batch come from the same few minutes.
-    return hour_of(minute), day_of(minute)
+    return hour_start(minute), day_start(minute)
 
 
 def _waste(request: Columns, attempts: Sequence[Columns]) -> Iterator[tuple[Columns, list[int]]]:

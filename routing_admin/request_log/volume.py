@@ -21,7 +21,7 @@ from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.models import RequestLog, UsageSum
 from routing_admin.request_log.search import filter_rows
 from routing_admin.request_log.search_words import Search, moment
-from routing_admin.request_log.summed_times import end_of, has_hours, list_touched, split_range, start_of
+from routing_admin.request_log.summed_times import has_hours, list_touched, period_end, period_start, split_range
 from routing_admin.request_log.totals import SUMMED_TERMS, is_summed
 from routing_admin.request_log.usage import Counts
 from routing_admin.request_log.usage_rollups import list_folded
@@ -91,7 +91,7 @@ def count_volume(search: Search, start: datetime, stop: datetime, now: datetime,
     # The log's oldest hour or day is complete in the sums, unless the search begins within it.
     since = moment(search.get("since"), now) if search.get("since") else None
     is_oldest = since is None or since < start
-    first = start_of(UsageSum.HOUR if has_hours(start, now) else UsageSum.DAY, start) if is_oldest else start
+    first = period_start(UsageSum.HOUR if has_hours(start, now) else UsageSum.DAY, start) if is_oldest else start
     parts, volume = split_range(first, None if stop >= now else stop, now), Volume(start)
     for begin, end in parts.rest:
         # A gap at the end of a chart would look like an outage, so only what is missing at its beginning is bounded.
@@ -160,10 +160,10 @@ def bounded_start(start: datetime, stop: datetime, now: datetime) -> datetime:
         for at in sorted(points, reverse=True):
             left -= points[at].requests
             if left < 0:
-                since = max(start, end_of(span, at))
+                since = max(start, period_end(span, at))
                 break
         if since < stop:
             return since
         # The last day alone has too many, so its hours are counted.
-        start = max(start, start_of(span, stop - timedelta(microseconds=1)))
+        start = max(start, period_start(span, stop - timedelta(microseconds=1)))
     return max(start, stop - LEAST_SCANNED)

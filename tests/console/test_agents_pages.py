@@ -17,7 +17,7 @@ from capabilities.models import Agent, AgentKey, Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import put_agent
 from routing_admin.models import AuditEvent, Revision, UsageRollup, UsageSum
-from routing_admin.request_log.time_ranges import hour_of
+from routing_admin.request_log.time_ranges import hour_start
 from tests.console.page import Page
 from tests.console.visits import queries_of
 
@@ -121,7 +121,7 @@ def test_the_list_is_sorted_by_its_columns(admin: Client) -> None:
 
 def test_the_list_counts_the_requests_of_a_day_and_leads_to_them(admin: Client) -> None:
     """Requests are counted from hourly sums, or from their roll-up where an hour has one, but not from both."""
-    now = hour_of(timezone.now())
+    now = hour_start(timezone.now())
     for hours, count in ((0, 2), (3, 5), (30, 9)):
         start = now - timedelta(hours=hours)
         UsageSum.objects.create(span="h", start=start, agent="text-agent", provider="echo", requests=count)

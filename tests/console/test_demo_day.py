@@ -16,7 +16,7 @@ from routing_admin.console.alerts.queries import list_budget_uses
 from routing_admin.console.demo import day, load
 from routing_admin.console.history.actions import undo
 from routing_admin.models import Alert, AttemptLog, LimitWindow, RequestLog, UsageSum
-from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.entries import RequestFacts, build_entry
 from routing_admin.request_log.insertion import write
 from tests.cast import renew
 
@@ -74,7 +74,7 @@ def test_deleting_the_demo_takes_its_day_along_and_undo_restores_it() -> None:
     """Other requests and their sums are kept. Undo restores the demo's requests and sums."""
     load_all()
     facts = RequestFacts("req_own", timezone.now() - timedelta(hours=1), "v1", agent="text-agent")
-    write([entry_of(facts)])
+    write([build_entry(facts)])
     before, sums = rows(), UsageSum.objects.count()
     load.remove(SYSTEM)
     assert list(RequestLog.objects.values_list("pk", flat=True)) == ["req_own"]

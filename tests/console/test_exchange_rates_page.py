@@ -20,7 +20,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.history.actions import undo
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.models import Revision, UsageSum
-from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.entries import RequestFacts, build_entry
 from routing_admin.request_log.insertion import write
 from tests.cast import AgentProgram
 from tests.console.page import Page
@@ -44,7 +44,7 @@ def used() -> datetime:
     now = timezone.now()
     for name in ("dollars", "yuan"):
         facts = RequestFacts(f"req_{name}", now, "v1", agent="text-agent", usage=Usage(1_000_000, 0))
-        write([entry_of(facts, (Attempt(name, "m", "ok"),))])
+        write([build_entry(facts, (Attempt(name, "m", "ok"),))])
     return now
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from routing_admin.console.requests.volume import draw_latencies
 from routing_admin.models import RequestLog, UsageRollup
 from routing_admin.request_log import latency_series, volume
-from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.entries import RequestFacts, build_entry
 from routing_admin.request_log.health import quantile as exact_quantile
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.latencies import Latency, quantile
@@ -52,7 +52,7 @@ def log(now: datetime) -> None:
         outcome = "ok" if draw.random() < 0.9 else "http_500"
         first = whole / 3 if draw.random() < 0.6 else None
         entries.append(
-            entry_of(
+            build_entry(
                 RequestFacts(
                     f"r{number}", at, "v1", outcome=outcome, duration_ms=whole, first_content_ms=first, **facts
                 ),

@@ -34,9 +34,9 @@ from routing_admin.models import (
     TaskRoute,
     UsageSum,
 )
-from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.entries import RequestFacts, build_entry
 from routing_admin.request_log.insertion import write
-from routing_admin.request_log.usage_sums import day_of
+from routing_admin.request_log.usage_sums import day_start
 from tests.cast import HTMX
 from tests.console.page import Page
 
@@ -85,7 +85,7 @@ def add_history() -> None:
 def add_requests() -> None:
     now = timezone.now()
     facts = [RequestFacts(f"r{number}", now, "v1", agent=f"many-{number}") for number in range(MANY)]
-    write([entry_of(fact, (Attempt("echo", "echo-text", "ok"),)) for fact in facts])
+    write([build_entry(fact, (Attempt("echo", "echo-text", "ok"),)) for fact in facts])
 
 
 LISTS: dict[str, Callable[[], None]] = {
@@ -239,7 +239,7 @@ def test_large_numbers_of_budgets_have_thousands_separators(admin: Client) -> No
     money = {"moneyPerMonth": "12500.50", "currency": "USD"}
     for label in ("team:billing", "user:text-agent"):
         LabelBudget.objects.create(label=label, limits=money)
-    today = day_of(timezone.now())
+    today = day_start(timezone.now())
     UsageSum.objects.create(span=UsageSum.DAY, start=today, team="billing", requests=1741, unpriced=1741)
     page = Page(admin.get("/usage/budgets/"))
     assert page.row("billing").shows("1,741 calls without a known price")

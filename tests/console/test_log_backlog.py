@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from routing_admin.console.base.tags.ui import exact
 from routing_admin.platform.server import store_monitor
-from routing_admin.request_log.entries import RequestFacts, entry_of
-from routing_admin.request_log.insertion import rows_of
+from routing_admin.request_log.entries import RequestFacts, build_entry
+from routing_admin.request_log.insertion import build_rows
 from routing_admin.request_log.journal import journal
 from tests.cast import browser_of
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 def two_waiting() -> Iterator[None]:
     """Two entries that are in the spool but not in the log yet."""
     journal().behind_since = timezone.now()
-    journal().spool.append(rows_of([entry_of(RequestFacts(name, timezone.now(), "v1")) for name in ("a", "b")]))
+    journal().spool.append(build_rows([build_entry(RequestFacts(name, timezone.now(), "v1")) for name in ("a", "b")]))
     yield
     journal().spool.drain(lambda rows: None, lambda line: None)
     journal().spool.close()
@@ -52,7 +52,7 @@ def test_dashboard_shows_a_full_disk(
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     monkeypatch.setattr(journal(), "disk_is_full", True)
     monkeypatch.setattr(journal(), "lost", 7)
-    waiting = [entry_of(RequestFacts(name, timezone.now(), "v1")) for name in ("c", "d", "e")]
+    waiting = [build_entry(RequestFacts(name, timezone.now(), "v1")) for name in ("c", "d", "e")]
     monkeypatch.setattr(journal(), "waiting", deque(waiting))
     page = browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")).content.decode()
     assert f"3 {expected}" in page

@@ -28,7 +28,7 @@ from routing_admin.api.requests import timeline as render_timeline
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.core.fallback.errors import EXHAUSTED, REFUSED
 from routing_admin.models import AttemptLog, RequestLog
-from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.entries import RequestFacts, build_entry
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.search import find_logged_request
 from routing_admin.request_log.sentences import QUOTING, RenderedSentence, logged_text, render_logged, render_sentence
@@ -163,7 +163,7 @@ def test_the_journal_writes_code_and_facts() -> None:
     facts = RequestFacts(
         "req_data", datetime.now(UTC), "v1", outcome="all_providers_failed", status=502, error=final_error
     )
-    write([entry_of(facts, attempts), entry_of(RequestFacts("req_fine", datetime.now(UTC), "v1"))])
+    write([build_entry(facts, attempts), build_entry(RequestFacts("req_fine", datetime.now(UTC), "v1"))])
     row = RequestLog.objects.get(pk="req_data")
     first, second = row.attempts.order_by("position")
     assert (row.error, first.error, second.error) == ("", "", "")

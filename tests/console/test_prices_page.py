@@ -12,7 +12,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.core.files.llmservices import write_service
 from routing_admin.limits.prices.listed import SOURCE
-from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.entries import RequestFacts, build_entry
 from routing_admin.request_log.insertion import write
 from tests.cast import AgentProgram
 from tests.console.page import Control, Page
@@ -65,7 +65,7 @@ def test_a_contested_price_is_shown_with_every_lists_amounts(admin: Client, lang
     row = make("https://api.mistral.ai/v1", "magistral-medium-latest")
     snapshot.refresh()
     facts = RequestFacts("req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100))
-    write([entry_of(facts, (Attempt("host", row.model, "ok"),))])
+    write([build_entry(facts, (Attempt("host", row.model, "ok"),))])
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     badge = {"en": "Contested", "zh-hans": "有争议"}[language]
     price = Page(admin.get("/services/svc/")).region({"en": "Price", "zh-hans": "价格"}[language])
@@ -139,7 +139,7 @@ def test_each_attempt_says_what_it_took(admin: Client, text_agent: AgentProgram)
     facts = RequestFacts("req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100))
     write(
         [
-            entry_of(
+            build_entry(
                 facts,
                 (Attempt("host", "gpt-4o", "empty_content", tries=(failed_try,)), Attempt("host", "gpt-4o", "ok")),
             )
@@ -163,7 +163,7 @@ def test_a_request_says_what_it_cost(admin: Client, text_agent: AgentProgram) ->
     facts = RequestFacts(
         "req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100, cached_tokens=400)
     )
-    write([entry_of(facts, (Attempt("host", "gpt-4o", "ok"),))])
+    write([build_entry(facts, (Attempt("host", "gpt-4o", "ok"),))])
     cost = Page(admin.get("/requests/req_cost/")).fact("Cost")
     assert cost.shows("0.003 USD")
     assert cost.shows("the cache saved 0.0005 USD")

@@ -32,7 +32,7 @@ from routing_admin.core.fallback.remedies import Remedy
 from routing_admin.core.fallback.table import CALLERS_FAULTS, TABLE
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log import search
-from routing_admin.request_log.entries import asked_for
+from routing_admin.request_log.entries import requested_target
 from routing_admin.request_log.search import PAGE, RARE, find, suggest
 from routing_admin.request_log.search_words import KEYS, Search, moment, parse
 from routing_admin.request_log.sentences import render_reason
@@ -448,7 +448,7 @@ def test_request_without_files_mentions_no_files(admin: Client) -> None:
 )
 def test_the_list_says_what_was_asked_for(db: None, columns: dict[str, Any], expected: tuple[str, str, str]) -> None:
     """The list shows what was requested: a route, a service, a model, or an unknown name."""
-    name_asked = asked_for(logged("req_1", **columns))
+    name_asked = requested_target(logged("req_1", **columns))
     assert (name_asked.name, name_asked.kind, name_asked.route) == expected
 
 

@@ -15,7 +15,7 @@ from capabilities.core.wire import Usage
 from routing_admin.core.fallback.chain import OK, Attempt
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log import volume
-from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
+from routing_admin.request_log.entries import Entry, RequestFacts, build_entry
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.search import filter_rows
 from routing_admin.request_log.search_words import parse
@@ -51,7 +51,7 @@ def made(agent: str, at: datetime, outcome: str = OK, *, fell_back: bool = False
     facts = RequestFacts(f"v{next(numbers):05}", at, "v1", agent=agent, task_type="planning")
     facts.usage, facts.outcome = Usage(10, 1), outcome
     before = (Attempt("echo", "first", "http_503", 503),) if fell_back else ()
-    return entry_of(facts, (*before, Attempt("echo", "echo", outcome)))
+    return build_entry(facts, (*before, Attempt("echo", "echo", outcome)))
 
 
 def outcomes_of(typed: str, now: datetime, *, by_minute: bool = False) -> Counter[Outcome]:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from capabilities.models import Provider
 from routing_admin.configuration import snapshot
 from routing_admin.models import Candidate, RequestLog, TaskRoute, UsageSum
-from routing_admin.request_log.time_ranges import hour_of
+from routing_admin.request_log.time_ranges import hour_start
 from tests.console.page import Page
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -66,7 +66,7 @@ def test_each_route_shows_the_traffic_of_its_day_and_leads_to_it(admin: Client) 
 
 def test_the_list_is_sorted_by_name_and_by_the_requests_of_the_day(admin: Client) -> None:
     """Without `sort`, routes are in the configuration's order, after those that cannot answer."""
-    start = hour_of(timezone.now())
+    start = hour_start(timezone.now())
     UsageSum.objects.create(span="h", start=start, task_type="planning", provider="echo", requests=3)
     rows = {sort: routes_of(admin, f"sort={sort}").rows for sort in ("", "name", "-requests")}
     assert rows["name"] == sorted(rows[""]) != rows[""]

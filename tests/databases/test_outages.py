@@ -30,8 +30,8 @@ from django.utils import timezone
 from routing_admin.models import RequestLog
 from routing_admin.platform.databases.explaining import check_writable, list_missing_rights
 from routing_admin.platform.databases.unavailable import DatabaseFault, explain, fault_of, is_of_values, is_unavailable
-from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
-from routing_admin.request_log.insertion import rows_of
+from routing_admin.request_log.entries import Entry, RequestFacts, build_entry
+from routing_admin.request_log.insertion import build_rows
 from routing_admin.request_log.journal import BATCH, Journal
 from tests.cast import PASSWORD, browser_of
 from tests.chaos.callers import Reply, ask, chat
@@ -168,7 +168,7 @@ OUTAGES = {
 
 
 def entry(name: str) -> Entry:
-    return entry_of(RequestFacts(name, timezone.now(), "v1", agent="ada"), ())
+    return build_entry(RequestFacts(name, timezone.now(), "v1", agent="ada"), ())
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ def test_doctor_reports_a_read_only_database(capsys: pytest.CaptureFixture[str])
 @rows
 def test_one_invalid_row_of_a_batch_is_found_by_bisection(journal: Journal) -> None:
     """The valid rows are written in a few transactions, and only the invalid row is lost."""
-    bad = entry_of(RequestFacts("bad", cast(Any, "no moment"), "v1"), ())
+    bad = build_entry(RequestFacts("bad", cast(Any, "no moment"), "v1"), ())
     for valid_or_bad in (
         *(entry(f"r{number}") for number in range(100)),
         bad,
@@ -254,12 +254,12 @@ def test_one_invalid_row_of_a_batch_is_found_by_bisection(journal: Journal) -> N
 
 @rows
 def test_damaged_line_and_invalid_row_in_the_spool_are_lost_once_and_block_no_other(journal: Journal) -> None:
-    bad = entry_of(RequestFacts("bad", cast(Any, "no moment"), "v1"), ())
-    journal.spool.append(rows_of([entry("first")]))
+    bad = build_entry(RequestFacts("bad", cast(Any, "no moment"), "v1"), ())
+    journal.spool.append(build_rows([entry("first")]))
     (path,) = journal.folder().iterdir()
     with path.open("ab") as file:
         file.write(b"\0\0\0\n")
-    journal.spool.append(rows_of([bad, entry("last")]))
+    journal.spool.append(build_rows([bad, entry("last")]))
     journal.behind_since = timezone.now()
     with read_only():
         until = time.monotonic() + 30

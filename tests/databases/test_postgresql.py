@@ -19,7 +19,7 @@ from routing_admin.models import AttemptLog, Installation, RequestLog
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.postgresql.notices import Listener
 from routing_admin.platform.databases.postgresql.partitions import AHEAD, make_days
-from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.entries import RequestFacts, build_entry
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.search import PAGE, find
 from routing_admin.request_log.search_words import parse
@@ -102,7 +102,7 @@ class Statements:
 def test_id_of_another_day_overwrites_nothing(days: None) -> None:
     """A request whose id was used on another day overwrites nothing, although uniqueness holds per partition only."""
     for began in (NOW - DAY, NOW, NOW):
-        write([entry_of(RequestFacts("same", began, "v1", error=translatable("x")), ())])
+        write([build_entry(RequestFacts("same", began, "v1", error=translatable("x")), ())])
     assert RequestLog.objects.get(pk="same").started_at == NOW - DAY
     assert RequestLog.objects.count() == 3
 

@@ -13,10 +13,10 @@ from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.models import AttemptLog, RequestLog, UsageSum
-from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
-from routing_admin.request_log.insertion import rows_of, write, write_missing
+from routing_admin.request_log.entries import Entry, RequestFacts, build_entry
+from routing_admin.request_log.insertion import build_rows, write, write_missing
 from routing_admin.request_log.spool import Spool
-from routing_admin.request_log.usage_sums import day_of
+from routing_admin.request_log.usage_sums import day_start
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 NOON = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)
@@ -37,7 +37,7 @@ def priced(demo: None) -> None:
 
 def entry(name: str, provider: str = "own", model: str = "m", usage: Usage = COUNTED, at: datetime = NOON) -> Entry:
     facts = RequestFacts(name, at, "v1", agent="ann", task_type="planning", usage=usage)
-    return entry_of(facts, (Attempt("down", "m", "http_503", 503), Attempt(provider, model, "ok")))
+    return build_entry(facts, (Attempt("down", "m", "http_503", 503), Attempt(provider, model, "ok")))
 
 
 def test_a_request_costs_what_the_administrator_says(priced: None):
@@ -128,7 +128,7 @@ def failed_entry(*attempts: Attempt, answered: bool = True) -> Entry:
     facts = RequestFacts("r", NOON, "v1", agent="ann", task_type="planning", usage=COUNTED if answered else Usage())
     if not answered:
         facts.outcome, facts.status = "upstream_exhausted", 502
-    return entry_of(facts, (*attempts, Attempt("own", "m", "ok")) if answered else attempts)
+    return build_entry(facts, (*attempts, Attempt("own", "m", "ok")) if answered else attempts)
 
 
 def billed_attempt(provider: str, model: str) -> Attempt:
@@ -162,7 +162,7 @@ def test_cost_of_an_attempt_includes_its_failed_try(priced: None):
     """An attempt's cost includes its failed call. The request's cost is only the cost of the call that answered."""
     tries = (Try(0.0, 5.0, "empty_content", 200, usage=WASTE), Try(9.0, 5.0, "ok"))
     facts = RequestFacts("r", NOON, "v1", usage=COUNTED)
-    write([entry_of(facts, (Attempt("own", "m", "ok", tries=tries),))])
+    write([build_entry(facts, (Attempt("own", "m", "ok", tries=tries),))])
     assert (RequestLog.objects.get().cost_nanos, AttemptLog.objects.get().cost_nanos) == (2_200_000, 3_280_000)
     day = UsageSum.objects.get(span=UsageSum.DAY)
     assert (day.requests, day.cost_nanos, day.fallback_nanos, day.prompt_tokens) == (1, 3_280_000, 1_080_000, 1500)
@@ -196,7 +196,7 @@ def test_unanswered_request_has_the_cost_of_its_attempts_in_the_sums(priced: Non
 
 def test_entry_written_twice_is_counted_once(priced: None):
     """An entry is counted once even if it is written twice, as after a crash while the spool is emptied."""
-    rows = rows_of([entry("a"), entry("b")])
+    rows = build_rows([entry("a"), entry("b")])
     write_missing(rows)
     write_missing(rows)
     assert UsageSum.objects.get(span=UsageSum.DAY).requests == 2
@@ -207,7 +207,7 @@ def test_spooled_rows_of_an_earlier_version_are_written(priced: None, tmp_path: 
     spool = Spool(tmp_path / "spool")
     # An earlier version did not write these columns.
     new = {"cost_nanos", "saved_nanos", "currency"}
-    spool.append([({k: v for k, v in row.items() if k not in new}, tries) for row, tries in rows_of([entry("a")])])
+    spool.append([({k: v for k, v in row.items() if k not in new}, tries) for row, tries in build_rows([entry("a")])])
     spool.close()
     Spool(tmp_path / "spool").drain(write_missing, lambda line: None)
     assert RequestLog.objects.get(pk="a").cost_nanos is None
@@ -215,7 +215,7 @@ def test_spooled_rows_of_an_earlier_version_are_written(priced: None, tmp_path: 
 
 @override_settings(TIME_ZONE="Asia/Shanghai")
 def test_day_begins_at_midnight_in_the_installations_time_zone():
-    assert day_of(datetime(2026, 11, 20, 17, tzinfo=UTC)) == datetime(2026, 11, 20, 16, tzinfo=UTC)
+    assert day_start(datetime(2026, 11, 20, 17, tzinfo=UTC)) == datetime(2026, 11, 20, 16, tzinfo=UTC)
 
 
 def test_full_sum_does_not_fail_the_batch(priced: None):

@@ -26,9 +26,9 @@ from routing_admin.request_log.costs import cost_columns
 from routing_admin.request_log.entries import (
     Entry,
     RequestFacts,
+    attempt_chip,
     attempt_columns,
-    chip_of,
-    entry_of,
+    build_entry,
     request_columns,
 )
 from routing_admin.request_log.insertion import json_text, write
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def entry(name: str, *attempts: Attempt, **facts: Any) -> Entry:
-    return entry_of(RequestFacts(name, timezone.now(), "v1", **facts), attempts)
+    return build_entry(RequestFacts(name, timezone.now(), "v1", **facts), attempts)
 
 
 def test_entries_are_written_in_order_with_their_attempts():
@@ -101,7 +101,7 @@ def test_entry_that_cannot_be_repaired_is_counted_as_lost():
     """An entry that cannot be repaired is counted as lost, and the others are written."""
     journal = Journal()
     journal.record(entry("good"))
-    journal.record(entry_of(RequestFacts("bad", cast(Any, "no moment"), "v1")))
+    journal.record(build_entry(RequestFacts("bad", cast(Any, "no moment"), "v1")))
     journal.flush()
     assert set(RequestLog.objects.values_list("pk", flat=True)) == {"good"}
     assert journal.lost == 1
@@ -169,9 +169,9 @@ def all_kinds() -> list[Entry]:
     broken.error = "boom"
     answered = Attempt("two", "n", "ok", started_ms=13.0, duration_ms=20.0, adaptation="image=described")
     return [
-        entry_of(full, (failed, answered), {1: described()}),
-        entry_of(broken, (Attempt("three", "", "skipped_missing", error="There is none."),)),
-        entry_of(RequestFacts("bare", began, "v1")),
+        build_entry(full, (failed, answered), {1: described()}),
+        build_entry(broken, (Attempt("three", "", "skipped_missing", error="There is none."),)),
+        build_entry(RequestFacts("bare", began, "v1")),
     ]
 
 
@@ -280,7 +280,7 @@ def test_recorder_accepts_known_facts_until_the_end():
 )
 def test_attempt_is_one_chip_of_the_chain(attempt, code, tone):
     """The chip shows the candidate's name, the status or else the outcome, and a colour for its severity."""
-    assert chip_of(attempt) == {"name": "p/m", "code": code, "tone": tone}
+    assert attempt_chip(attempt) == {"name": "p/m", "code": code, "tone": tone}
 
 
 def test_long_names_are_cut_to_the_length_of_their_column():

@@ -20,9 +20,9 @@ from capabilities.core.wire import Answer, Media, UpstreamRequest
 from routing_admin.console.settings import actions as installation
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.models import AttemptLog, RequestLog
-from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.entries import RequestFacts, build_entry
 from routing_admin.request_log.insertion import write
-from routing_admin.request_log.recorded_bodies import BODY_BYTES, body_of, clean_body, question_of
+from routing_admin.request_log.recorded_bodies import BODY_BYTES, clean_body, read_question, record_body
 from routing_admin.request_log.sent_files import MAX_FILES
 from tests.gateway.plane import PNG, chat_body, image, logged, post
 
@@ -69,7 +69,7 @@ def test_row_of_100_000_files_lists_only_the_first_few(admin: Client) -> None:
     attempt = Attempt(
         "one", "m", "ok", dropped_params=tuple(f"messages[{number}].cache_control" for number in range(100_000))
     )
-    write([entry_of(RequestFacts("many", timezone.now(), "v1"), (attempt,), {0: prepared})])
+    write([build_entry(RequestFacts("many", timezone.now(), "v1"), (attempt,), {0: prepared})])
     row = AttemptLog.objects.get(request_id="many")
     assert (len(row.deliveries), row.deliveries[-1]["more"]) == (MAX_FILES, 100_000 - MAX_FILES)
     assert row.dropped_params[-1] == f"… (+{100_000 - len(row.dropped_params) + 1})"
@@ -86,20 +86,20 @@ def test_file_is_recorded_as_facts_and_its_reference():
     chat = ChatRequest(
         (Message(Role.USER, (TextPart(data), file)), Message(Role.ASSISTANT, tool_calls=calls)), max_tokens=5
     )
-    body = clean_body(body_of(chat, Answer("fine")))
+    body = clean_body(record_body(chat, Answer("fine")))
     facts = {"type": "file", "kind": "image", "mimeType": "image/png", "filename": "dot.png", "size": 70}
     assert body["messages"][0]["content"][1] == {**facts, "artifactRef": "artifact:abc"}
     assert body["messages"][0]["content"][0]["text"] == "see data:image/png;base64,<1200 characters>"
     assert body["messages"][1]["toolCalls"] == [{"id": "1", "name": "look", "arguments": '{"at": "noon"}'}]
     assert (body["maxTokens"], body["answer"]) == (5, {"text": "fine"})
-    assert question_of(body) == ("see data:image/png;base64,<1200 characters>", ["abc"])
+    assert read_question(body) == ("see data:image/png;base64,<1200 characters>", ["abc"])
 
 
 def test_generated_media_are_recorded_as_facts_and_their_reference():
     """The transcript of generated audio is kept, but not the audio data."""
     data = base64.b64encode(bytes(90)).decode()
     sound = Media(Kind.AUDIO, "audio/wav", data, transcript=f"Good day, {SECRET}", artifact_id="abc")
-    body = clean_body(body_of(ChatRequest(()), Answer("", media=(sound, Media(Kind.IMAGE, "image/png", data)))))
+    body = clean_body(record_body(ChatRequest(()), Answer("", media=(sound, Media(Kind.IMAGE, "image/png", data)))))
     assert data not in json.dumps(body)
     audio_facts, image_facts = body["answer"]["media"]
     assert audio_facts.items() >= {"kind": "audio", "mimeType": "audio/wav", "artifactRef": "artifact:abc"}.items()
@@ -111,7 +111,7 @@ def test_generated_media_are_recorded_as_facts_and_their_reference():
 def test_long_body_is_cut_from_its_oldest_end():
     """The body is limited in bytes, regardless of the script. The newest messages and the answer are kept."""
     long = tuple(Message(Role.USER, (TextPart(f"{number} " + "字 " * 4000),)) for number in range(60))
-    body = clean_body(body_of(ChatRequest((*long, Message(Role.USER, (TextPart("last"),)))), Answer("answer")))
+    body = clean_body(record_body(ChatRequest((*long, Message(Role.USER, (TextPart("last"),)))), Answer("answer")))
     assert len(json.dumps(body, ensure_ascii=False).encode()) <= BODY_BYTES
     assert body["messages"][-1]["content"] == [{"type": "text", "text": "last"}]
     assert body["answer"]["text"] == "answer"
@@ -121,4 +121,4 @@ def test_long_body_is_cut_from_its_oldest_end():
 @pytest.mark.parametrize("body", [None, {}, [], {"messages": []}, {"messages": [{"role": "assistant"}]}])
 def test_body_of_unexpected_shape_has_no_question(body):
     """A body of an unexpected structure raises no error and counts as having no question."""
-    assert question_of(body) == ("", [])
+    assert read_question(body) == ("", [])

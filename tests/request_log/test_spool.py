@@ -24,9 +24,9 @@ from routing_admin.platform.server.file_locks import hold_unless_locked
 from routing_admin.platform.server.metrics import OTHER, request_metrics
 from routing_admin.request_log import entries
 from routing_admin.request_log.call_outcomes import call_outcomes
-from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
-from routing_admin.request_log.insertion import rows_of
-from routing_admin.request_log.journal import AGAIN_SECONDS, BATCH, Journal
+from routing_admin.request_log.entries import Entry, RequestFacts, build_entry
+from routing_admin.request_log.insertion import build_rows
+from routing_admin.request_log.journal import BATCH, RETRY_SECONDS, Journal
 from routing_admin.request_log.spool import Spool
 from routing_admin.request_log.tracing import tracing
 from tests.engines import others
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=Tr
 
 def entry(name: str, **facts: Any) -> Entry:
     attempt = Attempt("one", "m", "http_503", 503, translatable("down"), tries=(Try(0.0, 1.0, "http_503", 503),))
-    return entry_of(RequestFacts(name, timezone.now(), "v1", **facts), (attempt,))
+    return build_entry(RequestFacts(name, timezone.now(), "v1", **facts), (attempt,))
 
 
 def locked() -> AbstractContextManager[None]:
@@ -78,7 +78,7 @@ def test_entries_of_a_locked_log_are_spooled_and_written_afterwards(journal: Jou
 
 def test_flush_waits_for_the_lock_only_once(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     """A flush waits for a locked database only once. Later batches and new entries are spooled immediately."""
-    monkeypatch.setattr("routing_admin.request_log.journal.AGAIN_SECONDS", 3600.0)
+    monkeypatch.setattr("routing_admin.request_log.journal.RETRY_SECONDS", 3600.0)
     statements: list[str] = []
 
     def note(execute: Any, sql: str, *arguments: Any) -> Any:
@@ -100,7 +100,7 @@ def test_spool_of_a_killed_process_is_written_by_the_next(journal: Journal) -> N
     Spool(journal.folder()).folder.mkdir(parents=True)
     orphan = journal.folder() / "1-dead.jsonl"
     other_spool = Spool(journal.folder())
-    other_spool.append(rows_of([entry("left behind")]))
+    other_spool.append(build_rows([entry("left behind")]))
     (written,) = [path for path in journal.folder().iterdir() if path != orphan]
     orphan.write_bytes(written.read_bytes() + b'[{"id": "cut')
     other_spool.close()
@@ -116,13 +116,13 @@ def test_rows_stored_just_before_a_crash_are_not_written_twice(journal: Journal)
 
     A different request with the same id is written.
     """
-    spooled_rows = rows_of([entry("same"), entry("other")])
+    spooled_rows = build_rows([entry("same"), entry("other")])
     for _ in range(2):
         journal.spool.append(spooled_rows)
         journal.behind_since = timezone.now()
         catch_up(journal)
     assert RequestLog.objects.count() == 2
-    journal.spool.append(rows_of([entry("same")]))
+    journal.spool.append(build_rows([entry("same")]))
     journal.behind_since = timezone.now()
     catch_up(journal)
     assert RequestLog.objects.count() == 3
@@ -134,7 +134,7 @@ def test_spool_file_locked_by_another_process_is_left_to_it(journal: Journal) ->
         "file = os.open(sys.argv[1], os.O_RDONLY); fcntl.flock(file, fcntl.LOCK_EX); print('held', flush=True); input()"
     )
     other_spool = Spool(journal.folder())
-    other_spool.append(rows_of([entry("theirs")]))
+    other_spool.append(build_rows([entry("theirs")]))
     (path,) = journal.folder().iterdir()
     held_file = path.with_name("2-held.jsonl")
     held_file.write_bytes(path.read_bytes())
@@ -153,7 +153,7 @@ def test_spool_file_locked_by_another_process_is_left_to_it(journal: Journal) ->
 
 def test_on_a_full_disk_entries_wait_in_memory(journal: Journal, caplog: pytest.LogCaptureFixture) -> None:
     """On a full disk no entry is lost, no partial line is left, and the failure is logged once."""
-    journal.spool.append(rows_of([entry("first")]))
+    journal.spool.append(build_rows([entry("first")]))
     (path,) = journal.folder().iterdir()
     whole, usual = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
     with locked():
@@ -187,7 +187,7 @@ def test_recovery_is_not_logged_by_a_process_that_wrote_nothing(
     journal: Journal, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Several processes look for orphaned files. Those that find none must not log that the database works again."""
-    journal.spool.append(rows_of([entry("left")]))
+    journal.spool.append(build_rows([entry("left")]))
     other = Journal(folder=journal.folder, behind_since=timezone.now())
     with locked():
         journal.spool.close()
@@ -209,7 +209,7 @@ def test_backlog_starts_with_the_first_entry(journal: Journal) -> None:
         journal.record(entry("one"))
         journal.flush()
         # Long enough for a second attempt.
-        since, until = journal.behind_since, time.monotonic() + 1.2 * AGAIN_SECONDS
+        since, until = journal.behind_since, time.monotonic() + 1.2 * RETRY_SECONDS
         while time.monotonic() < until:
             journal.flush()
         assert (journal.behind_since, journal.disk_is_full, len(journal.waiting)) == (since, True, 1)
@@ -219,7 +219,7 @@ def test_backlog_starts_with_the_first_entry(journal: Journal) -> None:
 
 def test_row_that_the_database_rejects_blocks_no_other(journal: Journal) -> None:
     """A row that the database rejects is repaired, stored and counted. It does not delay other rows."""
-    journal.spool.append(rows_of([entry("good"), entry("bad", status=-1), entry("also good")]))
+    journal.spool.append(build_rows([entry("good"), entry("bad", status=-1), entry("also good")]))
     journal.behind_since = timezone.now()
     catch_up(journal)
     assert (ids(), journal.lost, journal.repaired) == ({"good", "bad", "also good"}, 0, 1)
@@ -261,13 +261,13 @@ def counted_requests() -> float:
 def refused(name: str, route: str) -> Entry:
     """Return the entry of a request with a file whose provider rejects the key."""
     attempt = Attempt("one", "m", "http_401", 401, tries=(Try(0.0, 1.0, "http_401", 401),))
-    refused_entry = entry_of(RequestFacts(name, timezone.now(), "v1", task_type=route), (attempt,))
+    refused_entry = build_entry(RequestFacts(name, timezone.now(), "v1", task_type=route), (attempt,))
     refused_entry.sent = {1: cast("Any", ("a file",))}
     return refused_entry
 
 
 def test_spool_files_are_readable_by_their_owner_only(journal: Journal) -> None:
     """Only the owner can read the files of the spool, since they contain the same data as the log."""
-    journal.spool.append(rows_of([entry("one")]))
+    journal.spool.append(build_rows([entry("one")]))
     (path,) = journal.folder().iterdir()
     assert (path.stat().st_mode & 0o777, os.stat(journal.folder()).st_mode & 0o777) == (0o600, 0o700)

@@ -14,7 +14,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.models import UsageSum
 from routing_admin.platform.server.metrics import OTHER
-from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
+from routing_admin.request_log.entries import Entry, RequestFacts, build_entry
 from routing_admin.request_log.journal import Journal
 from routing_admin.request_log.usage_sums import OTHERS
 from tests.server.metric_samples import read_samples
@@ -37,7 +37,7 @@ def entry(name: str, route: str, surface: str = "v1") -> Entry:
     tried = (Try(0.0, 1.0, "ok", None),)
     facts = RequestFacts(name, timezone.now(), surface, task_type=route, usage=Usage(1000, 100, cached_tokens=400))
     down = Attempt("first", "m", "http_503", 503, tries=tried)
-    return entry_of(facts, (down, Attempt("second", "n", "ok", duration_ms=1500, tries=tried)))
+    return build_entry(facts, (down, Attempt("second", "n", "ok", duration_ms=1500, tries=tried)))
 
 
 def value(name: str, **labels: str) -> float:
@@ -77,7 +77,7 @@ def test_costs_are_counted_by_currency():
     facts.first_content_ms = 30.0
     attempts = (Attempt("host", "gpt-4o", "empty_content", tries=silent), Attempt("nobody", "m", "http_503"))
     journal = Journal()
-    journal.record(entry_of(facts, (*attempts, Attempt("host", "own", "ok", started_ms=10.0))))
+    journal.record(build_entry(facts, (*attempts, Attempt("host", "own", "ok", started_ms=10.0))))
     journal.flush()
     labels = {"route": "paid", "provider": "host"}
     assert value("routing_admin_cost_total", **labels, model="gpt-4o", currency="USD") == 2.5
@@ -142,7 +142,7 @@ def test_series_of_removed_services_disappear_and_return_with_them():
     snapshot.refresh()
     facts = RequestFacts("gone-1", timezone.now(), "v1", task_type="gone", usage=Usage(10, 1))
     journal = Journal()
-    journal.record(entry_of(facts, (Attempt("third", "g", "ok", tries=(Try(0.0, 1.0, "ok", None),)),)))
+    journal.record(build_entry(facts, (Attempt("third", "g", "ok", tries=(Try(0.0, 1.0, "ok", None),)),)))
     journal.flush()
     series = {"route": "gone", "provider": "third", "model": "g", "outcome": "ok"}
     assert value("routing_admin_attempts_total", **series) == 1
@@ -165,7 +165,7 @@ def test_setting_limits_the_agents_with_series(settings: Any):
     journal = Journal()
 
     def call(name: str) -> None:
-        journal.record(entry_of(RequestFacts(f"{name}-{len(read_samples())}", timezone.now(), "v1", agent=name), ()))
+        journal.record(build_entry(RequestFacts(f"{name}-{len(read_samples())}", timezone.now(), "v1", agent=name), ()))
         journal.flush()
 
     snapshot.refresh()
@@ -187,4 +187,4 @@ def test_setting_limits_the_agents_with_series(settings: Any):
 def invented(name: str, route: str, model: str) -> Entry:
     """Return the log entry of a request for a route and a model that the caller made up."""
     facts = RequestFacts(name, timezone.now(), "v1", task_type=route, usage=Usage(10, 1))
-    return entry_of(facts, (Attempt("second", model, "ok", tries=(Try(0.0, 1.0, "ok", None),)),))
+    return build_entry(facts, (Attempt("second", model, "ok", tries=(Try(0.0, 1.0, "ok", None),)),))

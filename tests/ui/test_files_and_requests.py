@@ -17,7 +17,7 @@ from capabilities.acts import SYSTEM
 from routing_admin.console.demo.load import record_demo_request
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.models import RequestLog
-from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.entries import RequestFacts, build_entry
 from routing_admin.request_log.insertion import write
 from tests.artifacts.samples import pdf
 
@@ -361,4 +361,4 @@ def test_the_dashboards_chart_is_drawn_again_unless_it_is_in_use(admin_page: Any
 
 
 def answer(key: str) -> None:
-    write([entry_of(RequestFacts(key, timezone.now(), "v1"), (Attempt("echo", "echo-text", "ok"),))])
+    write([build_entry(RequestFacts(key, timezone.now(), "v1"), (Attempt("echo", "echo-text", "ok"),))])

@@ -18,7 +18,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.gateway.calls import labels_of_call
 from routing_admin.models import RequestLog, UsageSum
-from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
+from routing_admin.request_log.entries import Entry, RequestFacts, build_entry
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.usage import sum_usage
@@ -94,7 +94,7 @@ def priced() -> None:
 def entry(name: str, labels: Labels) -> Entry:
     facts = RequestFacts(name, timezone.now(), "v1", agent="ann", task_type="planning", labels=labels)
     facts.usage = Usage(1000, 100)
-    return entry_of(facts, (Attempt("yuan", "m", "ok"),))
+    return build_entry(facts, (Attempt("yuan", "m", "ok"),))
 
 
 def test_cost_of_a_label_equals_a_manual_sum(admin: Client, priced: None) -> None:

@@ -26,7 +26,7 @@ from routing_admin.models import RequestLog, UsageSum
 from routing_admin.platform.server.metrics import request_metrics
 from routing_admin.request_log import health
 from routing_admin.request_log.counting import count_entries
-from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
+from routing_admin.request_log.entries import Entry, RequestFacts, build_entry
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.search import find
 from routing_admin.request_log.search_words import parse
@@ -64,7 +64,7 @@ def entry(name: str, at: datetime, outcome: str, *, fell_back: bool = False) -> 
     facts = RequestFacts(name, at, "v1", agent="text-agent", task_type="planning")
     facts.outcome, facts.usage = outcome, Usage(10, 1)
     before = (Attempt("down", "m", "http_503", 503),) if fell_back else ()
-    return entry_of(facts, (*before, Attempt("echo", "echo-text", outcome)))
+    return build_entry(facts, (*before, Attempt("echo", "echo-text", outcome)))
 
 
 def log_of(now: datetime) -> list[Entry]:
@@ -179,7 +179,7 @@ def priced(outcome: str, at: datetime, *, fell_back: bool, is_streamed: bool) ->
         facts.usage = Usage(1000, 100)
     billed = Try(0.0, 1.0, "empty_content", 200, usage=Usage(10, 1))
     before = (Attempt("host", "m", "empty_content", 200, tries=(billed,)),) if fell_back else ()
-    return entry_of(facts, (*before, Attempt("host", "m", OK if is_streamed and has_left else outcome)))
+    return build_entry(facts, (*before, Attempt("host", "m", OK if is_streamed and has_left else outcome)))
 
 
 def metrics_now() -> dict[str, float]:

@@ -16,12 +16,12 @@ from routing_admin.console.settings.pruning import prune_usage
 from routing_admin.models import UsageRollup, UsageSum
 from routing_admin.platform.databases.router import LOGS
 from routing_admin.request_log import usage_rollups
-from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
+from routing_admin.request_log.entries import Entry, RequestFacts, build_entry
 from routing_admin.request_log.insertion import write
-from routing_admin.request_log.time_ranges import hour_of
+from routing_admin.request_log.time_ranges import hour_start
 from routing_admin.request_log.usage import GROUPS, UsageReport, sum_usage
 from routing_admin.request_log.usage_rollups import UsageRollups, fold
-from routing_admin.request_log.usage_sums import COUNTS, day_of
+from routing_admin.request_log.usage_sums import COUNTS, day_start
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 DAYS = 6
@@ -45,7 +45,7 @@ def fill(now: datetime, rows: int = 400, seed: int = 7) -> None:
         span = draw.choice([UsageSum.HOUR, UsageSum.DAY])
         started_at = now - timedelta(hours=draw.randrange(DAYS * 24))
         key = (
-            hour_of(started_at) if span == UsageSum.HOUR else day_of(started_at),
+            hour_start(started_at) if span == UsageSum.HOUR else day_start(started_at),
             *(draw.choice(names) for _ in range(7)),
         )
         currency = draw.choice(["", "CNY", "USD"])
@@ -76,7 +76,7 @@ def fold_all(now: datetime) -> int:
 
 
 def entry(name: str, at: datetime) -> Entry:
-    return entry_of(RequestFacts(name, at, "v1", agent="a", task_type="b"), ())
+    return build_entry(RequestFacts(name, at, "v1", agent="a", task_type="b"), ())
 
 
 def test_roll_ups_and_sums_say_the_same_of_every_group_and_time(now: datetime) -> None:
@@ -85,7 +85,7 @@ def test_roll_ups_and_sums_say_the_same_of_every_group_and_time(now: datetime) -
     before = reports(now), reports(now, agent="a"), reports(now, team="中")
     assert fold_all(now) > DAYS
     assert (reports(now), reports(now, agent="a"), reports(now, team="中")) == before
-    start = day_of(now - timedelta(days=DAYS))
+    start = day_start(now - timedelta(days=DAYS))
     rows = UsageSum.objects.filter(span=UsageSum.DAY, start__gte=start)
     total = sum_usage(now - timedelta(days=DAYS), "model").total
     assert total.requests == sum(row.requests for row in rows)
@@ -100,7 +100,7 @@ def test_ended_days_are_not_read_from_the_sums(now: datetime) -> None:
     fold_all(now)
     marks = UsageRollup.objects.filter(dimension="", span=UsageSum.DAY)
     assert set(marks.values_list("start", flat=True)) == {
-        start for start in UsageSum.objects.filter(span="d").values_list("start", flat=True) if start != day_of(now)
+        start for start in UsageSum.objects.filter(span="d").values_list("start", flat=True) if start != day_start(now)
     }
     before = sum_usage(now - timedelta(days=DAYS), "agent")
     UsageRollup.objects.filter(span="d").exclude(currency="").update(requests=0)
@@ -135,7 +135,7 @@ def test_overtaken_roll_up_leaves_nothing_half_written(
 ) -> None:
     """A late request, or another process rolling up the same day, leaves no incomplete roll-up."""
     fill(now)
-    day = day_of(now - timedelta(days=2))
+    day = day_start(now - timedelta(days=2))
     original: Callable[..., Any] = usage_rollups.sum_up
     happened: list[str] = []
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routing_admin.models import UsageSum
-from routing_admin.request_log.summed_times import HOURS_UP_TO, end_of, split_range, start_of
-from routing_admin.request_log.usage_sums import HOURS_STAY
+from routing_admin.request_log.summed_times import HOURS_UP_TO, period_end, period_start, split_range
+from routing_admin.request_log.usage_sums import HOUR_RETENTION
 
 NOW = datetime(2026, 11, 4, 14, 45, tzinfo=UTC)
 """Three days after New York set its clocks back."""
@@ -24,13 +24,13 @@ def test_a_split_covers_its_range_once(zone: str, ends: tuple[datetime, datetime
     start, stop = (min(ends[0], ends[1]), max(ends[0], ends[1])) if ends[1] else ends
     with timezone.override(zone):
         parts = split_range(start, stop, NOW, (lambda _span, starts: starts[::2]) if is_picky else None)
-        summed = [(at, end_of(span, at)) for span, starts in parts.starts.items() for at in starts]
-        assert all(start_of(span, at) == at for span, starts in parts.starts.items() for at in starts)
+        summed = [(at, period_end(span, at)) for span, starts in parts.starts.items() for at in starts]
+        assert all(period_start(span, at) == at for span, starts in parts.starts.items() for at in starts)
         pieces = sorted([*summed, *parts.rest])
         assert [begin for begin, _end in pieces[1:]] == [end for _begin, end in pieces[:-1]]
         if pieces:
             assert pieces[0][0] == start
             assert pieces[-1][1] == stop if stop else pieces[-1][1] > NOW
-        assert all(at > NOW - HOURS_STAY for at in parts.starts.get(UsageSum.HOUR, ()))
+        assert all(at > NOW - HOUR_RETENTION for at in parts.starts.get(UsageSum.HOUR, ()))
         if (stop or NOW) - start > HOURS_UP_TO and not is_picky and zone == "UTC":
             assert all(end - begin < timedelta(days=1) for begin, end in parts.rest)

@@ -16,7 +16,7 @@ from routing_admin.core.fallback.chain import Attempt
 from routing_admin.core.fallback.endings import request_ending
 from routing_admin.models import RequestLog
 from routing_admin.request_log import totals
-from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
+from routing_admin.request_log.entries import Entry, RequestFacts, build_entry
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.search_words import moment, parse
 from routing_admin.request_log.totals import sum_matches
@@ -63,7 +63,7 @@ def log_of(now: datetime) -> list[Entry]:
         facts.outcome = draw.choice(OUTCOMES)
         facts.usage = Usage(number, 1) if facts.outcome == "ok" else Usage()
         before = (Attempt("down", "m", "http_503", 503),) if draw.random() < 0.2 else ()
-        entries.append(entry_of(facts, (*before, Attempt("echo", "echo-text", facts.outcome))))
+        entries.append(build_entry(facts, (*before, Attempt("echo", "echo-text", facts.outcome))))
     write(entries)
     rollups = UsageRollups()
     for _ in range(FOLDS):

@@ -18,7 +18,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.settings.pruning import prune_usage
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.models import UsageSum
-from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
+from routing_admin.request_log.entries import Entry, RequestFacts, build_entry
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.usage import sum_usage
 from tests.cast import AgentProgram
@@ -54,7 +54,7 @@ def entry(name: str, at: datetime, provider: str = "yuan", **fields: Any) -> Ent
     facts = RequestFacts(name, at, "v1", agent=fields.pop("agent", "ann"), task_type=fields.pop("route", "planning"))
     facts.usage = usage
     before = (Attempt("down", "m", "http_503", 503),) if fields.pop("fell_back", False) else ()
-    return entry_of(facts, (*before, Attempt(provider, "m", "ok")))
+    return build_entry(facts, (*before, Attempt(provider, "m", "ok")))
 
 
 def test_cost_of_a_scripted_month_equals_a_manual_sum(noon: datetime):

@@ -19,7 +19,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.usage.charts import build_measure, choose_currency, list_currencies
 from routing_admin.console.usage.periods import read_period
 from routing_admin.core.fallback.chain import Attempt
-from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
+from routing_admin.request_log.entries import Entry, RequestFacts, build_entry
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.search import find
 from routing_admin.request_log.search_words import parse
@@ -55,7 +55,7 @@ def entries(count: int, at: datetime, agent: str, provider: str = "dollars", out
     for _ in range(count):
         facts = RequestFacts(f"{agent}-{next(numbers)}", at, "v1", agent=agent, task_type="planning")
         facts.usage, facts.outcome = Usage(70, 30), outcome
-        made.append(entry_of(facts, (Attempt(provider, "m", outcome),)))
+        made.append(build_entry(facts, (Attempt(provider, "m", outcome),)))
     return made
 
 

@@ -31,7 +31,7 @@ from routing_admin.platform.databases.schema import newest_migration
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 from routing_admin.platform.redis.link import link
 from routing_admin.platform.server.metrics import OTHER, MetricFamily, number
-from routing_admin.request_log.counting import names_now
+from routing_admin.request_log.counting import current_names
 from routing_admin.request_log.journal import journal
 
 LOG_WAITING = "routing_admin_log_entries_waiting"
@@ -188,7 +188,7 @@ def _row_families() -> Iterator[MetricFamily]:
 
 
 def _agent_families() -> Iterator[MetricFamily]:
-    uses = find_agent_uses(names_now(OTHER).agents)
+    uses = find_agent_uses(current_names(OTHER).agents)
     yield MetricFamily(
         name="routing_admin_agent_limit_remaining_ratio",
         explanation="What is left of an agent's limit in its window of now, from 0 to 1.",

@@ -49,9 +49,9 @@ from routing_admin.dispatch.plan import PlannedRequest, list_dropped, plan_reque
 from routing_admin.limits.rows import RowLedger
 from routing_admin.models import Alert, AuditEvent, LimitWindow, RequestLog
 from routing_admin.request_log.costs import cost_columns
-from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
+from routing_admin.request_log.entries import Entry, RequestFacts, build_entry
 from routing_admin.request_log.insertion import write
-from routing_admin.request_log.recorder import LEFT_STATUS
+from routing_admin.request_log.recorder import ABANDONED_STATUS
 from routing_admin.request_log.removal import remove_requests
 
 DEMO = "demo"
@@ -255,7 +255,7 @@ class _Day:
         if kind.refused:
             facts.outcome, facts.status, facts.error = kind.refused, *self._refusal(kind, began)
             facts.duration_ms = rng.uniform(1, 4)
-            return entry_of(facts)
+            return build_entry(facts)
         planned = self._plan(kind, stream=kind.leaves or bool(kind.script) or rng.random() < 0.5)
         facts.task_type, facts.stream, facts.language = planned.plan.task_type, planned.stream, planned.plan.language
         if not kind.asks.startswith(TASK) and kind.asks != "auto":
@@ -313,7 +313,7 @@ class _Day:
         except RouterError as error:
             facts.outcome, facts.status, facts.error = error.code, error.status, error.message
             facts.duration_ms = run.elapsed_ms()
-            return entry_of(facts, error.attempts, prepared, chat)
+            return build_entry(facts, error.attempts, prepared, chat)
         first, own_start = run.elapsed_ms(), result.attempts[-1].started_ms
         usage = self._usage(kind)
         _median, speed = MODEL_SPEEDS.get(result.candidate.provider, DEFAULT_SPEED)
@@ -326,10 +326,10 @@ class _Day:
         if failure is not None:
             facts.outcome, facts.error = caller_status(failure)[1], failure.message
         elif kind.leaves:
-            facts.outcome, facts.status = CANCELLED, LEFT_STATUS
+            facts.outcome, facts.status = CANCELLED, ABANDONED_STATUS
         else:
             facts.usage, facts.finish_reason = usage, "stop"
-        return entry_of(facts, attempts, prepared, chat)
+        return build_entry(facts, attempts, prepared, chat)
 
     def _usage(self, kind: Kind) -> Usage:
         reads = int(self._rng.lognormvariate(math.log(5200), 0.8)) + (1400 if kind.file else 0)

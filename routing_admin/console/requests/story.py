@@ -28,7 +28,7 @@ from routing_admin.core.fallback.chain import CANCELLED, OK, SkipReason
 from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.core.fallback.table import GROUPS, TABLE, Group, is_key_fault
 from routing_admin.models import AttemptLog, RequestLog
-from routing_admin.request_log.entries import asked_for
+from routing_admin.request_log.entries import requested_target
 from routing_admin.request_log.operations import operation_name
 from routing_admin.request_log.sent_files import read_adaptation
 from routing_admin.request_log.sentences import RenderedSentence, render_logged, render_reason
@@ -425,7 +425,7 @@ def _build_bars(step: Step, tries: Sequence[Mapping[str, Any]], last: Mapping[st
 
 def build_row(row: RequestLog) -> dict[str, Any]:
     """Return the template context for a request's row in a list."""
-    entry = {"row": row, "target": asked_for(row), "ending": row.ending, "tone": failure_tone(row.ending)}
+    entry = {"row": row, "target": requested_target(row), "ending": row.ending, "tone": failure_tone(row.ending)}
     entry["operation"] = operation_name(row.surface)
     chain = fold_skips(color_chips(row.chain, row.ending))
     return {**entry, "chain": chain, **worst_badge(row.adaptation)}

@@ -77,7 +77,7 @@ from routing_admin.request_log.search import (
     find_logged_requests,
     match_names,
     write_cursor,
-    write_place,
+    write_position,
 )
 from routing_admin.request_log.search_words import KEYS, Search, parse
 from routing_admin.request_log.sentences import RenderedSentence, render_logged
@@ -205,7 +205,7 @@ def requests(request: HttpRequest) -> HttpResponse:
         "is_live": (is_live := request.GET.get("live", request.COOKIES.get(LIVE_COOKIE)) != "off"),
         "live_url": list_address(search, live="off" if is_live else "on"),
         # Only the newest page polls. If it is empty, all later requests are newer.
-        "place": "" if page.newer else write_cursor(page.rows[0]) if page.rows else write_place(timezone.now(), "~"),
+        "place": "" if page.newer else write_cursor(page.rows[0]) if page.rows else write_position(timezone.now(), "~"),
         "example": EXAMPLE,
     }
     response = render(request, "requests/requests.html", context)

@@ -35,7 +35,7 @@ from routing_admin.platform.databases.postgresql.partitions import drop_days
 from routing_admin.platform.databases.progress import progress_of
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.platform.databases.sqlite.base import roomy
-from routing_admin.request_log.usage_sums import HOURS_STAY
+from routing_admin.request_log.usage_sums import HOUR_RETENTION
 
 BATCH, MANY = 500, 1000
 """Rows per transaction. The log allows more, since neighbouring rows share pages of its indexes (about 25 ms)."""
@@ -126,7 +126,7 @@ def prune_requests(before: datetime) -> int:
 
 def prune_usage(now: datetime) -> None:
     """Remove sums that no page reads any more: hourly sums after a week, daily sums after 13 months."""
-    for span, retention in ((UsageSum.HOUR, HOURS_STAY), (UsageSum.DAY, USAGE_RETENTION)):
+    for span, retention in ((UsageSum.HOUR, HOUR_RETENTION), (UsageSum.DAY, USAGE_RETENTION)):
         for table in (UsageRollup, UsageSum):
             table._base_manager.filter(span=span, start__lt=now - retention).delete()
 

@@ -21,7 +21,7 @@ from routing_admin.core.configuration.route_changes import candidate_name
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, RouteSpec
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.scripts import SCRIPTED
-from routing_admin.request_log.recorded_bodies import question_of
+from routing_admin.request_log.recorded_bodies import read_question
 from routing_admin.request_log.search import LoggedRequest, find_logged_request
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
 
 def repeat_request(panel: Panel, logged: LoggedRequest, *, may_read: bool) -> None:
     """Fill the panel with a logged request's files and its recorded question."""
-    question, recorded = question_of(logged.row.body) if may_read else ("", [])
+    question, recorded = read_question(logged.row.body) if may_read else ("", [])
     files = list_sent_files(logged.attempts)
     ids = recorded or [file["artifactId"] for file in files if may_read and file.get("artifactId")]
     if question:

@@ -36,8 +36,8 @@ from routing_admin.core.limits.shares import PERIODS, Order, window_at
 from routing_admin.limits.rows import RowLedger
 from routing_admin.models import Alert, AttemptLog, AuditEvent, FireDrill, RequestLog, Revision, UsageSum
 from routing_admin.request_log.summed_times import HOURS_UP_TO
-from routing_admin.request_log.usage_rollups import GRACE, fold, list_starts
-from routing_admin.request_log.usage_sums import LENGTHS, day_of
+from routing_admin.request_log.usage_rollups import FOLD_DELAY, fold, list_starts
+from routing_admin.request_log.usage_sums import LENGTHS, day_start
 from tests.ui.large.artifacts import Library
 from tests.ui.large.configuration import Planned
 from tests.ui.large.people import START_DAYS, Event, History, by
@@ -120,7 +120,7 @@ def make_roll_ups(now: datetime) -> None:
     for span, length in LENGTHS.items():
         oldest = now - HOURS_READ if span == UsageSum.HOUR else datetime.min.replace(tzinfo=UTC)
         for start in list_starts(span, datetime.min):
-            if start >= oldest and start + length + GRACE <= now:
+            if start >= oldest and start + length + FOLD_DELAY <= now:
                 fold(span, start)
 
 
@@ -234,7 +234,7 @@ def _orders(
 
 
 def _sums(labels: Mapping[str, str], period: str) -> object:
-    day = day_of(timezone.now())
+    day = day_start(timezone.now())
     start = day.replace(day=1) if period == "month" else day
     return UsageSum.objects.filter(span=UsageSum.DAY, start__gte=start, **labels).order_by()
 

@@ -50,10 +50,10 @@ from routing_admin.platform.databases.unavailable import MESSAGE
 from routing_admin.platform.server.draining import DrainingError
 from routing_admin.request_log.call_outcomes import call_outcomes
 from routing_admin.request_log.costs import cost_columns
-from routing_admin.request_log.entries import Entry, RequestFacts, entry_of, note_refused_files
+from routing_admin.request_log.entries import Entry, RequestFacts, build_entry, note_refused_files
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.operations import DESCRIBE
-from routing_admin.request_log.recorder import LEFT_STATUS, facts_of_fault
+from routing_admin.request_log.recorder import ABANDONED_STATUS, failure_facts
 from tests.ui.large import KEY_NAMES, WIDE, name_of
 from tests.ui.large.artifacts import Library
 from tests.ui.large.configuration import Planned, is_reading
@@ -282,7 +282,7 @@ class Traffic:
         complete = RequestFacts(
             request_id, began, usage=usage, revision=self._state.revision, **facts, **self._details(played, usage)
         )
-        return entry_of(complete, attempts, played.prepared, played.chat)
+        return build_entry(complete, attempts, played.prepared, played.chat)
 
     def _play(self, at: float, name: str) -> Played:
         rng = self._rng
@@ -412,7 +412,7 @@ class Traffic:
                 if leaves and rng.random() < 0.5:
                     clock.now += rng.uniform(0.2, 20)
                     steps.close()
-                    left = {"outcome": CANCELLED, "status": LEFT_STATUS, "duration_ms": (clock.now - at) * 1000}
+                    left = {"outcome": CANCELLED, "status": ABANDONED_STATUS, "duration_ms": (clock.now - at) * 1000}
                     return Played(facts | left, tuple(run.attempts), prepared, chat)
                 sent, cut = self._reply(planned, step, prepared, staged)
         except StopIteration as end:
@@ -436,7 +436,7 @@ class Traffic:
             return Played(facts | ends, attempts, prepared, chat, answered)
         attempts = end_stream(result, None, own_ms, planned.plan, self._context)
         if leaves:
-            left = {"outcome": CANCELLED, "status": LEFT_STATUS, "duration_ms": first + broken_ms}
+            left = {"outcome": CANCELLED, "status": ABANDONED_STATUS, "duration_ms": first + broken_ms}
             return Played(facts | left, attempts, prepared, chat, answered)
         return Played(facts, attempts, prepared, chat, answered)
 
@@ -489,7 +489,7 @@ class Traffic:
         _weight, outcome, status, error = rng.choices(kinds, [kind[0] for kind in kinds])[0]
         facts = {"outcome": outcome, "status": status, "error": error}
         if rng.random() < 0.05:
-            facts = facts_of_fault(ValueError("made up"))
+            facts = failure_facts(ValueError("made up"))
         asked = {} if outcome == "invalid_json" else {"asked_model": caller.names[0]}
         return {**asked, **facts, "duration_ms": rng.lognormvariate(1.1, 0.5)}
 
@@ -559,7 +559,7 @@ class Traffic:
                 usage=Usage(12_345, 678, 13_023),
                 revision=self._state.revision,
             )
-            log_entries([entry_of(facts, attempts)])
+            log_entries([build_entry(facts, attempts)])
 
     def note_evidence(self) -> None:
         """Write what a server writes after its calls: when keys were last used, and which files models refused."""

@@ -45,7 +45,7 @@ from routing_admin.console.requests.story import Step, build_row, build_steps, b
 from routing_admin.core.fallback.table import CALLERS_FAULTS
 from routing_admin.platform.auth import throttle
 from routing_admin.platform.server.request_id import request_id_of
-from routing_admin.request_log.entries import asked_for
+from routing_admin.request_log.entries import requested_target
 from routing_admin.request_log.operations import operation_name
 from routing_admin.request_log.sentences import RenderedSentence
 
@@ -167,7 +167,7 @@ def own_call(request: HttpRequest, link: AgentLink, text: str, pk: str) -> HttpR
         "agent": row,
         "text": text,
         "is_shared": True,
-        "target": asked_for(call.row),
+        "target": requested_target(call.row),
         "story": build_story(call.row, steps),
         "steps": steps,
         "chain": color_chips(call.row.chain, call.row.ending),

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
-from routing_admin.request_log.time_ranges import hour_of
+from routing_admin.request_log.time_ranges import hour_start
 
 MAX_SERIES = 6
 """Further series are summed up as one."""
@@ -223,7 +223,7 @@ def list_starts(since: datetime, now: datetime, step: Step) -> list[datetime]:
 
 def _bucket_start(moment: datetime, step: Step) -> datetime:
     if step in SHORT_STEPS:
-        hour = hour_of(moment)
+        hour = hour_start(moment)
         return hour if step is Step.HOUR else hour + (moment - hour) // FIVE_MINUTES * FIVE_MINUTES
     day = timezone.localtime(moment).replace(hour=0, minute=0, second=0, microsecond=0)
     if step is Step.WEEK:
