@@ -17,7 +17,7 @@ from routing_admin.console.alerts.conditions import watch
 from routing_admin.console.drills.actions import record_drill_ends
 from routing_admin.console.services.nightly import nightly_probes
 from routing_admin.dispatch.cooldown_resets import cooldown_resets
-from routing_admin.dispatch.kept_refusals import kept_refusals
+from routing_admin.dispatch.kept_refusals import stored_refusals
 from routing_admin.dispatch.send import process_run_context, share_health
 from routing_admin.gateway.open_streams import open_streams
 from routing_admin.limits.reservations import keeper
@@ -49,7 +49,7 @@ upkeep = owned(
         further=[
             publisher().look,
             cooldown_resets().look,
-            kept_refusals().look,
+            stored_refusals().look,
             record_drill_ends,
             rejected_calls().write,
         ],
@@ -77,7 +77,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
     resources.settle()
     resources.note_loop()
     runtime().at_end(close_pools)
-    kept_refusals().begin()
+    stored_refusals().begin()
     share_health(process_run_context(), hints())
     run_until_end(redis_rounds(), upkeep(), tracing(), board(), journal())
     runtime().at_end(keeper().stop)

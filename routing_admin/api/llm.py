@@ -40,7 +40,7 @@ from routing_admin.core.planning.plan import NoRouteError, resolve_plan, resolve
 from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import PlannedRequest, plan_request, record_plan
-from routing_admin.dispatch.recorded import headers_of_attempts, headers_of_failure, record_answer
+from routing_admin.dispatch.recorded import failure_headers, headers_of_attempts, record_answer
 from routing_admin.dispatch.send import Dispatch, process_run_context
 from routing_admin.limits.reservations import LimitReachedError, Reservation, make_reservation
 from routing_admin.limits.rows import list_label_holders
@@ -131,7 +131,7 @@ async def _send(request: HttpRequest, reservation: Reservation | None) -> HttpRe
         if reservation is not None and isinstance(error, RouterError):
             charge_failures(reservation, planned, error.attempts)
         response = answer({**error.as_json(), "requestId": request_id_of(request)}, error.status)
-        attempt_headers = headers_of_failure(error.attempts) if isinstance(error, RouterError) else {}
+        attempt_headers = failure_headers(error.attempts) if isinstance(error, RouterError) else {}
         for name, value in {**retry_headers(error), **attempt_headers}.items():
             response.headers[name] = value
         return response

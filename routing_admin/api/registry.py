@@ -8,7 +8,7 @@ from capabilities.errors import NotFoundError
 from routing_admin.api.service_schemas import AgentOut, CapabilitiesOut, ChainOut, ServiceOut
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.queries import find_guarantee
-from routing_admin.dispatch.model_endpoints import registry_of
+from routing_admin.dispatch.model_endpoints import build_registry
 
 
 def service_out(service: LlmServiceConfig) -> ServiceOut:
@@ -29,14 +29,14 @@ def capabilities_out(capabilities: Capabilities) -> CapabilitiesOut:
 
 def list_services(capability: str | None, direction: Direction) -> list[ServiceOut]:
     """Return the enabled services in order, or only those with the capability in that direction."""
-    registry = registry_of(snapshot.current())
+    registry = build_registry(snapshot.current())
     services = registry.get_services_by_capability(capability, direction) if capability else registry
     return [service_out(service) for service in services]
 
 
 def find_capabilities(service_id: str) -> CapabilitiesOut:
     """Return what a service reads and writes (MCR-6.2); raise `NotFoundError` for an unknown id."""
-    capabilities = registry_of(snapshot.current()).get_capabilities(service_id)
+    capabilities = build_registry(snapshot.current()).get_capabilities(service_id)
     if capabilities is None:
         raise NotFoundError("There is no model service with this id. GET /api/v1/services lists them.")
     return capabilities_out(capabilities)

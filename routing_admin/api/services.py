@@ -32,7 +32,7 @@ from routing_admin.api.service_schemas import (
 )
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import delete_made_agent, put_agent
-from routing_admin.dispatch.model_endpoints import registry_of
+from routing_admin.dispatch.model_endpoints import build_registry
 from routing_admin.request_log.limit_uses import LimitUse, find_limit_uses
 
 router = Router()
@@ -60,7 +60,7 @@ def service_has_capability(
     request: HttpRequest, service_id: str, kind: str = Query(..., alias="type"), direction: Direction = Direction.INPUT
 ) -> HttpResponse:
     """Return whether the service has the capability; `false` for an unknown id."""
-    supported = registry_of(snapshot.current()).has_capability(service_id, kind, direction)
+    supported = build_registry(snapshot.current()).has_capability(service_id, kind, direction)
     return answer(SupportedOut(supported=supported))
 
 

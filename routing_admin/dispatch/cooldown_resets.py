@@ -41,7 +41,7 @@ class CooldownResets:
         state = snapshot.newest().fresh()
         if state is None or state.stamp == self.stamp:
             return
-        head, targets = find_head(), targets_of(state)
+        head, targets = find_head(), provider_targets(state)
         # On the first call this process has no failures yet.
         if self.stamp is not None:
             requested = [
@@ -53,7 +53,7 @@ class CooldownResets:
         self.stamp, self.number, self.targets = state.stamp, head.number if head else 0, targets
 
 
-def targets_of(state: Snapshot) -> ProviderTargets:
+def provider_targets(state: Snapshot) -> ProviderTargets:
     return {
         spec.name: (spec.endpoint, spec.proxy, *(key.mark for key in state.provider_keys[spec.name].every))
         for spec in state.configuration.providers

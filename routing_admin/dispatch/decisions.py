@@ -36,9 +36,9 @@ class Decisions:
         # id.
         self._plans: dict[Hashable, tuple[RouteSpec, Plan]] = {}
         self._endpoints: dict[Hashable, tuple[RouteSpec, ServiceSpec | None, ModelEndpoint]] = {}
-        self.unusable = unusable_of(state)
+        self.unusable = unusable_providers(state)
         """Providers that cannot be called, and why."""
-        self.pools = pools_of(state)
+        self.pools = key_pools(state)
         """Usable keys of each provider that has several."""
 
     def resolve(self, model: str, task_type: str | None) -> NamedRoute:
@@ -112,7 +112,7 @@ def _keep(store: dict[Hashable, T], key: Hashable, value: T) -> T:
     return value
 
 
-def unusable_of(state: Snapshot) -> dict[str, Unusable]:
+def unusable_providers(state: Snapshot) -> dict[str, Unusable]:
     return {
         name: (SkipReason.NO_KEY if key.source is KeyFrom.MISSING else SkipReason.ORIGIN_REFUSED, key.reason)
         for name, key in state.keys.items()
@@ -120,7 +120,7 @@ def unusable_of(state: Snapshot) -> dict[str, Unusable]:
     }
 
 
-def pools_of(state: Snapshot) -> dict[str, tuple[PoolKey, ...]]:
+def key_pools(state: Snapshot) -> dict[str, tuple[PoolKey, ...]]:
     return {
         name: tuple(PoolKey(key.name, key.mark) for key in keys.pool)
         for name, keys in state.provider_keys.items()
@@ -128,5 +128,5 @@ def pools_of(state: Snapshot) -> dict[str, tuple[PoolKey, ...]]:
     }
 
 
-decisions_of: Callable[[Snapshot], Decisions] = lru_cache(maxsize=2)(Decisions)
+cached_decisions: Callable[[Snapshot], Decisions] = lru_cache(maxsize=2)(Decisions)
 """Return the decisions for a snapshot; only those of the last two snapshots are cached."""

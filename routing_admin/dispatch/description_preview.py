@@ -19,7 +19,7 @@ from routing_admin.core.planning.plan import default_route_to
 from routing_admin.dispatch.descriptions.cache import DescriptionCache
 from routing_admin.dispatch.descriptions.describing import Describing
 from routing_admin.dispatch.descriptions.store import forget_failures
-from routing_admin.dispatch.model_endpoints import describers_of
+from routing_admin.dispatch.model_endpoints import list_describers
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.recorded import record_answer
 from routing_admin.dispatch.send import Dispatch
@@ -36,7 +36,7 @@ def find_descriptions(chat: ChatRequest, language: str | None) -> Callable[[Read
 
 def find_refusal(file: FilePart) -> Reason | None:
     """Return why the first describing model cannot describe the file, or None if any of them can."""
-    describers = describers_of(snapshot.current())
+    describers = list_describers(snapshot.current())
     if not describers:
         return make_reason(ReasonCode.NO_DESCRIBER)
     reasons = [obstacle_to_describing(file, describer.reader) for describer in describers]
@@ -47,7 +47,7 @@ def estimate_description(
     state: Snapshot, describer: str, file: FilePart, language: str | None = None
 ) -> Estimate | None:
     """Estimate the tokens that a describing model reads for this file; None if unknown."""
-    endpoint = next((candidate for candidate in describers_of(state) if candidate.name == describer), None)
+    endpoint = next((candidate for candidate in list_describers(state) if candidate.name == describer), None)
     return estimate_describing(file, endpoint.reader, endpoint.target.model, None, language) if endpoint else None
 
 

@@ -75,7 +75,7 @@ def estimate_planned(planned: PlannedRequest) -> tuple[int, int]:
     """Return the estimated tokens of the request and of its answer."""
     if planned.plan.verbatim:
         # A request that is passed through has an unknown structure, so all of its text is counted.
-        return sum(text_tokens(text).tokens for text in _texts_of(planned.chat.extra)), 0
+        return sum(text_tokens(text).tokens for text in _list_texts(planned.chat.extra)), 0
     max_tokens = planned.chat.max_tokens or planned.route.max_tokens
     return estimate_call(planned.chat, planned.plan.candidates[0].model, max_tokens)
 
@@ -90,7 +90,7 @@ def _price(planned: PlannedRequest, provider: str, model: str, currency: str) ->
     return None if price is None else planned.state.exchange.price_in(price, currency)
 
 
-def _texts_of(value: Any) -> Iterator[str]:
+def _list_texts(value: Any) -> Iterator[str]:
     pending = [value]
     while pending:
         item = pending.pop()

@@ -25,7 +25,7 @@ READ_SECONDS = 5.0
 
 
 @dataclass(slots=True)
-class KeptRefusals:
+class StoredRefusals:
     """Synchronise this process's `RefusalMemory` with the rows; `look` runs periodically."""
 
     find_memory: Callable[[], RefusalMemory] = lambda: process_run_context().memory
@@ -80,7 +80,7 @@ class KeptRefusals:
         self._stored = stored
 
 
-kept_refusals = owned(KeptRefusals)
+stored_refusals = owned(StoredRefusals)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,6 @@ def list_refusals(provider: str, model: str) -> list[RefusedParameter]:
 
 def forget_refusal(provider: str, model: str, name: str) -> None:
     """Send this parameter again, in every process. Raise the database's errors."""
-    kept_refusals().look()  # load the rows first, so that the deletion reaches them
+    stored_refusals().look()  # load the rows first, so that the deletion reaches them
     process_run_context().memory.forget(provider, model, name)
-    kept_refusals().look()
+    stored_refusals().look()

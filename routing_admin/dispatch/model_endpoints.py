@@ -77,7 +77,7 @@ def endpoint_at(
 def find_describer(state: Snapshot, file: FilePart) -> str:
     """Return the first model of the route `describe` that can read the file, or an empty string."""
     return next(
-        (endpoint.name for endpoint in describers_of(state) if obstacle_to_describing(file, endpoint.reader) is None),
+        (endpoint.name for endpoint in list_describers(state) if obstacle_to_describing(file, endpoint.reader) is None),
         "",
     )
 
@@ -98,7 +98,7 @@ def describing_route(state: Snapshot) -> RouteSpec | None:
 
 
 @lru_cache(maxsize=2)
-def describers_of(state: Snapshot) -> tuple[ModelEndpoint, ...]:
+def list_describers(state: Snapshot) -> tuple[ModelEndpoint, ...]:
     """Return the callable models of that route, in order."""
     route = describing_route(state)
     endpoints = []
@@ -144,7 +144,7 @@ def _list_endpoints(state: Snapshot, content: Mapping[str, Any]) -> dict[str, Mo
 
 
 @lru_cache(maxsize=2)
-def registry_of(state: Snapshot) -> LlmServiceRegistry:
+def build_registry(state: Snapshot) -> LlmServiceRegistry:
     """Return the services as the seeds' registry, without keys."""
     return LlmServiceRegistry(
         LlmServiceConfig(
@@ -177,13 +177,13 @@ class KeyNote:
     unconfirmed: str = ""
 
 
-def note_of(key: KeyState) -> KeyNote:
+def build_key_note(key: KeyState) -> KeyNote:
     return KeyNote(key.source.value, key.variable, key.last_four, key.reason, key.unconfirmed)
 
 
 def list_key_notes() -> Mapping[str, KeyNote]:
     """Return the current source of each provider's key, by provider name."""
-    return {name: note_of(key) for name, key in snapshot.current().keys.items()}
+    return {name: build_key_note(key) for name, key in snapshot.current().keys.items()}
 
 
 def default_language() -> str:
@@ -196,7 +196,9 @@ def default_endpoints(state: Snapshot) -> tuple[ModelEndpoint, ...]:
     return tuple((_list_endpoints(state, content) if content else list_endpoints(state)).values())
 
 
-def readers_of(state: Snapshot, file: FilePart, but: str | None = None, *, only_configured: bool = False) -> list[str]:
+def list_readers(
+    state: Snapshot, file: FilePart, but: str | None = None, *, only_configured: bool = False
+) -> list[str]:
     """Return the ids of agents whose model can read this file itself, except the requesting agent `but`.
 
     `only_configured` leaves out agents created at run time, whose number changes constantly.

@@ -22,8 +22,8 @@ from routing_admin.core.fallback.chain import Call, Plan, PlannedCandidate, Skip
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.core.planning.params import Params, apply_params, list_dropped_params
 from routing_admin.core.planning.plan import RoutingQuery, Unusable, opening_text, plan_route
-from routing_admin.dispatch.decisions import decisions_of
-from routing_admin.dispatch.model_endpoints import readers_of, without_describing
+from routing_admin.dispatch.decisions import cached_decisions
+from routing_admin.dispatch.model_endpoints import list_readers, without_describing
 from routing_admin.request_log.recorder import RequestRecorder
 
 # Skip candidates whose context is too small for a request, if the route allows this and another candidate fits.
@@ -86,7 +86,7 @@ class PlannedRequest:
 
     def endpoint(self, index: int) -> ModelEndpoint:
         """Return the endpoint of the candidate at `index`. Raise `LookupError` if its provider is missing."""
-        endpoint = decisions_of(self.state).endpoint(self.route, self.plan.candidates[index], self.service)
+        endpoint = cached_decisions(self.state).endpoint(self.route, self.plan.candidates[index], self.service)
         return endpoint if self.passing is None else replace(endpoint, protocol=self.passing)
 
     def with_affinity(self, conversation: str, agent: str) -> PlannedRequest:
@@ -124,10 +124,10 @@ def plan_request(
     content are left out.
     """
     query = RoutingQuery(route.task_type, language, Params(chat.temperature, chat.max_tokens), direct)
-    decisions = decisions_of(state)
+    decisions = cached_decisions(state)
     plan_with = partial(plan_route, state.configuration, route, query, matched=matched, pools=decisions.pools)
     plan = decisions.plan(route, query, matched=matched) if unusable is None else plan_with(unusable=unusable)
-    style = text_style_for(chat, plan.language, partial(readers_of, state, but=agent, only_configured=True))
+    style = text_style_for(chat, plan.language, partial(list_readers, state, but=agent, only_configured=True))
     directed = inject_directive(chat, plan.directive)
     planned = PlannedRequest(state, route, plan, directed, style, stream, keep, service, passing, agent or "")
     if passing is not None:

@@ -45,7 +45,7 @@ from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.core.planning.plan import RoutingQuery, default_route_to, plan_route
 from routing_admin.dispatch import description_preview
-from routing_admin.dispatch.model_endpoints import default_endpoints, default_language, readers_of, registry_of
+from routing_admin.dispatch.model_endpoints import build_registry, default_endpoints, default_language, list_readers
 
 REQUEST = "one user message that holds this file and nothing else, sent on as model auto"
 """The previewed request, as pages and the API describe it."""
@@ -181,7 +181,7 @@ class Previewer:
         self._row, self._agent = row, agent
         self._chat = lead_by_default(self._state, request_for(self.artifact), language)
         self._language = language or default_language()
-        configured = partial(readers_of, self._state, but=agent, only_configured=True)
+        configured = partial(list_readers, self._state, but=agent, only_configured=True)
         self._style = text_style_for(self._chat, self._language, configured)
         self._estimate_text = cache(text_tokens)
         self._estimate_describing = cache(
@@ -210,7 +210,7 @@ class Previewer:
 
     @cached_property
     def readers(self) -> tuple[str, ...]:
-        return tuple(readers_of(self._state, self.artifact.part(), but=self._agent))
+        return tuple(list_readers(self._state, self.artifact.part(), but=self._agent))
 
     def preview(self, endpoints: Iterable[ModelEndpoint]) -> Preview:
         deliveries = tuple(self._preview_at(endpoint) for endpoint in endpoints)
@@ -379,7 +379,7 @@ class _WithoutData:
 def route_without_data(artifact: StoredArtifact, service_id: str, language: str | None) -> ContentRouteResult:
     """Return get_artifact's answer for that service, with `<N bytes>` in place of the data."""
     artifact_without_data = replace(artifact, content=_WithoutData(artifact.content) if artifact.content else None)
-    result = ArtifactContentRouter(registry_of(snapshot.current())).route_content(
+    result = ArtifactContentRouter(build_registry(snapshot.current())).route_content(
         artifact_without_data, service_id, language=language
     )
     placeholder = f"<{artifact.size} bytes>"

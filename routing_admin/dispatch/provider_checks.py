@@ -33,8 +33,8 @@ from routing_admin.upstream import process_upstream, run_sync
 
 T = TypeVar("T", bound=Hashable)
 
-QUICK = Timeouts(connect=5, first_content=20, between=10, total=30)
-PATIENT = Timeouts(connect=5, first_content=60, between=30, total=90)
+QUICK_TIMEOUTS = Timeouts(connect=5, first_content=20, between=10, total=30)
+PATIENT_TIMEOUTS = Timeouts(connect=5, first_content=60, between=30, total=90)
 """Longer timeouts for requests about which a model may reason."""
 GREETING = ChatRequest((Message(Role.USER, (TextPart("Say hello."),)),), max_tokens=64)
 MAX_MODELS = 5000
@@ -121,10 +121,10 @@ class ProviderChecker:
         if isinstance(prepared, CannotRead):  # text alone is always readable
             return CheckResult(ms=0, fault=prepared.reason.code.value)
         began = time.monotonic()
-        outcome = await NetworkTransport().call(prepared, endpoint, QUICK, spec.proxy)
+        outcome = await NetworkTransport().call(prepared, endpoint, QUICK_TIMEOUTS, spec.proxy)
         failure = outcome if isinstance(outcome, Failure) else None
         process_run_context().pools.record(spec.name, choice, failure)
-        return check_result_of(outcome, began)
+        return build_check_result(outcome, began)
 
     async def _greet(self, state: Snapshot, spec: ProviderSpec, model: str) -> CheckResult:
         if isinstance(refused := _refusal(state, spec), CheckResult):
@@ -145,13 +145,13 @@ class ProviderChecker:
             if isinstance(prepared, CannotRead):  # text alone is always readable
                 return CheckResult(ms=0, fault=prepared.reason.code.value)
             began = time.monotonic()
-            outcome = await NetworkTransport().call(prepared, adjusted, QUICK, spec.proxy)
+            outcome = await NetworkTransport().call(prepared, adjusted, QUICK_TIMEOUTS, spec.proxy)
             if isinstance(outcome, Answer):
-                return replace(check_result_of(outcome, began), quirks=options)
+                return replace(build_check_result(outcome, began), quirks=options)
             refused_param = outcome.param if outcome.fault is Fault.UNSUPPORTED_PARAMETER else None
             new_options = quirks_without(adjusted.target.quirks, spec.protocol, refused_param) if refused_param else {}
             if not new_options or new_options.keys() & options.keys() == {LIMIT_FIELD} or len(options) >= MAX_OPTIONS:
-                return check_result_of(outcome, began)
+                return build_check_result(outcome, began)
             options |= new_options
 
     def ask_each(self, provider: str, model: str, chats: Sequence[ChatRequest]) -> Sequence[CheckResult]:
@@ -177,14 +177,14 @@ class ProviderChecker:
         headers.pop("content-type", None)
         request = UpstreamRequest(models_url(spec), headers, method="GET")
         began = time.monotonic()
-        outcome = process_upstream().call_sync(request, ModelList(), QUICK, spec.proxy)
+        outcome = process_upstream().call_sync(request, ModelList(), QUICK_TIMEOUTS, spec.proxy)
         entries = tuple(json.loads(outcome.text)) if isinstance(outcome, Answer) else ()
         ids = tuple(_id(entry) for entry in entries)
-        return replace(check_result_of(outcome, began, ids), entries=entries, text="")
+        return replace(build_check_result(outcome, began, ids), entries=entries, text="")
 
     async def _time(self, prepared: Prepared, endpoint: ModelEndpoint, proxy: str) -> CheckResult:
         began = time.monotonic()
-        return check_result_of(await NetworkTransport().call(prepared, endpoint, PATIENT, proxy), began)
+        return build_check_result(await NetworkTransport().call(prepared, endpoint, PATIENT_TIMEOUTS, proxy), began)
 
 
 def _run_concurrently(checks: Mapping[T, Coroutine[None, None, CheckResult]]) -> dict[T, CheckResult]:
@@ -205,7 +205,7 @@ def models_url(provider: ProviderSpec) -> str:
     return f"{root}/models" + (f"?{query}" if query else "")
 
 
-def check_result_of(outcome: Answer | Failure, began: float, models: tuple[str, ...] = ()) -> CheckResult:
+def build_check_result(outcome: Answer | Failure, began: float, models: tuple[str, ...] = ()) -> CheckResult:
     took = (time.monotonic() - began) * 1000
     if isinstance(outcome, Failure):
         return CheckResult(ms=took, fault=outcome.fault.value, status=outcome.status, message=outcome.message)

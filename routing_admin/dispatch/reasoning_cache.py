@@ -39,13 +39,13 @@ class AnsweredTurn:
                 self.signatures[call.id] = call.signature
 
     @property
-    def worth_keeping(self) -> bool:
+    def has_reasoning(self) -> bool:
         """Whether the turn called tools, and has reasoning or a signature to send back."""
         signed = any(self.signatures.values())
         return bool(self.signatures and (self.reasoning or self.thoughts or signed))
 
 
-def turn_of(answer: Answer) -> AnsweredTurn:
+def build_answered_turn(answer: Answer) -> AnsweredTurn:
     reasoning = [answer.reasoning] if answer.reasoning else []
     return AnsweredTurn(reasoning, list(answer.thoughts), {call.id: call.signature for call in answer.tool_calls})
 
@@ -76,7 +76,7 @@ class ReasoningCache:
 
     def keep(self, agent: str, turn: AnsweredTurn, origin: str) -> None:
         """Cache a turn that called tools; `origin` identifies the model that answered."""
-        if not turn.worth_keeping:
+        if not turn.has_reasoning:
             return
         cached = KeptTurn(
             "".join(turn.reasoning) or None, set_origin(turn.thoughts, origin), dict(turn.signatures), origin

@@ -115,7 +115,7 @@ def headers_of_attempts(attempts: Sequence[Attempt]) -> dict[str, str]:
     return headers
 
 
-def headers_of_failure(attempts: Sequence[Attempt]) -> dict[str, str]:
+def failure_headers(attempts: Sequence[Attempt]) -> dict[str, str]:
     """Return the headers of an error after these attempts, or {} if there were no attempts."""
     if not attempts:
         return {}

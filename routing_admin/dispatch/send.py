@@ -358,10 +358,10 @@ class SharedCooldowns:
             return
         provider, model = json.loads(fields["key"])
         value = json.loads(fields["ailment"])
-        self._cooldowns.take_over((provider, model), None if value is None else _cooldown_of(value, age))
+        self._cooldowns.take_over((provider, model), None if value is None else _parse_cooldown(value, age))
 
 
-def _cooldown_of(value: Mapping[str, Any], age: float) -> CooldownState:
+def _parse_cooldown(value: Mapping[str, Any], age: float) -> CooldownState:
     fields = value["failure"]
     typed = {"fault": Fault(fields["fault"]), "further_params": tuple(fields.get("further_params", ()))}
     failure = Failure(**fields | typed)

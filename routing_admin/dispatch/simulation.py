@@ -88,7 +88,7 @@ class _Clock:
 
 
 @dataclass(slots=True)
-class _Play:
+class _Simulation:
     planned: PlannedRequest
     script: Script
     memory: RefusalMemory
@@ -142,7 +142,7 @@ def simulate(
     planned = plan_request(state, route, chat, language=language, agent=agent, stream=stream, unusable=unusable)
     clock = _Clock()
     memory_copy = (process_run_context().memory if memory is None else memory).copy(clock)
-    play = _Play(planned, _check_script(script or {}), memory_copy, clock)
+    play = _Simulation(planned, _check_script(script or {}), memory_copy, clock)
     # Cooldowns have no jitter and waits are always average, so a simulation always gives the same result.
     run_context = replace(local_context(clock, lambda: 0.0, memory_copy), random=lambda: 0.5)
     run: FallbackRun[Answer] = FallbackRun(planned.plan, run_context, stream=stream)
@@ -168,7 +168,7 @@ def _check_script(script: Script) -> Script:
     return script
 
 
-def _from_answer(play: _Play, result: RunResult[Answer]) -> Simulated:
+def _from_answer(play: _Simulation, result: RunResult[Answer]) -> Simulated:
     took = play.clock.now * 1000
     if play.cut is None:
         stops = _stops(play, result.attempts)
@@ -194,14 +194,14 @@ def _from_answer(play: _Play, result: RunResult[Answer]) -> Simulated:
     )
 
 
-def _stops(play: _Play, attempts: Sequence[Attempt]) -> tuple[Stop, ...]:
+def _stops(play: _Simulation, attempts: Sequence[Attempt]) -> tuple[Stop, ...]:
     return tuple(
         _stop(play, candidate, attempts[index] if index < len(attempts) else None)
         for index, candidate in enumerate(play.planned.plan.candidates)
     )
 
 
-def _stop(play: _Play, candidate: PlannedCandidate, attempt: Attempt | None) -> Stop:
+def _stop(play: _Simulation, candidate: PlannedCandidate, attempt: Attempt | None) -> Stop:
     outcome = attempt.outcome if attempt else NOT_REACHED
     reason = (attempt.error if attempt else None) or candidate.skip_detail
     if play.planned.state.configuration.provider(candidate.provider) is None:
@@ -249,7 +249,7 @@ BLOCK = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class StandInContent:
+class PlaceholderContent:
     """Content of a given length: zeros, and text for kinds that have any."""
 
     kind: Kind
@@ -276,11 +276,11 @@ class StandInContent:
         return None
 
 
-def stand_in(kind: Kind, size: int, number: int = 1) -> FilePart:
+def build_placeholder(kind: Kind, size: int, number: int = 1) -> FilePart:
     """Return a placeholder file; `number` distinguishes several of a kind."""
     mime_type, extension = TYPES[kind]
     name = f"stand-in-{number}.{extension}"
-    return FilePart(kind, mime_type, name, size, content=StandInContent(kind, size))
+    return FilePart(kind, mime_type, name, size, content=PlaceholderContent(kind, size))
 
 
 def _zeros(size: int) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from routing_admin.core.fallback.chain import Attempt, RunResult
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.dispatch.descriptions.describing import note_answer
 from routing_admin.dispatch.estimates import charge_failures, prices_at, reserve_planned, settle_planned
-from routing_admin.dispatch.reasoning_cache import reasoning_cache, turn_of
+from routing_admin.dispatch.reasoning_cache import build_answered_turn, reasoning_cache
 from routing_admin.dispatch.recorded import headers_of_attempts, record_answer, record_stream
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.gateway.chat_api import ChatApi, ChatCall
@@ -122,7 +122,7 @@ async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Request
         answer = result.answer
         settle_planned(admitted.reservation, admitted.dispatch.planned, result.candidate, answer.usage, answer)
     if result.answer.tool_calls:
-        reasoning_cache().keep(admitted.agent, turn_of(result.answer), admitted.origin_of(result))
+        reasoning_cache().keep(admitted.agent, build_answered_turn(result.answer), admitted.origin_of(result))
     await note_answer(admitted.dispatch, result.answer.text, [tool_call.id for tool_call in result.answer.tool_calls])
     reply = written[0]
     _add_route_headers(reply.headers, call, result)

@@ -39,7 +39,7 @@ from routing_admin.core.planning.model_names import (
     task_name,
 )
 from routing_admin.core.planning.plan import NoRouteError
-from routing_admin.dispatch.decisions import decisions_of
+from routing_admin.dispatch.decisions import cached_decisions
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import plan_request, record_plan
 from routing_admin.dispatch.reasoning_cache import reasoning_cache
@@ -306,7 +306,7 @@ def resolve_model(
 ) -> NamedRoute:
     """Return the route for a model name or task type; raise `GatewayError`, 403 if the limits forbid it."""
     try:
-        target = decisions_of(state).resolve(model, task_type)
+        target = cached_decisions(state).resolve(model, task_type)
         if limits is not None:
             check_allowed(limits, state.configuration, target, model or task_name(task_type or ""))
         return target

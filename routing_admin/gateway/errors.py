@@ -10,7 +10,7 @@ from django.http import HttpResponse, HttpResponseBase
 
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.core.fallback.errors import RouterError, UpstreamRefused, retry_headers
-from routing_admin.dispatch.recorded import header_value, headers_of_failure
+from routing_admin.dispatch.recorded import failure_headers, header_value
 from routing_admin.gateway.http import HttpReply, response_of_reply
 from routing_admin.limits.reservations import LimitReachedError
 
@@ -97,7 +97,7 @@ def reply_of(error: GatewayError, request_id: str, write: WriteError = body_of) 
     reply.headers["x-request-id"] = request_id
     reply.headers.update(retry_headers(error))
     reply.headers.update(error.headers)
-    reply.headers.update(headers_of_failure(error.attempts))
+    reply.headers.update(failure_headers(error.attempts))
     if error.answered_by is not None:
         reply.headers["x-routing-provider"] = header_value(error.answered_by.provider)
         reply.headers["x-routing-model"] = header_value(error.answered_by.model)

@@ -18,7 +18,7 @@ from artifacts.storage.content import RowStore, byte_store
 from capabilities.core.message import Blob, make_blob
 from capabilities.core.wire import open_media, split_payload
 from routing_admin.configuration import snapshot
-from routing_admin.dispatch.model_endpoints import registry_of
+from routing_admin.dispatch.model_endpoints import build_registry
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
@@ -45,7 +45,7 @@ def test_streamed_bytes_equal_those_of_a_whole_response(
     body = b"".join(answer.streaming_content)
     artifact = RowStore("text-agent").get_artifact(created["ref"])
     assert artifact is not None
-    expected = ArtifactContentRouter(registry_of(snapshot.current())).route_content(artifact, target).as_json()
+    expected = ArtifactContentRouter(build_registry(snapshot.current())).route_content(artifact, target).as_json()
     assert body == orjson.dumps(expected)
     assert (answer["Content-Type"], answer["Content-Length"]) == ("application/json; charset=utf-8", str(len(body)))
 

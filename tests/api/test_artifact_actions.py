@@ -31,7 +31,7 @@ from capabilities.errors import InvalidError
 from capabilities.models import Service
 from routing_admin.configuration import snapshot
 from routing_admin.console.services.actions import save_service
-from routing_admin.dispatch.model_endpoints import default_language, list_endpoints, readers_of
+from routing_admin.dispatch.model_endpoints import default_language, list_endpoints, list_readers
 from routing_admin.dispatch.preview import lead_by_default, preview, request_for
 from routing_admin.models import AuditEvent, Installation
 
@@ -119,7 +119,7 @@ def test_what_is_previewed_is_what_is_sent(data: bytes, demo: None) -> None:
     encoded = base64.b64encode(data).decode()
     for endpoint in list_endpoints(snapshot.current()).values():
         prepared = prepare(
-            chat, endpoint, text_style_for(chat, default_language(), partial(readers_of, snapshot.current()))
+            chat, endpoint, text_style_for(chat, default_language(), partial(list_readers, snapshot.current()))
         )
         assert not isinstance(prepared, CannotRead)
         row_shown = deliveries[endpoint.name]
@@ -164,7 +164,7 @@ def test_a_web_page_is_extracted_where_the_policy_says_so(demo: None) -> None:
     assert endpoint is not None
     chat = lead_by_default(snapshot.current(), request_for(open_artifact(page)), None)
     prepared = prepare(
-        chat, endpoint, text_style_for(chat, default_language(), partial(readers_of, snapshot.current()))
+        chat, endpoint, text_style_for(chat, default_language(), partial(list_readers, snapshot.current()))
     )
     assert not isinstance(prepared, CannotRead)
     assert extracted.payload == prepared.request.elide()

@@ -25,7 +25,7 @@ from routing_admin.console.history.actions import undo
 from routing_admin.console.providers.actions import KeyAct, KeyChange, delete_provider, save_provider
 from routing_admin.console.routes.actions import delete_route, save_alias, save_route
 from routing_admin.core.configuration.specs import EMPTY, CandidateSpec
-from routing_admin.dispatch.model_endpoints import readers_of
+from routing_admin.dispatch.model_endpoints import list_readers
 from routing_admin.models import AuditEvent, Candidate, Revision, TaskRoute
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -273,10 +273,10 @@ def test_descriptions_name_the_agents_that_can_really_read_a_file(demo: None) ->
     picture = FilePart(Kind.IMAGE, "image/png", "plan.png", 2048, content=None)
     sound = FilePart(Kind.AUDIO, "audio/mpeg", "note.mp3", 2048)
     file = FilePart(Kind.IMAGE, "image/x-unheard-of", "plan.odd", 2048)
-    assert readers_of(snapshot.current(), picture) == ["multimodal-agent", "vision-agent"]
-    assert readers_of(snapshot.current(), sound) == ["multimodal-agent"]
-    assert readers_of(snapshot.current(), file) == []
-    assert readers_of(snapshot.current(), picture, but="vision-agent") == ["multimodal-agent"]
+    assert list_readers(snapshot.current(), picture) == ["multimodal-agent", "vision-agent"]
+    assert list_readers(snapshot.current(), sound) == ["multimodal-agent"]
+    assert list_readers(snapshot.current(), file) == []
+    assert list_readers(snapshot.current(), picture, but="vision-agent") == ["multimodal-agent"]
 
 
 def test_removing_the_demo_leaves_added_entries_and_what_they_use(demo: None) -> None:

@@ -11,7 +11,7 @@ from capabilities.models import Agent, Provider, Service
 from capabilities.runtime import renew
 from routing_admin.console.matrix.cells import short_types
 from routing_admin.dispatch import send
-from routing_admin.dispatch.kept_refusals import KeptRefusals, kept_refusals
+from routing_admin.dispatch.kept_refusals import StoredRefusals, stored_refusals
 from routing_admin.models import Revision
 from tests.cast import HTMX
 from tests.console.page import Page
@@ -276,11 +276,11 @@ def test_a_refused_parameter_is_on_the_page_until_it_is_forgotten(admin: Client)
     renew(send.process_run_context)
     assert not Page(admin.get("/services/vision-model/")).heading("Refused parameters")
     row = Service.objects.get(service_id="vision-model")
-    memory, provider_and_model = KeptRefusals().begin(), (row.provider.name, row.model)
+    memory, provider_and_model = StoredRefusals().begin(), (row.provider.name, row.model)
     memory.refuse(*provider_and_model, "max_completion_tokens", "max_tokens")
     memory.refuse(*provider_and_model, "temperature")
     memory.refuse(*provider_and_model, "reasoning_effort", value_only=True)
-    kept_refusals().look()
+    stored_refusals().look()
     refused = Page(admin.get("/services/vision-model/")).region("Refused parameters")
     assert refused.shows("max_completion_tokens is sent as max_tokens.")
     assert refused.shows("temperature is left out.")
@@ -293,7 +293,7 @@ def test_a_refused_parameter_is_on_the_page_until_it_is_forgotten(admin: Client)
     assert not refused.code("temperature")
     assert refused.code("max_completion_tokens")
     renew(send.process_run_context)
-    KeptRefusals().look()
+    StoredRefusals().look()
     assert send.process_run_context().memory.lasting(*provider_and_model) == {"max_completion_tokens": "max_tokens"}
     renew(send.process_run_context)
 

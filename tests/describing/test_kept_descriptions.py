@@ -20,8 +20,8 @@ from routing_admin.dispatch.descriptions.store import (
     ASK_AGAIN,
     DescriptionOutcome,
     find_description,
-    keep_description,
     settle_description,
+    store_description,
 )
 from routing_admin.models import FileDescription
 from tests.gateway.plane import PNG
@@ -35,12 +35,12 @@ FAILURE = DescriptionOutcome(describer="seer", fault="http_500")
 
 def test_description_is_shared_with_other_conversations() -> None:
     """A description that one conversation paid for is used by all conversations."""
-    assert keep_description(KEY, "mine", WORDS) == WORDS
+    assert store_description(KEY, "mine", WORDS) == WORDS
     assert find_description(KEY, "yours") == WORDS
 
 
 def test_failure_is_kept_for_its_own_conversation_only() -> None:
-    assert keep_description(KEY, "mine", FAILURE) == FAILURE
+    assert store_description(KEY, "mine", FAILURE) == FAILURE
     assert (find_description(KEY, "mine"), find_description(KEY, "yours")) == (FAILURE, None)
 
 
@@ -51,7 +51,7 @@ def test_failure_is_kept_for_its_own_conversation_only() -> None:
 )
 def test_every_part_of_the_key_counts(change: dict[str, object]) -> None:
     """Another file, describer, prompt version, language or question needs another description."""
-    keep_description(KEY, "mine", WORDS)
+    store_description(KEY, "mine", WORDS)
     assert find_description(replace(KEY, **change), "mine") is None
 
 
@@ -59,7 +59,7 @@ def test_only_recently_used_descriptions_are_kept() -> None:
     """A description is stored as long as logged requests are, counted from its last use."""
     now = datetime.now(UTC)
     for name in ("a", "b"):
-        keep_description(replace(KEY, describer=name), "mine", WORDS)
+        store_description(replace(KEY, describer=name), "mine", WORDS)
     FileDescription.objects.update(used_at=now - timedelta(days=29))
     find_description(replace(KEY, describer="a"), "mine")
     prune(SYSTEM, now + timedelta(days=2))
@@ -71,7 +71,7 @@ def test_deleting_an_artifact_deletes_its_description() -> None:
     """A deleted artifact leaves no description behind."""
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png")
     key = replace(KEY, content=row.sha256)
-    keep_description(key, "mine", WORDS)
+    store_description(key, "mine", WORDS)
     delete_artifacts(SYSTEM, [row.pk])
     prune(SYSTEM, datetime.now(UTC) + UNDO_WINDOW + timedelta(minutes=1))
     assert find_description(key, "mine") is None
@@ -85,19 +85,19 @@ def expire_failures() -> None:
 def test_failure_is_retried_after_its_cooldown() -> None:
     """A failure is stored for the length of its cooldown. A second failure starts the cooldown again."""
     for _ in range(2):
-        keep_description(KEY, "mine", FAILURE)
+        store_description(KEY, "mine", FAILURE)
         assert find_description(KEY, "mine") == FAILURE
         expire_failures()
         assert find_description(KEY, "mine") is None
-    assert keep_description(KEY, "mine", WORDS) == find_description(KEY, "mine") == WORDS
+    assert store_description(KEY, "mine", WORDS) == find_description(KEY, "mine") == WORDS
 
 
 def test_unanswered_conversation_uses_another_ones_description_at_once() -> None:
     """A conversation that has no answer yet does not wait for the cooldown of its own failure. A conversation that was
     answered with the failure keeps it.
     """
-    keep_description(KEY, "mine", FAILURE)
-    keep_description(KEY, "yours", WORDS)
+    store_description(KEY, "mine", FAILURE)
+    store_description(KEY, "yours", WORDS)
     assert find_description(KEY, "mine") == WORDS
     assert find_description(KEY, "mine", "answered") == FAILURE
 
@@ -134,7 +134,7 @@ class TestConversations(TestCase):
 
 def deliver(opening: str, outcome: DescriptionOutcome, answered: str) -> DescriptionOutcome:
     """Return the outcome for a request. If the describer is called, it returns the given outcome."""
-    stored = find_description(KEY, opening, answered) or keep_description(KEY, opening, outcome, answered)
+    stored = find_description(KEY, opening, answered) or store_description(KEY, opening, outcome, answered)
     if stored.unsettled:
         settle_description(KEY, opening, stored, answered)
     return stored

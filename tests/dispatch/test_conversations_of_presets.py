@@ -18,7 +18,7 @@ from capabilities.core.delivery.model_endpoint import ModelEndpoint, model_endpo
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Answer, Delta, Finish, Target, split_payload
-from routing_admin.dispatch.reasoning_cache import ReasoningCache, turn_of
+from routing_admin.dispatch.reasoning_cache import ReasoningCache, build_answered_turn
 from routing_admin.gateway.chat.parsing import parse
 from routing_admin.gateway.chat.rendering import Chunks, completion_json
 from tests.lab.strict_hosts import OFFERED, PLACES, ROUNDS, RefusedError, StrictHost, strict_host
@@ -69,7 +69,7 @@ class Conversation:
     def _whole(self, host: StrictHost, endpoint: ModelEndpoint, sent: dict[str, Any]) -> dict[str, Any]:
         answer = endpoint.protocol.decode(200, {}, host.answer(sent, stream=False))
         assert isinstance(answer, Answer), answer
-        self.memory.keep("ada", turn_of(answer), endpoint.origin)
+        self.memory.keep("ada", build_answered_turn(answer), endpoint.origin)
         message: dict[str, Any] = completion_json(answer, "m", endpoint.origin)["choices"][0]["message"]
         return message
 

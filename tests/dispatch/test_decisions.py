@@ -14,7 +14,7 @@ from routing_admin.core.planning.model_names import UnknownModelError
 from routing_admin.core.planning.params import Params
 from routing_admin.core.planning.plan import RoutingQuery, plan_route
 from routing_admin.dispatch import decisions
-from routing_admin.dispatch.decisions import Decisions, decisions_of
+from routing_admin.dispatch.decisions import Decisions, cached_decisions
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -29,10 +29,10 @@ def state(demo: None) -> Snapshot:
 
 def test_names_plans_and_endpoints_are_computed_once(state: Snapshot) -> None:
     """A second look-up of a name, plan or endpoint returns the same object as the first."""
-    cache = decisions_of(state)
+    cache = cached_decisions(state)
     resolved = cache.resolve("task:design", None)
     plan = cache.plan(resolved.route, QUERY, matched=True)
-    assert decisions_of(state) is cache
+    assert cached_decisions(state) is cache
     assert cache.resolve("task:design", None) is resolved
     assert cache.plan(resolved.route, RoutingQuery("draft"), matched=True) is plan
     candidate = next(candidate for candidate in plan.candidates if candidate.skip is None)
@@ -41,7 +41,7 @@ def test_names_plans_and_endpoints_are_computed_once(state: Snapshot) -> None:
 
 def test_cached_plan_equals_a_newly_computed_one(state: Snapshot) -> None:
     """Each combination of language and parameters has its own plan."""
-    cache, route = decisions_of(state), decisions_of(state).resolve("task:design", None).route
+    cache, route = cached_decisions(state), cached_decisions(state).resolve("task:design", None).route
     for query in (QUERY, RoutingQuery("draft", "en"), RoutingQuery("draft", "en", Params(0.5, 7))):
         computed = plan_route(state.configuration, route, query, matched=False, unusable=cache.unusable)
         assert cache.plan(route, query, matched=False) == computed
@@ -52,14 +52,14 @@ def test_next_snapshot_has_its_own_cache(state: Snapshot) -> None:
     """Snapshots share no cached plan."""
     later = replace(state, stamp=state.stamp + 1)
     route = RouteSpec("draft", (ECHO,))
-    first, second = decisions_of(state), decisions_of(later)
+    first, second = cached_decisions(state), cached_decisions(later)
     assert first is not second
     assert first.plan(route, QUERY, matched=True) is not second.plan(route, QUERY, matched=True)
 
 
 def test_new_draft_never_gets_the_plan_of_a_deleted_one(state: Snapshot) -> None:
     """Drafts are short-lived. A new draft never gets the plan of a deleted draft, even at the same memory address."""
-    cache = decisions_of(state)
+    cache = cached_decisions(state)
     for number in range(50):
         draft = RouteSpec(f"draft-{number}", (CandidateSpec("echo", f"echo-{number}"),))
         plan = cache.plan(draft, QUERY, matched=True)
@@ -69,7 +69,7 @@ def test_new_draft_never_gets_the_plan_of_a_deleted_one(state: Snapshot) -> None
 
 def test_routes_share_an_endpoint_unless_their_options_differ(state: Snapshot) -> None:
     """A candidate's `extra_body` or a route's content policy requires a separate endpoint."""
-    cache = decisions_of(state)
+    cache = cached_decisions(state)
     plain = RouteSpec("a", (ECHO,))
     same = RouteSpec("b", (ECHO,))
     seeded = RouteSpec("c", (replace(ECHO, extra_body={"seed": 7}),))
@@ -86,7 +86,7 @@ def test_routes_share_an_endpoint_unless_their_options_differ(state: Snapshot) -
 
 def test_uncallable_and_unknown_names_are_not_cached(state: Snapshot) -> None:
     """A provider without a key is skipped each time, and unknown names are not cached."""
-    cache = decisions_of(state)
+    cache = cached_decisions(state)
     keyless = next(name for name, key in state.keys.items() if not key.usable)
     plan = cache.plan(RouteSpec("draft", (CandidateSpec(keyless, "m"),)), QUERY, matched=True)
     assert plan.candidates[0].skip in (SkipReason.NO_KEY, SkipReason.ORIGIN_REFUSED)

@@ -14,7 +14,7 @@ from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.memory import RefusalMemory
 from routing_admin.dispatch import kept_refusals
-from routing_admin.dispatch.kept_refusals import READ_SECONDS, KeptRefusals
+from routing_admin.dispatch.kept_refusals import READ_SECONDS, StoredRefusals
 from routing_admin.models import LearnedRefusal
 from tests.fallback.scripted_runs import Clock
 
@@ -31,7 +31,7 @@ class Process:
 
     def __post_init__(self) -> None:
         self.memory = RefusalMemory(self.clock)
-        self.kept = KeptRefusals(lambda: self.memory, self.clock)
+        self.kept = StoredRefusals(lambda: self.memory, self.clock)
         self.kept.begin()
 
     def synchronise(self) -> Process:

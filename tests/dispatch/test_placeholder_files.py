@@ -6,13 +6,13 @@ import pytest
 
 from capabilities.core.message import ConvertTo
 from capabilities.core.vocabulary import Kind
-from routing_admin.dispatch.simulation import TYPES, stand_in
+from routing_admin.dispatch.simulation import TYPES, build_placeholder
 
 
 @pytest.mark.parametrize("kind", list(Kind))
 def test_placeholder_has_the_stated_size(kind: Kind) -> None:
     """For every kind of file, the blocks of the placeholder add up to the stated size."""
-    part = stand_in(kind, 200_000)
+    part = build_placeholder(kind, 200_000)
     assert (part.kind, part.mime_type, part.size) == (kind, TYPES[kind][0], 200_000)
     assert part.content is not None
     assert sum(map(len, part.content.blob().blocks())) == part.content.blob().size == 200_000
@@ -22,7 +22,7 @@ def test_only_texts_and_documents_have_text() -> None:
     """A document's text is shorter than its size in bytes."""
     lengths = {}
     for kind in Kind:
-        content = stand_in(kind, 2_000).content
+        content = build_placeholder(kind, 2_000).content
         text = content.text() if content else None
         lengths[kind] = len(text.text) if text else None
     assert lengths == {
@@ -38,10 +38,10 @@ def test_only_texts_and_documents_have_text() -> None:
 def test_image_placeholder_is_converted_to_an_accepted_type() -> None:
     """An image is converted to the first accepted type within the size limit. Audio is not converted."""
     target = ConvertTo(("image/jpeg", "image/png"), max_bytes=5_000)
-    content = stand_in(Kind.IMAGE, 9_000).content
+    content = build_placeholder(Kind.IMAGE, 9_000).content
     converted = content.convert(target) if content else None
     assert converted is not None
     assert (converted.mime_type, converted.blob.size) == ("image/jpeg", 5_000)
-    sound = stand_in(Kind.AUDIO, 9_000).content
+    sound = build_placeholder(Kind.AUDIO, 9_000).content
     assert sound is not None
     assert sound.convert(target) is None

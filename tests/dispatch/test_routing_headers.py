@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from routing_admin.core.fallback.chain import Attempt
-from routing_admin.dispatch.recorded import headers_of_attempts, headers_of_failure
+from routing_admin.dispatch.recorded import failure_headers, headers_of_attempts
 
 SKIPPED, FAILED, OK = Attempt("a", "m", "skipped_cannot_read"), Attempt("b", "m", "http_503"), Attempt("c", "图", "ok")
 
@@ -19,6 +19,6 @@ def test_answer_names_who_answered_and_who_was_skipped() -> None:
 
 
 def test_error_has_the_number_of_attempts_if_there_were_any() -> None:
-    assert headers_of_failure([SKIPPED, FAILED]) == {"x-routing-attempts": "2", "x-routing-skipped": "a/m=cannot_read"}
-    assert headers_of_failure([FAILED]) == {"x-routing-attempts": "1"}
-    assert headers_of_failure([]) == {}
+    assert failure_headers([SKIPPED, FAILED]) == {"x-routing-attempts": "2", "x-routing-skipped": "a/m=cannot_read"}
+    assert failure_headers([FAILED]) == {"x-routing-attempts": "1"}
+    assert failure_headers([]) == {}

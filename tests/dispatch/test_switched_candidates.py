@@ -20,7 +20,7 @@ from capabilities.core.delivery.vendor_items import restore_names, restore_names
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Answer, Delta, Finish, Target, split_payload
-from routing_admin.dispatch.reasoning_cache import ReasoningCache, turn_of
+from routing_admin.dispatch.reasoning_cache import ReasoningCache, build_answered_turn
 from routing_admin.gateway.chat import parsing as chat_parsing
 from routing_admin.gateway.chat.rendering import Chunks, completion_json
 from routing_admin.gateway.chat_api import AnswerEvents, ChatCall
@@ -228,7 +228,7 @@ class Conversation:
         answer = endpoint.protocol.decode(200, {}, host.answer(body, stream=False))
         assert isinstance(answer, Answer), answer
         answer = restore_names(answer, prepared.tool_names)
-        self.memory.keep("ada", turn_of(answer), endpoint.origin)
+        self.memory.keep("ada", build_answered_turn(answer), endpoint.origin)
         value = self.client.whole(answer, call, endpoint.origin)
         check_whole(self.api, value)
         return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, ToolCall
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.wire import Answer, Delta, ToolCallDelta
-from routing_admin.dispatch.reasoning_cache import AnsweredTurn, ReasoningCache, turn_of
+from routing_admin.dispatch.reasoning_cache import AnsweredTurn, ReasoningCache, build_answered_turn
 
 ORIGIN = "0123456789ab"
 THOUGHT = ReasoningBlock(ThoughtForm.TEXT, "hm", "PROOF")
@@ -24,7 +24,7 @@ def history(call_id: str = "c1", **more: object) -> ChatRequest:
 def test_turn_is_completed_by_its_call_id() -> None:
     """A turn that is found by its call id gets back its reasoning with proof and signature, marked with its origin."""
     memory = ReasoningCache()
-    memory.keep("ada", turn_of(answer_with_calls("c1", "c2")), ORIGIN)
+    memory.keep("ada", build_answered_turn(answer_with_calls("c1", "c2")), ORIGIN)
     completed = memory.complete("ada", history("c2")).messages[1]
     assert (completed.reasoning, [thought.proof for thought in completed.thoughts]) == ("hm", ["PROOF"])
     assert {thought.origin for thought in completed.thoughts} == {ORIGIN} == {completed.tool_calls[0].origin}
@@ -34,7 +34,7 @@ def test_turn_is_completed_by_its_call_id() -> None:
 def test_reasoning_that_the_caller_sent_is_not_replaced() -> None:
     """The cache adds missing reasoning to a request, but does not replace reasoning that the caller sent."""
     memory = ReasoningCache()
-    memory.keep("ada", turn_of(answer_with_calls("c1")), ORIGIN)
+    memory.keep("ada", build_answered_turn(answer_with_calls("c1")), ORIGIN)
     own = ReasoningBlock(ThoughtForm.TEXT, "mine", "OWN", origin=ORIGIN)
     completed = memory.complete("ada", history(reasoning="mine", thoughts=(own,))).messages[1]
     assert (completed.reasoning, completed.thoughts) == ("mine", (own,))
@@ -43,7 +43,7 @@ def test_reasoning_that_the_caller_sent_is_not_replaced() -> None:
 def test_other_agents_and_unknown_calls_get_no_reasoning() -> None:
     """A call id does not give an agent access to reasoning that another agent received."""
     memory = ReasoningCache()
-    memory.keep("ada", turn_of(answer_with_calls("c1")), ORIGIN)
+    memory.keep("ada", build_answered_turn(answer_with_calls("c1")), ORIGIN)
     for agent, call_id in (("bob", "c1"), ("ada", "c9")):
         chat = history(call_id)
         assert memory.complete(agent, chat) is chat
@@ -67,14 +67,14 @@ def test_streamed_turn_is_cached_from_its_deltas() -> None:
 
 def _whole_turn() -> ChatRequest:
     memory = ReasoningCache()
-    memory.keep("ada", turn_of(answer_with_calls("c1")), ORIGIN)
+    memory.keep("ada", build_answered_turn(answer_with_calls("c1")), ORIGIN)
     return memory.complete("ada", history())
 
 
 def test_answer_without_calls_is_not_cached() -> None:
     """An answer without tool calls is not cached, because a turn is found by the ids of its calls."""
     memory = ReasoningCache()
-    memory.keep("ada", turn_of(Answer("yes", (), "hm", thoughts=(THOUGHT,))), ORIGIN)
+    memory.keep("ada", build_answered_turn(Answer("yes", (), "hm", thoughts=(THOUGHT,))), ORIGIN)
     chat = history()
     assert memory.complete("ada", chat) is chat
 
@@ -84,6 +84,6 @@ def test_oldest_turns_are_evicted() -> None:
     by_number, by_size = ReasoningCache(max_turns=2), ReasoningCache(max_characters=25)
     for memory in (by_number, by_size):
         for call_id in ("c1", "c2", "c3"):
-            memory.keep("ada", turn_of(answer_with_calls(call_id)), ORIGIN)
+            memory.keep("ada", build_answered_turn(answer_with_calls(call_id)), ORIGIN)
         assert memory.complete("ada", history("c1")).messages[1].reasoning is None
         assert memory.complete("ada", history("c3")).messages[1].reasoning == "hm"

@@ -47,7 +47,7 @@ from routing_admin.api.artifacts.uploads import answer_in_pieces
 from routing_admin.api.calls import CallError, agent_actor, answer, parse_as, read_as, takes
 from routing_admin.api.service_schemas import MessageIn, RequiredIn, RequiredOut, RouteMessageIn, RoutingResultOut
 from routing_admin.configuration import snapshot
-from routing_admin.dispatch.model_endpoints import default_language, readers_of, registry_of
+from routing_admin.dispatch.model_endpoints import build_registry, default_language, list_readers
 from routing_admin.dispatch.preview import preview
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Messages:
         store = RowStore(self.agent)
         rows = {attachment.artifact_ref: store.row(attachment.artifact_ref) for attachment in message.attachments}
         completed = tuple(_complete(attachment, rows[attachment.artifact_ref]) for attachment in message.attachments)
-        registry = registry_of(snapshot.current())
+        registry = build_registry(snapshot.current())
         adapter = ContentAdapter(
             registry,
             snapshot.current().directory,
@@ -98,7 +98,7 @@ def can_really_read(agent: AgentProfile, file: FilePart) -> bool:
     """
     if file.mime_type == "application/octet-stream":
         return has_capability_for(agent, file)
-    return agent.id in readers_of(snapshot.current(), replace(file, content=_MetadataOnly()))
+    return agent.id in list_readers(snapshot.current(), replace(file, content=_MetadataOnly()))
 
 
 @dataclass(frozen=True, slots=True)

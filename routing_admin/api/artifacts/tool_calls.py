@@ -22,7 +22,7 @@ from routing_admin.api.artifacts.describing import Describe, add_description
 from routing_admin.api.artifacts.schemas import artifact_out
 from routing_admin.api.artifacts.uploads import link_out
 from routing_admin.configuration import snapshot
-from routing_admin.dispatch.model_endpoints import default_language, readers_of, registry_of
+from routing_admin.dispatch.model_endpoints import build_registry, default_language, list_readers
 
 if TYPE_CHECKING:
     from artifacts.models import Artifact
@@ -78,7 +78,7 @@ def read_artifact(
 
     `write` encodes its data. `describe` describes a file of which the caller would otherwise get only metadata.
     """
-    store, services = RowStore(caller.agent), registry_of(snapshot.current())
+    store, services = RowStore(caller.agent), build_registry(snapshot.current())
     service = service_id or service_of(caller.agent)
     router = ArtifactContentRouter(services, write=write)
     result = get_artifact(store, router, ref, service, language=caller.language, offset=offset, limit=limit)
@@ -94,7 +94,7 @@ def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[
     if result.delivery.outcome is not Outcome.DESCRIBED or result.delivery.reason.code in CANNOT_BE_OPENED:
         return None
     part = RowStore(agent).part(ref)
-    return tuple(readers_of(snapshot.current(), part, agent)) if part else None
+    return tuple(list_readers(snapshot.current(), part, agent)) if part else None
 
 
 def service_of(agent_id: str) -> str:

@@ -21,14 +21,14 @@ from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.removals import keep_agents, switch_off, without_items
 from routing_admin.core.configuration.specs import AgentSpec, Configuration
 from routing_admin.core.planning.consequences import consequences
-from routing_admin.dispatch.decisions import unusable_of
+from routing_admin.dispatch.decisions import unusable_providers
 
 
 def find_consequences(planned: Configuration) -> tuple[Consequence, ...]:
     """Return all consequences of replacing the configuration in use by `planned`."""
     state = snapshot.current()
     return consequences(
-        with_runtime_agents(state, state.configuration), with_runtime_agents(state, planned), unusable_of(state)
+        with_runtime_agents(state, state.configuration), with_runtime_agents(state, planned), unusable_providers(state)
     )
 
 
@@ -96,7 +96,7 @@ def find_disabling_consequences(kind: str, names: Collection[str]) -> tuple[Cons
 def _find_change_consequences(change: Callable[[Configuration], Configuration]) -> tuple[Consequence, ...]:
     state = snapshot.current()
     before = with_runtime_agents(state, state.configuration)
-    return consequences(before, change(before), unusable_of(state))
+    return consequences(before, change(before), unusable_providers(state))
 
 
 def with_runtime_agents(state: Snapshot, configuration: Configuration) -> Configuration:

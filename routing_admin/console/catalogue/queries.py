@@ -16,7 +16,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.base.consequences import with_runtime_agents
 from routing_admin.core.planning.consequences import ModelEnding, foresee_endings
-from routing_admin.dispatch.decisions import unusable_of
+from routing_admin.dispatch.decisions import unusable_providers
 
 MAX_FOUND = 25
 
@@ -90,4 +90,4 @@ def _for_route(ending: ModelEnding, task_type: str) -> ModelEnding:
 @lru_cache(maxsize=2)
 def _list_endings(state: Snapshot, today: date) -> tuple[ModelEnding, ...]:
     configuration = with_runtime_agents(state, state.configuration)
-    return foresee_endings(configuration, today, unusable_of(state), state.catalogue)
+    return foresee_endings(configuration, today, unusable_providers(state), state.catalogue)

@@ -25,7 +25,7 @@ from routing_admin.console.requests.story import explain_outcome
 from routing_admin.core.fallback.chain import OK, PoolKey
 from routing_admin.core.fallback.cooldown import Cooldowns
 from routing_admin.core.fallback.table import TABLE, Effect, is_key_fault
-from routing_admin.dispatch.model_endpoints import KeyNote, list_key_notes, note_of
+from routing_admin.dispatch.model_endpoints import KeyNote, build_key_note, list_key_notes
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import AttemptLog, Candidate
 from routing_admin.request_log.health import Health, Sample, provider_health
@@ -296,7 +296,7 @@ def _describe(provider: str, key: NamedKey, history: _KeyHistory) -> KeyHealth:
     cooling = process_run_context().pools.look(provider, PoolKey(key.name, key.mark)) if key.mark else None
     return KeyHealth(
         name=key.name,
-        note=note_of(key.state),
+        note=build_key_note(key.state),
         enabled=key.enabled,
         rests_until=timezone.now() + timedelta(seconds=cooling.seconds) if cooling else None,
         rest=cooling.failure.fault.value if cooling else "",

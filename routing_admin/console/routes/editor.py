@@ -53,7 +53,7 @@ from routing_admin.core.fallback.table import Action
 from routing_admin.core.files.entries import side_by_side
 from routing_admin.core.planning.lint import CheckedCandidate, lint
 from routing_admin.core.planning.plan import route_policy
-from routing_admin.dispatch.decisions import unusable_of
+from routing_admin.dispatch.decisions import unusable_providers
 
 if TYPE_CHECKING:
     from routing_admin.models import TaskRoute
@@ -238,7 +238,7 @@ def context(page: EditorPage) -> dict[str, Any]:
     findings = lint(
         state.configuration,
         spec,
-        unusable_of(state),
+        unusable_providers(state),
         map_drifts(),
         today=timezone.localdate(),
         catalogue=state.catalogue,

@@ -41,7 +41,7 @@ from routing_admin.console.services.queries import map_drifts
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, LanguageSpec, RouteSpec
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
 from routing_admin.core.planning.lint import SKIPS, ChainLint, CheckedCandidate, lint
-from routing_admin.dispatch.decisions import unusable_of
+from routing_admin.dispatch.decisions import unusable_providers
 from routing_admin.request_log.search_words import Search, search_last_day
 from routing_admin.request_log.time_ranges import window_start
 from routing_admin.request_log.usage import count_requests
@@ -128,7 +128,12 @@ def route_rows(state: Snapshot, routes: Iterable[RouteSpec]) -> list[RouteRow]:
 
 def route_row(state: Snapshot, route: RouteSpec, traffic: Traffic, drifts: Drifts) -> RouteRow:
     findings = lint(
-        state.configuration, route, unusable_of(state), drifts, today=timezone.localdate(), catalogue=state.catalogue
+        state.configuration,
+        route,
+        unusable_providers(state),
+        drifts,
+        today=timezone.localdate(),
+        catalogue=state.catalogue,
     )
     return RouteRow(
         task_type=route.task_type,

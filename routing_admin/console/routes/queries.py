@@ -21,7 +21,7 @@ from routing_admin.core.configuration.specs import RouteSpec
 from routing_admin.core.fallback.chain import PlannedCandidate, SkipReason
 from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.core.planning.plan import RoutingQuery
-from routing_admin.dispatch.decisions import decisions_of
+from routing_admin.dispatch.decisions import cached_decisions
 from routing_admin.models import Alias, RequestLog, TaskRoute
 from routing_admin.request_log.time_ranges import window_start
 
@@ -156,7 +156,7 @@ def _cause(skips: Collection[SkipReason | None]) -> str:
 
 
 def _plan(state: Snapshot, route: RouteSpec) -> Sequence[PlannedCandidate]:
-    return decisions_of(state).plan(route, RoutingQuery(route.task_type), matched=True).candidates
+    return cached_decisions(state).plan(route, RoutingQuery(route.task_type), matched=True).candidates
 
 
 def _is_embedded(state: Snapshot, provider: str) -> bool:

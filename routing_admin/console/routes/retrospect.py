@@ -46,7 +46,7 @@ from routing_admin.core.planning.retrospect import (
     WalkEnd,
     compare_routes,
 )
-from routing_admin.dispatch.decisions import decisions_of
+from routing_admin.dispatch.decisions import cached_decisions
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.health import UNASKED
@@ -125,7 +125,7 @@ def build_chain(state: Snapshot, configuration: Configuration, task_type: str) -
         route = resolve_route(configuration, task_type)[0]
     except NoRouteError:
         return WalkChain()
-    decisions = decisions_of(state)
+    decisions = cached_decisions(state)
     plan = plan_route(configuration, route, RoutingQuery(task_type), unusable=decisions.unusable)
     places, seen = [], set[CandidateKey]()
     # If a candidate occurs twice, only the first occurrence is ever called.

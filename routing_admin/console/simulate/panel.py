@@ -19,7 +19,7 @@ from routing_admin.console.simulate.phrases import OUTCOMES, StopView
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
-from routing_admin.dispatch.simulation import NOT_REACHED, TYPES, stand_in
+from routing_admin.dispatch.simulation import NOT_REACHED, TYPES, build_placeholder
 
 if TYPE_CHECKING:
     from artifacts.models import Artifact
@@ -129,7 +129,9 @@ def build_placeholders(panel: Panel) -> list[FilePart]:
     parts: list[FilePart] = []
     for kind, text in panel.placeholders.items():
         try:
-            parts += [stand_in(Kind(kind), size, number) for number, size in enumerate(read_sizes(text), start=1)]
+            parts += [
+                build_placeholder(Kind(kind), size, number) for number, size in enumerate(read_sizes(text), start=1)
+            ]
         except (ValueError, OverflowError):
             panel.problem = _("Enter placeholder sizes in KiB, up to %(most)s each, separated by commas: 200, 1500") % {
                 "most": MAX_PLACEHOLDER_BYTES // KIBIBYTE

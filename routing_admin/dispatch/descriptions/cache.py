@@ -51,15 +51,15 @@ class DescriptionCache:
         style = replace(self.planned.style, description_of=partial(self.find, reader))
         return replace(self.planned, style=style)
 
-    def question_of(self, reader: Reader, message: int) -> str | None:
+    def find_question(self, reader: Reader, message: int) -> str | None:
         return question_for(self.planned.chat, message) if ContentPolicy.QUESTION in reader.policies else None
 
     def description_key(self, reader: Reader, file: FilePart, describer: str, message: int) -> DescriptionKey:
         """Return a description's key. Raise `UnreadableError` if the bytes are gone."""
-        question = self.question_of(reader, message)
-        return description_key(self._digest_of(file), describer, self.planned.style.language, question)
+        question = self.find_question(reader, message)
+        return description_key(self._file_digest(file), describer, self.planned.style.language, question)
 
-    def _digest_of(self, file: FilePart) -> str:
+    def _file_digest(self, file: FilePart) -> str:
         digest = self._digests.get(id(file.content))
         if digest is None:
             digest = self._digests[id(file.content)] = content_digest(file)

@@ -27,7 +27,7 @@ from routing_admin.core.fallback.endings import BROKEN, UNAVAILABLE
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.limits.sentences import BUDGET_EXCEEDED, RATE_EXCEEDED, UNPRICED
 from routing_admin.dispatch.descriptions.cache import DescriptionCache, SingleFlight
-from routing_admin.dispatch.descriptions.store import DescriptionOutcome, keep_description
+from routing_admin.dispatch.descriptions.store import DescriptionOutcome, store_description
 from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned
 from routing_admin.dispatch.model_endpoints import describing_route
 from routing_admin.dispatch.plan import PlannedRequest, plan_request, prepare_for, record_plan
@@ -111,19 +111,23 @@ class Describing:
         ends_at = clock() + min(MAX_SECONDS, seconds * TIME_SHARE)
         semaphore = asyncio.Semaphore(MAX_AT_ONCE)
         requested = {
-            key.digest: (key, delivery) for delivery in deliveries if (key := await self._key_of(reader, delivery))
+            key.digest: (key, delivery)
+            for delivery in deliveries
+            if (key := await self._description_key(reader, delivery))
         }
 
         async def ask(key: DescriptionKey, delivery: PartDelivery) -> None:
             async with semaphore:
                 await self._ask(
-                    key, delivery.file, self.descriptions.question_of(reader, delivery.message), ends_at - clock()
+                    key, delivery.file, self.descriptions.find_question(reader, delivery.message), ends_at - clock()
                 )
 
         await asyncio.gather(*(ask(*entry) for entry in requested.values()))
 
-    async def _key_of(self, reader: Reader, delivery: PartDelivery) -> DescriptionKey | None:
-        work = partial(self.descriptions.description_key, reader, delivery.file, delivery.delivery.describer, delivery.message)
+    async def _description_key(self, reader: Reader, delivery: PartDelivery) -> DescriptionKey | None:
+        work = partial(
+            self.descriptions.description_key, reader, delivery.file, delivery.delivery.describer, delivery.message
+        )
         try:
             return await self.dispatch.in_thread(work)
         except UnreadableError:  # deleted in the meantime: the next lookup reports it
@@ -139,7 +143,7 @@ class Describing:
             self.descriptions.lookups.pop(key.digest, None)
             return
         answered = self.descriptions.lookups[key.digest][1]
-        keep = partial(keep_description, key, self.descriptions.conversation, outcome, answered)
+        keep = partial(store_description, key, self.descriptions.conversation, outcome, answered)
         self.descriptions.outcomes[key.digest] = await write_rows(self.dispatch, keep) or outcome
 
     async def _walk(

@@ -68,7 +68,7 @@ def find_description(key: DescriptionKey, conversation: str, answered: str = "")
     )
 
 
-def keep_description(
+def store_description(
     key: DescriptionKey, conversation: str, outcome: DescriptionOutcome, answered: str = ""
 ) -> DescriptionOutcome:
     """Store an outcome and return the one to use in the conversation; an earlier outcome takes precedence."""

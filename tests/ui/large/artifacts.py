@@ -20,7 +20,7 @@ from artifacts.library import correct_artifact, delete_artifacts, store_bytes
 from artifacts.models import Artifact
 from capabilities.acts import Actor
 from capabilities.core.describing.prompt import description_key
-from routing_admin.dispatch.descriptions.store import DescriptionOutcome, keep_description
+from routing_admin.dispatch.descriptions.store import DescriptionOutcome, store_description
 from tests.artifacts.samples import build_zip, docx, mp3, pdf, wav
 from tests.ui.large import WIDE
 from tests.ui.large.configuration import DEMO, Planned
@@ -164,7 +164,7 @@ class Library:
                 prompt_tokens=900 + number,
                 completion_tokens=None if fault else 70 + number,
             )
-            keep_description(key, f"conversation-{number}", outcome)
+            store_description(key, f"conversation-{number}", outcome)
 
     def _delete_and_correct(self) -> None:
         rows = [row for row in Artifact.objects.living() if WIDE not in row.filename]
