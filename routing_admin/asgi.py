@@ -25,15 +25,17 @@ from routing_admin.platform.server.url_aliases import meant_path  # noqa: E402
 from routing_admin.runtime import Message, Receive, Send, lifespan, mcp_app  # noqa: E402
 
 
-def agent_of(headers: Mapping[str, str]) -> str:
+def find_agent_id(headers: Mapping[str, str]) -> str:
     """Return the agent that owns the cached key of a request, or "" for any other caller."""
     caller = cached_principal(headers)
     return "" if caller is None else caller.key_owner
 
 
-pages = limit_requests(limit_bodies(cast(App, site)), agent_of)
+pages = limit_requests(limit_bodies(cast(App, site)), find_agent_id)
 
-tools = limit_requests(limit_bodies(cast(App, lambda scope, receive, send: mcp_app()(scope, receive, send))), agent_of)
+tools = limit_requests(
+    limit_bodies(cast(App, lambda scope, receive, send: mcp_app()(scope, receive, send))), find_agent_id
+)
 
 
 async def answer_request(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:

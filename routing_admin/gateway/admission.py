@@ -19,11 +19,11 @@ from routing_admin.gateway.errors import (
     GatewayError,
     MethodError,
     WriteError,
-    body_of,
-    gateway_error_of_limit,
-    response_of,
+    error_body,
+    error_response,
+    limit_gateway_error,
 )
-from routing_admin.gateway.key_cache import cached_principal, principal_of_key
+from routing_admin.gateway.key_cache import cached_principal, principal_by_key
 from routing_admin.limits.reservations import LimitReachedError, Reservation, make_reservation
 from routing_admin.platform.databases import unavailable
 from routing_admin.platform.databases.explaining import explain_failure
@@ -44,7 +44,7 @@ def admit_caller(method: str, query: str, headers: Mapping[str, str], path: str)
 
     Raise `GatewayError`: 401 if there is no valid key, 403 if the key lacks the scope, 400 if the key is in the URL.
     """
-    return _admit(refuse_query(query) or principal_of_key(headers), method, headers, path)
+    return _admit(refuse_query(query) or principal_by_key(headers), method, headers, path)
 
 
 def admit_known_caller(method: str, query: str, headers: Mapping[str, str], path: str) -> Principal | None:
@@ -74,7 +74,7 @@ def check_method(method: str | None, path: str, methods: Sequence[str]) -> None:
         raise MethodError(f"{path} takes {' and '.join(methods)}, not {method}.", methods)
 
 
-def error_of_fault(error: Exception) -> GatewayError:
+def fault_error(error: Exception) -> GatewayError:
     """Return an internal error as a `GatewayError` without its details, which are logged."""
     # While the database is unavailable, no key can be checked. The response is then 503 with a retry time, never 401.
     if unavailable.is_unavailable(error):
@@ -84,7 +84,7 @@ def error_of_fault(error: Exception) -> GatewayError:
         return busy
     if isinstance(error, StoreUnavailableError):
         log.error("a call needs an artifact: %s", error.details)
-        return error_of_store(error)
+        return store_error(error)
     log.error("the data plane failed", exc_info=error)
     return GatewayError(
         500,
@@ -100,7 +100,7 @@ def error_of_store(error: StoreUnavailableError) -> GatewayError:
     return refusal
 
 
-def endpoint(path: str, write: WriteError = body_of) -> Callable[[View], View]:
+def endpoint(path: str, write: WriteError = error_body) -> Callable[[View], View]:
     """Wrap a data-plane view so that it accepts the methods and scopes that the permission table lists for `path`.
 
     The agent is authenticated before the view runs, and `principal_of` returns it. Errors are handled as in
@@ -113,7 +113,7 @@ def endpoint(path: str, write: WriteError = body_of) -> Callable[[View], View]:
             query = request.META.get("QUERY_STRING", "")
             principal = admit_caller(request.method or "", query, request.headers, path)
             request.auth = principal  # type: ignore[attr-defined]
-            reservation = enter_limited(principal, size_of(request)) if request.method == "POST" else None
+            reservation = enter_limited(principal, request_size(request)) if request.method == "POST" else None
             try:
                 response = view(request, *args, **kwargs)
             finally:
@@ -135,16 +135,16 @@ def enter_limited(principal: Principal, size: int) -> Reservation | None:
         if reservation is not None:
             reservation.enter_in_thread(size)
     except LimitReachedError as error:
-        raise gateway_error_of_limit(error) from None
+        raise limit_gateway_error(error) from None
     return reservation
 
 
-def size_of(request: HttpRequest) -> int:
+def request_size(request: HttpRequest) -> int:
     length = request.META.get("CONTENT_LENGTH") or ""
     return int(length) if length.isdigit() else 0
 
 
-def open_endpoint(*methods: str, write: WriteError = body_of) -> Callable[[View], View]:
+def open_endpoint(*methods: str, write: WriteError = error_body) -> Callable[[View], View]:
     """Wrap a view that needs no authentication.
 
     `write` formats errors, CSRF tokens are not checked, and the view gets the gateway's short lock timeout.
@@ -159,9 +159,9 @@ def open_endpoint(*methods: str, write: WriteError = body_of) -> Callable[[View]
                 with lock_timeout(WAIT_SECONDS):
                     response = view(request, *args, **kwargs)
             except GatewayError as error:
-                return response_of(error, request_id_of(request), write)
+                return error_response(error, request_id_of(request), write)
             except Exception as error:  # API clients must never get an HTML error page
-                return response_of(error_of_fault(error), request_id_of(request), write)
+                return error_response(fault_error(error), request_id_of(request), write)
             response.headers.setdefault("x-request-id", request_id_of(request))
             return response
 

@@ -22,8 +22,8 @@ from routing_admin.dispatch.send import Dispatch
 from routing_admin.gateway.chat_api import ChatApi, ChatCall
 from routing_admin.gateway.errors import (
     GatewayError,
-    gateway_error_of,
-    gateway_error_of_limit,
+    limit_gateway_error,
+    to_gateway_error,
 )
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.keep_alive import KeepAlive
@@ -59,7 +59,7 @@ class AdmittedCall:
     def name_in(self, result: RunResult[Answer] | RunResult[Stream]) -> str:
         return self.name or result.candidate.model
 
-    def origin_of(self, result: RunResult[Answer] | RunResult[Stream]) -> str:
+    def answer_origin(self, result: RunResult[Answer] | RunResult[Stream]) -> str:
         return self.dispatch.planned.endpoint(result.candidate.index).origin
 
 
@@ -72,7 +72,7 @@ async def enter(reservation: Reservation, call: HttpCall, size: int) -> None:
     try:
         await reservation.enter(size)
     except LimitReachedError as error:
-        raise gateway_error_of_limit(error) from None
+        raise limit_gateway_error(error) from None
 
 
 def _close_all(*callbacks: Callable[[], None]) -> None:
@@ -85,7 +85,7 @@ async def reserve_tokens(reservation: Reservation, admitted: AdmittedCall) -> Ad
     try:
         await reserve_planned(reservation, admitted.dispatch.planned)
     except LimitReachedError as error:
-        raise gateway_error_of_limit(error) from None
+        raise limit_gateway_error(error) from None
     admitted.dispatch.reservation = reservation
     return replace(admitted, reservation=reservation)
 
@@ -106,14 +106,14 @@ async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Request
     written: list[HttpReply] = []
 
     def write(result: RunResult[Answer]) -> None:
-        origin, name = admitted.origin_of(result), admitted.name_in(result)
+        origin, name = admitted.answer_origin(result), admitted.name_in(result)
         written.append(admitted.api.answer(result.answer, admitted.parsed, name, origin))
 
     try:
         result = await record_answer(admitted.dispatch, recorder, write)
     except RouterError as error:
         _charge(admitted, error.attempts)
-        raise gateway_error_of(error) from None
+        raise to_gateway_error(error) from None
     _charge(admitted, result.attempts)
     if admitted.parsed.choice is not None:
         # The merged body of several answers contains the sum of their usage.
@@ -122,7 +122,7 @@ async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Request
         answer = result.answer
         settle_planned(admitted.reservation, admitted.dispatch.planned, result.candidate, answer.usage, answer)
     if result.answer.tool_calls:
-        reasoning_cache().keep(admitted.agent, build_answered_turn(result.answer), admitted.origin_of(result))
+        reasoning_cache().keep(admitted.agent, build_answered_turn(result.answer), admitted.answer_origin(result))
     await note_answer(admitted.dispatch, result.answer.text, [tool_call.id for tool_call in result.answer.tool_calls])
     reply = written[0]
     _add_route_headers(reply.headers, call, result)
@@ -137,14 +137,14 @@ async def answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Requ
         result = await record_stream(admitted.dispatch, recorder)
     except RouterError as error:
         _charge(admitted, error.attempts)
-        raise gateway_error_of(error) from None
+        raise to_gateway_error(error) from None
     finally:
         if call.keep_alive is not None:
             await call.keep_alive.stop()
     _charge(admitted, result.attempts)
     if admitted.reservation is not None and admitted.reservation.currencies:
         admitted.reservation.expect(prices_at(admitted.reservation, admitted.dispatch.planned, result.candidate))
-    events = admitted.api.events(admitted.parsed, admitted.name_in(result), admitted.origin_of(result))
+    events = admitted.api.events(admitted.parsed, admitted.name_in(result), admitted.answer_origin(result))
     reply = HttpReply(200, {"Content-Type": admitted.api.stream_type, **STREAM_HEADERS})
     stream = AnswerStream(
         result=result,

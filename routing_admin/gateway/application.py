@@ -18,9 +18,9 @@ from capabilities.json_bodies import received_limit
 from routing_admin.gateway.calls import complete
 from routing_admin.gateway.chat.completions import COMPLETIONS
 from routing_admin.gateway.chat_api import ChatApi
-from routing_admin.gateway.errors import GatewayError, reply_of
+from routing_admin.gateway.errors import GatewayError, error_reply
 from routing_admin.gateway.gemini.endpoints import find_gemini
-from routing_admin.gateway.http import HttpReply, RequestBytes, call_of_scope
+from routing_admin.gateway.http import HttpReply, RequestBytes, build_scope_call
 from routing_admin.gateway.keep_alive import KeepAlive
 from routing_admin.gateway.key_cache import cached_principal
 from routing_admin.gateway.messages.endpoints import MESSAGES
@@ -140,8 +140,8 @@ async def _reply_to(
     request_id = claim_scope_id(scope, headers)
     if not is_known_host(headers.get("host", ""), tuple(settings.ALLOWED_HOSTS)):
         message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
-        return reply_of(GatewayError(400, "host_not_allowed", message), request_id, api.error)
-    return await complete(api, call_of_scope(scope, request_id, headers, body, slot, keep_alive))
+        return error_reply(GatewayError(400, "host_not_allowed", message), request_id, api.error)
+    return await complete(api, build_scope_call(scope, request_id, headers, body, slot, keep_alive))
 
 
 async def _send_reply(reply: HttpReply, send: Send, keep_alive: KeepAlive) -> None:

@@ -9,7 +9,7 @@ from capabilities.access import Principal
 from capabilities.runtime import owned
 from routing_admin.gateway.admission import admit_caller, admit_known_caller
 from routing_admin.gateway.http import HttpCall
-from routing_admin.gateway.key_cache import digest_of
+from routing_admin.gateway.key_cache import digest_credentials
 from routing_admin.gateway.threads import run_in_thread
 from routing_admin.platform.server.fair_semaphore import Slot, lookups
 
@@ -31,7 +31,7 @@ async def look_up_caller(call: HttpCall, path: str) -> Principal:
 
     Raise as `find_caller` does.
     """
-    digest, under_way = digest_of(call.headers), _under_way()
+    digest, under_way = digest_credentials(call.headers), _under_way()
     # On a busy server the cache may be out of date again when a look-up ends. Then the first call that waited looks the
     # key up once more, and the others wait again. A key that is not cached after that is invalid, or its agent acts for
     # another agent.

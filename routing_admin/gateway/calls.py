@@ -44,7 +44,7 @@ from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import plan_request, record_plan
 from routing_admin.dispatch.reasoning_cache import reasoning_cache
 from routing_admin.dispatch.send import Dispatch, pass_through
-from routing_admin.gateway.admission import admit_known_caller, check_method, error_of_fault
+from routing_admin.gateway.admission import admit_known_caller, check_method, fault_error
 from routing_admin.gateway.answers import (
     AdmittedCall,
     answer_limited,
@@ -61,14 +61,14 @@ from routing_admin.gateway.counts import is_crowded
 from routing_admin.gateway.errors import (
     BadRequestError,
     GatewayError,
-    gateway_error_of_limit,
-    reply_of,
+    error_reply,
+    limit_gateway_error,
 )
 from routing_admin.gateway.fields import Object
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.idempotency import HEADER, answer_once
 from routing_admin.gateway.media import store_inline
-from routing_admin.gateway.streaming import later_error
+from routing_admin.gateway.streaming import retriable_error
 from routing_admin.gateway.threads import run_in_own_share, run_in_thread
 from routing_admin.limits.reservations import LimitReachedError, Reservation, keeper, make_reservation
 from routing_admin.limits.rows import list_label_holders
@@ -87,7 +87,7 @@ PERSON_FIELDS = ("account_uuid", "device_id")
 """Fields that identify the user in newer values of Claude Code's `user_id`, which are JSON."""
 
 
-def labels_of_call(key: Labels, body: Object) -> Labels:
+def call_labels(key: Labels, body: Object) -> Labels:
     """Return the key's labels, completed by labels in the body."""
     in_body = read_labels(body)
     return key if in_body is NO_LABELS else in_body if key is NO_LABELS else key.with_fallback(in_body)
@@ -143,12 +143,12 @@ async def _reply(api: ChatApi, call: HttpCall, work: Callable[[], Awaitable[Http
         check_method(call.method, call.path, call_methods(api.path))
         return await work()
     except (DrainingError, OverloadedError) as error:
-        refusal = later_error(error)
+        refusal = retriable_error(error)
     except GatewayError as error:
         refusal = error
     except Exception as error:  # API clients must never get an HTML error page
-        refusal = error_of_fault(error)
-    reply = reply_of(refusal, call.request_id, api.error)
+        refusal = fault_error(error)
+    reply = error_reply(refusal, call.request_id, api.error)
     # Gemini reports a blocked prompt as a 200 response without candidates.
     if api.blocked is not None and refusal.code == BLOCKED:
         reply.headers["Content-Type"], reply.body = api.blocked(refusal)
@@ -241,7 +241,7 @@ async def _join(reservation: Reservation | None, call: HttpCall, holders: Sequen
     try:
         await reservation.join(holders)
     except LimitReachedError as error:
-        raise gateway_error_of_limit(error) from None
+        raise limit_gateway_error(error) from None
     return reservation
 
 
@@ -259,7 +259,7 @@ def _decide(
     if chat_call.is_stored:
         chat_call = replace(chat_call, keep=partial(kept_answers().keep, principal.agent, chat_call.turn), turn=None)
     recorder.add_facts(asked_model=chat_call.model or task_name(chat_call.task_type or ""), stream=chat_call.stream)
-    labels = labels_of_call(principal.labels, body)
+    labels = call_labels(principal.labels, body)
     if labels is not NO_LABELS:
         recorder.add_facts(labels=labels)
     target = resolve_model(state, chat_call.model, chat_call.task_type, principal.rights)

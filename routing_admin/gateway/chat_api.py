@@ -19,7 +19,7 @@ from routing_admin.core.planning.model_names import MAX_NAME
 from routing_admin.dispatch.reasoning_cache import AnsweredTurn
 from routing_admin.gateway.body import read_object
 from routing_admin.gateway.errors import BadRequestError, GatewayError
-from routing_admin.gateway.fields import Object, read_count, read_text, refusal_of_missing
+from routing_admin.gateway.fields import Object, missing_field_error, read_count, read_text
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.media import Find
 from routing_admin.request_log.kept_answers import Turn
@@ -106,7 +106,7 @@ def read_routing_options(body: Object) -> RoutingOptions:
     task_type, language = read_text(body, "task_type", ""), read_text(body, "language", "")
     model = read_text(body, "model", "") or ""
     if not model and not task_type:
-        raise refusal_of_missing("model")
+        raise missing_field_error("model")
     if len(model) > MAX_NAME or len(task_type or "") > MAX_NAME:
         raise BadRequestError(translatable("A name can have at most %(most)s characters.", most=MAX_NAME), "model")
     return RoutingOptions(model, task_type, language)

@@ -11,7 +11,7 @@ from django.http import HttpResponse, HttpResponseBase
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.core.fallback.errors import RouterError, UpstreamRefused, retry_headers
 from routing_admin.dispatch.recorded import failure_headers, header_value
-from routing_admin.gateway.http import HttpReply, response_of_reply
+from routing_admin.gateway.http import HttpReply, build_response
 from routing_admin.limits.reservations import LimitReachedError
 
 TYPES: Mapping[int, str] = {
@@ -53,7 +53,7 @@ class MethodError(GatewayError):
         self.allowed = tuple(allowed)
 
 
-def gateway_error_of(error: RouterError) -> GatewayError:
+def to_gateway_error(error: RouterError) -> GatewayError:
     """Convert an error of the fallback chain."""
     refusal = GatewayError(error.status, error.code, error.message, error.param, error.attempts)
     refusal.retry_after = error.retry_after
@@ -61,23 +61,23 @@ def gateway_error_of(error: RouterError) -> GatewayError:
     return refusal
 
 
-def gateway_error_of_limit(error: LimitReachedError) -> GatewayError:
+def limit_gateway_error(error: LimitReachedError) -> GatewayError:
     """Convert a reached limit, with its headers for retries."""
     refusal = GatewayError(error.status, error.code, error.message)
     refusal.retry_after, refusal.should_retry, refusal.headers = error.retry_after, error.should_retry, error.headers
     return refusal
 
 
-def type_of(status: int) -> str:
+def error_type(status: int) -> str:
     return TYPES.get(status) or ("invalid_request_error" if status < 500 else "upstream_error")
 
 
-def body_of(error: GatewayError, request_id: str) -> dict[str, Any]:
+def error_body(error: GatewayError, request_id: str) -> dict[str, Any]:
     """Return the error as JSON, with all attempts if candidates were called."""
     fields: dict[str, Any] = {
         "message": error.message,
         # OpenAI reports an unknown model with this type and status 404.
-        "type": "invalid_request_error" if error.code == "model_not_found" else type_of(error.status),
+        "type": "invalid_request_error" if error.code == "model_not_found" else error_type(error.status),
         "code": error.code,
         "param": error.param,
         "request_id": request_id,
@@ -91,7 +91,7 @@ WriteError = Callable[[GatewayError, str], dict[str, Any]]
 """Write an error in the format of one API."""
 
 
-def reply_of(error: GatewayError, request_id: str, write: WriteError = body_of) -> HttpReply:
+def error_reply(error: GatewayError, request_id: str, write: WriteError = error_body) -> HttpReply:
     """Return the complete reply, with the body that `write` returns and the headers for retries and attempts."""
     reply = json_reply(write(error, request_id), error.status)
     reply.headers["x-request-id"] = request_id
@@ -109,8 +109,8 @@ def reply_of(error: GatewayError, request_id: str, write: WriteError = body_of) 
     return reply
 
 
-def response_of(error: GatewayError, request_id: str, write: WriteError = body_of) -> HttpResponseBase:
-    return response_of_reply(reply_of(error, request_id, write))
+def error_response(error: GatewayError, request_id: str, write: WriteError = error_body) -> HttpResponseBase:
+    return build_response(error_reply(error, request_id, write))
 
 
 def json_reply(value: Any, status: int = 200) -> HttpReply:

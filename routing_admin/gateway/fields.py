@@ -24,30 +24,30 @@ A_WHOLE_NUMBER = translatable("%(param)s must be a whole number.")
 """Messages for a value of the wrong type."""
 
 
-def refusal_of_type(sentence: Translatable, param: str) -> BadRequestError:
+def wrong_type_error(sentence: Translatable, param: str) -> BadRequestError:
     """Return the error for a value of the wrong type; `sentence` is one of the messages above."""
     return BadRequestError(Translatable(sentence.template, {"param": param}), param, "invalid_type")
 
 
-def refusal_of_missing(param: str) -> BadRequestError:
+def missing_field_error(param: str) -> BadRequestError:
     return BadRequestError(translatable("%(param)s is required.", param=param), param, "missing_required_parameter")
 
 
-def refusal_of_choice(choices: tuple[str, ...], param: str) -> BadRequestError:
+def invalid_choice_error(choices: tuple[str, ...], param: str) -> BadRequestError:
     return BadRequestError(translatable("%(param)s must be one of %(choices)s.", param=param, choices=choices), param)
 
 
 def check_object(value: Any, param: str) -> Object:
     """Return a JSON object; raise `BadRequestError` for anything else."""
     if not isinstance(value, dict):
-        raise refusal_of_type(AN_OBJECT, param)
+        raise wrong_type_error(AN_OBJECT, param)
     return value
 
 
 def check_list(value: Any, param: str) -> list[Any]:
     """Return a JSON list; raise `BadRequestError` for anything else."""
     if not isinstance(value, list):
-        raise refusal_of_type(A_LIST, param)
+        raise wrong_type_error(A_LIST, param)
     return value
 
 
@@ -57,11 +57,11 @@ def list_parts(content: Any, param: str, text_type: str) -> list[Object]:
     Raise `BadRequestError` for anything else.
     """
     if content is None:
-        raise refusal_of_missing(param)
+        raise missing_field_error(param)
     if isinstance(content, str):
         return [{"type": text_type, "text": content}]
     if not isinstance(content, list):
-        raise refusal_of_type(STRING_OR_PARTS, param)
+        raise wrong_type_error(STRING_OR_PARTS, param)
     return [check_object(part, f"{param}[{number}]") for number, part in enumerate(content)]
 
 
@@ -69,9 +69,9 @@ def read_text(source: Object, key: str, path: str, *, required: bool = False) ->
     """Return a string, None if absent or null; raise `BadRequestError` for anything else, or for None if `required`."""
     value = source.get(key)
     if value is None and required:
-        raise refusal_of_missing(f"{path}.{key}".lstrip("."))
+        raise missing_field_error(f"{path}.{key}".lstrip("."))
     if value is not None and not isinstance(value, str):
-        raise refusal_of_type(A_STRING, f"{path}.{key}".lstrip("."))
+        raise wrong_type_error(A_STRING, f"{path}.{key}".lstrip("."))
     return value
 
 
@@ -83,7 +83,7 @@ def read_flag(source: Object, key: str) -> bool | None:
     """Return a boolean, None if absent or null; raise `BadRequestError` for anything else."""
     value = source.get(key)
     if value is not None and not isinstance(value, bool):
-        raise refusal_of_type(TRUE_OR_FALSE, key)
+        raise wrong_type_error(TRUE_OR_FALSE, key)
     return value
 
 
@@ -94,7 +94,7 @@ def read_number(source: Object, key: str, low: float, high: float) -> float | No
         return None
     # bool is a subclass of int.
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise refusal_of_type(A_NUMBER, key)
+        raise wrong_type_error(A_NUMBER, key)
     if not low <= value <= high:
         message = translatable(
             ("%(param)s must be a number from %(low)s to %(high)s."), param=key, low=f"{low:g}", high=f"{high:g}"
@@ -110,7 +110,7 @@ def read_count(source: Object, key: str) -> int | None:
         return None
     # bool is a subclass of int.
     if isinstance(value, bool) or not isinstance(value, int):
-        raise refusal_of_type(A_WHOLE_NUMBER, key)
+        raise wrong_type_error(A_WHOLE_NUMBER, key)
     if value < 1:
         raise BadRequestError(
             translatable(("%(param)s must be a whole number of at least 1."), param=key), key, "out_of_range"

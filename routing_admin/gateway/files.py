@@ -20,7 +20,7 @@ from capabilities.core.translatable import translatable
 from capabilities.errors import ActionError
 from routing_admin.gateway.admission import actor_for, endpoint
 from routing_admin.gateway.errors import BadRequestError, GatewayError, json_response
-from routing_admin.gateway.fields import refusal_of_missing
+from routing_admin.gateway.fields import missing_field_error
 from routing_admin.gateway.media import find_by_either_id
 
 if TYPE_CHECKING:
@@ -66,14 +66,14 @@ def upload(request: HttpRequest) -> HttpResponse:
     try:
         uploads = received_files(request)
         if not uploads:
-            raise refusal_of_missing("file")
+            raise missing_field_error("file")
         purpose = request.POST.get("purpose", "user_data")[:100]
         row = store_upload(
             actor_for(request, principal),
             uploads[0],
             owner=principal.agent,
             metadata={"purpose": purpose},
-            expires_in=lifetime_of(request.POST.get("expires_after[seconds]")),
+            expires_in=parse_lifetime(request.POST.get("expires_after[seconds]")),
         )
     # The upload is not at fault: `endpoint` reports this as 503.
     except StoreUnavailableError:
@@ -95,7 +95,7 @@ def list_files(request: HttpRequest) -> HttpResponse:
     last = find_by_either_id(find, after) if after else None
     if after and last is None:
         raise BadRequestError(translatable("after is not one of your files."), "after")
-    limit = limit_of(request.GET.get("limit"))
+    limit = parse_limit(request.GET.get("limit"))
     page = list_own_files(principal.agent, limit=limit, after=last, purpose=purpose, newest_first=newest_first)
     data = [file_json(row) for row in page.rows]
     ids = {"first_id": data[0]["id"], "last_id": data[-1]["id"]} if data else {"first_id": None, "last_id": None}
@@ -124,7 +124,7 @@ def missing_file() -> GatewayError:
     return GatewayError(404, "artifact_not_found", "There is no such file. GET /v1/files lists yours.", "file_id")
 
 
-def lifetime_of(text: str | None) -> float | None:
+def parse_lifetime(text: str | None) -> float | None:
     """Return the seconds a file is kept, None by default; raise `BadRequestError` for an invalid number."""
     if text is None:
         return None
@@ -134,7 +134,7 @@ def lifetime_of(text: str | None) -> float | None:
     return float(text)
 
 
-def limit_of(text: str | None) -> int:
+def parse_limit(text: str | None) -> int:
     """Return the page size; raise `BadRequestError` outside 1 to `MAX_PAGE`."""
     if text is None:
         return PAGE

@@ -68,7 +68,7 @@ class HttpReply:
     is_whole: Callable[[], bool] | None = None
 
 
-def call_of(request: HttpRequest) -> HttpCall:
+def build_call(request: HttpRequest) -> HttpCall:
     """Build a call from Django's request, reading at most one byte more than the limit."""
     body, broken = b"", False
     try:
@@ -86,7 +86,7 @@ def call_of(request: HttpRequest) -> HttpCall:
     )
 
 
-def call_of_scope(
+def build_scope_call(
     scope: Mapping[str, Any],
     request_id: str,
     headers: Mapping[str, str],
@@ -110,7 +110,7 @@ def call_of_scope(
     )
 
 
-def response_of_reply(reply: HttpReply) -> HttpResponseBase:
+def build_response(reply: HttpReply) -> HttpResponseBase:
     if reply.blocks is not None:
         return StreamingHttpResponse(reply.blocks, status=reply.status, headers=dict(reply.headers))
     return HttpResponse(reply.body, status=reply.status, headers=dict(reply.headers))

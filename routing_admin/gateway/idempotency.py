@@ -86,9 +86,9 @@ async def answer_once(call: HttpCall, api: ChatApi, answer: Callable[[], Awaitab
     try:
         # Decompressing a body for its fingerprint is also heavy work.
         async with slot(parses(), principal.key_owner) if is_packed(call) else nullcontext():
-            claim = await run_in_thread(call, partial(_claim, call, _address_of(call, api), principal))
+            claim = await run_in_thread(call, partial(_claim, call, _call_path(call, api), principal))
         if isinstance(claim, ConflictingCall):
-            raise refusal_of(claim)
+            raise conflict_error(claim)
     except (GatewayError, OverloadedError) as error:
         recorder.end(outcome=error.code, status=error.status, error=error.message)
         raise
@@ -97,7 +97,7 @@ async def answer_once(call: HttpCall, api: ChatApi, answer: Callable[[], Awaitab
     return await _answer(call, claim, answer)
 
 
-def _address_of(call: HttpCall, api: ChatApi) -> str:
+def _call_path(call: HttpCall, api: ChatApi) -> str:
     # Gemini's path contains the model, and its streams have two formats.
     return call.path + api.stream_type.removeprefix(SSE)
 
@@ -107,11 +107,11 @@ def _claim(call: HttpCall, path: str, principal: Principal) -> Claim | StoredOut
     if not KEY.fullmatch(key):
         raise BadRequestError(WRONG_KEY, "Idempotency-Key")
     return claim_key(
-        digest_parts(HEADER, principal.key, principal.agent, key), fingerprint_of(call, path), call.request_id
+        digest_parts(HEADER, principal.key, principal.agent, key), fingerprint_call(call, path), call.request_id
     )
 
 
-def fingerprint_of(call: HttpCall, path: str) -> str:
+def fingerprint_call(call: HttpCall, path: str) -> str:
     """Return a digest of the request: its path, decompressed body and strictness.
 
     Compression and a form's boundary are ignored, because clients choose them again for every attempt.
@@ -126,7 +126,7 @@ def fingerprint_of(call: HttpCall, path: str) -> str:
     return digest_parts(path, call.headers.get(STRICT, ""), hashlib.sha256(body).hexdigest())
 
 
-def refusal_of(conflict: ConflictingCall) -> GatewayError:
+def conflict_error(conflict: ConflictingCall) -> GatewayError:
     if conflict.reason is ClaimRefusal.RUNNING:
         refusal = GatewayError(409, "idempotency_key_in_use", RUNNING, "Idempotency-Key")
         refusal.retry_after, refusal.should_retry = RETRY_SECONDS, True
@@ -142,14 +142,14 @@ def _replay(stored: StoredOutcome, recorder: RequestRecorder, request_id: str) -
     outcome = stored.outcome
     reply = HttpReply(outcome.status, dict(outcome.headers), outcome.body)
     if outcome.streamed:
-        reply.body, reply.blocks = b"", _blocks_of(outcome.body)
+        reply.body, reply.blocks = b"", _split_body(outcome.body)
     reply.headers.update({REPLAYED: "true", ORIGINAL: header_value(stored.request_id), "x-request-id": request_id})
     defaults = {"outcome": OK if outcome.status < 300 else f"http_{outcome.status}", "stream": outcome.streamed}
     recorder.end(**{**defaults, **stored.facts}, status=outcome.status, replay_of=stored.request_id)
     return reply
 
 
-async def _blocks_of(body: bytes) -> AsyncGenerator[bytes, None]:
+async def _split_body(body: bytes) -> AsyncGenerator[bytes, None]:
     for start in range(0, len(body), BLOCK):
         yield body[start : start + BLOCK]
 
@@ -165,13 +165,13 @@ async def _answer(call: HttpCall, claim: Claim, answer: Callable[[], Awaitable[H
         reply.blocks = _RecordedStream(reply, reply.blocks, active_claim)
         return reply
     is_stored = reply.status in STORED or 200 <= reply.status < 300
-    problem = await active_claim.end(_outcome_of(reply, reply.body) if is_stored else None)
+    problem = await active_claim.end(_build_outcome(reply, reply.body) if is_stored else None)
     if problem:
         reply.headers[NOT_STORED] = problem
     return reply
 
 
-def _outcome_of(reply: HttpReply, body: bytes) -> CallOutcome:
+def _build_outcome(reply: HttpReply, body: bytes) -> CallOutcome:
     headers = {name: value for name, value in reply.headers.items() if name.lower() not in OWN_HEADERS}
     return CallOutcome(reply.status, headers, body, reply.blocks is not None)
 
@@ -241,4 +241,4 @@ class _RecordedStream(AsyncGenerator[bytes, None]):
             return
         self._ended = True
         is_whole = self._reply.is_whole is not None and self._reply.is_whole()
-        await self._active_claim.end(_outcome_of(self._reply, b"".join(self._pieces)) if is_whole else None)
+        await self._active_claim.end(_build_outcome(self._reply, b"".join(self._pieces)) if is_whole else None)

@@ -57,13 +57,13 @@ class KeyCache:
 
     def look_up(self, headers: Mapping[str, str]) -> Principal | None:
         """Return the agent from the cache, or None if the database must be queried."""
-        entry = self._find(digest_of(headers)) if self._newest.fresh() is not None else None
+        entry = self._find(digest_credentials(headers)) if self._newest.fresh() is not None else None
         return entry.principal if entry is not None and self._is_current(entry) else None
 
     def authenticate(self, headers: Mapping[str, str]) -> Principal | Refusal:
         """Authenticate from the cache or the database; raise database errors for an uncached key."""
         self._newest.current()
-        digest, stamp = digest_of(headers), self._newest.stamp()
+        digest, stamp = digest_credentials(headers), self._newest.stamp()
         entry = self._find(digest)
         if entry is not None and self._is_current(entry):
             return entry.principal
@@ -99,7 +99,7 @@ class KeyCache:
         return principal.ends_at is None or self._now() < principal.ends_at
 
 
-def digest_of(headers: Mapping[str, str]) -> bytes:
+def digest_credentials(headers: Mapping[str, str]) -> bytes:
     """Return what identifies a caller: the key, and the agent it acts as."""
     return hashlib.sha256(f"{read_key(headers)}\n{headers.get('x-agent-id', '')}".encode()).digest()
 
@@ -107,7 +107,7 @@ def digest_of(headers: Mapping[str, str]) -> bytes:
 cache = owned(lambda: KeyCache(snapshot.newest()))
 
 
-def principal_of_key(headers: Mapping[str, str]) -> Principal | Refusal:
+def principal_by_key(headers: Mapping[str, str]) -> Principal | Refusal:
     return cache().authenticate(headers)
 
 

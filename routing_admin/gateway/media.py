@@ -59,7 +59,7 @@ ANY_VIDEO = FilePart(Kind.VIDEO, "video/*")
 """Descriptions of files of which nothing but the kind is known."""
 URL_CHARS = 8192
 OPENAI_PREFIX = "file-"
-PIECE_CHARS = 4 * 1024 * 1024
+CHUNK_CHARS = 4 * 1024 * 1024
 """Characters of base64 decoded at once, whole groups of four."""
 
 Find = Callable[[str], FilePart | None]
@@ -156,7 +156,7 @@ class InlineContent:
             yield Path(file.name)
 
 
-def part_of_bytes(data: bytes, declared: str | None, filename: str | None) -> FilePart:
+def bytes_part(data: bytes, declared: str | None, filename: str | None) -> FilePart:
     """Return bytes inside a request as a part, with their type detected as for an upload."""
     name = clean_filename(filename) if filename else None
     facts = detector().detect(
@@ -168,7 +168,7 @@ def part_of_bytes(data: bytes, declared: str | None, filename: str | None) -> Fi
     return FilePart(facts.kind, facts.mime_type, name, len(data), width=width, height=height, content=content)
 
 
-def part_of_tool_text(text: str, param: str, references: References) -> Part:
+def parse_tool_text(text: str, param: str, references: References) -> Part:
     """Return a tool result's text, or the file of the ContentRouteResult in it.
 
     Raise `BadRequestError` if its data cannot be decoded.
@@ -180,7 +180,7 @@ def part_of_tool_text(text: str, param: str, references: References) -> Part:
     if file is None:
         return TextPart(text)
     if isinstance(file.content, InMemory):
-        part = count_pages(part_of_bytes(file.content.data, file.mime_type, file.filename))
+        part = count_pages(bytes_part(file.content.data, file.mime_type, file.filename))
         return replace(part, artifact_id=file.artifact_id, led=True)
     return replace(references.part(REF_PREFIX + (file.artifact_id or ""), param, file), led=True)
 
@@ -202,48 +202,48 @@ def decode_base64(text: str, param: str, start: int = 0) -> bytes:
         message = translatable("The file is larger than the limit of %(limit)s bytes.", limit=upload_limit())
         raise BadRequestError(message, param, "file_too_large", 413)
     try:
-        return decode_pieces(text, start)
+        return decode_chunks(text, start)
     except (binascii.Error, ValueError):
         pass
     try:
         # Some clients wrap base64 in lines. Removing whitespace copies the text, so it is only the second attempt.
-        return decode_pieces("".join(text[start:].split()), 0)
+        return decode_chunks("".join(text[start:].split()), 0)
     except (binascii.Error, ValueError):
         message = translatable("This is not valid base64. Send the file again.")
         raise BadRequestError(message, param, "invalid_base64") from None
 
 
-def decode_pieces(text: str, start: int) -> bytes:
+def decode_chunks(text: str, start: int) -> bytes:
     """Decode strict base64 piece by piece, so that a large text is not copied; raise `ValueError`."""
     # Decoding in pieces would accept padding at the end of any piece.
     padding = text.find("=", start)
     if padding != -1 and padding < len(text) - 2:
         raise ValueError("padding is only valid at the end")
-    if len(text) - start <= PIECE_CHARS:
+    if len(text) - start <= CHUNK_CHARS:
         return pybase64.b64decode(text[start:], validate=True)
     data = io.BytesIO()
-    for offset in range(start, len(text), PIECE_CHARS):
-        data.write(pybase64.b64decode(text[offset : offset + PIECE_CHARS], validate=True))
+    for offset in range(start, len(text), CHUNK_CHARS):
+        data.write(pybase64.b64decode(text[offset : offset + CHUNK_CHARS], validate=True))
     return data.getvalue()
 
 
-def part_of_data_url(url: str, param: str, filename: str | None = None) -> FilePart:
+def data_url_part(url: str, param: str, filename: str | None = None) -> FilePart:
     """Return the part in a data URL; raise `BadRequestError` if it is malformed or does not decode."""
     match = DATA_URL.match(url)
     if match is None:
         raise BadRequestError(translatable("A data URL must look like data:<type>;base64,<data>."), param)
     is_base64 = match[2].lower().endswith(";base64")
     data = decode_base64(url, param, match.end()) if is_base64 else unquote_to_bytes(url[match.end() :])
-    return part_of_bytes(data, match[1] or None, filename)
+    return bytes_part(data, match[1] or None, filename)
 
 
-def file_of_url(url: str, param: str, references: References, description: FilePart = ANY_IMAGE) -> FilePart:
+def url_file(url: str, param: str, references: References, description: FilePart = ANY_IMAGE) -> FilePart:
     """Return the file at a URL: inline data, an artifact, or a web URL that is passed on, never fetched.
 
     Raise `BadRequestError` for any other URL.
     """
     if url[:5].lower() == "data:":
-        return part_of_data_url(url, param)
+        return data_url_part(url, param)
     if url.startswith(REF_PREFIX):
         return references.part(url, param, description)
     parts = _web_address(url)

@@ -17,7 +17,7 @@ from routing_admin.dispatch.estimates import settle_planned
 from routing_admin.dispatch.generated_media import without_data
 from routing_admin.dispatch.reasoning_cache import reasoning_cache
 from routing_admin.dispatch.send import Dispatch
-from routing_admin.gateway.admission import error_of_fault
+from routing_admin.gateway.admission import fault_error
 from routing_admin.gateway.chat_api import AnswerEvents
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.open_streams import KeyEndedError, open_streams
@@ -90,7 +90,7 @@ class AnswerStream:
                     yield block
         except DrainingError as error:
             self.ended_by = error
-            yield self.events.write_error(later_error(error), self.request_id)
+            yield self.events.write_error(retriable_error(error), self.request_id)
         except KeyEndedError as error:
             # If the answer is complete, it does not matter that its key has ended.
             if self.finish is None:
@@ -98,7 +98,7 @@ class AnswerStream:
                 yield self.events.write_error(GatewayError(error.status, error.code, error.message), self.request_id)
         except Exception as error:  # a bug of ours: report it to the caller, but do not log it as the provider's
             self.fault = error
-            yield self.events.write_error(error_of_fault(error), self.request_id)
+            yield self.events.write_error(fault_error(error), self.request_id)
         finally:
             if open_stream is not None:
                 open_streams().remove(open_stream)
@@ -194,7 +194,7 @@ class AnswerStream:
         settle_planned(reservation, planned, self.result.candidate, usage, answer, is_cut=not self.is_whole())
 
 
-def later_error(error: DrainingError | OverloadedError) -> GatewayError:
+def retriable_error(error: DrainingError | OverloadedError) -> GatewayError:
     """Return a 503 that clients may retry: another process accepts it, or this one a little later."""
     refusal = GatewayError(error.status, error.code, error.message)
     refusal.should_retry, refusal.retry_after = error.should_retry, error.retry_after

@@ -20,13 +20,13 @@ from routing_admin.dispatch.estimates import count_tokens, first_candidate
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.reasoning_cache import reasoning_cache
 from routing_admin.dispatch.recorded import header_value
-from routing_admin.gateway.admission import admit_caller, check_method, enter_limited, error_of_fault
+from routing_admin.gateway.admission import admit_caller, check_method, enter_limited, fault_error
 from routing_admin.gateway.body import is_packed
 from routing_admin.gateway.calls import resolve_model
 from routing_admin.gateway.chat_api import ChatApi
-from routing_admin.gateway.errors import GatewayError, json_reply, reply_of
+from routing_admin.gateway.errors import GatewayError, error_reply, json_reply
 from routing_admin.gateway.http import HttpCall, HttpReply
-from routing_admin.gateway.streaming import later_error
+from routing_admin.gateway.streaming import retriable_error
 
 ESTIMATE = "x-routing-estimate"
 """Header of a token count that is our estimate, not a provider's count."""
@@ -52,7 +52,7 @@ def count_reply(counting: TokenCounting, call: HttpCall) -> HttpReply:
 
 def _count(counting: TokenCounting, call: HttpCall) -> HttpReply:
     api, path = counting.api, counting.path
-    refuse = partial(reply_of, request_id=call.request_id, write=api.error)
+    refuse = partial(error_reply, request_id=call.request_id, write=api.error)
     reservation = None
     try:
         check_method(call.method, call.path, call_methods(path))
@@ -79,9 +79,9 @@ def _count(counting: TokenCounting, call: HttpCall) -> HttpReply:
     except GatewayError as error:
         return refuse(error)
     except OverloadedError as error:
-        return refuse(later_error(error))
+        return refuse(retriable_error(error))
     except Exception as error:  # API clients must never get an HTML error page
-        return refuse(error_of_fault(error))
+        return refuse(fault_error(error))
     finally:
         if reservation is not None:
             reservation.close()

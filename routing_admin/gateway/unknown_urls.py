@@ -10,7 +10,7 @@ from django.urls import URLPattern, path, re_path
 from django.views.decorators.csrf import csrf_exempt
 
 from capabilities.core.operations.table import OPERATIONS
-from routing_admin.gateway.errors import GatewayError, json_response, response_of
+from routing_admin.gateway.errors import GatewayError, error_response, json_response
 from routing_admin.platform.server.answers import google_error
 from routing_admin.platform.server.rejected_calls import rejected_calls
 from routing_admin.platform.server.request_id import request_id_of
@@ -21,7 +21,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def as_openai(request: HttpRequest, message: str) -> HttpResponseBase:
-    return response_of(GatewayError(404, "unknown_url", message), request_id_of(request))
+    return error_response(GatewayError(404, "unknown_url", message), request_id_of(request))
 
 
 def as_anthropic(request: HttpRequest, message: str) -> HttpResponse:

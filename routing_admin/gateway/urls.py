@@ -8,7 +8,7 @@ from routing_admin.gateway import files, models
 from routing_admin.gateway.chat.completions import completions
 from routing_admin.gateway.gemini import endpoints as gemini
 from routing_admin.gateway.messages.endpoints import count_tokens, messages
-from routing_admin.gateway.passthrough.endpoints import OPERATION_APIS, view_of
+from routing_admin.gateway.passthrough.endpoints import OPERATION_APIS, make_view
 from routing_admin.gateway.responses.endpoints import input_tokens, responses
 from routing_admin.gateway.unknown_urls import BELOW_V1, BESIDE_V1, OTHERS_BELOW_V1, unless_posted
 
@@ -17,7 +17,7 @@ urlpatterns = [
     path("v1/chat/completions", completions, name="chat"),
     path("v1/messages", messages, name="messages"),
     path("v1/responses", responses, name="responses"),
-    *(path(api.path[1:], view_of(api), name=name.replace("-", "_")) for name, api in OPERATION_APIS.items()),
+    *(path(api.path[1:], make_view(api), name=name.replace("-", "_")) for name, api in OPERATION_APIS.items()),
     path("v1/messages/count_tokens", count_tokens, name="count_tokens"),
     path("v1/responses/input_tokens", input_tokens, name="input_tokens"),
     # This must precede the URL for a model, whose name may contain slashes and colons.

@@ -190,14 +190,14 @@ def test_unreadable_database_makes_every_page_a_503(key: str, language: str, sen
     """Every page returns 503 and says since when the database is unavailable and that known keys still work."""
     client, headers = browser_in(language, admin_account), {"authorization": f"Bearer {key}"}
     assert client.get(reverse("dashboard")).status_code == 200
-    assert isinstance(key_cache.principal_of_key(headers), Principal)
+    assert isinstance(key_cache.principal_by_key(headers), Principal)
     with lock_timeout(0.2), unreadable_tables("routing_admin_installation", "capabilities_agentkey", "django_session"):
         response = client.get(reverse("dashboard"))
         since = snapshot.unread_since()
         assert since is not None
         assert (response.status_code, sentence in response.content.decode()) == (503, True)
         assert exact(since) in response.content.decode()
-        assert isinstance(key_cache.principal_of_key(headers), Principal)
+        assert isinstance(key_cache.principal_by_key(headers), Principal)
         assert post(key, chat_body("hello")).status_code == 200
         assert post(f"{make_key()[0]}", chat_body("hello")).status_code == 503
     assert client.get(reverse("dashboard")).status_code == 200

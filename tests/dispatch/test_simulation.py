@@ -17,14 +17,14 @@ from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.provider_checks import ModelList, provider_checker
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.simulation import NOT_REACHED, simulate
-from routing_admin.gateway.media import part_of_bytes
+from routing_admin.gateway.media import bytes_part
 from routing_admin.upstream import process_upstream, run_sync
 from tests.gateway.plane import PNG
 from tests.lab import Lab
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
-LOOK = ChatRequest((Message(Role.USER, (TextPart("Look"), part_of_bytes(PNG, "image/png", "dot.png"))),))
+LOOK = ChatRequest((Message(Role.USER, (TextPart("Look"), bytes_part(PNG, "image/png", "dot.png"))),))
 
 
 @pytest.fixture

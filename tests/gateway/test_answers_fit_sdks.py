@@ -20,7 +20,7 @@ from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Delta, Failure, Finish, Media, StreamEvent, Supplement
 from routing_admin.gateway.chat.rendering import Chunks, completion_json
 from routing_admin.gateway.chat_api import AnswerEvents, ChatCall
-from routing_admin.gateway.errors import GatewayError, body_of
+from routing_admin.gateway.errors import GatewayError, error_body
 from routing_admin.gateway.messages.events import MessageEvents
 from routing_admin.gateway.messages.rendering import error_json, message_json
 from routing_admin.gateway.responses.events import ResponseEvents
@@ -172,7 +172,7 @@ ERRORS = st.builds(
 @given(error=ERRORS)
 def test_error_is_valid_for_the_sdk(error: GatewayError) -> None:
     """An error is valid for the SDK, both as a complete response and as the last event of a stream."""
-    chat = body_of(error, "req_1")
+    chat = error_body(error, "req_1")
     check_nulls(chat, CHAT_NULLS)
     strictly(openai.types.ErrorObject, chat["error"])
     message = error_json(error, "req_1")

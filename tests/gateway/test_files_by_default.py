@@ -14,7 +14,7 @@ from artifacts.library import store_bytes
 from artifacts.storage.content import build_file_part
 from capabilities.acts import SYSTEM
 from capabilities.core.message import FilePart
-from routing_admin.gateway.media import count_pages, part_of_bytes
+from routing_admin.gateway.media import bytes_part, count_pages
 from tests.artifacts.samples import pdf
 from tests.gateway.plane import chat_body, logged, post
 
@@ -92,14 +92,14 @@ def test_truncated_text_is_reported_in_the_header_and_the_log(key):
 def test_inline_and_stored_documents_have_the_same_page_count(key):
     """Inline and stored documents have the same page count, so that they are delivered in the same way."""
     data = pdf(*["x"] * 610)
-    inline = count_pages(part_of_bytes(data, "application/pdf", "long.pdf"))
+    inline = count_pages(bytes_part(data, "application/pdf", "long.pdf"))
     stored = build_file_part(store_bytes(SYSTEM, data, filename="long.pdf"))
     assert (inline.pages, stored.pages) == (610, 610)
 
 
 def test_pages_are_counted_only_for_inline_pdfs(key):
     """Pages are counted neither for an image nor for an artifact, whose pages were counted at its upload."""
-    dot = part_of_bytes(picture("PNG", (2, 2)), "image/png", None)
+    dot = bytes_part(picture("PNG", (2, 2)), "image/png", None)
     assert count_pages(dot) is dot
     known = FilePart(dot.kind, "application/pdf", pages=3)
     assert count_pages(known) is known

@@ -12,7 +12,7 @@ from django.utils import timezone
 from capabilities.acts import SYSTEM
 from routing_admin.console.settings.pruning import prune
 from routing_admin.gateway.http import HttpCall, RequestBytes
-from routing_admin.gateway.idempotency import fingerprint_of
+from routing_admin.gateway.idempotency import fingerprint_call
 from routing_admin.models import IdempotencyRecord, RequestLog
 from routing_admin.request_log import outcomes
 from routing_admin.request_log.outcomes import (
@@ -188,11 +188,11 @@ def call(body: bytes, **headers: str) -> HttpCall:
 
 def test_fingerprint_ignores_encoding_and_form_boundary() -> None:
     """The fingerprint depends on the content, but neither on the content encoding nor on a form's boundary."""
-    path, plain = "/v1/chat/completions", fingerprint_of(call(b"{}"), "/v1/chat/completions")
-    assert fingerprint_of(call(gzip.compress(b"{}"), content_encoding="gzip"), path) == plain
-    assert fingerprint_of(call(b"{ }"), path) != plain
+    path, plain = "/v1/chat/completions", fingerprint_call(call(b"{}"), "/v1/chat/completions")
+    assert fingerprint_call(call(gzip.compress(b"{}"), content_encoding="gzip"), path) == plain
+    assert fingerprint_call(call(b"{ }"), path) != plain
     forms = {
-        fingerprint_of(
+        fingerprint_call(
             call(b"--%b\r\n\r\nx\r\n--%b--" % (boundary, boundary), content_type=f"a/b; boundary={boundary.decode()}"),
             path,
         )

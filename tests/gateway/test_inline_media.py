@@ -14,7 +14,7 @@ from capabilities.core.delivery.decision import Outcome, decide
 from capabilities.core.delivery.reader import ContentPolicy, Reader
 from capabilities.core.delivery.slot_choice import slots_for
 from routing_admin.gateway.errors import BadRequestError
-from routing_admin.gateway.media import PIECE_CHARS, decode_base64, part_of_data_url
+from routing_admin.gateway.media import CHUNK_CHARS, data_url_part, decode_base64
 
 
 @given(data=st.binary(max_size=200), lead=st.text(max_size=10))
@@ -24,11 +24,11 @@ def test_decoding_returns_the_encoded_bytes(data: bytes, lead: str) -> None:
 
 
 def test_text_decoded_in_pieces_returns_the_same_bytes() -> None:
-    data = bytes(range(256)) * (PIECE_CHARS // 200)
+    data = bytes(range(256)) * (CHUNK_CHARS // 200)
     assert decode_base64(base64.b64encode(data).decode(), "file") == data
 
 
-@pytest.mark.parametrize("wrong", ["QQ==QQ==", "Q", "QQ=", "QQ==" + "A" * PIECE_CHARS, "Q*==", "===="])
+@pytest.mark.parametrize("wrong", ["QQ==QQ==", "Q", "QQ=", "QQ==" + "A" * CHUNK_CHARS, "Q*==", "===="])
 def test_invalid_base64_is_refused_with_the_place(wrong: str) -> None:
     """Invalid base64, for example with padding in the middle, is refused with an error that names the field."""
     with pytest.raises(BadRequestError) as refused:
@@ -42,7 +42,7 @@ def test_decoding_a_large_file_makes_one_copy() -> None:
     url = "data:application/octet-stream;base64," + base64.b64encode(bytes(size)).decode()
     tracemalloc.start()
     try:
-        part = part_of_data_url(url, "file")
+        part = data_url_part(url, "file")
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -54,7 +54,7 @@ def test_decoding_a_large_file_makes_one_copy() -> None:
 def test_a_web_page_inside_a_request_is_read_as_a_browser_shows_it() -> None:
     """Under `extract` an inline page becomes text without markup, like a stored one."""
     page = b"<!doctype html><html><head><title>t</title></head><body><p>Hello <b>there</b></p></body></html>"
-    part = part_of_data_url("data:text/html;base64," + base64.b64encode(page).decode(), "file")
+    part = data_url_part("data:text/html;base64," + base64.b64encode(page).decode(), "file")
     reader = Reader(slots=slots_for("openai"), policies=frozenset({ContentPolicy.EXTRACT}))
     assert decide(part, reader).outcome is Outcome.EXTRACTED
     assert "Hello there" in part.content.render().text

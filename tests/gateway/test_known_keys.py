@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def is_accepted(key: str, **headers: str) -> bool:
-    return isinstance(key_cache.principal_of_key({"authorization": f"Bearer {key}", **headers}), Principal)
+    return isinstance(key_cache.principal_by_key({"authorization": f"Bearer {key}", **headers}), Principal)
 
 
 def test_recent_key_costs_no_query(key, django_assert_num_queries):

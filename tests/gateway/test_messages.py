@@ -15,7 +15,7 @@ from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.messages.parsing import needs_thread, parse
 from routing_admin.gateway.messages.rendering import end_json, list_citations, message_json
-from routing_admin.gateway.messages.thinking_blocks import block_of_thought, thoughts_of_block
+from routing_admin.gateway.messages.thinking_blocks import build_block, parse_block
 from tests.gateway.plane import PNG, logged, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -195,7 +195,7 @@ THOUGHTS = [
 @pytest.mark.parametrize("thought", THOUGHTS)
 def test_reasoning_survives_the_round_trip_through_a_block(thought):
     """Every vendor's reasoning is restored from the block, with its position and origin."""
-    (restored,) = thoughts_of_block(block_of_thought(thought, ORIGIN), thought.offset, thought.calls)
+    (restored,) = parse_block(build_block(thought, ORIGIN), thought.offset, thought.calls)
     assert (restored.form, restored.text, restored.proof, restored.origin) == (
         thought.form,
         thought.text,
@@ -207,7 +207,7 @@ def test_reasoning_survives_the_round_trip_through_a_block(thought):
 
 @pytest.mark.parametrize("data", ["routing:*", "routing:e30=", "routing:W10=", "", "routing:bm90IGpzb24="])
 def test_altered_reasoning_data_is_ignored(data):
-    assert thoughts_of_block({"type": "redacted_thinking", "data": data}, 0, 0) == ()
+    assert parse_block({"type": "redacted_thinking", "data": data}, 0, 0) == ()
 
 
 def test_an_answer_has_its_blocks_in_order():

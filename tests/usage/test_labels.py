@@ -16,7 +16,7 @@ from capabilities.models import Provider, Service
 from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Attempt
-from routing_admin.gateway.calls import labels_of_call
+from routing_admin.gateway.calls import call_labels
 from routing_admin.models import RequestLog, UsageSum
 from routing_admin.request_log.entries import Entry, RequestFacts, build_entry
 from routing_admin.request_log.insertion import write
@@ -56,7 +56,7 @@ def test_a_label_is_the_keys_else_the_requests(key: Labels, body: Any, expected:
 
     A user id with a session part, which changes each session, is reduced to the user.
     """
-    assert labels_of_call(key, body) == expected
+    assert call_labels(key, body) == expected
 
 
 @pytest.mark.parametrize(

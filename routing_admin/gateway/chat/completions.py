@@ -10,8 +10,8 @@ from routing_admin.gateway.calls import complete
 from routing_admin.gateway.chat.parsing import needs_thread, parse
 from routing_admin.gateway.chat.rendering import Chunks, completion_json, merge_completions
 from routing_admin.gateway.chat_api import ChatApi, ChatCall
-from routing_admin.gateway.errors import body_of, json_reply
-from routing_admin.gateway.http import HttpReply, call_of, response_of_reply
+from routing_admin.gateway.errors import error_body, json_reply
+from routing_admin.gateway.http import HttpReply, build_call, build_response
 from routing_admin.gateway.keep_alive import COMMENT
 
 
@@ -30,7 +30,7 @@ COMPLETIONS = ChatApi(
     needs_thread,
     _write_answer,
     _write_events,
-    body_of,
+    error_body,
     keep_alive=COMMENT,
     count_field="n",
     merge=merge_completions,
@@ -40,4 +40,4 @@ COMPLETIONS = ChatApi(
 @csrf_exempt
 async def completions(request: HttpRequest) -> HttpResponseBase:
     """Serve the API as a Django view, for servers that run Django without our ASGI application."""
-    return response_of_reply(await complete(COMPLETIONS, call_of(request)))
+    return build_response(await complete(COMPLETIONS, build_call(request)))

@@ -23,16 +23,16 @@ from routing_admin.gateway.fields import (
     Object,
     check_list,
     check_object,
+    invalid_choice_error,
+    missing_field_error,
     other_fields,
     read_mark,
     read_text,
-    refusal_of_choice,
-    refusal_of_missing,
-    refusal_of_type,
     require_text,
+    wrong_type_error,
 )
-from routing_admin.gateway.media import Find, References, part_of_tool_text
-from routing_admin.gateway.messages.thinking_blocks import THINKING, thoughts_of_block
+from routing_admin.gateway.media import Find, References, parse_tool_text
+from routing_admin.gateway.messages.thinking_blocks import THINKING, parse_block
 from routing_admin.gateway.reasoning_signatures import read_own_thoughts, read_signature
 
 ROLES: Mapping[str, Role] = MappingProxyType(
@@ -69,7 +69,7 @@ class MessageReader:
         """Return all messages; raise `BadRequestError` naming the first invalid path."""
         if value is None:
             # A missing list, a value of another type and an empty list each have their own error message.
-            raise refusal_of_missing("messages")
+            raise missing_field_error("messages")
         values = check_list(value, "messages")
         if not values:
             raise BadRequestError(
@@ -88,7 +88,7 @@ class MessageReader:
         role_name = require_text(value, "role", path)
         role = ROLES.get(role_name)
         if role is None:
-            raise refusal_of_choice(tuple(ROLES), f"{path}.role")
+            raise invalid_choice_error(tuple(ROLES), f"{path}.role")
         calls = self._read_calls(value, path) if role is Role.ASSISTANT else ()
         thoughts: tuple[ReasoningBlock, ...] = ()
         if role is Role.ASSISTANT and isinstance(value.get("content"), list):
@@ -131,16 +131,16 @@ class MessageReader:
         if content is None and optional:
             return ()
         if content is None:
-            raise refusal_of_missing(content_path)
+            raise missing_field_error(content_path)
         if isinstance(content, str):
             return (self._read_text(content, role, content_path),)
         if not isinstance(content, list):
-            raise refusal_of_type(STRING_OR_PARTS, content_path)
+            raise wrong_type_error(STRING_OR_PARTS, content_path)
         return tuple(self._read_part(part, role, f"{content_path}[{number}]") for number, part in enumerate(content))
 
     def _read_text(self, text: str, role: Role, param: str) -> Part:
         # A tool message may contain a file as a ContentRouteResult.
-        return part_of_tool_text(text, param, self._references) if role is Role.TOOL else TextPart(text)
+        return parse_tool_text(text, param, self._references) if role is Role.TOOL else TextPart(text)
 
     @property
     def _references(self) -> References:
@@ -154,7 +154,7 @@ class MessageReader:
         else:
             read = PARTS.get(kind)
             if read is None:
-                raise refusal_of_choice(("text", *PARTS), f"{path}.type")
+                raise invalid_choice_error(("text", *PARTS), f"{path}.type")
             result = read(part, path, self._references)
             if isinstance(part[kind], dict):
                 self.inner.extend(other_fields(part[kind], KNOWN_INSIDE[kind], f"{path}.{kind}"))
@@ -175,7 +175,7 @@ def take_thinking(value: Object) -> tuple[Object, tuple[ReasoningBlock, ...]]:
     text_length = 0
     for part in value["content"]:
         if isinstance(part, dict) and part.get("type") in THINKING:
-            thoughts += thoughts_of_block(part, text_length, 0)
+            thoughts += parse_block(part, text_length, 0)
             continue
         # A thought's position is the number of characters of text before it.
         text_length += len(str(part.get("text") or "")) if isinstance(part, dict) else 0
@@ -221,7 +221,7 @@ def _read_call(value: Object, path: str, inner: list[str]) -> ToolCall:
     kind, arguments_key = ("custom", "input") if value.get("type") == "custom" else (FUNCTION, "arguments")
     call_path = f"{path}.{kind}"
     if value.get(kind) is None:
-        raise refusal_of_missing(call_path)
+        raise missing_field_error(call_path)
     call = check_object(value[kind], call_path)
     arguments = read_text(call, arguments_key, call_path)
     inner += other_fields(value, KNOWN_OF_CALL, path)

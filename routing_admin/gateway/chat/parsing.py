@@ -19,16 +19,16 @@ from routing_admin.gateway.fields import (
     Object,
     check_list,
     check_object,
+    invalid_choice_error,
+    missing_field_error,
     other_fields,
     read_count,
     read_flag,
     read_mark,
     read_number,
     read_text,
-    refusal_of_choice,
-    refusal_of_missing,
-    refusal_of_type,
     require_text,
+    wrong_type_error,
 )
 from routing_admin.gateway.media import Find
 
@@ -75,7 +75,7 @@ def _read_tool(value: Object, path: str, inner: list[str]) -> Tool:
     inner += other_fields(value, {"type", kind}, path)
     definition_path = f"{path}.{kind}"
     if value.get(kind) is None:
-        raise refusal_of_missing(definition_path)
+        raise missing_field_error(definition_path)
     return (_read_function if kind == FUNCTION else _read_custom)(value[kind], definition_path, inner, value, path)
 
 
@@ -83,7 +83,7 @@ def _read_function(value: Any, path: str, inner: list[str], tool: Object | None 
     function = check_object(value, path)
     strict = function.get("strict")
     if strict is not None and not isinstance(strict, bool):
-        raise refusal_of_type(TRUE_OR_FALSE, f"{path}.strict")
+        raise wrong_type_error(TRUE_OR_FALSE, f"{path}.strict")
     parameters = check_object(function.get("parameters") or {}, f"{path}.parameters")
     # `strict: false` is the default, so nothing is lost when it is dropped.
     inner += other_fields(function, _OF_FUNCTION if strict else _OF_FUNCTION | {"strict"}, path)
@@ -132,7 +132,7 @@ def _read_allowed(choice: Object) -> Choice:
     allowed = check_object(choice.get(ALLOWED) or choice, path)
     mode = require_text(allowed, "mode", path)
     if mode not in MODES:
-        raise refusal_of_choice(MODES, f"{path}.mode")
+        raise invalid_choice_error(MODES, f"{path}.mode")
     tools = check_list(allowed.get("tools"), f"{path}.tools")
     names = []
     for number, tool in enumerate(tools):
@@ -160,7 +160,7 @@ def parse(body: Object, find: Find) -> ChatCall:
     routing = read_routing_options(body)
     check_counts(body, "messages")
     options = check_object(body.get("stream_options") or {}, "stream_options")
-    chat = chat_of(body, find)
+    chat = parse_chat(body, find)
     stream = read_flag(body, "stream") or False
     include_usage, old_calls = read_flag(options, "include_usage") or False, bool(chat.tools) and not body.get("tools")
     call = ChatCall(chat, routing.model, routing.task_type, routing.language, stream, include_usage, old_calls)
@@ -200,7 +200,7 @@ def _is_at_hand(part: Object, size: int) -> bool:
     return isinstance(data, str) and not data.startswith(REF_PREFIX) and size <= SMALL_BYTES
 
 
-def chat_of(body: Object, find: Find) -> ChatRequest:
+def parse_chat(body: Object, find: Find) -> ChatRequest:
     reader = MessageReader(find)
     choice = read_choice(body)
     shape = body.get("response_format")
@@ -240,5 +240,5 @@ def _read_stop(value: Any) -> tuple[str, ...]:
         return ()
     stops = [value] if isinstance(value, str) else value
     if not isinstance(stops, list) or not all(isinstance(stop, str) for stop in stops):
-        raise refusal_of_type(STRINGS, "stop")
+        raise wrong_type_error(STRINGS, "stop")
     return tuple(stops)

@@ -13,8 +13,8 @@ from capabilities.core.message import FilePart
 from routing_admin.gateway.fields import (
     Object,
     check_object,
+    missing_field_error,
     read_text,
-    refusal_of_missing,
     require_text,
 )
 from routing_admin.gateway.media import (
@@ -23,11 +23,11 @@ from routing_admin.gateway.media import (
     ANY_VIDEO,
     AUDIO_TYPES,
     References,
+    bytes_part,
     count_pages,
+    data_url_part,
     decode_base64,
-    file_of_url,
-    part_of_bytes,
-    part_of_data_url,
+    url_file,
 )
 
 
@@ -44,10 +44,10 @@ def _read_url(part: Object, path: str, references: References, key: str, descrip
     inner = part.get(key)
     inner_path = f"{path}.{key}"
     if isinstance(inner, str):
-        return file_of_url(inner, inner_path, references, description)
+        return url_file(inner, inner_path, references, description)
     if inner is None:
-        raise refusal_of_missing(inner_path)
-    file = file_of_url(
+        raise missing_field_error(inner_path)
+    file = url_file(
         require_text(check_object(inner, inner_path), "url", inner_path), f"{inner_path}.url", references, description
     )
     return replace(file, detail=read_text(inner, "detail", inner_path))
@@ -56,22 +56,22 @@ def _read_url(part: Object, path: str, references: References, key: str, descrip
 def _read_audio(part: Object, path: str, references: References) -> FilePart:
     inner_path = f"{path}.input_audio"
     if part.get("input_audio") is None:
-        raise refusal_of_missing(inner_path)
+        raise missing_field_error(inner_path)
     inner = check_object(part["input_audio"], inner_path)
     data = require_text(inner, "data", inner_path)
     if data.startswith(REF_PREFIX):
         return references.part(data, f"{inner_path}.data", ANY_AUDIO)
     if data[:5].lower() == "data:":
-        return part_of_data_url(data, f"{inner_path}.data")
+        return data_url_part(data, f"{inner_path}.data")
     format_name = require_text(inner, "format", inner_path)
     mime_type = AUDIO_TYPES.get(format_name.lower(), f"audio/{format_name.lower()}")
-    return part_of_bytes(decode_base64(data, f"{inner_path}.data"), mime_type, None)
+    return bytes_part(decode_base64(data, f"{inner_path}.data"), mime_type, None)
 
 
 def _read_file(part: Object, path: str, references: References) -> FilePart:
     inner_path = f"{path}.file"
     if part.get("file") is None:
-        raise refusal_of_missing(inner_path)
+        raise missing_field_error(inner_path)
     inner = check_object(part["file"], inner_path)
     file = count_pages(_find_file(inner, inner_path, references))
     return replace(file, detail=read_text(inner, "detail", inner_path))
@@ -85,10 +85,10 @@ def _find_file(inner: Object, path: str, references: References) -> FilePart:
     key = "file_data" if inner.get("file_data") is not None else "data"
     data, filename = read_text(inner, key, path), read_text(inner, "filename", path)
     if data is None:
-        raise refusal_of_missing(f"{path}.file_data")
+        raise missing_field_error(f"{path}.file_data")
     if data[:5].lower() == "data:":
-        return part_of_data_url(data, f"{path}.{key}", filename)
-    return part_of_bytes(decode_base64(data, f"{path}.{key}"), read_text(inner, "mimeType", path), filename)
+        return data_url_part(data, f"{path}.{key}", filename)
+    return bytes_part(decode_base64(data, f"{path}.{key}"), read_text(inner, "mimeType", path), filename)
 
 
 def _guess_file(filename: str | None) -> FilePart:

@@ -19,7 +19,7 @@ from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Annotation, Answer, AnswerDetails, Delta, Finish, Media, ToolCallDelta, Usage
 from routing_admin.dispatch.reasoning_cache import AnsweredTurn
 from routing_admin.gateway.chat_api import AnswerChoice
-from routing_admin.gateway.errors import GatewayError, body_of
+from routing_admin.gateway.errors import GatewayError, error_body
 from routing_admin.gateway.reasoning_signatures import label_signature, label_thoughts
 from routing_admin.platform.server.request_id import new_id
 
@@ -286,7 +286,7 @@ class Chunks:
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
         if self.choice is not None:
             self.choice.of.fail(self.choice.index, error)
-        return write_event(body_of(error, request_id))
+        return write_event(error_body(error, request_id))
 
     def _number(self, lists: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
         # OpenAI's client merges deltas by `index`, so each entry is numbered across all chunks.

@@ -23,10 +23,10 @@ from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     Object,
     check_object,
+    invalid_choice_error,
+    missing_field_error,
     other_fields,
     read_text,
-    refusal_of_choice,
-    refusal_of_missing,
     require_text,
 )
 from routing_admin.gateway.gemini.fields import list_objects, plain_base64, read_fields
@@ -34,11 +34,11 @@ from routing_admin.gateway.gemini.rendering import read_part_signature
 from routing_admin.gateway.media import (
     Find,
     References,
+    bytes_part,
     count_pages,
     decode_base64,
-    file_of_url,
-    part_of_bytes,
-    part_of_tool_text,
+    parse_tool_text,
+    url_file,
 )
 
 ROLES: Mapping[str, Role] = MappingProxyType(
@@ -76,13 +76,13 @@ class ContentReader:
         """Yield all messages in order; raise `BadRequestError` naming the first invalid path."""
         contents = list_objects(value, "contents")
         if not contents:
-            raise refusal_of_missing("contents")
+            raise missing_field_error("contents")
         newest = max((index for index, content in enumerate(contents) if _is_user_content(content)), default=None)
         for number, content in enumerate(contents):
             path = f"contents[{number}]"
             role = read_text(content, "role", path) or "user"
             if role not in ROLES:
-                raise refusal_of_choice(("user", "model"), f"{path}.role")
+                raise invalid_choice_error(("user", "model"), f"{path}.role")
             self.must_exist = number == newest
             self.inner += other_fields(content, {"role", "parts"}, path)
             parts = list_objects(content.get("parts"), f"{path}.parts")
@@ -160,7 +160,7 @@ class ContentReader:
     def _part_kind(self, part: Object, path: str) -> str:
         kinds = [name for name in (*DATA, *OWN_PARTS, *LEFT_OUT) if part.get(name) is not None]
         if len(kinds) > 1 or not (kinds or part.get("thoughtSignature")):
-            raise refusal_of_choice(DATA, path)
+            raise invalid_choice_error(DATA, path)
         if kinds and kinds[0] in OWN_PARTS:
             return kinds[0]
         if kinds and kinds[0] in LEFT_OUT:
@@ -174,7 +174,7 @@ class ContentReader:
         if kind == "text":
             return TextPart(read_text(part, "text", path) or "")
         if kind not in FILES:
-            raise refusal_of_choice(("text", *FILES), path)
+            raise invalid_choice_error(("text", *FILES), path)
         data, data_path = read_fields(part[kind], f"{path}.{kind}"), f"{path}.{kind}"
         self.inner += other_fields(data, {"data", "fileUri", "mimeType", "displayName"}, data_path)
         return self._read_inline(data, data_path) if kind == "inlineData" else self._read_reference(data, data_path)
@@ -182,7 +182,7 @@ class ContentReader:
     def _read_inline(self, inline: Object, path: str) -> FilePart:
         data = decode_base64(plain_base64(require_text(inline, "data", path)), f"{path}.data")
         name = clean_filename(read_text(inline, "displayName", path)) or None
-        return count_pages(part_of_bytes(data, require_text(inline, "mimeType", path), name))
+        return count_pages(bytes_part(data, require_text(inline, "mimeType", path), name))
 
     def _read_reference(self, file: Object, path: str) -> FilePart:
         # The URI may be a web URL, a data URL, or an artifact's reference or id.
@@ -199,7 +199,7 @@ class ContentReader:
         description = FilePart(kind, mime or "application/octet-stream", name)
         references, uri_path = References(self.find, self.must_exist), f"{path}.fileUri"
         if address or uri[:5].lower() == "data:":
-            return count_pages(file_of_url(uri, uri_path, references, description))
+            return count_pages(url_file(uri, uri_path, references, description))
         return references.part(uri.removeprefix(STORED), uri_path, description)
 
     def _read_call(self, call: Object, path: str, position: str) -> tuple[str, str, str]:
@@ -218,9 +218,9 @@ class ContentReader:
         first = next((call for call, called in self.open.items() if called == name), None)
         identity = call_id if call_id in self.open else first or call_id or position
         self.open.pop(identity, None)
-        text, failed = _text_of(check_object(response.get("response") or {}, f"{path}.response"))
+        text, failed = _response_text(check_object(response.get("response") or {}, f"{path}.response"))
         references = References(self.find, self.must_exist)
-        parts = [part_of_tool_text(text, f"{path}.response", references)]
+        parts = [parse_tool_text(text, f"{path}.response", references)]
         for number, extra_part in enumerate(list_objects(response.get("parts"), f"{path}.parts")):
             part_path = f"{path}.parts[{number}]"
             kind = self._part_kind(extra_part, part_path)
@@ -240,7 +240,7 @@ def _read_own(part: Object, kind: str, path: str, *position: int) -> VendorItem:
     return VendorItem(PROTOCOL, part_tool_name(part, kind), value, path, *position, origin=signed.origin)
 
 
-def _text_of(response: Object) -> tuple[str, bool]:
+def _response_text(response: Object) -> tuple[str, bool]:
     # A response is an object; clients wrap a plain result in one of these fields.
     name, value = next(iter(response.items())) if len(response) == 1 else ("", response)
     if name and name not in ANSWERS:

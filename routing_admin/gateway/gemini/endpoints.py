@@ -30,7 +30,7 @@ from routing_admin.gateway.gemini.rendering import (
     response_json,
     shows_thoughts,
 )
-from routing_admin.gateway.http import HttpCall, HttpReply, call_of, response_of_reply
+from routing_admin.gateway.http import HttpCall, HttpReply, build_call, build_response
 from routing_admin.gateway.keep_alive import BLANK
 from routing_admin.gateway.token_counts import TokenCounting, count_reply
 
@@ -108,13 +108,13 @@ async def generate(request: HttpRequest, name: str) -> HttpResponseBase:
     """Serve the API as a Django view, for servers that run Django without our ASGI application."""
     api = find_gemini(request.path, request.META.get("QUERY_STRING", ""))
     assert api is not None, name  # noqa: S101 - the URLconf leads here for these addresses alone
-    return response_of_reply(await complete(api, call_of(request)))
+    return build_response(await complete(api, build_call(request)))
 
 
 @csrf_exempt
 def count_tokens(request: HttpRequest, name: str) -> HttpResponseBase:
     """Return how many tokens a request is likely to use."""
-    return response_of_reply(count_reply(COUNTING, call_of(request)))
+    return build_response(count_reply(COUNTING, build_call(request)))
 
 
 # GET /v1beta/models and /v1beta/models/{name}: the models that an agent may use, in Gemini's format.

@@ -24,14 +24,14 @@ from routing_admin.gateway.fields import (
     Object,
     check_list,
     check_object,
+    invalid_choice_error,
     other_fields,
     read_count,
     read_flag,
     read_number,
     read_text,
-    refusal_of_choice,
-    refusal_of_type,
     require_text,
+    wrong_type_error,
 )
 from routing_admin.gateway.gemini import contents
 from routing_admin.gateway.gemini.contents import ContentReader
@@ -48,7 +48,7 @@ LISTS = ("anyOf", "prefixItems")
 NAMED = ("properties", "defs")
 
 
-def json_schema_of(schema: Any) -> Any:
+def convert_schema(schema: Any) -> Any:
     """Return the schema as JSON Schema; anything but an object is returned unchanged."""
     if not isinstance(schema, dict):
         return schema
@@ -58,17 +58,17 @@ def json_schema_of(schema: Any) -> Any:
             node[name] = int(node[name])
     for name in INSIDE:
         if name in node:
-            node[name] = json_schema_of(node[name])
+            node[name] = convert_schema(node[name])
     for name in LISTS:
         if isinstance(node.get(name), list):
-            node[name] = [json_schema_of(item) for item in node[name]]
+            node[name] = [convert_schema(item) for item in node[name]]
     for name in NAMED:
         if isinstance(node.get(name), dict):
-            node[name] = {key: json_schema_of(item) for key, item in node[name].items()}
-    return {**_type_of(node), **_rename(node)}
+            node[name] = {key: convert_schema(item) for key, item in node[name].items()}
+    return {**_convert_type(node), **_rename(node)}
 
 
-def _type_of(node: dict[str, Any]) -> dict[str, Any]:
+def _convert_type(node: dict[str, Any]) -> dict[str, Any]:
     kind, nullable = node.pop("type", None), node.pop("nullable", None)
     if not isinstance(kind, str):
         return {} if kind is None else {"type": kind}
@@ -189,7 +189,7 @@ def _read_chat(body: Object, config: Object, placed: Object, reader: ContentRead
 def _read_stops(value: Any) -> tuple[str, ...]:
     stops = [] if value is None else check_list(value, f"{CONFIG}.stopSequences")
     if not all(isinstance(stop, str) for stop in stops):
-        raise refusal_of_type(A_LIST, f"{CONFIG}.stopSequences")
+        raise wrong_type_error(A_LIST, f"{CONFIG}.stopSequences")
     return tuple(stops)
 
 
@@ -213,11 +213,11 @@ def _read_thinking(config: Object) -> dict[str, Any]:
     thinking = read_fields(config.get("thinkingConfig") or {}, path)
     budget, level = thinking.get("thinkingBudget"), (read_text(thinking, "thinkingLevel", path) or "").lower()
     if budget is not None and (not isinstance(budget, int) or isinstance(budget, bool)):
-        raise refusal_of_type(A_WHOLE_NUMBER, f"{path}.thinkingBudget")
+        raise wrong_type_error(A_WHOLE_NUMBER, f"{path}.thinkingBudget")
     summary = {"reasoning_summary": "auto"} if read_flag(thinking, "includeThoughts") else {}
     if level and level != "thinking_level_unspecified":
         if level not in EFFORTS:
-            raise refusal_of_choice(EFFORTS, f"{path}.thinkingLevel")
+            raise invalid_choice_error(EFFORTS, f"{path}.thinkingLevel")
         return {**summary, "reasoning_effort": level}
     if budget is None or budget < 0:  # negative: the model decides
         return summary
@@ -230,10 +230,10 @@ def _read_thinking(config: Object) -> dict[str, Any]:
 def _read_format(config: Object, placed: Object) -> Mapping[str, Any] | None:
     mime = read_text(placed, f"{CONFIG}.responseMimeType", "") or PLAIN
     if mime not in (PLAIN, JSON):
-        raise refusal_of_choice((PLAIN, JSON), f"{CONFIG}.responseMimeType")
+        raise invalid_choice_error((PLAIN, JSON), f"{CONFIG}.responseMimeType")
     schema = config.get("responseJsonSchema") or config.get("_responseJsonSchema")
     if schema is None and config.get("responseSchema"):
-        schema = json_schema_of(check_object(config["responseSchema"], f"{CONFIG}.responseSchema"))
+        schema = convert_schema(check_object(config["responseSchema"], f"{CONFIG}.responseSchema"))
     if schema:
         shape = check_object(schema, f"{CONFIG}.responseJsonSchema")
         return {"type": "json_schema", "json_schema": {"name": "answer", "schema": shape}}
@@ -256,7 +256,7 @@ def _read_tools(body: Object, inner: list[str]) -> tuple[tuple[Tool, ...], list[
 
 def _read_function(value: Object, path: str, inner: list[str]) -> Tool:
     inner += other_fields(value, {"name", "description", "parameters", "parametersJsonSchema"}, path)
-    schema = value.get("parametersJsonSchema") or json_schema_of(value.get("parameters")) or {}
+    schema = value.get("parametersJsonSchema") or convert_schema(value.get("parameters")) or {}
     parameters = check_object(schema, f"{path}.parameters")
     return Tool(require_text(value, "name", path), read_text(value, "description", path) or "", parameters)
 
@@ -279,7 +279,7 @@ def _read_choice(body: Object, inner: list[str], vendor: list[VendorItem]) -> tu
     inner += other_fields(calling, {"mode", "allowedFunctionNames"}, calling_path)
     mode = (read_text(calling, "mode", calling_path) or "MODE_UNSPECIFIED").upper()
     if mode not in MODES:
-        raise refusal_of_choice(tuple(MODES), f"{calling_path}.mode")
+        raise invalid_choice_error(tuple(MODES), f"{calling_path}.mode")
     names = check_list(calling.get("allowedFunctionNames") or [], f"{calling_path}.allowedFunctionNames")
     if MODES[mode] is None and not names:
         return NO_CHOICE, mode

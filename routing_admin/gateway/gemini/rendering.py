@@ -218,8 +218,8 @@ def grounding_json(annotations: Sequence[Annotation], text: str) -> dict[str, An
         if isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text):
             # Gemini counts offsets in bytes, annotations in characters.
             segment = {
-                "startIndex": _bytes_of(text[:start]),
-                "endIndex": _bytes_of(text[:end]),
+                "startIndex": _count_bytes(text[:start]),
+                "endIndex": _count_bytes(text[:end]),
                 "text": text[start:end],
             }
             supports.append({"segment": segment, "groundingChunkIndices": [len(chunks) - 1]})
@@ -228,7 +228,7 @@ def grounding_json(annotations: Sequence[Annotation], text: str) -> dict[str, An
     return {"groundingMetadata": {"groundingChunks": chunks, **({"groundingSupports": supports} if supports else {})}}
 
 
-def _bytes_of(text: str) -> int:
+def _count_bytes(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
@@ -236,14 +236,14 @@ def logprobs_json(logprobs: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the log probabilities, or {} if there are none."""
     listed = logprobs.get("content") if logprobs else None
     tokens = [token for token in listed if isinstance(token, Mapping)] if isinstance(listed, list) else []
-    chosen = [pair for token in tokens if (pair := _logprob_of(token))]
+    chosen = [pair for token in tokens if (pair := _logprob_json(token))]
     if not chosen:
         return {}
     result: dict[str, Any] = {"chosenCandidates": chosen}
     alternatives = [token.get("top_logprobs") for token in tokens]
     if any(alternatives):
         groups = (
-            [_logprob_of(token) for token in top if isinstance(token, Mapping)]
+            [_logprob_json(token) for token in top if isinstance(token, Mapping)]
             for top in alternatives
             if isinstance(top, list)
         )
@@ -252,7 +252,7 @@ def logprobs_json(logprobs: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"logprobsResult": result, "avgLogprobs": average}
 
 
-def _logprob_of(token: Mapping[str, Any]) -> dict[str, Any]:
+def _logprob_json(token: Mapping[str, Any]) -> dict[str, Any]:
     text, value = token.get("token"), token.get("logprob")
     if not isinstance(text, str) or isinstance(value, bool) or not isinstance(value, int | float):
         return {}

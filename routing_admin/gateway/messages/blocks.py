@@ -21,26 +21,26 @@ from routing_admin.gateway.fields import (
     Object,
     check_list,
     check_object,
+    invalid_choice_error,
     list_parts,
+    missing_field_error,
     other_fields,
     read_flag,
     read_mark,
     read_text,
-    refusal_of_choice,
-    refusal_of_missing,
     require_text,
 )
 from routing_admin.gateway.media import (
     ANY_IMAGE,
     Find,
     References,
+    bytes_part,
     count_pages,
     decode_base64,
-    file_of_url,
-    part_of_bytes,
-    part_of_tool_text,
+    parse_tool_text,
+    url_file,
 )
-from routing_admin.gateway.messages.thinking_blocks import THINKING, thoughts_of_block
+from routing_admin.gateway.messages.thinking_blocks import THINKING, parse_block
 
 PROTOCOL = "anthropic"
 ROLES: Mapping[str, Role] = MappingProxyType({"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM})
@@ -68,7 +68,7 @@ class BlockMessageReader:
     def read_all(self, value: Any) -> Iterator[Message]:
         """Yield all messages in order; raise `BadRequestError` naming the first invalid path."""
         if value is None:
-            raise refusal_of_missing("messages")
+            raise missing_field_error("messages")
         values = check_list(value, "messages")
         if not values:
             raise BadRequestError(
@@ -86,7 +86,7 @@ class BlockMessageReader:
         """
         role = require_text(value, "role", path)
         if role not in ROLES:
-            raise refusal_of_choice(tuple(ROLES), f"{path}.role")
+            raise invalid_choice_error(tuple(ROLES), f"{path}.role")
         self.inner.extend(other_fields(value, {"role", "content"}, path))
         blocks, content_path = list_parts(value.get("content"), f"{path}.content", "text"), f"{path}.content"
         if ROLES[role] is Role.ASSISTANT:
@@ -148,14 +148,14 @@ class BlockMessageReader:
             elif kind == "tool_use":
                 calls.append(_read_call(block, block_path))
             elif kind in THINKING:
-                thoughts += thoughts_of_block(block, len(text), len(calls))
+                thoughts += parse_block(block, len(text), len(calls))
                 reasoning += [read_text(block, "thinking", block_path) or ""]
             elif _is_vendors_own(kind):
                 position = (len(text), len(calls), len(thoughts))
                 vendor.append(VendorItem(PROTOCOL, block_tool_name(block), block, block_path, *position))
                 continue
             else:
-                raise refusal_of_choice(("text", "tool_use", *THINKING), f"{block_path}.type")
+                raise invalid_choice_error(("text", "tool_use", *THINKING), f"{block_path}.type")
             self.inner.extend(other_fields(block, parsed_fields, block_path))
             mark = read_mark(block, block_path) or mark
         parts = (TextPart(text, mark),) if text or mark else ()
@@ -171,11 +171,11 @@ class BlockMessageReader:
             self.inner.append(path)
             return []
         if read is None:
-            raise refusal_of_choice((*READERS, "tool_result"), f"{path}.type")
+            raise invalid_choice_error((*READERS, "tool_result"), f"{path}.type")
         self.inner.extend(other_fields(block, KNOWN[kind], path))
         parts = read(self, block, path)
         if from_tool and kind == "text":
-            parts = [part_of_tool_text(block["text"], f"{path}.text", self.references)]
+            parts = [parse_tool_text(block["text"], f"{path}.text", self.references)]
         mark = read_mark(block, path)
         return [*parts[:-1], replace(parts[-1], cache=mark)] if mark and parts else parts
 
@@ -213,7 +213,7 @@ def _read_document(reader: BlockMessageReader, block: Object, path: str) -> list
     kind = source.get("type")
     if kind == "text":
         text = require_text(source, "data", source_path)
-        return [part_of_bytes(text.encode("utf-8", "replace"), read_text(source, "media_type", source_path), title)]
+        return [bytes_part(text.encode("utf-8", "replace"), read_text(source, "media_type", source_path), title)]
     if kind == "content":
         content_blocks = list_parts(source.get("content"), f"{source_path}.content", "text")
         return [
@@ -266,20 +266,18 @@ def _find_file(
     kind = require_text(source, "type", source_path)
     if kind == "base64":
         data = decode_base64(require_text(source, "data", source_path), f"{source_path}.data")
-        return part_of_bytes(data, require_text(source, "media_type", source_path), title)
+        return bytes_part(data, require_text(source, "media_type", source_path), title)
     if kind == "url":
-        return file_of_url(
-            require_text(source, "url", source_path), f"{source_path}.url", reader.references, description
-        )
+        return url_file(require_text(source, "url", source_path), f"{source_path}.url", reader.references, description)
     if kind == "file":
         ref = require_text(source, "file_id", source_path)
         return reader.references.part(ref, f"{source_path}.file_id", replace(description, filename=title))
-    raise refusal_of_choice(("base64", "url", "file"), f"{source_path}.type")
+    raise invalid_choice_error(("base64", "url", "file"), f"{source_path}.type")
 
 
 def _source(block: Object, path: str) -> Object:
     if block.get("source") is None:
-        raise refusal_of_missing(f"{path}.source")
+        raise missing_field_error(f"{path}.source")
     return check_object(block["source"], f"{path}.source")
 
 

@@ -14,7 +14,7 @@ from routing_admin.gateway.calls import complete
 from routing_admin.gateway.chat_api import ChatApi, ChatCall
 from routing_admin.gateway.errors import json_reply
 from routing_admin.gateway.fields import Object
-from routing_admin.gateway.http import HttpCall, HttpReply, call_of, response_of_reply
+from routing_admin.gateway.http import HttpCall, HttpReply, build_call, build_response
 from routing_admin.gateway.messages.events import MessageEvents
 from routing_admin.gateway.messages.parsing import needs_thread, parse
 from routing_admin.gateway.messages.rendering import error_json, message_json
@@ -58,10 +58,10 @@ COUNTING = TokenCounting("/v1/messages/count_tokens", MESSAGES, _write_count)
 @csrf_exempt
 async def messages(request: HttpRequest) -> HttpResponseBase:
     """Serve the API as a Django view, for servers that run Django without our ASGI application."""
-    return response_of_reply(await complete(MESSAGES, call_of(request)))
+    return build_response(await complete(MESSAGES, build_call(request)))
 
 
 @csrf_exempt
 def count_tokens(request: HttpRequest) -> HttpResponseBase:
     """Return how many tokens a request is likely to use."""
-    return response_of_reply(count_reply(COUNTING, call_of(request)))
+    return build_response(count_reply(COUNTING, build_call(request)))

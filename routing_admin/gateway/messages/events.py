@@ -25,12 +25,12 @@ from routing_admin.gateway.messages.rendering import (
     error_json,
     head_json,
     list_citations,
+    media_text,
     message_id,
     own_citation,
-    text_of_media,
     usage_json,
 )
-from routing_admin.gateway.messages.thinking_blocks import UNSIGNED, block_of_thought, is_carrier
+from routing_admin.gateway.messages.thinking_blocks import UNSIGNED, build_block, is_carrier
 from routing_admin.gateway.reasoning_signatures import label_signature
 
 COMPLETION_CHECKS = 8
@@ -139,7 +139,7 @@ class MessageEvents:
         return b"".join(self._put(partial(self._write_thought, thought)) for thought in thoughts)
 
     def write_media(self, media: Sequence[Media]) -> bytes:
-        if not (text := text_of_media(media)):
+        if not (text := media_text(media)):
             return b""
         pieces = (self._write_carriers(), self._write_content(BlockKind.TEXT, {"type": "text_delta", "text": text}))
         return self._begin() + b"".join(pieces)
@@ -224,7 +224,7 @@ class MessageEvents:
         # Anthropic's signature closes the thinking block before it; anything else is a separate block.
         signed = thought.dialect == DIALECT and thought.form is ThoughtForm.TEXT
         if not signed:
-            return self._open(BlockKind.NONE, block_of_thought(thought, self.origin)) + self._stop()
+            return self._open(BlockKind.NONE, build_block(thought, self.origin)) + self._stop()
         pieces = []
         if self.kind is not BlockKind.THINKING:
             pieces.append(

@@ -17,6 +17,7 @@ from routing_admin.gateway.fields import (
     Object,
     check_list,
     check_object,
+    invalid_choice_error,
     list_parts,
     other_fields,
     read_count,
@@ -24,9 +25,8 @@ from routing_admin.gateway.fields import (
     read_mark,
     read_number,
     read_text,
-    refusal_of_choice,
-    refusal_of_type,
     require_text,
+    wrong_type_error,
 )
 from routing_admin.gateway.media import Find
 from routing_admin.gateway.messages import blocks
@@ -62,7 +62,7 @@ def parse(body: Object, find: Find) -> ChatCall:
     check_counts(body, "messages")
     if body.get("thread") is not None:  # Anthropic's clients react to this error by sending the whole conversation
         raise BadRequestError(NO_THREADS, "thread", THREAD_REFUSED)
-    return ChatCall(chat_of(body, find), routing.model, routing.task_type, routing.language, stream, True)
+    return ChatCall(parse_chat(body, find), routing.model, routing.task_type, routing.language, stream, True)
 
 
 def needs_thread(body: Object, size: int) -> bool:
@@ -79,7 +79,7 @@ def needs_thread(body: Object, size: int) -> bool:
     return any(blocks.needs_thread(content, small=small) for content in contents)
 
 
-def chat_of(body: Object, find: Find) -> ChatRequest:
+def parse_chat(body: Object, find: Find) -> ChatRequest:
     reader = BlockMessageReader(find)
     mode, name, parallel = _read_choice(body)
     output = check_object(body.get("output_config") or {}, "output_config")
@@ -126,7 +126,7 @@ def _read_system(body: Object, reader: BlockMessageReader) -> tuple[Message, ...
 def _read_stops(value: Any) -> tuple[str, ...]:
     stops = [] if value is None else check_list(value, "stop_sequences")
     if not all(isinstance(stop, str) for stop in stops):
-        raise refusal_of_type(A_LIST, "stop_sequences")
+        raise wrong_type_error(A_LIST, "stop_sequences")
     return tuple(stops)
 
 
@@ -159,7 +159,7 @@ def _read_choice(body: Object) -> tuple[str | None, str | None, bool | None]:
     if kind == "tool":
         return None, require_text(choice, "name", "tool_choice"), parallel
     if kind not in CHOICES:
-        raise refusal_of_choice((*CHOICES, "tool"), "tool_choice.type")
+        raise invalid_choice_error((*CHOICES, "tool"), "tool_choice.type")
     return CHOICES[kind], None, parallel
 
 

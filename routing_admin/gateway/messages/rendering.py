@@ -16,7 +16,7 @@ from capabilities.core.wire import Annotation, Answer, AnswerDetails, Media, Usa
 from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.messages.blocks import PROTOCOL
-from routing_admin.gateway.messages.thinking_blocks import block_of_thought, shows_thinking, thinking_block
+from routing_admin.gateway.messages.thinking_blocks import build_block, shows_thinking, thinking_block
 from routing_admin.gateway.reasoning_signatures import CARRIER
 from routing_admin.platform.server.request_id import new_id
 
@@ -40,7 +40,7 @@ ERROR_TYPES: Mapping[int, str] = MappingProxyType(
 """Anthropic's error types; any other 4xx is an invalid request, any other 5xx an API error."""
 
 
-PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
+CITATION_LOCATIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "char_location": ("start_char_index", "end_char_index"),
         "page_location": ("start_page_number", "end_page_number"),
@@ -143,13 +143,13 @@ def _list_blocks(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:
     for entry in interleave(answer.thoughts, items):
         yield from _text_blocks(answer.text[offset : entry.offset])
         yield from (_call_block(call) for call in answer.tool_calls[called : entry.calls])
-        yield _vendor_block(entry) if isinstance(entry, VendorItem) else block_of_thought(entry, origin)
+        yield _vendor_block(entry) if isinstance(entry, VendorItem) else build_block(entry, origin)
         covered = entry.covered if isinstance(entry, VendorItem) else 0
         offset, called = max(offset, entry.offset + covered), max(called, entry.calls)
     citations = () if any(item.covered for item in items) else list_citations(answer.annotations)
     yield from _text_blocks(answer.text[offset:], citations)
     yield from _text_blocks(answer.refusal or "")
-    yield from _text_blocks(text_of_media(answer.media))
+    yield from _text_blocks(media_text(answer.media))
     yield from (_call_block(call) for call in answer.tool_calls[called:])
 
 
@@ -168,7 +168,7 @@ def _text_blocks(text: str, citations: Sequence[Mapping[str, Any]] = ()) -> list
 
 
 def _call_block(call: ToolCall) -> dict[str, Any]:
-    return call_json(call.id, call.name, _input_of(call), call.caller)
+    return call_json(call.id, call.name, _call_input(call), call.caller)
 
 
 def call_json(identity: str, name: str, arguments: Any, caller: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def call_json(identity: str, name: str, arguments: Any, caller: Mapping[str, Any
     return {"type": "tool_use", "id": identity, "name": name, "input": arguments, "caller": made_by}
 
 
-def _input_of(call: ToolCall) -> Any:
+def _call_input(call: ToolCall) -> Any:
     # Malformed arguments are kept whole under `input`.
     try:
         value = read_repaired_json(call.arguments or "{}")
@@ -211,7 +211,7 @@ def list_citations(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
 def _file_location(cited: Mapping[str, Any]) -> dict[str, Any]:
     # Other vendors name only the file, so its location fields are 0.
     kind = str(cited.get("type"))
-    kind = kind if kind in PLACES else "char_location"
+    kind = kind if kind in CITATION_LOCATIONS else "char_location"
     index = count_at(cited, "document_index") or count_at(cited, "index") or 0
     title = non_empty_text(cited.get("document_title")) or non_empty_text(cited.get("filename"))
     identity = non_empty_text(cited.get("file_id"))
@@ -220,7 +220,7 @@ def _file_location(cited: Mapping[str, Any]) -> dict[str, Any]:
         "cited_text": non_empty_text(cited.get("cited_text")) or "",
         "document_index": index,
         "document_title": title,
-        **{name: count_at(cited, name) or 0 for name in PLACES[kind]},
+        **{name: count_at(cited, name) or 0 for name in CITATION_LOCATIONS[kind]},
         **({"file_id": identity} if identity else {}),
     }
 
@@ -231,7 +231,7 @@ def own_citation(citation: Any) -> dict[str, Any] | None:
         return None
     stated = {name: value for name, value in citation.items() if value is not None}
     kind = str(stated.get("type"))
-    if kind in PLACES:
+    if kind in CITATION_LOCATIONS:
         return {**stated, **_file_location(citation)}
     if kind not in SOURCES or not all(
         isinstance(stated.get(name), expected_type) for name, expected_type in SOURCES[kind].items()
@@ -253,7 +253,7 @@ def _vendor_block(item: VendorItem) -> dict[str, Any]:
     return {"type": "text", "text": block["text"], **({"citations": citations} if citations else {})}
 
 
-def text_of_media(media: Sequence[Media]) -> str:
+def media_text(media: Sequence[Media]) -> str:
     """Return references to generated media as text, because a message has no block for them."""
     return "\n".join(f"[{item.mime_type} {_address(item)}]" for item in media)
 

@@ -45,7 +45,7 @@ def is_carrier(thought: ReasoningBlock) -> bool:
     return thought.dialect != DIALECT
 
 
-def block_of_thought(thought: ReasoningBlock, origin: str) -> dict[str, Any]:
+def build_block(thought: ReasoningBlock, origin: str) -> dict[str, Any]:
     """Return the block for a thought that the next turn has to return to its model."""
     if is_carrier(thought):
         return {"type": "redacted_thinking", "data": pack_thoughts([thought], origin)}
@@ -55,7 +55,7 @@ def block_of_thought(thought: ReasoningBlock, origin: str) -> dict[str, Any]:
     return thinking_block(thought.text, proof)
 
 
-def thoughts_of_block(block: Object, offset: int, calls: int) -> tuple[ReasoningBlock, ...]:
+def parse_block(block: Object, offset: int, calls: int) -> tuple[ReasoningBlock, ...]:
     """Return the thoughts in a block that follows `offset` characters and `calls` calls.
 
     There are none if it is unsigned.

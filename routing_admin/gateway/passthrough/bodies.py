@@ -93,7 +93,7 @@ class _ReceivedFile(UploadedFile):  # type: ignore[type-arg]
         data, kind = self._data, self.content_type or ""
         # The type is written into a header of the upstream request, so an unusual type is replaced.
         is_plain = kind.isascii() and kind.isprintable() and "/" in kind
-        return FormFile(clean_filename(self.name), kind if is_plain else ANY_TYPE, blob_of_bytes(data))
+        return FormFile(clean_filename(self.name), kind if is_plain else ANY_TYPE, bytes_blob(data))
 
 
 class _MemoryHandler(FileUploadHandler):
@@ -115,7 +115,7 @@ class _MemoryHandler(FileUploadHandler):
         return _ReceivedFile(self.file_name or "", self.content_type, self._data)
 
 
-def blob_of_bytes(data: bytes | bytearray) -> Blob:
+def bytes_blob(data: bytes | bytearray) -> Blob:
     """Return a blob over bytes in memory, read in blocks."""
     return Blob(len(data), lambda: _blocks(data))
 

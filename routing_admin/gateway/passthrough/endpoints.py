@@ -23,9 +23,9 @@ from capabilities.core.wire import Annotation, Answer, Delta, Finish, Media
 from routing_admin.dispatch.reasoning_cache import AnsweredTurn
 from routing_admin.gateway.calls import complete
 from routing_admin.gateway.chat_api import ChatApi, ChatCall, read_routing_options
-from routing_admin.gateway.errors import BadRequestError, GatewayError, body_of
+from routing_admin.gateway.errors import BadRequestError, GatewayError, error_body
 from routing_admin.gateway.fields import Object
-from routing_admin.gateway.http import HttpReply, call_of, response_of_reply
+from routing_admin.gateway.http import HttpReply, build_call, build_response
 from routing_admin.gateway.keep_alive import COMMENT
 from routing_admin.gateway.media import Find, find_by_either_id
 from routing_admin.gateway.passthrough.bodies import FormBody, read_body
@@ -140,7 +140,7 @@ class PassedEvents:
         return b""
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
-        return b"event: error\ndata: " + orjson.dumps(body_of(error, request_id)) + b"\n\n"
+        return b"event: error\ndata: " + orjson.dumps(error_body(error, request_id)) + b"\n\n"
 
 
 SURFACE = "v1/"
@@ -160,7 +160,7 @@ def _api(operation: Operation) -> ChatApi:
         in_thread,
         write_answer,
         _write_events,
-        body_of,
+        error_body,
         read=partial(read_body, operation),
         surface=SURFACE + operation.name,
         keep_alive=COMMENT,
@@ -171,11 +171,11 @@ OPERATION_APIS: Mapping[str, ChatApi] = MappingProxyType({operation.name: _api(o
 """Name of an operation → its API."""
 
 
-def view_of(api: ChatApi) -> Callable[[HttpRequest], Coroutine[Any, Any, HttpResponseBase]]:
+def make_view(api: ChatApi) -> Callable[[HttpRequest], Coroutine[Any, Any, HttpResponseBase]]:
     """Return an API's Django view, for servers that run Django without our ASGI application."""
 
     @csrf_exempt
     async def operation(request: HttpRequest) -> HttpResponseBase:
-        return response_of_reply(await complete(api, call_of(request)))
+        return build_response(await complete(api, build_call(request)))
 
     return operation

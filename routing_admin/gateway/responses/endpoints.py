@@ -10,8 +10,8 @@ from django.views.decorators.csrf import csrf_exempt
 from capabilities.core.wire import Answer
 from routing_admin.gateway.calls import complete
 from routing_admin.gateway.chat_api import ChatApi, ChatCall
-from routing_admin.gateway.errors import body_of, json_reply
-from routing_admin.gateway.http import HttpReply, call_of, response_of_reply
+from routing_admin.gateway.errors import error_body, json_reply
+from routing_admin.gateway.http import HttpReply, build_call, build_response
 from routing_admin.gateway.keep_alive import COMMENT
 from routing_admin.gateway.responses.events import ResponseEvents
 from routing_admin.gateway.responses.parsing import needs_thread, parse
@@ -39,7 +39,7 @@ RESPONSES = ChatApi(
     needs_thread,
     _write_answer,
     _write_events,
-    body_of,
+    error_body,
     keep_alive=COMMENT,
     resolve=resolve_references,
 )
@@ -49,10 +49,10 @@ COUNTING = TokenCounting("/v1/responses/input_tokens", RESPONSES, _write_count)
 @csrf_exempt
 async def responses(request: HttpRequest) -> HttpResponseBase:
     """Serve the API as a Django view, for servers that run Django without our ASGI application."""
-    return response_of_reply(await complete(RESPONSES, call_of(request)))
+    return build_response(await complete(RESPONSES, build_call(request)))
 
 
 @csrf_exempt
 def input_tokens(request: HttpRequest) -> HttpResponseBase:
     """Return how many tokens a request is likely to use."""
-    return response_of_reply(count_reply(COUNTING, call_of(request)))
+    return build_response(count_reply(COUNTING, build_call(request)))

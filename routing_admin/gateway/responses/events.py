@@ -22,9 +22,9 @@ from routing_admin.gateway.responses.rendering import (
     is_image,
     list_cited,
     list_logprobs,
+    media_text,
     message_item,
     reasoning_item,
-    text_of_media,
     text_part,
     without_images,
 )
@@ -97,7 +97,7 @@ class ResponseEvents:
 
     def write_media(self, media: Sequence[Media]) -> bytes:
         pieces = [self._begin()]
-        if text := text_of_media(media, before=self.message.text if self.message else ""):
+        if text := media_text(media, before=self.message.text if self.message else ""):
             pieces.append(self._write_text(text))
         pieces += [self._add_image(item) for item in media if is_image(item)]
         return b"".join(pieces)

@@ -19,14 +19,14 @@ from routing_admin.gateway.fields import (
     Object,
     check_list,
     check_object,
+    invalid_choice_error,
     list_parts,
+    missing_field_error,
     other_fields,
     read_text,
-    refusal_of_choice,
-    refusal_of_missing,
     require_text,
 )
-from routing_admin.gateway.media import Find, References, count_pages, file_of_url, part_of_tool_text
+from routing_admin.gateway.media import Find, References, count_pages, parse_tool_text, url_file
 from routing_admin.gateway.reasoning_signatures import unpack_thoughts
 from routing_admin.gateway.responses.tools import ADDED, PROTOCOL, item_path, join_name
 
@@ -92,7 +92,7 @@ class ItemReader:
     def read_all(self, value: Any) -> Iterator[Message]:
         """Yield all messages in order; raise `BadRequestError` naming the first invalid path."""
         if value is None:
-            raise refusal_of_missing("input")
+            raise missing_field_error("input")
         values = [{"role": "user", "content": value}] if isinstance(value, str) else check_list(value, "input")
         if not values:
             raise BadRequestError(
@@ -119,14 +119,14 @@ class ItemReader:
         if kind == "message" and item.get("role") == "assistant":
             self.inner.extend(other_fields(item, {"type", "role", "content", "id", "status", "phase"}, path))
             for number, part in enumerate(list_parts(item.get("content"), f"{path}.content", "input_text")):
-                turn.text += _text_of(part, f"{path}.content[{number}]")
+                turn.text += _read_text(part, f"{path}.content[{number}]")
         elif kind in CALLS:
             turn.calls.append(_read_call(item, kind, path))
         elif kind == "reasoning":
             turn.thoughts += unpack_thoughts(read_text(item, "encrypted_content", path) or "")
             for key in ("summary", "content"):
                 parts = list_parts(item.get(key) or [], f"{path}.{key}", "summary_text")
-                turn.reasoning += [_text_of(part, f"{path}.{key}[{number}]") for number, part in enumerate(parts)]
+                turn.reasoning += [_read_text(part, f"{path}.{key}[{number}]") for number, part in enumerate(parts)]
         elif kind in ANSWER_ITEMS or kind.endswith("_call"):
             position = (len(turn.text), len(turn.calls), len(turn.thoughts))
             turn.vendor.append(VendorItem(PROTOCOL, canonical_tool_name(kind), item, path, *position))
@@ -152,12 +152,12 @@ class ItemReader:
             return None
         if kind in CALLER_ITEMS or kind.endswith("_call_output"):
             return Message(Role.USER, vendor=(VendorItem(PROTOCOL, canonical_tool_name(kind), item, path),))
-        raise refusal_of_choice(("message", *CALLS, *RESULTS, "reasoning"), f"{path}.type")
+        raise invalid_choice_error(("message", *CALLS, *RESULTS, "reasoning"), f"{path}.type")
 
     def _read_message(self, item: Object, path: str, references: References) -> Message:
         role = require_text(item, "role", path)
         if role not in ROLES:
-            raise refusal_of_choice(tuple(ROLES), f"{path}.role")
+            raise invalid_choice_error(tuple(ROLES), f"{path}.role")
         self.inner.extend(other_fields(item, {"type", "role", "content", "id", "status"}, path))
         return Message(ROLES[role], self._read_parts(item.get("content"), f"{path}.content", references))
 
@@ -172,11 +172,11 @@ class ItemReader:
     def _read_part(self, part: Object, path: str, references: References, *, from_tool: bool) -> Part:
         kind = require_text(part, "type", path)
         if kind in TEXT_TYPES:
-            text = _text_of(part, path)
-            return part_of_tool_text(text, f"{path}.text", references) if from_tool else TextPart(text)
+            text = _read_text(part, path)
+            return parse_tool_text(text, f"{path}.text", references) if from_tool else TextPart(text)
         read = READERS.get(kind)
         if read is None:
-            raise refusal_of_choice(("input_text", *READERS), f"{path}.type")
+            raise invalid_choice_error(("input_text", *READERS), f"{path}.type")
         return read(part, path, references)
 
 
@@ -195,7 +195,7 @@ def _read_call(item: Object, kind: str, path: str) -> ToolCall:
 def _read_image(part: Object, path: str, references: References) -> FilePart:
     url = part.get("image_url") if part.get("image_url") is not None else part.get("file_id")
     if url is None:
-        raise refusal_of_missing(f"{path}.image_url")
+        raise missing_field_error(f"{path}.image_url")
     detail = {"detail": part["detail"]} if part.get("detail") else {}
     if part.get("image_url") is None:
         return PARTS["file"]({"file": {"file_id": url, **detail}}, path, references)
@@ -205,7 +205,7 @@ def _read_image(part: Object, path: str, references: References) -> FilePart:
 def _read_file(part: Object, path: str, references: References) -> FilePart:
     if part.get("file_url") is not None:
         url = require_text(part, "file_url", path)
-        return count_pages(file_of_url(url, f"{path}.file_url", references, ANY_DOCUMENT))
+        return count_pages(url_file(url, f"{path}.file_url", references, ANY_DOCUMENT))
     inner = {key: part[key] for key in ("file_id", "file_data", "filename", "detail") if part.get(key) is not None}
     return PARTS["file"]({"file": inner}, path, references)
 
@@ -216,7 +216,7 @@ READERS: Mapping[str, Callable[[Object, str, References], FilePart]] = MappingPr
 """Type of a file part → the function that reads it."""
 
 
-def _text_of(part: Object, path: str) -> str:
+def _read_text(part: Object, path: str) -> str:
     key = "refusal" if part.get("type") == "refusal" else "text"
     return require_text(part, key, path)
 

@@ -118,7 +118,7 @@ def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> di
     head = ResponseHead(model, call.chat, call.keep is not None, call.previous)
     items = [item for item in answer.vendor if item.protocol == PROTOCOL]
     output = _list_leading_items(answer, [item for item in items if not _follows(item, answer)], head, origin)
-    text = answer.text + text_of_media(answer.media, before=answer.text)
+    text = answer.text + media_text(answer.media, before=answer.text)
     if text or answer.refusal or not answer.tool_calls:
         message = message_item(head.item_id("msg_", len(output)), text, answer.refusal or "", answer.annotations)
         if answer.logprobs and text:
@@ -244,7 +244,7 @@ def without_images(output: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**item, "result": None} if "result" in item else item for item in output]
 
 
-def text_of_media(media: Sequence[Media], before: str = "") -> str:
+def media_text(media: Sequence[Media], before: str = "") -> str:
     """Return references to the other media, one per line, to follow the text `before`."""
     lines = [f"[{item.mime_type} {_address(item)}]" for item in media if not is_image(item)]
     return "".join(f"\n{line}" if before or index else line for index, line in enumerate(lines))

@@ -17,10 +17,10 @@ from routing_admin.gateway.fields import (
     Object,
     check_list,
     check_object,
+    invalid_choice_error,
     other_fields,
     read_flag,
     read_text,
-    refusal_of_choice,
     require_text,
 )
 
@@ -134,5 +134,5 @@ def read_flat_choice(body: Object, vendor: list[VendorItem]) -> Choice:
     names = [require_text(tool, "name", "tool_choice.tools") for tool in tools if tool.get("name")]
     mode = require_text(value, "mode", "tool_choice")
     if mode not in MODES:
-        raise refusal_of_choice(MODES, "tool_choice.mode")
+        raise invalid_choice_error(MODES, "tool_choice.mode")
     return Choice(mode, None, tuple(names))
