@@ -139,12 +139,12 @@ def parse_as(value: Any, schema: type[S]) -> S:
         return schema.model_validate(value)
     except ValidationError as error:
         raise InvalidError(
-            _problem_of(detail["loc"], detail["type"], detail["msg"])
+            _build_problem(detail["loc"], detail["type"], detail["msg"])
             for detail in error.errors(include_url=False, include_input=False, include_context=False)
         ) from None
 
 
-def _problem_of(location: Any, kind: str, message: str) -> Problem:
+def _build_problem(location: Any, kind: str, message: str) -> Problem:
     # An empty location means the whole body.
     constraint = CONSTRAINTS.get(kind) or ("type" if kind.endswith(("_type", "_parsing")) else "range")
     # Pydantic's own message names a Python class.
@@ -154,10 +154,10 @@ def _problem_of(location: Any, kind: str, message: str) -> Problem:
 
 def takes(schema: type[BaseModel]) -> dict[str, Any]:
     """Return the OpenAPI description of a request body in JSON that follows the schema."""
-    return {"requestBody": {"required": True, **json_of(schema)}}
+    return {"requestBody": {"required": True, **build_json_schema(schema)}}
 
 
-def json_of(schema: type[BaseModel]) -> dict[str, Any]:
+def build_json_schema(schema: type[BaseModel]) -> dict[str, Any]:
     definition = schema.model_json_schema()
     return {"content": {"application/json": {"schema": inline_references(definition, definition.get("$defs", {}))}}}
 

@@ -52,7 +52,7 @@ def refusal(request: HttpRequest, status: int, code: str, message: str, **more: 
     return response
 
 
-def details_of(problems: tuple[Problem, ...]) -> list[dict[str, str]]:
+def problem_details(problems: tuple[Problem, ...]) -> list[dict[str, str]]:
     return [
         {
             "path": problem.field,
@@ -64,7 +64,7 @@ def details_of(problems: tuple[Problem, ...]) -> list[dict[str, str]]:
     ]
 
 
-def api_name_of(path: str) -> str:
+def api_name(path: str) -> str:
     """Return the API's name in metrics: `admin` is called with tokens, `api` with agents' keys."""
     return "admin" if path.startswith("/api/v1/admin/") else "api"
 
@@ -72,7 +72,7 @@ def api_name_of(path: str) -> str:
 def on_call_error(request: HttpRequest, error: CallError) -> HttpResponse:
     if error.status in (401, 403):
         # Only these statuses mean that the key was refused.
-        request_metrics().count_refused_key(api_name_of(request.path), error.code)
+        request_metrics().count_refused_key(api_name(request.path), error.code)
     response = refusal(request, error.status, error.code, str(error), **error.more)
     for name, value in error.headers.items():
         response[name] = value
@@ -80,7 +80,7 @@ def on_call_error(request: HttpRequest, error: CallError) -> HttpResponse:
 
 
 def on_invalid(request: HttpRequest, error: InvalidError) -> HttpResponse:
-    return refusal(request, error.status, error.code, str(error), details=details_of(error.problems))
+    return refusal(request, error.status, error.code, str(error), details=problem_details(error.problems))
 
 
 def on_action_error(request: HttpRequest, error: ActionError) -> HttpResponse:

@@ -23,7 +23,15 @@ from capabilities.core.values import MAX_TOKENS, TEMPERATURE
 from capabilities.core.wire import Answer
 from routing_admin.api.calls import CallError, answer, read_as, takes
 from routing_admin.api.errors import Body
-from routing_admin.api.schemas import AttemptOut, CandidateOut, MediaOut, ResolveOut, SendOut, call_error_of, size_of
+from routing_admin.api.schemas import (
+    AttemptOut,
+    CandidateOut,
+    MediaOut,
+    ResolveOut,
+    SendOut,
+    limit_call_error,
+    request_size,
+)
 from routing_admin.api.service_schemas import AttachmentIn
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE
@@ -85,7 +93,7 @@ async def send(request: HttpRequest) -> HttpResponse:
     if reservation is None:
         return await _send(request, None)
     try:
-        await reservation.enter(size_of(request))
+        await reservation.enter(request_size(request))
         response = await _send(request, reservation)
         for name, value in reservation.headers().items():
             response[name] = value
@@ -95,7 +103,7 @@ async def send(request: HttpRequest) -> HttpResponse:
         recorder = RequestRecorder(claim_request_id(request), "api")
         recorder.add_facts(agent=principal.agent, key=principal.key)
         recorder.end(outcome=error.code, status=error.status, error=error.message)
-        raise call_error_of(error) from None
+        raise limit_call_error(error) from None
     finally:
         reservation.close()
 
@@ -115,7 +123,7 @@ async def _send(request: HttpRequest, reservation: Reservation | None) -> HttpRe
         planned,
         keep_media=partial(store_generated, actor),
         request_id=request_id_of(request),
-        caller_headers=headers_of(request),
+        caller_headers=request_headers(request),
         reservation=reservation,
     )
     try:
@@ -137,7 +145,7 @@ async def _send(request: HttpRequest, reservation: Reservation | None) -> HttpRe
         return response
 
 
-def headers_of(request: HttpRequest) -> dict[str, str]:
+def request_headers(request: HttpRequest) -> dict[str, str]:
     return {name.lower(): value for name, value in request.headers.items()}
 
 
@@ -155,7 +163,7 @@ def _plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     body = read_as(request, SendIn, any_text=True)
     recorder = RequestRecorder(claim_request_id(request), "api")
     if tracing().writer is not None:
-        recorder.add_trace(request.path, headers_of(request))
+        recorder.add_trace(request.path, request_headers(request))
     recorder.add_facts(agent=principal.agent, key=principal.key, asked_model=task_name(body.taskType or DEFAULT_ROUTE))
     recorder.add_facts(labels=principal.labels)
     planned = planned_request(body, principal)

@@ -25,7 +25,7 @@ SUBJECTS: Mapping[str, Promise] = {
     "administration": gettext_lazy("Administration"),
 }
 """Headings by tag of the OpenAPI document."""
-LONGEST = 100
+MAX_SEARCH_CHARS = 100
 """Characters of a search that are read."""
 MAX_DEPTH = 3
 """Maximum depth to which the fields of nested objects are listed."""
@@ -91,13 +91,13 @@ def list_operations(document: Mapping[str, Any]) -> list[Operation]:
     """Return the operations of an OpenAPI document in its order."""
     schemas = document.get("components", {}).get("schemas", {})
     return [
-        _operation_of(method, path, operation, schemas)
+        _build_operation(method, path, operation, schemas)
         for path, operations in document["paths"].items()
         for method, operation in operations.items()
     ]
 
 
-def _operation_of(method: str, path: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Operation:
+def _build_operation(method: str, path: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Operation:
     bodies = tuple(_contents(operation.get("requestBody", {}), schemas))
     return Operation(
         id=operation["operationId"],
@@ -109,7 +109,7 @@ def _operation_of(method: str, path: str, operation: Mapping[str, Any], schemas:
         parameters=tuple(
             Field(
                 entry["name"],
-                kind_of(entry["schema"], schemas),
+                schema_type(entry["schema"], schemas),
                 entry.get("required", False),
                 entry["schema"].get("description", ""),
             )
@@ -129,7 +129,7 @@ def _contents(body: Mapping[str, Any], schemas: Mapping[str, Any], status: str =
     contents = body.get("content", {})
     for media_type, content in contents.items():
         schema = _resolve(content.get("schema", {}), schemas)
-        fields = tuple(_fields_of(schema, schemas))
+        fields = tuple(_list_fields(schema, schemas))
         yield Content(media_type, fields, body.get("description") or schema.get("description", ""), status)
     if status and not contents:
         yield Content("", (), body.get("description", ""), status)
@@ -139,16 +139,16 @@ def _resolve(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[s
     return schemas[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
 
 
-def _fields_of(
+def _list_fields(
     schema: Mapping[str, Any], schemas: Mapping[str, Any], prefix: str = "", depth: int = 1
 ) -> Iterator[Field]:
     required = schema.get("required", ())
     for name, inner in schema.get("properties", {}).items():
         about = inner.get("description", "")
-        yield Field(prefix + name, kind_of(inner, schemas), name in required, about)
+        yield Field(prefix + name, schema_type(inner, schemas), name in required, about)
         nested, marks = _object_in(inner, schemas)
         if nested and depth < MAX_DEPTH:
-            yield from _fields_of(nested, schemas, f"{prefix}{name}{marks}.", depth + 1)
+            yield from _list_fields(nested, schemas, f"{prefix}{name}{marks}.", depth + 1)
 
 
 def _object_in(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
@@ -169,15 +169,15 @@ def _object_in(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> tuple[M
     return {}, ""
 
 
-def kind_of(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
+def schema_type(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
     """Return a schema's type in short: `string`, `integer or null`, `array of string`, `"a" | "b"`."""
     schema = _resolve(schema, schemas)
     if "enum" in schema:
         return " | ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
     if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(kind_of(option, schemas) for option in schema["anyOf"]))
+        return " or ".join(dict.fromkeys(schema_type(option, schemas) for option in schema["anyOf"]))
     if schema.get("type") == "array":
-        return f"array of {kind_of(schema.get('items', {}), schemas)}"
+        return f"array of {schema_type(schema.get('items', {}), schemas)}"
     return str(schema.get("format") or schema.get("type") or "any")
 
 
@@ -188,7 +188,7 @@ def write_example(method: str, path: str, body: Mapping[str, Any], schemas: Mapp
     if "application/json" in contents:
         schema = _resolve(contents["application/json"]["schema"], schemas)
         required = schema.get("required") or list(schema.get("properties", {}))[:1]
-        values = {name: _example_of(schema["properties"][name], schemas) for name in required}
+        values = {name: _build_example(schema["properties"][name], schemas) for name in required}
         lines += ["-H 'Content-Type: application/json'", f"-d '{json.dumps(values, ensure_ascii=False)}'"]
     elif "multipart/form-data" in contents:
         lines += ["-F file=@report.pdf"]
@@ -197,12 +197,12 @@ def write_example(method: str, path: str, body: Mapping[str, Any], schemas: Mapp
     return " \\\n  ".join(lines)
 
 
-def _example_of(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
+def _build_example(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
     schema = _resolve(schema, schemas)
     if "enum" in schema:
         return schema["enum"][0]
     if "anyOf" in schema:
-        return _example_of(schema["anyOf"][0], schemas)
+        return _build_example(schema["anyOf"][0], schemas)
     return EXAMPLES.get(schema.get("type", ""))
 
 
@@ -210,16 +210,16 @@ class Reference(DocsBase):
     """Shows the list of operations, or one of them if `?operation=` names it."""
 
     def render_page(self, request: HttpRequest, api: NinjaAPI, **kwargs: Any) -> HttpResponse:
-        operations = operations_of(api)
+        operations = operations_by_id(api)
         name = request.GET.get("operation")
         if name is None:
-            words = request.GET.get("q", "")[:LONGEST].strip()
+            words = request.GET.get("q", "")[:MAX_SEARCH_CHARS].strip()
             groups: dict[str, list[Operation]] = {}
             for operation in operations.values():
                 if operation.has(words):
                     groups.setdefault(operation.subject, []).append(operation)
             subjects = [(subject, SUBJECTS.get(subject, subject), group) for subject, group in groups.items()]
-            context = {"subjects": subjects, "count": len(operations), "words": words, "longest": LONGEST}
+            context = {"subjects": subjects, "count": len(operations), "words": words, "longest": MAX_SEARCH_CHARS}
             return render(request, "reference/list.html", context)
         if name not in operations:
             raise Http404
@@ -227,6 +227,6 @@ class Reference(DocsBase):
 
 
 @cache
-def operations_of(api: NinjaAPI) -> Mapping[str, Operation]:
+def operations_by_id(api: NinjaAPI) -> Mapping[str, Operation]:
     """Return the operations of an API by id. They do not change while the program runs."""
     return {operation.id: operation for operation in list_operations(api.get_openapi_schema())}

@@ -61,10 +61,10 @@ def own_requests(
     """
     agent = request_principal(request).agent
     filters = {"since": since, "until": until, "status": status, "task": route, "model": model, "agent": agent}
-    return answer(page_of(filters, cursor, limit, created_at=_created_at(agent)))
+    return answer(read_page(filters, cursor, limit, created_at=_created_at(agent)))
 
 
-def page_of(search: Mapping[str, str], cursor: str, limit: int, created_at: datetime | None = None) -> RequestsOut:
+def read_page(search: Mapping[str, str], cursor: str, limit: int, created_at: datetime | None = None) -> RequestsOut:
     """Return a page of the requests that match a search, without those before `created_at`.
 
     Raise `CallError` 400 for an invalid value.

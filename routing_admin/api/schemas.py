@@ -285,20 +285,20 @@ class LimitedKeyAuth(AgentKeyAuth):
         if reservation is not None:
             try:
                 # Only the request and its bytes count, so nothing remains reserved.
-                reservation.enter_in_thread(size_of(request))
+                reservation.enter_in_thread(request_size(request))
             except LimitReachedError as error:
-                raise call_error_of(error) from None
+                raise limit_call_error(error) from None
             finally:
                 reservation.close()
         return principal
 
 
-def size_of(request: HttpRequest) -> int:
+def request_size(request: HttpRequest) -> int:
     length = request.META.get("CONTENT_LENGTH") or ""
     return int(length) if length.isdigit() else 0
 
 
-def call_error_of(error: LimitReachedError) -> CallError:
+def limit_call_error(error: LimitReachedError) -> CallError:
     call_error = CallError(error.status, error.code, error.message)
     call_error.headers = limit_headers(error)
     return call_error

@@ -131,7 +131,7 @@ def put_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     body = read_as(request, AgentIn)
     put_agent(
         agent_actor(request),
-        maker_of(request),
+        maker_name(request),
         agent_id,
         name=body.name or "",
         description=body.description or "",
@@ -145,11 +145,11 @@ def put_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 @router.delete("/agents/{path:agent_id}", response={204: None}, tags=["agents"])
 def delete_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Delete an agent that this program created; succeeds if there is none."""
-    delete_made_agent(agent_actor(request), maker_of(request), agent_id)
+    delete_made_agent(agent_actor(request), maker_name(request), agent_id)
     return HttpResponse(status=204)
 
 
-def maker_of(request: HttpRequest) -> str:
+def maker_name(request: HttpRequest) -> str:
     # What an agent creates on behalf of another agent belongs to the one whose key the call has.
     principal = request_principal(request)
     return principal.acts_through or principal.agent

@@ -10,7 +10,7 @@ from ninja.operation import Operation
 
 from routing_admin.api.artifacts.endpoints import router as artifacts_router
 from routing_admin.api.artifacts.uploads import router as uploads_router
-from routing_admin.api.calls import json_of
+from routing_admin.api.calls import build_json_schema
 from routing_admin.api.errors import with_our_errors
 from routing_admin.api.llm import router as llm_router
 from routing_admin.api.reference import Reference, first_sentence
@@ -33,7 +33,7 @@ class AgentsApi(NinjaAPI):
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
         document = super().get_openapi_schema(**options)
-        error_response = {"description": "Refused, or failed", **json_of(ErrorOut)}
+        error_response = {"description": "Refused, or failed", **build_json_schema(ErrorOut)}
         for path_item in document["paths"].values():
             for operation in path_item.values():
                 operation["summary"] = first_sentence(operation["description"])

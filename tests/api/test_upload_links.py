@@ -21,7 +21,7 @@ from artifacts.storage.uploads import PATH, TokenState, check_token, check_uploa
 from capabilities.acts import SYSTEM
 from capabilities.core.providers.redaction import redact
 from capabilities.models import Agent, AgentKey
-from routing_admin.api.artifacts.uploads import base_url_of
+from routing_admin.api.artifacts.uploads import request_base_url
 from routing_admin.configuration.agents.actions import revoke_key
 from routing_admin.console.settings.pruning import prune
 from routing_admin.models import AuditEvent
@@ -216,4 +216,4 @@ def test_a_link_leads_where_the_agent_came_in(
     headers = {"host": host, **({"x-forwarded-proto": forwarded} if forwarded else {})}
     pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": pairs, "scheme": scheme}
-    assert base_url_of(ASGIRequest(scope, BytesIO())) == expected
+    assert request_base_url(ASGIRequest(scope, BytesIO())) == expected

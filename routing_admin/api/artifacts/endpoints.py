@@ -42,8 +42,8 @@ from routing_admin.api.artifacts.schemas import (
     UploadIn,
     artifact_out,
 )
-from routing_admin.api.artifacts.tool_calls import ToolCaller, choose_language, read_artifact, service_of
-from routing_admin.api.artifacts.uploads import answer_in_pieces
+from routing_admin.api.artifacts.tool_calls import ToolCaller, agent_service_id, choose_language, read_artifact
+from routing_admin.api.artifacts.uploads import answer_in_chunks
 from routing_admin.api.calls import CallError, agent_actor, answer, parse_as, read_as, takes
 from routing_admin.api.service_schemas import MessageIn, RequiredIn, RequiredOut, RouteMessageIn, RoutingResultOut
 from routing_admin.configuration import snapshot
@@ -83,7 +83,7 @@ class Messages:
             adapter,
             lambda attachment: _load(rows[attachment.artifact_ref]),
             write,
-            lambda attachment: self._description_of(rows[attachment.artifact_ref]),
+            lambda attachment: self._describe_row(rows[attachment.artifact_ref]),
         )
         return router.route_content(AgentMessage(message.text, completed), service_id)
 
@@ -176,11 +176,11 @@ def route_message(request: HttpRequest) -> HttpResponseBase:
     With `describe`, a model describes the others; this calls the model and needs the scope `route`.
     """
     body, agent = read_as(request, RouteMessageIn, any_text=True), request_principal(request).agent
-    service = body.serviceId or service_of(agent)
+    service = body.serviceId or agent_service_id(agent)
     describe_file = describer_for(request, choose_language(body.language)) if body.describe else None
     describe_text = partial(description_text, describe=describe_file) if describe_file else None
-    routed = Messages(agent, body.language, describe_text).route(message_of(body.message), service, open_media)
-    return answer_in_pieces(request, routed.as_json())
+    routed = Messages(agent, body.language, describe_text).route(build_message(body.message), service, open_media)
+    return answer_in_chunks(request, routed.as_json())
 
 
 @router.post(
@@ -191,7 +191,7 @@ def route_message(request: HttpRequest) -> HttpResponseBase:
 )
 def required_capabilities(request: HttpRequest) -> HttpResponse:
     """Return the capabilities that a model needs for the whole message."""
-    message = message_of(read_as(request, RequiredIn, any_text=True).message)
+    message = build_message(read_as(request, RequiredIn, any_text=True).message)
     capabilities = dict.fromkeys(["text", *(attachment.capability for attachment in message.attachments)])
     return answer(RequiredOut(capabilities=list(capabilities)))
 
@@ -324,7 +324,7 @@ def route_artifact(
     )
     if isinstance(result, ArtifactNotFound):
         raise not_found(ref, result.message)
-    return answer_in_pieces(request, result.as_json())
+    return answer_in_chunks(request, result.as_json())
 
 
 @router.patch("/artifacts/{path:ref}", response=ArtifactOut, tags=["artifacts"], openapi_extra=takes(CorrectionIn))
@@ -375,7 +375,7 @@ def not_found(ref: str, message: str) -> CallError:
     return CallError(404, "artifact_not_found", message, ref=ref)
 
 
-def message_of(body: MessageIn) -> AgentMessage:
+def build_message(body: MessageIn) -> AgentMessage:
     attachments = (
         AttachmentInfo(
             attachment.type, attachment.artifactRef, attachment.filename, attachment.size, attachment.mimeType

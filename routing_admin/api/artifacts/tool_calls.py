@@ -79,7 +79,7 @@ def read_artifact(
     `write` encodes its data. `describe` describes a file of which the caller would otherwise get only metadata.
     """
     store, services = RowStore(caller.agent), build_registry(snapshot.current())
-    service = service_id or service_of(caller.agent)
+    service = service_id or agent_service_id(caller.agent)
     router = ArtifactContentRouter(services, write=write)
     result = get_artifact(store, router, ref, service, language=caller.language, offset=offset, limit=limit)
     if isinstance(result, ArtifactNotFound):
@@ -97,7 +97,7 @@ def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[
     return tuple(list_readers(snapshot.current(), part, agent)) if part else None
 
 
-def service_of(agent_id: str) -> str:
+def agent_service_id(agent_id: str) -> str:
     """Return the service of an agent's model, or "" (no service's id) if the agent has none yet."""
     agent = snapshot.current().directory.get(agent_id)
     return (agent.service_id if agent else None) or ""

@@ -31,7 +31,7 @@ BYTES: dict[str, Any] = {
 }
 
 
-def base_url_of(request: HttpRequest) -> str:
+def request_base_url(request: HttpRequest) -> str:
     """Return the base URL that the caller used, such as `https://llm.example`.
 
     It is https if the settings or a trusted proxy say so.
@@ -60,7 +60,7 @@ def offer_upload(request: HttpRequest) -> HttpResponse:
     """
     body, principal = read_as(request, UploadLinkIn), request_principal(request)
     offered = library.offer_upload(principal.agent, principal.key, body.filename, body.mimeType, body.size)
-    return answer(link_out(offered, base_url_of(request)), 201)
+    return answer(link_out(offered, request_base_url(request)), 201)
 
 
 @router.put("/uploads/{token}", response={201: ArtifactOut}, auth=None, tags=["artifacts"], openapi_extra=BYTES)
@@ -95,12 +95,12 @@ def _blocks(request: HttpRequest) -> Iterator[bytes]:
 # Responses that contain files. Base64 is written in pieces, so that no complete file is in memory.
 
 
-def answer_in_pieces(request: HttpRequest, value: Mapping[str, Any]) -> HttpResponse | StreamingHttpResponse:
+def answer_in_chunks(request: HttpRequest, value: Mapping[str, Any]) -> HttpResponse | StreamingHttpResponse:
     """Return the same JSON response as `answer`, with each `MediaData` written in pieces."""
     pieces = split_payload(value)
     if not any(isinstance(piece, MediaData) for piece in pieces):
         return answer(value)
-    blocks = _pieces(pieces)
+    blocks = _write_chunks(pieces)
     body = iterate_async(blocks) if isinstance(request, ASGIRequest) else blocks
     response = StreamingHttpResponse(body, content_type="application/json; charset=utf-8")
     # The length of base64 is known before anything is encoded.
@@ -109,7 +109,7 @@ def answer_in_pieces(request: HttpRequest, value: Mapping[str, Any]) -> HttpResp
     return response
 
 
-def _pieces(pieces: Sequence[Piece]) -> Iterator[bytes]:
+def _write_chunks(pieces: Sequence[Piece]) -> Iterator[bytes]:
     for piece in pieces:
         if isinstance(piece, MediaData):
             yield from base64_blocks(piece.blob)

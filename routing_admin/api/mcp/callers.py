@@ -14,7 +14,7 @@ from capabilities.access import Principal, Refusal, authenticate, refuse_query
 from capabilities.acts import Actor
 from capabilities.core.permissions import TOOL_SCOPES
 from routing_admin.api.artifacts.tool_calls import ToolCaller
-from routing_admin.api.artifacts.uploads import base_url_of
+from routing_admin.api.artifacts.uploads import request_base_url
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import borrowed_connections
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS
@@ -54,7 +54,7 @@ async def identify(scope: Mapping[str, Any], headers: Mapping[str, str], request
     if isinstance(caller, Refusal):
         return caller
     return McpCaller(
-        caller, (scope.get("client") or ("",))[0], request_id, base_url_of(ASGIRequest(dict(scope), BytesIO()))
+        caller, (scope.get("client") or ("",))[0], request_id, request_base_url(ASGIRequest(dict(scope), BytesIO()))
     )
 
 

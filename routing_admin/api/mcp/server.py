@@ -70,7 +70,7 @@ class ToolServer:
 
 async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
     """List the tools that the caller's key allows, described in its language."""
-    caller, language = _caller_of(context)
+    caller, language = _read_caller(context)
     allowed = caller.list_tools()
     # Models are not shown tools that their key cannot call.
     definitions = [tool["function"] for tool in tool_definitions(language) if tool["function"]["name"] in allowed]
@@ -88,11 +88,11 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
 
     Raise `MCPError` if there is no such tool.
     """
-    caller, language = _caller_of(context)
+    caller, language = _read_caller(context)
     if params.name not in TOOLS:
         message = f"There is no tool {params.name[:100]!r}. tools/list names those there are."
         raise MCPError(types.INVALID_PARAMS, message)
-    raw_arguments = restore_strings(params.arguments or {}, _scope_of(context)[TEXTS])
+    raw_arguments = restore_strings(params.arguments or {}, _find_scope(context)[TEXTS])
     # Strict function calling makes every parameter required, so models write null for a parameter they omit.
     arguments = {name: value for name, value in raw_arguments.items() if value is not None}
     refusal = _refuse(caller, params.name, arguments)
@@ -104,13 +104,13 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
                 answer = await asyncio.to_thread(_run, params.name, caller, language, arguments)
     except (ActionError, ArtifactError) as error:
         return _error(str(error))
-    return result_of(answer)
+    return build_result(answer)
 
 
 def _refuse(caller: McpCaller, name: str, arguments: Mapping[str, Any]) -> str:
     if name not in caller.list_tools():
         return f"This key does not have the scope {TOOL_SCOPES[name]}. An administrator can issue one that has it."
-    problem = next(Draft202012Validator(_schema_of(name)).iter_errors(arguments), None)
+    problem = next(Draft202012Validator(_tool_schema(name)).iter_errors(arguments), None)
     if problem is None:
         return ""
     path = ".".join(str(step) for step in problem.absolute_path)
@@ -118,7 +118,7 @@ def _refuse(caller: McpCaller, name: str, arguments: Mapping[str, Any]) -> str:
     return f"{path}: {problem.message[:300]}" if path else problem.message[:300]
 
 
-def _schema_of(name: str) -> Mapping[str, Any]:
+def _tool_schema(name: str) -> Mapping[str, Any]:
     definitions = {tool["function"]["name"]: tool["function"] for tool in tool_definitions()}
     schema: Mapping[str, Any] = definitions[name]["parameters"]
     return schema
@@ -130,19 +130,19 @@ def _run(name: str, caller: McpCaller, language: str, arguments: Mapping[str, An
         return TOOLS[name](caller.as_tool_caller(language), arguments)
 
 
-def _caller_of(context: Context) -> tuple[McpCaller, str]:
+def _read_caller(context: Context) -> tuple[McpCaller, str]:
     # Descriptions are in the language of `?language=` in the URL, or else in the default language.
-    scope = _scope_of(context)
+    scope = _find_scope(context)
     language = parse_qs(scope["query_string"].decode("latin-1")).get("language", [""])[0]
     return scope[KEY], choose_language(language[:35])
 
 
-def _scope_of(context: Context) -> Any:
+def _find_scope(context: Context) -> Any:
     assert context.request is not None  # noqa: S101 - every call is made over HTTP
     return context.request.scope
 
 
-def result_of(answer: ToolAnswer) -> types.CallToolResult:
+def build_result(answer: ToolAnswer) -> types.CallToolResult:
     """Return a tool's answer in MCP's format: files as content of their kind, all else as text and as an object."""
     if isinstance(answer, ArtifactNotFound):
         return _error(answer.message)
@@ -152,7 +152,7 @@ def result_of(answer: ToolAnswer) -> types.CallToolResult:
     # Facts go to `_meta`. If there were `structuredContent`, Claude Code and Codex would show only that to their
     # models, which would then never read the file.
     facts = {name: value for name, value in answer.as_json().items() if name not in ("content", "imageUrl", "file")}
-    content: list[types.ContentBlock] = [content_of(answer.result)]
+    content: list[types.ContentBlock] = [build_content(answer.result)]
     if answer.readers:  # empty, or None because the model reads it itself
         names, others = answer.readers[:MAX_NAMED_AGENTS], len(answer.readers) - MAX_NAMED_AGENTS
         more = f" and {others} more (find_capable_agents lists them)" if others > 0 else ""
@@ -160,7 +160,7 @@ def result_of(answer: ToolAnswer) -> types.CallToolResult:
     return types.CallToolResult(content=content, _meta={"artifact": facts})
 
 
-def content_of(result: ContentRouteResult) -> types.ContentBlock:
+def build_content(result: ContentRouteResult) -> types.ContentBlock:
     """Return an image as image content, audio as audio content, another file as a resource, and text as text."""
     if result.image_url is not None:
         head, _, data = result.image_url["image_url"]["url"].partition(";base64,")

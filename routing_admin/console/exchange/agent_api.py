@@ -16,7 +16,7 @@ from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError, NotFoundError
 from capabilities.json_bodies import MIB, JsonTooLargeError, check_json
 from routing_admin.api.calls import CallError, agent_actor, answer, read_body
-from routing_admin.api.errors import details_of
+from routing_admin.api.errors import problem_details
 from routing_admin.api.schemas import ImportOut, ProviderOut, ProvidersOut, RouteOut, RoutesOut
 from routing_admin.configuration import exports, snapshot
 from routing_admin.configuration.snapshot import Snapshot
@@ -184,7 +184,7 @@ def import_out(preview: ImportPreview, revision: int | None, **dry_run: Any) -> 
             }
             for change in preview.changes
         ],
-        problems=details_of(preview.imported.problems),
+        problems=problem_details(preview.imported.problems),
         keptUnknown=list(preview.imported.kept_unknown),
         **dry_run,
     )

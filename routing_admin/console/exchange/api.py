@@ -10,7 +10,7 @@ from ninja import Query, Router
 from pydantic import BaseModel
 
 from routing_admin.api.calls import parse_as, read_as, read_json, takes
-from routing_admin.api.errors import details_of
+from routing_admin.api.errors import problem_details
 from routing_admin.api.schemas import ImportOut
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.revisions import ledger
@@ -98,7 +98,7 @@ def put(request: HttpRequest, kind: EntryKind, name: str, schema: type[BaseModel
 
 
 def answer_change(write: EntryChange) -> HttpResponse:
-    changes, warnings = [sentence(change) for change in write.changes], details_of(write.warnings)
+    changes, warnings = [sentence(change) for change in write.changes], problem_details(write.warnings)
     body = ChangedOut(created=write.is_new, changes=changes, warnings=warnings)
     return answer_entry(body, write.entry, 201 if write.is_new else 200)
 

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
 from routing_admin.api.calls import answer
-from routing_admin.api.requests import PAGE, PageSize, page_of, timeline
+from routing_admin.api.requests import PAGE, PageSize, read_page, timeline
 from routing_admin.api.schemas import RequestOut, RequestsOut
 from routing_admin.console.base.api import TAG, require
 from routing_admin.request_log.journal import journal
@@ -32,7 +32,7 @@ def admin_list_requests(
     The filters are the same as for `GET /api/v1/requests`.
     """
     filters = {"since": since, "until": until, "status": status, "task": route, "model": model, "agent": agent}
-    return answer(page_of(filters, cursor, limit))
+    return answer(read_page(filters, cursor, limit))
 
 
 @router.get("/requests/{request_id}", response=RequestOut)
