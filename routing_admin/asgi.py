@@ -21,7 +21,7 @@ from routing_admin.platform.server.cross_origin import share  # noqa: E402
 from routing_admin.platform.server.request_limit import App, limit_bodies, limit_requests  # noqa: E402
 from routing_admin.platform.server.resources import short_switches  # noqa: E402
 from routing_admin.platform.server.scrapes import answer_scrape, is_metrics_port  # noqa: E402
-from routing_admin.platform.server.url_aliases import meant_path  # noqa: E402
+from routing_admin.platform.server.url_aliases import resolve_path  # noqa: E402
 from routing_admin.runtime import Message, Receive, Send, lifespan, mcp_app  # noqa: E402
 
 
@@ -48,7 +48,7 @@ async def answer_request(scope: MutableMapping[str, Any], receive: Receive, send
         return
     # A known path needs no correction.
     if scope["path"] not in CHAT_APIS:
-        scope["path"] = meant_path(scope["path"])
+        scope["path"] = resolve_path(scope["path"])
     api = find_chat_api(scope) if scope["type"] == "http" else None
     if api is not None:
         await answer_call(api, scope, receive, send)

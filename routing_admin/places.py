@@ -11,10 +11,10 @@ from platformdirs import user_data_path
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 """The folder with the program's packages."""
-SHIPPED = Path(__file__).resolve().with_name("files")
+INSTALLED_FILES = Path(__file__).resolve().with_name("files")
 """Templates, static files and documents inside an installed package."""
-IS_INSTALLED = SHIPPED.is_dir()
-FILES = SHIPPED if IS_INSTALLED else BASE_DIR
+IS_INSTALLED = INSTALLED_FILES.is_dir()
+FILES = INSTALLED_FILES if IS_INSTALLED else BASE_DIR
 """The folder with `templates`, `static` and `docs`."""
 PACKAGE = "routing-admin"
 ENV_FILE = ".env"

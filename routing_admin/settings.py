@@ -115,7 +115,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "routing_admin.platform.server.url_aliases.NearMissesMiddleware",
+    "routing_admin.platform.server.url_aliases.UrlAliasesMiddleware",
     "routing_admin.platform.server.request_id.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",

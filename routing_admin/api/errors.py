@@ -30,7 +30,7 @@ from routing_admin.platform.databases.explaining import explain_failure
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 from routing_admin.platform.server.metrics import request_metrics
-from routing_admin.platform.server.request_id import request_id_of
+from routing_admin.platform.server.request_id import read_request_id
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ STATUS_OF_CODE: Mapping[str, int] = {
 
 
 def refusal(request: HttpRequest, status: int, code: str, message: str, **more: Any) -> HttpResponse:
-    response = answer({"error": code, "message": message, "requestId": request_id_of(request), **more}, status)
+    response = answer({"error": code, "message": message, "requestId": read_request_id(request), **more}, status)
     if status == 401:
         response["WWW-Authenticate"] = 'Bearer realm="routing_admin"'
     return response
@@ -125,13 +125,13 @@ def on_database_error(request: HttpRequest, error: DatabaseError | InterfaceErro
 
 
 def _add_retry_after(response: HttpResponse) -> HttpResponse:
-    response["Retry-After"] = str(round(unavailable.AGAIN_SECONDS))
+    response["Retry-After"] = str(round(unavailable.RETRY_SECONDS))
     return response
 
 
 def on_crash(request: HttpRequest, error: Exception) -> HttpResponse:
     # The log has the traceback under the request id; the caller only gets the id.
-    log.exception("call %s %s failed, request %s", request.method, request.path, request_id_of(request))
+    log.exception("call %s %s failed, request %s", request.method, request.path, read_request_id(request))
     message = "Something went wrong on our side. The log has the details under this request id."
     return refusal(request, 500, "internal_error", message)
 

@@ -53,7 +53,7 @@ from routing_admin.dispatch.send import Dispatch, process_run_context
 from routing_admin.limits.reservations import LimitReachedError, Reservation, make_reservation
 from routing_admin.limits.rows import list_label_holders
 from routing_admin.platform.server.draining import DrainingError
-from routing_admin.platform.server.request_id import claim_request_id, request_id_of
+from routing_admin.platform.server.request_id import claim_request_id, read_request_id
 from routing_admin.request_log.entries import token_details
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.request_log.tracing import tracing
@@ -118,11 +118,11 @@ async def _send(request: HttpRequest, reservation: Reservation | None) -> HttpRe
     if reservation is not None:
         await reserve_planned(reservation, planned)
     principal = request_principal(request)
-    actor = Actor("agent", principal.agent, request.META.get("REMOTE_ADDR", ""), request_id_of(request))
+    actor = Actor("agent", principal.agent, request.META.get("REMOTE_ADDR", ""), read_request_id(request))
     dispatch = Dispatch(
         planned,
         keep_media=partial(store_generated, actor),
-        request_id=request_id_of(request),
+        request_id=read_request_id(request),
         caller_headers=request_headers(request),
         reservation=reservation,
     )
@@ -138,7 +138,7 @@ async def _send(request: HttpRequest, reservation: Reservation | None) -> HttpRe
     except (RouterError, DrainingError) as error:
         if reservation is not None and isinstance(error, RouterError):
             charge_failures(reservation, planned, error.attempts)
-        response = answer({**error.as_json(), "requestId": request_id_of(request)}, error.status)
+        response = answer({**error.as_json(), "requestId": read_request_id(request)}, error.status)
         attempt_headers = failure_headers(error.attempts) if isinstance(error, RouterError) else {}
         for name, value in {**retry_headers(error), **attempt_headers}.items():
             response.headers[name] = value

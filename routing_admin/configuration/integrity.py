@@ -28,7 +28,7 @@ from routing_admin.core.configuration.checks import check
 from routing_admin.core.configuration.diff import diff
 from routing_admin.models import Revision
 from routing_admin.platform.databases.explaining import check_writable, list_missing_rights
-from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of
+from routing_admin.platform.databases.unavailable import DatabaseFault, classify_error
 
 
 def databases() -> list[str]:
@@ -40,7 +40,7 @@ def databases() -> list[str]:
     try:
         check_writable()
     except DatabaseError as error:
-        if fault_of(error) is not DatabaseFault.OUTDATED:  # missing tables are reported by the check `migrations`
+        if classify_error(error) is not DatabaseFault.OUTDATED:  # missing tables are reported by the check `migrations`
             raise
     for alias in connections:
         with connections[alias].cursor() as cursor:

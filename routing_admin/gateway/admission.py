@@ -32,7 +32,7 @@ from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 from routing_admin.platform.server.answers import OPENAI_CODES
 from routing_admin.platform.server.metrics import request_metrics
 from routing_admin.platform.server.rejected_calls import rejected_calls
-from routing_admin.platform.server.request_id import request_id_of
+from routing_admin.platform.server.request_id import read_request_id
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ def _admit(caller: Principal | Refusal, method: str, headers: Mapping[str, str],
 
 
 def actor_for(request: HttpRequest, principal: Principal) -> Actor:
-    return Actor("agent", principal.agent, request.META.get("REMOTE_ADDR") or "", request_id_of(request))
+    return Actor("agent", principal.agent, request.META.get("REMOTE_ADDR") or "", read_request_id(request))
 
 
 def check_method(method: str | None, path: str, methods: Sequence[str]) -> None:
@@ -80,7 +80,7 @@ def fault_error(error: Exception) -> GatewayError:
     if unavailable.is_unavailable(error):
         log.error("a call needs the database: %s", explain_failure(error))
         busy = GatewayError(503, UNAVAILABLE, unavailable.explain(error))
-        busy.retry_after, busy.should_retry = unavailable.AGAIN_SECONDS, True
+        busy.retry_after, busy.should_retry = unavailable.RETRY_SECONDS, True
         return busy
     if isinstance(error, StoreUnavailableError):
         log.error("a call needs an artifact: %s", error.details)
@@ -96,7 +96,7 @@ def fault_error(error: Exception) -> GatewayError:
 def error_of_store(error: StoreUnavailableError) -> GatewayError:
     """Return a 503 with a retry time for an unavailable artifact store."""
     refusal = GatewayError(503, error.code, str(error))
-    refusal.retry_after, refusal.should_retry = unavailable.AGAIN_SECONDS, True
+    refusal.retry_after, refusal.should_retry = unavailable.RETRY_SECONDS, True
     return refusal
 
 
@@ -159,10 +159,10 @@ def open_endpoint(*methods: str, write: WriteError = error_body) -> Callable[[Vi
                 with lock_timeout(WAIT_SECONDS):
                     response = view(request, *args, **kwargs)
             except GatewayError as error:
-                return error_response(error, request_id_of(request), write)
+                return error_response(error, read_request_id(request), write)
             except Exception as error:  # API clients must never get an HTML error page
-                return error_response(fault_error(error), request_id_of(request), write)
-            response.headers.setdefault("x-request-id", request_id_of(request))
+                return error_response(fault_error(error), read_request_id(request), write)
+            response.headers.setdefault("x-request-id", read_request_id(request))
             return response
 
         return guarded

@@ -34,10 +34,10 @@ from routing_admin.platform.server.request_id import claim_scope_id
 from routing_admin.platform.server.request_limit import (
     UnknownCallerError,
     announced_length,
-    headers_of_scope,
     mebibytes,
     refuse,
     refuse_unknown,
+    scope_headers,
 )
 from routing_admin.upstream.exchange import PhaseTimer, WaitTooLongError
 
@@ -119,7 +119,7 @@ async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, roo
 
 async def _find_known(scope: Mapping[str, Any]) -> str:
     # A large body counts against its agent, or against the caller's IP address if its valid key is not in the cache.
-    headers = headers_of_scope(scope)
+    headers = scope_headers(scope)
     caller = cached_principal(headers)
     if isinstance(caller, Principal):
         return caller.key_owner
@@ -136,7 +136,7 @@ async def _find_known(scope: Mapping[str, Any]) -> str:
 async def _reply_to(
     api: ChatApi, scope: MutableMapping[str, Any], body: RequestBytes, slot: Slot, keep_alive: KeepAlive
 ) -> HttpReply:
-    headers = headers_of_scope(scope)
+    headers = scope_headers(scope)
     request_id = claim_scope_id(scope, headers)
     if not is_known_host(headers.get("host", ""), tuple(settings.ALLOWED_HOSTS)):
         message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."

@@ -13,7 +13,7 @@ from capabilities.core.values import value_class
 from capabilities.json_bodies import body_limit
 from routing_admin.gateway.keep_alive import KeepAlive
 from routing_admin.platform.server.fair_semaphore import Slot
-from routing_admin.platform.server.request_id import request_id_of
+from routing_admin.platform.server.request_id import read_request_id
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ def build_call(request: HttpRequest) -> HttpCall:
         request.META.get("QUERY_STRING", ""),
         {name.lower(): value for name, value in request.headers.items()},
         request.META.get("REMOTE_ADDR") or "",
-        request_id_of(request),
+        read_request_id(request),
         RequestBytes(body, broken),
     )
 

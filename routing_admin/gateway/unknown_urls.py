@@ -13,7 +13,7 @@ from capabilities.core.operations.table import OPERATIONS
 from routing_admin.gateway.errors import GatewayError, error_response, json_response
 from routing_admin.platform.server.answers import google_error
 from routing_admin.platform.server.rejected_calls import rejected_calls
-from routing_admin.platform.server.request_id import request_id_of
+from routing_admin.platform.server.request_id import read_request_id
 
 CHAT = "POST /v1/chat/completions"
 Shape = Callable[[HttpRequest, str], HttpResponseBase]
@@ -21,22 +21,22 @@ View = Callable[..., HttpResponseBase]
 
 
 def as_openai(request: HttpRequest, message: str) -> HttpResponseBase:
-    return error_response(GatewayError(404, "unknown_url", message), request_id_of(request))
+    return error_response(GatewayError(404, "unknown_url", message), read_request_id(request))
 
 
 def as_anthropic(request: HttpRequest, message: str) -> HttpResponse:
     error = {"type": "not_found_error", "message": message}
-    return _refuse(request, {"type": "error", "error": error, "request_id": request_id_of(request)})
+    return _refuse(request, {"type": "error", "error": error, "request_id": read_request_id(request)})
 
 
 def as_gemini(request: HttpRequest, message: str) -> HttpResponse:
-    return _refuse(request, google_error(404, "unknown_url", message, request_id_of(request)))
+    return _refuse(request, google_error(404, "unknown_url", message, read_request_id(request)))
 
 
 def _refuse(request: HttpRequest, body: dict[str, Any]) -> HttpResponse:
     response = json_response(body, 404)
     # Anthropic's clients read the id from `request-id`.
-    response.headers["x-request-id"] = response.headers["request-id"] = request_id_of(request)
+    response.headers["x-request-id"] = response.headers["request-id"] = read_request_id(request)
     response.headers["x-should-retry"] = "false"
     return response
 

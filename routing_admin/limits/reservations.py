@@ -33,7 +33,7 @@ from routing_admin.limits.headers import build_headers
 from routing_admin.limits.local_quota import Waiter
 from routing_admin.limits.quota_client import QuotaClient
 from routing_admin.limits.rows import RowLedger
-from routing_admin.platform.databases.unavailable import AGAIN_SECONDS
+from routing_admin.platform.databases.unavailable import RETRY_SECONDS
 
 COUNTED_ON_ENTRY = frozenset({Meter.REQUESTS_PER_MINUTE, Meter.BYTES_PER_DAY})
 """Limits that a call uses up as soon as it is admitted, whatever its outcome."""
@@ -244,7 +244,7 @@ class Reservation:
         try:
             return self._keeper.give_up(waiter)
         except TimeoutError:
-            raise LimitReachedError(503, UNAVAILABLE, NO_RESPONSE, AGAIN_SECONDS) from None
+            raise LimitReachedError(503, UNAVAILABLE, NO_RESPONSE, RETRY_SECONDS) from None
 
     def _check(self, holder: LimitHolder, waiter: Waiter, window: Window | None) -> Window:
         if window is not None:

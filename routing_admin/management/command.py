@@ -16,7 +16,7 @@ from capabilities.acts import Actor
 from capabilities.core.services.registry import document_path
 from capabilities.errors import ActionError, InvalidError
 from routing_admin.platform.databases.explaining import explain_failure
-from routing_admin.platform.databases.progress import shown_on
+from routing_admin.platform.databases.progress import progress_output
 from routing_admin.platform.databases.router import POSTGRESQL
 from routing_admin.platform.databases.schema import NewerSchemaError, refuse_newer_schema
 
@@ -44,7 +44,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Run the command in English. Raise `CommandError` with a line per problem if the command is refused."""
         try:
-            with override("en"), shown_on(self.stdout):
+            with override("en"), progress_output(self.stdout):
                 if connection.vendor == POSTGRESQL:
                     connection.ensure_connection()  # fail before any work is done
                 if self.refuses_newer_schema:

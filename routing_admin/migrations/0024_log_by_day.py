@@ -6,7 +6,7 @@ Keys that would go across days are none there: a partitioned table has only such
 from django.db import migrations
 from django.db.migrations.exceptions import IrreversibleError
 
-from routing_admin.platform.databases.postgresql.partitions import ATTEMPTS, REQUESTS, statements_of
+from routing_admin.platform.databases.postgresql.partitions import ATTEMPTS, REQUESTS, partition_statements
 
 TELL = """
 CREATE FUNCTION routing_admin_tell_change() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -39,7 +39,7 @@ def _make_anew(schema_editor, table):
     statements = [
         f"ALTER TABLE {table.name} RENAME TO {old}",
         f"CREATE TABLE {table.name} (LIKE {old} INCLUDING DEFAULTS INCLUDING CONSTRAINTS) PARTITION BY RANGE ({table.moment})",
-        statements_of(table, table.rest),
+        partition_statements(table, table.rest),
         f"ALTER TABLE {table.name} ATTACH PARTITION {table.rest} DEFAULT",
         f"INSERT INTO {table.name} SELECT * FROM {old}",
     ]
@@ -64,9 +64,8 @@ def unpartition(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('routing_admin', '0023_linked_identities'),
+        ("routing_admin", "0023_linked_identities"),
     ]
 
-    operations = [migrations.RunPython(partition, unpartition, hints={'model_name': 'requestlog'})]
+    operations = [migrations.RunPython(partition, unpartition, hints={"model_name": "requestlog"})]

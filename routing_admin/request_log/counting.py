@@ -16,7 +16,7 @@ from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import EMPTY, Configuration
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.planning.model_names import provider_and_model
-from routing_admin.platform.server.metrics import OTHER, PLACE, MetricFamily, request_metrics
+from routing_admin.platform.server.metrics import CALL_LABELS, OTHER, MetricFamily, request_metrics
 from routing_admin.request_log.costs import cost_columns
 from routing_admin.request_log.entries import Entry, find_answering
 
@@ -97,7 +97,7 @@ OPERATIONS = {"v1/embeddings": "embeddings", "v1/completions": "text_completion"
 """OpenTelemetry's operation names by surface; all others are `chat`."""
 
 
-NAMED = frozenset({"agent", "route", "provider", "model", *PLACE})
+NAMED = frozenset({"agent", "route", "provider", "model", *CALL_LABELS})
 """Labels that hold configured names."""
 
 
@@ -127,7 +127,10 @@ def without_former_names(family: MetricFamily) -> MetricFamily:
 
     def is_known(labels: tuple[str, ...]) -> bool:
         found = dict(zip(columns, labels, strict=True))
-        model_labels = found.get("provider") or found.get(PLACE[1], ""), found.get("model") or found.get(PLACE[2], "")
+        model_labels = (
+            found.get("provider") or found.get(CALL_LABELS[1], ""),
+            found.get("model") or found.get(CALL_LABELS[2], ""),
+        )
         agent = found.get("agent", OTHER)
         return names.agent(agent) == agent and names.is_known(found.get("route", ""), *model_labels)
 

@@ -24,7 +24,7 @@ from capabilities.runtime import owned
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.outage_log import OutageLog
 from routing_admin.platform.databases.router import LOGS, drop_connections
-from routing_admin.platform.databases.unavailable import is_of_values
+from routing_admin.platform.databases.unavailable import is_value_fault
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 from routing_admin.request_log.call_outcomes import call_outcomes
 from routing_admin.request_log.counting import count_entries
@@ -195,7 +195,7 @@ class Journal:
         try:
             write(rows)
         except Exception as error:
-            if not is_of_values(error):
+            if not is_value_fault(error):
                 raise
             if len(rows) == 1:
                 self._store_repaired(rows[0], error, write_again)
@@ -209,7 +209,7 @@ class Journal:
         try:
             write((repaired(row),))
         except Exception as error:
-            if not is_of_values(error):
+            if not is_value_fault(error):
                 raise
             self._drop(subject, reason)
         else:

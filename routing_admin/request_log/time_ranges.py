@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from django.db.models import Model, QuerySet
 
-from routing_admin.platform.databases.postgresql.partitions import days_there
+from routing_admin.platform.databases.postgresql.partitions import existing_days
 
 Row = TypeVar("Row", bound=Model)
 FIRST, GROWTH = timedelta(days=2), 16
@@ -33,7 +33,7 @@ EVER = DayRange()
 
 def back_from(newest: datetime) -> Iterator[DayRange]:
     """Yield the ranges of the log backwards from a time; the first range also covers newer rows."""
-    days, stop = days_there(), None
+    days, stop = existing_days(), None
     if days is not None:
         length, start = FIRST, _midnight(newest) + timedelta(days=1) - FIRST
         while start > days[0]:
@@ -45,7 +45,7 @@ def back_from(newest: datetime) -> Iterator[DayRange]:
 
 def on_from(oldest: datetime) -> Iterator[DayRange]:
     """Yield the ranges of the log forwards from a time."""
-    days, start = days_there(), _midnight(oldest)
+    days, start = existing_days(), _midnight(oldest)
     if days is not None:
         length, stop = FIRST, start + FIRST
         while stop < days[1]:

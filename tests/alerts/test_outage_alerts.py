@@ -32,8 +32,8 @@ from routing_admin.core.alerts.kinds import AlertKind, Condition, build_conditio
 from routing_admin.core.alerts.webhook import parse_webhook
 from routing_admin.models import Alert
 from routing_admin.platform.redis.link import RedisLink
-from routing_admin.platform.server.alert_file import KeptAlert, alert_file
-from routing_admin.platform.server.draining import ProcessMark
+from routing_admin.platform.server.alert_file import StoredAlert, alert_file
+from routing_admin.platform.server.draining import ProcessMarker
 from routing_admin.request_log.journal import journal
 from tests.engines.webhook import WebhookReceiver
 
@@ -337,7 +337,7 @@ def test_killed_process_is_reported_and_orderly_exit_is_not(tmp_path):
     environment = {"DJANGO_SETTINGS_MODULE": "routing_admin.settings", "ROUTING_ADMIN_DATA_DIR": str(tmp_path)}
     for ending in ("m.remove()", "import os; os.kill(os.getpid(), 9)"):
         subprocess.run([sys.executable, "-c", program + ending], env=environment, check=False)
-    mark = ProcessMark()
+    mark = ProcessMarker()
     mark.place()
     assert mark.count_crashes() == 1
     assert mark.count_crashes() == 0
@@ -356,7 +356,7 @@ def test_a_server_takes_room_for_alerts_before_the_disk_is_full():
     size = alert_file().path.stat().st_size
     watch.stop()
     with alert_file().edit() as stored:
-        stored["disk", "x"] = KeptAlert("disk", "x", "text", NOON, NOON, NOON, NOON)
+        stored["disk", "x"] = StoredAlert("disk", "x", "text", NOON, NOON, NOON, NOON)
     assert alert_file().path.stat().st_size == size > 0
     assert list(alert_file().read()) == [("disk", "x")]
 

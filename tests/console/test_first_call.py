@@ -18,8 +18,8 @@ from routing_admin.platform.server.rejected_calls import (
     MAX_NOTED,
     KeyShape,
     RejectedCalls,
+    key_shape,
     rejected_calls,
-    shape_of,
 )
 from routing_admin.request_log.journal import journal
 from tests.cast import key_of
@@ -177,6 +177,6 @@ def test_number_of_recorded_calls_is_limited() -> None:
     RejectedCall.objects.update(at=timezone.now() - timedelta(hours=1))
     noted.write()
     assert RejectedCall.objects.count() == 1
-    assert [shape_of(sent_key) for sent_key in ("", "rat_1", "sk-1", "ra_1", "x")] == [
+    assert [key_shape(sent_key) for sent_key in ("", "rat_1", "sk-1", "ra_1", "x")] == [
         *(KeyShape.NONE, KeyShape.SCRIPTS, KeyShape.VENDORS, KeyShape.OURS, KeyShape.OTHER)
     ]

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from routing_admin.models import AuditEvent, SignInAttempt
 from routing_admin.platform.auth import throttle
-from routing_admin.platform.auth.addresses import address_in, place_of
+from routing_admin.platform.auth.addresses import client_address, place_of
 from routing_admin.platform.auth.throttle import (
     ADDRESS,
     NAME_AND_ADDRESS,
     Limit,
-    digest_of,
+    digest_name,
     seconds_to_wait,
 )
 from tests.cast import browser_of
@@ -242,7 +242,7 @@ def test_an_address_is_believed_only_from_as_many_proxies_as_are_trusted(
     forwarded: str, proxies: int, address: str
 ) -> None:
     """Anyone can send `X-Forwarded-For`, so only the trusted proxies' entries count."""
-    assert address_in({"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": forwarded}, proxies) == address
+    assert client_address({"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": forwarded}, proxies) == address
 
 
 @pytest.mark.usefixtures("alice")
@@ -260,7 +260,7 @@ def test_clients_behind_a_trusted_proxy_are_distinguished(settings: Any) -> None
 @pytest.mark.parametrize("spelling", ["Alice", "ALICE", "ａｌｉｃｅ"])
 def test_spellings_of_a_name_count_as_one(spelling: str) -> None:
     """Changing the case of a user name, or using full-width letters, does not evade the limit."""
-    assert digest_of(spelling) == digest_of("alice")
+    assert digest_name(spelling) == digest_name("alice")
 
 
 def test_changing_a_password_is_throttled_like_signing_in(alice: User) -> None:

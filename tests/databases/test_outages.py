@@ -29,7 +29,13 @@ from django.utils import timezone
 
 from routing_admin.models import RequestLog
 from routing_admin.platform.databases.explaining import check_writable, list_missing_rights
-from routing_admin.platform.databases.unavailable import DatabaseFault, explain, fault_of, is_of_values, is_unavailable
+from routing_admin.platform.databases.unavailable import (
+    DatabaseFault,
+    classify_error,
+    explain,
+    is_unavailable,
+    is_value_fault,
+)
 from routing_admin.request_log.entries import Entry, RequestFacts, build_entry
 from routing_admin.request_log.insertion import build_rows
 from routing_admin.request_log.journal import BATCH, Journal
@@ -84,9 +90,9 @@ def test_postgresql_error_codes_are_classified_as_outage_value_or_code(
 ) -> None:
     """The classification depends on the error code and not on the exception class of the driver."""
     error = make_error(kind, psycopg.errors.lookup(code)())
-    assert fault_of(error) is fault
+    assert classify_error(error) is fault
     assert is_unavailable(error) is (fault not in (DatabaseFault.VALUE, DatabaseFault.CODE))
-    assert is_of_values(error) is (fault is DatabaseFault.VALUE)
+    assert is_value_fault(error) is (fault is DatabaseFault.VALUE)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +109,7 @@ def test_postgresql_error_codes_are_classified_as_outage_value_or_code(
 )
 def test_sqlite_error_codes_are_classified(code: int, text: str, fault: DatabaseFault) -> None:
     """Extended SQLite error codes are classified as well."""
-    assert fault_of(sqlite_error(code, text)) is fault
+    assert classify_error(sqlite_error(code, text)) is fault
 
 
 def test_explanation_names_the_kind_of_outage() -> None:
@@ -215,7 +221,7 @@ def test_missing_right_is_found(right: str, table: str, is_probed: bool) -> None
                 assert list_missing_rights() == expected
                 with pytest.raises(DatabaseError) if is_probed else nullcontext() as failed:
                     check_writable()
-                assert not is_probed or fault_of(failed.value) is DatabaseFault.FORBIDDEN
+                assert not is_probed or classify_error(failed.value) is DatabaseFault.FORBIDDEN
         finally:
             connection.execute("DROP OWNED BY limited; DROP ROLE limited")
 

@@ -18,7 +18,7 @@ from routing_admin.console.settings.pruning import prune_requests
 from routing_admin.models import AttemptLog, Installation, RequestLog
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.postgresql.notices import Listener
-from routing_admin.platform.databases.postgresql.partitions import AHEAD, make_days
+from routing_admin.platform.databases.postgresql.partitions import DAYS_AHEAD, make_days
 from routing_admin.request_log.entries import RequestFacts, build_entry
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.search import PAGE, find
@@ -56,7 +56,7 @@ def test_request_is_in_the_partition_of_its_day(days: None) -> None:
     assert make_days(NOW) == 0
     request("before midnight", NOW.replace(hour=0) - timedelta(microseconds=1))
     request("midnight", NOW.replace(hour=0))
-    request("ahead", NOW + AHEAD * DAY)
+    request("ahead", NOW + DAYS_AHEAD * DAY)
     assert table_name("before midnight") == "routing_admin_requestlog_20310506"
     assert table_name("midnight") == "routing_admin_requestlog_20310507"
     assert table_name("ahead") == "routing_admin_requestlog_20310510"
@@ -64,7 +64,7 @@ def test_request_is_in_the_partition_of_its_day(days: None) -> None:
 
 def test_row_without_a_partition_moves_when_its_day_is_created(days: None) -> None:
     """A row without a partition is in the default partition and moves when the partition of its day is created."""
-    late, early = request("late", NOW - 9 * DAY), request("early", NOW + (AHEAD + 1) * DAY)
+    late, early = request("late", NOW - 9 * DAY), request("early", NOW + (DAYS_AHEAD + 1) * DAY)
     assert {table_name("late"), table_name("early")} == {"routing_admin_requestlog_default"}
     assert list(RequestLog.objects.values_list("pk", flat=True)) == ["early", "late"]
     make_days(NOW + DAY)

@@ -19,7 +19,7 @@ def test_another_version_does_not_serve_the_same_data_directory(
 ) -> None:
     """A process of another version that has ended, even by a crash, does not prevent a start."""
     settings.DATA_DIR = tmp_path
-    mark = draining.ProcessMark()
+    mark = draining.ProcessMarker()
     mark.place()
     assert draining.find_other_version() is None
     running = program_version()

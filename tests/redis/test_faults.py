@@ -107,7 +107,7 @@ def test_outage_and_its_end_are_one_log_line_each(own_redis: RedisServer, caplog
     with caplog.at_level(logging.INFO):
         for _ in range(3):
             link.look()
-        link.lead_to(own_redis.url)
+        link.set_url(own_redis.url)
         link.look()
         own_redis.kill()
         for _ in range(3):

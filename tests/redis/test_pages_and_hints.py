@@ -23,10 +23,10 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 def outage() -> Iterator[int]:
     """Make this process use a port on which no Redis listens."""
     port = free_port()
-    link().lead_to(f"redis://:hidden-word@127.0.0.1:{port}")
+    link().set_url(f"redis://:hidden-word@127.0.0.1:{port}")
     link().look()
     yield port
-    link().lead_to("")
+    link().set_url("")
 
 
 def test_dashboard_says_since_when_and_why_redis_is_unavailable(demo, admin, outage):

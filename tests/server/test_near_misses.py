@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from routing_admin.platform.server.url_aliases import meant_path
+from routing_admin.platform.server.url_aliases import resolve_path
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ from routing_admin.platform.server.url_aliases import meant_path
 )
 def test_only_paths_of_apis_are_corrected(path: str, expected: str) -> None:
     """Superfluous slashes and wrong prefixes in API paths are corrected. The paths of pages are unchanged."""
-    assert meant_path(path) == expected
-    assert meant_path(expected) == expected
+    assert resolve_path(path) == expected
+    assert resolve_path(expected) == expected
 
 
 @pytest.mark.parametrize("path", ["/v1/models/", "/api/v1/services/", "/chat/completions"])

@@ -125,9 +125,9 @@ async def test_draining_process_is_not_ready(monkeypatch: pytest.MonkeyPatch) ->
     """A draining process is not ready, so that an orchestrator sends it no further requests."""
     draining = Draining()
     monkeypatch.setattr(health_checks, "draining", lambda: draining)
-    assert health_checks.state_of_server() == "ok"
+    assert health_checks.server_state() == "ok"
     draining.schedule_end()
-    assert health_checks.state_of_server() == "draining"
+    assert health_checks.server_state() == "draining"
 
 
 def test_liveness_check_queries_no_dependency(hanging: Bucket, django_assert_num_queries: Any) -> None:

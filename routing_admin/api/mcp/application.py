@@ -20,7 +20,7 @@ from routing_admin.platform.server.fair_semaphore import parses, slot
 from routing_admin.platform.server.hosts import is_known_host
 from routing_admin.platform.server.metrics import request_metrics
 from routing_admin.platform.server.request_id import make_request_id
-from routing_admin.platform.server.request_limit import Receive, Send, announced_length, headers_of_scope
+from routing_admin.platform.server.request_limit import Receive, Send, announced_length, scope_headers
 
 if TYPE_CHECKING:
     from routing_admin.api.mcp.server import ToolServer
@@ -39,7 +39,7 @@ class McpApp:
         self._stop_event: asyncio.Event | None = None
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        headers = headers_of_scope(scope)
+        headers = scope_headers(scope)
         request_id = make_request_id(headers.get("x-request-id", ""))
         send = _named(request_id, send)
         if not is_known_host(headers.get("host", ""), tuple(settings.ALLOWED_HOSTS)):

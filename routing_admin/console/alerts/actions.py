@@ -26,7 +26,7 @@ from routing_admin.configuration.revisions import ledger
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, Condition, Severity, spent_subject
 from routing_admin.core.alerts.webhook import Webhook, WebhookAddressError, parse_webhook
 from routing_admin.models import Alert, Installation
-from routing_admin.platform.server.alert_file import KeptAlert, alert_file
+from routing_admin.platform.server.alert_file import StoredAlert, alert_file
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ def import_file_alerts() -> None:
             alerts.clear()
 
 
-def _import_alert(alert: KeptAlert) -> None:
+def _import_alert(alert: StoredAlert) -> None:
     row = Alert.objects.filter(kind=alert.kind, subject=alert.subject).first()
     if row is None:
         Alert.objects.bulk_create([Alert(**asdict(alert))], ignore_conflicts=True)

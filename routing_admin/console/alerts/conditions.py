@@ -55,10 +55,10 @@ from routing_admin.core.fallback.cooldown import Cooldowns
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.platform.databases.explaining import check_writable
 from routing_admin.platform.databases.router import renew_connections
-from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of
+from routing_admin.platform.databases.unavailable import DatabaseFault, classify_error
 from routing_admin.platform.redis.link import link
 from routing_admin.platform.server.alert_file import alert_file
-from routing_admin.platform.server.draining import process_mark
+from routing_admin.platform.server.draining import process_marker
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 from routing_admin.platform.server.store_monitor import low_disk_space
 from routing_admin.request_log.call_outcomes import CallOutcomes, call_outcomes, evaluate
@@ -215,7 +215,7 @@ class AlertWatch:
 
     def start(self) -> None:
         """Start the threads. Called once per process."""
-        process_mark().place()
+        process_marker().place()
         with alert_file().edit():  # allocates the file while the disk still has space
             pass
         for thread in self._threads:
@@ -224,7 +224,7 @@ class AlertWatch:
     def stop(self) -> None:
         for thread in self._threads:
             thread.stop()
-        process_mark().remove()
+        process_marker().remove()
 
     def round(self) -> None:
         """Record conditions and send what is due. While the database does not respond, `offline_round` does this."""
@@ -239,7 +239,7 @@ class AlertWatch:
             with self._database_guard():
                 self._known = list_known_alerts(timezone.now(), only_sent=self._webhook is not None)
         except (DatabaseError, InterfaceError) as error:  # alerts cannot be stored now, regardless of the reason
-            self._stage = STAGES.get(fault_of(error), Stage.USUAL)
+            self._stage = STAGES.get(classify_error(error), Stage.USUAL)
             log.debug("the alerts wait for the database: %s", error)
 
     @contextmanager
@@ -297,7 +297,7 @@ class AlertWatch:
             raise
 
     def _note_events(self, ledger: AlertLedger, now: datetime) -> None:
-        if crashes := process_mark().count_crashes():
+        if crashes := process_marker().count_crashes():
             log.error("processes of this server that ended without shutting down: %s", crashes)
             self._events.append((build_condition(AlertKind.PROCESS_CRASHED, HOST_NAME), now))
         if journal().lost > self._lost:

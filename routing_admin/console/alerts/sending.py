@@ -27,7 +27,7 @@ from routing_admin.console.docs.rules import document_url
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, Condition, Severity, build_condition
 from routing_admin.core.alerts.webhook import CHINESE, ENGLISH, Notice, ShapeName, Webhook, refusal_in, write
 from routing_admin.core.fallback.chain import Timeouts
-from routing_admin.platform.server.alert_file import KeptAlert, alert_file
+from routing_admin.platform.server.alert_file import StoredAlert, alert_file
 from routing_admin.upstream import process_upstream
 
 log = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ def record_condition(condition: Condition, at: datetime) -> None:
     with alert_file().edit() as alerts:
         key = (condition.kind.value, condition.subject)
         if key not in alerts:
-            alerts[key] = KeptAlert(*key, encode_text(condition.sentence), at, at, at, next_try_at=at)
+            alerts[key] = StoredAlert(*key, encode_text(condition.sentence), at, at, at, next_try_at=at)
             log_begin(condition)
         alerts[key].last_seen_at, alerts[key].expires_at = at, at + condition.lasts
         alerts[key].sentence = encode_text(condition.sentence)

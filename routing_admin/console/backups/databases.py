@@ -12,7 +12,7 @@ from pathlib import Path
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from routing_admin.core.audit import AuditHead
-from routing_admin.platform.databases.progress import watched
+from routing_admin.platform.databases.progress import watch_progress
 from routing_admin.platform.databases.router import LOGS
 from routing_admin.platform.databases.sqlite.base import make_private
 
@@ -39,7 +39,7 @@ def copy_database(alias: str, path: Path) -> None:
     size = database_path(alias).stat().st_size // MB if database_path(alias).exists() else 0
     with (
         closing(sqlite3.connect(path)) as copy,
-        watched(f"{FILES[alias]} copied, MB", size, lambda: path.stat().st_size // MB),
+        watch_progress(f"{FILES[alias]} copied, MB", size, lambda: path.stat().st_size // MB),
     ):
         # SQLite's online backup reads a consistent snapshot, and writers need not wait for it.
         connection.connection.backup(copy)

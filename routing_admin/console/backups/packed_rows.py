@@ -32,7 +32,7 @@ from routing_admin.console.backups.data_transfer.streams import (
 )
 from routing_admin.console.backups.data_transfer.tables import Table
 from routing_admin.console.backups.data_transfer.target import Destination
-from routing_admin.platform.databases.progress import WorkProgress, progress_of
+from routing_admin.platform.databases.progress import WorkProgress, show_progress
 from routing_admin.platform.databases.schema import Migration
 from routing_admin.platform.databases.sqlite.base import make_private
 
@@ -57,7 +57,7 @@ def save_tables(part: Path, tables: Sequence[Table], alias: str) -> PackedRows:
     """
     (part / FOLDER).mkdir(mode=0o700)
     rows, total = {}, 0
-    with progress_of("Log rows copied", sum(table._base_manager.using(alias).count() for table in tables)) as counter:
+    with show_progress("Log rows copied", sum(table._base_manager.using(alias).count() for table in tables)) as counter:
         for table in tables:
             path = packed_path(part / FOLDER, table)
             written = TextDigest()
@@ -76,7 +76,7 @@ def save_tables(part: Path, tables: Sequence[Table], alias: str) -> PackedRows:
 
 def restore_tables(folder: Path, tables: Sequence[Table], alias: str, count: int) -> None:
     """Insert and verify the rows of a backup that has the same migrations. Raise `DifferenceError` if they differ."""
-    with progress_of("Log rows restored and verified", 2 * count) as counter:
+    with show_progress("Log rows restored and verified", 2 * count) as counter:
         for table in tables:
             path, saved = packed_path(folder, table), TextDigest()
             with gzip.open(path, "rb") as file:
@@ -120,12 +120,12 @@ def _fill(database: sqlite3.Connection, folder: Path, count: int) -> None:
     indexes = database.execute(INDEXES).fetchall()
     for name, _ in indexes:
         database.execute(f'DROP INDEX "{name}"')
-    with progress_of("Log rows restored", count) as counter:
+    with show_progress("Log rows restored", count) as counter:
         for path in sorted(folder.glob(f"*{END}")):
             database.execute("BEGIN")
             _fill_table(database, path, counter)
             database.execute("COMMIT")
-    with progress_of("Indexes", len(indexes)) as counter:
+    with show_progress("Indexes", len(indexes)) as counter:
         for _, statement in indexes:
             database.execute(statement)
             counter.advance()

@@ -27,7 +27,7 @@ from routing_admin.console.base.schemas import EntriesOut
 from routing_admin.console.people.actions import record_use
 from routing_admin.core.files.entries import Expectation, entity_tag, parse_if_match
 from routing_admin.platform.auth.admin_tokens import AdminCaller, authenticate_token, refuse_admin_call, refuse_token_in
-from routing_admin.platform.server.request_id import request_id_of
+from routing_admin.platform.server.request_id import read_request_id
 
 TAG = "administration"
 
@@ -50,7 +50,7 @@ class AdminTokenAuth(AuthBase):
             path = route_path(request.resolver_match.route) if request.resolver_match else ""
             refusal = refuse_admin_call(result, request.method or "", path)
             if refusal is None:
-                record_use(result, remote_address(request), request_id_of(request))
+                record_use(result, remote_address(request), read_request_id(request))
                 return result
             result = refusal
         details = {"scope": result.scope} if result.scope else {}
@@ -63,7 +63,7 @@ def remote_address(request: HttpRequest) -> str:
 
 def script_actor(request: HttpRequest) -> Actor:
     caller: AdminCaller = request.auth  # type: ignore[attr-defined]
-    return Actor("token", caller.name, remote_address(request), request_id_of(request))
+    return Actor("token", caller.name, remote_address(request), read_request_id(request))
 
 
 def check_grantable(request: HttpRequest, scopes: Iterable[str], subject: str) -> None:

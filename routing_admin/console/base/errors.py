@@ -17,7 +17,7 @@ from capabilities.core.permissions import Right, least_role
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.platform.auth.permissions import READING
-from routing_admin.platform.databases.unavailable import AGAIN_SECONDS, DatabaseFault, fault_of, is_unavailable
+from routing_admin.platform.databases.unavailable import RETRY_SECONDS, DatabaseFault, classify_error, is_unavailable
 from routing_admin.platform.server.fair_semaphore import OverloadedError
 from routing_admin.platform.server.store_monitor import low_disk_space
 
@@ -73,7 +73,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
         return render(request, "500.html", BARE_FRAME, status=500)
     snapshot.look()
     request.user = AnonymousUser()  # loading the user would need the database
-    headline, explanation = OUTAGES.get(fault_of(error), NOT_RESPONDING) if error else NOT_RESPONDING
+    headline, explanation = OUTAGES.get(classify_error(error), NOT_RESPONDING) if error else NOT_RESPONDING
     context = {
         "headline": headline,
         "explanation": explanation,
@@ -89,5 +89,5 @@ BARE_FRAME = {"error_frame": "includes/gate.html"}
 
 def _unavailable(request: HttpRequest, context: Mapping[str, object]) -> HttpResponse:
     response = render(request, "503.html", {**context, **BARE_FRAME}, status=503)
-    response.headers["Retry-After"] = str(round(AGAIN_SECONDS))
+    response.headers["Retry-After"] = str(round(RETRY_SECONDS))
     return response

@@ -32,7 +32,7 @@ from routing_admin.console.people.queries import find_token, find_user_by_link, 
 from routing_admin.console.people.signin import client_address, refuse_throttled
 from routing_admin.console.people.users import user_or_404
 from routing_admin.models import AdminToken
-from routing_admin.platform.server.request_id import request_id_of
+from routing_admin.platform.server.request_id import read_request_id
 
 
 @require_POST
@@ -150,7 +150,7 @@ def join(request: HttpRequest, uid: str, token: str) -> HttpResponse:
 def accept_link(request: HttpRequest, user: User, form: JoinForm) -> HttpResponse:
     """Store the choices and sign the user in. Return 410 if the link was used in the meantime."""
     language = form.cleaned_data["language"]
-    actor = Actor("person", user.get_username(), client_address(request), request_id_of(request))
+    actor = Actor("person", user.get_username(), client_address(request), read_request_id(request))
     try:
         people.choose_password(actor, user, form.cleaned_data["new_password1"], language=language)
     except ActionError:

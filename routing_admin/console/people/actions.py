@@ -32,7 +32,7 @@ from routing_admin.configuration.guards import check_one_line
 from routing_admin.configuration.revisions import ledger
 from routing_admin.models import AdminToken, Person, SessionSighting
 from routing_admin.platform.auth.admin_tokens import KIND, AdminCaller
-from routing_admin.platform.auth.session_activity import digest_of_session, sessions_of
+from routing_admin.platform.auth.session_activity import digest_session, sessions_of
 
 # Administrators' tokens for scripts.
 
@@ -120,7 +120,7 @@ def end_sessions(actor: Actor, user: User, digests: Collection[str] | None = Non
 
 def delete_sessions(user: User, digests: Collection[str] | None = None, *, staying: str = "") -> int:
     """Delete sessions as `end_sessions` does, for use within another audited action."""
-    own_digest = digest_of_session(staying) if staying else ""
+    own_digest = digest_session(staying) if staying else ""
     keys_by_digest = {
         digest: session.session_key
         for digest, session in sessions_of(user.pk)

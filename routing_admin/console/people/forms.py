@@ -20,7 +20,7 @@ from django.utils.translation import ngettext
 from capabilities.core.permissions import ADMIN_SCOPES, UserRole
 from routing_admin.console.people.actions import DAYS, MAX_DAYS
 from routing_admin.platform.auth import throttle
-from routing_admin.platform.auth.addresses import address_in
+from routing_admin.platform.auth.addresses import client_address
 from routing_admin.platform.auth.password_hashing import hashing_slots
 from routing_admin.platform.server.fair_semaphore import OverloadedError
 
@@ -77,7 +77,7 @@ class SignInForm(PasswordCheck, AuthenticationForm):
 
     @property
     def address(self) -> str:
-        return address_in(self.request.META if self.request else {}, settings.TRUSTED_PROXIES)
+        return client_address(self.request.META if self.request else {}, settings.TRUSTED_PROXIES)
 
 
 def explain_wait(seconds: int) -> str:

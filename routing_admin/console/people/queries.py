@@ -14,9 +14,9 @@ from django.utils.http import urlsafe_base64_decode
 
 from capabilities.signing import newest_secret, secret_name
 from routing_admin.models import AdminToken, LinkedIdentity, Person, SessionSighting
-from routing_admin.platform.auth.admin_tokens import name_of
+from routing_admin.platform.auth.admin_tokens import token_name
 from routing_admin.platform.auth.session_activity import (
-    digest_of_session,
+    digest_session,
     program_and_system,
     session_activity,
     sessions_of,
@@ -82,7 +82,7 @@ def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
     sessions = dict(sessions_of(user_id))
     rows = {row.digest: row for row in SessionSighting.objects.filter(digest__in=list(sessions))}
     # The last uses of sessions are written in batches, so the newest are still in memory.
-    unsaved, own_digest = session_activity().waiting(), digest_of_session(own_key) if own_key else ""
+    unsaved, own_digest = session_activity().waiting(), digest_session(own_key) if own_key else ""
     lines = []
     for digest, session in sessions.items():
         row, sighting = rows.get(digest), unsaved.get(digest)
@@ -120,4 +120,4 @@ def list_outdated_tokens() -> list[str]:
     """Return the names of valid tokens that still need an older signing secret: not used since the rotation."""
     valid = AdminToken.objects.filter(revoked_at=None, expires_at__gt=timezone.now()).select_related("owner")
     outdated = valid.exclude(signed_with=secret_name(newest_secret()))
-    return sorted(name_of(row.owner.get_username(), row.name) for row in outdated)
+    return sorted(token_name(row.owner.get_username(), row.name) for row in outdated)

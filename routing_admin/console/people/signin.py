@@ -17,8 +17,8 @@ from routing_admin.console.people.forms import PasswordCheck, SignInForm
 from routing_admin.console.people.language import remember_language
 from routing_admin.console.people.queries import find_language
 from routing_admin.platform.auth import throttle
-from routing_admin.platform.auth.addresses import address_in
-from routing_admin.platform.server.request_id import request_id_of
+from routing_admin.platform.auth.addresses import client_address
+from routing_admin.platform.server.request_id import read_request_id
 
 
 class SignIn(LoginView):
@@ -67,8 +67,8 @@ def refuse_throttled(response: HttpResponse, form: PasswordCheck) -> None:
 
 def build_visitor(request: HttpRequest) -> Actor:
     """Return the actor for a request that is not signed in."""
-    return Actor("person", "", client_address(request), request_id_of(request))
+    return Actor("person", "", client_address(request), read_request_id(request))
 
 
 def client_address(request: HttpRequest) -> str:
-    return address_in(request.META, settings.TRUSTED_PROXIES)
+    return client_address(request.META, settings.TRUSTED_PROXIES)

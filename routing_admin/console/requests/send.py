@@ -31,7 +31,7 @@ from routing_admin.dispatch.plan import PlannedRequest, plan_request, record_pla
 from routing_admin.dispatch.preview import request_for
 from routing_admin.dispatch.recorded import record_answer_sync
 from routing_admin.dispatch.send import Dispatch
-from routing_admin.platform.server.request_id import request_id_of
+from routing_admin.platform.server.request_id import read_request_id
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.recorder import RequestRecorder
 
@@ -49,7 +49,7 @@ def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
     state = snapshot.current()
     service = require_found(state.configuration.service(request.POST.get("service", "")))
     planned = plan_preview(state, row, service, request.POST.get("language") or None)
-    result = send_request(planned, service.id, request_id_of(request), request_actor(request))
+    result = send_request(planned, service.id, read_request_id(request), request_actor(request))
     context = {"row": row, "service": service, **result}
     template = "artifacts/answer.html" if getattr(request, "htmx", None) else "artifacts/sent.html"
     return render(request, template, context)
@@ -61,7 +61,7 @@ def artifact_describe(request: HttpRequest, pk: str) -> HttpResponse:
     row, state = require_found(find_artifact(pk)), snapshot.current()
     service = require_found(state.configuration.service(request.POST.get("service", "")))
     planned = plan_preview(state, row, service, request.POST.get("language") or None)
-    request_id = request_id_of(request)
+    request_id = read_request_id(request)
     result = have_described(planned, RequestRecorder(request_id, SURFACE), request_id)
     journal().flush()
     note = description_note(result)

@@ -32,9 +32,9 @@ from routing_admin.models import AttemptLog, IdempotencyRecord, KeptAnswer, Requ
 from routing_admin.models.usage import UsageRollup, UsageSum
 from routing_admin.platform.auth.throttle import ADDRESS
 from routing_admin.platform.databases.postgresql.partitions import drop_days
-from routing_admin.platform.databases.progress import progress_of
+from routing_admin.platform.databases.progress import show_progress
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
-from routing_admin.platform.databases.sqlite.base import roomy
+from routing_admin.platform.databases.sqlite.base import with_large_cache
 from routing_admin.request_log.usage_sums import HOUR_RETENTION
 
 BATCH, MANY = 500, 1000
@@ -112,7 +112,7 @@ def prune_requests(before: datetime) -> int:
         return drop_days(before)
     expired = RequestLog.objects.using(LOGS).filter(started_at__lt=before)
     total = 0
-    with progress_of("Requests removed", expired.count()) as counter, roomy(connections[LOGS]):
+    with show_progress("Requests removed", expired.count()) as counter, with_large_cache(connections[LOGS]):
         for ids in batches(expired.order_by("started_at"), MANY):
             with transaction.atomic(using=LOGS):
                 for rows in (AttemptLog.objects.filter(request_id__in=ids), RequestLog.objects.filter(pk__in=ids)):

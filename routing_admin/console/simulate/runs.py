@@ -30,7 +30,7 @@ from routing_admin.dispatch.plan import plan_request, record_plan
 from routing_admin.dispatch.recorded import record_answer_sync
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.simulation import Simulated, simulate
-from routing_admin.platform.server.request_id import request_id_of
+from routing_admin.platform.server.request_id import read_request_id
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.request_log.sentences import render_sentence
 
@@ -142,7 +142,7 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
         return
     planned = plan_request(state, route, build_chat(panel), language=panel.language or None)
     dispatch = Dispatch(planned)
-    recorder = RequestRecorder(request_id_of(request), "page")
+    recorder = RequestRecorder(read_request_id(request), "page")
     recorder.add_facts(asked_model=task_name(route.task_type))
     record_plan(recorder, planned, route.task_type)
     # The event is recorded before the call, which may fail or be cut off.
@@ -180,5 +180,5 @@ def _build_sent_view(
             view = _add_payload(view, prepared.request.elide(), "", size, "")
         stops.append(view)
     return RunView(
-        sentence=headline, tone=tone, stops=stops, real=True, answer=answer, request_id=request_id_of(request)
+        sentence=headline, tone=tone, stops=stops, real=True, answer=answer, request_id=read_request_id(request)
     )

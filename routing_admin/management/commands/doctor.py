@@ -23,7 +23,7 @@ from routing_admin.core.files.keys import MissingConfigurationError, configurati
 from routing_admin.limits.prices.sheet import sheet_of
 from routing_admin.management import command
 from routing_admin.platform.databases.explaining import explain_failure
-from routing_admin.platform.redis.link import link, place_of
+from routing_admin.platform.redis.link import link, url_location
 from routing_admin.platform.server.resources import find_descriptor_shortage, raise_descriptor_limit
 from routing_admin.request_log.limit_uses import list_uncounted
 
@@ -66,7 +66,7 @@ class Command(command.Command):
 
     def _look_at_redis(self) -> bool:
         outage = link().look() if link().is_set else None
-        found = f"responds at {place_of(link().url)}" if link().is_set else "not set, and not needed"
+        found = f"responds at {url_location(link().url)}" if link().is_set else "not set, and not needed"
         self.stdout.write("bad  redis" if outage else f"ok   redis: {found}")
         if outage:
             self.stderr.write(f"     redis: {outage.sentence}")

@@ -26,7 +26,7 @@ from routing_admin.console.backups.data_transfer.streams import TextDigest
 from routing_admin.console.backups.data_transfer.tables import Table, list_tables
 from routing_admin.console.backups.data_transfer.target import ALIASES, Destination, MoveError
 from routing_admin.management import command
-from routing_admin.platform.databases.progress import progress_of
+from routing_admin.platform.databases.progress import show_progress
 
 IN_USE = "This installation's database is in use. Stop `routing-admin serve` and other commands, then try again."
 BROKEN_OFF = "The move was interrupted. Run it again to continue where it stopped. The database says:"
@@ -78,11 +78,11 @@ class Command(command.Command):
         total = count_all(tables, databases)
         digests: dict[Table, TextDigest | None] = dict.fromkeys(tables)
         if not target.is_done:
-            with progress_of("Rows copied", total) as counter:
+            with show_progress("Rows copied", total) as counter:
                 digests = {table: copy_rows(target, table, counter) for table in tables}
         # Tables that an earlier run copied have no digest, so they are read again for the comparison.
         unverified = count_all([table for table, digest in digests.items() if digest is None], databases)
-        with progress_of("Rows verified", total + unverified) as counter:
+        with show_progress("Rows verified", total + unverified) as counter:
             count = sum(verify_rows(table, digest, counter) for table, digest in digests.items())
         target.finish(tables)
         self.stdout.write(
@@ -92,7 +92,7 @@ class Command(command.Command):
     def move_files(self, store: ByteStore | None) -> None:
         if store is None:
             return
-        with progress_of("Files copied") as counter:
+        with show_progress("Files copied") as counter:
             lost = copy_files(store, lambda _: counter.advance())
         self.stdout.write(
             f"Read back and verified by SHA-256: {pluralize(verify_files(store, lost), 'artifact file')}."

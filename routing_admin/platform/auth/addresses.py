@@ -7,7 +7,7 @@ from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Any
 
 
-def address_in(meta: Mapping[str, Any], proxies: int) -> str:
+def client_address(meta: Mapping[str, Any], proxies: int) -> str:
     """Return the client's address: the peer's, or the address that the outermost of `proxies` trusted proxies saw."""
     seen = [part.strip() for part in str(meta.get("HTTP_X_FORWARDED_FOR", "")).split(",") if part.strip()]
     if 0 < proxies <= len(seen):

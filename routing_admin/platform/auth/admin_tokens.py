@@ -46,7 +46,7 @@ class AdminCaller:
     scopes: frozenset[str]
 
 
-def name_of(owner: str, token: str) -> str:
+def token_name(owner: str, token: str) -> str:
     return f"{owner[:MAX_OWNER]}'s token {token}"
 
 
@@ -63,7 +63,7 @@ def authenticate_token(headers: Mapping[str, str]) -> AdminCaller | Refusal:
     living = row.revoked_at is None and row.expires_at > timezone.now()
     if not (living and row.owner.is_active and row.owner.is_staff):
         return BAD_TOKEN
-    return AdminCaller(row, match[2], name_of(row.owner.get_username(), row.name), frozenset(row.scopes))
+    return AdminCaller(row, match[2], token_name(row.owner.get_username(), row.name), frozenset(row.scopes))
 
 
 def refuse_token_in(query: str) -> Refusal | None:

@@ -22,11 +22,11 @@ from django.utils import timezone
 
 from capabilities.runtime import owned
 from routing_admin.models import SessionSighting
-from routing_admin.platform.auth.addresses import address_in
+from routing_admin.platform.auth.addresses import client_address
 
 log = logging.getLogger(__name__)
 
-EVERY = timedelta(minutes=1)
+WRITE_INTERVAL = timedelta(minutes=1)
 """Shortest interval between two records of a session."""
 MAX_AGENT = 300
 """Maximum length of a stored user agent; the rest is cut off."""
@@ -41,7 +41,7 @@ class SessionUse:
     at: datetime
 
 
-def digest_of_session(key: str) -> str:
+def digest_session(key: str) -> str:
     """Return the digest that names a session; it cannot be used to sign in."""
     return hashlib.sha256(
         f"routing_admin.session:{key}".encode()
@@ -52,7 +52,7 @@ def sessions_of(user_id: int) -> Iterator[tuple[str, Session]]:
     """Yield a user's active sessions with their digests; this reads the sessions of all users."""
     for row in Session.objects.filter(expire_date__gt=timezone.now()):
         if row.get_decoded().get(SESSION_KEY) == str(user_id):
-            yield digest_of_session(row.session_key), row
+            yield digest_session(row.session_key), row
 
 
 class SessionActivity:
@@ -64,12 +64,12 @@ class SessionActivity:
         self._writing = threading.Lock()
 
     def note(self, key: str, use: SessionUse) -> None:
-        digest = digest_of_session(key)
+        digest = digest_session(key)
         last = self._last.get(digest)
-        if last is None or use.at - last > EVERY:
+        if last is None or use.at - last > WRITE_INTERVAL:
             self._noted[digest] = use
             # Drop entries older than the interval, which no longer matter.
-            self._last = {known_digest: at for known_digest, at in self._last.items() if use.at - at <= EVERY}
+            self._last = {known_digest: at for known_digest, at in self._last.items() if use.at - at <= WRITE_INTERVAL}
             self._last[digest] = use.at
 
     def waiting(self) -> dict[str, SessionUse]:
@@ -118,7 +118,7 @@ class SessionActivityMiddleware:
         session = getattr(request, "session", None)
         if session is not None and session.accessed and session.session_key and SESSION_KEY in session:
             agent = request.headers.get("user-agent", "")[:MAX_AGENT]
-            address = address_in(request.META, settings.TRUSTED_PROXIES)[:64]
+            address = client_address(request.META, settings.TRUSTED_PROXIES)[:64]
             session_activity().note(session.session_key, SessionUse(agent, address, timezone.now()))
         return response
 

@@ -50,7 +50,7 @@ def enter(name: str, address: str, now: datetime | None = None, *, kind: str = "
     Attempts of another `kind` are counted separately.
     """
     now = now or timezone.now()
-    digest, counted_address = digest_of(name), _count_under(address, kind)
+    digest, counted_address = digest_name(name), _count_under(address, kind)
     # Checked and counted in one locked transaction, so that parallel attempts cannot exceed the limit.
     with one_at_a_time(LOCK):
         SignInAttempt.objects.filter(at__lt=now - ADDRESS.window).delete()
@@ -62,7 +62,7 @@ def enter(name: str, address: str, now: datetime | None = None, *, kind: str = "
 
 def find_wait(name: str, address: str, *, kind: str = "") -> int:
     """Return the seconds until `name` may be tried again from `address`, without counting an attempt; one query."""
-    return _find_wait(digest_of(name), _count_under(address, kind), timezone.now())
+    return _find_wait(digest_name(name), _count_under(address, kind), timezone.now())
 
 
 def _find_wait(digest: str, counted_address: str, now: datetime) -> int:
@@ -77,10 +77,10 @@ def _count_under(address: str, kind: str) -> str:
 
 def leave(name: str, address: str) -> None:
     """Delete the failed attempts for a name from an address after a correct password."""
-    SignInAttempt.objects.filter(name=digest_of(name), address=place_of(address)).delete()
+    SignInAttempt.objects.filter(name=digest_name(name), address=place_of(address)).delete()
 
 
-def digest_of(name: str) -> str:
+def digest_name(name: str) -> str:
     """Return the stored form of a user name: independent of case and Unicode form, and not reversible."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     return salted_hmac("routing_admin.platform.auth.throttle", folded, algorithm="sha256").hexdigest()

@@ -85,19 +85,19 @@ def postgresql_databases(url: str) -> dict[str, dict[str, Any]]:
             "DATABASE_URL names PostgreSQL, whose driver is not installed. "
             "Run: python -m pip install 'psycopg[binary,pool]' (make run installs it)."
         )
-    database = _settings_of(url)
+    database = _parse_settings(url)
     return {alias: {**database, "OPTIONS": {**database["OPTIONS"], "pool": POOL}} for alias in ("default", "logs")}
 
 
-def _settings_of(url: str) -> dict[str, Any]:
+def _parse_settings(url: str) -> dict[str, Any]:
     try:
         # `urlsplit` accepts only one host, and the brackets of an IPv6 address only at its beginning.
         before, netlocs, after = _split_netlocs(url)
         parts = urlsplit(before + after)
-        hosts, ports = _hosts_of(netlocs.split(","))
+        hosts, ports = _split_hosts(netlocs.split(","))
     except ValueError:
         raise _refusal("its host or port cannot be read; a password is percent-encoded (@ is %40, / is %2F)") from None
-    options = _options_of(parts)
+    options = _parse_options(parts)
     name = unquote(parts.path.removeprefix("/"))
     if (not name and "service" not in options) or "/" in name:
         raise _refusal("it names no database")
@@ -124,7 +124,7 @@ def _split_netlocs(url: str) -> tuple[str, str, str]:
     return f"{scheme}{mark}{user}{at_sign}", netlocs, rest[length:]
 
 
-def _hosts_of(netlocs: Sequence[str]) -> tuple[str, str]:
+def _split_hosts(netlocs: Sequence[str]) -> tuple[str, str]:
     found = [urlsplit(f"//{netloc}") for netloc in netlocs]
     hosts = [unquote(part.hostname or "") for part in found]
     if len(found) == 1:
@@ -135,7 +135,7 @@ def _hosts_of(netlocs: Sequence[str]) -> tuple[str, str]:
     return ",".join(hosts), ",".join(ports)
 
 
-def _options_of(parts: SplitResult) -> dict[str, str]:
+def _parse_options(parts: SplitResult) -> dict[str, str]:
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     unknown = sorted(set(options) - PARAMETERS)
     if unknown:

@@ -18,7 +18,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from capabilities.runtime import owned
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
-from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of, is_unavailable
+from routing_admin.platform.databases.unavailable import DatabaseFault, classify_error, is_unavailable
 
 BOOTSTRAP = "Run: routing-admin bootstrap"
 DRIVER = (
@@ -84,13 +84,13 @@ def explain_failure(error: BaseException, alias: str = "default") -> str | None:
         return DRIVER if "psycopg" in str(error) or "pq wrapper" in str(error) else None
     if not isinstance(error, DatabaseError | InterfaceError):
         return None
-    if fault_of(error) is DatabaseFault.OUTDATED:
+    if classify_error(error) is DatabaseFault.OUTDATED:
         return f"The database lacks the tables of this version. {BOOTSTRAP}."
     settings = connections[alias].settings_dict
     if connections[alias].vendor != POSTGRESQL:
         sentence = (
             READ_ONLY_FILE
-            if fault_of(error) is DatabaseFault.READ_ONLY
+            if classify_error(error) is DatabaseFault.READ_ONLY
             else "The database {name} does not answer: {said}."
         )
         return sentence.format(name=settings["NAME"], said=_first_line(error)) if is_unavailable(error) else None
@@ -99,7 +99,7 @@ def explain_failure(error: BaseException, alias: str = "default") -> str | None:
 
 def _explain_postgresql(error: DatabaseError | InterfaceError, settings: dict[str, Any]) -> str | None:
     facts = {
-        "place": _address_of(settings),
+        "place": _server_address(settings),
         "user": settings["USER"] or "of this process",
         "name": settings["NAME"],
         "said": _first_line(error),
@@ -109,19 +109,19 @@ def _explain_postgresql(error: DatabaseError | InterfaceError, settings: dict[st
         return (
             f"The server at {facts['place']} is too old: {facts['said']}. Upgrade it, or name another in DATABASE_URL."
         )
-    if fault_of(error) is DatabaseFault.READ_ONLY:
+    if classify_error(error) is DatabaseFault.READ_ONLY:
         return READ_ONLY.format(**facts)
     for pattern, sentence in REASONS:
         if re.search(pattern, str(error)):
             return sentence.format(**facts)
-    if fault_of(error) is DatabaseFault.FORBIDDEN:
+    if classify_error(error) is DatabaseFault.FORBIDDEN:
         return FORBIDDEN.format(**facts)
     if is_unavailable(error):
         return f"The database at {facts['place']} does not answer: {facts['said']}."
     return None
 
 
-def _address_of(settings: dict[str, Any]) -> str:
+def _server_address(settings: dict[str, Any]) -> str:
     hosts, ports = settings["HOST"].split(","), str(settings["PORT"] or 5432).split(",")
     ports = ports if len(ports) == len(hosts) else ports[:1] * len(hosts)
     return ", ".join(f"{host or 'the local socket'}:{port}" for host, port in zip(hosts, ports, strict=True))
@@ -156,13 +156,13 @@ def check_writable() -> None:
             connections[alias].ensure_connection()
             with lock_timeout(LOCK_SECONDS), connections[alias].cursor() as cursor:
                 for name, statement in probes:
-                    cursor.execute(_statement_of(name, statement, connections[alias]))
+                    cursor.execute(_probe_statement(name, statement, connections[alias]))
         except DatabaseError as error:
-            if fault_of(error) is not DatabaseFault.LOCKED:
+            if classify_error(error) is not DatabaseFault.LOCKED:
                 raise
 
 
-def _statement_of(name: str, statement: str, connection: BaseDatabaseWrapper) -> str:
+def _probe_statement(name: str, statement: str, connection: BaseDatabaseWrapper) -> str:
     meta = apps.get_model("routing_admin", name)._meta
     columns = [connection.ops.quote_name(str(field.column)) for field in meta.concrete_fields]
     return statement.format(table=meta.db_table, columns=", ".join(columns), column=columns[-1])

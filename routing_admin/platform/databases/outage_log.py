@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 
 from routing_admin.platform.databases.explaining import explain_failure
-from routing_admin.platform.databases.unavailable import fault_of, is_unavailable
+from routing_admin.platform.databases.unavailable import classify_error, is_unavailable
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class OutageLog:
         """Count a failure; log it unless the last one was of the same kind."""
         self._failures += 1
         explanation = explain_failure(error) or f"{type(error).__name__}: {error}"
-        kind = fault_of(error) if is_unavailable(error) else explanation
+        kind = classify_error(error) if is_unavailable(error) else explanation
         if kind != self._last_kind:
             self._last_kind = str(kind)
             self.log.error(

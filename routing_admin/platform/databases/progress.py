@@ -76,7 +76,7 @@ _stream = owned(_ProgressStream)
 
 
 @contextmanager
-def shown_on(out: OutputWrapper) -> Iterator[None]:
+def progress_output(out: OutputWrapper) -> Iterator[None]:
     """Show the progress of work in the block on this stream."""
     stream = _stream()
     before, stream.out = stream.out, out
@@ -87,7 +87,7 @@ def shown_on(out: OutputWrapper) -> Iterator[None]:
 
 
 @contextmanager
-def progress_of(name: str, total: int = 0) -> Iterator[WorkProgress]:
+def show_progress(name: str, total: int = 0) -> Iterator[WorkProgress]:
     counter = WorkProgress(name, total, _stream().out)
     try:
         yield counter
@@ -96,10 +96,10 @@ def progress_of(name: str, total: int = 0) -> Iterator[WorkProgress]:
 
 
 @contextmanager
-def watched(name: str, total: int, measure: Callable[[], int]) -> Iterator[None]:
+def watch_progress(name: str, total: int, measure: Callable[[], int]) -> Iterator[None]:
     """Show the progress of one long call in the block; a thread measures it, because the call cannot report it."""
     ended = threading.Event()
-    with progress_of(name, total) as counter:
+    with show_progress(name, total) as counter:
 
         def watch() -> None:
             while not ended.wait(TERMINAL_SECONDS):

@@ -15,7 +15,7 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
-from routing_admin.platform.databases.progress import watched
+from routing_admin.platform.databases.progress import watch_progress
 from routing_admin.platform.databases.router import LOGS
 
 Migration = tuple[str, str]
@@ -155,7 +155,7 @@ def migrate() -> None:
         name = f"Migrations of {alias}, rows" if list_applied(alias) else f"Creating the tables of {alias}"
         statements = _MigrationStatements({table: rows for table, (rows, _) in weights.items()}, total)
         with (
-            watched(name, total, statements.measure),
+            watch_progress(name, total, statements.measure),
             connections[alias].execute_wrapper(statements),
         ):
             call_command("migrate", database=alias, verbosity=0, interactive=False)

@@ -70,7 +70,7 @@ OUR_CLASSES = (ProgrammingError, NotSupportedError)
 
 WAIT_SECONDS = 1.0
 """Lock timeout of an agent's call, which may be retried afterwards."""
-AGAIN_SECONDS = 2.0
+RETRY_SECONDS = 2.0
 """The `Retry-After` of the response to such a call."""
 MESSAGE = translatable(
     "The database is not responding, and this call needs it to look up its key or to read or store a file. Send it "
@@ -98,23 +98,23 @@ MESSAGES: Mapping[DatabaseFault, Translatable] = {
 
 def explain(error: BaseException) -> str:
     """Return the message to the caller for an outage."""
-    fault = fault_of(error)
+    fault = classify_error(error)
     return MESSAGES.get(fault, MESSAGE) if fault else MESSAGE
 
 
 def is_unavailable(error: BaseException | None) -> bool:
     """Return whether an error is an outage of the database, so that the same call may be retried."""
-    return error is not None and fault_of(error) not in (None, DatabaseFault.VALUE, DatabaseFault.CODE)
+    return error is not None and classify_error(error) not in (None, DatabaseFault.VALUE, DatabaseFault.CODE)
 
 
-def is_of_values(error: BaseException) -> bool:
+def is_value_fault(error: BaseException) -> bool:
     """Return whether the values of a row caused the error, so that other rows can still be written."""
     if isinstance(error, DatabaseError | InterfaceError):
-        return fault_of(error) is DatabaseFault.VALUE
+        return classify_error(error) is DatabaseFault.VALUE
     return isinstance(error, TypeError | ValueError | ArithmeticError | LookupError | AttributeError | RecursionError)
 
 
-def fault_of(error: BaseException) -> DatabaseFault | None:
+def classify_error(error: BaseException) -> DatabaseFault | None:
     """Return the cause of a database error as raised by Django; None for any other error."""
     if not isinstance(error, DatabaseError | InterfaceError):
         return None
@@ -122,11 +122,11 @@ def fault_of(error: BaseException) -> DatabaseFault | None:
     state, number = getattr(cause, "sqlstate", None) or "", getattr(cause, "sqlite_errorcode", None) or 0
     found = SQLSTATES.get(state) or SQLSTATES.get(state[:2]) or SQLITE_CODES.get(number & 0xFF)
     if found is None or found is DatabaseFault.DOWN:
-        return _fault_by_words(error, text) or found or DatabaseFault.DOWN
+        return _classify_text(error, text) or found or DatabaseFault.DOWN
     return found
 
 
-def _fault_by_words(error: BaseException, text: str) -> DatabaseFault | None:
+def _classify_text(error: BaseException, text: str) -> DatabaseFault | None:
     # For errors without a code, or with a code that is too general.
     if "is full" in text or "No space left" in text:
         return DatabaseFault.FULL

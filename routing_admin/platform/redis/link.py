@@ -44,12 +44,12 @@ REFUSALS: Mapping[str, str] = {
     "CLUSTERDOWN": translatable("REDIS_URL points to a Redis cluster. Use a single server, with or without replicas."),
 }
 """First word of Redis's error → message."""
-SILENT = translatable("Redis at %(place)s did not respond in time.")
-AWAY = translatable("Redis at %(place)s cannot be reached: %(reason)s.")
+NO_RESPONSE = translatable("Redis at %(place)s did not respond in time.")
+UNREACHABLE = translatable("Redis at %(place)s cannot be reached: %(reason)s.")
 REFUSED = translatable("Redis at %(place)s returned an error: %(reason)s")
 
 
-def place_of(url: str) -> str:
+def url_location(url: str) -> str:
     """Return host and port, or the socket's path: the part of the URL without the password."""
     parts = urlsplit(url)
     return parts.path if parts.scheme == "unix" else f"{parts.hostname or 'localhost'}:{parts.port or 6379}"
@@ -62,22 +62,22 @@ def is_fault(error: Exception) -> bool:
     return isinstance(error, RedisError | OSError)
 
 
-def sentence_of(error: Exception, url: str) -> Translatable:
+def explain_error(error: Exception, url: str) -> Translatable:
     import redis
 
-    address, text = place_of(url), str(error)
+    address, text = url_location(url), str(error)
     if isinstance(error, redis.AuthenticationError) and "called without any password" in text:
         return translatable(REFUSALS["WRONGPASS"])
     code = _refusal_in(error, text)
     if code:
         return translatable(REFUSALS[code])
     if isinstance(error, redis.TimeoutError | TimeoutError):
-        return translatable(SILENT, place=address)
+        return translatable(NO_RESPONSE, place=address)
     if isinstance(error, redis.ConnectionError | OSError):
         # The client's own message repeats the URL.
         cause = error.__context__ if isinstance(error.__context__, OSError) else error
         reason = getattr(cause, "strerror", None) or text.rstrip(".")
-        return translatable(AWAY, place=address, reason=str(reason))
+        return translatable(UNREACHABLE, place=address, reason=str(reason))
     return translatable(REFUSED, place=address, reason=text)
 
 
@@ -129,9 +129,9 @@ class RedisLink:
 
     def __init__(self, url: str, prefix: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.prefix, self._clock = prefix, clock
-        self.lead_to(url)
+        self.set_url(url)
 
-    def lead_to(self, url: str) -> None:
+    def set_url(self, url: str) -> None:
         """Switch to another server; only tests use this."""
         self.url, self._up = url, False
         self._outage: Outage | None = None
@@ -169,7 +169,7 @@ class RedisLink:
         except RedisUnavailableError:
             return False
         if not self._up:
-            self._come_back()
+            self._record_recovery()
         return True
 
     def look(self) -> Outage | None:
@@ -192,11 +192,11 @@ class RedisLink:
         except Exception as error:
             if not is_fault(error):
                 raise
-            self._leave(error)
+            self._record_outage(error)
             raise RedisUnavailableError(str(error)) from None
 
-    def _leave(self, error: Exception) -> None:
-        sentence = sentence_of(error, self.url)
+    def _record_outage(self, error: Exception) -> None:
+        sentence = explain_error(error, self.url)
         self._pause = min(self._pause * 2, MAX_PAUSE) if not self._up else FIRST_PAUSE
         self._again_at = self._clock() + self._pause
         # Log each template once, because the reasons inserted into it vary.
@@ -205,7 +205,7 @@ class RedisLink:
             self._outage = Outage(self._outage.since if self._outage else timezone.now(), sentence)
         self._up = False
 
-    def _come_back(self) -> None:
+    def _record_recovery(self) -> None:
         if self._outage is not None:
             log.warning("Redis answers again")
         self._up, self._outage, self._pause = True, None, FIRST_PAUSE
@@ -227,9 +227,9 @@ def _client(url: str) -> redis.Redis:
     )
 
 
-def prefix_of(secret: str) -> str:
+def key_prefix(secret: str) -> str:
     # All processes of an installation share this secret, and no other installation has it.
     return f"routing-admin:{hashlib.sha256(secret.encode()).hexdigest()[:12]}"
 
 
-link = owned(lambda: RedisLink(settings.REDIS_URL, prefix_of(settings.SIGNING_SECRETS[-1])))
+link = owned(lambda: RedisLink(settings.REDIS_URL, key_prefix(settings.SIGNING_SECRETS[-1])))

@@ -25,7 +25,7 @@ MOMENTS = frozenset({"first_seen_at", "last_seen_at", "expires_at", "sent_at", "
 
 
 @dataclass(slots=True)
-class KeptAlert:
+class StoredAlert:
     """A stored alert, with the fields of the database row that it will become."""
 
     kind: str
@@ -40,7 +40,7 @@ class KeptAlert:
     error: Any = None
 
 
-Kept = dict[tuple[str, str], KeptAlert]
+StoredAlerts = dict[tuple[str, str], StoredAlert]
 """Alerts by kind and subject."""
 
 
@@ -48,20 +48,20 @@ class AlertFile:
     """Alert file of this installation; alerts that the disk cannot store are kept only in this process."""
 
     def __init__(self) -> None:
-        self._unwritten: Kept = {}
+        self._unwritten: StoredAlerts = {}
 
     @property
     def path(self) -> Path:
         return Path(settings.DATA_DIR) / "alerts.json"
 
-    def read(self) -> Kept:
+    def read(self) -> StoredAlerts:
         try:
             return self._unwritten or _parse(self.path.read_bytes())
         except OSError:
             return {}
 
     @contextmanager
-    def edit(self) -> Iterator[Kept]:
+    def edit(self) -> Iterator[StoredAlerts]:
         """Yield the alerts to be changed, for one process at a time; discard the changes if the block raises."""
         try:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -78,7 +78,7 @@ class AlertFile:
             os.close(handle)
 
 
-def _write(handle: int, alerts: Kept) -> bool:
+def _write(handle: int, alerts: StoredAlerts) -> bool:
     # Padded to the file's full size, so that overwriting it needs no further disk space.
     content = json.dumps([asdict(alert) for alert in alerts.values()], default=str).encode().ljust(SIZE)
     try:
@@ -87,12 +87,12 @@ def _write(handle: int, alerts: Kept) -> bool:
         return False
 
 
-def _parse(content: bytes) -> Kept:
+def _parse(content: bytes) -> StoredAlerts:
     try:
         rows = json.loads(content)
     except ValueError:  # the file is empty, or is being written at this moment
         return {}
-    found = (KeptAlert(**{name: _value(name, value) for name, value in row.items()}) for row in rows)
+    found = (StoredAlert(**{name: _value(name, value) for name, value in row.items()}) for row in rows)
     return {(alert.kind, alert.subject): alert for alert in found}
 
 

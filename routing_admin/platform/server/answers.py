@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from types import MappingProxyType
 from typing import Any
 
-from routing_admin.platform.server.request_id import make_request_id, request_id_of_scope
+from routing_admin.platform.server.request_id import make_request_id, read_scope_id
 
 CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 """Control characters that no header may contain: they would end the line or be cut off."""
@@ -75,7 +75,7 @@ async def send_refusal(
     **extra: Any,
 ) -> None:
     """Send an error as the response to the scope's request, with its id, and close the connection."""
-    default_headers, body = refusal_parts(scope["path"], status, code, message, request_id_of_scope(scope), **extra)
+    default_headers, body = refusal_parts(scope["path"], status, code, message, read_scope_id(scope), **extra)
     pairs = dict(default_headers) | {name.lower().encode(): value.encode() for name, value in headers.items()}
     await send({"type": "http.response.start", "status": status, "headers": [*pairs.items()]})
     await send({"type": "http.response.body", "body": body})

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from routing_admin.platform.server.answers import send_refusal
-from routing_admin.platform.server.request_limit import App, Receive, Send, headers_of_scope
-from routing_admin.platform.server.url_aliases import meant_path
+from routing_admin.platform.server.request_limit import App, Receive, Send, scope_headers
+from routing_admin.platform.server.url_aliases import resolve_path
 
 SETTING = "ROUTING_ADMIN_CORS_ORIGINS"
 SHARED = re.compile(r"/(?:v1|v1beta|mcp|api/v1(?!/docs$))(?:/.*)?", re.S)
@@ -54,10 +54,10 @@ def share(app: App, origins: Collection[str]) -> App:
     any_origin = "*" in origins
 
     async def application(scope: Any, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not SHARED.fullmatch(meant_path(scope["path"])):
+        if scope["type"] != "http" or not SHARED.fullmatch(resolve_path(scope["path"])):
             await app(scope, receive, send)
             return
-        headers = headers_of_scope(scope)
+        headers = scope_headers(scope)
         origin = headers.get("origin", "")
         grant = "*" if any_origin else origin if origin in origins else ""
         # A preflight has no key, so it is answered before authentication.

@@ -86,7 +86,7 @@ class Draining:
 
     def schedule_end(self) -> None:
         """Handle SIGTERM: waits may go on until shortly before the server's deadline."""
-        process_mark().remove()
+        process_marker().remove()
         self.has_begun, seconds = True, settings.DRAIN_SECONDS
         # With a short drain time, half of it is left for the last bytes.
         asyncio.get_running_loop().call_later(max(seconds - EARLY_SECONDS, seconds / 2), self.end)
@@ -128,7 +128,7 @@ draining = owned(Draining)
 log = logging.getLogger(__name__)
 
 
-class ProcessMark:
+class ProcessMarker:
     """The file of this process, removed when it shuts down; if it crashes, others find the file unlocked."""
 
     def __init__(self) -> None:
@@ -171,7 +171,7 @@ def _is_left_behind(path: Path) -> bool:
     return False
 
 
-process_mark = owned(ProcessMark)
+process_marker = owned(ProcessMarker)
 
 
 def find_other_version() -> str | None:

@@ -107,7 +107,7 @@ def check_dependencies() -> dict[str, str]:
     return states | ({"redis": OK if link().is_up else "away"} if link().is_set else {})
 
 
-def state_of_server() -> str:
+def server_state() -> str:
     """Return `ok` while calls can be answered, even if only from memory; otherwise return the reason."""
     if draining().has_begun:
         return "draining"
@@ -133,7 +133,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     with what they can answer from memory.
     """
     states = check_dependencies()
-    checks = {"server": state_of_server(), **states}
+    checks = {"server": server_state(), **states}
     degraded = [name for name, state in states.items() if state != OK]
     status = "failed" if checks["server"] != OK else "degraded" if degraded else OK
     is_refused = status == "failed" or ("full" in request.GET and FAILED in states.values())

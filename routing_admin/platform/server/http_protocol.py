@@ -15,7 +15,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
-from routing_admin.platform.auth.addresses import address_in
+from routing_admin.platform.auth.addresses import client_address
 from routing_admin.platform.server.answers import send_refusal
 from routing_admin.platform.server.connections import HEALTH_PATHS, Connections, process_connections
 from routing_admin.platform.server.request_reading import RequestReader
@@ -214,7 +214,7 @@ class Protocol(RequestReader):
         async def counting(scope: Any, receive: Any, send: Any) -> None:
             forwarded = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")
             meta = {"HTTP_X_FORWARDED_FOR": forwarded.decode("latin-1"), "REMOTE_ADDR": self._peer}
-            address = address_in(meta, self._limits.proxies)
+            address = client_address(meta, self._limits.proxies)
             if not self._counted.enter(self, address):
                 await send_refusal(scope, 503, TOO_MANY, TOO_MANY_MESSAGE, send)
                 return

@@ -28,7 +28,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OTHER = "other"
 SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
-PLACE = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model")
+CALL_LABELS = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model")
 
 Labels = tuple[str, ...]
 Value = Any
@@ -148,15 +148,17 @@ class RequestMetrics:
             SECONDS,
         )
         self._duration = Tally(
-            "gen_ai_client_operation_duration_seconds", "Time of a call.", (*PLACE, "error_type"), SECONDS
+            "gen_ai_client_operation_duration_seconds", "Time of a call.", (*CALL_LABELS, "error_type"), SECONDS
         )
         self._first = Tally(
             "gen_ai_client_operation_time_to_first_chunk_seconds",
             "Time to the first content of a stream.",
-            PLACE,
+            CALL_LABELS,
             SECONDS,
         )
-        self._usage = Tally("gen_ai_client_token_usage", "Tokens of a call.", (*PLACE, "gen_ai_token_type"), TOKENS)
+        self._usage = Tally(
+            "gen_ai_client_token_usage", "Tokens of a call.", (*CALL_LABELS, "gen_ai_token_type"), TOKENS
+        )
         self._agents = Tally(
             "routing_admin_agent_requests",
             "Requests of agents by how they ended, where ROUTING_ADMIN_METRICS_AGENTS allows it.",
@@ -241,7 +243,7 @@ class _Families(Collector):
     def collect(self) -> Iterable[Metric]:
         for family in self._families:
             if family.buckets:
-                yield _histogram_of(family)
+                yield _build_histogram(family)
                 continue
             kind = CounterMetricFamily if family.only_grows else GaugeMetricFamily
             metric = kind(family.name, family.explanation, labels=family.labels)
@@ -250,7 +252,7 @@ class _Families(Collector):
             yield metric
 
 
-def _histogram_of(family: MetricFamily) -> Metric:
+def _build_histogram(family: MetricFamily) -> Metric:
     metric = HistogramMetricFamily(family.name, family.explanation, labels=family.labels)
     bounds = [floatToGoString(bound) for bound in (*family.buckets, INF)]  # type: ignore[no-untyped-call]
     for labels, (*counts, total) in family.values.items():

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 MAX_NOTED, EVERY_SECONDS = 5, 2.0
 """Calls per write and minimum interval between writes; further ones are dropped."""
-MAX_KEPT, KEPT_FOR = 200, timedelta(minutes=15)
+MAX_KEPT, RETENTION = 200, timedelta(minutes=15)
 PUBLIC = re.compile(r"ra_([0-9a-z]{8})(?:_|$)")
 
 
@@ -39,7 +39,7 @@ class KeyShape(StrEnum):
     OTHER = "other"
 
 
-def shape_of(key: str) -> KeyShape:
+def key_shape(key: str) -> KeyShape:
     for shape in (KeyShape.OURS, KeyShape.SCRIPTS, KeyShape.VENDORS):
         if key.startswith((f"{shape}_", f"{shape}-")):
             return shape
@@ -62,7 +62,7 @@ class RejectedCalls:
         key = read_key(headers)
         public = found[1] if (found := PUBLIC.match(key)) else ""
         self._noted.append(
-            RejectedCall(at=timezone.now(), code=code[:40], path=path[:200], key=public, shape=shape_of(key))
+            RejectedCall(at=timezone.now(), code=code[:40], path=path[:200], key=public, shape=key_shape(key))
         )
 
     def write(self) -> None:
@@ -74,7 +74,7 @@ class RejectedCalls:
             noted, self._noted, self._written_at = self._noted, [], now
             try:
                 RejectedCall.objects.bulk_create(noted)
-                RejectedCall.objects.filter(at__lt=timezone.now() - KEPT_FOR).delete()
+                RejectedCall.objects.filter(at__lt=timezone.now() - RETENTION).delete()
                 oldest = RejectedCall.objects.values_list("pk", flat=True)[MAX_KEPT : MAX_KEPT + 1].first()
                 if oldest is not None:
                     RejectedCall.objects.filter(pk__lte=oldest).delete()

@@ -45,7 +45,7 @@ recent_ids = owned(RecentIds)
 """The ids of this process."""
 
 
-def request_id_of(request: HttpRequest) -> str:
+def read_request_id(request: HttpRequest) -> str:
     """Return a request's id: the caller's `x-request-id` if it is valid, else a new id."""
     known: str | None = getattr(request, "request_id", None)
     if known:
@@ -74,7 +74,7 @@ def claim_scope_id(scope: MutableMapping[str, Any], headers: Mapping[str, str]) 
     return made
 
 
-def request_id_of_scope(scope: Mapping[str, Any]) -> str:
+def read_scope_id(scope: Mapping[str, Any]) -> str:
     """Return the id that the request of a scope has or would get."""
     values = [value for name, value in scope["headers"] if name == HEADER.encode()]
     return scope.get(SCOPE_KEY) or make_request_id(values[0].decode("latin-1") if len(values) == 1 else "")
@@ -94,9 +94,9 @@ class RequestIdMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        logs.request_id.set(request_id_of(request))
+        logs.request_id.set(read_request_id(request))
         response = self.get_response(request)
-        response.headers.setdefault(HEADER, request_id_of(request))
+        response.headers.setdefault(HEADER, read_request_id(request))
         return response
 
 

@@ -16,7 +16,7 @@ from django.conf import settings
 from artifacts.storage.uploads import TokenState, check_upload_address
 from capabilities.fair_slots import requester
 from capabilities.json_bodies import MIB, is_buffered, received_limit
-from routing_admin.platform.auth.addresses import address_in, place_of
+from routing_admin.platform.auth.addresses import client_address, place_of
 from routing_admin.platform.auth.known_callers import UNKNOWN_BYTES, is_known_caller
 from routing_admin.platform.server.answers import send_refusal
 from routing_admin.platform.server.connections import HEALTH_PATHS
@@ -112,7 +112,7 @@ class _CountedBody:
         if size <= UNKNOWN_BYTES or self._known:
             return
         is_link = check_upload_address(self._scope["path"]) is TokenState.VALID
-        self._known = is_link or await self._is_known(headers_of_scope(self._scope))
+        self._known = is_link or await self._is_known(scope_headers(self._scope))
         if not self._known:
             raise UnknownCallerError
         # These bodies stay in memory until the call is answered.
@@ -159,7 +159,7 @@ async def _refuse_link(scope: Any, state: TokenState, send: Send) -> None:
         await send_refusal(scope, 404, "not_found", f"There is no such upload link. {ANOTHER_LINK}", send)
 
 
-def headers_of_scope(scope: Any) -> dict[str, str]:
+def scope_headers(scope: Any) -> dict[str, str]:
     """Return the headers by lower-case name; the values of a repeated header are joined by commas."""
     headers: dict[str, str] = {}
     for name, value in scope["headers"]:
@@ -178,7 +178,7 @@ def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> Ap
         if scope["type"] != "http" or scope["path"] in HEALTH_PATHS:
             await app(scope, receive, send)
             return
-        slot, name = Slot(requests()), name_of(scope, agent_of)
+        slot, name = Slot(requests()), caller_name(scope, agent_of)
         requester.set(name)
         try:
             await slot.enter(name)
@@ -193,9 +193,9 @@ def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> Ap
     return application
 
 
-def name_of(scope: Any, agent_of: Callable[[Mapping[str, str]], str]) -> str:
+def caller_name(scope: Any, agent_of: Callable[[Mapping[str, str]], str]) -> str:
     """Return the agent or the IP address that a request is attributed to."""
-    headers = headers_of_scope(scope)
+    headers = scope_headers(scope)
     peer = (scope.get("client") or ("",))[0]
     meta = {"HTTP_X_FORWARDED_FOR": headers.get("x-forwarded-for", ""), "REMOTE_ADDR": peer}
-    return agent_of(headers) or place_of(address_in(meta, settings.TRUSTED_PROXIES))
+    return agent_of(headers) or place_of(client_address(meta, settings.TRUSTED_PROXIES))

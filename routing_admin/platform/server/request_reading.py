@@ -13,7 +13,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from routing_admin.platform.server.answers import refusal_parts
-from routing_admin.platform.server.request_id import request_id_of_scope
+from routing_admin.platform.server.request_id import read_scope_id
 
 # Request heads that the parser accepts but this module rejects (RFC 9112, 2.3, 3.2, 6.1).
 
@@ -190,9 +190,7 @@ class RequestReader(HttpToolsProtocol):
             return
         else:
             if running is self.cycle and not running.response_started:
-                self._write_refusal(
-                    status, code, message, running.scope["raw_path"], request_id_of_scope(running.scope)
-                )
+                self._write_refusal(status, code, message, running.scope["raw_path"], read_scope_id(running.scope))
             _disconnect(running)
         self._close()
 

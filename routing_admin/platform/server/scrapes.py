@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.http import require_safe
 
-from routing_admin.platform.auth.addresses import address_in
+from routing_admin.platform.auth.addresses import client_address
 from routing_admin.platform.databases.router import borrowed_connections
 from routing_admin.platform.server.answers import Send, send_whole
 from routing_admin.platform.server.connections import process_connections
@@ -27,7 +27,7 @@ from routing_admin.platform.server.metrics import (
     render,
     sum_families,
 )
-from routing_admin.platform.server.request_limit import headers_of_scope
+from routing_admin.platform.server.request_limit import scope_headers
 from routing_admin.platform.server.resources import count_tasks
 from routing_admin.platform.server.worker_board import board
 
@@ -57,7 +57,7 @@ def is_metrics_port(scope: Mapping[str, Any]) -> bool:
 
 async def answer_scrape(scope: Any, send: Send) -> None:
     """Answer a request at the metrics port, regardless of its `Host` header."""
-    headers = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers_of_scope(scope).items()}
+    headers = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in scope_headers(scope).items()}
     status, kind, body = 200, CONTENT_TYPE, b""
     if scope["path"] != PATH or scope["method"] not in ("GET", "HEAD"):
         status, kind, body = 404, TEXT, ELSEWHERE.encode()
@@ -78,7 +78,7 @@ def may_read_numbers(meta: Mapping[str, Any], proxies: int) -> bool:
     if not proxies and any(name in meta for name in FORWARDED):
         return False
     try:
-        return ip_address(address_in(meta, proxies)).is_loopback
+        return ip_address(client_address(meta, proxies)).is_loopback
     except ValueError:
         return False
 

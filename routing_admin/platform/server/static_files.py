@@ -25,7 +25,7 @@ from whitenoise.responders import Response
 
 DIGITS = 12
 """Hexadecimal digits of the hash in a name."""
-SMALLEST = 200
+MIN_COMPRESSED_BYTES = 200
 """Smaller files are not compressed."""
 YEAR = 365 * 24 * 3600
 COMPRESSIBLE = re.compile(r"text/|application/(javascript|json)|image/svg")
@@ -104,5 +104,5 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # a pa
     def get_static_file(self, path: str, url: str, stat_cache: Any = None) -> Any:
         plain = super().get_static_file(path, url, stat_cache)
         kind = self.media_types.get_type(path)
-        is_small = os.path.getsize(path) < SMALLEST
+        is_small = os.path.getsize(path) < MIN_COMPRESSED_BYTES
         return plain if is_small or not COMPRESSIBLE.match(kind) else CompressedFile(plain, path)

@@ -30,7 +30,7 @@ GEMINI = re.compile(
 SLASHES = re.compile(r"/{2,}")
 
 
-def meant_path(path: str) -> str:
+def resolve_path(path: str) -> str:
     """Return the path that a client's call means; paths of pages are unchanged."""
     if not OF_PROGRAMS.fullmatch(path):
         return path
@@ -39,7 +39,7 @@ def meant_path(path: str) -> str:
     return f"/v1beta/{gemini[1]}" if gemini else ELSEWHERE.get(tidy, tidy)
 
 
-class NearMissesMiddleware:
+class UrlAliasesMiddleware:
     """Serve the corrected path without a redirect, which clients would follow with a GET."""
 
     sync_capable = True
@@ -49,5 +49,5 @@ class NearMissesMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        request.path = request.path_info = meant_path(request.path_info)
+        request.path = request.path_info = resolve_path(request.path_info)
         return self.get_response(request)

@@ -44,7 +44,7 @@ from routing_admin.console.people.signin import client_address
 from routing_admin.console.requests.story import Step, build_row, build_steps, build_story, build_tracks, color_chips
 from routing_admin.core.fallback.table import CALLERS_FAULTS
 from routing_admin.platform.auth import throttle
-from routing_admin.platform.server.request_id import request_id_of
+from routing_admin.platform.server.request_id import read_request_id
 from routing_admin.request_log.entries import requested_target
 from routing_admin.request_log.operations import operation_name
 from routing_admin.request_log.sentences import RenderedSentence
@@ -185,7 +185,7 @@ def own_call(request: HttpRequest, link: AgentLink, text: str, pk: str) -> HttpR
 
 
 def link_actor(request: HttpRequest, link: AgentLink) -> Actor:
-    return Actor("link", f"{link.name} (rap_{link.public_id})", client_address(request), request_id_of(request))
+    return Actor("link", f"{link.name} (rap_{link.public_id})", client_address(request), read_request_id(request))
 
 
 def counts_money(row: Agent) -> bool:

@@ -20,7 +20,7 @@ from routing_admin.console.backups.data_transfer.streams import (
 )
 from routing_admin.console.backups.data_transfer.tables import Table, table_alias
 from routing_admin.platform.databases.append_only import refuse_changes, statements_to_allow
-from routing_admin.platform.databases.progress import WorkProgress, progress_of
+from routing_admin.platform.databases.progress import WorkProgress, show_progress
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 AliasMap = Mapping[str, str]
@@ -57,7 +57,7 @@ def count_all(tables: list[Table], aliases: AliasMap) -> int:
 
 def transfer_rows(tables: list[Table], source: AliasMap, target: AliasMap) -> None:
     """Copy and verify all rows. Raise `DifferenceError` if a table differs afterwards."""
-    with progress_of("Rows copied and verified", 2 * count_all(tables, source)) as counter:
+    with show_progress("Rows copied and verified", 2 * count_all(tables, source)) as counter:
         digests = []
         for table in tables:
             digest = TextDigest()
@@ -116,7 +116,7 @@ def drop_indexes(indexes: Iterable[Index]) -> None:
 def make_indexes(indexes: Sequence[Index]) -> None:
     for alias in {alias for alias, _, _ in indexes}:
         connections[alias].check_constraints()  # deferred constraint checks would block CREATE INDEX
-    with progress_of("Indexes", len(indexes)) as counter:
+    with show_progress("Indexes", len(indexes)) as counter:
         for alias, _, statement in indexes:
             _execute(alias, re.sub(r"^CREATE (UNIQUE )?INDEX ", r"\g<0>IF NOT EXISTS ", statement))
             counter.advance()

@@ -26,7 +26,7 @@ REFUSED_SECONDS = 1.0
 """How long pages and commands wait for a connection while the server accepts none."""
 RECONNECT_SECONDS = 5.0
 """Maximum age of connections to a read-only server: after a failover they lead to the old primary."""
-READ_ONLY_SIGNS = ("default_transaction_read_only", "in_hot_standby")
+READ_ONLY_STATES = ("default_transaction_read_only", "in_hot_standby")
 """Parameters that the server reports on connection and whenever they change."""
 OLDEST = (15,)
 """Oldest supported PostgreSQL."""
@@ -64,7 +64,7 @@ class PooledConnection(Connection[Any]):
     @property
     def is_worth_replacing(self) -> bool:
         """Return whether the server is read-only and the connection is old enough to look for another server."""
-        if all(self.info.parameter_status(name) != "on" for name in READ_ONLY_SIGNS):
+        if all(self.info.parameter_status(name) != "on" for name in READ_ONLY_STATES):
             return False
         return time.monotonic() - self.made_at > RECONNECT_SECONDS
 

@@ -16,7 +16,7 @@ from django.db import connections, transaction
 from capabilities.runtime import owned
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
-AHEAD = 3
+DAYS_AHEAD = 3
 """Days created in advance, in case a clock is wrong or the background upkeep is late."""
 LOCK = 0x64617973
 """Number of the advisory lock held while days are created or dropped."""
@@ -62,20 +62,20 @@ def make_days(now: datetime) -> int:
         return 0
     today = now.astimezone(UTC).date()
     expected = [
-        (table, today + timedelta(days=days)) for days in range(-1, AHEAD + 1) for table in (REQUESTS, ATTEMPTS)
+        (table, today + timedelta(days=days)) for days in range(-1, DAYS_AHEAD + 1) for table in (REQUESTS, ATTEMPTS)
     ]
     with connection.cursor() as cursor:
-        names = _names_there(cursor)
+        names = _existing_names(cursor)
     missing = [(table, day) for table, day in expected if table.part(day) not in names]
     parts = {*names, *(table.part(day) for table, day in expected)}
-    begins = [began for name in parts if (began := _day_of(name))]
+    begins = [began for name in parts if (began := _parse_day(name))]
     _found().bounds = (min(begins), max(begins) + timedelta(days=1))
     for table, day in missing:
         _make_day(table, day)
     return len(missing)
 
 
-def days_there() -> tuple[datetime, datetime] | None:
+def existing_days() -> tuple[datetime, datetime] | None:
     """Return the start of the first day with a partition and the end of the last day, if this process made any.
 
     Days may have been dropped since then, and the default partition may have rows of other days.
@@ -105,19 +105,19 @@ def drop_days(before: datetime) -> int:
 
 def _days_before(before: datetime) -> Iterator[date]:
     with connections[LOGS].cursor() as cursor:
-        names = _names_there(cursor)
+        names = _existing_names(cursor)
     for name in sorted(names):
-        day = _day_of(name)
+        day = _parse_day(name)
         if day is not None and name.startswith(REQUESTS.name) and day + timedelta(days=1) <= before:
             yield day.date()
 
 
-def _day_of(name: str) -> datetime | None:
+def _parse_day(name: str) -> datetime | None:
     match = DAY_NAME.search(name)
     return datetime.strptime(match[1], "%Y%m%d").replace(tzinfo=UTC) if match else None
 
 
-def _names_there(cursor: Any) -> set[str]:
+def _existing_names(cursor: Any) -> set[str]:
     cursor.execute(
         "SELECT part.relname FROM pg_inherits JOIN pg_class part ON part.oid = inhrelid"
         " WHERE inhparent = ANY (ARRAY[to_regclass(%s), to_regclass(%s)]::oid[])",
@@ -132,10 +132,10 @@ def _make_day(table: DailyTable, day: date) -> None:
     with transaction.atomic(using=LOGS), connections[LOGS].cursor() as cursor:
         _lock(cursor)
         # Another process may already have created the partition.
-        if table.part(day) in _names_there(cursor):
+        if table.part(day) in _existing_names(cursor):
             return
         # The partition is created as a separate table and then attached, so that writers do not wait.
-        cursor.execute(statements_of(table, table.part(day)))
+        cursor.execute(partition_statements(table, table.part(day)))
         cursor.execute(
             f"WITH late AS (DELETE FROM {table.rest} WHERE {table.moment} >= %s AND {table.moment} < %s RETURNING *) "  # noqa: S608
             f"INSERT INTO {table.part(day)} SELECT * FROM late",
@@ -146,7 +146,7 @@ def _make_day(table: DailyTable, day: date) -> None:
         )
 
 
-def statements_of(table: DailyTable, part: str) -> str:
+def partition_statements(table: DailyTable, part: str) -> str:
     """Return the statements that create a partition's table; its own index ensures unique rows."""
     return (
         f"CREATE TABLE {part} (LIKE {table.name} INCLUDING DEFAULTS INCLUDING CONSTRAINTS); "

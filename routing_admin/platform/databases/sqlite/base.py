@@ -117,7 +117,7 @@ ROOM = {"cache_size": -200_000, "wal_autocheckpoint": 8000}
 
 
 @contextmanager
-def roomy(connection: Any) -> Iterator[None]:
+def with_large_cache(connection: Any) -> Iterator[None]:
     """Give SQLite more memory for work on many rows; this has no effect on other engines."""
     if connection.vendor != "sqlite":
         yield
