@@ -192,7 +192,7 @@ class Dispatch:
             # The bytes were deleted after planning: describe the file as missing instead of failing.
             except UnreadableError:
                 reply = await self._try(call, await self.in_thread(partial(mark_unreadable, chat)), send)
-            empty_answer = empty_answer_of(reply.outcome, chat) if isinstance(reply.outcome, Failure) else None
+            empty_answer = find_empty_answer(reply.outcome, chat) if isinstance(reply.outcome, Failure) else None
             return replace(reply, outcome=wrap(empty_answer)) if empty_answer else reply
 
         return await drive_async(run, ask, asyncio.sleep)
@@ -236,7 +236,7 @@ class Dispatch:
         return await self.in_thread(partial(prepare_for, self.planned, chat, without_describing(endpoint), call))
 
 
-def empty_answer_of(failed: Failure, chat: ChatRequest) -> Answer | None:
+def find_empty_answer(failed: Failure, chat: ChatRequest) -> Answer | None:
     """If Claude ended its turn without text after a tool result, return an empty answer. Otherwise return None."""
     # Anthropic documents this (handling stop reasons, empty responses): the model has nothing to add, so a retry or
     # another candidate would only cost money.

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from routing_admin.models import AuditEvent, SignInAttempt
 from routing_admin.platform.auth import throttle
-from routing_admin.platform.auth.addresses import client_address, place_of
+from routing_admin.platform.auth.addresses import client_address, client_network
 from routing_admin.platform.auth.throttle import (
     ADDRESS,
     NAME_AND_ADDRESS,
@@ -224,7 +224,7 @@ def test_a_wait_is_exactly_long_enough(failed: list[datetime]) -> None:
 )
 def test_an_address_is_counted_by_whom_it_belongs_to(first: str, second: str, same: bool) -> None:
     """IPv6 addresses count by their /64, since a subscriber has a whole one to choose addresses from."""
-    assert (place_of(first) == place_of(second)) is same
+    assert (client_network(first) == client_network(second)) is same
 
 
 @pytest.mark.parametrize(

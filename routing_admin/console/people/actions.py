@@ -32,7 +32,7 @@ from routing_admin.configuration.guards import check_one_line
 from routing_admin.configuration.revisions import ledger
 from routing_admin.models import AdminToken, Person, SessionSighting
 from routing_admin.platform.auth.admin_tokens import KIND, AdminCaller
-from routing_admin.platform.auth.session_activity import digest_session, sessions_of
+from routing_admin.platform.auth.session_activity import digest_session, find_sessions
 
 # Administrators' tokens for scripts.
 
@@ -123,7 +123,7 @@ def delete_sessions(user: User, digests: Collection[str] | None = None, *, stayi
     own_digest = digest_session(staying) if staying else ""
     keys_by_digest = {
         digest: session.session_key
-        for digest, session in sessions_of(user.pk)
+        for digest, session in find_sessions(user.pk)
         if digest != own_digest and (digests is None or digest in digests)
     }
     Session.objects.filter(session_key__in=list(keys_by_digest.values())).delete()

@@ -17,9 +17,9 @@ from routing_admin.models import AdminToken, LinkedIdentity, Person, SessionSigh
 from routing_admin.platform.auth.admin_tokens import token_name
 from routing_admin.platform.auth.session_activity import (
     digest_session,
+    find_sessions,
     program_and_system,
     session_activity,
-    sessions_of,
 )
 
 
@@ -79,7 +79,7 @@ class SessionLine:
 
 def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
     """List the user's unexpired sessions: the one with `own_key` first, then by last use. Two queries."""
-    sessions = dict(sessions_of(user_id))
+    sessions = dict(find_sessions(user_id))
     rows = {row.digest: row for row in SessionSighting.objects.filter(digest__in=list(sessions))}
     # The last uses of sessions are written in batches, so the newest are still in memory.
     unsaved, own_digest = session_activity().waiting(), digest_session(own_key) if own_key else ""

@@ -15,7 +15,7 @@ def client_address(meta: Mapping[str, Any], proxies: int) -> str:
     return str(meta.get("REMOTE_ADDR", ""))
 
 
-def place_of(address: str) -> str:
+def client_network(address: str) -> str:
     """Return the address under which a client is counted.
 
     For IPv6 this is its /64 network, which belongs to one subscriber.

@@ -48,7 +48,7 @@ def digest_session(key: str) -> str:
     ).hexdigest()  # unsalted, as 165 random bits cannot be guessed
 
 
-def sessions_of(user_id: int) -> Iterator[tuple[str, Session]]:
+def find_sessions(user_id: int) -> Iterator[tuple[str, Session]]:
     """Yield a user's active sessions with their digests; this reads the sessions of all users."""
     for row in Session.objects.filter(expire_date__gt=timezone.now()):
         if row.get_decoded().get(SESSION_KEY) == str(user_id):

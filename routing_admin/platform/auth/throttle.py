@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from routing_admin.models import SignInAttempt
-from routing_admin.platform.auth.addresses import place_of
+from routing_admin.platform.auth.addresses import client_network
 from routing_admin.platform.databases.router import one_at_a_time
 
 
@@ -72,12 +72,12 @@ def _find_wait(digest: str, counted_address: str, now: datetime) -> int:
 
 
 def _count_under(address: str, kind: str) -> str:
-    return f"{kind} {place_of(address)}"[:64] if kind else place_of(address)
+    return f"{kind} {client_network(address)}"[:64] if kind else client_network(address)
 
 
 def leave(name: str, address: str) -> None:
     """Delete the failed attempts for a name from an address after a correct password."""
-    SignInAttempt.objects.filter(name=digest_name(name), address=place_of(address)).delete()
+    SignInAttempt.objects.filter(name=digest_name(name), address=client_network(address)).delete()
 
 
 def digest_name(name: str) -> str:

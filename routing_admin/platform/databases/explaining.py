@@ -148,7 +148,7 @@ def check_writable() -> None:
     """Run an insert of no rows in each database, which needs everything that an insert needs except disk space.
 
     A locked database counts as writable. Raise `DatabaseError` or `InterfaceError` for an outage, classified by
-    `fault_of`.
+    `classify_error`.
     """
     for alias, probes in PROBES.items():
         try:

@@ -12,7 +12,7 @@ from typing import Protocol
 from django.conf import settings
 
 from capabilities.runtime import owned
-from routing_admin.platform.auth.addresses import place_of
+from routing_admin.platform.auth.addresses import client_network
 from routing_admin.platform.server.resources import descriptor_limit, max_connections
 
 log = logging.getLogger(__name__)
@@ -102,16 +102,16 @@ class Connections:
 
     def enter(self, connection: Connection, address: str) -> bool:
         """Count a connection for `address`; return False if the address is at its limit and none can be closed."""
-        peers = self._open.setdefault(place_of(address), {})
+        peers = self._open.setdefault(client_network(address), {})
         if len(peers) >= self.limits.per_address and not self._make_room(peers):
-            self._note_refusal(f"the address {place_of(address)} has its {self.limits.per_address}")
+            self._note_refusal(f"the address {client_network(address)} has its {self.limits.per_address}")
             return False
         peers[connection] = None
         return True
 
     def leave(self, connection: Connection, address: str) -> None:
         """End the count for an address; does nothing for a connection that was not counted."""
-        name = place_of(address)
+        name = client_network(address)
         peers = self._open.get(name, {})
         peers.pop(connection, None)
         if not peers:

@@ -16,7 +16,7 @@ from django.conf import settings
 from artifacts.storage.uploads import TokenState, check_upload_address
 from capabilities.fair_slots import requester
 from capabilities.json_bodies import MIB, is_buffered, received_limit
-from routing_admin.platform.auth.addresses import client_address, place_of
+from routing_admin.platform.auth.addresses import client_address, client_network
 from routing_admin.platform.auth.known_callers import UNKNOWN_BYTES, is_known_caller
 from routing_admin.platform.server.answers import send_refusal
 from routing_admin.platform.server.connections import HEALTH_PATHS
@@ -198,4 +198,4 @@ def caller_name(scope: Any, agent_of: Callable[[Mapping[str, str]], str]) -> str
     headers = scope_headers(scope)
     peer = (scope.get("client") or ("",))[0]
     meta = {"HTTP_X_FORWARDED_FOR": headers.get("x-forwarded-for", ""), "REMOTE_ADDR": peer}
-    return agent_of(headers) or place_of(client_address(meta, settings.TRUSTED_PROXIES))
+    return agent_of(headers) or client_network(client_address(meta, settings.TRUSTED_PROXIES))

@@ -53,7 +53,7 @@ ATTEMPTS = DailyTable("routing_admin_attemptlog", "at", "request_id, position")
 
 
 def make_days(now: datetime) -> int:
-    """Create missing partitions from yesterday to `AHEAD` days ahead, and return their number.
+    """Create missing partitions from yesterday to `DAYS_AHEAD` days ahead, and return their number.
 
     Only for PostgreSQL. Raise the database's errors.
     """
