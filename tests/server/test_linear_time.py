@@ -80,7 +80,7 @@ SCANNED = re.compile(
     r"|routes\.errors|redis_link\.faults|capabilities\.(sentences|body_limits)$|^artifacts\.sniffer$"
 )
 BOUNDED = re.compile(
-    r"\.probes\.|likelihood|\.catalogue\.sources\.|make_request_id|_write_nothing|\._places$|\.sniffer\.|_cut$|new_id$|places_of$"
+    r"\.probes\.|likelihood|\.catalogue\.sources\.|make_request_id|_write_nothing|\._list_positions$|\.sniffer\.|_cut$|new_id$|find_positions$"
     r"|errors\._pattern_of$"  # only compiles the patterns of a table when the program starts; 64 KiB of `|` take 165 ms
 )
 """Functions in modules that `SCANNED` matches which read no external text, or only a sample in a separate thread."""

@@ -168,17 +168,17 @@ def scope_headers(scope: Any) -> dict[str, str]:
     return headers
 
 
-def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> App:
+def limit_requests(app: App, find_agent_id: Callable[[Mapping[str, str]], str]) -> App:
     """Wrap the application to share its threads fairly between callers; without a free one it responds with 503.
 
-    `agent_of` returns the agent of a cached key; other requests count by IP address.
+    `find_agent_id` returns the agent of a cached key; other requests count by IP address.
     """
 
     async def application(scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in HEALTH_PATHS:
             await app(scope, receive, send)
             return
-        slot, name = Slot(requests()), caller_name(scope, agent_of)
+        slot, name = Slot(requests()), caller_name(scope, find_agent_id)
         requester.set(name)
         try:
             await slot.enter(name)
@@ -193,9 +193,9 @@ def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> Ap
     return application
 
 
-def caller_name(scope: Any, agent_of: Callable[[Mapping[str, str]], str]) -> str:
+def caller_name(scope: Any, find_agent_id: Callable[[Mapping[str, str]], str]) -> str:
     """Return the agent or the IP address that a request is attributed to."""
     headers = scope_headers(scope)
     peer = (scope.get("client") or ("",))[0]
     meta = {"HTTP_X_FORWARDED_FOR": headers.get("x-forwarded-for", ""), "REMOTE_ADDR": peer}
-    return agent_of(headers) or client_network(client_address(meta, settings.TRUSTED_PROXIES))
+    return find_agent_id(headers) or client_network(client_address(meta, settings.TRUSTED_PROXIES))
