@@ -141,9 +141,7 @@ def test_every_caught_exception_has_one_fault() -> None:
     ],
 )
 def test_own_exceptions_are_not_client_errors(kind: type[BaseException]) -> None:
-    """Errors in the project's own code and cancellations are not caught as client errors, and `classify_error` raises them
-    again.
-    """
+    """`classify_error` raises errors in the project's own code and cancellations again."""
     assert not issubclass(kind, CLIENT_ERRORS)
     with pytest.raises(kind):
         classify_error(kind())
