@@ -34,7 +34,7 @@ from capabilities.json_bodies import (
 S = TypeVar("S", bound=BaseModel)
 
 CONSTRAINTS = {"missing": "required", "literal_error": "enum", "enum": "enum"}
-"""Pydantic's error type → our constraint; other types are mapped by their ending."""
+"""Pydantic's error type → our constraint. For other types the suffix decides."""
 
 
 class CallError(Exception):
@@ -61,7 +61,7 @@ class AgentKeyAuth(AuthBase):
             path = route_path(request.resolver_match.route) if request.resolver_match else ""
             refusal = refuse_call(result, request.method or "", path)
             if refusal is None:
-                # Slots for heavy work are shared fairly between agents, by this name.
+                # Slots for heavy work are divided fairly between agents, which this name identifies.
                 requester.set(result.key_owner)
                 return result
             result = refusal
@@ -93,7 +93,7 @@ def read_body(request: HttpRequest) -> bytes:
     too_large = CallError(413, "body_too_large", f"The body is larger than the limit of {limit} bytes.", limit=limit)
     if announced.isdigit() and int(announced) > limit:
         raise too_large
-    # A body without a length is too large if one more byte than allowed can be read.
+    # A body without a length is too large if one byte more than allowed can be read.
     data = request.read(limit + 1)
     if len(data) > limit:
         raise too_large
@@ -103,7 +103,7 @@ def read_body(request: HttpRequest) -> bytes:
 def read_json(request: HttpRequest, *, any_text: bool = False) -> Any:
     """Return the body as JSON; raise `CallError`: 400 if it is invalid or nested too deeply, 413 if too large.
 
-    Raise `InvalidError` for text that cannot be stored, unless `any_text` says that the text is content.
+    Raise `InvalidError` for text that the database cannot store. With `any_text`, any text is accepted.
     """
     data = read_body(request)
     try:
@@ -119,7 +119,7 @@ def read_json(request: HttpRequest, *, any_text: bool = False) -> Any:
         ) from None
     if nests_too_deeply(value):
         raise CallError(400, "invalid_json", str(too_deep()))
-    # Content may have any character. Other values are stored in the database, which does not accept all of them.
+    # Content may contain any character. Other values are stored in the database, which does not accept all characters.
     if any_text:
         return value
     problems = tuple(find_unstorable(value))
@@ -147,7 +147,7 @@ def parse_as(value: Any, schema: type[S]) -> S:
 def _build_problem(location: Any, kind: str, message: str) -> Problem:
     # An empty location means the whole body.
     constraint = CONSTRAINTS.get(kind) or ("type" if kind.endswith(("_type", "_parsing")) else "range")
-    # Pydantic's own message names a Python class.
+    # Pydantic's own message contains the name of a Python class.
     sentence = "Input should be an object" if kind == "model_type" else message
     return Problem(format_path(location) or "body", sentence, constraint)
 

@@ -65,7 +65,7 @@ def problem_details(problems: tuple[Problem, ...]) -> list[dict[str, str]]:
 
 
 def api_name(path: str) -> str:
-    """Return the API's name in metrics: `admin` is called with tokens, `api` with agents' keys."""
+    """Return the API's label in metrics: `admin` for calls with administrators' tokens, `api` for agents' keys."""
     return "admin" if path.startswith("/api/v1/admin/") else "api"
 
 
@@ -130,7 +130,7 @@ def _add_retry_after(response: HttpResponse) -> HttpResponse:
 
 
 def on_crash(request: HttpRequest, error: Exception) -> HttpResponse:
-    # The log has the traceback under the request id; the caller only gets the id.
+    # The traceback is in the log under the request id; the caller receives only the id.
     log.exception("call %s %s failed, request %s", request.method, request.path, read_request_id(request))
     message = "Something went wrong on our side. The log has the details under this request id."
     return refusal(request, 500, "internal_error", message)
@@ -154,9 +154,8 @@ HANDLERS: tuple[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse
 
 PREFIX = "/api/v1"
 DATA_PLANE_CALLS: Mapping[str, str] = {"/models": "GET /v1/models", "/files": "POST /v1/files"}
-"""Calls of the data plane that clients send to this API by mistake.
-
-Calls for chat answers are not among them, because other code answers these in the format of their own API.
+"""Data plane calls that clients send to this API by mistake. Chat calls are missing here, because the code for unknown
+URLs answers them in the format of their own API.
 """
 
 
@@ -189,7 +188,7 @@ def similar_calls(method: str, path: str, calls: Sequence[str]) -> list[str]:
 
 
 def wrap_view(view: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a view with our format for a 405 and the lock timeout of agents' calls."""
+    """Wrap a view: format its 405 as our errors, and apply the lock timeout of agents' calls."""
     if iscoroutinefunction(view):
 
         @wraps(view)
@@ -226,13 +225,13 @@ def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
         api.add_exception_handler(kind, handler)
     patterns, app, namespace = api.urls
 
-    @cache  # at the first unknown call, since the document takes 0.3 s, which no start has to wait for
+    @cache  # Built at the first unknown call, because building the document takes 0.3 s, which would delay the start.
     def list_calls() -> Sequence[str]:
         paths = api.get_openapi_schema(path_prefix=f"{PREFIX}/")["paths"]
         return sorted(f"{method.upper()} {path}" for path, item in paths.items() for method in item)
 
     unknown = partial(unknown_call, list_calls=list_calls)
-    # A POST to an unknown path must get our 404, not Django's 403.
+    # A POST to an unknown path must return our 404, not Django's 403.
     unknown.csrf_exempt = True  # type: ignore[attr-defined]
     api.add_exception_handler(Http404, lambda request, _error: unknown(request))
     url_patterns = [entry for entry in patterns if isinstance(entry, URLPattern)]

@@ -109,7 +109,7 @@ async def send(request: HttpRequest) -> HttpResponse:
 
 
 def list_own_label_holders(principal: Principal) -> Sequence[LimitHolder]:
-    """Return the budgets that apply because of the labels of the agent's key, from the current configuration."""
+    """Return the budgets of the labels on the agent's key, from the current configuration."""
     return list_label_holders(snapshot.current().configuration, principal.key_owner, principal.labels)
 
 
@@ -150,11 +150,11 @@ def request_headers(request: HttpRequest) -> dict[str, str]:
 
 
 def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
-    """Plan the request, doing all database work; raise `CallError` or `InvalidError`."""
+    """Plan the request, with all of its database work; raise `CallError` or `InvalidError`."""
     try:
         return _plan_send(request)
     finally:
-        # The call may wait for minutes, and must not occupy a database connection meanwhile.
+        # The call may wait for minutes, and must not occupy a database connection during that time.
         release_connections()
 
 
@@ -222,9 +222,9 @@ def planned_request(body: ResolveIn, principal: Principal) -> PlannedRequest:
 
 
 def file_part(attachment: AttachmentIn, rows: RowStore) -> FilePart:
-    """Return the attachment's artifact as a message part; the part says so if the artifact is deleted or expired.
+    """Return the attachment's artifact as a message part, which says so if the artifact is deleted or expired.
 
-    Raise `CallError` 404 if it never existed for this agent.
+    Raise `CallError` 404 if this agent never had such an artifact.
     """
     part = rows.part(attachment.artifactRef)
     if part is None:

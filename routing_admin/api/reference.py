@@ -1,4 +1,4 @@
-"""The API reference as a page of this program: the operations of the OpenAPI document, grouped by subject."""
+"""The API reference page: the operations of the OpenAPI document, grouped by subject."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ SUBJECTS: Mapping[str, Promise] = {
     "llm": gettext_lazy("Requests"),
     "administration": gettext_lazy("Administration"),
 }
-"""Headings by tag of the OpenAPI document."""
+"""Tag of the OpenAPI document → heading."""
 MAX_SEARCH_CHARS = 100
-"""Characters of a search that are read."""
+"""Maximum characters of a search."""
 MAX_DEPTH = 3
 """Maximum depth to which the fields of nested objects are listed."""
 EXAMPLES: Mapping[str, Any] = {"string": "…", "integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}}
@@ -45,7 +45,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A request body or an answer. `status` is empty for a body, `default` for every error."""
+    """A request body or a response. `status` is empty for a body, and `default` for errors."""
 
     media_type: str
     fields: tuple[Field, ...]
@@ -54,13 +54,11 @@ class Content:
 
 
 TONES = {"GET": "info", "POST": "ok", "PUT": "warn", "PATCH": "acc", "DELETE": "bad"}
-"""The colour of each method, as in most references of APIs."""
+"""Colour of each method, as in most API references."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A call of the API as the reference shows it."""
-
     id: str
     method: str
     path: str
@@ -77,18 +75,18 @@ class Operation:
         return TONES.get(self.method, "")
 
     def has(self, words: str) -> bool:
-        """Return whether the method, path, title and subject have each of these words, in any case."""
+        """Return whether method, path, title and subject contain each of these words, ignoring case."""
         text = f"{self.method} {self.path} {self.title} {SUBJECTS.get(self.subject, '')}".casefold()
         return all(word in text for word in words.casefold().split())
 
 
 def first_sentence(text: str) -> str:
-    """Return the first paragraph as a title: one line without its full stop."""
+    """Return the first paragraph as a title: on one line, without its final full stop."""
     return " ".join(text.partition("\n\n")[0].split()).removesuffix(".")
 
 
 def list_operations(document: Mapping[str, Any]) -> list[Operation]:
-    """Return the operations of an OpenAPI document in its order."""
+    """Return the operations of an OpenAPI document, in its order."""
     schemas = document.get("components", {}).get("schemas", {})
     return [
         _build_operation(method, path, operation, schemas)
@@ -152,7 +150,7 @@ def _list_fields(
 
 
 def _object_in(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """Return the object with fields that a schema describes, and a `[]` for each list around it.
+    """Return the object that a schema describes, and a `[]` for each list around it.
 
     The object may be the schema itself, one of its alternatives, or the items of a list.
     """
@@ -170,7 +168,7 @@ def _object_in(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> tuple[M
 
 
 def schema_type(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
-    """Return a schema's type in short: `string`, `integer or null`, `array of string`, `"a" | "b"`."""
+    """Return a short form of a schema's type: `string`, `integer or null`, `array of string`, `"a" | "b"`."""
     schema = _resolve(schema, schemas)
     if "enum" in schema:
         return " | ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
@@ -182,7 +180,7 @@ def schema_type(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
 
 
 def write_example(method: str, path: str, body: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
-    """Return the call as a command line with the required fields of its body."""
+    """Return the call as a command line, with the required fields of its body."""
     lines = [f'curl -X {method} "$URL{path}"', '-H "Authorization: Bearer $KEY"']
     contents = body.get("content", {})
     if "application/json" in contents:
@@ -207,7 +205,7 @@ def _build_example(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any
 
 
 class Reference(DocsBase):
-    """Shows the list of operations, or one of them if `?operation=` names it."""
+    """Page with the list of operations, or with the operation that `?operation=` names."""
 
     def render_page(self, request: HttpRequest, api: NinjaAPI, **kwargs: Any) -> HttpResponse:
         operations = operations_by_id(api)
@@ -228,5 +226,5 @@ class Reference(DocsBase):
 
 @cache
 def operations_by_id(api: NinjaAPI) -> Mapping[str, Operation]:
-    """Return the operations of an API by id. They do not change while the program runs."""
+    """Return an API's operations by id. The result is cached, because they do not change at run time."""
     return {operation.id: operation for operation in list_operations(api.get_openapi_schema())}

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 router = Router()
 PAGE, MAX_PAGE = 50, 100
 FIELDS = {"task": "route"}
-"""Field of the search → name of the query parameter, where they differ."""
+"""Search field → query parameter, where the names differ."""
 PageSize = Annotated[int, Query(ge=1, le=MAX_PAGE)]
 
 
@@ -81,7 +81,7 @@ def read_page(search: Mapping[str, str], cursor: str, limit: int, created_at: da
         raise CallError(400, "invalid_request", f"status must be {statuses}, a number such as 429, or a code.")
     if cursor and read_cursor(cursor) is None:
         raise CallError(400, "invalid_request", "This cursor is not valid. Start without one.")
-    # Write the entries of finished requests first, so that they are found.
+    # Write the log entries of finished requests first, so that they are found.
     journal().flush()
     values |= {name: moment.isoformat() for name, moment in moments.items()}
     page = find(Search(tuple(values.items())), before=cursor, size=limit)
@@ -91,7 +91,7 @@ def read_page(search: Mapping[str, str], cursor: str, limit: int, created_at: da
 
 
 def _created_at(agent: str) -> datetime | None:
-    # Earlier requests belong to another agent that had the same id.
+    # Earlier requests belong to another agent, which had the same id.
     row = find_agent(agent)
     return row.created_at if row else None
 
@@ -142,10 +142,10 @@ def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
 
     503 while log entries wait to be written.
     """
-    # Write the entries of finished requests first, so that they are found.
+    # Write the log entries of finished requests first, so that they are found.
     journal().flush()
     logged = find_logged_request(request_id)
-    # The entry may be among those that could not be written yet, so the response is 503 instead of 404.
+    # The request's log entry may still be waiting, so the response is 503 instead of 404.
     if logged is None and journal().behind_since is not None:
         raise CallError(503, UNAVAILABLE, NOT_YET)
     agent = request_principal(request).agent
@@ -159,7 +159,7 @@ def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
 
 
 def timeline(logged: LoggedRequest) -> RequestOut:
-    """Return a logged request with its attempts; times are in milliseconds from its start."""
+    """Return a logged request with its attempts; times are in milliseconds from the request's start."""
     row = logged.row
     return RequestOut(
         **_head(row),
@@ -179,7 +179,7 @@ def timeline(logged: LoggedRequest) -> RequestOut:
 
 
 def _cost(nanos: int | None, saving: int | None, currency: str) -> CostOut | None:
-    # Null if the price is unknown. `saved` is what the provider's cache saved.
+    # `amount` is null if the price is unknown. `saved` is what the provider's cache saved.
     if nanos is None:
         return None
     return CostOut(amount=exact_amount(nanos), currency=currency, saved=exact_amount(saving or 0))

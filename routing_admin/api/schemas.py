@@ -266,11 +266,11 @@ class RequestOut(RequestHeadOut):
     attempts: list[LoggedAttemptOut]
 
 
-# Limits of agents for calls of this API: each POST or PUT counts as a request, with its bytes.
+# Agents' limits for calls of this API: each POST or PUT counts as a request, with its bytes.
 
 COUNTED = frozenset({"POST", "PUT"})
 OWN_COUNT = frozenset({"/api/v1/llm/send"})
-"""Calls that use a model: they make larger reservations of their own, and wait without blocking a thread."""
+"""Calls that use a model. They reserve larger amounts themselves, and wait without blocking a thread."""
 
 
 class LimitedKeyAuth(AgentKeyAuth):

@@ -140,7 +140,7 @@ class MessageIn(Body):
 
     @model_validator(mode="after")
     def _require_content(self) -> Self:
-        # A message under a misspelt key would otherwise be accepted as an empty one.
+        # Otherwise a message under a misspelt key would be accepted as an empty message.
         if self.text is None and self.attachments is None:
             raise PydanticCustomError("missing", "A message has text, attachments or both")
         return self

@@ -57,7 +57,7 @@ def own_usage(
     stop = read_moment(until, "until") if until else None
     if stop is not None and stop <= moment:
         raise CallError(400, "invalid_request", "until must be later than since.")
-    # Write the entries of finished requests first, so that they are counted.
+    # Write the log entries of finished requests first, so that they are counted.
     journal().flush()
     labels = {name: value for name, value in (("team", team), ("project", project), ("user", user)) if value}
     exchange = snapshot.current().exchange
@@ -77,7 +77,7 @@ def own_usage(
 
 
 def read_moment(text: str, name: str) -> datetime:
-    """Parse a day or time; raise `CallError` 400 if it is invalid, or a `since` in the future."""
+    """Parse a day or time; raise `CallError` 400 if it is invalid, or if `since` is in the future."""
     try:
         day, moment = parse_date(text), parse_datetime(text)
         if moment is None and day is not None:

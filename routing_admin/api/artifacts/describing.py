@@ -17,10 +17,10 @@ from routing_admin.api.calls import CallError, agent_actor
 from routing_admin.dispatch.describing_for_agents import describer
 
 SCOPE = "route"
-"""Scope that a key needs in addition, because a model is called."""
+"""Additional scope that `describe` requires, because it calls a model."""
 NO_SCOPE = "describe calls a model, which needs the scope route. An administrator can issue a key that has it."
 NO_DESCRIBER, DESCRIBER_FAILED = "no_describer", "describer_failed"
-"""Warnings: no model can describe the file, or the model gave no answer."""
+"""Codes of warnings: no model can describe the file, or the model returned no answer."""
 
 Describe = Callable[[FilePart], ModelDescription | None]
 

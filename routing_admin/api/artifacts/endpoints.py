@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """One agent's messages: attachments that it may read are loaded, and known metadata is filled in.
+    """Router of one agent's messages. It loads the attachments that the agent may read, and completes their metadata.
 
     `describe` returns a model's description of a file, if the agent requests descriptions.
     """
@@ -66,7 +66,7 @@ class Messages:
     describe: Callable[[FilePart | None], str] | None = None
 
     def route(self, message: AgentMessage, service_id: str, write: WriteData = base64_text) -> RoutingResult:
-        """Return the message as the service can receive it (MCR-2); `write` encodes a file's data."""
+        """Return the message in the form that the service can receive (MCR-2); `write` encodes a file's data."""
         store = RowStore(self.agent)
         rows = {attachment.artifact_ref: store.row(attachment.artifact_ref) for attachment in message.attachments}
         completed = tuple(_complete(attachment, rows[attachment.artifact_ref]) for attachment in message.attachments)
@@ -116,7 +116,7 @@ class _MetadataOnly:
 
 
 def _complete(attachment: AttachmentInfo, row: Artifact | None) -> AttachmentInfo:
-    # Metadata in the store completes what the message omits (MCR-3.2, 3.4).
+    # Stored metadata fills in what the message omits (MCR-3.2, 3.4).
     if row is None:
         return attachment
     return replace(
@@ -128,7 +128,7 @@ def _complete(attachment: AttachmentInfo, row: Artifact | None) -> AttachmentInf
 
 
 def _load(row: Artifact | None) -> Loaded:
-    # The bytes are opened, but not read yet.
+    # This opens the content without reading it.
     artifact = open_artifact(row) if row is not None else None
     if artifact is None or artifact.unreadable or artifact.content is None:
         raise UnreadableError((artifact.unreadable if artifact else None) or "artifact_missing")
@@ -336,7 +336,7 @@ def correct_artifact(request: HttpRequest, ref: str) -> HttpResponse:
     """
     body, row = read_as(request, CorrectionIn), find_own(request, ref)
     fields = actions.CorrectionFields()
-    # null restores what was detected, an absent field changes nothing.
+    # null restores the detected value; an omitted field changes nothing.
     if "mimeType" in body.model_fields_set:
         fields["mime_type"] = body.mimeType
     if "encoding" in body.model_fields_set:

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 PAGE = 20
 """Default number of artifacts in a list for a model."""
 BRIEF = ("ref", "filename", "mimeType", "size", "kind", "createdAt", "type", "owner")
-"""Fields that a model gets for an artifact that it has not read."""
+"""Fields of an artifact in lists for a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCaller:
-    """The caller of a tool, and the language of descriptions.
+    """The caller of a tool, and the language of descriptions. `key` is the public part of the agent's key.
 
-    `key` is the public part of the agent's key, `base_url` the URL by which it reached us, for links in answers.
+    `base_url` is the URL at which the caller reached this server, for links in answers.
     """
 
     agent: str
@@ -54,13 +54,15 @@ def choose_language(requested: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReadArtifact:
-    """An artifact as a model can read it. If it is only described, `readers` are the agents that can read it itself."""
+    """An artifact as a model can read it.
+
+    If the model only receives a description, `readers` are the agents that can read the artifact itself.
+    """
 
     result: ContentRouteResult
     readers: tuple[str, ...] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the result of get_artifact with the suggested agents."""
         return {**self.result.as_json(), **({} if self.readers is None else {"suggestedAgents": list(self.readers)})}
 
 
@@ -76,7 +78,7 @@ def read_artifact(
 ) -> ReadArtifact | ArtifactNotFound:
     """Return the artifact in the form that the service, or the calling agent's service, can read.
 
-    `write` encodes its data. `describe` describes a file of which the caller would otherwise get only metadata.
+    `write` encodes the data. `describe` describes a file of which the caller would otherwise receive only metadata.
     """
     store, services = RowStore(caller.agent), build_registry(snapshot.current())
     service = service_id or agent_service_id(caller.agent)
@@ -90,7 +92,7 @@ def read_artifact(
 
 
 def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[str, ...] | None:
-    # Agents created at run time also count, so the readers are determined for every call.
+    # Agents created at run time also count, so the readers are determined for each call.
     if result.delivery.outcome is not Outcome.DESCRIBED or result.delivery.reason.code in CANNOT_BE_OPENED:
         return None
     part = RowStore(agent).part(ref)
@@ -98,7 +100,7 @@ def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[
 
 
 def agent_service_id(agent_id: str) -> str:
-    """Return the service of an agent's model, or "" (no service's id) if the agent has none yet."""
+    """Return the service of an agent's model, or "", which is no service's id, if the agent has no model yet."""
     agent = snapshot.current().directory.get(agent_id)
     return (agent.service_id if agent else None) or ""
 

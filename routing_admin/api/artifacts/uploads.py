@@ -69,10 +69,10 @@ def receive_upload(request: HttpRequest, token: str) -> HttpResponse:
 
     404 for an unknown link, 410 for a used or expired one, 413 for a file that is too large.
     """
-    # The bytes are stored as received, so a compressed file would remain compressed.
+    # The bytes are stored as received, so a compressed file would stay compressed.
     if request.headers.get("content-encoding", "identity") != "identity":
         raise CallError(415, "unsupported_encoding", "Send the file without Content-Encoding.")
-    # The bytes are stored as received, so the form around the file would be stored, too.
+    # The bytes are stored as received, so the multipart form around the file would be stored, too.
     if request.content_type == "multipart/form-data":
         message = "Send the file's bytes as the body, not a form: curl -T FILE URL."
         raise CallError(415, "unsupported_media_type", message)
@@ -92,11 +92,11 @@ def _blocks(request: HttpRequest) -> Iterator[bytes]:
         raise UploadFailedError("The upload is incomplete. Send the file again.") from error
 
 
-# Responses that contain files. Base64 is written in pieces, so that no complete file is in memory.
+# Responses that contain files. Base64 is written in chunks, so that no complete file is in memory.
 
 
 def answer_in_chunks(request: HttpRequest, value: Mapping[str, Any]) -> HttpResponse | StreamingHttpResponse:
-    """Return the same JSON response as `answer`, with each `MediaData` written in pieces."""
+    """Return the same JSON response as `answer`, with each `MediaData` written in chunks."""
     pieces = split_payload(value)
     if not any(isinstance(piece, MediaData) for piece in pieces):
         return answer(value)

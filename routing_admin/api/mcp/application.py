@@ -31,7 +31,7 @@ NO_STREAM = "MCP is spoken here by POST alone: there are no sessions, and so no 
 
 
 class McpApp:
-    """The application at `/mcp`; the MCP server runs in a task from the first call until the process ends."""
+    """The application at `/mcp`. The MCP server runs in a task from the first call until the process ends."""
 
     def __init__(self) -> None:
         self._server: asyncio.Future[ToolServer] | None = None
@@ -46,7 +46,7 @@ class McpApp:
             message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
             await send_refusal(scope, 400, "host_not_allowed", message, send)
             return
-        if scope["method"] in ("GET", "DELETE"):  # older clients open a stream that would stay silent
+        if scope["method"] in ("GET", "DELETE"):  # older clients would open a stream on which nothing is ever sent
             await send_refusal(scope, 405, "method_not_allowed", NO_STREAM, send)
             return
         try:
@@ -83,7 +83,7 @@ class McpApp:
                 reservation.close()
 
     async def close(self) -> None:
-        """Stop the server if it is running; a later call would start another."""
+        """Stop the server if it is running; the next call starts a new one."""
         task, self._server, self._task = self._task, None, None
         if task is not None and self._stop_event is not None:
             self._stop_event.set()
@@ -91,15 +91,16 @@ class McpApp:
 
     async def _run_server(self) -> ToolServer:
         loop = asyncio.get_running_loop()
-        if self._server is None or self._server.get_loop() is not loop:  # an object of another event loop cannot answer
+        # A server that belongs to another event loop cannot answer.
+        if self._server is None or self._server.get_loop() is not loop:
             self._server, self._stop_event = loop.create_future(), asyncio.Event()
             self._task = loop.create_task(_serve(self._server, self._stop_event))
-        # If this caller disconnects, the start must continue for all others.
+        # If this caller disconnects, the start must continue for the other callers.
         return await asyncio.shield(self._server)
 
 
 async def _read_body(receive: Receive) -> tuple[bytes, dict[str, str]]:
-    # The package parses bodies on the event loop and so delays all other calls, so long strings are taken out first.
+    # The MCP package parses bodies on the event loop, which delays all other calls. So long strings are removed first.
     body, more = bytearray(), True
     while more:
         message = await receive()
@@ -112,7 +113,7 @@ async def _read_body(receive: Receive) -> tuple[bytes, dict[str, str]]:
             return await asyncio.to_thread(extract_texts, body)
         except JsonTooLargeError:
             raise
-        except ValueError:  # the package reports invalid JSON itself
+        except ValueError:  # the MCP package reports invalid JSON itself
             return bytes(body[:LARGE_BYTES]), {}
 
 
@@ -126,7 +127,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _named(request_id: str, send: Send) -> Send:
-    # The package may have made its own id for a refused request.
+    # The MCP package may have made an id of its own for a refused request.
     async def sending(message: Any) -> None:
         if message["type"] == "http.response.start":
             other_headers = [header for header in message["headers"] if header[0].lower() != b"x-request-id"]
@@ -137,7 +138,7 @@ def _named(request_id: str, send: Send) -> Send:
 
 
 async def _serve(ready: asyncio.Future[ToolServer], stop_event: asyncio.Event) -> None:
-    # The package must be started and closed in the same task.
+    # The same task must start and close the MCP package.
     try:
         # Importing the package is slow, so it must not block the event loop.
         server = await asyncio.to_thread(_import_server)

@@ -21,9 +21,9 @@ from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 
 PATH = "/mcp"
 KEY = "routing_admin.mcp_caller"
-"""Key under which the ASGI scope has the caller."""
+"""Key of the caller in the ASGI scope."""
 TEXTS = "routing_admin.mcp_texts"
-"""Key under which the ASGI scope has long strings that were taken out of the body, by their placeholders."""
+"""Key in the ASGI scope for the long strings that were removed from the body, by placeholder."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,13 +41,11 @@ INSTRUCTIONS = (
     "your model can read; what it cannot read is described, with the agents that can."
 )
 READING = frozenset({"get_artifact", "find_capable_agents", "get_my_capabilities", "list_artifacts"})
-"""Tools that change nothing."""
+"""Annotation of tools that change nothing."""
 Context = ServerRequestContext[Any, Any]
 
 
 class ToolServer:
-    """The MCP server of one process."""
-
     def __init__(self) -> None:
         server: Server[Any] = Server(
             "routing_admin", version="1", instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
@@ -58,7 +56,7 @@ class ToolServer:
         self._running = AsyncExitStack()
 
     async def start(self) -> None:
-        """Start answering; `close` must be called by the same task."""
+        """Start to answer calls; the same task must call `close`."""
         await self._running.enter_async_context(self._sessions.run())
 
     async def close(self) -> None:
@@ -72,7 +70,7 @@ async def list_tools(context: Context, params: types.PaginatedRequestParams | No
     """List the tools that the caller's key allows, described in its language."""
     caller, language = _read_caller(context)
     allowed = caller.list_tools()
-    # Models are not shown tools that their key cannot call.
+    # Do not offer tools that the key does not allow.
     definitions = [tool["function"] for tool in tool_definitions(language) if tool["function"]["name"] in allowed]
     return types.ListToolsResult(tools=[_definition(function) for function in definitions])
 
@@ -84,7 +82,7 @@ def _definition(function: Mapping[str, Any]) -> types.Tool:
 
 
 async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-    """Return a tool's result; a refusal is also a result, so that the model can correct the call.
+    """Return a tool's result. A refusal is also a result, so that the model can correct its call.
 
     Raise `MCPError` if there is no such tool.
     """
@@ -149,11 +147,11 @@ def build_result(answer: ToolAnswer) -> types.CallToolResult:
     if isinstance(answer, dict):
         text = types.TextContent(text=json.dumps(answer, ensure_ascii=False))
         return types.CallToolResult(content=[text], structured_content=answer)
-    # Facts go to `_meta`. If there were `structuredContent`, Claude Code and Codex would show only that to their
-    # models, which would then never read the file.
+    # Facts go to `_meta`. With `structuredContent`, Claude Code and Codex would show only that to their models, which
+    # would then never read the file.
     facts = {name: value for name, value in answer.as_json().items() if name not in ("content", "imageUrl", "file")}
     content: list[types.ContentBlock] = [build_content(answer.result)]
-    if answer.readers:  # empty, or None because the model reads it itself
+    if answer.readers:  # empty, or None because the model reads the file itself
         names, others = answer.readers[:MAX_NAMED_AGENTS], len(answer.readers) - MAX_NAMED_AGENTS
         more = f" and {others} more (find_capable_agents lists them)" if others > 0 else ""
         content.append(types.TextContent(text=f"suggestedAgents: {', '.join(names)}{more}"))
@@ -161,7 +159,7 @@ def build_result(answer: ToolAnswer) -> types.CallToolResult:
 
 
 def build_content(result: ContentRouteResult) -> types.ContentBlock:
-    """Return an image as image content, audio as audio content, another file as a resource, and text as text."""
+    """Return an image as image content, audio as audio content, text as text, and any other file as a resource."""
     if result.image_url is not None:
         head, _, data = result.image_url["image_url"]["url"].partition(";base64,")
         return types.ImageContent(data=data, mime_type=head.removeprefix("data:"))
