@@ -1,7 +1,7 @@
 """Append to the audit log within an action's transaction, and verify the whole chain.
 
-Writers queue up until they commit, so numbers have no gaps and each entry follows the previous one. SQLite always
-serialises writers. PostgreSQL needs an advisory lock.
+Writers wait for each other until they commit, so numbers have no gaps and each entry follows the previous one. SQLite
+always serialises writers. PostgreSQL needs an advisory lock.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from routing_admin.platform.databases.router import one_moment
 QUEUE = 0x617564
 """Key of the advisory lock."""
 NOTED = "audit_heads"
-"""File in the data directory with one recorded head per line. With it a check detects that the end of the log was cut
-off."""
+"""File in the data directory with one recorded head per line. It reveals that entries were cut off at the end of the
+log.
+"""
 
 
 def write_event(actor: Actor, act: AuditedAction) -> None:
@@ -46,7 +47,8 @@ def write_event(actor: Actor, act: AuditedAction) -> None:
             action=act.action,
             object_kind=act.object_kind,
             object_name=storable_text(act.object_name[:300]),
-            details=json.loads(write_json(act.details)),  # as every database returns it, since the hash covers it
+            # Normalised as every database returns it, because the hash covers it.
+            details=json.loads(write_json(act.details)),
             revision=act.revision,
         )
         row.sha256 = digest_entry(build_audit_entry(row))
@@ -55,7 +57,7 @@ def write_event(actor: Actor, act: AuditedAction) -> None:
 
 def _last_in_queue() -> AuditHead:
     if connection.vendor == "postgresql":
-        # Held until this transaction ends, so no other writer can append meanwhile.
+        # The lock is held until this transaction ends, so no other writer can append meanwhile.
         connection.cursor().execute("SELECT pg_advisory_xact_lock(%s)", [QUEUE])
     return find_head() or AuditHead(0, START)
 
@@ -66,13 +68,13 @@ def find_head() -> AuditHead | None:
 
 
 RUNS = 20
-"""How many of the newest entries are searched for runs of an action."""
+"""Number of newest entries that are searched for runs of an action."""
 
 
 def list_runs(action: str) -> list[datetime]:
-    """Return the times at which an action was performed, the newest first."""
+    """Return the times at which an action was performed, newest first."""
     events = AuditEvent.objects.filter(action=action).order_by("-number")[:RUNS]
-    # A copy made before a migration has a folder and does not count as a backup.
+    # A copy that was made before a migration has a folder, and does not count as a backup.
     return [event.created_at for event in events if "folder" not in event.details]
 
 
@@ -109,7 +111,7 @@ def build_audit_entry(row: AuditEvent) -> AuditEntry:
 def verify_audit(heads: Iterable[AuditHead] = ()) -> AuditVerdict:
     """Verify the audit log's hash chain against these heads and those recorded in the data directory.
 
-    A head is the number and the hash of the entry that was the last one at some time.
+    A head is the number and hash of an entry that was once the last one.
     """
     with one_moment():
         rows = AuditEvent.objects.order_by("number").iterator(chunk_size=1000)

@@ -1,7 +1,4 @@
-"""Stored versions of the catalogue.
-
-A version is kept after another one is applied, so that Undo and History can return to it.
-"""
+"""Stored versions of the catalogue. Old versions are kept, so that Undo and History can return to them."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def find_catalogue(name: str | None) -> Catalogue:
-    """Return the named version, or the shipped catalogue if there is no name or no stored version of that name."""
+    """Return the named version, or the shipped catalogue if there is no name or no stored version with that name."""
     if not name:
         return default_catalogue()
     found = _read(name)
@@ -34,7 +31,7 @@ def find_catalogue_version(pk: int) -> tuple[str, CatalogueDocument] | None:
 
 
 def store_catalogue_version(document: CatalogueDocument) -> int:
-    """Store a document once under a name with its sources; return its primary key."""
+    """Store a document under a name with its sources, unless it is stored already; return its primary key."""
     text = to_json(document)
     label = ", ".join(note.label for note in document.sources)[:200]
     name = f"{label} · {hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -1,4 +1,4 @@
-"""Checks before an action: versions, names and remaining users of an object."""
+"""Checks before an action: an object's version, name and remaining users."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from capabilities.sentences import join_names
 
 
 def check_version(row: Any, expected: int | None) -> None:
-    """Raise `ConflictError` if the row is gone or has another version; None accepts any."""
+    """Raise `ConflictError` if the row was deleted or has another version; None accepts any version."""
     if expected is None:
         return
     if row is None or row.version != expected:
@@ -23,9 +23,9 @@ def check_version(row: Any, expected: int | None) -> None:
 
 
 def save_row(row: Any, expected: int | None) -> None:
-    """Save a row, which is new or has the expected version, and increment its version.
+    """Save a row that is new or has the expected version, and increment its version. Call it inside a ledger's change.
 
-    Call it inside a ledger's change. Raise `ConflictError` like `check_version`.
+    Raise `ConflictError` like `check_version`.
     """
     if row.pk is None:
         row.save()
@@ -52,13 +52,16 @@ def check_one_line(field: str, text: str) -> None:
 
 
 def check_unused(kind: str, users: Sequence[str], sentence: str) -> None:
-    """Raise `InUseError` if the object has users. They are all of one kind and replace `%(users)s` in the sentence."""
+    """Raise `InUseError` if the object has users.
+
+    All of them are of one kind; they replace `%(users)s` in the sentence.
+    """
     if users:
         raise InUseError(sentence % {"users": join_names(users)}, kind=kind, count=len(users))
 
 
 def find_refusal(check: Callable[..., None], *arguments: Any) -> str:
-    """Return the message that a check would raise, as a disabled button's reason; empty if it passes."""
+    """Return the message of the check's error, to explain a disabled button, or "" if the check passes."""
     try:
         check(*arguments)
     except ActionError as refusal:

@@ -23,7 +23,7 @@ def newest_change() -> tuple[int, str, datetime] | None:
 
 
 def number_before(number: int) -> int:
-    """Return the previous revision's number; 0, the empty configuration, before the first."""
+    """Return the previous revision's number; before the first it is 0, the empty configuration."""
     return Revision.objects.filter(number__lt=number).values_list("number", flat=True).first() or 0
 
 
@@ -33,7 +33,7 @@ def newest_configuration() -> Configuration:
 
 
 def configuration_at(number: int) -> Configuration:
-    """Return a revision's configuration. Revision 0 is empty. Raise `NotFoundError`."""
+    """Return a revision's configuration, which is empty for revision 0. Raise `NotFoundError`."""
     if number == 0:
         return EMPTY
     revision = Revision.objects.filter(number=number).first()

@@ -1,6 +1,6 @@
 """The read-only checks of `doctor`.
 
-Each check returns its problems as sentences that say what and where, without secrets.
+Each check returns a sentence per problem: what is wrong and where, without secrets.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from routing_admin.platform.databases.unavailable import DatabaseFault, classify
 
 
 def databases() -> list[str]:
-    """Return problems in the database files, and the rights that the database user lacks.
+    """Return the problems of the database files, and the permissions that the database user lacks.
 
     Raise `DatabaseError` if the database refuses writes.
     """
@@ -64,7 +64,7 @@ def migrations() -> list[str]:
 
 
 def configuration() -> list[str]:
-    """Return the problems of the rows, which must be valid and equal the newest revision."""
+    """Return the problems of the rows, which must be valid and equal to the newest revision."""
     now = rows.read()
     found = [f"{problem.field}: {problem.message}" for problem in check(now) if problem.severity == "error"]
     changes = diff(newest_configuration(), now)
@@ -109,7 +109,7 @@ def artifact_store() -> list[str]:
 
 
 def artifacts() -> list[str]:
-    """Return the problems of all artifacts that are not deleted; reads all of their bytes."""
+    """Return the problems of all artifacts that are not deleted; this reads all of their bytes."""
     store, found = byte_store(), artifact_store()
     if found:
         return ["cannot be checked: the store is not responding"]
@@ -130,7 +130,7 @@ def administrators() -> list[str]:
 
 
 def file_permissions() -> list[str]:
-    """Return what other users of the machine can read of the data directory and its secrets."""
+    """Return the paths of the data directory and its secrets that other users of the machine can read."""
     return [
         f"{path} can be read by others. Run: chmod {700 if path.is_dir() else 600} {path}"
         for path in private_paths()
@@ -144,7 +144,7 @@ def private_paths() -> list[Path]:
 
 
 def restrict_permissions() -> list[str]:
-    """Make paths private that an earlier version or a copy left readable to others, and return them."""
+    """Restrict paths that an earlier version or a copy left readable to others, and return them."""
     found = [path for path in private_paths() if readable_by_others(path) and path.stat().st_uid == os.geteuid()]
     for path in found:
         path.chmod(0o700 if path.is_dir() else 0o600)

@@ -1,4 +1,4 @@
-"""Resolve providers' keys: their sources, which are usable, and which form a pool."""
+"""Resolve providers' keys: where they come from, which are usable, and which form a pool."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from capabilities.models import StoredKey, VariableOrigin
 from capabilities.secrets import KeyUnreadableError, endpoint_origin, key_fingerprint, open_key
 from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec, ProviderSpec
 
-# Keys in environment variables are bound to the origin of their first use, as stored keys are.
+# Like stored keys, keys in environment variables are bound to the origin of their first use.
 
 BINDING_ACTORS = frozenset({"person", "command", "system"})
-"""Actors whose first use of a variable binds it: administrators on pages, the command line, the start.
-
-Agents' keys and tokens are excluded: with a new provider at a host of their own they could read any variable.
+"""Actors whose first use of a variable binds it: administrators on pages, commands, and the start of the server.
+Agents' keys and tokens are excluded, because they could read any variable by adding a provider at a host of their
+own.
 """
 
 
@@ -35,7 +35,10 @@ def read_key_origins() -> Mapping[str, Collection[str]]:
 
 
 def bind_first_uses(actor: Actor, before: Configuration, after: Configuration) -> None:
-    """Bind variables to the origins with which a change first uses them; bound variables keep their origin."""
+    """Bind variables to the origins for which a change uses them first.
+
+    Variables that are already bound keep their origin.
+    """
     new = list_variable_origins(after) - list_variable_origins(before)
     if not new:
         return
@@ -78,7 +81,7 @@ KEY_UNBOUND = translatable(
 
 
 class KeyFrom(StrEnum):
-    """Where a provider's key comes from."""
+    """Source of a provider's key."""
 
     NOT_NEEDED = "not_needed"
     OVERRIDE = "override"
@@ -106,10 +109,7 @@ class KeyState:
 
 @dataclass(frozen=True, slots=True)
 class NamedKey:
-    """One of a provider's resolved keys.
-
-    `mark` changes with the key without revealing it, and is "" if there is no key.
-    """
+    """One of a provider's resolved keys. `mark` is a digest that changes with the key, "" if there is no key."""
 
     name: str
     state: KeyState
@@ -121,7 +121,7 @@ class NamedKey:
 class ProviderKeys:
     """A provider's resolved keys: the first usable one, all of them, and the pool.
 
-    `pool` is empty if fewer than two keys are usable; then `first` is used.
+    `pool` is empty if fewer than two keys are usable; `first` is used in that case.
     """
 
     first: KeyState
@@ -162,7 +162,7 @@ def provider_keys(
     by_mark: dict[str, NamedKey] = {}
     for named_key in enabled:
         if named_key.mark and named_key.state.usable:
-            by_mark.setdefault(named_key.mark, named_key)  # the same key counts once
+            by_mark.setdefault(named_key.mark, named_key)  # equal keys count once
     pool = tuple(by_mark.values())
     first = next((key.state for key in (*pool, *enabled)), None)
     if first is None:

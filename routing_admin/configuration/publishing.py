@@ -1,6 +1,6 @@
 """Keep both JSON files in `ROUTING_ADMIN_PUBLISH_DIR` equal to the newest revision.
 
-A change publishes them after its commit. Serving processes also publish at their start and after changes of the stamp,
+A change publishes them after its commit. Serving processes also publish at their start and whenever the stamp changes,
 because a process that was killed after its commit, or that has no such directory, published nothing.
 """
 
@@ -26,11 +26,11 @@ from routing_admin.platform.redis.news import Fields, News, news
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 60.0
-"""How long a directory is left alone after a failed write."""
+"""Seconds without another attempt after a write has failed."""
 
 
 class Publisher:
-    """Publishes `llm-routing.json` and `llmservices.json`, and remembers what this process published last."""
+    """Publisher of `llm-routing.json` and `llmservices.json`, which remembers what this process published last."""
 
     def __init__(self) -> None:
         self._directory, self._stamp, self._due = "", -1, float("-inf")
@@ -38,7 +38,8 @@ class Publisher:
     def look(self) -> None:
         if not settings.PUBLISH_DIR or time.monotonic() < self._due:
             return
-        with suppress(DatabaseError, InterfaceError):  # no configuration could be read yet: the next call tries again
+        # If no configuration has been read yet, the next call tries again.
+        with suppress(DatabaseError, InterfaceError):
             if (settings.PUBLISH_DIR, snapshot.current().stamp) != (self._directory, self._stamp):
                 self.publish()
 
@@ -58,7 +59,7 @@ class Publisher:
     def _publish_newest(self, directory: Path) -> None:
         # Read under the lock, so that an older revision cannot overwrite a newer one.
         snapshot.look()
-        # The rows cannot be read, so the known configuration may be outdated.
+        # If the rows cannot be read, the known configuration may be outdated.
         if snapshot.unread_since() is not None:
             return
         state = snapshot.current()
@@ -78,7 +79,7 @@ def publish() -> None:
 
 @contextmanager
 def _alone_in(directory: Path) -> Iterator[None]:
-    # Locks out other processes that publish to this directory.
+    # Exclude other processes that publish to this directory.
     number = os.open(directory, os.O_RDONLY)
     try:
         with suppress(OSError):  # network file systems may not support locks on directories
@@ -101,7 +102,7 @@ def replace_file(path: Path, text: str) -> None:
     Path(file.name).replace(path)
 
 
-# Notifications over Redis make other processes look for changes immediately instead of within a second.
+# Notifications over Redis make other processes check for changes at once instead of within a second.
 
 TOPIC = "configuration"
 MOST = 16
@@ -112,7 +113,7 @@ def notify_change() -> None:
 
 
 def follow_changes(source: News) -> News:
-    """Look for changes whenever another process sends a notification; the rows decide."""
+    """Check for changes whenever another process sends a notification; the rows decide whether anything has changed."""
 
     def on_change(fields: Fields, age: float) -> None:
         if not source.is_own(fields):

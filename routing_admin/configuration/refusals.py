@@ -14,7 +14,7 @@ from routing_admin.models import LearnedRefusal
 from routing_admin.platform.databases.router import LOGS
 
 MAX_CHARACTERS = 200
-"""Longer names of models and parameters are kept in memory only."""
+"""Longer names of models and parameters are only cached in memory."""
 
 
 def model_addresses(configuration: Configuration) -> dict[ModelKey, str]:
@@ -37,7 +37,7 @@ def _list_models(configuration: Configuration, defaults: Mapping[str, str]) -> I
 
 
 def read_refusals(addresses: Mapping[ModelKey, str]) -> dict[ModelKey, Refused]:
-    """Return the stored refusals by model; rows of models that are gone or whose URL has changed are deleted."""
+    """Return the stored refusals by model, and delete rows of models that no longer exist or whose URL has changed."""
     known: dict[ModelKey, dict[str, str | None]] = {}
     outdated = []
     for row in LearnedRefusal.objects.order_by("pk"):
@@ -52,7 +52,7 @@ def read_refusals(addresses: Mapping[ModelKey, str]) -> dict[ModelKey, Refused]:
 
 
 def write_refusals(key: ModelKey, address: str, before: Refused, now: Refused) -> None:
-    """Write what this process learned or forgot since its last read, keeping other processes' rows."""
+    """Write the refusals that this process added or cleared since its last read; keep other processes' rows."""
     provider, model = key
     rows = [
         LearnedRefusal(

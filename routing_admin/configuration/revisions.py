@@ -1,7 +1,7 @@
-"""The ledger: each change is one transaction with one revision and its audit events.
+"""The ledger: each change is one transaction with one revision and its audit events. Changes may be nested.
 
-Changes may be nested. The outermost reads the whole configuration back from the rows, checks it, and compares it with
-the previous revision. After the commit the new snapshot is loaded and published.
+The outermost change reads the whole configuration back from the rows, validates it, and compares it with the previous
+revision. After the commit the new snapshot is loaded and published.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from routing_admin.platform.databases.router import one_writer
 log = logging.getLogger(__name__)
 
 MAKING = (".add", ".put")
-"""Endings of actions that create an object with a name."""
+"""Suffixes of actions that create an object with a name."""
 UNIQUE, UNIQUE_STATE = "UNIQUE constraint failed", "23505"
 """How SQLite and PostgreSQL report that a name is taken."""
 GONE, FOREIGN, FOREIGN_STATE = "did not affect any rows", "FOREIGN KEY constraint failed", "23503"
-"""How Django, SQLite and PostgreSQL report that a row, or a row to which it refers, was deleted."""
+"""How Django, SQLite and PostgreSQL report that a row, or a row that it references, was deleted."""
 READING = timedelta(minutes=10)
-"""Repeated views of an object by one user within this time are one entry."""
+"""Repeated views of an object by one user within this time are recorded once."""
 IN_SNAPSHOT = frozenset({"agent", "installation"})
-"""Objects in the snapshot that are not all in the configuration: run-time agents, recording."""
+"""Objects of the snapshot that are not part of the configuration, or only in part: run-time agents, body recording."""
 
 FRESH_START = "provider.try_again"
-"""Reset of cooldowns in every process; the entry's details name the providers."""
+"""Reset of cooldowns in every process; the entry's details list the providers."""
 DRILL_START, DRILL_STOP, DRILL_END = "provider.drill", "provider.drill_stop", "provider.drill_end"
-"""A fire drill starts, is stopped early, or ends."""
+"""Start of a fire drill, its early stop, and its end."""
 KEY_ORIGIN = "provider.key_origin"
-"""The action that allows a variable's key to be sent to another origin."""
+"""Action that allows a variable's key to be sent to another origin."""
 IS_NEWS = frozenset({FRESH_START, DRILL_START, DRILL_STOP, DRILL_END, KEY_ORIGIN})
 """Actions that other processes must notice although the configuration stays the same."""
 
@@ -78,7 +78,7 @@ def _refuse_taken_names(act: AuditedAction) -> Iterator[None]:
 def _refuse_gone_rows() -> Iterator[None]:
     try:
         yield
-    # A row that was read before the transaction, or a row to which it refers, was deleted.
+    # A row that was read before the transaction, or a row that it references, was deleted.
     except DatabaseError as error:
         if GONE not in str(error) and not _is_violation(error, FOREIGN, FOREIGN_STATE):
             raise
@@ -91,16 +91,16 @@ def _is_violation(error: DatabaseError, text: str, state: str) -> bool:
 
 
 class RevisionRecorder:
-    """Record changes of the configuration, and actions that leave it unchanged."""
+    """Recorder of changes to the configuration, and of actions that leave it unchanged."""
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Run a transaction that no other change overlaps: what it has read is still true when it writes.
+        """Run a transaction that no other change overlaps, so that what it has read is still valid when it writes.
 
-        After its commit, changes are announced to this process, to others and to the published files.
+        After its commit, changes are announced to this process, to other processes, and to the published files.
         """
         if _after_commit.get() is not None:
-            # Nested: the outermost transaction commits and announces.
+            # A nested transaction leaves commit and announcement to the outermost one.
             with transaction.atomic():
                 yield
             return
@@ -116,7 +116,7 @@ class RevisionRecorder:
 
     @contextmanager
     def change(self, actor: Actor, act: AuditedAction) -> Iterator[AuditedAction]:
-        """Record one revision and one audit event for everything inside; inside an open change, join that change.
+        """Record one revision and one audit event for everything inside; within an open change, join that change.
 
         Raise `InvalidError` and roll back if the configuration would be invalid.
         """
@@ -154,14 +154,13 @@ class RevisionRecorder:
 
 
 ledger = RevisionRecorder()
-"""The ledger of this installation."""
 
 
 def _finish(step: Callable[[], object]) -> None:
     try:
         step()
     except Exception as error:
-        # The change is committed, so a failure afterwards is only logged. The next use reads the rows.
+        # The change is committed, so a later failure is only logged. The next use reads the rows.
         problem = explain_failure(error) or f"{type(error).__name__}: {error}"
         log.error("a change was committed, but %s failed afterwards: %s", step.__qualname__, problem)
 
@@ -192,7 +191,7 @@ def record(actor: Actor, act: AuditedAction, inner: Sequence[AuditedAction] = ()
     bind_first_uses(actor, before, configuration)
     value = make_storable(to_json(configuration))  # normalised as every database returns it, for the digest
     revision = Revision.objects.create(
-        number=(newest_number() or 0) + 1,  # a sequence would leave a gap after every refused change
+        number=(newest_number() or 0) + 1,  # not a sequence, because it would leave a gap after each refused change
         actor_kind=actor.kind,
         actor=actor.name,
         message=act.message or act.action,

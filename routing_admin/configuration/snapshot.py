@@ -1,7 +1,7 @@
-"""The configuration in use: one immutable snapshot per process, replaced as a whole by each change.
+"""The configuration in use: one immutable snapshot per process, which each change replaces as a whole.
 
-A request takes `current()` once and keeps it. Changes by other processes are noticed by the installation's stamp;
-`newest` checks the stamp often enough that no request uses a state that was replaced more than a second ago.
+A request reads `current()` once and uses that snapshot until it ends. The installation's stamp reveals changes by other
+processes; `newest` checks it often enough that no request uses a snapshot that was replaced more than a second ago.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from routing_admin.platform.databases.router import one_moment
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Snapshot:
-    """Everything that a request needs to know, as of one moment."""
+    """All data that a request needs, as of one moment."""
 
     stamp: int
     revision: int | None
     changed_by: str = ""
     changed_at: datetime | None = None
-    """Who made the revision, and when."""
+    """Author and time of the revision."""
     configuration: Configuration
     provider_keys: Mapping[str, ProviderKeys] = field(repr=False)
     agents: tuple[AgentProfile, ...]
@@ -49,11 +49,11 @@ class Snapshot:
     has_demo: bool = False
     catalogue: Catalogue = field(default_factory=default_catalogue, repr=False)
     drill: DrillWindow | None = None
-    """The newest fire drill, until its end is in the audit log."""
+    """The newest fire drill, until its end is recorded in the audit log."""
 
     @cached_property
     def keys(self) -> Mapping[str, KeyState]:
-        """The key to use for each provider, by the provider's name. This is the first one if several are usable."""
+        """The key to use for each provider, by provider name: the first usable one."""
         return {name: keys.first for name, keys in self.provider_keys.items()}
 
     @cached_property
@@ -73,7 +73,7 @@ class Snapshot:
     def configured(self) -> AgentDirectory:
         """The agents that administrators configured.
 
-        Text that remains in a conversation names only these, since agents made at run time expire.
+        Text that stays in a conversation names only these, because run-time agents expire.
         """
         return self.all_agents.select_configured()
 
@@ -113,7 +113,7 @@ newest = owned(lambda: StampedCache(build, stamp))
 
 
 def current() -> Snapshot:
-    """Return the newest snapshot. Raise an error if none could ever be read."""
+    """Return the newest snapshot; raise an error if none could be read yet."""
     return newest().current()
 
 
@@ -163,7 +163,7 @@ def first_service(configuration: Configuration, keys: Mapping[str, KeyState], ta
     """Return the service of a route's first usable candidate, or None if it has none."""
     route = configuration.route(task_type) if task_type else None
     if route is not None and not is_taken(route):
-        # A disabled route counts as missing, so its requests start at `default` (MMR-P5).
+        # A disabled route counts as missing, so its requests use `default` (MMR-P5).
         route = configuration.route(DEFAULT_ROUTE)
     for candidate in route.candidates if route else ():
         provider = configuration.provider(candidate.provider)

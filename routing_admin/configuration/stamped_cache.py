@@ -1,8 +1,8 @@
-"""Cache of a value that is stored in rows with a stamp, for processes that cannot read it at every use.
+"""Cache of a value that is stored in rows with a stamp, for processes that cannot read it at each use.
 
-A value's stamp is the number of the change after which it was built. `current()` is never older than `FRESH_SECONDS`.
-Callers that find an older value wait for one shared check. While the rows cannot be read, the known value remains in
-use, and the cache says since when.
+The stamp is the number of the newest change that the value includes. `current()` returns a value no older than
+`FRESH_SECONDS`; callers that find an older one wait for one shared check. While the rows cannot be read, the cached
+value stays in use, and the cache reports since when.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from routing_admin.platform.databases.router import drop_connections
 log = logging.getLogger(__name__)
 
 FRESH_SECONDS = 0.9
-"""Maximum age of a check, below the second within which a change applies in every process."""
+"""Maximum age of a check. It is below one second, within which a change must apply in every process."""
 OUTAGE_SECONDS = 15 * 60.0
-"""How long after the last successful check requests go on while the database does not respond."""
+"""Maximum seconds since the last successful check for which requests continue while the database does not respond."""
 NEVER = float("-inf")
 
 
 class Stamped(Protocol):
-    """A value with the number of the change after which it was built."""
+    """A value with the number of the newest change that it includes."""
 
     @property
     def stamp(self) -> int: ...
@@ -43,10 +43,10 @@ S = TypeVar("S", bound=Stamped)
 
 @dataclass(frozen=True, slots=True)
 class ReadState(Generic[S]):
-    """The state at one moment, replaced as a whole: the value, its last check and its last confirmation.
+    """The cache's state at one moment, replaced as a whole: the value, its last check and its last confirmation.
 
     `looked_at` and `read_at` are by the clock of `StampedCache`. `unread_since` is a time of day, None while the rows
-    can be read. `stamp` is the last stamp seen, which is newer than the value's if the rows could not be read.
+    can be read. `stamp` is the last stamp read, which is newer than the value's if the rows could not be read.
     """
 
     value: S
@@ -57,7 +57,7 @@ class ReadState(Generic[S]):
 
 
 class StampedCache(Generic[S]):
-    """The newest value; `stamp` reads the number of the last change, `build` reads all rows."""
+    """The newest value. `stamp` reads the number of the last change, `build` reads all rows."""
 
     def __init__(
         self, build: Callable[[], S], stamp: Callable[[], int], clock: Callable[[], float] = time.monotonic
@@ -67,7 +67,7 @@ class StampedCache(Generic[S]):
         self._looking = threading.Lock()
 
     def current(self) -> S:
-        """Return the newest value. Raise an error if none could ever be read."""
+        """Return the newest value; raise an error if none could be read yet."""
         requested_at, state = self._clock(), self._state
         if state is not None and requested_at - state.looked_at <= FRESH_SECONDS:
             return state.value
@@ -79,18 +79,18 @@ class StampedCache(Generic[S]):
             return (state if requested_at - state.looked_at <= FRESH_SECONDS else self._look(state)).value
 
     def fresh(self) -> S | None:
-        """Return the newest value if that is known without a query, else None."""
+        """Return the cached value if its last check is recent enough, else None."""
         state = self._state
         return state.value if state is not None and self._clock() - state.looked_at <= FRESH_SECONDS else None
 
     def look(self) -> None:
-        """Check now, so that no request has to wait for it; the first use reads the value."""
+        """Check the stamp now, so that no request has to wait for it. The first call reads the value."""
         with self._looking:
             if self._state is not None:
                 self._look(self._state)
 
     def refresh(self) -> S:
-        """Read the value regardless of its stamp. If that raises, the next use checks again."""
+        """Read the value regardless of its stamp. If this raises, the next use checks again."""
         with self._looking:
             if self._state is not None:
                 self._state = replace(self._state, looked_at=NEVER)
@@ -100,7 +100,7 @@ class StampedCache(Generic[S]):
         return self._state.unread_since if self._state else None
 
     def stamp(self) -> int:
-        """Return the last stamp seen, even if its value could not be read.
+        """Return the last stamp read, even if its value could not be read.
 
         Caches that were filled under another stamp are outdated. Raise `LookupError` before the first read.
         """
@@ -112,7 +112,7 @@ class StampedCache(Generic[S]):
         return self._state.read_at if self._state else NEVER
 
     def is_usable(self) -> bool:
-        """Return whether requests may go on with the known value."""
+        """Return whether requests may continue with the cached value."""
         state = self._state
         return state is not None and (not state.unread_since or self._clock() - state.read_at < OUTAGE_SECONDS)
 
@@ -129,7 +129,7 @@ class StampedCache(Generic[S]):
                 value = state.value if stamp == state.value.stamp else self._build()
         except SynchronousOnlyOperation:  # a programming error: this was called on an event loop
             raise
-        # Regardless of the error, requests continue with the known value.
+        # Whatever the error, requests continue with the cached value.
         except Exception as error:
             self._state = self._unread(replace(state, stamp=stamp), error)
         else:

@@ -1,4 +1,4 @@
-"""Change agents and issue keys; keys and run-time agents are audited but make no revision."""
+"""Change agents and issue keys. Changes of keys and of run-time agents are audited but create no revision."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from routing_admin.models import TaskRoute
 
 
 def save_agent(actor: Actor, row: Agent, *, expected: int | None = None) -> AuditedAction:
-    """Save an administrator's agent. Raise `InvalidError` for references to missing objects."""
+    """Save an administrator's agent; raise `InvalidError` for references to missing objects."""
     new = row.pk is None
     with ledger.change(actor, AuditedAction("agent.add" if new else "agent.change", "agent", row.agent_id)) as act:
         check_uses_one_thing(row)
@@ -57,7 +57,7 @@ def put_agent(
         row = Agent.objects.filter(agent_id=agent_id).first()
         if row is not None and (row.origin != Agent.Origin.RUNTIME or row.owner_id != owner_row.pk):
             raise ConflictError(_("This id belongs to an agent you did not create. Choose another id."))
-        # Expired agents do not count against the limit, so reviving an agent is checked like creating one.
+        # Expired agents do not count against the limit, so renewing an expired agent is checked like creating one.
         if row is None or (row.expires_at and row.expires_at <= timezone.now()):
             check_can_make_agent(owner_row)
         row = row or Agent(agent_id=agent_id, origin=Agent.Origin.RUNTIME, owner=owner_row)
@@ -107,7 +107,7 @@ def check_allowed_names(row: Agent) -> None:
 def check_names_exist(names: Collection[str], before: Collection[str]) -> None:
     if not names:
         return
-    # Names that were allowed before may be kept, even if they no longer exist.
+    # Names that were allowed before remain allowed, even if they no longer exist.
     known = {*Service.objects.values_list("service_id", flat=True), *before}
     missing = [name for name in names if name not in known and not _is_route(name)]
     if missing:
@@ -136,7 +136,7 @@ def check_can_delete_agent(row: Agent) -> None:
 
 
 def delete_agent(actor: Actor, row: Agent) -> AuditedAction:
-    """Delete an agent with its keys; its artifacts are kept. Run-time agents make no revision."""
+    """Delete an agent with its keys but not its artifacts. Deleting a run-time agent creates no revision."""
     act = AuditedAction("agent.delete", "agent", row.agent_id)
     makes_revision = row.origin == Agent.Origin.ADMINISTRATOR
     with ledger.change(actor, act) if makes_revision else ledger.audit(actor, act):
@@ -168,9 +168,10 @@ def issue_key(
     expires_at: datetime | None = None,
     terms: Mapping[str, Any] | None = None,
 ) -> tuple[str, AgentKey]:
-    """Issue a key; return it in full, which is only possible now, and its row.
+    """Issue a key; return the full key, which cannot be read later, and its row.
 
-    `terms` are read by `core/services/key_terms.py`. Raise `InvalidError` for unknown scopes and invalid terms.
+    `terms` are in the format of `core/services/key_terms.py`. Raise `InvalidError` for unknown scopes and invalid
+    terms.
     """
     requested = tuple(dict.fromkeys(scopes))
     unknown = [scope for scope in requested if scope not in SCOPES]
@@ -217,7 +218,7 @@ def change_key(
     `expires_at` sets another expiry, None removes it; undo does not restore it. Raise `InvalidError` for terms that
     allow a missing model, or a model that the key's agent may not use.
     """
-    # An existing label may be kept unchanged.
+    # The label may stay unchanged.
     check_one_line("label", label if label != row.label else "")
     check_key_terms(row.agent, terms, row.terms)
     facts = {"key": f"ra_{row.public_id}", "before": row.terms, "after": dict(terms)}
@@ -247,7 +248,7 @@ def roll_key(actor: Actor, row: AgentKey, *, overlap: timedelta) -> tuple[str, A
     """
     ends = timezone.now() + overlap
     with ledger.audit(actor, AuditedAction("key.roll", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
-        # Read again inside the transaction: the key may have been revoked meanwhile.
+        # Read the row again inside the transaction, because the key may have been revoked since.
         row.refresh_from_db()
         if row.revoked_at is not None:
             raise ConflictError(_("The key %(key)s is revoked. Issue a new one.") % {"key": f"ra_{row.public_id}"})

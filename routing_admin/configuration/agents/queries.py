@@ -1,4 +1,4 @@
-"""Queries for agents' pages: their keys, what each agent reads, and who covers the rest."""
+"""Queries for agents' pages: their keys, what each agent reads, and which agents can handle the rest."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class CapabilityReading:
 
 
 NAMES = 5
-"""How many of the agents that an agent can hand over to are listed by name."""
+"""Maximum number of agents that are listed by name for a hand-over."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentLine:
-    """An agent with what its model reads, the number of its working keys, and the state of the best of all its keys."""
+    """An agent, what its model reads, the number of its working keys, and the status of its best key."""
 
     row: Agent
     reads: tuple[str, ...]
@@ -75,7 +75,7 @@ def key_validity(key: AgentKey) -> Validity:
 
 
 def list_keys(row: Agent) -> list[AgentKey]:
-    """Return the agent's keys, revoked keys last, with uses that are not written yet."""
+    """Return the agent's keys, revoked keys last, including last uses that have not been written yet."""
     keys = sorted(row.keys.all(), key=lambda key: key.revoked_at is not None)
     for key in keys:
         key.last_used_at = last_uses().latest(key)
@@ -83,7 +83,7 @@ def list_keys(row: Agent) -> list[AgentKey]:
 
 
 def find_profile(row: Agent, directory: AgentDirectory) -> AgentProfile:
-    # An expired agent is not in the directory and counts as text only.
+    # An expired agent is not in the directory and counts as one that reads only text.
     return directory.get(row.agent_id) or AgentProfile(row.agent_id, row.name, row.description)
 
 
@@ -96,7 +96,7 @@ def list_readings(profile: AgentProfile, directory: AgentDirectory) -> list[Capa
 
 
 def list_agents() -> list[AgentLine]:
-    """Return the agents that have not expired, by id. Two queries."""
+    """Return the agents that have not expired, by id, in two queries."""
     keys = AgentKey.objects.only("agent_id", "public_id", "revoked_at", "expires_at", "last_used_at")
     rows = filter_living(
         Agent.objects.select_related("service", "owner")

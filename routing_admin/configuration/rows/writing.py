@@ -1,4 +1,4 @@
-"""Write the configuration to rows: only what differs."""
+"""Write a configuration to the rows, changing only what differs."""
 
 from __future__ import annotations
 
@@ -33,14 +33,13 @@ from routing_admin.models import Alias, Candidate, Installation, LabelBudget, La
 M = TypeVar("M", bound=models.Model)
 
 KEY_FIELDS = ("key", "more_keys", "keys")
-"""Prefixes of difference fields about keys."""
+"""Prefixes of the fields that describe keys in a difference."""
 
 
 def write(new: Configuration) -> None:
-    """Make the rows equal the value: create, change and delete what differs.
+    """Make the rows equal to the value: create, change and delete what differs. Call it inside a ledger's change.
 
-    Call it inside a ledger's change. A stored key is found by its fingerprint; if it is gone, the provider takes its
-    key from the environment.
+    A stored key is found by its fingerprint; if it no longer exists, the provider's key is read from the environment.
     """
     delete_removed_chains(new)
     providers = sync(
@@ -79,7 +78,7 @@ def write(new: Configuration) -> None:
 
 
 def check_written(new: Configuration) -> None:
-    """Raise `InvalidError` if the rows, read back, differ from the value, so that it is rolled back."""
+    """Raise `InvalidError`, which rolls back, if the rows that were written differ from the value."""
     problems = [
         Problem(
             change.field or change.kind,
@@ -87,8 +86,8 @@ def check_written(new: Configuration) -> None:
             "range",
         )
         for change in diff(new, read())
-        # Keys may differ, because keys whose ciphertext is gone, and terms of agents' keys that no longer exist, cannot
-        # be written.
+        # Keys may differ: a key whose ciphertext no longer exists cannot be written, nor can the terms of a deleted
+        # agent key.
         if not change.field.startswith(KEY_FIELDS)
     ]
     if problems:
@@ -101,13 +100,13 @@ def describe_path(change: Change) -> str:
 
 def delete_removed_chains(new: Configuration) -> None:
     removed = Candidate.objects.exclude(route__task_type__in=[route.task_type for route in new.routes])
-    # Rows are deleted from the end, so that no deletion leaves a gap, which the database refuses.
+    # Rows are deleted from the end, because the database refuses gaps between positions.
     for candidate in removed.order_by("-position"):
         candidate.delete()
 
 
 def delete_removed_agents(new: Configuration) -> None:
-    """Delete administrators' agents that the value lacks, and detach agents from services that will be deleted."""
+    """Delete administrators' agents that are missing from the value, and detach agents from services to be deleted."""
     remaining_ids = [agent.id for agent in new.agents]
     Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).exclude(agent_id__in=remaining_ids).delete()
     services = [service.id for service in new.services]
@@ -115,7 +114,7 @@ def delete_removed_agents(new: Configuration) -> None:
 
 
 def sync(model: type[M], key: str, values: Mapping[str, dict[str, Any]], *, delete: bool = True) -> dict[str, M]:
-    """Create, change and delete a model's rows until they equal `values`; return them by key."""
+    """Create, change and delete a model's rows until they equal `values`; return the rows by key."""
     found = {getattr(row, key): row for row in model._default_manager.all()}
     if delete:
         model._default_manager.filter(pk__in=[row.pk for name, row in found.items() if name not in values]).delete()
@@ -168,7 +167,7 @@ def provider_fields(spec: ProviderSpec, position: int) -> dict[str, Any]:
 def key_fields(key: KeySpec, variable: str = "") -> dict[str, Any]:
     """Return a key's columns.
 
-    A key whose ciphertext is gone is taken from the environment, from `variable` if the key names no variable.
+    A key whose ciphertext no longer exists is read from the environment, from `variable` if the key names no variable.
     """
     stored = StoredKey.objects.filter(fingerprint=key.fingerprint).first() if key.fingerprint else None
     source = key.kind if stored or key.kind != KeyKind.STORED else KeyKind.ENV
@@ -183,7 +182,7 @@ def write_more_keys(row: Provider, spec: ProviderSpec) -> None:
     row.more_keys.all().delete()
     variables = further_variables(key_variable(spec.name, spec.env_name), (key.variable for key in spec.more_keys))
     for position, (key, variable) in enumerate(zip(spec.more_keys, variables, strict=True), start=2):
-        # Positions start at 2, because the first key is in the provider's own row.
+        # Positions start at 2, because the first key is in the provider's row.
         named = {"name": key.name, "enabled": key.enabled, "position": position}
         ProviderKey.objects.create(provider=row, **key_fields(key, variable), **named)
     update_row(row, {})
@@ -244,7 +243,7 @@ def agent_fields(spec: AgentSpec, services: Mapping[str, Service]) -> dict[str, 
 def write_key_terms(new: Configuration) -> None:
     terms_by_key = {public_id: terms for agent in new.agents for public_id, terms in agent.keys.items()}
     for row in AgentKey.objects.filter(agent__origin=Agent.Origin.ADMINISTRATOR):
-        # A key that the value does not mention has the terms with which it was issued.
+        # A key that the value omits has the terms with which it was issued.
         terms = terms_by_key.get(row.public_id, row.issued_terms)
         if not same_json(row.terms, terms):
             row.terms = terms
@@ -252,11 +251,11 @@ def write_key_terms(new: Configuration) -> None:
 
 
 def write_cells(row: Service, spec: ServiceSpec) -> None:
-    """Make a service's capability cells equal the value; increment its version if they changed."""
+    """Make a service's capability cells equal to the value, and increment its version if they change."""
     expected = {cell: (at, True) for at, cell in enumerate(list_capabilities(spec.capabilities))}
     for cell in spec.sources:
         side, _, name = cell.partition(":")
-        # Capabilities that the model lacks come after the capabilities that it has.
+        # The model's capabilities come first, followed by those that it lacks.
         expected.setdefault((side, name), (len(expected), False))
     found = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
     removed = [cell.pk for key, cell in found.items() if key not in expected]
