@@ -1,6 +1,6 @@
-"""The audit log's hash chain: each entry holds its number, its hash and the previous entry's hash.
+"""The audit log's hash chain: each entry contains its number, its hash and the previous entry's hash.
 
-This module does not use database rows: entries are values, and a chain's problems are sentences.
+This module does not use database rows: entries are values, and problems are sentences.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class AuditHead:
 
 @dataclass(frozen=True, slots=True)
 class AuditVerdict:
-    """Result of a check: the number of entries, the newest, and a sentence per problem."""
+    """Result of a verification: the number of entries, the newest entry, and a sentence per problem."""
 
     count: int
     head: AuditHead | None
@@ -76,7 +76,7 @@ def _plain(value: Any) -> Any:
 
 
 def verify_chain(entries: Iterable[AuditEntry], heads: Iterable[AuditHead] = ()) -> AuditVerdict:
-    """Check every entry, in the order of their numbers, and that each recorded head is still in the chain."""
+    """Verify every entry, in the order of their numbers, and that the chain still contains each recorded head."""
     heads_by_number = {head.number: head for head in heads}
     hashes: dict[int, str] = {}
     problems: list[str] = []
@@ -118,7 +118,7 @@ def _report_invalid(invalid: list[AuditEntry]) -> list[str]:
 
 
 def _original_number(entry: AuditEntry, invalid: Iterable[AuditEntry]) -> int | None:
-    """Return the number under which the entry was written, if another invalid entry has that number now."""
+    """Return the number under which the entry was written, if another invalid entry now has that number."""
     for candidate in invalid:
         if candidate.number == entry.number:
             continue

@@ -1,6 +1,6 @@
 """Table of alert kinds: meaning, severity, subject, remedy and help page.
 
-An alert is sent once per kind and subject while it lasts. The subject identifies the affected object for programs; the
+An alert is sent once per kind and subject while it lasts. The subject identifies the affected object to programs. The
 sentence, which depends on the stage, describes the problem to users.
 """
 
@@ -38,14 +38,14 @@ class AlertKind(StrEnum):
 
 
 class Severity(StrEnum):
-    """Whether an alert is worth waking an operator for."""
+    """Whether an alert justifies waking an operator."""
 
     CRITICAL = "critical"
     WARNING = "warning"
 
 
 class Stage(StrEnum):
-    """Variant of an alert; each kind has a sentence for every stage that it can have."""
+    """Variant of an alert. Each kind has a sentence for each of its stages."""
 
     USUAL = "usual"
     EVERY_PROVIDER = "every_provider"
@@ -60,8 +60,8 @@ class Stage(StrEnum):
 
 
 STATE, EVENT, EVIDENCE = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-"""How long an alert lasts after its last occurrence: STATE for what is monitored continuously, EVENT for single events,
-EVIDENCE for problems that only requests reveal.
+"""Time that an alert lasts after its last occurrence: STATE for continuously monitored conditions, EVENT for single
+events, EVIDENCE for problems that only requests reveal.
 """
 
 
@@ -309,7 +309,7 @@ class Condition:
 
     @property
     def is_state(self) -> bool:
-        """Whether it is monitored continuously, so that it ends soon after its last occurrence."""
+        """Whether the condition is monitored continuously, so that its alert ends soon after the last occurrence."""
         return self.lasts <= STATE
 
 
@@ -318,7 +318,7 @@ def build_condition(
 ) -> Condition:
     """Return the condition for an alert, described by the sentence of its stage.
 
-    `facts` fill in that sentence; its `name` is the subject unless given. `lasts` overrides the duration of the kind.
+    `facts` fill in that sentence; its `name` is the subject unless given. `lasts` overrides the kind's duration.
     """
     row = KINDS[kind]
     return Condition(
@@ -330,7 +330,7 @@ def build_condition(
 
 DAY = timedelta(days=1)
 MIN_INTERVAL = timedelta(hours=6)
-"""Runs closer together count as one: a manual repetition says nothing about the schedule."""
+"""Runs closer together count as one, because a manual repetition is not part of the schedule."""
 DEFAULT_INTERVAL = timedelta(days=4)
 """Assumed interval of a job that ran once."""
 MAX_INTERVAL = 31 * DAY
@@ -338,7 +338,7 @@ MAX_INTERVAL = 31 * DAY
 
 def is_overdue(runs: Sequence[datetime], now: datetime) -> bool:
     """Return whether twice the usual interval has passed since the last run; `runs` are the newest first."""
-    # A job that has not run yet is not set up, so it cannot be overdue.
+    # A job that has never run is not set up, so it cannot be overdue.
     if not runs:
         return False
     last = runs[0]
@@ -347,5 +347,5 @@ def is_overdue(runs: Sequence[datetime], now: datetime) -> bool:
 
 
 def spent_subject(subject: str) -> str:
-    """Return the subject of the alert that a budget is used up, which replaces the warning about `subject`."""
+    """Return the subject of the alert that a budget is exhausted, which replaces the warning about `subject`."""
     return f"{subject} 100%"

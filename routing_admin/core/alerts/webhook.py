@@ -33,9 +33,9 @@ from capabilities.core.providers.redaction import redact
 from capabilities.core.translatable import Translatable, translatable
 
 TEXT_BYTES = 2000
-"""Maximum length of a message's text, below the smallest limit of any chat service."""
+"""Maximum length of a message's text, below the smallest limit of the chat services."""
 MAX_QUOTED = 300
-"""Characters kept of a refusal's message."""
+"""Maximum characters of a refusal's message that are shown."""
 
 
 class ShapeName(StrEnum):
@@ -57,13 +57,13 @@ class Notice:
 
     @property
     def text(self) -> str:
-        """The lines as one string, truncated at a character boundary."""
+        """The lines as one string, truncated between characters."""
         return "\n".join(self.lines).encode()[:TEXT_BYTES].decode(errors="ignore")
 
 
 Body = Mapping[str, Any]
 Signed = tuple[str, Body]
-"""The URL to call, with the signature if it belongs there, and the payload."""
+"""URL to call, with the signature if the service expects it there, and payload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +141,14 @@ NO_CODE = translatable("It answered with status %(status)s, but not like %(shape
 
 
 def write(shape: ShapeName, notice: Notice, url: str, secret: str, now: float) -> Signed:
-    """Return the URL and payload of a notice; `now` is in seconds since 1970, for the signature."""
+    """Return the URL and payload of a notice; `now`, in seconds since 1970, is part of the signature."""
     row = SHAPES[shape]
     body = row.body(notice)
     return row.sign(url, body, secret, now) if row.sign and secret else (url, body)
 
 
 def refusal_in(shape: ShapeName, status: int, body: bytes) -> Translatable | None:
-    """Return why the notice was refused according to the response, or None if it was accepted."""
+    """Return why the response refuses the notice, or None if it accepts it."""
     row, text = SHAPES[shape], body.decode(errors="replace").strip()
     answer = _object_in(text)
     code = next((answer[name] for name in row.codes if name in answer), None)
@@ -188,7 +188,7 @@ class WebhookAddressError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Where alerts are sent; `repr` shows neither URL nor secret."""
+    """Destination of alerts; `repr` shows neither its URL nor its secret."""
 
     url: str = field(repr=False)
     shape: ShapeName
@@ -208,7 +208,7 @@ class Webhook:
 
 
 MIN_SECRET_CHARS = 8
-"""Shorter parts of a URL grant no access, and may be ordinary words."""
+"""Minimum length of redacted parts of a URL: shorter parts grant no access, and may be ordinary words."""
 
 
 def parse_webhook(text: str) -> Webhook:

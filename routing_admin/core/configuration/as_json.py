@@ -18,17 +18,17 @@ from routing_admin.core.documents.kept_fields import same_json
 
 
 def to_json(configuration: Configuration) -> dict[str, Any]:
-    """Return the configuration as plain JSON. Of a key it contains only variable name, ciphertext and fingerprint."""
+    """Return the configuration as plain JSON. A key is reduced to its variable, ciphertext and fingerprint."""
     return cast(dict[str, Any], _encode(configuration))
 
 
 def from_json(value: Mapping[str, Any]) -> Configuration:
-    """Read what `to_json` wrote, ignoring fields of newer or older versions."""
+    """Read the output of `to_json`, ignoring fields of newer or older versions."""
     return cast(Configuration, _decode(value, Configuration))
 
 
 def same_value(first: object, second: object) -> bool:
-    """Return whether two configuration values are equal as stored JSON."""
+    """Return whether two configuration values are equal when stored as JSON."""
     return same_json(_encode(first), _encode(second))
 
 

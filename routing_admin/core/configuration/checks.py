@@ -1,7 +1,7 @@
-"""Check rules that hold for every configuration, before a revision is written.
+"""Check rules that apply to every configuration, before a revision is written.
 
-Files are checked field by field when they are read. These checks see the whole value, after an import and after a
-change on a page alike.
+Files are checked field by field when they are read. The checks here validate the whole value, after imports and after
+changes on pages.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ NAME_FIELDS: Mapping[str, Mapping[str, str]] = {
     "languages": {"code": "code"},
     "label_budgets": {"id": "id"},
 }
-"""List of the configuration → the field with an item's name, and what that field is called in files."""
+"""List of the configuration → the field with an item's name, and the name of that field in files."""
 
 
 def check(configuration: Configuration, before: Configuration | None = None) -> list[Problem]:
-    """Return every problem; a configuration without routes is empty, not wrong.
+    """Return every problem; a configuration without routes is empty, not invalid.
 
-    `before` is the configuration that is being changed, if any. Invalid names that it already has are accepted.
+    `before` is the configuration that is being changed, if any. Invalid names that it already contains are accepted.
     """
     return [
         *(check_lines(configuration, before) if before is not None else ()),
@@ -57,7 +57,7 @@ def check_names(configuration: Configuration) -> Iterator[Problem]:
     yield from check_repeated("routing", [route.task_type for route in configuration.routes])
     for index, provider in enumerate(configuration.providers):
         yield from check_repeated(f"providers[{index}].keys", [key.name for key in provider.keys])
-        # Chains write `provider/model`, so a provider's name has no slash.
+        # Chains are written `provider/model`, so a provider's name contains no slash.
         if "/" in provider.name:
             path = f"providers[{index}].providerName"
             message = translatable(
@@ -106,11 +106,11 @@ def check_routes(configuration: Configuration) -> Iterator[Problem]:
 
 
 MEDIA = ("vision", "audio", "video", "file")
-"""To describe files, a model needs one of these capabilities."""
+"""Capabilities of which a model needs at least one to describe files."""
 
 
 def check_describing(configuration: Configuration) -> Iterator[Problem]:
-    """Yield a problem if the route that describes files has its own files described: it would call itself."""
+    """Yield a problem if files on the describing route would themselves be described, so that it would call itself."""
     route = configuration.route(DESCRIBE_ROUTE)
     if route is not None and has_describer(route.content):
         message = translatable(
@@ -122,7 +122,7 @@ def check_describing(configuration: Configuration) -> Iterator[Problem]:
 
 
 def check_describers(before: Configuration, configuration: Configuration) -> Iterator[Problem]:
-    """Yield a problem if files are to be described but no model of the describing route reads media."""
+    """Yield a problem if files are to be described but no model on the describing route reads media."""
     route = configuration.route(DESCRIBE_ROUTE)
     if route is None or not wants_describer(configuration) or not is_blind(configuration, route):
         return
@@ -134,8 +134,8 @@ def check_describers(before: Configuration, configuration: Configuration) -> Ite
         "Add one that does to its chain.",
         name=DESCRIBE_ROUTE,
     )
-    # An error only if this change chose the chain or has more files described. If instead a model's capabilities have
-    # changed or are unknown, it is a warning: the next imported file may declare them.
+    # This is an error only if this change selected the chain or causes more files to be described. If the capabilities
+    # of a model have changed or are unknown, it is a warning, because the next imported file may declare them.
     is_known = None not in _services_along(configuration, route)
     severity = "error" if is_known and (is_chosen or is_wanted_anew) else "warning"
     yield Problem(child("routing", DESCRIBE_ROUTE), message, "reference", severity)
@@ -171,6 +171,6 @@ def wants_describer(configuration: Configuration) -> bool:
 
 
 def has_describer(content: JsonObject | None) -> bool:
-    """Return whether a content policy lets a model describe files."""
+    """Return whether a content policy has files described by a model."""
     policies = str((content or {}).get("policy") or "").replace(" ", "").split("+")
     return ContentPolicy.DESCRIBER.value in policies

@@ -1,7 +1,7 @@
 """Differences between two configurations, as values and as sentences.
 
 A change names the object and the field, so that pages can translate it. It never contains a key, only whether there is
-one and which variable holds it.
+one and which variable contains it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One difference.
+    """One difference. `kind` is a key of `LISTS`, or `configuration`. `name` is the object's name.
 
-    `kind` is a word of `LISTS`, or `configuration`. `name` is the object's name. `field` is the path inside the object,
-    empty for the whole object. `before` and `after` are JSON values, None where absent.
+    `field` is the path inside the object, empty for the whole object. `before` and `after` are JSON values, None if
+    absent.
     """
 
     action: ChangeKind
@@ -57,7 +57,7 @@ ROOT_FIELDS = (
 KIND_WORDS: Mapping[str, str] = {"service": "model service", "route": "task route", "exchange_rate": "exchange rate"}
 MORE_KEYS = "more_keys"
 UNORDERED = frozenset({"alias", "agent", "language", "budget"})
-"""Kinds whose order has no meaning, because they are sorted in rows and on pages."""
+"""Kinds whose order has no meaning, because rows and pages sort them."""
 
 
 def required_right(kind: str, field: str) -> str:
@@ -66,7 +66,7 @@ def required_right(kind: str, field: str) -> str:
 
 
 def diff(old: Configuration, new: Configuration) -> tuple[Change, ...]:
-    """Return every difference in the order of the pages; empty if nothing visible differs."""
+    """Return every difference, in the order of the pages."""
     before, after = _without_keys(old), _without_keys(new)
     changes: list[Change] = []
     for kind, field, name in LISTS:
@@ -106,7 +106,7 @@ def _list_changes(kind: str, before: list[Any], after: list[Any], name: str) -> 
             continue
         for field in item:
             yield from _field_changes(kind, key, field, old[key][field], item[field])
-    # Compare only the order of items that are on both sides: added and removed items are reported above.
+    # Compare only the order of items on both sides, because added and removed items are reported above.
     order_before, order_after = [key for key in old if key in new], [key for key in new if key in old]
     if order_before != order_after and kind not in UNORDERED:
         yield Change(action=ChangeKind.MOVED, kind=kind, name="", before=order_before, after=order_after)
@@ -117,7 +117,7 @@ def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) ->
         yield from _order_change(kind, name, list(before), list(after))
     if same_json(before, after):
         return
-    # Objects are compared key by key, lists as a whole because their order has a meaning.
+    # Objects are compared key by key, and lists as a whole because their order has a meaning.
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in dict.fromkeys((*before, *after)):
             subfield = child(field, key)
@@ -140,14 +140,14 @@ def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) ->
 
 
 def _order_change(kind: str, name: str, before: list[str], after: list[str]) -> Iterator[Change]:
-    # Report only a change in the order of keys that were kept: added and removed keys are reported elsewhere.
+    # Report a change of order only for keys on both sides, because added and removed keys are reported elsewhere.
     common = [[key for key in keys if key in before and key in after] for keys in (before, after)]
     if common[0] != common[1]:
         yield Change(action=ChangeKind.CHANGED, kind=kind, name=name, field=MORE_KEYS, before=before, after=after)
 
 
 def round_floats(value: Any) -> Any:
-    """Return a JSON value for people, with at most ten digits of a number: 0.95 for 0.9500000000000001."""
+    """Return a JSON value for display, with numbers rounded to ten digits: 0.95 for 0.9500000000000001."""
     if isinstance(value, float):
         return float(f"{value:.10g}")
     if isinstance(value, Mapping):

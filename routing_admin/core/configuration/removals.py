@@ -1,4 +1,4 @@
-"""Remove or disable parts of a configuration, and find references and models that are gone."""
+"""Remove or disable parts of a configuration, and find references to missing objects and retired models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.problem_sentences import unknown_provider
 
 PLACES: Mapping[str, tuple[str, str]] = {kind: (field, name) for kind, field, name in LISTS}
-"""Kind → the field of the configuration that holds its objects, and the field with their name."""
+"""Kind → the field of the configuration with its objects, and the field with their name."""
 
 
 def without_items(configuration: Configuration, kind: str, names: Collection[str]) -> Configuration:
@@ -40,15 +40,15 @@ def keep_agents(earlier: Configuration, current: Configuration) -> Configuration
     newer = (
         replace(
             agent,
-            # A newer agent's service or route may not exist in the earlier configuration; the agent is then kept
-            # without it.
+            # A newer agent's service or route may be missing in the earlier configuration. In that case the agent
+            # refers to none.
             service_id=agent.service_id if earlier.service(agent.service_id or "") else None,
             task_type=agent.task_type if earlier.route(agent.task_type or "") else None,
         )
         for agent in current.agents
         if agent.id not in known_ids
     )
-    # Deleting an agent would revoke its keys for good, so newer agents are kept.
+    # Deleting an agent would permanently revoke its keys, so newer agents are not deleted.
     return replace(earlier, agents=tuple(sorted((*earlier.agents, *newer), key=lambda agent: agent.id)))
 
 
@@ -57,7 +57,7 @@ def _with(configuration: Configuration, field: str, items: Any) -> Configuration
 
 
 def removed_names(before: Configuration, after: Configuration) -> dict[str, tuple[str, ...]]:
-    """Return the names that only `before` has, by kind; kinds without losses are left out."""
+    """Return the names that only `before` contains, by kind, without kinds that lost none."""
     found = {}
     for kind, (field, name) in PLACES.items():
         remaining = {getattr(item, name) for item in getattr(after, field)}
@@ -113,7 +113,7 @@ def _agent(agent: AgentSpec, configuration: Configuration) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class ModelEnd:
-    """A model that the provider named `provider` stops serving, and when."""
+    """A model's retirement at its provider."""
 
     provider: str
     model: str
@@ -123,7 +123,7 @@ class ModelEnd:
 def list_ends(configuration: Configuration, catalogue: Catalogue | None = None) -> tuple[ModelEnd, ...]:
     """Return the referenced models with a known retirement date, the earliest first.
 
-    The dates are looked up in `catalogue`, by default the catalogue that is shipped.
+    `catalogue` supplies the dates; the default is the shipped catalogue.
     """
     known = catalogue or default_catalogue()
     endpoints = {provider.name: provider.endpoint for provider in configuration.providers}

@@ -1,4 +1,4 @@
-"""Changes to a route's draft as values: candidates added, removed, moved or set."""
+"""Changes to a route's draft as values: candidates added, removed, moved or changed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def candidate_name(spec: CandidateSpec) -> str:
 
 
 def _identities(chain: Sequence[CandidateSpec]) -> dict[Identity, CandidateSpec]:
-    # A candidate is identified by provider, model, and how many equal candidates precede it.
+    # A candidate is identified by its provider and model, and by the number of equal candidates before it.
     seen: Counter[tuple[str, str | None]] = Counter()
     found: dict[Identity, CandidateSpec] = {}
     for spec in chain:
@@ -91,7 +91,7 @@ def _chain_changes(before: Sequence[CandidateSpec], after: Sequence[CandidateSpe
 
 
 def _find_moved(old: list[Identity], new: list[Identity]) -> list[Identity]:
-    # Report as few candidates as possible as moved; the others kept their order.
+    # Report as few candidates as possible as moved, because the order of the others has not changed.
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     unmoved = {key for block in matcher.get_matching_blocks() for key in new[block.b : block.b + block.size]}
     return [key for key in new if key not in unmoved]

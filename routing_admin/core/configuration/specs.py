@@ -1,8 +1,8 @@
-"""The configuration as one immutable value; database rows and JSON files are two forms of it.
+"""The configuration as one immutable value, of which database rows and JSON files are two forms.
 
-Everything is frozen, lists are tuples, and order has a meaning: it is the order of the files and of the pages. What a
-file contained and no field can express (unknown fields, an explicit default) is kept in `extra`, so that an export
-returns what was imported. The value never contains a plaintext key: keys read from files are passed beside it.
+Everything is frozen, and lists are tuples. Their order is the order of the files and pages. `extra` preserves the parts
+of a file that no field can express (unknown fields, an explicit default), so that an export returns what was imported.
+The value never contains a plaintext key: keys read from files are passed separately.
 
 A new field is added in four places: in this module, as a column, in the file format and in a form. A property test
 fails while one is missing.
@@ -27,23 +27,23 @@ DESCRIBE_ROUTE = "describe"
 """Task type of the route that describes files for models that cannot read them."""
 
 DEFAULT_ROUTE = "default"
-"""Task type of the route for tasks without a route of their own."""
+"""Task type of the route for all tasks without a route of their own."""
 
 
 class KeyKind(StrEnum):
     """Where a provider's key is stored."""
 
     NONE = "none"
-    """No key needed (`NOT_NEEDED`, or an empty key)."""
+    """No key is needed (`NOT_NEEDED`, or an empty key)."""
     ENV = "env"
-    """In an environment variable; also if only a placeholder was given."""
+    """The key is in an environment variable, also if the file has only a placeholder."""
     STORED = "stored"
     """Encrypted in the database."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeySpec:
-    """A provider's key without the key: the variable's name, or the ciphertext and its fingerprint.
+    """Reference to a provider's key: a variable's name, or the ciphertext and its fingerprint.
 
     `token` is empty for a key just read from a file, until it is encrypted. `name` distinguishes a provider's keys; it
     is empty for a first key without a name.
@@ -52,7 +52,7 @@ class KeySpec:
     kind: KeyKind = KeyKind.NONE
     variable: str = ""
     token: str = field(default="", repr=False)
-    # Revisions name a stored key by fingerprint, so that undo can find a deleted provider's key.
+    # Revisions identify a stored key by its fingerprint, so that undo can find a deleted provider's key.
     fingerprint: str = ""
     name: str = ""
     enabled: bool = True
@@ -63,10 +63,10 @@ NO_KEY = KeySpec()
 
 @dataclass(frozen=True, slots=True)
 class ProviderSpec:
-    """Where requests go and with which key; `more_keys` are further keys, each with a unique name.
+    """A provider: its endpoint and keys; `more_keys` are additional keys, each with a unique name.
 
     `endpoint` is a base URL or a full call URL, as written. `proxy` is `default`, `none` or a URL; `timeouts` are in
-    seconds. `env_name` replaces NAME in `LLM_PROVIDER_{NAME}_API_KEY`. `vendor_tools` names the vendor's built-in tools
+    seconds. `env_name` replaces NAME in `LLM_PROVIDER_{NAME}_API_KEY`. `vendor_tools` lists the vendor's built-in tools
     that callers may use, None for the default of `capabilities.core.protocols.vendor_tools`. `in_routing_file` is False
     for a provider that only a service introduced: `llm-routing.json` lists it once a route uses it.
     """
@@ -97,11 +97,11 @@ class ProviderSpec:
 class ServiceSpec:
     """A model at a provider, and what it reads and writes.
 
-    `base_url` is the provider's URL as a file spelled it, empty for the provider's own spelling. `capabilities` is None
-    if nothing valid is declared, which means text in and out (MCR-1.5). `sources` says where a capability comes from,
-    keyed `input:vision`; a missing entry means declared. `timeouts` are in seconds. `extra_body` is merged into each
-    request's payload. `price` has the form of `capabilities.core.prices` and is empty for the list price. `routed`
-    marks the service that represents (provider, model) if several share it.
+    `base_url` is the provider's URL as spelled in a file, empty for the provider's own spelling. `capabilities` is None
+    if nothing valid is declared, which means text input and output (MCR-1.5). `sources` gives each capability's source,
+    by keys such as `input:vision`; a missing entry means declared. `timeouts` are in seconds. `extra_body` is merged
+    into the payload of each request. `price` has the format of `capabilities.core.prices` and is empty for the list
+    price. `routed` selects the service that represents (provider, model) if several share it.
     """
 
     id: str
@@ -127,13 +127,13 @@ class ServiceSpec:
         return TEXT_ONLY if self.capabilities is None else self.capabilities
 
     def source(self, side: str, capability: str) -> Source:
-        """Return where a capability's value comes from; `side` is `input` or `output`."""
+        """Return the source of a capability's value; `side` is `input` or `output`."""
         return self.sources.get(f"{side}:{capability}", Source.DECLARED)
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateSpec:
-    """A candidate of a chain; None means the provider's default for `model`, and the route's value for parameters."""
+    """A candidate of a chain. None means the provider's default for `model`, and the route's value for parameters."""
 
     provider: str
     model: str | None = None
@@ -155,12 +155,12 @@ NO_DIRECTIVE = "none"
 
 @dataclass(frozen=True, slots=True)
 class RouteSpec:
-    """Where a task type goes: `candidates[0]` is the primary, the others are its fallbacks, in order.
+    """A task type's route: `candidates[0]` is the primary, the others are its fallbacks, in order.
 
     `on_error` is a preset's name or a table of error → action, empty for the default. `deadline` (whole answer) and
     `first_content` are in seconds, None for the default. `on_drop`, `on_overflow` and `directive` are `REFUSE`, `SKIP`
-    and `NO_DIRECTIVE`, or empty. After `keep_alive_seconds` a stream without content is kept open with comments: 0 for
-    never, None for the installation's setting. With `allow_n`, a request for `n` answers becomes that many calls.
+    and `NO_DIRECTIVE`, or empty. After `keep_alive_seconds` without content, comments keep a stream open: 0 for never,
+    None for the installation's setting. With `allow_n`, a request for `n` answers is sent as that many calls.
     """
 
     task_type: str
@@ -187,7 +187,7 @@ class RouteSpec:
 
 @dataclass(frozen=True, slots=True)
 class AliasSpec:
-    """A model name that callers may use, and its target (`task:…`, a service id …); the name `*` matches everything."""
+    """An alias for a model, and its target (`task:…`, a service id …); the name `*` matches everything."""
 
     name: str
     target: str
@@ -195,10 +195,10 @@ class AliasSpec:
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """An agent, and the service or the route (by task type) that it uses; `limits` as in its row.
+    """An agent, and the service or the route (by task type) that it uses; `limits` are in the format of its row.
 
-    `keys` maps the public part of a key to its settings, named as in the key's row. It has only keys whose settings
-    were changed after they were issued.
+    `keys` maps the public part of a key to its settings, named as in the key's row. It contains only keys whose
+    settings were changed after they were issued.
     """
 
     id: str
@@ -212,9 +212,9 @@ class AgentSpec:
 
 @dataclass(frozen=True, slots=True)
 class LabelBudgetSpec:
-    """A limit shared by all calls with one label; `limits` as in its row.
+    """A limit shared by all calls with one label; `limits` are in the format of its row.
 
-    `id` is `team:<team>`, `project:<project>`, or `user:<agent>` for each end user of an agent.
+    `id` is `team:<team>`, `project:<project>`, or `user:<agent>` for each of an agent's end users.
     """
 
     id: str
@@ -223,7 +223,7 @@ class LabelBudgetSpec:
 
 @dataclass(frozen=True, slots=True)
 class LanguageSpec:
-    """A further language, or another directive for a built-in one."""
+    """An additional language, or another directive for a built-in one."""
 
     code: str
     directive: str
@@ -234,9 +234,10 @@ class LanguageSpec:
 class Configuration:
     """The whole configuration. `default_language` is as written, None if absent (then `en`).
 
-    `content_policy` applies where neither the route nor the service sets a policy. It is None if absent, and then
-    `DEFAULT_POLICY` applies. `content_text`, how much text of a file a model gets, and `content_html`, the form of web
-    pages, apply in the same way. `catalogue` is the version of the catalogue in use, None for the shipped version.
+    `content_policy` applies if neither the route nor the service sets a policy. It is None if absent, and then
+    `DEFAULT_POLICY` applies. `content_text`, the amount of a file's text that is sent to a model, and `content_html`,
+    the format of web pages, apply in the same way. `catalogue` is the version of the catalogue in use, None for the
+    shipped version.
     """
 
     providers: tuple[ProviderSpec, ...] = ()
@@ -269,7 +270,7 @@ class Configuration:
         return tuple(self._services_by_model.get((provider, model), ()))
 
     def service_at(self, provider: str, model: str) -> ServiceSpec | None:
-        """Return the service that represents (provider, model): the service marked `routed`, else the first."""
+        """Return the service that represents (provider, model): the one with `routed`, else the first."""
         found = self.services_at(provider, model)
         return next((service for service in found if service.routed), found[0] if found else None)
 
@@ -279,7 +280,7 @@ class Configuration:
 
     @cached_property
     def _providers_by_name(self) -> Mapping[str, ProviderSpec]:
-        # Reversed, so that the first of several equal names takes precedence.
+        # The order is reversed, so that the first of several equal names takes precedence.
         return {provider.name: provider for provider in reversed(self.providers)}
 
     @cached_property

@@ -24,7 +24,7 @@ class TextPosition(NamedTuple):
 
 
 def find_positions(text: str) -> dict[str, TextPosition]:
-    """Return the position of every value in a valid JSON text, by its path, which is written as in problems."""
+    """Return the position of every value in a valid JSON text, by path in the format of problems."""
     found: dict[str, TextPosition] = {}
     for path, position in _list_positions(text.removeprefix("\ufeff")):
         # If a key is repeated, its first position is used.
@@ -33,7 +33,7 @@ def find_positions(text: str) -> dict[str, TextPosition]:
 
 
 def find_position(positions: Mapping[str, TextPosition], path: str) -> TextPosition | None:
-    """Return a path's position, or its nearest parent's if it is missing."""
+    """Return a path's position, or that of its nearest parent if it is missing."""
     while path:
         if path in positions:
             return positions[path]
@@ -57,7 +57,7 @@ def _list_positions(text: str) -> Iterator[tuple[str, TextPosition]]:
 
 
 def _child(path: str, step: str | int) -> str:
-    # Anything nested deeper than a problem's path gets the position of its parent.
+    # A value nested deeper than a problem's path has the position of its parent.
     return child(path, step) if len(path) < MAX_PATH else path
 
 
@@ -84,7 +84,7 @@ class _PathTracker:
         return None
 
     def _value(self, piece: str, path: str, index: int) -> str | None:
-        # A field's position is its key's position, which has already been reported.
+        # A field's position is the position of its key, which has already been reported.
         announced = index == -1
         value_path = _child(path, self._key or "") if announced else _child(path, index) if self._around else ""
         if piece in "{[":
@@ -98,5 +98,5 @@ DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def safe_cell(text: str) -> str:
-    """Return the text, quoted if a spreadsheet would evaluate it as a formula."""
+    """Return a cell's text, quoted if a spreadsheet would evaluate it as a formula."""
     return f"'{text}" if text.startswith(DANGEROUS) else text

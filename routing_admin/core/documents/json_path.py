@@ -39,7 +39,7 @@ PARSER_SENTENCES = (
     translatable("Invalid \\uXXXX escape"),
     translatable("Extra data"),
 )
-"""Messages of Python's JSON parser, listed for translation; others are shown as they are."""
+"""Messages of Python's JSON parser, listed for translation. Any other message is shown as it is."""
 TOO_DEEP = translatable("it is nested more than %(depth)s levels deep", depth=DEPTH)
 GUESSES = (("gb18030", "GB18030"), ("big5", "Big5"), ("shift_jis", "Shift-JIS"), ("cp1252", "Windows-1252"))
 
@@ -54,14 +54,12 @@ def child(path: str, key: str | int) -> str:
 
 
 class _Doubled(dict[str, Any]):
-    """An object with repeated keys."""
-
     keys_twice: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The value of a JSON text, None if it is unreadable, and the problems found in the text."""
+    """A JSON text's value, None if it is unreadable, and its problems."""
 
     value: Any = None
     problems: tuple[Problem, ...] = ()
@@ -103,7 +101,7 @@ def read_document(data: bytes | str) -> Document:
 
 
 def _check_doubled(value: Any) -> Document:
-    # An explicit stack, because the sender chooses the nesting depth.
+    # An explicit stack, because the sender determines the nesting depth.
     problems, pending = [], [(value, "", 0)]
     while pending:
         item, path, depth = pending.pop()
@@ -162,7 +160,8 @@ def _no_number(text: str) -> Any:
 def write_document(value: Any) -> str:
     """Format a value like the seeds' files.
 
-    Two spaces, lists of plain values on one line, other scripts unescaped, a final newline.
+    Indent by two spaces, write lists of plain values on one line, leave non-ASCII characters unescaped, and end with a
+    newline.
     """
     # A lone surrogate has no UTF-8 encoding, so it is written as an escape.
     text = _write(value, "\n") + "\n"

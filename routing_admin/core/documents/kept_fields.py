@@ -1,8 +1,8 @@
 """Preserve the parts of a file that the fields of a parsed value cannot express.
 
-A value's `extra` holds unknown fields, and also known fields whose spelling the canonical one would lose
-(`"temperature": null`, `"fallback": []`, an explicit default). An export writes such a spelling while it still means
-the same as the value. Once the value has changed, the value takes precedence.
+A value's `extra` contains unknown fields, and known fields whose spelling differs from the canonical one
+(`"temperature": null`, `"fallback": []`, an explicit default). An export writes such a spelling as long as it still
+means the same as the value. Once the value has changed, the value takes precedence.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 SECRET_FIELDS = ("apiKey", "keys")
 NO_SECRETS: tuple[tuple[Any, Any], ...] = (("", NOT_NEEDED), (None, None), ([], None))
-"""Spellings of an absent secret that may be kept, each with its canonical value."""
+"""Spellings of an absent secret that may be preserved, each with its canonical value."""
 
 
 def find_leftovers(raw: Mapping[str, Any], canonical: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `raw` contains and `canonical` does not; never a key, only spellings of an absent key."""
+    """Return the parts of `raw` that `canonical` lacks; never a key, only spellings of an absent key."""
     differing = {key: item for key, item in raw.items() if key not in canonical or not same_json(canonical[key], item)}
     return {
         key: item
@@ -39,7 +39,7 @@ def write_fields(
     known = tuple(order)
     result: dict[str, Any] = {}
     for key in known:
-        # Write the original spelling as long as reading it gives the same value.
+        # Write the original spelling as long as it has the same value when it is read.
         if key in extra and means_the_same({**canonical, key: extra[key]}):
             result[key] = extra[key]
         elif key in canonical:
@@ -61,11 +61,11 @@ def drop_absent(pairs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain_number(value: Any) -> Any:
-    """Return a number as JSON writes it, whole numbers without a decimal point; None is kept."""
+    """Return a number as JSON writes it, whole numbers without a decimal point; return None unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def merge_items(old: tuple[T, ...], new: Mapping[str, T], name: Callable[[T], str]) -> tuple[T, ...]:
-    """Return the old items in order, each replaced by the new item of its name, then the other new items."""
+    """Return the old items in order, each replaced by the new item with its name, followed by the other new items."""
     merged = {name(item): new.get(name(item), item) for item in old}
     return tuple((merged | {key: item for key, item in new.items() if key not in merged}).values())

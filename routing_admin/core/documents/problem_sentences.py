@@ -1,4 +1,4 @@
-"""Messages for problems of a configuration: each says what is wrong, where, and what to do."""
+"""Messages for problems in a configuration: what is wrong, where, and how to correct it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from capabilities.core.translatable import translatable
 
 
 class InvalidConfigurationError(Exception):
-    """A configuration that cannot be used; `problems` lists every error (MMR-E3)."""
+    """A configuration that cannot be used; `problems` contains every error (MMR-E3)."""
 
     def __init__(self, problems: Iterable[Problem], source: str = "the configuration") -> None:
         self.problems = tuple(problems)
@@ -74,7 +74,7 @@ def duplicate_name(path: str, what: str, value: str) -> Problem:
 
 
 def repeated(path: str, text: str) -> Problem:
-    """Return the warning about a repeated candidate, which is skipped when the chain runs."""
+    """Return the warning about a repeated candidate, which a run skips."""
     message = translatable(
         "%(path)s: “%(name)s” is already in this chain and will be skipped. Remove one of them.", path=path, name=text
     )
@@ -119,7 +119,7 @@ def unset_variable(path: str, variable: str) -> Problem:
 
 def bad_key(path: str) -> Problem:
     message = translatable(
-        # The key itself is not repeated.
+        # The message does not repeat the key itself.
         "%(path)s is not a key: it must be printable ASCII without spaces at either end, or exactly ${VARIABLE}.",
         path=path,
     )
