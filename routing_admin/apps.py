@@ -12,7 +12,7 @@ class RoutingAdminConfig(AppConfig):
         from routing_admin.platform.databases.append_only import refuse_changes
         from routing_admin.wiring import connect
 
-        # `capabilities` and `artifacts` must not import this package, so it provides the functions that they need.
+        # `capabilities` and `artifacts` must not import this package, so it registers the functions that they need.
         connect()
-        # SQLite drops a table's triggers when a migration alters the table, so they are created again.
+        # Create the triggers again, because SQLite drops a table's triggers when a migration alters the table.
         post_migrate.connect(refuse_changes, sender=self)

@@ -10,7 +10,7 @@ from typing import Any, cast
 from django.conf import settings
 from django.core.asgi import get_asgi_application
 
-# Django has to be set up before any module with models is imported.
+# Django must be set up before any module with models is imported.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 site = get_asgi_application()
 
@@ -26,7 +26,7 @@ from routing_admin.runtime import Message, Receive, Send, lifespan, mcp_app  # n
 
 
 def find_agent_id(headers: Mapping[str, str]) -> str:
-    """Return the agent that owns the cached key of a request, or "" for any other caller."""
+    """Return the agent whose cached key the request has, or "" for any other caller."""
     caller = cached_principal(headers)
     return "" if caller is None else caller.key_owner
 
@@ -62,7 +62,7 @@ application = share(cast(App, answer_request), settings.CORS_ORIGINS)
 
 
 def limit_slow_readers(send: Send, seconds: float = SLOWEST_READER_SECONDS) -> Send:
-    """Wrap `send` to time out if a caller reads nothing for that long, which also ends its upstream request."""
+    """Wrap `send` with a timeout for callers that read nothing for that long; it also ends their upstream request."""
 
     async def sending(message: Message) -> None:
         async with asyncio.timeout(seconds):
