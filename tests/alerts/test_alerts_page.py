@@ -23,7 +23,7 @@ from routing_admin.core.alerts.webhook import parse_webhook
 from routing_admin.models import AuditEvent, Installation
 from tests.cast import HTMX, token_of
 from tests.console.page import Page
-from tests.console.visits import text_of
+from tests.console.visits import response_text
 from tests.engines.webhook import WebhookReceiver, running_receiver
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
@@ -69,7 +69,7 @@ def test_page_lists_open_ended_and_unsent_alerts(viewer: Client) -> None:
     assert document.attributes["href"] == "/docs/alerts/#key_refused"
     assert page.shows("It answered with status 503: busy")
     assert page.region("Resolved").shows("Only 12 MiB left on the data directory's disk.")
-    assert "/alerts/" in Page(viewer.get("/")).addresses
+    assert "/alerts/" in Page(viewer.get("/")).link_urls
     page = Page(viewer.get("/alerts/", headers={"accept-language": "zh-CN"}))
     assert page.shows("提供商 openai 拒绝了密钥")
 
@@ -202,18 +202,18 @@ def test_the_webhook_entered_on_the_page_is_stored_encrypted_and_used(admin: Cli
     settings.ALERT_WEBHOOK = None
     with running_receiver() as server:
         address = f"{server.base}/hook/0123456789abcdef#shape=feishu&secret=SECRETSECRET"
-        page = text_of(admin.post("/alerts/webhook/", {"address": address}, follow=True))
+        page = response_text(admin.post("/alerts/webhook/", {"address": address}, follow=True))
         assert Page(page).region("Delivery").code(server.base.removeprefix("http://"))
         assert Page(admin.post("/alerts/test/")).region("Delivery").shows("The test was delivered.")
         assert [call.path for call in server.received] == ["/hook/0123456789abcdef"]
         stored = StoredKey.objects.get(pk=Installation.current().alert_webhook_id)
-        for text in (page, stored.ciphertext, stored.origin, text_of(admin.get("/history/audit/"))):
+        for text in (page, stored.ciphertext, stored.origin, response_text(admin.get("/history/audit/"))):
             assert not any(secret in text for secret in SECRETS)
         for unusable in ("hooks.example/SECRETSECRET", "https://a.example/x#shape=SECRETSECRET", ""):
             refused = admin.post("/alerts/webhook/", {"address": unusable})
             assert refused.status_code == 422
             assert Page(refused).error("Webhook address")
-            assert "SECRETSECRET" not in text_of(refused)
+            assert "SECRETSECRET" not in response_text(refused)
         assert Installation.current().alert_webhook_id == stored.pk
         admin.post("/alerts/webhook/", {"delete": "1"})
         assert find_webhook() is None

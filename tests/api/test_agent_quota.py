@@ -13,7 +13,7 @@ from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
 from routing_admin.configuration import snapshot
 from routing_admin.models import Installation
-from tests.console.visits import text_of
+from tests.console.visits import response_text
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -46,12 +46,12 @@ def test_equal_bytes_count_once_for_an_agent(text_agent: Any) -> None:
 def test_dashboard_lists_quotas_that_run_out(admin: Client, text_agent: Any) -> None:
     """The dashboard warns from 90 % of the quota on, for the installation and for each agent."""
     text_agent.stored("first.txt", b"x" * 80, "text/plain")
-    assert "Beyond that, files are refused" not in text_of(admin.get(reverse("dashboard")))
+    assert "Beyond that, files are refused" not in response_text(admin.get(reverse("dashboard")))
     text_agent.stored("second.txt", b"y" * 15, "text/plain")
     Installation.objects.update(quota_bytes=1000)
     snapshot.refresh()
     store_bytes(SYSTEM, b"z" * 900, uploaded_by="ada")
-    page = text_of(admin.get(reverse("dashboard")))
+    page = response_text(admin.get(reverse("dashboard")))
     assert "2 storage quotas are nearly used up" in page
     assert "95 B of 100 B stored. Beyond that, files are refused." in page
 
@@ -62,4 +62,4 @@ def test_the_settings_page_takes_and_shows_both_quotas(admin: Client) -> None:
     assert admin.post(reverse("settings"), form).status_code == 302
     row = Installation.objects.get()
     assert (row.quota_bytes, row.agent_quota_bytes) == (512 << 20, 64 << 20)
-    assert "of 512.0 MB are used" in text_of(admin.get(reverse("settings")))
+    assert "of 512.0 MB are used" in response_text(admin.get(reverse("settings")))

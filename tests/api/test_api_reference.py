@@ -9,7 +9,7 @@ from django.test import Client
 
 from routing_admin.api.reference import Field, first_sentence, list_operations
 from tests.console.page import Page
-from tests.console.visits import text_of
+from tests.console.visits import response_text
 
 DOCUMENT: dict[str, Any] = {
     "paths": {
@@ -74,7 +74,7 @@ def test_the_reference_lists_every_call_with_a_page_of_its_own(client: Client, d
     assert 'id="side"' not in page
     for operation in operations:
         assert f'href="?operation={operation["operationId"]}"' in page
-    issue = text_of(client.get("/api/v1/docs?operation=admin_issue_key"))
+    issue = response_text(client.get("/api/v1/docs?operation=admin_issue_key"))
     assert "issued.expiresAt" in issue
     assert "Answer 201" in issue
     assert "Authorization: Bearer $KEY" in issue
@@ -101,19 +101,19 @@ def test_signed_in_readers_keep_the_navigation(path: str, admin: Client) -> None
 def test_the_reference_leads_back_to_the_documentation(client: Client, admin: Client) -> None:
     """Besides the navigation, a breadcrumb leads to the documentation. Without a session there is neither."""
     for path in ("/api/v1/docs", "/api/v1/docs?operation=send"):
-        assert Page(admin.get(path)).addresses.count("/docs/") == 2
-        assert "/docs/" not in Page(client.get(path)).addresses
+        assert Page(admin.get(path)).link_urls.count("/docs/") == 2
+        assert "/docs/" not in Page(client.get(path)).link_urls
 
 
 def test_calls_are_found_by_method_path_and_title(client: Client) -> None:
     """All words must match. Without a match, the page offers to clear the search."""
-    found = text_of(client.get("/api/v1/docs?q=post+KEYS"))
+    found = response_text(client.get("/api/v1/docs?q=post+KEYS"))
     assert "?operation=admin_issue_key" in found
     assert "?operation=send" not in found
-    assert "No call matches." in text_of(client.get("/api/v1/docs?q=nothing-like-this"))
+    assert "No call matches." in response_text(client.get("/api/v1/docs?q=nothing-like-this"))
 
 
 def test_another_language_says_that_calls_are_described_in_english(client: Client) -> None:
     note = "调用和字段的说明只有英文。"
-    assert note in text_of(client.get("/api/v1/docs", headers={"accept-language": "zh-CN"}))
-    assert note not in text_of(client.get("/api/v1/docs"))
+    assert note in response_text(client.get("/api/v1/docs", headers={"accept-language": "zh-CN"}))
+    assert note not in response_text(client.get("/api/v1/docs"))

@@ -15,7 +15,7 @@ from capabilities.acts import SYSTEM
 from capabilities.models import Agent
 from routing_admin.configuration.agents.actions import put_agent
 from tests.cast import AgentProgram, key_of, limit_agent
-from tests.console.visits import text_of
+from tests.console.visits import response_text
 from tests.gateway.asgi_caller import Call
 
 pytestmark = [
@@ -133,10 +133,10 @@ def test_the_page_sets_limits_and_shows_what_is_used(admin: Client, caller: Call
     form = {"name": "Text", "version": "1", "tokensPerDay": "100", "requestsPerMinute": "600"}
     assert admin.post("/agents/text-agent/", form).status_code == 302
     assert Agent.objects.get(agent_id="text-agent").limits == {"tokensPerDay": 100, "requestsPerMinute": 600}
-    assert "running out" not in text_of(admin.get("/agents/text-agent/"))
+    assert "running out" not in response_text(admin.get("/agents/text-agent/"))
     while program.post("/llm/send", {"prompt": "hello", "maxTokens": 1}).status_code == 200:
         pass
-    page = text_of(admin.get("/agents/text-agent/"))
+    page = response_text(admin.get("/agents/text-agent/"))
     assert "Tokens per day" in page
     assert "running out" in page or "used up" in page
     assert "resets at" in page
@@ -149,11 +149,11 @@ def test_the_dashboard_names_agents_whose_budgets_run_out(admin: Client, text_ag
     """
     limit_agent(tokensPerDay=10**6, requestsPerMinute=1)
     text_agent.post("/llm/send", {"prompt": "hello"})
-    assert "% used, resets" not in text_of(admin.get("/"))
+    assert "% used, resets" not in response_text(admin.get("/"))
     limit_agent(bytesPerDay=100, requestsPerMinute=1000)
     while text_agent.post("/llm/send", {"prompt": "hello"}).status_code == 200:
         pass
-    page = " ".join(text_of(admin.get("/")).split())
+    page = " ".join(response_text(admin.get("/")).split())
     assert '<a href="/agents/text-agent/"><b>text-agent</b></a> Request bytes per day:' in page
     assert "% used, resets at" in page
 

@@ -16,7 +16,7 @@ from tests.engines.databases import database_url
 from tests.preloaded import start_program
 
 ROOT = Path(__file__).resolve().parents[2]
-WORK = """
+SCRIPT = """
 import sys
 import django
 django.setup()
@@ -33,7 +33,7 @@ for line in sys.stdin:
 """
 
 
-BEGINNINGS = ("BEGIN", "SELECT pg_advisory_xact_lock")
+FIRST_STATEMENTS = ("BEGIN", "SELECT pg_advisory_xact_lock")
 """The first statement of a change: on SQLite, and on PostgreSQL the advisory lock that serializes changes."""
 
 
@@ -60,7 +60,7 @@ def another_process() -> Iterator[AnotherProcess]:
         "DATABASE_URL": database_url(str(connection.settings_dict["NAME"])),
         "DJANGO_SETTINGS_MODULE": "routing_admin.settings",
     }
-    command = [sys.executable, "-c", WORK]
+    command = [sys.executable, "-c", SCRIPT]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with start_program(command, env=environment, **pipes) as process:
         yield AnotherProcess(process)
@@ -72,7 +72,7 @@ def before_the_change(act: Callable[[], None]) -> Iterator[None]:
     waiting = [act]
 
     def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if waiting and sql.startswith(BEGINNINGS):
+        if waiting and sql.startswith(FIRST_STATEMENTS):
             waiting.pop()()
         return execute(sql, params, many, context)
 

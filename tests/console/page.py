@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 EMPTY = frozenset({"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr", "path", "use"})
 """Elements without an end tag."""
 
-UNSEEN = frozenset({"head", "script", "style", "template"})
+INVISIBLE = frozenset({"head", "script", "style", "template"})
 """Elements whose text is not shown. That of a dialog is seen, since a button opens it."""
 
 FIELDS = ("input", "select", "textarea")
@@ -51,7 +51,7 @@ class Part:
         for child in self.children:
             if isinstance(child, str):
                 yield child
-            elif child.is_seen:
+            elif child.is_visible:
                 yield from child.words()
 
     def __repr__(self) -> str:
@@ -64,7 +64,7 @@ class Part:
         return self._named(name, "a")
 
     @property
-    def addresses(self) -> list[str]:
+    def link_urls(self) -> list[str]:
         """The URLs of its links, in the order of the page."""
         return [control.attributes.get("href") or "" for control in self.controls if control.tag == "a"]
 
@@ -94,14 +94,14 @@ class Part:
         return next((control for control in self.controls if control.attributes.get("id") == element_id), None)
 
     def switch(self, name: str) -> Control | None:
-        return next((control for control in self._of_role("switch") if control.name == name), None)
+        return next((control for control in self._with_role("switch") if control.name == name), None)
 
     @property
     def switches(self) -> list[Control]:
-        return self._of_role("switch")
+        return self._with_role("switch")
 
-    def picture(self, name: str) -> Control | None:
-        icons = [control for control in self._of_role("img") if control.name == name]
+    def image(self, name: str) -> Control | None:
+        icons = [control for control in self._with_role("img") if control.name == name]
         photos = [
             control for control in self.controls if control.tag == "img" and control.attributes.get("alt") == name
         ]
@@ -137,7 +137,7 @@ class Part:
         return next((control for control in self.controls if control.attributes.get("hx-get") == url), None)
 
     @property
-    def polling(self) -> list[str]:
+    def polled_urls(self) -> list[str]:
         """The URLs that are asked again and again."""
         triggered = [control for control in self.controls if "every " in (control.attributes.get("hx-trigger") or "")]
         return [control.attributes.get("hx-get") or "" for control in triggered]
@@ -145,12 +145,12 @@ class Part:
     @property
     def alert(self) -> str:
         """The text that is announced at once."""
-        return " ".join(control.text for control in self._of_role("alert") if control.text)
+        return " ".join(control.text for control in self._with_role("alert") if control.text)
 
     @property
     def status(self) -> str:
         """The text that is announced when the reader is idle, such as that of a toast."""
-        return " ".join(control.text for control in self._of_role("status") if control.text)
+        return " ".join(control.text for control in self._with_role("status") if control.text)
 
     def region(self, name: str) -> Control:
         """Return the section, form, group, list or dialog with this name."""
@@ -175,11 +175,11 @@ class Part:
     @property
     def rows(self) -> list[str]:
         """The names of the rows of tables, without the rows of column headings."""
-        return [row.first_words for row in self.table_rows]
+        return [row.row_name for row in self.table_rows]
 
     def row(self, name: str) -> Control:
         """Return the row that begins with this name, such as that of a link in its heading."""
-        return _required(name, {row.first_words: row for row in reversed(self.table_rows)})
+        return _required(name, {row.row_name: row for row in reversed(self.table_rows)})
 
     def fact(self, term: str) -> Control:
         """Return what is beside a term of a list of facts."""
@@ -193,7 +193,7 @@ class Part:
     def shows(self, words: str) -> Control | None:
         """Return the innermost visible element whose text contains these words, which may be this one."""
         for child in self.children:
-            if isinstance(child, Control) and child.is_seen and words in child.text:
+            if isinstance(child, Control) and child.is_visible and words in child.text:
                 return child.shows(words)
         return self if isinstance(self, Control) and words in self.text else None
 
@@ -203,7 +203,7 @@ class Part:
         heads = {id(row) for head in self.controls if head.tag == "thead" for row in head.controls}
         return [control for control in self.controls if control.tag == "tr" and id(control) not in heads]
 
-    def _of_role(self, role: str) -> list[Control]:
+    def _with_role(self, role: str) -> list[Control]:
         return [control for control in self.controls if control.attributes.get("role") == role]
 
     def _named(self, name: str, *tags: str) -> Control | None:
@@ -234,15 +234,15 @@ class Control(Part):
         return self.attributes.get("aria-label") or self.text
 
     @property
-    def first_words(self) -> str:
+    def row_name(self) -> str:
         """The text of the first child that has any. Cells and blocks are looked into, headings of rows first."""
         for child in sorted(self.children, key=_is_no_heading):
             if isinstance(child, str):
                 words = child
             elif child.tag in {"th", "td", "div"}:
-                words = child.first_words
+                words = child.row_name
             else:
-                words = child.text if child.is_seen else ""
+                words = child.text if child.is_visible else ""
             if words.strip():
                 return " ".join(words.split())
         return ""
@@ -253,15 +253,15 @@ class Control(Part):
         return " ".join(set((self.attributes.get("class") or "").split()) - {"chip", "badge"})
 
     @property
-    def is_seen(self) -> bool:
-        return self.tag not in UNSEEN and "hidden" not in self.attributes
+    def is_visible(self) -> bool:
+        return self.tag not in INVISIBLE and "hidden" not in self.attributes
 
     @property
-    def is_off(self) -> bool:
+    def is_disabled(self) -> bool:
         return "disabled" in self.attributes
 
     @property
-    def is_on(self) -> bool:
+    def is_checked(self) -> bool:
         return "checked" in self.attributes
 
     @property
@@ -278,7 +278,7 @@ class Page(Part):
         self.children = reader.root.children
 
     @property
-    def is_whole(self) -> bool:
+    def is_document(self) -> bool:
         return any(control.tag == "html" for control in self.controls)
 
 

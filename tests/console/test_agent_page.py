@@ -24,20 +24,20 @@ from routing_admin.models import AttemptLog, AuditEvent, Installation, RequestLo
 from routing_admin.platform.databases.router import LOGS
 from tests.cast import PASSWORD, key_of, person
 from tests.console.page import Page
-from tests.console.visits import queries_of
+from tests.console.visits import count_queries
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"])]
 LINK = re.compile(r"/agent-page/rap_[0-9a-f]{8}_[\w-]{43}_[0-9a-f]{8}/")
 
 
 @pytest.fixture(autouse=True)
-def installed(demo: None) -> None:
+def old_agents(demo: None) -> None:
     """Install the demo with agents that are older than every call of a test."""
     Agent.objects.update(created_at=timezone.now() - timedelta(days=30))
     RequestLog.objects.all().delete()
 
 
-def make(client: Client, agent: str = "text-agent", **fields: str) -> str:
+def make_link(client: Client, agent: str = "text-agent", **fields: str) -> str:
     """Create a link on the administrators' page of the agent and return its URL, which that page shows once."""
     answer = client.post(f"/links/make/{agent}/", {"link-name": "Mei", "link-days": "90", **fields})
     link = LINK.search(Page(answer).text)
@@ -50,7 +50,7 @@ def call_page(address: str, pk: str = "r1") -> str:
     return address.replace("/agent-page/", f"/agent-page/calls/{pk}/")
 
 
-def log(pk: str, agent: str = "text-agent", ago: float = 0, **columns: Any) -> RequestLog:
+def log_request(pk: str, agent: str = "text-agent", ago: float = 0, **columns: Any) -> RequestLog:
     started_at = timezone.now() - timedelta(minutes=ago)
     chain = [{"name": "gpt", "code": 503, "tone": "bad"}, {"name": "echo", "code": 200, "tone": "ok"}]
     values = {"surface": "v1", "outcome": "ok", "status": 200, "task_type": "design", "chain": chain, "model": "echo"}
@@ -75,7 +75,7 @@ def record_bodies(on: bool) -> None:
 
 def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:
     """The secret of a link to an agent's page is shown once; no later page, row or audit event contains it."""
-    address = make(admin)
+    address = make_link(admin)
     row = AgentLink.objects.get()
     secret = find_secret(address.split("/")[-2])
     assert len(secret) == 43
@@ -93,7 +93,7 @@ def test_a_link_ends_after_the_days_that_were_chosen_or_never(
     admin: Client, days: str, lifetime_days: int | None
 ) -> None:
     """A link to an agent's page expires after 7, 30 or 90 days, or never. Any other value is rejected."""
-    make(admin, **{"link-days": days})
+    make_link(admin, **{"link-days": days})
     expires_at = AgentLink.objects.get().expires_at
     assert (expires_at is None) == (lifetime_days is None)
     assert expires_at is None or abs(expires_at - timezone.now() - timedelta(days=lifetime_days or 0)) < timedelta(
@@ -107,7 +107,7 @@ def test_a_link_ends_after_the_days_that_were_chosen_or_never(
 @pytest.mark.parametrize("is_editor", [False, True])
 def test_only_administrators_make_and_see_links(admin: Client, is_editor: bool) -> None:
     """Only administrators create links to an agent's page; others get 403 and see neither links nor the button."""
-    make(admin)
+    make_link(admin)
     client = Client()
     client.force_login(person("walker", is_editor=is_editor))
     assert client.post("/links/make/text-agent/", {"link-name": "x", "link-days": "7"}).status_code == 403
@@ -121,8 +121,8 @@ def test_page_shows_holders_of_the_link_what_the_agent_may_read(admin: Client, s
     settings.PUBLIC_URL = "https://ra.example"
     key = key_of("text-agent")
     Agent.objects.filter(agent_id="text-agent").update(limits={"tokensPerDay": 1000})
-    log("r1")
-    answer = Client().get(make(admin))
+    log_request("r1")
+    answer = Client().get(make_link(admin))
     page = Page(answer)
     assert page.shows("Writes; its model reads text only.")
     assert page.region("Recent calls").row("design").shows("503")
@@ -139,16 +139,16 @@ def test_page_shows_holders_of_the_link_what_the_agent_may_read(admin: Client, s
 
 def test_without_a_call_the_page_says_how_one_is_made(admin: Client) -> None:
     """Without calls the page shows how to make a first call."""
-    address = make(admin)
+    address = make_link(admin)
     assert Page(Client().get(address)).heading("No call yet")
-    log("r1")
+    log_request("r1")
     assert not Page(Client().get(address)).heading("No call yet")
 
 
 def test_a_call_opens_to_what_each_model_received(admin: Client) -> None:
     """A call's page shows how files were delivered, but no key names, provider messages, prices or message content."""
-    log("r1", body={"messages": "meet me at noon"})
-    address = make(admin)
+    log_request("r1", body={"messages": "meet me at noon"})
+    address = make_link(admin)
     answer = Client().get(call_page(address))
     received = Page(answer).region("What each model received")
     assert received.shows("plan.png")
@@ -161,16 +161,16 @@ def test_a_call_opens_to_what_each_model_received(admin: Client) -> None:
 
 def test_client_errors_are_shown_with_the_providers_message(admin: Client) -> None:
     """A parameter that the model rejects is the caller's to fix, so the provider's message is quoted."""
-    row = log("r1", outcome="http_400", status=400)
+    row = log_request("r1", outcome="http_400", status=400)
     row.attempts.filter(position=0).update(outcome="http_400", status=400, error="Unknown parameter: top_q")
-    address = make(admin)
+    address = make_link(admin)
     assert Page(Client().get(call_page(address))).shows("Unknown parameter: top_q")
 
 
 def test_costs_are_shown_where_the_agent_has_a_limit_in_money(admin: Client) -> None:
     """An agent with a budget sees what its calls cost; others see no price."""
-    log("r1", cost_nanos=3_000_000, currency="USD")
-    address = make(admin)
+    log_request("r1", cost_nanos=3_000_000, currency="USD")
+    address = make_link(admin)
     addresses = (address, call_page(address))
     assert not any(Page(Client().get(url)).shows("0.003 USD") for url in addresses)
     Agent.objects.filter(agent_id="text-agent").update(limits={"moneyPerDay": "5", "currency": "USD"})
@@ -183,8 +183,8 @@ def test_recorded_text_needs_the_setting_and_the_option_of_the_link(
     admin: Client, recorded: bool, ticked: bool
 ) -> None:
     """Recorded messages are shown only if the setting and the link allow it, and the audit log says who read them."""
-    log("r1", body={"messages": "meet me at noon"})
-    address = make(admin, **({"link-with_bodies": "on"} if ticked else {}))
+    log_request("r1", body={"messages": "meet me at noon"})
+    address = make_link(admin, **({"link-with_bodies": "on"} if ticked else {}))
     record_bodies(recorded)
     page = Page(Client().get(call_page(address)))
     assert bool(page.shows("meet me at noon")) is (recorded and ticked)
@@ -194,9 +194,9 @@ def test_recorded_text_needs_the_setting_and_the_option_of_the_link(
 
 def test_calls_of_other_and_earlier_agents_are_404(admin: Client) -> None:
     """The page of a call returns the same 404 if the call is unknown, another agent's, or older than this agent."""
-    log("other", "vision-agent")
-    log("before", ago=60 * 24 * 31)
-    address = make(admin)
+    log_request("other", "vision-agent")
+    log_request("before", ago=60 * 24 * 31)
+    address = make_link(admin)
     assert Page(Client().get(address)).heading("No call yet")
     answers = []
     for name in ("other", "before", "never"):
@@ -206,24 +206,24 @@ def test_calls_of_other_and_earlier_agents_are_404(admin: Client) -> None:
     assert answers[0][0] == 404
 
 
-def calls_in(page: Page) -> list[str]:
-    return [url.split("/")[3] for url in page.region("Recent calls").addresses if url.startswith("/agent-page/calls/")]
+def listed_call_ids(page: Page) -> list[str]:
+    return [url.split("/")[3] for url in page.region("Recent calls").link_urls if url.startswith("/agent-page/calls/")]
 
 
 def test_calls_are_listed_twenty_to_a_page(admin: Client) -> None:
     """An agent's page lists its calls newest first, each once. An invalid cursor shows the newest page."""
     for number in range(45):
-        log(f"r{number:02}", ago=number)
-    address, ids_by_page = make(admin), []
+        log_request(f"r{number:02}", ago=number)
+    address, ids_by_page = make_link(admin), []
     query = ""
     for _ in range(3):
         page = Page(Client().get(address + query))
-        ids_by_page.append(calls_in(page))
+        ids_by_page.append(listed_call_ids(page))
         older = page.link("Older")
         query = (older.attributes["href"] or "") if older else ""
     assert [len(ids) for ids in ids_by_page] == [20, 20, 5]
     assert [pk for page in ids_by_page for pk in page] == [f"r{number:02}" for number in range(45)]
-    assert calls_in(Page(Client().get(f"{address}?before=nonsense"))) == ids_by_page[0]
+    assert listed_call_ids(Page(Client().get(f"{address}?before=nonsense"))) == ids_by_page[0]
 
 
 def test_expired_and_unknown_links_get_the_same_response(admin: Client) -> None:
@@ -231,7 +231,7 @@ def test_expired_and_unknown_links_get_the_same_response(admin: Client) -> None:
 
     It may be unknown, mistyped, revoked or expired, or its agent may have expired or been deleted.
     """
-    links = [make(admin, "vision-agent") for _ in range(4)]
+    links = [make_link(admin, "vision-agent") for _ in range(4)]
     revoked, expired = AgentLink.objects.order_by("id")[:2]
     admin.post(f"/links/{revoked.public_id}/revoke/vision-agent/")
     AgentLink.objects.filter(pk=expired.pk).update(expires_at=timezone.now())
@@ -257,7 +257,7 @@ def test_guessing_is_throttled_without_affecting_other_links(admin: Client) -> N
 
     Other links still open.
     """
-    link, other_link = make(admin), make(admin)
+    link, other_link = make_link(admin), make_link(admin)
     public = find_public_id(link.split("/")[-2])
     guesses = [re.sub(r"rap_\w{8}", f"rap_{public}", f"/agent-page/{make_key(LINK_KIND)[0]}/") for _ in range(6)]
     assert [Client().get(guessed_link).status_code for guessed_link in guesses] == [404] * 5 + [429]
@@ -269,31 +269,31 @@ def test_guessing_is_throttled_without_affecting_other_links(admin: Client) -> N
     assert SignInAttempt.objects.count() == 5
 
 
-def guess(**headers: str) -> int:
+def guess_link(**headers: str) -> int:
     return Client(**headers).get(f"/agent-page/{make_key(LINK_KIND)[0]}/").status_code
 
 
 def test_guessed_links_lock_out_of_links_and_not_out_of_signing_in(admin_account: Any) -> None:
     """After fifty guessed links, an IP address gets 429 for links, but its users can still sign in."""
-    assert [guess() for _ in range(51)] == [404] * 50 + [429]
+    assert [guess_link() for _ in range(51)] == [404] * 50 + [429]
     form = {"username": admin_account.get_username(), "password": PASSWORD}
     assert Client().post("/login/", form).status_code == 302
 
 
 def test_what_another_site_makes_a_browser_ask_for_counts_nothing() -> None:
     """Requests caused by another site are not counted, so a site with guessed links cannot lock out its visitors."""
-    assert {guess(HTTP_SEC_FETCH_SITE="cross-site") for _ in range(60)} == {404}
+    assert {guess_link(HTTP_SEC_FETCH_SITE="cross-site") for _ in range(60)} == {404}
     assert not SignInAttempt.objects.exists()
 
 
 def test_a_good_link_opens_from_another_site(admin: Client) -> None:
     """A link opens from another site, since it is often clicked in a chat program's web page."""
-    assert Client(HTTP_SEC_FETCH_SITE="cross-site").get(make(admin)).status_code == 200
+    assert Client(HTTP_SEC_FETCH_SITE="cross-site").get(make_link(admin)).status_code == 200
 
 
 def test_opening_a_link_leaves_no_trace_in_browsers_and_search_engines(admin: Client) -> None:
     """A link's response sets no cookie, sends no referrer and is neither stored nor indexed, even if it is invalid."""
-    address = make(admin)
+    address = make_link(admin)
     for url in (address, call_page(address, "x"), "/agent-page/nonsense/"):
         answer = Client().get(url)
         assert answer["Referrer-Policy"] == "no-referrer"
@@ -305,14 +305,14 @@ def test_opening_a_link_leaves_no_trace_in_browsers_and_search_engines(admin: Cl
 
 def test_the_pages_lead_only_to_one_another_and_take_no_form(admin: Client) -> None:
     """Every link and form of an agent's page stays below /agent-page/; a POST returns 405."""
-    log("r1")
-    address = make(admin)
+    log_request("r1")
+    address = make_link(admin)
     for url in (address, call_page(address)):
         page = Page(Client().get(url))
         attributes = [pair for control in page.controls for pair in control.attributes.items()]
         sent = [value or "" for name, value in attributes if name == "action" or name.startswith("hx-")]
-        targets = [target for target in [*page.addresses, *sent] if target]
-        assert page.addresses
+        targets = [target for target in [*page.link_urls, *sent] if target]
+        assert page.link_urls
         assert [target for target in targets if not target.startswith(("/agent-page/", "#", "?"))] == []
         assert ("method", "post") not in attributes
         assert Client().post(url).status_code == 405
@@ -320,7 +320,7 @@ def test_the_pages_lead_only_to_one_another_and_take_no_form(admin: Client) -> N
 
 def test_language_and_theme_are_chosen_without_a_form_that_is_posted(admin: Client) -> None:
     """A query parameter of an agent's page chooses the language or theme, and a cookie keeps it."""
-    address, client = make(admin), Client()
+    address, client = make_link(admin), Client()
     answer = client.get(f"{address}?language=zh-hans")
     assert (answer.status_code, answer["Location"]) == (302, address)
     client.get(f"{address}?theme=dark")
@@ -336,7 +336,7 @@ def test_a_visit_is_noted_and_signs_the_link_with_the_newest_secret(admin: Clien
 
     After a rotation of secrets, the link counts as outdated until it is opened.
     """
-    address = make(admin)
+    address = make_link(admin)
     assert AgentLink.objects.get().last_seen_at is None
     settings.SIGNING_SECRETS = ["a newer secret", *settings.SIGNING_SECRETS]
     assert list_outdated_agents() == ["text-agent"]
@@ -349,7 +349,7 @@ def test_a_visit_is_noted_and_signs_the_link_with_the_newest_secret(admin: Clien
 
 def test_a_link_that_leaked_is_ended_by_the_command(admin: Client, capsys: Any) -> None:
     """`revoke_key` accepts the whole URL of a link to an agent's page."""
-    address = make(admin)
+    address = make_link(admin)
     call_command("revoke_key", f"http://127.0.0.1:8000{address}")
     assert "The link for Mei to the page of text-agent" in capsys.readouterr().err
     assert Client().get(address).status_code == 404
@@ -357,24 +357,26 @@ def test_a_link_that_leaked_is_ended_by_the_command(admin: Client, capsys: Any) 
 
 def test_query_count_does_not_grow_with_the_data(admin: Client) -> None:
     """The number of queries of an agent's page does not grow with calls, keys and links."""
-    log("r0")
-    address = make(admin)
+    log_request("r0")
+    address = make_link(admin)
     call = call_page(address, "r0")
-    query_counts = [(queries_of(Client(), url), queries_of(Client(), url, using="logs")) for url in (address, call)]
+    query_counts = [
+        (count_queries(Client(), url), count_queries(Client(), url, using="logs")) for url in (address, call)
+    ]
     for number in range(60):
-        log(f"more{number}", ago=number + 1)
+        log_request(f"more{number}", ago=number + 1)
     for _ in range(6):
         key_of("text-agent")
-        make(admin)
+        make_link(admin)
     assert [
-        (queries_of(Client(), url), queries_of(Client(), url, using="logs")) for url in (address, call)
+        (count_queries(Client(), url), count_queries(Client(), url, using="logs")) for url in (address, call)
     ] == query_counts
     assert query_counts == [(3, 1), (2, 2)]
 
 
 @pytest.mark.sqlite
 def test_the_list_of_calls_is_found_by_its_index(admin: Client) -> None:
-    address = make(admin)
+    address = make_link(admin)
     with CaptureQueriesContext(connections[LOGS]) as caught:
         Client().get(address)
     (list_query,) = [query["sql"] for query in caught if "ORDER BY" in query["sql"]]

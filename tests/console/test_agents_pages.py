@@ -19,20 +19,20 @@ from routing_admin.configuration.agents.actions import put_agent
 from routing_admin.models import AuditEvent, Revision, UsageRollup, UsageSum
 from routing_admin.request_log.time_ranges import hour_start
 from tests.console.page import Page
-from tests.console.visits import queries_of
+from tests.console.visits import count_queries
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 NAMES = ("multimodal-agent", "text-agent", "vision-agent")
 WHOLE_KEY = re.compile(r"ra_[0-9a-z]{8}_[A-Za-z0-9_-]{43}_[0-9a-f]{8}")
 
 
-def issue(client: Client, agent: str = "text-agent", **fields: object) -> str:
+def issue_key(client: Client, agent: str = "text-agent", **fields: object) -> str:
     """Issue a key on the agent's page and return it. The key is shown only in this response."""
     answer = client.post(f"/keys/issue/{agent}/", {"scopes": list(DEFAULT_SCOPES), "label": "staging", **fields})
-    return key_in(answer)
+    return shown_key(answer)
 
 
-def key_in(answer: HttpResponse) -> str:
+def shown_key(answer: HttpResponse) -> str:
     """Return the key that this response shows."""
     key = Page(answer).region("Copy it now. It is shown only once.").control("issued")
     assert key
@@ -42,7 +42,7 @@ def key_in(answer: HttpResponse) -> str:
 
 def test_the_list_says_what_each_agent_uses_and_reads_and_how_many_have_no_key(admin: Client) -> None:
     """A row links to what its agent uses. The page counts the agents without a key and links to them."""
-    issue(admin)
+    issue_key(admin)
     Agent.objects.filter(agent_id="vision-agent").update(service=None, task_type="design")
     page = Page(admin.get("/agents/"))
     assert "text-model" in page.link("text-model").attributes["href"]
@@ -109,7 +109,7 @@ def test_names_that_were_chosen_and_one_that_is_still_typed_are_saved(admin: Cli
 
 def test_the_list_is_sorted_by_its_columns(admin: Client) -> None:
     """A column's heading says how the list is sorted and links to the list sorted by it, with the same filters."""
-    issue(admin, "vision-agent")
+    issue_key(admin, "vision-agent")
     page = Page(admin.get("/agents/?q=agent&sort=-keys"))
     names = [control.name for control in page.controls if control.tag == "a" and control.name in NAMES]
     assert names == ["vision-agent", "multimodal-agent", "text-agent"]
@@ -177,7 +177,7 @@ def test_a_route_that_was_deleted_stays_in_the_agents_field(admin: Client) -> No
 
 def test_a_key_is_shown_once_and_works_at_once(admin: Client) -> None:
     """A key is shown only when it is created; no later page, revision or audit event contains it."""
-    key = issue(admin)
+    key = issue_key(admin)
     principal = authenticate({"authorization": f"Bearer {key}"})
     assert isinstance(principal, Principal)
     assert principal.agent == "text-agent"
@@ -187,7 +187,7 @@ def test_a_key_is_shown_once_and_works_at_once(admin: Client) -> None:
 
 def test_a_key_has_the_scopes_and_the_end_that_were_chosen(admin: Client) -> None:
     assert Page(admin.get("/agents/text-agent/")).field("route call models")
-    issue(admin, scopes=["route"], days="30")
+    issue_key(admin, scopes=["route"], days="30")
     row = AgentKey.objects.get()
     assert row.scopes == ["route"]
     assert row.expires_at is not None
@@ -202,10 +202,10 @@ def test_a_key_without_a_scope_is_not_issued(admin: Client) -> None:
 
 def test_rotating_gives_a_successor_while_the_old_key_goes_on(admin: Client) -> None:
     """Both keys work during the overlap of a rotation. Without an overlap, the old key expires immediately."""
-    old = issue(admin)
+    old = issue_key(admin)
     public = AgentKey.objects.get().public_id
     answer = admin.post(f"/keys/{public}/roll/text-agent/", {"overlap": "1h"})
-    successor = key_in(answer)
+    successor = shown_key(answer)
     assert successor != old
     for key in (old, successor):
         assert isinstance(authenticate({"x-api-key": key}), Principal)
@@ -218,7 +218,7 @@ def test_revoking_ends_a_key_at_once_after_a_dialog_that_names_it(admin: Client)
 
     Afterwards the key is rejected and shown as revoked.
     """
-    key = issue(admin)
+    key = issue_key(admin)
     row = AgentKey.objects.get()
     dialog = Page(admin.get("/agents/text-agent/")).region("Revoke staging?")
     assert dialog.form(f"/keys/{row.public_id}/revoke/text-agent/")
@@ -229,7 +229,7 @@ def test_revoking_ends_a_key_at_once_after_a_dialog_that_names_it(admin: Client)
 
 def test_a_key_is_found_under_its_own_agent_only(admin: Client) -> None:
     """Revoking a key under another agent's URL returns 404, and the key keeps working."""
-    key = issue(admin)
+    key = issue_key(admin)
     public = AgentKey.objects.get().public_id
     assert admin.post(f"/keys/{public}/revoke/vision-agent/").status_code == 404
     assert isinstance(authenticate({"x-api-key": key}), Principal)
@@ -318,22 +318,22 @@ def test_agents_made_at_run_time_are_marked_as_such(admin: Client) -> None:
 
 def test_deleting_an_agent_ends_its_keys(admin: Client) -> None:
     """The dialog for deleting names the agent; its keys no longer work afterwards."""
-    key = issue(admin, "vision-agent")
+    key = issue_key(admin, "vision-agent")
     assert Page(admin.get("/agents/vision-agent/")).region("Delete vision-agent?").form("/delete/agent/vision-agent/")
     admin.post("/delete/agent/vision-agent/")
     assert not isinstance(authenticate({"x-api-key": key}), Principal)
 
 
 def test_the_list_takes_the_same_queries_for_three_and_for_thirty_agents(admin: Client) -> None:
-    query_count = queries_of(admin, "/agents/")
+    query_count = count_queries(admin, "/agents/")
     for number in range(27):
         Agent.objects.create(agent_id=f"a{number}")
-    assert queries_of(admin, "/agents/") == query_count
+    assert count_queries(admin, "/agents/") == query_count
 
 
 def test_a_viewer_reads_agents_and_issues_nothing(admin: Client, viewer: Client) -> None:
     """Every URL that changes an agent returns 403 to a viewer, and the page has no such button."""
-    issue(admin)
+    issue_key(admin)
     public = AgentKey.objects.get().public_id
     page = Page(viewer.get("/agents/text-agent/"))
     assert page.region("Keys").rows == ["staging"]

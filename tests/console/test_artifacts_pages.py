@@ -31,17 +31,19 @@ from tests.api.api_samples import png
 from tests.artifacts.samples import pdf
 from tests.cast import HTMX
 from tests.console.page import Page
-from tests.console.visits import queries_of
+from tests.console.visits import count_queries
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 DEMO = Path(__file__).resolve().parents[2] / "routing_admin" / "console" / "demo"
 
 
-def stored(name: str = "photo.png", data: bytes | None = None, declared: str = "image/png", **options: Any) -> Artifact:
+def store_file(
+    name: str = "photo.png", data: bytes | None = None, declared: str = "image/png", **options: Any
+) -> Artifact:
     return actions.store_bytes(SYSTEM, png() if data is None else data, filename=name, declared=declared, **options)
 
 
-def service_of(model: str) -> str:
+def service_id_for(model: str) -> str:
     return next(service.id for service in snapshot.current().configuration.services if service.model == model)
 
 
@@ -57,9 +59,9 @@ def upload(client: Client, *files: SimpleUploadedFile, **headers: str) -> Any:
 
 def test_the_page_of_a_scan_shows_what_is_known_and_loads_the_drawn_pages(viewer: Client, demo: None) -> None:
     """Models that get the pages as images wait, others are there at once; the second time, nothing waits."""
-    row = stored("scan.pdf", pdf("", ""), "application/pdf")
+    row = store_file("scan.pdf", pdf("", ""), "application/pdf")
     first = viewer.get(reverse("artifact", args=[row.pk])).context
-    assert service_of("echo-vision") in {endpoint.name for endpoint in first["waiting"]}
+    assert service_id_for("echo-vision") in {endpoint.name for endpoint in first["waiting"]}
     assert "converted" not in [group.badge for group in first["groups"]]
     shown = page(viewer, row, "?language=en")
     assert f'hx-get="/artifacts/{row.pk}/?language=en&amp;draw=1"' in shown
@@ -105,12 +107,12 @@ def test_form_without_a_file_gets_an_error(admin: Client) -> None:
 
 def test_a_viewer_reads_about_a_file_and_never_gets_its_bytes(admin: Client, viewer: Client, demo: None) -> None:
     """A viewer sees delivery decisions, but no picture, text or download. Requests for the bytes return 403."""
-    image = stored()
-    secret = stored("diary.txt", b"meet me at noon", "text/plain")
+    image = store_file()
+    secret = store_file("diary.txt", b"meet me at noon", "text/plain")
     for name in ("artifact_raw", "artifact_thumbnail"):
         assert viewer.get(reverse(name, args=[image.pk])).status_code == 403
-    assert Page(page(admin, image)).picture(f"Picture of {image.filename}")
-    assert not Page(page(viewer, image)).picture(f"Picture of {image.filename}")
+    assert Page(page(admin, image)).image(f"Picture of {image.filename}")
+    assert not Page(page(viewer, image)).image(f"Picture of {image.filename}")
     assert "Described only" in page(viewer, image)
     assert "meet me at noon" not in page(viewer, secret)
     assert "meet me at noon" in page(admin, secret)
@@ -118,19 +120,19 @@ def test_a_viewer_reads_about_a_file_and_never_gets_its_bytes(admin: Client, vie
 
 @pytest.mark.parametrize("name", ["artifact_upload", "artifacts_delete", "artifacts_restore"])
 def test_a_viewer_changes_nothing(viewer: Client, name: str) -> None:
-    row = stored()
+    row = store_file()
     assert viewer.post(reverse(name), {"id": [row.pk]}).status_code == 403
     assert Artifact.objects.living().filter(pk=row.pk).exists()
 
 
 def test_what_is_served_cannot_run_in_the_browser(admin: Client) -> None:
     """Responses with bytes and thumbnails have nosniff and a sandbox, and are attachments or have a safe type."""
-    row = stored(
+    row = store_file(
         "evil.svg", b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "image/svg+xml"
     )
     raw = admin.get(reverse("artifact_raw", args=[row.pk]))
     assert raw["Content-Disposition"].startswith("attachment")
-    small = admin.get(reverse("artifact_thumbnail", args=[stored().pk]))
+    small = admin.get(reverse("artifact_thumbnail", args=[store_file().pk]))
     assert small["Content-Type"] == "image/png"
     for response in (raw, small):
         assert response["X-Content-Type-Options"] == "nosniff"
@@ -139,7 +141,7 @@ def test_what_is_served_cannot_run_in_the_browser(admin: Client) -> None:
 
 def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Client) -> None:
     """A thumbnail is cached in the data directory and is served even if the original bytes are missing."""
-    decodable, undecodable = stored(), stored("broken.png", png()[:45], "image/png")
+    decodable, undecodable = store_file(), store_file("broken.png", png()[:45], "image/png")
     first = admin.get(reverse("artifact_thumbnail", args=[decodable.pk]))
     byte_store().delete(decodable.sha256)
     repeated = admin.get(reverse("artifact_thumbnail", args=[decodable.pk]))
@@ -151,7 +153,7 @@ def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Clien
 
 def test_chosen_artifacts_are_deleted_together_and_undo_brings_all_back(admin: Client) -> None:
     """Undo restores all artifacts that one action deleted. Artifacts that another action deleted remain deleted."""
-    deleted_before, first, second = stored("0.png"), stored("1.png"), stored("2.png")
+    deleted_before, first, second = store_file("0.png"), store_file("1.png"), store_file("2.png")
     admin.post(reverse("artifacts_delete"), {"id": [deleted_before.pk]})
     response = admin.post(reverse("artifacts_delete"), {"id": [first.pk, second.pk]}, follow=True)
     text = response.content.decode()
@@ -165,8 +167,8 @@ def test_chosen_artifacts_are_deleted_together_and_undo_brings_all_back(admin: C
 
 def test_the_list_finds_by_name_and_kind_and_says_when_nothing_matches(admin: Client) -> None:
     """The URL of the list contains its filters, and an empty result offers to clear them."""
-    stored("cat.png")
-    stored("notes.txt", b"words", "text/plain")
+    store_file("cat.png")
+    store_file("notes.txt", b"words", "text/plain")
     list_page = Page(admin.get(reverse("artifacts"), {"q": "CAT"}))
     assert list_page.shows("cat.png")
     assert list_page.shows("notes.txt") is None
@@ -177,17 +179,19 @@ def test_the_list_finds_by_name_and_kind_and_says_when_nothing_matches(admin: Cl
 
 def test_list_query_count_is_the_same_for_three_and_thirty(admin: Client) -> None:
     for number in range(3):
-        stored(f"{number}.txt", f"{number}".encode(), "text/plain")
-    assert queries_of(admin, reverse("artifacts")) == 6
+        store_file(f"{number}.txt", f"{number}".encode(), "text/plain")
+    assert count_queries(admin, reverse("artifacts")) == 6
     for number in range(3, 30):
-        stored(f"{number}.txt", f"{number}".encode(), "text/plain")
-    assert queries_of(admin, reverse("artifacts")) == 6
+        store_file(f"{number}.txt", f"{number}".encode(), "text/plain")
+    assert count_queries(admin, reverse("artifacts")) == 6
 
 
 @pytest.mark.requirement("ABR-8.2")
 def test_a_declared_type_that_the_bytes_disprove_is_shown_with_both(admin: Client, demo: None) -> None:
     """If the content contradicts the declared type, the page shows both, and that the content decides."""
-    text = page(admin, stored("photo.png", b"%PDF-1.4\n" + b"1 0 obj\n<<>>\nendobj\nxref\n0 1\ntrailer\n<<>>\n%%EOF\n"))
+    text = page(
+        admin, store_file("photo.png", b"%PDF-1.4\n" + b"1 0 obj\n<<>>\nendobj\nxref\n0 1\ntrailer\n<<>>\n%%EOF\n")
+    )
     assert "Declared" in text
     assert "The content decides" in text
 
@@ -197,7 +201,7 @@ def test_services_are_grouped_by_form_of_delivery(admin: Client, demo: None) -> 
     """Services are grouped by how they receive the file: the vision model gets the file unchanged, the text model a
     description.
     """
-    text = page(admin, stored(), "?language=en")
+    text = page(admin, store_file(), "?language=en")
     as_it_is, described = text.split('id="g-native"')[1].split('id="g-described"')
     assert 'id="d-vision-model"' in as_it_is
     assert 'id="d-text-model"' in described
@@ -208,7 +212,7 @@ def test_services_are_grouped_by_form_of_delivery(admin: Client, demo: None) -> 
 
 def test_the_texts_models_read_come_in_the_language_asked_for(admin: Client, demo: None) -> None:
     """`?language=` chooses the Chinese or the English text, each marked with its language; first it is the reader's."""
-    row = stored()
+    row = store_file()
     chinese = page(admin, row, "?language=zh").split('lang="zh-Hans" hx-disable>')
     assert "工件ID: " in chinese[1][:200]
     english = 'lang="en" hx-disable>[Attachment received]'
@@ -218,18 +222,18 @@ def test_the_texts_models_read_come_in_the_language_asked_for(admin: Client, dem
 
 def test_services_outside_every_route_can_be_left_out(admin: Client, demo: None) -> None:
     """`?routed=1` shows only services that are candidates of a route."""
-    row = stored()
+    row = store_file()
     assert 'id="d-text-model"' in page(admin, row)
     assert 'id="d-text-model"' not in page(admin, row, "?routed=1")
 
 
 def test_one_service_is_returned_as_a_fragment(admin: Client, demo: None) -> None:
     """A service's card loads its fragment when it is opened. The fragment of an unknown service returns 404."""
-    row = stored()
+    row = store_file()
     address = reverse("artifact", args=[row.pk])
     text = admin.get(address, {"service": "text-model", "fragment": "card"}).content.decode()
     assert "get_artifact" in text
-    assert not Page(text).is_whole
+    assert not Page(text).is_document
     assert admin.get(address, {"service": "none", "fragment": "card"}).status_code == 404
 
 
@@ -246,7 +250,7 @@ def test_page_shows_a_few_services_of_each_form(admin: Client, demo: None) -> No
     Filters by form or text find the others.
     """
     add_services(50)
-    row = stored()
+    row = store_file()
     first = page(admin, row)
     assert first.count('id="d-more-') < receiving.FEW
     assert "?form=described" in first
@@ -259,16 +263,16 @@ def test_page_shows_a_few_services_of_each_form(admin: Client, demo: None) -> No
 
 def test_only_an_open_card_contains_what_the_model_gets(admin: Client, demo: None) -> None:
     """A card with short text is open immediately. Long text is loaded when its card is opened."""
-    card = page(admin, stored())
+    card = page(admin, store_file())
     assert card.count('class="tabset"') == card.count('class="delivery"') - card.count('hx-trigger="toggle once"')
-    row = stored("table.csv", b"one line of a long table\n" * 1000, "text/csv")
+    row = store_file("table.csv", b"one line of a long table\n" * 1000, "text/csv")
     assert "tabset" not in page(admin, row)
     assert page(admin, row, "?service=text-model").count('class="tabset"') == 1
 
 
 def test_missing_bytes_are_reported_and_not_served(admin: Client, demo: None) -> None:
     """If bytes are missing, the artifact's page says so, and the download returns 410."""
-    row = stored()
+    row = store_file()
     byte_store().delete(row.sha256)
     assert "missing from the store" in page(admin, row)
     assert admin.get(reverse("artifact_raw", args=[row.pk])).status_code == 410
@@ -279,26 +283,26 @@ def test_a_file_sent_to_a_model_is_answered_in_place_and_logged(admin: Client, d
 
     The log has the request, with its surface, its outcome and the file's delivery.
     """
-    row = stored()
+    row = store_file()
     address = reverse("artifact_send", args=[row.pk])
-    response = admin.post(address, {"service": service_of("echo-vision")}, headers=HTMX)
+    response = admin.post(address, {"service": service_id_for("echo-vision")}, headers=HTMX)
     text = response.content.decode()
     logged = RequestLog.objects.get()
-    assert (response.status_code, Page(text).is_whole) == (200, False)
-    assert reverse("request", args=[logged.pk]) in Page(text).addresses
+    assert (response.status_code, Page(text).is_document) == (200, False)
+    assert reverse("request", args=[logged.pk]) in Page(text).link_urls
     assert (logged.surface, logged.outcome, logged.adaptation) == ("page", "ok", "image=native")
-    assert Page(admin.post(address, {"service": service_of("echo-vision")})).is_whole
+    assert Page(admin.post(address, {"service": service_id_for("echo-vision")})).is_document
 
 
 def test_a_model_without_a_key_says_why_it_cannot_be_tried(admin: Client, demo: None) -> None:
     """For a model without a key, the reason is shown in place of the answer."""
-    response = admin.post(reverse("artifact_send", args=[stored().pk]), {"service": "text-model"})
+    response = admin.post(reverse("artifact_send", args=[store_file().pk]), {"service": "text-model"})
     assert Page(response).shows("has no key")
 
 
 def test_a_viewer_sends_nothing_and_an_unknown_service_is_missing(admin: Client, viewer: Client, demo: None) -> None:
     """Sending returns 403 to a viewer and 404 for an unknown service, and nothing is logged."""
-    address = reverse("artifact_send", args=[stored().pk])
+    address = reverse("artifact_send", args=[store_file().pk])
     assert viewer.post(address, {"service": "text-model"}).status_code == 403
     assert admin.post(address, {"service": "none"}).status_code == 404
     assert not RequestLog.objects.exists()
@@ -307,8 +311,8 @@ def test_a_viewer_sends_nothing_and_an_unknown_service_is_missing(admin: Client,
 @pytest.mark.parametrize("service", ["echo-vision", "echo-text"])
 def test_preview_equals_the_payload_sent(demo: None, service: str) -> None:
     """The previewed payload equals the dispatched one, including its byte count."""
-    row, state = stored(), snapshot.current()
-    spec = state.configuration.service(service_of(service))
+    row, state = store_file(), snapshot.current()
+    spec = state.configuration.service(service_id_for(service))
     assert spec is not None
     planned = plan_preview(state, row, spec, "en")
     call = Call(planned.plan.candidates[0], 1, planned.plan.timeouts)
@@ -325,8 +329,8 @@ def test_every_reason_of_the_detector_has_a_sentence() -> None:
 
 def test_a_guessed_encoding_is_shown_as_a_guess(admin: Client) -> None:
     """Short text may be valid in several encodings, so the page marks the chosen one as a guess."""
-    guess = stored("note.txt", "Müller\n".encode("cp1252"), "text/plain")
-    sure = stored("note.txt", "Müller\n".encode(), "text/plain")
+    guess = store_file("note.txt", "Müller\n".encode("cp1252"), "text/plain")
+    sure = store_file("note.txt", "Müller\n".encode(), "text/plain")
     assert (guess.encoding_certain, sure.encoding_certain) == (False, True)
     assert "is a guess; another one fits nearly as well" in page(admin, guess)
     assert "is a guess" not in page(admin, sure)
@@ -336,7 +340,7 @@ def test_a_guessed_encoding_is_shown_as_a_guess(admin: Client) -> None:
 
 def test_an_image_that_cannot_be_decoded_shows_an_icon_and_no_broken_picture(admin: Client, viewer: Client) -> None:
     """A file that cannot be decoded has an icon and no thumbnail, even if its type was corrected to an image."""
-    row = stored("odd.bin", b"\x00\x01\x02 no picture at all" * 9, "application/octet-stream")
+    row = store_file("odd.bin", b"\x00\x01\x02 no picture at all" * 9, "application/octet-stream")
     actions.correct_artifact(SYSTEM, row, mime_type="image/x-odd")
     thumbnail = reverse("artifact_thumbnail", args=[row.pk])
     assert thumbnail not in page(admin, row)
@@ -350,6 +354,6 @@ def test_an_image_that_cannot_be_decoded_shows_an_icon_and_no_broken_picture(adm
 def test_sound_and_film_have_a_player(admin: Client, viewer: Client, name: str, tag: str) -> None:
     """Audio and video have a player for users who may get the bytes."""
     data = (Path(__file__).resolve().parents[1] / "artifacts" / "files" / name).read_bytes()
-    row = stored(name, data, "")
+    row = store_file(name, data, "")
     assert tag in page(admin, row)
     assert tag not in page(viewer, row)

@@ -21,16 +21,16 @@ from routing_admin.configuration.audit import build_audit_entry, write_event
 from routing_admin.core.audit import AuditEntry, verify_chain
 from routing_admin.models import AuditEvent, RequestLog
 from tests.console.page import Page
-from tests.console.visits import text_of
+from tests.console.visits import response_text
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def body_of(answer: Any) -> str:
+def read_body(answer: Any) -> str:
     return b"".join(answer.streaming_content).decode("utf-8-sig")
 
 
-def acts() -> list[tuple[str, str, str]]:
+def list_events() -> list[tuple[str, str, str]]:
     return [(event.actor, event.action, event.object_name) for event in AuditEvent.objects.order_by("number")]
 
 
@@ -38,7 +38,7 @@ def test_json_lines_hold_the_whole_chain(admin: Client) -> None:
     """The exported lines suffice to verify the audit chain, and the export itself is the newest event."""
     write_event(Actor("person", "ada"), AuditedAction("key.issue", "agent", "文", {"scopes": ["route"]}))
     answer = admin.get(reverse("audit_export", args=["jsonl"]))
-    values = [json.loads(line) for line in body_of(answer).splitlines()]
+    values = [json.loads(line) for line in read_body(answer).splitlines()]
     fields = [entry.name for entry in AuditEntry.__dataclass_fields__.values()]
     entries = [AuditEntry(**dict(zip(fields, value.values(), strict=True))) for value in values]
     assert verify_chain(entries).problems == ()
@@ -51,7 +51,7 @@ def test_the_csv_is_narrowed_as_the_page_and_no_cell_is_a_formula(admin: Client)
     for name in ("one", "=1+1"):
         write_event(Actor("person", name), AuditedAction("user.invite", "user", name))
     query = {"action": "user.invite", "actor": "=1", "since": "2020-01-01", "until": "no day"}
-    rows = list(csv.DictReader(StringIO(body_of(admin.get(reverse("audit_export", args=["csv"]), query)))))
+    rows = list(csv.DictReader(StringIO(read_body(admin.get(reverse("audit_export", args=["csv"]), query)))))
     assert [row["actor"] for row in rows] == ["'=1+1"]
     assert AuditEvent.objects.latest("number").details == {
         "form": "csv",
@@ -75,7 +75,7 @@ def test_days_narrow_the_page(admin: Client) -> None:
     write_event(Actor("person", "ada"), AuditedAction("user.invite", "user", "eve"))
     today = str(AuditEvent.objects.get().created_at.date())
     assert len(admin.get(reverse("audit"), {"since": today, "until": today}).context["events"]) == 1
-    assert "Nothing matches these filters" in text_of(admin.get(reverse("audit"), {"until": "2020-01-01"}))
+    assert "Nothing matches these filters" in response_text(admin.get(reverse("audit"), {"until": "2020-01-01"}))
 
 
 def test_a_viewer_is_offered_no_export(viewer: Client) -> None:
@@ -101,7 +101,7 @@ def test_viewing_a_file_is_audited_once_in_ten_minutes(admin: Client, viewer: Cl
     for client in (admin, admin, viewer):
         assert client.get(reverse("artifact", args=[row.pk])).status_code == 200
     admin.get(reverse("artifact_raw", args=[row.pk]))
-    assert [act for act in acts() if act[1] == "artifact.read"] == [("admin", "artifact.read", row.pk)]
+    assert [act for act in list_events() if act[1] == "artifact.read"] == [("admin", "artifact.read", row.pk)]
 
 
 def test_viewing_recorded_text_is_audited(admin: Client, viewer: Client, demo: None) -> None:
@@ -111,7 +111,7 @@ def test_viewing_recorded_text_is_audited(admin: Client, viewer: Client, demo: N
     for client in (admin, viewer):
         for key in ("req_1", "req_2"):
             client.get(reverse("request", args=[key]))
-    assert [act for act in acts() if act[1] == "request.read"] == [("admin", "request.read", "req_1")]
+    assert [act for act in list_events() if act[1] == "request.read"] == [("admin", "request.read", "req_1")]
 
 
 def test_configuration_export_is_audited(admin: Client, demo: None) -> None:
@@ -138,12 +138,12 @@ def test_the_page_says_details_as_a_person_reads_them(admin: Client) -> None:
         "was": [30, None],
     }
     write_event(SYSTEM, AuditedAction("key.issue", "agent", "text-agent", details))
-    page = re.sub("<[^>]+>", "", text_of(admin.get("/history/audit/")))
+    page = re.sub("<[^>]+>", "", response_text(admin.get("/history/audit/")))
     assert (
         "Key: ra_0a1b2c3d · Scopes: route, registry:read · Expires: 2027-01-27 11:06:55 · Size: 853 B · On: yes"
         " · password: … · was: 30, –"
     ) in page.replace(" UTC", "")
-    chinese = re.sub("<[^>]+>", "", text_of(admin.get("/history/audit/", headers={"accept-language": "zh-hans"})))
+    chinese = re.sub("<[^>]+>", "", response_text(admin.get("/history/audit/", headers={"accept-language": "zh-hans"})))
     assert "密钥：ra_0a1b2c3d · 权限范围：route、registry:read" in chinese
 
 

@@ -19,7 +19,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.models import AuditEvent, Installation, Revision
 from routing_admin.upstream import process_upstream, run_sync
 from tests.console.page import Page
-from tests.console.visits import text_of
+from tests.console.visits import response_text
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 PAGE = "/matrix/catalogue/"
@@ -35,7 +35,7 @@ API = {
 
 
 @pytest.fixture
-def flash() -> Service:
+def flash_service() -> Service:
     """A service without catalogue capabilities, about whose model two sources contradict each other."""
     provider = Provider.objects.create(
         name="deepseek", endpoint="https://api.deepseek.com", default_model="deepseek-v4-flash", key_source="none"
@@ -47,7 +47,7 @@ def flash() -> Service:
 
 
 def answer_text(answer: Any) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", text_of(answer)).split())
+    return " ".join(re.sub(r"<[^>]+>", " ", response_text(answer)).split())
 
 
 def upload(client: Client, value: Any) -> Any:
@@ -56,7 +56,7 @@ def upload(client: Client, value: Any) -> Any:
     return client.post(PAGE, {"act": "file", "file": file})
 
 
-def vision() -> tuple[bool, str]:
+def vision_capability() -> tuple[bool, str]:
     return ServiceCapability.objects.values_list("supported", "source").get(side="input", name="vision")
 
 
@@ -78,11 +78,11 @@ def test_a_model_is_found_by_name_and_host(admin: Client) -> None:
     assert found[0].entry.max_input_tokens
     assert all("deepseek" in f"{model.host} {model.name}" for model in found)
     assert len(found) <= total
-    assert "No model of the catalogue matches." in text_of(admin.get(PAGE, {"q": "no-such-model"}))
+    assert "No model of the catalogue matches." in response_text(admin.get(PAGE, {"q": "no-such-model"}))
     assert admin.get(PAGE).context["total"] == 0
 
 
-def test_a_file_is_shown_as_a_difference_and_changes_nothing(admin: Client, flash: Service) -> None:
+def test_a_file_is_shown_as_a_difference_and_changes_nothing(admin: Client, flash_service: Service) -> None:
     """The preview of an uploaded catalogue counts models and names affected services, without changing anything."""
     answer = upload(admin, API)
     assert answer.status_code == 302
@@ -95,33 +95,33 @@ def test_a_file_is_shown_as_a_difference_and_changes_nothing(admin: Client, flas
     assert Page(admin.get(PAGE)).row("models.dev").shows("2026-08-18")
 
 
-def test_an_edition_is_taken_as_one_revision_that_undo_takes_back(admin: Client, flash: Service) -> None:
+def test_an_edition_is_taken_as_one_revision_that_undo_takes_back(admin: Client, flash_service: Service) -> None:
     """Applying a catalogue changes catalogue and matrix together, with an audit event and an entry in History."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
-    assert vision() == (False, "contested")
+    assert vision_capability() == (False, "contested")
     url = upload(admin, API).url
     admin.post(url)
-    assert vision() == (True, "catalogue")
+    assert vision_capability() == (True, "catalogue")
     assert "A refreshed edition is in use" in answer_text(admin.get(PAGE))
     assert snapshot.current().catalogue.entry_at("deepseek", "https://api.deepseek.com", "deepseek-v5") is not None
     newest = Revision.objects.latest("number")
     assert AuditEvent.objects.filter(action="catalogue.take", revision=newest.number).exists()
     assert "models.dev" in answer_text(admin.get(f"/history/{newest.number}/"))
     admin.post(f"/undo/{newest.number}/")
-    assert vision() == (False, "contested")
+    assert vision_capability() == (False, "contested")
     assert "Shipped with the program" in answer_text(admin.get(PAGE))
     assert snapshot.current().catalogue.entry_at("deepseek", "https://api.deepseek.com", "deepseek-v5") is None
 
 
-def test_an_edition_is_dropped_again(admin: Client, flash: Service) -> None:
+def test_an_edition_is_dropped_again(admin: Client, flash_service: Service) -> None:
     """If the catalogue in use is dropped, matrix cells are filled from the shipped one again."""
     admin.post(upload(admin, API).url)
     admin.post(PAGE, {"act": "drop"})
-    assert vision() == (False, "contested")
+    assert vision_capability() == (False, "contested")
     assert snapshot.current().configuration.catalogue is None
 
 
-def test_another_process_uses_the_edition_as_soon_as_it_looks(admin: Client, flash: Service) -> None:
+def test_another_process_uses_the_edition_as_soon_as_it_looks(admin: Client, flash_service: Service) -> None:
     """The catalogue version is part of the configuration that every process refreshes."""
     admin.post(upload(admin, API).url)
     snapshot.refresh()
@@ -205,7 +205,9 @@ def test_provider_list_without_capabilities_gets_an_error(admin: Client, listing
     assert not CatalogueEdition.objects.exists()
 
 
-def test_command_imports_and_lists_changes(flash: Service, tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_imports_and_lists_changes(
+    flash_service: Service, tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The command prints the difference before it imports.
 
     `--dry-run` changes nothing, and `--drop` returns to the shipped catalogue.
@@ -219,7 +221,7 @@ def test_command_imports_and_lists_changes(flash: Service, tmp_path: Any, capsys
     assert Installation.current().catalogue == ""
     call_command("refresh_catalogue", str(path))
     assert "Applied as revision" in capsys.readouterr().out
-    assert vision() == (True, "catalogue")
+    assert vision_capability() == (True, "catalogue")
     call_command("refresh_catalogue", "--drop")
     assert Installation.current().catalogue == ""
 

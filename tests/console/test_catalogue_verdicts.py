@@ -16,7 +16,7 @@ CONTEST = "contested: LiteLLM 1.109.1 says yes, models.dev 2026-08-18 says no. C
 
 
 @pytest.fixture
-def flash() -> Service:
+def flash_service() -> Service:
     """A service without capabilities, about whose model two catalogue sources contradict each other."""
     provider = Provider.objects.create(
         name="deepseek", endpoint="https://api.deepseek.com", default_model="deepseek-v4-flash", key_source="none"
@@ -30,21 +30,21 @@ def flash() -> Service:
     )
 
 
-def cell(row: Service, side: str, name: str) -> tuple[bool, str]:
+def find_capability(row: Service, side: str, name: str) -> tuple[bool, str]:
     return ServiceCapability.objects.values_list("supported", "source").get(service=row, side=side, name=name)
 
 
-def test_filling_from_the_catalogue_leaves_a_contested_cell_off_and_says_so(admin: Client, flash: Service):
+def test_filling_from_the_catalogue_leaves_a_contested_cell_off_and_says_so(admin: Client, flash_service: Service):
     """Filling from the catalogue sets facts on which the sources agree. A contested fact counts as no, with the source
     "contested".
     """
     admin.post("/matrix/fill/", {"act": "catalogue"})
-    assert cell(flash, "input", "text") == (True, "catalogue")
-    assert cell(flash, "input", "audio") == (False, "catalogue")
-    assert cell(flash, "input", "vision") == (False, "contested")
+    assert find_capability(flash_service, "input", "text") == (True, "catalogue")
+    assert find_capability(flash_service, "input", "audio") == (False, "catalogue")
+    assert find_capability(flash_service, "input", "vision") == (False, "contested")
 
 
-def test_the_matrix_and_the_services_page_name_both_sides(admin: Client, flash: Service):
+def test_the_matrix_and_the_services_page_name_both_sides(admin: Client, flash_service: Service):
     """Both sources of a contested cell are named in its title, beside the switch and in the catalogue's card."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     assert f'data-source="contested" title="{CONTEST}"' in admin.get("/matrix/").content.decode()
@@ -63,27 +63,27 @@ def test_capability_without_a_source_stays_unknown(admin: Client):
         service_id="fable", name="F", provider=provider, model="claude-fable-5-1", declares_capabilities=False
     )
     admin.post("/matrix/fill/", {"act": "catalogue"})
-    assert cell(row, "input", "vision") == (True, "catalogue")
-    assert cell(row, "input", "audio") == (False, "unknown")
+    assert find_capability(row, "input", "vision") == (True, "catalogue")
+    assert find_capability(row, "input", "audio") == (False, "unknown")
     page = admin.get("/services/fable/").content.decode()
     assert "only LiteLLM 1.109.1" in page
     assert "no source mentions it" in page
     admin.post(f"/matrix/cell/{row.pk}/?side=input&name=audio", {"on": "1"})
     admin.post(f"/undo/{Revision.objects.latest('number').number}/")
-    assert cell(row, "input", "audio") == (False, "unknown")
+    assert find_capability(row, "input", "audio") == (False, "unknown")
 
 
-def test_an_administrators_choice_settles_a_contest(admin: Client, flash: Service):
+def test_an_administrators_choice_settles_a_contest(admin: Client, flash_service: Service):
     """Setting a contested cell declares it, and the catalogue does not overwrite it."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
-    admin.post(f"/matrix/cell/{flash.pk}/?side=input&name=vision", {"on": "1"})
+    admin.post(f"/matrix/cell/{flash_service.pk}/?side=input&name=vision", {"on": "1"})
     admin.post("/catalogue/flash/")
-    assert cell(flash, "input", "vision") == (True, "declared")
+    assert find_capability(flash_service, "input", "vision") == (True, "declared")
 
 
-def test_a_contest_is_named_where_models_are_chosen(admin: Client, flash: Service):
+def test_a_contest_is_named_where_models_are_chosen(admin: Client, flash_service: Service):
     """Both sources of a contested cell are named in the list of models to add and on the form that adjusts them."""
-    url = f"/providers/{flash.provider.name}/models/"
+    url = f"/providers/{flash_service.provider.name}/models/"
     Service.objects.all().delete()
     offer = admin.post(url, {"act": "write", "names": "deepseek-v4-flash"}).content.decode()
     assert CONTEST in offer
@@ -91,27 +91,27 @@ def test_a_contest_is_named_where_models_are_chosen(admin: Client, flash: Servic
     assert CONTEST in adjust.content.decode()
 
 
-def test_a_model_that_is_added_keeps_its_contested_cell(admin: Client, flash: Service):
-    url = f"/providers/{flash.provider.name}/models/"
+def test_a_model_that_is_added_keeps_its_contested_cell(admin: Client, flash_service: Service):
+    url = f"/providers/{flash_service.provider.name}/models/"
     Service.objects.all().delete()
     admin.post(url, {"act": "add", "names": "deepseek-v4-flash", "use": "deepseek-v4-flash"})
     row = Service.objects.get()
-    assert cell(row, "input", "vision") == (False, "contested")
+    assert find_capability(row, "input", "vision") == (False, "contested")
 
 
-def test_undo_brings_a_contested_cell_back(admin: Client, flash: Service):
+def test_undo_brings_a_contested_cell_back(admin: Client, flash_service: Service):
     """A revision stores the source of each value, so Undo restores a contested cell."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
-    admin.post(f"/matrix/cell/{flash.pk}/?side=input&name=vision", {"on": "1"})
-    assert cell(flash, "input", "vision") == (True, "declared")
+    admin.post(f"/matrix/cell/{flash_service.pk}/?side=input&name=vision", {"on": "1"})
+    assert find_capability(flash_service, "input", "vision") == (True, "declared")
     admin.post(f"/undo/{Revision.objects.latest('number').number}/")
-    assert cell(flash, "input", "vision") == (False, "contested")
+    assert find_capability(flash_service, "input", "vision") == (False, "contested")
 
 
-def test_a_probe_settles_a_contest(admin: Client, flash: Service):
+def test_a_probe_settles_a_contest(admin: Client, flash_service: Service):
     """A probed value settles a contested cell and is kept when the catalogue is applied."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
-    set_cell(SYSTEM, flash, ("input", "vision"), supported=True, source=Source.PROBED)
+    set_cell(SYSTEM, flash_service, ("input", "vision"), supported=True, source=Source.PROBED)
     admin.post("/matrix/fill/", {"act": "catalogue"})
     admin.post("/catalogue/flash/")
-    assert cell(flash, "input", "vision") == (True, "probed")
+    assert find_capability(flash_service, "input", "vision") == (True, "probed")

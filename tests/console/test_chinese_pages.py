@@ -27,13 +27,13 @@ from routing_admin.core.files.seed_export import seed_routing
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.journal import journal
 
-SILENT = {"code", "pre", "script", "style", "kbd", "samp", "q", "textarea", "title"}
+UNTRANSLATED_ELEMENTS = {"code", "pre", "script", "style", "kbd", "samp", "q", "textarea", "title"}
 VOID = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "use", "wbr"}
 ENGLISH = re.compile(r"(?:[A-Za-z][a-z'’]*[ ,;:]+){3,}[A-Za-z][a-z'’]*")
 pages = pytest.mark.django_db(databases=["default", "logs"])
 
 
-class Read(HTMLParser):
+class EnglishTextParser(HTMLParser):
     """Collects the visible text of a page, without code, quotations and parts marked as English."""
 
     def __init__(self) -> None:
@@ -45,7 +45,11 @@ class Read(HTMLParser):
         known = {key: value or "" for key, value in attrs}
         self.texts += [known[key] for key in ("title", "aria-label", "placeholder") if key in known]
         if tag not in VOID:
-            quiet = tag in SILENT or "said" in known.get("class", "").split() or known.get("lang", "") == "en"
+            quiet = (
+                tag in UNTRANSLATED_ELEMENTS
+                or "said" in known.get("class", "").split()
+                or known.get("lang", "") == "en"
+            )
             self.open.append(quiet)
 
     # Elements such as `<use/>` have no text.
@@ -60,15 +64,15 @@ class Read(HTMLParser):
             self.texts.append(data)
 
 
-def english_in(page: str) -> list[str]:
+def find_english(page: str) -> list[str]:
     """Return runs of four or more English words in the visible text."""
-    reader = Read()
+    reader = EnglishTextParser()
     reader.feed(page)
     return [match for text in reader.texts for match in ENGLISH.findall(" ".join(text.split()))]
 
 
 def english_shown(answer: Any) -> list[str]:
-    return english_in(answer.content.decode())
+    return find_english(answer.content.decode())
 
 
 @pytest.fixture
@@ -81,8 +85,8 @@ def test_english_on_a_page_is_found() -> None:
     """The check for English finds plain sentences and labels, but neither code nor quotations."""
     untranslated = '<p>The provider is disabled.</p><a title="There is nothing to see">x</a>'
     quiet = '<code>one two three four</code><q>one two three four</q><p lang="en">one two three four</p>'
-    assert len(english_in(untranslated)) == 2
-    assert english_in(quiet) == []
+    assert len(find_english(untranslated)) == 2
+    assert find_english(quiet) == []
 
 
 @pages
@@ -170,7 +174,7 @@ def test_omissions_of_a_seed_export_are_in_chinese(admin: Client) -> None:
     answer = admin.get(reverse("config") + "?for=seed")
     assert "未写入" in answer.content.decode()
     assert english_shown(answer) == []
-    assert all(english_in(text) for text in seed_routing(read())[1][:1])
+    assert all(find_english(text) for text in seed_routing(read())[1][:1])
 
 
 @pages

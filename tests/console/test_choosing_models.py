@@ -40,7 +40,7 @@ def test_all_that_are_shown_are_chosen_at_once(admin: Client) -> None:
     """Selecting all selects every line that the search shows and adds nothing. The button shows the number selected."""
     page = Page(post(admin, "all", "model-001", data={"q": "model-33"}))
     assert len(page.rows) == 10
-    assert all(box.is_on for name in page.rows if (box := page.field(name)))
+    assert all(box.is_checked for name in page.rows if (box := page.field(name)))
     assert page.button("Add 11")
     assert Page(post(admin, "count", "model-001", headers=HTMX)).button("Add 1")
     assert Page(post(admin, "none")).button("Add selected")
@@ -50,7 +50,7 @@ def test_what_is_a_service_already_is_not_chosen_with_all(admin: Client) -> None
     """Selecting all leaves out models that already are services. They can be selected one by one."""
     page = Page(post(admin, "all", names=["echo-vision", "new-one"]))
     assert page.row("echo-vision").shows("is already echo-vision")
-    chosen = {name: box.is_on for name in page.rows if (box := page.field(name))}
+    chosen = {name: box.is_checked for name in page.rows if (box := page.field(name))}
     assert chosen == {"echo-vision": False, "new-one": True}
     assert page.button("Add 1")
 
@@ -86,6 +86,8 @@ def test_a_test_that_fails_keeps_the_models_that_were_offered(admin: Client, dem
     assert button
     assert button.attributes["form"] == "offer"
     page = Page(admin.post("/providers/openai/models/", {**chosen, "act": act}))
-    boxes = {one.attributes.get("value"): one.is_on for one in page.controls if one.attributes.get("name") == "use"}
+    boxes = {
+        one.attributes.get("value"): one.is_checked for one in page.controls if one.attributes.get("name") == "use"
+    }
     assert boxes == {"model-a": False, "model-b": True}
     assert page.control("dialled")

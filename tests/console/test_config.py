@@ -23,7 +23,7 @@ from routing_admin.core.files.importing import FileFormat
 from routing_admin.models import Revision, TaskRoute
 from tests.cast import load_demo
 from tests.console.page import Page
-from tests.console.visits import undo_in
+from tests.console.visits import offered_undo
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADA = Actor("person", "ada")
@@ -43,11 +43,11 @@ FILE: dict[str, Any] = {
 }
 
 
-def text(**changes: Any) -> str:
+def config_json(**changes: Any) -> str:
     return json.dumps(FILE | changes, indent=2)
 
 
-def send(client: Client, *texts: str, **fields: Any) -> Any:
+def import_files(client: Client, *texts: str, **fields: Any) -> Any:
     return client.post(reverse("config_import"), {"text": list(texts), "mode": "merge", **fields})
 
 
@@ -64,7 +64,7 @@ def test_each_mode_explains_itself_and_gives_both_files(admin: Client, demo: Non
     """For each mode the page links to downloads that equal the command's exports."""
     page = Page(admin.get(reverse("config"), {"for": mode}))
     for name in FileFormat:
-        assert f"{reverse('config_export', args=[name])}?for={mode}" in page.addresses
+        assert f"{reverse('config_export', args=[name])}?for={mode}" in page.link_urls
         answer = admin.get(reverse("config_export", args=[name]), {"for": mode})
         assert answer.content.decode() == exports.export(name, exports.Mode(mode)).text
         assert f'filename="{name}.json"' in answer.headers["Content-Disposition"]
@@ -111,7 +111,7 @@ def test_a_viewer_sees_what_there_is_and_exports_nothing(viewer: Client, demo: N
     assert page.shows("Exports need the editor role")
     assert not [control for control in page.controls if "download" in control.attributes]
     assert viewer.get(reverse("config_export", args=["llm-routing"])).status_code == 403
-    assert send(viewer, text()).status_code == 403
+    assert import_files(viewer, config_json()).status_code == 403
 
 
 @pytest.mark.parametrize("name", ["other", "llm-routing.json"])
@@ -125,7 +125,7 @@ def test_another_name_is_404(admin: Client, name: str) -> None:
 def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, demo: None) -> None:
     """The import shows changes, a diff, and kept fields and warnings with their lines, without writing anything."""
     before = newest()
-    page = send(admin, text())
+    page = import_files(admin, config_json())
     assert page.status_code == 200
     assert [(change.label, change.kind, change.name) for change in page.context["changes"][:1]] == [
         ("New", "provider", "deepseek")
@@ -140,7 +140,7 @@ def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, d
 
 def test_a_key_is_nowhere_but_in_the_text_that_was_pasted(admin: Client, demo: None) -> None:
     """The value of a key in an imported file appears on the page only in the pasted text."""
-    page = send(admin, text(comment=f"Bearer {SECRET}")).content.decode()
+    page = import_files(admin, config_json(comment=f"Bearer {SECRET}")).content.decode()
     area = page[page.index("<textarea") : page.index("</textarea>")]
     assert SECRET in area
     assert SECRET not in page.replace(area, "")
@@ -148,22 +148,26 @@ def test_a_key_is_nowhere_but_in_the_text_that_was_pasted(admin: Client, demo: N
 
 def test_applying_makes_one_revision_with_its_message_and_undo(admin: Client, demo: None) -> None:
     """Applying makes one revision with Undo. The form carries the pasted text, so no session is needed."""
-    page = send(admin, text())
+    page = import_files(admin, config_json())
     form = {"expected": page.context["revision"], "act": "apply", "message": "deepseek joins"}
-    answer = admin.post(reverse("config_import"), {"text": [text()], "mode": "merge", **form}, follow=True)
+    answer = admin.post(reverse("config_import"), {"text": [config_json()], "mode": "merge", **form}, follow=True)
     assert answer.redirect_chain == [(reverse("revision", args=[newest()]), 302)]
     assert Revision.objects.get(number=newest()).message == "deepseek joins"
     assert TaskRoute.objects.filter(task_type="review").exists()
-    assert undo_in(admin, answer) == newest()
+    assert offered_undo(admin, answer) == newest()
     admin.post(reverse("undo", args=[newest()]))
     assert not TaskRoute.objects.filter(task_type="review").exists()
 
 
 def test_replace_removes_what_the_file_does_not_mention(admin: Client, demo: None) -> None:
     """An import that replaces removes what the file does not mention. An import that merges removes nothing."""
-    merged = {change.name for change in send(admin, text()).context["changes"] if change.label == "Removed"}
+    merged = {
+        change.name for change in import_files(admin, config_json()).context["changes"] if change.label == "Removed"
+    }
     replaced = {
-        change.name for change in send(admin, text(), mode="replace").context["changes"] if change.label == "Removed"
+        change.name
+        for change in import_files(admin, config_json(), mode="replace").context["changes"]
+        if change.label == "Removed"
     }
     assert merged == set()
     assert "planning" in replaced
@@ -171,21 +175,21 @@ def test_replace_removes_what_the_file_does_not_mention(admin: Client, demo: Non
 
 def test_problems_stop_the_import_and_name_path_and_line(admin: Client, demo: None) -> None:
     """An import with problems is rejected with 422, with their paths and lines, and applying it writes nothing."""
-    invalid_file = text(routing={"default": {"provider": "gone"}, "x": {"provider": "deepseek", "maxTokens": 0}})
-    page = send(admin, invalid_file)
+    invalid_file = config_json(routing={"default": {"provider": "gone"}, "x": {"provider": "deepseek", "maxTokens": 0}})
+    page = import_files(admin, invalid_file)
     assert page.status_code == 422
     assert [(error.problem.field, error.place) for error in page.context["errors"]] == [
         ("routing.default.provider", (13, 7)),
         ("routing.x.maxTokens", (17, 7)),
     ]
     before = newest()
-    assert send(admin, invalid_file, act="apply", expected=before).status_code == 422
+    assert import_files(admin, invalid_file, act="apply", expected=before).status_code == 422
     assert newest() == before
 
 
 def test_broken_json_names_line_and_column(admin: Client) -> None:
     """Invalid JSON is reported with line and column, and the pasted text is kept in the form."""
-    page = send(admin, '{"providers": [,]}')
+    page = import_files(admin, '{"providers": [,]}')
     assert page.status_code == 422
     assert Page(page).shows("line 1, column 16")
     assert [control.text for control in Page(page).controls if control.tag == "textarea"] == ['{"providers": [,]}']
@@ -217,24 +221,24 @@ def test_a_change_made_meanwhile_is_409_and_shows_the_new_difference(admin: Clie
 
     Applying again, after the new difference was shown, succeeds.
     """
-    page = send(admin, text())
+    page = import_files(admin, config_json())
     revision_shown = page.context["revision"]
     save_route(ADA, TaskRoute(task_type="meanwhile"), [CandidateSpec("echo")])
     before = newest()
-    answer = send(admin, text(), act="apply", expected=revision_shown)
+    answer = import_files(admin, config_json(), act="apply", expected=revision_shown)
     assert answer.status_code == 409
     assert Page(answer).shows("changed in the meantime")
     assert (newest(), answer.context["revision"]) == (before, before)
-    assert send(admin, text(), act="apply", expected=before).status_code == 302
+    assert import_files(admin, config_json(), act="apply", expected=before).status_code == 302
     assert TaskRoute.objects.filter(task_type="meanwhile").exists()
 
 
 def test_the_first_import_needs_no_configuration(admin: Client) -> None:
     """The first import is compared with an empty configuration. A first revision created in between is a conflict."""
-    page = send(admin, text())
+    page = import_files(admin, config_json())
     assert page.context["revision"] == 0
     load_demo()
-    assert send(admin, text(), act="apply", expected=0).status_code == 409
+    assert import_files(admin, config_json(), act="apply", expected=0).status_code == 409
 
 
 def test_nothing_sent_says_what_to_do(admin: Client) -> None:
@@ -245,7 +249,7 @@ def test_nothing_sent_says_what_to_do(admin: Client) -> None:
 def test_problems_of_the_whole_configuration_are_shown(admin: Client, demo: None) -> None:
     """Valid files that would remove a service used by agents are rejected with 422 and a message for each agent."""
     before = newest()
-    answer = send(admin, '{"services": []}', mode="replace", act="apply", expected=before)
+    answer = import_files(admin, '{"services": []}', mode="replace", act="apply", expected=before)
     assert answer.status_code == 422
     assert all("which would no longer exist" in error.message for error in answer.context["errors"])
     assert len(answer.context["errors"]) == 3
@@ -259,7 +263,7 @@ def test_warnings_of_one_kind_are_one_row(admin: Client, count: int) -> None:
         {**FILE["providers"][0], "providerName": f"host-{number}", "apiKey": f"${{LLM_PROVIDER_{number}_API_KEY}}"}
         for number in range(count)
     ]
-    answer = send(admin, text(providers=providers, routing={"default": {"provider": "host-0"}}))
+    answer = import_files(admin, config_json(providers=providers, routing={"default": {"provider": "host-0"}}))
     (group,) = answer.context["warning_groups"]
     assert (len(group.alike), len(group.listed)) == (count - 1, min(count - 1, 20))
     page = Page(answer)

@@ -25,7 +25,7 @@ ADA = Actor("person", "ada")
 LOSS = "In design, echo/echo-vision gets images as descriptions."
 
 
-def fields_of(client: Client, url: str, form: str) -> dict[str, Any]:
+def form_values(client: Client, url: str, form: str) -> dict[str, Any]:
     """Return what the form with that context name submits when nothing has been changed."""
     bound = client.get(url).context[form]
     values = {name: bound[name].value() for name in bound.fields}
@@ -35,7 +35,7 @@ def fields_of(client: Client, url: str, form: str) -> dict[str, Any]:
 def test_disabling_a_service_asks_first_then_does_it(admin: Client) -> None:
     """Disabling a service writes nothing before the user confirms the consequences."""
     url = reverse("service", args=["echo-vision"])
-    data = fields_of(admin, url, "form") | {"switch": []}
+    data = form_values(admin, url, "form") | {"switch": []}
     data.pop("enabled")
     before = Revision.objects.count()
     answer = admin.post(url, data)
@@ -49,9 +49,9 @@ def test_disabling_a_service_asks_first_then_does_it(admin: Client) -> None:
 def test_saving_a_service_that_stays_enabled_asks_nothing(admin: Client) -> None:
     """Saving a service asks for no confirmation if it stays enabled or was already disabled."""
     url = reverse("service", args=["echo-vision"])
-    assert admin.post(url, fields_of(admin, url, "form") | {"name": "Eyes"}).status_code == 302
+    assert admin.post(url, form_values(admin, url, "form") | {"name": "Eyes"}).status_code == 302
     Service.objects.filter(service_id="echo-vision").update(enabled=False)
-    data = fields_of(admin, url, "form")
+    data = form_values(admin, url, "form")
     assert "enabled" not in data
     assert admin.post(url, data | {"name": "Shut eyes"}).status_code == 302
 
@@ -59,7 +59,7 @@ def test_saving_a_service_that_stays_enabled_asks_nothing(admin: Client) -> None
 def test_disabling_a_provider_asks_first_on_its_page_and_in_the_list(admin: Client) -> None:
     """Disabling providers in the list shows their combined consequences on a separate page."""
     url = reverse("provider", args=["echo"])
-    data = fields_of(admin, url, "form") | {"key_act": "keep"}
+    data = form_values(admin, url, "form") | {"key_act": "keep"}
     data.pop("enabled")
     assert "design has no model left that can be called." in Page(admin.post(url, data)).alert
     choice = {"name": ["echo", "openai"], "enabled": "0"}

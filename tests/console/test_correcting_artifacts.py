@@ -55,7 +55,7 @@ def test_page_corrects_the_type_and_updates_the_delivery(admin: Client, binary: 
     corrected_page = Page(answer)
     assert answer.redirect_chain == [(reverse("artifact", args=[binary.pk]) + "?language=en", 302)]
     assert "Models receive the file as it is shown now." in answer["HX-Trigger"]
-    assert (corrected_page.field("Type").value, corrected_page.is_whole) == ("text/x-thing", True)
+    assert (corrected_page.field("Type").value, corrected_page.is_document) == ("text/x-thing", True)
     assert "corrected" in answer.content.decode()
     binary.refresh_from_db()
     assert (binary.kind, binary.encoding, binary.encoding_certain) == ("text", "cp1252", True)

@@ -34,7 +34,7 @@ from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.request_log import health
 from routing_admin.request_log.health import Sample, judge, quantile
 from tests.console.page import Page
-from tests.console.visits import undo_in
+from tests.console.visits import offered_undo
 from tests.gateway.plane import unreadable_tables
 
 NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
@@ -87,7 +87,7 @@ def test_every_call_of_the_hour_is_in_the_sparkline(outcomes: list[str]) -> None
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def logged(key: str, hours: float, outcome: str = "ok", **columns: Any) -> RequestLog:
+def log_request(key: str, hours: float, outcome: str = "ok", **columns: Any) -> RequestLog:
     row = RequestLog.objects.create(
         id=key, started_at=timezone.now() - timedelta(hours=hours), surface="chat", outcome=outcome,
         **{"task_type": "planning", **columns},
@@ -104,7 +104,7 @@ def test_two_days_are_counted_by_the_hour(db: None) -> None:
     Requests older than a day belong to yesterday, those older than two days to neither.
     """
     for number, hours in enumerate((0, 0, 3, 30, 60)):
-        logged(f"r{number}", hours, "http_500" if number == 2 else "ok", fell_back=number == 1)
+        log_request(f"r{number}", hours, "http_500" if number == 2 else "ok", fell_back=number == 1)
     today, yesterday = health.two_days(timezone.now())
     assert (today.total, yesterday.total) == (3, 1)
     assert today.requests[-1] + today.requests[-2] == 2
@@ -119,7 +119,7 @@ def test_two_days_are_counted_by_the_hour(db: None) -> None:
 )  # fmt: skip
 def test_client_errors_are_no_failures(db: None, outcome: str, count: int) -> None:
     """A request that was invalid, too large or cancelled counts as a request but not as a failure."""
-    logged("r1", 0, outcome)
+    log_request("r1", 0, outcome)
     today, _yesterday = health.two_days(timezone.now())
     assert (today.total, sum(today.failed)) == (1, count)
 
@@ -128,8 +128,8 @@ def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(
     """Only streamed answers count for the time to first content. Without such an answer, no number is shown."""
     assert health.first_content(timezone.now()) == health.FirstContent()
     for number, ms in enumerate((100, 200, 9000, None)):
-        logged(f"r{number}", 0, first_content_ms=ms)
-    logged("old", 30, first_content_ms=1)
+        log_request(f"r{number}", 0, first_content_ms=ms)
+    log_request("old", 30, first_content_ms=1)
     first = health.first_content(timezone.now())
     assert (first.p50, first.p95, max(first.series)) == (200, 9000, 200)
     assert "95% within 9.00 s" in [figure.count for figure in build_figures(health.Day(), health.Day(), first, NOW)]
@@ -173,7 +173,7 @@ def test_of_many_providers_only_those_called_or_failing_have_a_tile(admin: Clien
     assert page.shows("No provider was called in the last hour.")
     count = Provider.objects.count()
     assert page.link(f"All providers, {count} more")
-    logged("r1", 0)
+    log_request("r1", 0)
     page = Page(admin.get("/"))
     assert page.control("provider-echo")
     assert page.control("provider-idle-1") is None
@@ -205,7 +205,7 @@ def test_every_enabled_provider_is_tested_a_few_at_a_time(admin: Client, demo: N
 @pytest.mark.parametrize("outcome", ["skipped_cooling", "client_cancelled", "http_400", "http_413", "http_400_content"])
 def test_outcomes_not_caused_by_the_provider_do_not_count(db: None, outcome: str) -> None:
     """A skipped candidate, a cancelled request and an invalid or too large one do not count for a provider's health."""
-    logged("r1", 0.1, outcome)
+    log_request("r1", 0.1, outcome)
     assert health.provider_health(timezone.now()) == {}
 
 
@@ -214,7 +214,7 @@ def test_unconfigured_model_marks_no_provider(db: None, demo: None) -> None:
 
     A 404 for a configured model does.
     """
-    logged("r1", 0.1, "http_404")
+    log_request("r1", 0.1, "http_404")
     models = list_models(snapshot.current())
     assert health.provider_health(timezone.now(), models) == {}
     AttemptLog.objects.update(model=Provider.objects.get(name="echo").default_model)
@@ -248,10 +248,10 @@ def test_routes_that_cannot_answer_are_one_row_with_causes(admin: Client, demo: 
     assert page.link("and 9 more")
     for link in links:
         listed = Page(admin.get(link.attributes["href"]))
-        assert len(names_of_routes(listed)) == int(link.name.split()[0])
+        assert len(listed_routes(listed)) == int(link.name.split()[0])
 
 
-def names_of_routes(page: Page) -> list[str]:
+def listed_routes(page: Page) -> list[str]:
     return [row.name for row in page.controls if row.tag == "th" and row.attributes.get("scope") == "row"]
 
 
@@ -261,7 +261,7 @@ def test_the_list_of_routes_is_filtered_by_state(admin: Client, demo: None, stat
     snapshot.refresh()
     page = Page(admin.get(reverse("routes"), {"state": state}))
     selected = [option.attributes["value"] for option in page.controls if "selected" in option.attributes]
-    assert (len(names_of_routes(page)), selected) == (count, [state] if state else [])
+    assert (len(listed_routes(page)), selected) == (count, [state] if state else [])
 
 
 def test_empty_installation_lists_what_is_missing(admin: Client) -> None:
@@ -282,7 +282,7 @@ def test_a_line_is_never_hidden_alone(number: int, hidden: int) -> None:
 def test_the_checklist_counts_what_the_rows_say(admin: Client, demo: None) -> None:
     """An answered request and a changed password complete their steps of the checklist."""
     assert Page(admin.get(reverse("dashboard"))).shows("0 of 7 done")
-    logged("r1", 0.1)
+    log_request("r1", 0.1)
     assert Page(admin.get(reverse("dashboard"))).shows("1 of 7 done")
     user = get_user_model().objects.get(username="admin")
     choose_password(SYSTEM, user, "another horse battery staple")
@@ -294,15 +294,15 @@ def test_refresh_returns_the_live_part_alone(admin: Client, demo: None) -> None:
     """A refresh of the dashboard returns only the fragment. A boosted link returns the whole page."""
     part = Page(admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "live"}))
     assert part.controls[0] is part.control("live")
-    assert not part.is_whole
+    assert not part.is_document
     boosted = Page(admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "main"}))
-    assert boosted.is_whole
+    assert boosted.is_document
 
 
 def test_removing_the_demo_can_be_undone(admin: Client, demo: None) -> None:
     answer = admin.post(reverse("demo_remove"), follow=True)
     assert snapshot.current().configuration.routes == ()
-    admin.post(reverse("undo", args=[undo_in(admin, answer)]), {"next": "/"})
+    admin.post(reverse("undo", args=[offered_undo(admin, answer)]), {"next": "/"})
     assert len(snapshot.current().configuration.routes) == 6
 
 
@@ -320,12 +320,12 @@ def test_query_count_is_the_same_for_three_and_thirty_requests(
     They read hours, times to first content, attempts, the newest fallbacks and failures, and any answer.
     """
     for number in range(3):
-        logged(f"a{number}", 0.1, "http_500")
+        log_request(f"a{number}", 0.1, "http_500")
     admin.get(reverse("dashboard"))
     with django_assert_num_queries(5, using="logs"):
         admin.get(reverse("dashboard"))
     for number in range(27):
-        logged(f"b{number}", 0.1, "http_500")
+        log_request(f"b{number}", 0.1, "http_500")
     with django_assert_num_queries(5, using="logs"):
         admin.get(reverse("dashboard"))
 

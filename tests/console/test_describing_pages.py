@@ -22,11 +22,11 @@ from tests.gateway.plane import PNG, chat_body, image, logged, post
 pytestmark = [pytest.mark.django_db(transaction=True, databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 
 
-def stored() -> Artifact:
+def store_picture() -> Artifact:
     return actions.store_bytes(SYSTEM, PNG, filename="cat.png", declared="image/png")
 
 
-def described_everywhere() -> None:
+def describe_everywhere() -> None:
     set_content_policy(SYSTEM, POLICY)
     snapshot.refresh()
 
@@ -47,8 +47,8 @@ def ask_for_description(client: Client, row: Artifact, **headers: str) -> Page:
 def test_preview_names_the_describer_without_calling_it(admin: Client) -> None:
     """A preview names the describer, offers to call it, and marks the description's place in the payload."""
     with describing_lab() as lab:
-        described_everywhere()
-        page = card(admin, stored())
+        describe_everywhere()
+        page = card(admin, store_picture())
         assert lab.requests == []
     assert page.shows("Would be described by seer; not cached, tokens unknown")
     assert page.button(ASK)
@@ -61,15 +61,15 @@ def test_asking_shows_the_description_and_stores_it(admin: Client) -> None:
     Afterwards the description is in the payload and the button is gone.
     """
     with describing_lab() as lab:
-        described_everywhere()
-        row = stored()
+        describe_everywhere()
+        row = store_picture()
         answered = ask_for_description(admin, row, **HTMX)
         next_card = card(admin, row)
         assert len(received_bodies(lab, "seer")) == 1
         assert received_bodies(lab, "blind") == []
     logged = RequestLog.objects.get(surface="describe")
     assert answered.shows("seer described the file; its words are kept.")
-    assert reverse("request", args=[logged.pk]) in answered.addresses
+    assert reverse("request", args=[logged.pk]) in answered.link_urls
     for page in (answered, next_card):
         assert page.shows(f"> {WORDS}")
         assert page.shows("Described by seer; cached")
@@ -79,8 +79,8 @@ def test_asking_shows_the_description_and_stores_it(admin: Client) -> None:
 def test_failed_describing_is_shown_and_can_be_retried(admin: Client) -> None:
     """If the describer fails, the page shows the fault's code and the log entry and offers to call it again."""
     with describing_lab({"seer": ["http_401", f"say:{WORDS}"]}) as lab:
-        described_everywhere()
-        row = stored()
+        describe_everywhere()
+        row = store_picture()
         answered = ask_for_description(admin, row)
         assert ask_for_description(admin, row, **HTMX).shows("seer described the file")
         assert len(received_bodies(lab, "seer")) == 2
@@ -92,8 +92,8 @@ def test_failed_describing_is_shown_and_can_be_retried(admin: Client) -> None:
 def test_viewer_calls_no_describer_and_reads_no_description(admin: Client, viewer: Client) -> None:
     """A viewer can neither call a describer nor read a description, which reveals the file's contents."""
     with describing_lab():
-        described_everywhere()
-        row = stored()
+        describe_everywhere()
+        row = store_picture()
         assert card(viewer, row).button(ASK) is None
         assert viewer.post(reverse("artifact_describe", args=[row.pk]), {"service": "blind"}).status_code == 403
         ask_for_description(admin, row)
@@ -104,8 +104,8 @@ def test_viewer_calls_no_describer_and_reads_no_description(admin: Client, viewe
 def test_api_preview_agrees_with_the_page(admin: Client) -> None:
     """The API's preview has the describer, the state and whether the description is cached."""
     with describing_lab():
-        described_everywhere()
-        row = stored()
+        describe_everywhere()
+        row = store_picture()
         before = {
             delivery.service_id: delivery.as_json()["description"]
             for delivery in preview(row, language="en").deliveries
@@ -130,7 +130,7 @@ def test_a_request_shows_the_describers_call_under_its_attempt(admin: Client, ke
     describer_call = RequestLog.objects.get(surface="describe")
     texts = [control.text for control in page.controls if control.tag != "html"]
     assert "describes the image" in texts
-    assert reverse("request", args=[describer_call.pk]) in page.addresses
+    assert reverse("request", args=[describer_call.pk]) in page.link_urls
     assert page.shows(f"{describer_call.prompt_tokens} in, {describer_call.completion_tokens} out")
     assert page.shows("describing a file")
     second_page = Page(admin.get(reverse("request", args=[logged(second.headers["x-request-id"]).pk])))
@@ -165,7 +165,7 @@ def test_a_describer_that_fails_has_a_red_row(admin: Client, key: str) -> None:
 def test_simulation_names_the_describer_without_calling_it(admin: Client) -> None:
     """A simulation names the describer without calling it, and marks the description's place in the payload."""
     with describing_lab() as lab:
-        form = {"task": "blind", "act": "simulate", "sim-message": "Look!", "sim-artifact": stored().pk}
+        form = {"task": "blind", "act": "simulate", "sim-message": "Look!", "sim-artifact": store_picture().pk}
         page = Page(admin.post(reverse("simulate"), {**form, "sim-language": "en"}))
         assert lab.requests == []
     assert page.shows("an image would be described by seer; not cached, tokens unknown")
@@ -184,15 +184,15 @@ def test_route_says_where_no_describer_is_set_and_links_to_it(admin: Client) -> 
         page = Page(admin.get(reverse("route", args=["blind"])))
         offer = reverse("route_new") + "?task_type=describe"
         assert page.shows("There is no task route describe")
-        assert offer in page.addresses
+        assert offer in page.link_urls
         assert "describe" in [control.value for control in Page(admin.get(offer)).controls if control.tag == "input"]
 
 
 def test_a_preview_says_why_no_model_describes_a_file(admin: Client) -> None:
     """If no model describes a file, a preview gives the reason: no model reads it, or the route is missing."""
     with describing_lab():
-        described_everywhere()
-        row = stored()
+        describe_everywhere()
+        row = store_picture()
         sound = actions.store_bytes(SYSTEM, b"ID3\x04" + bytes(40), filename="song.mp3", declared="audio/mpeg")
         assert card(admin, sound).shows("No model describes it: The model does not support")
         delete_route(SYSTEM, TaskRoute.objects.get(task_type="describe"))

@@ -17,7 +17,7 @@ from routing_admin.console.docs.queries import find_document, list_paths, list_s
 from routing_admin.console.docs.rules import document_url
 from routing_admin.core.alerts.kinds import KINDS, AlertKind
 from tests.console.page import Page
-from tests.console.visits import text_of
+from tests.console.visits import response_text
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ROOT = Path(__file__).parents[2]
@@ -101,7 +101,7 @@ def test_code_has_a_copy_button_and_an_image_its_text() -> None:
 def test_a_page_of_the_runbook_is_below_the_runbook(viewer: Client) -> None:
     """Every signed-in user may read the page. Its sections are listed beside it, and its breadcrumb leads back."""
     page = Page(viewer.get("/docs/runbook/disk-full/"))
-    assert {"/docs/", "/docs/runbook/", "#fix-it"} <= set(page.addresses)
+    assert {"/docs/", "/docs/runbook/", "#fix-it"} <= set(page.link_urls)
     assert page.control("fix-it")
     assert page.shows("rm -rf var/thumbnails")
     current = [link.name for link in page.controls if link.attributes.get("aria-current") == "page"]
@@ -116,7 +116,7 @@ def test_no_other_file_is_a_page(viewer: Client, name: str) -> None:
 def test_the_documentation_is_found_by_its_words(viewer: Client) -> None:
     """Sections that contain all words are listed with the text around the first word, matching headings first."""
     answer = viewer.get("/docs/", {"q": "THUMBNAILS disk"})
-    assert "/docs/runbook/disk-full/#fix-it" in Page(answer).addresses
+    assert "/docs/runbook/disk-full/#fix-it" in Page(answer).link_urls
     assert answer.context["results"][0].title == "The disk is full"
     assert Page(answer).shows("Remove thumbnails")
     assert Page(viewer.get("/docs/", {"q": "no-such-word"})).shows("No document has these words.")
@@ -135,7 +135,7 @@ def test_the_search_knows_the_sections_of_the_pages() -> None:
 
 
 def test_a_document_is_found_by_its_title_from_every_page(viewer: Client) -> None:
-    assert "/docs/runbook/disk-full/" in Page(viewer.get("/find/", {"q": "runbook disk"})).addresses
+    assert "/docs/runbook/disk-full/" in Page(viewer.get("/find/", {"q": "runbook disk"})).link_urls
 
 
 def test_the_page_says_in_chinese_that_the_document_is_in_english(viewer: Client) -> None:
@@ -155,8 +155,8 @@ def test_what_an_alert_names_is_a_page(viewer: Client, kind: AlertKind) -> None:
 def test_examples_for_clients_have_this_installations_address(admin: Client, settings: Any) -> None:
     """Documents for operators keep the example, which is where the server listens."""
     settings.PUBLIC_URL = "https://llm.example.org"
-    recipes = unescape(text_of(admin.get("/docs/recipes/")))
+    recipes = unescape(response_text(admin.get("/docs/recipes/")))
     assert 'base_url = "https://llm.example.org/v1"' in recipes
     assert 'allowedAddresses: ["llm.example.org"]' in recipes
     assert "127.0.0.1:8000" not in recipes
-    assert "proxy_pass http://127.0.0.1:8000;" in text_of(admin.get("/docs/scale/"))
+    assert "proxy_pass http://127.0.0.1:8000;" in response_text(admin.get("/docs/scale/"))

@@ -20,7 +20,7 @@ from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.models import AuditEvent
 from routing_admin.request_log.journal import journal
 from tests.console.page import Page
-from tests.console.visits import undo_in
+from tests.console.visits import offered_undo
 from tests.gateway.plane import chat_body, image, post
 from tests.lab.received_requests import ReceivedRequest
 from tests.lab.server import Lab
@@ -105,7 +105,7 @@ def test_one_click_says_that_it_does_not_read_it_and_undo_brings_the_doubt_back(
     assert not page.shows(SENTENCE)
     cell = vision_service.capabilities.get(side="input", name="vision")
     assert (cell.supported, cell.source) == (False, "declared")
-    admin.post(f"/undo/{undo_in(admin, answer)}/")
+    admin.post(f"/undo/{offered_undo(admin, answer)}/")
     assert Page(admin.get("/services/eyes/")).shows(SENTENCE)
 
 

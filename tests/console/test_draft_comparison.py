@@ -15,7 +15,7 @@ from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.databases.router import LOGS
 from tests.console.page import Page
 from tests.console.test_routes import design, draft
-from tests.console.visits import queries_of
+from tests.console.visits import count_queries
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 PICTURE = {
@@ -32,7 +32,7 @@ PICTURE = {
 }
 
 
-def add_request(
+def log_request(
     key: str, *attempts: tuple[str, str], at: datetime | None = None, picture: bool = False, **columns: Any
 ) -> None:
     """Log a request of the route `design` with an attempt of echo for each (model, outcome)."""
@@ -57,14 +57,14 @@ def texts(answer: Any) -> list[str]:
 
 def test_what_a_draft_would_have_changed_is_counted_and_shown(admin: Client, demo: None) -> None:
     """Differences that a draft would have made are counted and linked: first candidates, fallbacks, files."""
-    add_request("r1", ("echo-503", "http_503"), ("echo-vision", "http_503"), ("echo-text", "ok"), picture=True)
-    add_request("r2", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
+    log_request("r1", ("echo-503", "http_503"), ("echo-vision", "http_503"), ("echo-text", "ok"), picture=True)
+    log_request("r2", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
     answer = card(admin, design(2, 1, 3))
     assert texts(answer) == ["2 go to echo/echo-vision first", "1 fewer falls back"]
     page = Page(answer)
     assert page.shows("2 requests used this route in the last 24 hours.")
-    assert reverse("request", args=["r2"]) in page.addresses
-    assert not page.is_whole
+    assert reverse("request", args=["r2"]) in page.link_urls
+    assert not page.is_document
     answer = card(admin, design(3, 1, 2))
     assert texts(answer) == [
         "1 now has its image only described",
@@ -79,12 +79,12 @@ def test_what_a_draft_would_have_changed_is_counted_and_shown(admin: Client, dem
 
 def test_what_is_not_among_the_last_24_hours_or_of_another_route_does_not_count(admin: Client, demo: None) -> None:
     """Requests that are older than 24 hours, belong to another route or have no attempt are not counted."""
-    add_request("old", ("echo-503", "http_503"), ("echo-vision", "ok"), at=timezone.now() - timedelta(hours=25))
-    add_request("other", ("echo-text", "ok"), task_type="planning")
+    log_request("old", ("echo-503", "http_503"), ("echo-vision", "ok"), at=timezone.now() - timedelta(hours=25))
+    log_request("other", ("echo-text", "ok"), task_type="planning")
     answer = card(admin, design(2, 1, 3))
     assert Page(answer).shows("No request used this route in the last 24 hours.")
-    add_request("refused", outcome="budget")
-    add_request("new", ("echo-503", "http_503"), ("echo-vision", "ok"))
+    log_request("refused", outcome="budget")
+    log_request("new", ("echo-503", "http_503"), ("echo-vision", "ok"))
     page = Page(card(admin, design(2, 1, 3)))
     assert page.shows("2 requests used this route")
     assert page.shows("Based on the newest 1 that reached a model.")
@@ -92,7 +92,7 @@ def test_what_is_not_among_the_last_24_hours_or_of_another_route_does_not_count(
 
 def test_a_draft_without_changes_says_how_many_requests_there_were(admin: Client, demo: None) -> None:
     """The page says so if a draft has no changes, or none that affects past requests."""
-    add_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
+    log_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
     assert Page(card(admin, design())).shows("Change the draft")
     assert Page(card(admin, design(temperature="0.3"))).shows("nothing would have changed")
 
@@ -104,7 +104,7 @@ def test_newest_requests_are_examined_and_the_total_is_shown(
     monkeypatch.setattr(retrospect, "MAX_REQUESTS", 2)
     monkeypatch.setattr(retrospect, "MAX_COUNTED", 3)
     for number in range(5):
-        add_request(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))
+        log_request(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))
     answer = card(admin, design(2, 1, 3))
     page = Page(answer)
     assert page.shows("More than 3 requests used this route")
@@ -118,8 +118,8 @@ def test_a_new_route_s_past_are_the_requests_that_went_to_default_for_it(admin: 
     The outcome for a model that was not called is unknown.
     """
     for number in range(3):
-        add_request(f"r{number}", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:painting")
-    add_request("other", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:singing")
+        log_request(f"r{number}", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:painting")
+    log_request("other", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:singing")
     data = draft(("1", "echo/echo-vision", ""), ("2", "echo/echo-text", ""), task_type="painting")
     answer = admin.post(reverse("route_new"), {**data, "act": "past"})
     assert Page(answer).shows("3 requests asked for this task type in the last 24 hours and went to default.")
@@ -131,7 +131,7 @@ def test_a_new_route_s_past_are_the_requests_that_went_to_default_for_it(admin: 
 
 def test_a_disabled_draft_sends_its_requests_to_default(admin: Client, demo: None) -> None:
     """A disabled draft is compared as it would be after saving: its requests go to default."""
-    add_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
+    log_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
     assert texts(card(admin, design(enabled="")))[0] == "1 no longer reaches a model that can read its image"
 
 
@@ -139,15 +139,15 @@ def test_the_card_takes_the_same_few_queries_for_one_request_and_for_many(admin:
     """Three queries read the log, and one reads the statistics for the model that was not called."""
     counts = []
     for number in range(30):
-        add_request(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))
+        log_request(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))
         if number in (0, 29):
             data = {**design(3, 1, 2), "act": "past"}
-            counts.append(queries_of(admin, reverse("route", args=["design"]), using=LOGS, post=data))
+            counts.append(count_queries(admin, reverse("route", args=["design"]), using=LOGS, post=data))
     assert counts == [4, 4]
 
 
 def test_viewer_cannot_evaluate_a_draft(viewer: Client, demo: None) -> None:
     """A viewer's page does not request the comparison, and a posted draft is ignored in favour of the stored route."""
     assert not Page(viewer.get(reverse("route", args=["design"]))).control("past")
-    add_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
+    log_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
     assert Page(card(viewer, design(2, 1, 3))).shows("Change the draft")

@@ -16,7 +16,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.revisions import ledger
 from routing_admin.models import AuditEvent, Candidate, TaskRoute
 from tests.console.page import Page
-from tests.console.visits import undo_in
+from tests.console.visits import offered_undo
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 PRICE = {"currency": "USD", "input": 1, "output": 1}
@@ -24,7 +24,7 @@ ENDPOINT, MODEL = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
 
 
 @pytest.fixture
-def end(monkeypatch: pytest.MonkeyPatch) -> Any:
+def ending_model(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A route whose only model that reads images is retired in ten days."""
     retirement = default_catalogue().retirement_at("claude", ENDPOINT, MODEL)
     assert retirement is not None
@@ -45,51 +45,51 @@ def end(monkeypatch: pytest.MonkeyPatch) -> Any:
     return retirement
 
 
-def test_the_dashboard_says_what_a_route_loses_and_when(admin: Client, viewer: Client, end: Any) -> None:
+def test_the_dashboard_says_what_a_route_loses_and_when(admin: Client, viewer: Client, ending_model: Any) -> None:
     """The dashboard shows what a route loses when a model is retired, with date, source and successor.
 
     Only an administrator gets a button for the successor.
     """
     retired = Page(admin.get("/")).region("Models being retired")
     assert retired.code(f"claude/{MODEL}")
-    assert retired.shows(f"served until {end.day}")
+    assert retired.shows(f"served until {ending_model.day}")
     assert retired.shows("pictures loses its last model that reads images")
-    assert retired.button(f"Use {end.successor} instead")
-    assert not Page(viewer.get("/")).button(f"Use {end.successor} instead")
+    assert retired.button(f"Use {ending_model.successor} instead")
+    assert not Page(viewer.get("/")).button(f"Use {ending_model.successor} instead")
 
 
-def test_chain_and_service_show_the_retirement(admin: Client, end: Any) -> None:
+def test_chain_and_service_show_the_retirement(admin: Client, ending_model: Any) -> None:
     """The date of retirement is shown beside the candidate, in the list of routes and on the service's page."""
-    assert Page(admin.get("/routes/pictures/")).shows(f"Its vendor recommends {end.successor} instead.")
-    assert Page(admin.get("/routes/")).row("pictures").shows(f"{MODEL} is served until {end.day}")
+    assert Page(admin.get("/routes/pictures/")).shows(f"Its vendor recommends {ending_model.successor} instead.")
+    assert Page(admin.get("/routes/")).row("pictures").shows(f"{MODEL} is served until {ending_model.day}")
     retirement = Page(admin.get("/services/sonnet/")).region("Retirement")
-    assert retirement.shows(f"The vendor serves this model until {end.day}")
+    assert retirement.shows(f"The vendor serves this model until {ending_model.day}")
 
 
-def test_loss_and_successor_are_shown_beside_the_model(admin: Client, end: Any) -> None:
+def test_loss_and_successor_are_shown_beside_the_model(admin: Client, ending_model: Any) -> None:
     """The route's and the service's page name the loss and the successor, whose button leads back to them."""
     for address, kind in (("/routes/pictures/", "route"), ("/services/sonnet/", "service")):
         page = Page(admin.get(address))
         assert page.shows("pictures loses its last model that reads images")
-        assert page.button(f"Use {end.successor} instead")
+        assert page.button(f"Use {ending_model.successor} instead")
         form = {"model": MODEL, "successor": "another", kind: address.split("/")[2]}
         assert admin.post("/successor/claude/", form)["Location"] == address
 
 
-def test_a_route_that_loses_nothing_says_nothing(admin: Client, end: Any) -> None:
+def test_a_route_that_loses_nothing_says_nothing(admin: Client, ending_model: Any) -> None:
     assert not Page(admin.get("/routes/planning/")).shows("Models being retired")
 
 
-def test_the_successor_is_one_click_and_an_undo_away(admin: Client, end: Any) -> None:
+def test_the_successor_is_one_click_and_an_undo_away(admin: Client, ending_model: Any) -> None:
     """Replacing a retired model changes services, candidates and the provider's default.
 
     Declared capabilities are kept, but probed ones and the price are removed. Undo restores everything.
     """
-    answer = admin.post("/successor/claude/", {"model": MODEL, "successor": end.successor})
-    number = undo_in(admin, answer)
+    answer = admin.post("/successor/claude/", {"model": MODEL, "successor": ending_model.successor})
+    number = offered_undo(admin, answer)
     service = Service.objects.get(service_id="sonnet")
     models = (service.model, Candidate.objects.get(route__task_type="pictures", position=1).model)
-    assert (*models, Provider.objects.get(name="claude").default_model) == (end.successor,) * 3
+    assert (*models, Provider.objects.get(name="claude").default_model) == (ending_model.successor,) * 3
     sources = {cell.name: cell.source for cell in service.capabilities.filter(side="input")}
     assert (sources["vision"], sources.get("video") == "probed") == ("declared", False)
     assert service.price == {}
@@ -103,7 +103,9 @@ def test_the_successor_is_one_click_and_an_undo_away(admin: Client, end: Any) ->
 @pytest.mark.parametrize(
     "form", [{"model": MODEL, "successor": "my-own"}, {"model": "other", "successor": "x"}, {"model": MODEL}]
 )
-def test_only_the_catalogues_successor_is_put_in_its_place(admin: Client, end: Any, form: dict[str, str]) -> None:
+def test_only_the_catalogues_successor_is_put_in_its_place(
+    admin: Client, ending_model: Any, form: dict[str, str]
+) -> None:
     """The button accepts only the catalogue's successor; another model is chosen on the service's page."""
     page = Page(admin.post("/successor/claude/", form, follow=True))
     assert "The catalogue does not name this successor." in page.status

@@ -34,7 +34,7 @@ def set_rate(admin: Client, **change: str) -> Any:
 
 
 @pytest.fixture
-def used() -> datetime:
+def priced_requests() -> datetime:
     """Two requests of one agent, which cost one dollar and two yuan."""
     for name, currency, amount in (("dollars", "USD", 1), ("yuan", "CNY", 2)):
         row = Provider.objects.create(name=name, endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
@@ -76,7 +76,7 @@ def test_invalid_rate_shows_an_error_at_its_field(admin: Client) -> None:
     assert snapshot.current().exchange.rates == ()
 
 
-def test_usage_has_a_total_by_the_rate(admin: Client, used: datetime) -> None:
+def test_usage_has_a_total_by_the_rate(admin: Client, priced_requests: datetime) -> None:
     """With an exchange rate, the usage page has a total that names the rate. Without a rate there is no total."""
     page = Page(admin.get("/usage/", {"by": "agent"}))
     assert page.row("text-agent").shows("1.00 USD")
@@ -92,7 +92,7 @@ def test_usage_has_a_total_by_the_rate(admin: Client, used: datetime) -> None:
         assert page.shows(expected)
 
 
-def test_savings_have_a_total_as_the_cost_has(admin: Client, used: datetime) -> None:
+def test_savings_have_a_total_as_the_cost_has(admin: Client, priced_requests: datetime) -> None:
     """Every tile with money has one figure if there are rates, with its currencies below."""
     set_rate(admin)
     UsageSum.objects.filter(currency="USD").update(saved_nanos=NANO)
@@ -102,7 +102,7 @@ def test_savings_have_a_total_as_the_cost_has(admin: Client, used: datetime) -> 
     assert page.shows("3.00 CNY + 1.00 USD")
 
 
-def test_a_currency_without_a_rate_leaves_no_total(admin: Client, used: datetime) -> None:
+def test_a_currency_without_a_rate_leaves_no_total(admin: Client, priced_requests: datetime) -> None:
     """If a currency has no rate there is no total, because a total of the others would be wrong."""
     set_rate(admin, currency="EUR")
     page = Page(admin.get("/usage/"))
@@ -110,7 +110,7 @@ def test_a_currency_without_a_rate_leaves_no_total(admin: Client, used: datetime
     assert page.shows("no total, because a currency has no exchange rate")
 
 
-def test_groups_are_weighed_against_one_another_by_the_rate(admin: Client, used: datetime) -> None:
+def test_groups_are_weighed_against_one_another_by_the_rate(admin: Client, priced_requests: datetime) -> None:
     """Groups are ordered by converted cost, so that a dollar comes before two yuan."""
     set_rate(admin)
     rows = list(csv.DictReader(io.StringIO(admin.get("/csv/usage/?by=provider").content.decode("utf-8-sig"))))
@@ -120,7 +120,9 @@ def test_groups_are_weighed_against_one_another_by_the_rate(admin: Client, used:
     ]
 
 
-def test_the_api_has_the_total_and_its_rates(admin: Client, text_agent: AgentProgram, used: datetime) -> None:
+def test_the_api_has_the_total_and_its_rates(
+    admin: Client, text_agent: AgentProgram, priced_requests: datetime
+) -> None:
     """The API has the total and its rates; without a rate the total is null."""
     assert text_agent.get("/usage").json()["total"]["cost"] is None
     set_rate(admin)

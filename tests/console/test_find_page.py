@@ -44,7 +44,7 @@ def selected_in(page: Page) -> list[str | None]:
     return [one.attributes["href"] for one in page.controls if one.attributes.get("aria-selected") == "true"]
 
 
-def log(key: str) -> RequestLog:
+def log_request(key: str) -> RequestLog:
     return RequestLog.objects.create(id=key, started_at=timezone.now(), surface="v1", outcome="ok", task_type="design")
 
 
@@ -81,7 +81,7 @@ def test_number_of_results_per_kind_is_limited() -> None:
 def test_find_knows_what_there_is(demo: None, admin: Client) -> None:
     """Configured entries are found by name, artifacts by name or id, requests by the start of their id, and actions."""
     file = store_bytes(SYSTEM, b"a plan", filename="Quarter plan.txt")
-    log("req_6741a2b3c4d5e6f7")
+    log_request("req_6741a2b3c4d5e6f7")
     for query, address in {
         "echo-vis": "/services/echo-vision/",
         "design": "/routes/design/",
@@ -95,15 +95,15 @@ def test_find_knows_what_there_is(demo: None, admin: Client) -> None:
         "new route": "/routes/new/",
         "test all": "/providers/#test-all",
     }.items():
-        assert address in find(admin, query).addresses, query
+        assert address in find(admin, query).link_urls, query
 
 
 def test_exact_id_is_first(demo: None, admin: Client) -> None:
     """An exact id ranks first, so that Enter on a pasted id opens that request."""
-    log("req_6741a2b3c4d5e6f7")
-    log("req_6741a2b3c4d5e6f7b")
+    log_request("req_6741a2b3c4d5e6f7")
+    log_request("req_6741a2b3c4d5e6f7b")
     page = find(admin, "req_6741a2b3c4d5e6f7")
-    assert selected_in(page) == page.addresses[:1] == ["/requests/req_6741a2b3c4d5e6f7/"]
+    assert selected_in(page) == page.link_urls[:1] == ["/requests/req_6741a2b3c4d5e6f7/"]
 
 
 @pytest.mark.parametrize("language", ["en", "zh-hans"])
@@ -111,7 +111,7 @@ def test_exact_id_is_first(demo: None, admin: Client) -> None:
 def test_providers_are_found_by_every_name_they_have(demo: None, admin: Client, query: str, language: str) -> None:
     """Providers are also found by their names in the other language and in other programs."""
     answer = admin.get("/find/", {"q": query}, headers=LIST | {"Accept-Language": language})
-    assert "/providers/" in Page(answer).addresses
+    assert "/providers/" in Page(answer).link_urls
 
 
 def test_only_permitted_actions_are_offered(demo: None) -> None:
@@ -124,7 +124,7 @@ def test_only_permitted_actions_are_offered(demo: None) -> None:
     offered = {}
     for name, role in {"viewer": {}, "editor": {"is_editor": True}, "administrator": {"is_staff": True}}.items():
         client = browser_of(person(name, **role))
-        found = {address for query in queries for address in find(client, query).addresses}
+        found = {address for query in queries for address in find(client, query).link_urls}
         offered[name] = acts & found
         assert "/providers/" in found
     assert offered == {"viewer": set(), "editor": {"/routes/new/"}, "administrator": acts}
@@ -135,7 +135,7 @@ def test_nothing_found_says_so_and_offers_to_search_on(demo: None, admin: Client
     page = find(admin, "nothing <is> called so")
     assert "No match for “nothing <is> called so”" in page.text
     assert selected_in(page) == ["/artifacts/?q=nothing+%3Cis%3E+called+so"]
-    assert not any(address.startswith("/requests/?q=") for address in page.addresses)
+    assert not any(address.startswith("/requests/?q=") for address in page.link_urls)
 
 
 @pytest.mark.parametrize(
@@ -152,14 +152,14 @@ def test_requests_are_searched_as_their_search_understands(
     demo: None, admin: Client, query: str, expected: str
 ) -> None:
     """The link to the request log searches by key for the typed kind, by the start of an id, or by the query."""
-    assert f"/requests/?q={expected}" in find(admin, query).addresses
+    assert f"/requests/?q={expected}" in find(admin, query).link_urls
 
 
 def test_find_is_a_page_without_scripts(demo: None, admin: Client) -> None:
     """Without JavaScript the dialog's form leads to a page. Before anything is typed, it suggests what to type."""
     page = Page(admin.get("/find/?q=echo"))
     assert page.heading("Find")
-    assert "/providers/echo/" in page.addresses
+    assert "/providers/echo/" in page.link_urls
     assert not [control for control in page.controls if control.attributes.get("role") == "option"]
     assert Page(admin.get("/find/")).shows("Try a provider")
 
@@ -173,7 +173,7 @@ def test_any_query_gets_a_response(demo: None, admin: Client, query: str) -> Non
 def test_a_pasted_key_finds_its_agent(demo: None, admin: Client) -> None:
     """A pasted key finds its agent by the key's public part."""
     key = key_of("text-agent")
-    assert "/agents/text-agent/#keys" in find(admin, key).addresses
+    assert "/agents/text-agent/#keys" in find(admin, key).link_urls
 
 
 @pytest.mark.skipif(is_postgresql(), reason="plans are read as SQLite writes them")
@@ -212,15 +212,15 @@ def test_every_shortened_list_has_its_true_number_and_a_link_to_the_rest(demo: N
     for query in ("farm", "provider farm"):
         for page in (find(admin, query), Page(admin.get("/find/", {"q": query}))):
             assert page.shows("6 of 10")
-            rest = next(address for address in page.addresses if address.startswith("/providers/?"))
-            assert sum("/providers/farm-" in address for address in Page(admin.get(rest)).addresses) >= MAX_OF_KIND + 4
+            rest = next(address for address in page.link_urls if address.startswith("/providers/?"))
+            assert sum("/providers/farm-" in address for address in Page(admin.get(rest)).link_urls) >= MAX_OF_KIND + 4
     assert not find(admin, "farm-3").shows(" of ")
 
 
 def test_stored_rows_beyond_the_few_that_are_read_are_counted_as_more(demo: None, admin: Client) -> None:
     """Requests are not counted: if more are stored than are shown, the total has a plus."""
     for number in range(MAX_OF_KIND + 3):
-        log(f"req_6741a2b3c4d5e6f{number}")
+        log_request(f"req_6741a2b3c4d5e6f{number}")
     assert find(admin, "req_6741").shows(f"{MAX_OF_KIND} of {MAX_OF_KIND + 1}+ found")
     assert not find(admin, "req_6741a2b3c4d5e6f1").shows(" of ")
 

@@ -58,7 +58,7 @@ def test_page_lists_routes_without_a_fallback_before_a_drill(admin: Client) -> N
     assert page.shows("planning has no model left that can be called.")
     assert page.shows("recently answered calls per minute: 0.1")
     choices = {name: page.field(name) for name in ("30 s", "60 s", "300 s")}
-    assert [name for name, choice in choices.items() if choice and choice.is_on] == ["60 s"]
+    assert [name for name, choice in choices.items() if choice and choice.is_checked] == ["60 s"]
     assert not page.heading("Fire drills so far")
 
 

@@ -42,7 +42,7 @@ def panel(client: Client, key: str, **query: Any) -> Any:
     return client.get(f"/first-call/{key[3:11]}/text-agent/", query)
 
 
-def call(key: str, model: str = "task:planning", path: str = CHAT) -> int:
+def send_call(key: str, model: str = "task:planning", path: str = CHAT) -> int:
     body = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
     headers = {"authorization": f"Bearer {key}"} if key else {}
     return int(Client().post(path, body, content_type="application/json", headers=headers).status_code)
@@ -56,13 +56,13 @@ def test_page_polls_until_the_first_call(admin: Client, key: str) -> None:
     page = Page(panel(admin, key))
     assert page.heading("Waiting for the first call")
     assert page.code("http://127.0.0.1:8000/v1")
-    (poll_url,) = page.polling
+    (poll_url,) = page.polled_urls
     assert admin.get(poll_url).status_code == 204
 
 
 def test_answered_call_is_shown_with_its_model(admin: Client, viewer: Client, key: str) -> None:
     """After an answered call the panel shows model, candidate, tokens and request, and stops polling."""
-    assert call(key) == 200
+    assert send_call(key) == 200
     for client in (admin, viewer):
         page = Page(panel(client, key, mark="old"))
         assert page.heading("The first call arrived and was answered")
@@ -73,34 +73,34 @@ def test_answered_call_is_shown_with_its_model(admin: Client, viewer: Client, ke
         request = page.link("The request")
         assert request
         assert request.attributes["href"] == f"/requests/{RequestLog.objects.get(key=key[3:11]).pk}/"
-        assert page.polling == []
-    assert call(key, "task:planing") == 200
+        assert page.polled_urls == []
+    assert send_call(key, "task:planing") == 200
     assert Page(panel(admin, key)).shows("There is no route for task:planing")
 
 
 def test_a_refused_call_is_explained_and_waiting_goes_on(admin: Client, key: str) -> None:
     """A call with an unknown model is listed with similar names. The panel waits until a call is answered."""
-    assert call(key, "text-modle") == 404
+    assert send_call(key, "text-modle") == 404
     page = Page(panel(admin, key))
     assert page.heading("A call arrived and got no answer")
     assert page.shows("An alias can map it to one.")
     assert page.code("text-model")
-    assert len(page.polling) == 1
-    assert call(key) == 200
+    assert len(page.polled_urls) == 1
+    assert send_call(key) == 200
     assert Page(panel(admin, key)).heading("The first call arrived and was answered")
 
 
 def test_failed_call_naming_the_key_is_attributed_to_it(admin: Client, key: str) -> None:
     """A call with this key that failed is explained: a wrong path, a truncated key, a missing scope."""
-    assert call(key, path="/v1/v1/chat/completions") == 404
-    assert call(key[:30]) == 401
+    assert send_call(key, path="/v1/v1/chat/completions") == 404
+    assert send_call(key[:30]) == 401
     page = Page(panel(admin, key))
     assert page.shows("with this key went to /v1/v1/chat/completions, which does not exist here. The base URL is")
     assert page.shows("It may have been cut off when copied")
     assert not page.shows("Other calls arrived in the meantime")
     narrow = key_of("text-agent", scopes=["registry:read"])
     renew(rejected_calls)
-    assert call(narrow) == 403
+    assert send_call(narrow) == 403
     assert Page(panel(admin, narrow)).shows("for which the key lacks the scope")
 
 
@@ -119,7 +119,7 @@ def test_unattributable_call_is_shown_as_such(admin: Client, key: str, key_sent:
 
     Calls from before the waiting began are not shown.
     """
-    assert call(key_sent) == 401
+    assert send_call(key_sent) == 401
     since = int(timezone.now().timestamp()) - 60
     page = Page(panel(admin, key, since=since))
     assert page.shows("Other calls arrived in the meantime")
@@ -133,9 +133,9 @@ def test_polling_stops_after_five_minutes(admin: Client, key: str) -> None:
     """Polling stops after five minutes until a button is pressed. An invalid start time counts as now."""
     page = Page(panel(admin, key, since=int(timezone.now().timestamp()) - 400))
     assert page.button("Keep waiting")
-    assert page.polling == []
+    assert page.polled_urls == []
     for since in ("x", "99999999999999999999", "-5", "²"):
-        assert Page(panel(admin, key, since=since)).polling
+        assert Page(panel(admin, key, since=since)).polled_urls
 
 
 def test_waiting_page_is_offered_for_new_and_unused_keys(admin: Client, viewer: Client) -> None:
@@ -149,15 +149,15 @@ def test_waiting_page_is_offered_for_new_and_unused_keys(admin: Client, viewer: 
     assert page.region("Use it").text.count(issued.text) == 7
     assert answer.content.decode().count(issued.text) == 8  # nowhere else, not even in an attribute
     waiting_page = f"/first-call/{issued.text[3:11]}/text-agent/"
-    assert page.region("First call").polling[0].startswith(waiting_page)
+    assert page.region("First call").polled_urls[0].startswith(waiting_page)
     for client in (admin, viewer):
         answer = client.get("/agents/text-agent/")
         page = Page(answer)
-        assert page.region("First call").polling[0].startswith(waiting_page)
+        assert page.region("First call").polled_urls[0].startswith(waiting_page)
         assert page.region("Use it").shows("$ROUTING_ADMIN_KEY")
         assert issued.text not in answer.content.decode()
-    assert call(issued.text) == 200
-    assert Page(admin.get("/agents/text-agent/")).polling == ["/drill/"]
+    assert send_call(issued.text) == 200
+    assert Page(admin.get("/agents/text-agent/")).polled_urls == ["/drill/"]
     assert admin.get("/first-call/unknown/text-agent/").status_code == 404
 
 

@@ -13,7 +13,7 @@ from routing_admin.models import Revision, TaskRoute
 from tests.console.page import Page
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
-MARK = "Fields marked * are required."
+REQUIRED_NOTE = "Fields marked * are required."
 FORMS = {
     "/new/agent/": ["Id"],
     "/new/service/": ["Provider", "Model name", "Id", "Name"],
@@ -34,7 +34,7 @@ def test_required_fields_are_marked_and_the_mark_is_explained_once(admin: Client
     """Screen readers get the attribute `required`. The stylesheet draws its mark, which a sentence explains."""
     answer = admin.get(address)
     page = Page(answer)
-    assert answer.content.decode().count(MARK) == 1
+    assert answer.content.decode().count(REQUIRED_NOTE) == 1
     for label in FORMS[address]:
         field = page.field(label)
         assert field, label
@@ -72,7 +72,7 @@ EMPTY: dict[str, tuple[str, dict[str, str], list[str]]] = {
     ),
 }
 """Form → its URL, the posted data, and the labels of the fields with errors."""
-DJANGO = re.compile(
+DJANGO_MESSAGES = re.compile(
     "This field is required|Enter a valid|Select a valid|Ensure this|Ensure that"
     "|这个字段是必填项|输入一个|选择一个有效|确保"
 )
@@ -94,7 +94,7 @@ def test_every_problem_is_said_at_once_at_its_field_and_in_the_summary(admin: Cl
     linked = {(one.attributes.get("href") or "")[1:] for one in page.controls if one.tag == "a"}
     assert wrong
     assert wrong <= linked
-    assert not DJANGO.search(answer.content.decode())
+    assert not DJANGO_MESSAGES.search(answer.content.decode())
     if language == "en":
         assert all(page.error(label) for label in labels)
 
@@ -106,7 +106,7 @@ SAVED: dict[str, tuple[dict[str, str], list[str]]] = {
 }
 
 
-def typed(admin: Client, address: str) -> dict[str, Any]:
+def form_values(admin: Client, address: str) -> dict[str, Any]:
     """Return what the page's main form posts when nothing has been changed."""
     form = admin.get(address).context["form"]
     data: dict[str, Any] = {}
@@ -119,7 +119,7 @@ def typed(admin: Client, address: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("address", SAVED)
 def test_the_save_bar_names_what_has_changed_and_saves_nothing(admin: Client, address: str) -> None:
-    before, data = Revision.objects.count(), typed(admin, address)
+    before, data = Revision.objects.count(), form_values(admin, address)
     changed, labels = SAVED[address]
     quiet = admin.post(address, {**data, "act": "changes"}).content.decode()
     assert "No changes yet" in quiet

@@ -26,21 +26,21 @@ from routing_admin.core.configuration.diff import Change, ChangeKind, sentence
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.models import Alias, Revision, TaskRoute
 from tests.console.page import Page
-from tests.console.visits import newest_revision, queries_of
+from tests.console.visits import count_queries, newest_revision
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADA = Actor("person", "ada")
 PAGE = PAGE_SIZES[0]
 
 
-def alias(name: str, target: str = "task:default") -> int:
+def set_alias(name: str, target: str = "task:default") -> int:
     save_alias(ADA, name, target)
     return newest_revision()
 
 
 def test_list_shows_who_changed_what(admin: Client, demo: None) -> None:
     """A line of the history has the action, its author, the first changes, and how many more there are."""
-    alias("gpt-4o")
+    set_alias("gpt-4o")
     page = Page(admin.get(reverse("history")))
     assert page.shows(f"Revision {newest_revision()} is in use")
     (line,) = (page.row(name) for name in page.rows if page.row(name).shows("alias gpt-4o → task:default"))
@@ -53,8 +53,8 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_revisions(admi
     counts = []
     for names in (range(3), range(3, 30)):
         for name in names:
-            alias(f"alias-{name}")
-        counts.append(queries_of(admin, reverse("history")))
+            set_alias(f"alias-{name}")
+        counts.append(count_queries(admin, reverse("history")))
     assert counts[0] == counts[1]
 
 
@@ -62,12 +62,12 @@ def test_no_revision_has_a_form_of_its_own(admin: Client) -> None:
     """A form for each row would take up space below the list, so the rows share one."""
     counts = []
     for name in range(4):
-        alias(f"alias-{name}")
+        set_alias(f"alias-{name}")
         counts.append(sum(one.tag == "form" for one in Page(admin.get(reverse("history"))).controls))
     assert counts[1] == counts[3]
 
 
-def rows_of(number_from: int, count: int) -> None:
+def add_revisions(number_from: int, count: int) -> None:
     Revision.objects.bulk_create(
         Revision(actor_kind="person", actor="ada", message=f"change {n}", snapshot={}, sha256="x")
         for n in range(number_from, number_from + count)
@@ -76,7 +76,7 @@ def rows_of(number_from: int, count: int) -> None:
 
 def test_pages_go_back_and_forth_without_losing_a_revision(admin: Client) -> None:
     """Keyset pages of the history contain each revision exactly once."""
-    rows_of(1, 2 * PAGE + 5)
+    add_revisions(1, 2 * PAGE + 5)
     numbers: list[int] = []
     address = ""
     while True:
@@ -106,7 +106,7 @@ def test_a_revision_shows_every_change_and_both_texts(admin: Client, demo: None)
 
 def test_any_two_revisions_are_compared_in_either_direction(admin: Client, demo: None) -> None:
     """Any two revisions can be compared. Revision 0 is the empty configuration; the default is the newest two."""
-    first, second = alias("one"), alias("two")
+    first, second = set_alias("one"), set_alias("two")
     page = admin.get(reverse("compare"), {"a": first, "b": second})
     assert [(change.label, change.name) for change in page.context["changes"]] == [("New", "two")]
     page = admin.get(reverse("compare"), {"a": second, "b": first})
@@ -116,7 +116,7 @@ def test_any_two_revisions_are_compared_in_either_direction(admin: Client, demo:
 
 
 def test_an_unknown_revision_is_reported_at_its_field(admin: Client, demo: None) -> None:
-    number = alias("one")
+    number = set_alias("one")
     for text in (str(10**12), "yesterday", "9" * 30):
         answer = admin.get(reverse("compare"), {"a": text, "b": number})
         assert answer.status_code == 422
@@ -126,7 +126,7 @@ def test_an_unknown_revision_is_reported_at_its_field(admin: Client, demo: None)
 
 def test_a_revision_is_chosen_by_its_number_author_or_description(admin: Client, demo: None) -> None:
     """The fields of the comparison suggest revisions with what they changed, the newest first."""
-    numbers = [alias("one"), alias("two")]
+    numbers = [set_alias("one"), set_alias("two")]
     url = reverse("options", args=["revision"])
     for part in ("", str(numbers[1]), "ada", "two"):
         assert f'value="{numbers[1]}"' in admin.get(url, {"a": part}).content.decode(), part
@@ -135,7 +135,7 @@ def test_a_revision_is_chosen_by_its_number_author_or_description(admin: Client,
 
 
 def test_the_compared_revisions_say_what_they_are(admin: Client, demo: None) -> None:
-    page = Page(admin.get(reverse("compare"), {"a": "0", "b": alias("one")}))
+    page = Page(admin.get(reverse("compare"), {"a": "0", "b": set_alias("one")}))
     assert page.shows("The empty configuration before the first revision")
     assert page.shows("Alias set · ada · just now")
 
@@ -143,7 +143,7 @@ def test_the_compared_revisions_say_what_they_are(admin: Client, demo: None) -> 
 def test_restoring_shows_first_what_would_change_and_can_be_undone(admin: Client, demo: None) -> None:
     """The preview has the difference of a comparison with its number; only its button makes a new revision."""
     before = newest_revision()
-    alias("gpt-4o")
+    set_alias("gpt-4o")
     assert Page(admin.get(reverse("history"))).link("Restore")
     preview = admin.get(reverse("restore", args=[before]))
     page = Page(preview)
@@ -162,22 +162,22 @@ def test_restoring_shows_first_what_would_change_and_can_be_undone(admin: Client
     assert Page(response).hidden("seen") == ""
 
 
-def buttons(answer: Any) -> list[str]:
+def button_names(answer: Any) -> list[str]:
     """Return the buttons of the page's toast."""
     return [one.name for one in Page(answer).controls if one.tag == "button" and one.name in ("Undo", "Redo")]
 
 
 def test_undo_says_what_it_undid_and_offers_redo(admin: Client, demo: None) -> None:
     """Redo undoes the undo, and its toast offers Undo again."""
-    alias("gpt-4o")
+    set_alias("gpt-4o")
     undone = admin.post(reverse("undo", args=[newest_revision()]), follow=True)
     assert "Undone: " in Page(undone).status
     assert "gpt-4o" in Page(undone).status
-    assert buttons(undone) == ["Redo"]
+    assert button_names(undone) == ["Redo"]
     assert Page(undone).hidden("redo") == "1"
     redone = admin.post(reverse("undo", args=[newest_revision()]), {"redo": "1"}, follow=True)
     assert "Redone." in Page(redone).status
-    assert buttons(redone) == ["Undo"]
+    assert button_names(redone) == ["Undo"]
     assert Alias.objects.filter(name="gpt-4o").exists()
 
 
@@ -217,7 +217,7 @@ def test_undoing_an_agent_takes_none_along_that_it_made(admin: Client, demo: Non
 
 def test_a_viewer_reads_history_and_restores_nothing(viewer: Client, demo: None) -> None:
     """A viewer sees no button for restoring, and a POST returns 403."""
-    alias("gpt-4o")
+    set_alias("gpt-4o")
     first = Revision.objects.last()
     assert first is not None
     for name in ("history", "compare", "audit"):
@@ -228,7 +228,7 @@ def test_a_viewer_reads_history_and_restores_nothing(viewer: Client, demo: None)
 
 def test_the_audit_log_is_narrowed_by_act_actor_and_thing(admin: Client, demo: None) -> None:
     """The filters of the audit log are in the URL, and an empty result offers to clear them."""
-    alias("gpt-4o")
+    set_alias("gpt-4o")
     page = admin.get(reverse("audit"), {"action": "alias.change", "actor": "ADA", "object": "gpt"})
     assert [event.event.object_name for event in page.context["events"]] == ["gpt-4o"]
     none = Page(admin.get(reverse("audit"), {"actor": "unknown"}))
@@ -282,9 +282,9 @@ def test_an_event_of_several_entries_says_how_many(admin: Client) -> None:
 
 def test_revisions_are_found_by_what_changed_and_by_who_did(admin: Client, demo: None) -> None:
     """The search finds names in any script, and links to other pages keep it."""
-    alias("gpt-4o")
-    alias("代码")
-    rows_of(newest_revision() + 1, PAGE + 1)
+    set_alias("gpt-4o")
+    set_alias("代码")
+    add_revisions(newest_revision() + 1, PAGE + 1)
     found = {q: [line.revision.number for line in admin.get(reverse("history"), {"q": q}).context["lines"]] for q in
              ("GPT-4o", "代码", "nothing")}  # fmt: skip
     assert [len(numbers) for numbers in found.values()] == [1, 1, 0]
@@ -332,7 +332,7 @@ def test_a_limit_in_a_change_is_named_in_the_readers_language(path: str) -> None
 
 def test_empty_history_teaches(admin: Client) -> None:
     """An empty history links to the import."""
-    assert any(url.startswith(reverse("config")) for url in Page(admin.get(reverse("history"))).addresses)
+    assert any(url.startswith(reverse("config")) for url in Page(admin.get(reverse("history"))).link_urls)
 
 
 def edit_cells(client: Client, *names: str) -> None:
@@ -348,11 +348,11 @@ def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin: Client
     """
     before = newest_revision()
     edit_cells(admin, "vision", "audio", "video")
-    alias("gpt-4o")
+    set_alias("gpt-4o")
     page = admin.get(reverse("history"))
     lines_shown = [(line.first, line.revision.number, line.count) for line in page.context["lines"]]
     assert lines_shown[:2] == [(before + 4, before + 4, 1), (before + 1, before + 3, 3)]
-    assert reverse("restore", args=[before + 1]) in Page(page).addresses
+    assert reverse("restore", args=[before + 1]) in Page(page).link_urls
 
 
 def test_edits_of_two_people_or_of_two_hours_are_lines_of_their_own(admin: Client, demo: None) -> None:

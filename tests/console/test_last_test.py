@@ -29,7 +29,7 @@ from routing_admin.models import Candidate, TaskRoute
 from routing_admin.request_log.health import Sample, judge
 from tests.cast import HTMX, token_of
 from tests.console.page import Page
-from tests.console.visits import text_of
+from tests.console.visits import response_text
 
 NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -47,7 +47,7 @@ def add_provider(name: str, *, enabled: bool = True, fault: str = "") -> None:
     ProviderTest.objects.create(name=name, at=timezone.now(), ms=1200, fault=fault)
 
 
-def names_in(page: str) -> list[str]:
+def listed_providers(page: str) -> list[str]:
     return re.findall(r'<a href="/providers/([\w-]+)/">', page)
 
 
@@ -62,7 +62,7 @@ def test_test_result_is_stored(admin: Client) -> None:
     cell = Page(admin.get("/providers/")).control
     assert cell("tested-refusing").name.startswith("The provider rejects the key")
     assert cell("tested-openai").name == ""
-    assert "Last test:" in text_of(admin.get("/providers/echo/"))
+    assert "Last test:" in response_text(admin.get("/providers/echo/"))
 
 
 def test_worst_provider_is_first(admin: Client) -> None:
@@ -70,10 +70,10 @@ def test_worst_provider_is_first(admin: Client) -> None:
     add_provider("off", enabled=False)
     add_provider("works")
     add_provider("fails", fault="http_401")
-    names = names_in(text_of(admin.get("/providers/")))
+    names = listed_providers(response_text(admin.get("/providers/")))
     expected = ["fails", "openai", "works", "off"]
     assert [name for name in names if name in expected] == expected
-    assert names_in(text_of(admin.get("/providers/?state=failed"))) == ["fails"]
+    assert listed_providers(response_text(admin.get("/providers/?state=failed"))) == ["fails"]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,9 @@ def state_everywhere(admin: Client, name: str) -> tuple[str, str]:
     token = token_of(User.objects.get(username="admin"), name=f"token {timezone.now()}")
     answer = Client().get(f"/api/v1/admin/providers/{name}", headers={"authorization": f"Bearer {token}"})
     state = str(answer.json()["state"])
-    found = {one for one in STATES if name in names_in(text_of(admin.get(f"/providers/?state={one}&q={name}")))}
+    found = {
+        one for one in STATES if name in listed_providers(response_text(admin.get(f"/providers/?state={one}&q={name}")))
+    }
     assert found - {"failed", "stopped"} == {state}
     assert ("stopped" in found) == (state not in ("ok", "slow", "disabled"))
     return word, state
@@ -127,9 +129,9 @@ def test_a_provider_whose_models_all_cool_down_is_cooling_everywhere(admin: Clie
     route, provider = TaskRoute.objects.create(task_type="new", position=90), Provider.objects.get(name="two")
     for position, model in enumerate(("a", "b"), start=1):
         Candidate.objects.create(route=route, position=position, provider=provider, model=model)
-    cool("two", "a")
+    start_cooldown("two", "a")
     assert state_everywhere(admin, "two") == ("Key rejected", "rejected")
-    cool("two", "b")
+    start_cooldown("two", "b")
     assert state_everywhere(admin, "two") == ("Cooling", "cooling")
     process_run_context().cooldowns.forget("two")
     assert state_everywhere(admin, "two") == ("Key rejected", "rejected")
@@ -147,20 +149,20 @@ def test_an_old_good_test_is_not_green_beside_a_worse_state(admin: Client) -> No
     add_provider("old")
 
     def badges() -> list[str]:
-        cell = re.search(r'<span id="tested-old">(.*?)</div>', text_of(admin.get("/providers/?q=old")), re.DOTALL)
+        cell = re.search(r'<span id="tested-old">(.*?)</div>', response_text(admin.get("/providers/?q=old")), re.DOTALL)
         assert cell
         assert "<time" in cell.group(1)
         return re.findall(r'class="badge ([a-z]*)', cell.group(1))
 
     assert badges() == ["ok"]
-    cool("old", "m")
+    start_cooldown("old", "m")
     route = TaskRoute.objects.create(task_type="old", position=90)
     Candidate.objects.create(route=route, position=1, provider=Provider.objects.get(name="old"), model="m")
     snapshot.refresh()
     assert badges() == []
 
 
-def cool(provider: str, model: str) -> None:
+def start_cooldown(provider: str, model: str) -> None:
     failure = Failure(Fault.HTTP_429, "", 429, retry_after=60)
     process_run_context().cooldowns.record_failure(provider, model, failure, Policy().verdict(failure))
 
@@ -172,13 +174,15 @@ MINUTES = st.integers(0, 59)
 def test_the_newer_of_test_and_calls_decides(test: int, answer: int | None, failure: int | None) -> None:
     """A failed test counts until a call is answered, a good one makes up for the failures before it."""
     calls = [
-        Sample(minutes(ago), outcome, 1) for ago, outcome in ((answer, OK), (failure, "http_500")) if ago is not None
+        Sample(minutes_before_now(ago), outcome, 1)
+        for ago, outcome in ((answer, OK), (failure, "http_500"))
+        if ago is not None
     ]
     health = judge(sorted(calls, key=lambda call: call.at, reverse=True), NOW)
 
     def state(outcome: str) -> str:
         return derive_state(
-            is_enabled=True, key=KeyNote("stored"), test=Sample(minutes(test), outcome, 1), health=health
+            is_enabled=True, key=KeyNote("stored"), test=Sample(minutes_before_now(test), outcome, 1), health=health
         ).name
 
     is_answered_since = answer is not None and answer <= test
@@ -187,7 +191,7 @@ def test_the_newer_of_test_and_calls_decides(test: int, answer: int | None, fail
     assert state(OK) == ("failing" if only_failed and failure <= test else "ok")
 
 
-def minutes(ago: int) -> datetime:
+def minutes_before_now(ago: int) -> datetime:
     return NOW - timedelta(minutes=ago)
 
 

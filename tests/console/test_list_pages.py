@@ -114,7 +114,7 @@ NOTHING = {
 TIMES = ("/users/", "/tokens/", "/artifacts/", "/history/", "/history/audit/", "/requests/")
 
 
-def rows_of(answer: Any) -> int:
+def count_rows(answer: Any) -> int:
     # The list is the last table of its page; charts have tables, too.
     tables = [control for control in Page(answer).controls if control.tag == "table"]
     return len(tables[-1].rows)
@@ -124,12 +124,12 @@ def rows_of(answer: Any) -> int:
 def test_the_page_size_of_a_list_is_chosen_and_remembered(admin: Client, address: str) -> None:
     """A page of a list has 25 rows, or the number in the URL, or else the number last chosen in this browser."""
     LISTS[address]()
-    assert rows_of(admin.get(address)) == 25
+    assert count_rows(admin.get(address)) == 25
     page = Page(admin.get(address))
     for size in ("25", "50", "100"):
         assert page.link(size), size
-    assert rows_of(admin.get(f"{address}?rows=50")) == rows_of(admin.get(address)) == 50
-    assert rows_of(admin.get(f"{address}?rows=7")) == 50
+    assert count_rows(admin.get(f"{address}?rows=50")) == count_rows(admin.get(address)) == 50
+    assert count_rows(admin.get(f"{address}?rows=7")) == 50
 
 
 @pytest.mark.parametrize("address", LISTS)
@@ -142,7 +142,7 @@ def test_a_list_that_fits_on_the_smallest_page_has_no_pager(admin: Client, addre
 def sorting_in(page: Page) -> list[str]:
     """Return the URLs that the headings of columns lead to."""
     heads = [control for control in page.controls if control.tag == "th"]
-    return [address for head in heads for address in head.addresses if "sort=" in address]
+    return [address for head in heads for address in head.link_urls if "sort=" in address]
 
 
 @pytest.mark.parametrize("address", [address for address in LISTS if address not in ("/requests/", "/history/")])
@@ -216,10 +216,10 @@ def test_budgets_are_filtered_by_what_they_are_for_and_lead_to_their_usage(admin
         LabelBudget.objects.create(label=label, limits={"tokensPerDay": 100})
     page = Page(admin.get("/usage/budgets/?kind=team"))
     assert page.rows == ["billing"]
-    assert page.row("billing").addresses[0] == "/usage/?by=agent&team=billing"
+    assert page.row("billing").link_urls[0] == "/usage/?by=agent&team=billing"
     page = Page(admin.get("/usage/budgets/?state=each"))
     assert page.rows == ["text-agent"]
-    assert page.row("text-agent").addresses[0] == "/usage/?by=user"
+    assert page.row("text-agent").link_urls[0] == "/usage/?by=user"
     assert Page(admin.get("/usage/budgets/?sort=-name")).rows == ["text-agent", "billing", "apollo"]
 
 
@@ -251,7 +251,7 @@ def test_artifacts_are_sorted_by_the_database_and_all_that_match_are_deleted(adm
     add_artifacts()
     Artifact.objects.create(id="other", filename="z.png", kind="image", size=1, sha256="0" * 64, is_binary=True)
     page = Page(admin.get("/artifacts/?sort=-size&kind=text"))
-    assert [page.row(name).addresses for name in page.rows[:2]] == [["/artifacts/a59/"], ["/artifacts/a58/"]]
+    assert [page.row(name).link_urls for name in page.rows[:2]] == [["/artifacts/a59/"], ["/artifacts/a58/"]]
     page = Page(admin.get("/artifacts/?sort=-name"))
     assert page.row(page.rows[0]).link("z.png")
     assert Page(admin.get("/artifacts/?kind=text")).shows("Select all 60 that match")
@@ -290,7 +290,7 @@ def test_users_and_agents_are_suggested_for_who_did_something(admin: Client) -> 
 def test_usage_is_found_by_name_and_each_row_leads_to_its_requests(admin: Client) -> None:
     add_requests()
     page = admin.get("/usage/?q=many-59")
-    assert rows_of(page) == 1
+    assert count_rows(page) == 1
     link = Page(page).row("many-59").link("many-59")
     assert link
     assert (link.attributes["href"] or "").startswith("/requests/?q=agent%3Amany-59")

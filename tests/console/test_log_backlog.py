@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 @pytest.fixture
-def two_waiting() -> Iterator[None]:
+def two_unwritten_requests() -> Iterator[None]:
     """Two entries that are in the spool but not in the log yet."""
     journal().behind_since = timezone.now()
     journal().spool.append(build_rows([build_entry(RequestFacts(name, timezone.now(), "v1")) for name in ("a", "b")]))
@@ -34,7 +34,9 @@ def two_waiting() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("language", "expected"), [("en", "2 requests are waiting on disk"), ("zh-hans", "2 条请求暂存在磁盘上")]
 )
-def test_dashboard_shows_waiting_entries(two_waiting: None, language: str, expected: str, admin_account: Any) -> None:
+def test_dashboard_shows_waiting_entries(
+    two_unwritten_requests: None, language: str, expected: str, admin_account: Any
+) -> None:
     """The dashboard shows in the reader's language since when entries are waiting."""
     page = browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")).content.decode()
     assert expected in page
@@ -46,7 +48,7 @@ def test_dashboard_shows_waiting_entries(two_waiting: None, language: str, expec
     ("language", "expected"), [("en", "requests are waiting in memory"), ("zh-hans", "条请求暂存在内存中")]
 )
 def test_dashboard_shows_a_full_disk(
-    two_waiting: None, language: str, expected: str, admin_account: Any, monkeypatch: pytest.MonkeyPatch
+    two_unwritten_requests: None, language: str, expected: str, admin_account: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a full disk the dashboard shows waiting and lost entries, and how much space is left."""
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)

@@ -45,7 +45,7 @@ CARRIERS = (
 pages = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def calls(*names: str) -> Iterator[ast.Call]:
+def find_calls(*names: str) -> Iterator[ast.Call]:
     for app in APPS:
         for path in sorted((ROOT / app).rglob("*.py")):
             source = path.read_text(encoding="utf-8")
@@ -56,7 +56,7 @@ def calls(*names: str) -> Iterator[ast.Call]:
                     yield node
 
 
-def message_of(call: ast.Call) -> list[ast.expr]:
+def message_arguments(call: ast.Call) -> list[ast.expr]:
     position = 1 if isinstance(call.func, ast.Name) and call.func.id == "Failure" else 0
     return [
         *call.args[position : position + 1],
@@ -64,11 +64,11 @@ def message_of(call: ast.Call) -> list[ast.expr]:
     ]
 
 
-def literal(node: ast.expr) -> str | None:
+def string_value(node: ast.expr) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
-TEMPLATES = sorted({text for call in calls("translatable") if call.args and (text := literal(call.args[0]))})
+TEMPLATES = sorted({text for call in find_calls("translatable") if call.args and (text := string_value(call.args[0]))})
 """Every message that code outside the pages makes, and therefore every message of ours that a log can contain."""
 
 
@@ -97,7 +97,7 @@ def test_sentences_are_found() -> None:
 def test_failure_message_is_translatable_or_foreign_text() -> None:
     """A failure's message is never a plain English string, which would be shown as if a provider had sent it."""
     untranslated = {
-        text for call in calls(*CARRIERS) for message in message_of(call) for text in literal_texts(message)
+        text for call in find_calls(*CARRIERS) for message in message_arguments(call) for text in literal_texts(message)
     }
     assert untranslated == set()
 

@@ -13,7 +13,7 @@ from routing_admin.console.services.actions import fill_from_catalogue, save_ser
 from routing_admin.models import Revision
 from tests.cast import HTMX
 from tests.console.page import Page
-from tests.console.visits import queries_of
+from tests.console.visits import count_queries
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 
@@ -36,7 +36,7 @@ def test_one_switch_saves_one_cell_at_once(admin: Client) -> None:
     answer = admin.post(cell_at(row), {"on": "1"}, headers=HTMX)
     switch = Page(answer).switch("text-model reads vision, declared")
     assert switch
-    assert switch.is_on
+    assert switch.is_checked
     assert switch.attributes["data-source"] == "declared"
     assert "/undo/" in answer["HX-Trigger"]
     spec = snapshot.current().configuration.service("text-model")
@@ -48,7 +48,7 @@ def test_switching_off_keeps_the_cell_as_declared_absent(admin: Client) -> None:
     """A cell that is switched off is declared absent, not unknown."""
     row = Service.objects.get(service_id="vision-model")
     (switch,) = Page(admin.post(cell_at(row), headers=HTMX)).switches
-    assert not switch.is_on
+    assert not switch.is_checked
     cell = ServiceCapability.objects.get(service=row, side="input", name="vision")
     assert (cell.supported, cell.source) == (False, "declared")
 
@@ -140,17 +140,17 @@ def test_a_matrix_without_a_match_says_so(admin: Client) -> None:
 
 
 def test_the_matrix_takes_the_same_queries_for_six_and_for_sixty_services(admin: Client) -> None:
-    query_count = queries_of(admin, "/matrix/")
+    query_count = count_queries(admin, "/matrix/")
     provider = Provider.objects.get(name="example")
     for number in range(54):
         Service.objects.create(service_id=f"s{number}", name="s", provider=provider, model="m")
-    assert queries_of(admin, "/matrix/") == query_count
+    assert count_queries(admin, "/matrix/") == query_count
 
 
 def test_a_viewer_sees_switches_that_cannot_be_moved(admin: Client, viewer: Client) -> None:
     page = Page(viewer.get("/matrix/"))
     assert page.switches
-    assert all(switch.is_off and "hx-post" not in switch.attributes for switch in page.switches)
+    assert all(switch.is_disabled and "hx-post" not in switch.attributes for switch in page.switches)
     assert page.shows("Only editors and administrators can change this.")
     row = Service.objects.get(service_id="text-model")
     assert viewer.post(cell_at(row), {"on": "1"}).status_code == 403

@@ -70,11 +70,11 @@ def gemini_service(demo: None, lab: Lab) -> Service:
     return Service.objects.get(service_id="gem")
 
 
-def reads(row: Service) -> set[str]:
+def readable_inputs(row: Service) -> set[str]:
     return set(row.capabilities.filter(side="input", supported=True).values_list("name", flat=True))
 
 
-def probes_of(client: Client, service_id: str) -> Control:
+def probes_region(client: Client, service_id: str) -> Control:
     return Page(client.get(f"/services/{service_id}/")).region("Probes")
 
 
@@ -83,13 +83,13 @@ def test_no_service_is_probed_at_night_until_chosen(admin: Client, gemini_servic
 
     The page shows the expected calls and tokens. The choice is audited and can be reverted.
     """
-    probes = probes_of(admin, "gem")
+    probes = probes_region(admin, "gem")
     assert probes.shows("Nightly probe: off.")
     assert re.search(r"Each probe: up to 13 calls and about \d+ tokens, like the last one\.", probes.text)
     assert list(claim_due_services(timezone.now() + timedelta(days=2))) == []
     admin.post("/nightly/gem/", {"on": "1"})
-    assert probes_of(admin, "gem").shows("Nightly probe: on, from 3:00.")
-    assert probes_of(admin, "gem").button("Stop the nightly probe")
+    assert probes_region(admin, "gem").shows("Nightly probe: on, from 3:00.")
+    assert probes_region(admin, "gem").button("Stop the nightly probe")
     assert AuditEvent.objects.filter(action="service.nightly", details={"on": True}).exists()
     assert list(claim_due_services(timezone.now())) == []
     assert [row.service_id for row in claim_due_services(timezone.now() + timedelta(days=1))] == ["gem"]
@@ -101,7 +101,7 @@ def test_cost_of_a_night_is_estimated_before_the_first_probe(admin: Client, demo
     """Without an earlier probe the estimate uses the vendors' formulas, and names the types they do not cover."""
     openai = Provider.objects.get(name="openai")
     save_service(SYSTEM, Service(service_id="four", name="four", provider=openai, model="gpt-4o"))
-    text = probes_of(admin, "four").text
+    text = probes_region(admin, "four").text
     assert re.search(r"Each probe: up to \d+ calls and about [\d,]+ tokens, by the vendor's formulas\.", text)
     assert re.search(r"Tokens unknown for: [\w, ]*audio", text)
 
@@ -110,11 +110,11 @@ def test_a_night_and_a_transcript_say_what_they_cost_where_the_model_has_a_price
     admin: Client, gemini_service: Service
 ) -> None:
     """A probe's cost is shown if the model has a price; otherwise the page says that it is unknown."""
-    assert probes_of(admin, "gem").shows("Cost unknown, because the model has no price.")
+    assert probes_region(admin, "gem").shows("Cost unknown, because the model has no price.")
     gemini_service.price = {"currency": "EUR", "input": 1000, "output": 1000}
     save_service(SYSTEM, gemini_service)
     probe_service(SYSTEM, gemini_service)
-    probes = probes_of(admin, "gem")
+    probes = probes_region(admin, "gem")
     tokens = re.search(r"about (\d+) tokens, like the last one", probes.text)
     assert tokens is not None
     assert probes.shows(f"Estimated cost per night: {int(tokens[1]) / 1000:.2f} EUR.")
@@ -146,7 +146,7 @@ def test_lost_capability_is_shown_on_every_related_page(admin: Client, gemini_se
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
     lab.model = reader("application/pdf")
     result = probe_nightly(gemini_service)
-    assert reads(gemini_service) == {"text", "vision", "audio", "video"}
+    assert readable_inputs(gemini_service) == {"text", "vision", "audio", "video"}
     revision = Revision.objects.get(number=result.revision)
     assert (revision.actor, revision.message) == ("nightly probe", "service.probe_nightly")
     change = Page(admin.get("/history/")).row(str(result.revision))
@@ -159,7 +159,7 @@ def test_lost_capability_is_shown_on_every_related_page(admin: Client, gemini_se
     route = Page(admin.get("/routes/")).row("look")
     assert route.shows("Candidate 1: The nightly probe found that it no longer reads files.")
     admin.post(f"/undo/{result.revision}/")
-    assert "file" in reads(gemini_service)
+    assert "file" in readable_inputs(gemini_service)
     assert not Page(admin.get("/")).shows(STOPPED)
 
 
@@ -168,7 +168,7 @@ def test_gained_capability_is_reported(admin: Client, gemini_service: Service) -
     set_cell(SYSTEM, gemini_service, ("input", "vision"), supported=False, source=Source.CATALOGUE)
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
     probe_nightly(Service.objects.get(service_id="gem"))
-    assert "vision" in reads(gemini_service)
+    assert "vision" in readable_inputs(gemini_service)
     assert Page(admin.get("/")).shows("The nightly probe found that gem now reads images.")
     assert not Page(admin.get("/routes/")).shows("Candidate 1")
     admin.post("/doubt/gem/", {"capability": "vision", "act": "dismiss"})
@@ -183,7 +183,7 @@ def test_unclear_nightly_result_changes_nothing(gemini_service: Service, lab: La
     lab.model = lambda _: 503
     assert probe_nightly(gemini_service).failed is not None
     assert (Revision.objects.count(), Drift.objects.count()) == (before, 0)
-    assert "file" in reads(gemini_service)
+    assert "file" in readable_inputs(gemini_service)
 
 
 def test_what_an_administrator_declared_is_doubted_and_stays(gemini_service: Service, lab: Lab) -> None:
@@ -191,7 +191,7 @@ def test_what_an_administrator_declared_is_doubted_and_stays(gemini_service: Ser
     set_cell(SYSTEM, gemini_service, ("input", "file"), supported=True)
     lab.model = reader("application/pdf")
     probe_nightly(Service.objects.get(service_id="gem"))
-    assert "file" in reads(gemini_service)
+    assert "file" in readable_inputs(gemini_service)
     assert Drift.objects.get().kind == "denied"
 
 

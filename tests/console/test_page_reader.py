@@ -22,7 +22,7 @@ def test_each_control_is_found_by_its_role_and_name() -> None:
     page = Page(HTML)
     controls = (page.heading("Routes 5"), page.link("Back"), page.field("Retries"), page.button("Save"))
     assert [control.tag if control else "" for control in controls] == ["h1", "a", "input", "button"]
-    assert [control.is_off for control in controls if control] == [False, False, False, True]
+    assert [control.is_disabled for control in controls if control] == [False, False, False, True]
     assert controls[2]
     assert controls[2].value == "2"
     assert page.button("Close")
@@ -59,12 +59,12 @@ def test_a_part_is_found_by_name_and_looked_into() -> None:
     assert page.region("About").fact("Asked for").code("gpt")
     assert page.fact("Tokens").text == "1 in, 2 out"
     assert (page.status, page.button("Restore")) == ("Saved.", None)
-    assert page.polling == ["/poll/"]
+    assert page.polled_urls == ["/poll/"]
     assert page.form("/limits/")
     assert page.region("Limits").tag == "fieldset"
     daily = page.field("Daily")
     assert daily
-    assert daily.is_on
+    assert daily.is_checked
 
 
 def test_words_are_found_in_the_innermost_element_that_shows_them() -> None:

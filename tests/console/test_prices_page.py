@@ -21,12 +21,12 @@ pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.
 PRICE_FORM = {"price-currency": "cny", "price-input": "2", "price-output": "8.5", "price-cacheRead": "0.4"}
 
 
-def make(endpoint: str = "https://api.openai.com/v1", model: str = "gpt-4o") -> Service:
+def make_service(endpoint: str = "https://api.openai.com/v1", model: str = "gpt-4o") -> Service:
     provider = Provider.objects.create(name="host", endpoint=endpoint, default_model=model, key_source="none")
     return Service.objects.create(service_id="svc", name="svc", provider=provider, model=model)
 
 
-def price_of(admin: Client) -> Control:
+def price_region(admin: Client) -> Control:
     return Page(admin.get("/services/svc/")).region("Price")
 
 
@@ -45,8 +45,8 @@ def save(admin: Client, row: Service, **price: str) -> Page:
 
 def test_the_listed_price_has_its_source(admin: Client) -> None:
     """A service's page shows the listed price with its source, above the fields that override it."""
-    make()
-    assert price_of(admin).shows("Listed: 2.5 in, 10 out (USD; genai-prices 0.")
+    make_service()
+    assert price_region(admin).shows("Listed: 2.5 in, 10 out (USD; genai-prices 0.")
 
 
 CONTESTED = (
@@ -62,7 +62,7 @@ IN_CHINESE = (
 @pytest.mark.parametrize(("language", "sentence"), [("en", CONTESTED), ("zh-hans", IN_CHINESE)])
 def test_a_contested_price_is_shown_with_every_lists_amounts(admin: Client, language: str, sentence: str) -> None:
     """A contested price is marked on the service's page and at a request's cost, until an administrator sets it."""
-    row = make("https://api.mistral.ai/v1", "magistral-medium-latest")
+    row = make_service("https://api.mistral.ai/v1", "magistral-medium-latest")
     snapshot.refresh()
     facts = RequestFacts("req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100))
     write([build_entry(facts, (Attempt("host", row.model, "ok"),))])
@@ -82,14 +82,14 @@ def test_a_contested_price_is_shown_with_every_lists_amounts(admin: Client, lang
 
 def test_lists_that_agree_are_named(admin: Client) -> None:
     """If the price lists agree, they are named and nothing is marked as contested."""
-    make("https://api.openai.com/v1", "gpt-4o")
-    assert price_of(admin).shows(f"{SOURCE}, LiteLLM 1.109.1, models.dev 2026-08-18 agree")
-    assert not price_of(admin).shows("Contested")
+    make_service("https://api.openai.com/v1", "gpt-4o")
+    assert price_region(admin).shows(f"{SOURCE}, LiteLLM 1.109.1, models.dev 2026-08-18 agree")
+    assert not price_region(admin).shows("Contested")
 
 
 def test_a_model_that_no_list_has_says_so(admin: Client) -> None:
-    make("http://127.0.0.1:9/v1", "mine")
-    assert price_of(admin).shows("No price list covers this model.")
+    make_service("http://127.0.0.1:9/v1", "mine")
+    assert price_region(admin).shows("No price list covers this model.")
 
 
 def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> None:
@@ -97,7 +97,7 @@ def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> N
 
     Empty fields restore the listed price.
     """
-    row = make()
+    row = make_service()
     save(admin, row, **PRICE_FORM)
     price = {"currency": "CNY", "input": 2, "output": 8.5, "cacheRead": 0.4}
     assert Service.objects.get(pk=row.pk).price == price
@@ -106,7 +106,7 @@ def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> N
     assert spec is not None
     assert provider is not None
     assert write_service(spec, provider)["price"] == price
-    output = price_of(admin).field("Output")
+    output = price_region(admin).field("Output")
     assert output
     assert output.value == "8.5"
     save(admin, Service.objects.get(pk=row.pk), **dict.fromkeys(PRICE_FORM, ""))
@@ -126,14 +126,14 @@ def test_a_price_that_cannot_be_is_named_at_its_field(
     admin: Client, fields: dict[str, str], label: str, sentence: str
 ) -> None:
     """An invalid price is reported at its field, and nothing of the form is saved."""
-    row = make()
+    row = make_service()
     assert sentence in save(admin, row, **{**PRICE_FORM, **fields}).region("Price").error(label)
     assert Service.objects.get(pk=row.pk).price == {}
 
 
 def test_each_attempt_says_what_it_took(admin: Client, text_agent: AgentProgram) -> None:
     """Each attempt has its cost on the request's page and in the API, including one billed without an answer."""
-    make()
+    make_service()
     snapshot.refresh()
     failed_try = Try(0.0, 5.0, "empty_content", 200, usage=Usage(1000, 0))
     facts = RequestFacts("req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100))
@@ -158,7 +158,7 @@ def test_each_attempt_says_what_it_took(admin: Client, text_agent: AgentProgram)
 
 def test_a_request_says_what_it_cost(admin: Client, text_agent: AgentProgram) -> None:
     """A request's cost on the page and in the API includes what the cache saved."""
-    make()
+    make_service()
     snapshot.refresh()
     facts = RequestFacts(
         "req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100, cached_tokens=400)

@@ -19,7 +19,7 @@ from routing_admin.models import AttemptLog, AuditEvent, RequestLog, Revision
 from routing_admin.upstream import process_upstream, run_sync
 from tests.cast import HTMX
 from tests.console.page import Page
-from tests.console.visits import text_of, undo_in
+from tests.console.visits import offered_undo, response_text
 from tests.lab import Lab
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
@@ -76,7 +76,7 @@ def test_a_key_is_added_named_switched_off_and_removed_and_each_is_a_revision_th
     before = snapshot.build().provider_keys["pool"].every
     page = admin.post("/providers/pool/keys/remove/", {"key": "main"}, follow=True)
     assert names_and_kinds() == [("team", stored, True), ("billing", stored, True)], "the next one becomes the first"
-    admin.post(f"/undo/{undo_in(admin, page)}/")
+    admin.post(f"/undo/{offered_undo(admin, page)}/")
     assert snapshot.build().provider_keys["pool"].every == before
     assert [key.state.value for key in before] == [FIRST, SECOND, THIRD]
     acts = set(AuditEvent.objects.values_list("action", flat=True))
@@ -91,7 +91,7 @@ def test_no_page_no_history_and_no_export_holds_a_key(admin, pool):
         [list(Revision.objects.values("snapshot", "changes")), list(AuditEvent.objects.values("details"))]
     )
     pages = "".join(
-        text_of(admin.get(path))
+        response_text(admin.get(path))
         for path in (
             "/providers/pool/",
             "/providers/",

@@ -14,14 +14,14 @@ from routing_admin.configuration import snapshot
 from routing_admin.models import Alias, AuditEvent, Revision
 from tests.cast import HTMX
 from tests.console.page import Page
-from tests.console.visits import queries_of, text_of, undo_in
+from tests.console.visits import count_queries, offered_undo, response_text
 from tests.lab import Lab
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 SECRET = "sk-live-0123456789abcdefa1b2"
 
 
-def form_of(row: Provider, **changed: str) -> dict[str, str]:
+def provider_form(row: Provider, **changed: str) -> dict[str, str]:
     return {
         "endpoint": row.endpoint,
         "protocol": row.protocol,
@@ -61,14 +61,14 @@ def test_the_list_is_filtered_by_words_protocol_and_state(
     page = Page(admin.get(f"/providers/?{query}", headers=HTMX))
     assert page.shows(expected)
     assert not page.shows(hidden)
-    assert not page.is_whole
+    assert not page.is_document
 
 
 def test_the_list_takes_the_same_queries_for_three_and_for_thirty_providers(admin: Client) -> None:
-    query_count = queries_of(admin, "/providers/")
+    query_count = count_queries(admin, "/providers/")
     for number in range(27):
         Provider.objects.create(name=f"p{number}", endpoint="https://a.example/v1", default_model="m")
-    assert queries_of(admin, "/providers/") == query_count
+    assert count_queries(admin, "/providers/") == query_count
 
 
 def test_the_page_links_to_the_routes_that_use_the_provider(admin: Client) -> None:
@@ -78,7 +78,7 @@ def test_the_page_links_to_the_routes_that_use_the_provider(admin: Client) -> No
     """
     page = Page(admin.get("/providers/echo/"))
     routes, drills = page.region("Task routes"), page.loading("/providers/echo/drill/")
-    assert "/routes/design/" in routes.addresses
+    assert "/routes/design/" in routes.link_urls
     assert drills
     assert page.controls.index(routes) < page.controls.index(drills)
 
@@ -86,7 +86,7 @@ def test_the_page_links_to_the_routes_that_use_the_provider(admin: Client) -> No
 def test_a_stored_key_is_never_shown_again(admin: Client) -> None:
     """The page shows that a key is set and its last four characters, never the key itself."""
     row = Provider.objects.get(name="openai")
-    answer = admin.post("/providers/openai/", form_of(row, key_act="set", key=SECRET))
+    answer = admin.post("/providers/openai/", provider_form(row, key_act="set", key=SECRET))
     assert answer.status_code == 302
     for address in ("/providers/openai/", "/providers/"):
         answer = admin.get(address)
@@ -98,7 +98,7 @@ def test_a_stored_key_is_never_shown_again(admin: Client) -> None:
 def test_a_refused_key_is_not_echoed_back(admin: Client) -> None:
     """A masked key is rejected with 422 at its field, and the response does not contain it."""
     row = Provider.objects.get(name="openai")
-    answer = admin.post("/providers/openai/", form_of(row, key_act="set", key="sk-abc****wxyz"))
+    answer = admin.post("/providers/openai/", provider_form(row, key_act="set", key="sk-abc****wxyz"))
     assert answer.status_code == 422
     assert "New key: This is not a key" in Page(answer).alert
     assert "sk-abc****wxyz" not in answer.content.decode()
@@ -108,7 +108,7 @@ def test_saving_keeps_compatibility_options_and_timeouts_as_data(admin: Client) 
     """Options and timeouts that differ from the default are stored with their type. Empty values are not stored."""
     row = Provider.objects.get(name="openai")
     options = {"quirk_stream_usage": "false", "quirk_drop_params": "top_p, seed", "timeout_connect": "3.5"}
-    admin.post("/providers/openai/", form_of(row, **options))
+    admin.post("/providers/openai/", provider_form(row, **options))
     row.refresh_from_db()
     assert row.quirks == {"stream_usage": False, "drop_params": ["top_p", "seed"]}
     assert row.timeouts == {"connect": 3.5}
@@ -117,7 +117,7 @@ def test_saving_keeps_compatibility_options_and_timeouts_as_data(admin: Client) 
 def test_a_wrong_entry_keeps_everything_typed_and_answers_422(admin: Client) -> None:
     """A form with an invalid entry is rejected with 422. All entries are kept, and nothing is written."""
     row = Provider.objects.get(name="openai")
-    answer = admin.post("/providers/openai/", form_of(row, endpoint="api.openai.com", display_name="My OpenAI"))
+    answer = admin.post("/providers/openai/", provider_form(row, endpoint="api.openai.com", display_name="My OpenAI"))
     assert answer.status_code == 422
     page = Page(answer)
     assert "Must begin with https:// or http://" in page.error("Base URL")
@@ -131,7 +131,7 @@ def test_a_wrong_entry_keeps_everything_typed_and_answers_422(admin: Client) -> 
 def test_unparsable_address_is_a_form_error(admin: Client, endpoint: str) -> None:
     """An endpoint that cannot be parsed is rejected with 422, even if a key is submitted with it."""
     row = Provider.objects.get(name="openai")
-    answer = admin.post("/providers/openai/", form_of(row, endpoint=endpoint, key_act="set", key=SECRET))
+    answer = admin.post("/providers/openai/", provider_form(row, endpoint=endpoint, key_act="set", key=SECRET))
     assert (answer.status_code, SECRET in answer.content.decode()) == (422, False)
     assert Page(answer).error("Base URL")
 
@@ -142,11 +142,11 @@ def test_conflicting_change_is_shown_beside_the_own_one(admin: Client) -> None:
     Saving that page again overwrites the change.
     """
     row = Provider.objects.get(name="openai")
-    admin.post("/providers/openai/", form_of(row, default_model="gpt-theirs"))
-    answer = admin.post("/providers/openai/", form_of(row, default_model="gpt-mine"))
+    admin.post("/providers/openai/", provider_form(row, default_model="gpt-theirs"))
+    answer = admin.post("/providers/openai/", provider_form(row, default_model="gpt-mine"))
     assert answer.status_code == 409
     assert Page(answer).row("Default model").text == "Default model gpt-theirs gpt-mine"
-    current_form = form_of(Provider.objects.get(name="openai"), default_model="gpt-mine")
+    current_form = provider_form(Provider.objects.get(name="openai"), default_model="gpt-mine")
     assert Page(answer).hidden("version") == str(current_form["version"])
     assert admin.post("/providers/openai/", current_form).status_code == 302
 
@@ -161,7 +161,7 @@ def test_a_provider_in_use_cannot_be_deleted_and_the_page_says_who_uses_it(admin
     assert show
     assert show.attributes["href"] == "/routes/?q=echo"
     assert button
-    assert button.is_off
+    assert button.is_disabled
     admin.post("/providers/echo/delete/")
     assert Provider.objects.filter(name="echo").exists()
 
@@ -172,7 +172,7 @@ def test_deleting_offers_undo_and_undo_brings_the_provider_back_with_its_key(adm
     admin.post("/new/provider/", {**new, "key": SECRET})
     answer = admin.post("/providers/spare/delete/")
     assert not Provider.objects.filter(name="spare").exists()
-    admin.post(f"/undo/{undo_in(admin, answer)}/", {"next": "/providers/"})
+    admin.post(f"/undo/{offered_undo(admin, answer)}/", {"next": "/providers/"})
     assert Provider.objects.get(name="spare").key_source == Provider.KeySource.STORED
 
 
@@ -182,7 +182,7 @@ def test_several_providers_are_switched_as_one_revision(admin: Client) -> None:
     answer = admin.post("/switch/providers/", {"name": ["openai", "anthropic"], "enabled": "0"})
     assert Provider.objects.filter(enabled=False).count() == 2
     assert Revision.objects.count() == before + 1
-    admin.post(f"/undo/{undo_in(admin, answer)}/", {"next": "/providers/"})
+    admin.post(f"/undo/{offered_undo(admin, answer)}/", {"next": "/providers/"})
     assert not Provider.objects.filter(enabled=False).exists()
 
 
@@ -205,7 +205,7 @@ def test_the_list_is_sorted_by_its_columns(admin: Client) -> None:
     assert page.rows[0] == "Echo"
     assert [one.tag for one in page.controls if one.attributes.get("aria-sort") == "descending"] == ["th"]
     page = Page(admin.get("/providers/?sort=name"))
-    assert [page.row(name).addresses[0] for name in page.rows] == [
+    assert [page.row(name).link_urls[0] for name in page.rows] == [
         f"/providers/{name}/" for name in ("anthropic", "echo", "example", "openai")
     ]
 
@@ -325,7 +325,7 @@ def test_a_preset_whose_provider_is_there_without_a_key_offers_to_give_it_one(ad
     row = Provider.objects.get(name="openai")
     assert (row.key_source, row.endpoint) == (Provider.KeySource.STORED, "https://api.openai.com/v1/chat/completions")
     again = admin.get("/new/provider/?preset=openai")
-    assert "OpenAI already exists" in text_of(again)
+    assert "OpenAI already exists" in response_text(again)
     assert Page(again).button("Save key") is None
     assert admin.get("/new/provider/?preset=openai&another=1").context["form"]["name"].value() == "openai-2"
 

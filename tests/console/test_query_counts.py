@@ -11,7 +11,7 @@ from django.test import Client
 from artifacts.models import Artifact
 from capabilities.models import Agent, AgentKey, Provider, Service, ServiceCapability
 from routing_admin.models import Candidate, TaskRoute
-from tests.console.visits import queries_of
+from tests.console.visits import count_queries
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -66,6 +66,6 @@ def add_everything() -> None:
 
 def test_query_counts_of_pages_do_not_grow_with_the_data(admin: Client) -> None:
     """Each page makes as many queries as the table says, with few rows and with many."""
-    assert {address: queries_of(admin, address) for address in QUERIES} == QUERIES
+    assert {address: count_queries(admin, address) for address in QUERIES} == QUERIES
     add_everything()
-    assert {address: queries_of(admin, address) for address in QUERIES} == QUERIES
+    assert {address: count_queries(admin, address) for address in QUERIES} == QUERIES

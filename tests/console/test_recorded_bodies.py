@@ -16,7 +16,7 @@ from django.utils import timezone
 from routing_admin.models import AttemptLog, RequestLog
 from tests.cast import HTMX
 from tests.console.page import Page
-from tests.console.visits import text_of
+from tests.console.visits import response_text
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -71,7 +71,7 @@ def test_a_viewer_s_page_neither_fetches_nor_holds_a_recorded_body(
     assert answer.status_code == 200
     assert statements
     assert not [sql for sql in statements if COLUMN in sql]
-    assert MARKER not in context_values(answer) + text_of(answer)
+    assert MARKER not in context_values(answer) + response_text(answer)
 
 
 def test_naming_the_body_on_a_viewer_s_page_fetches_nothing(key: str, viewer: Client) -> None:
@@ -102,7 +102,7 @@ def test_an_administrator_reads_what_was_recorded(key: str, address: str, admin:
 def test_list_fetches_no_body_for_any_role(key: str, admin: Client) -> None:
     """Even an administrator reads a body only by opening its request."""
     with log_statements() as statements:
-        assert MARKER not in text_of(admin.get(reverse("requests")))
+        assert MARKER not in response_text(admin.get(reverse("requests")))
     assert not [sql for sql in statements if COLUMN in sql]
 
 
@@ -113,7 +113,7 @@ def test_an_agent_s_timeline_fetches_no_body(key: str) -> None:
         answer = Client().get("/api/v1/requests/req_kept", headers=agent)
     assert answer.status_code == 200
     assert answer.json()["attempts"]
-    assert MARKER not in text_of(answer)
+    assert MARKER not in response_text(answer)
     assert not [sql for sql in statements if COLUMN in sql]
     RequestLog.objects.filter(pk="req_kept").update(agent="vision-agent")
     assert Client().get("/api/v1/requests/req_kept", headers=agent).status_code == 404

@@ -85,7 +85,7 @@ def test_a_time_is_so_long_ago_or_a_date(text: str, expected: datetime | None) -
     assert moment(text, NOW) == expected
 
 
-def logged(key: str, minutes: float = 1, **columns: Any) -> RequestLog:
+def log_request(key: str, minutes: float = 1, **columns: Any) -> RequestLog:
     chain = columns.pop("chain", [{"name": "echo", "code": "200", "tone": "ok"}])
     return RequestLog.objects.create(
         id=key,
@@ -94,7 +94,7 @@ def logged(key: str, minutes: float = 1, **columns: Any) -> RequestLog:
     )
 
 
-def attempt(row: RequestLog, position: int, outcome: str, **columns: Any) -> AttemptLog:
+def add_attempt(row: RequestLog, position: int, outcome: str, **columns: Any) -> AttemptLog:
     return AttemptLog.objects.create(
         request=row, position=position, at=row.started_at, outcome=outcome, **{"provider": "openai", **columns}
     )
@@ -102,7 +102,7 @@ def attempt(row: RequestLog, position: int, outcome: str, **columns: Any) -> Att
 
 def design() -> RequestLog:
     """Log a request with a 429, then a 503, then an answer of a model that got only a description of the image."""
-    row = logged(
+    row = log_request(
         "req_design", task_type="design", provider="deepseek", model="deepseek-chat", fell_back=True,
         adaptation="image=described", duration_ms=8420, first_content_ms=3800,
         chain=[{"name": "qwen", "code": "429", "tone": "warn"}, {"name": "openai", "code": "503", "tone": "danger"},
@@ -113,10 +113,10 @@ def design() -> RequestLog:
     native = {**described, "outcome": "native", "shown": "as_is", "reason": "fits", "sentence": encode_text(FITS)}
     tries = [{"startedMs": 0, "durationMs": 210, "outcome": "http_429", "status": 429},
              {"startedMs": 410, "durationMs": 190, "outcome": "http_429", "status": 429}]  # fmt: skip
-    attempt(row, 0, "http_429", provider="qwen", model="qwen-vl", status=429, retry_attempts=1, tries=tries,
+    add_attempt(row, 0, "http_429", provider="qwen", model="qwen-vl", status=429, retry_attempts=1, tries=tries,
             duration_ms=600, deliveries=[native])  # fmt: skip
-    attempt(row, 1, "http_503", model="gpt-4o", status=503, started_ms=700, duration_ms=400, deliveries=[native])
-    attempt(row, 2, "ok", provider="deepseek", model="deepseek-chat", status=200, started_ms=1200, duration_ms=7220,
+    add_attempt(row, 1, "http_503", model="gpt-4o", status=503, started_ms=700, duration_ms=400, deliveries=[native])
+    add_attempt(row, 2, "ok", provider="deepseek", model="deepseek-chat", status=200, started_ms=1200, duration_ms=7220,
             first_content_ms=2600, deliveries=[described], dropped_params=["top_k"])  # fmt: skip
     return row
 
@@ -124,7 +124,7 @@ def design() -> RequestLog:
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def ids(admin: Client, query: str, **parameters: str) -> list[str]:
+def found_ids(admin: Client, query: str, **parameters: str) -> list[str]:
     response = admin.get(reverse("requests"), {"q": query, **parameters})
     assert response.status_code == 200
     return [row.pk for row in response.context["rows"]]
@@ -133,20 +133,20 @@ def ids(admin: Client, query: str, **parameters: str) -> list[str]:
 def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
     """The list can be searched by status, task, provider of any attempt, agent, time, and the start of an id."""
     design()
-    logged("req_bad", 190, outcome="upstream_auth", status=502, agent="vision-agent", task_type="planning")
-    logged("req_good", 3, provider="echo", model="echo-text")
-    assert ids(admin, "") == ["req_design", "req_good", "req_bad"]
-    assert ids(admin, "status:error") == ["req_bad"]
-    assert ids(admin, "status:fallback") == ["req_design"]
-    assert ids(admin, "status:502") == ["req_bad"]
-    assert ids(admin, "status:upstream_auth") == ["req_bad"]
-    assert ids(admin, "task:planning since:1h") == ["req_good"]
-    assert ids(admin, "until:1h") == ["req_bad"]
-    assert ids(admin, "provider:openai") == ["req_design"]
-    assert ids(admin, "provider:openai model:gpt-4o") == ["req_design"]
-    assert ids(admin, "provider:openai model:qwen-vl") == []
-    assert ids(admin, "agent:vision-agent") == ["req_bad"]
-    assert ids(admin, "req_g") == ["req_good"]
+    log_request("req_bad", 190, outcome="upstream_auth", status=502, agent="vision-agent", task_type="planning")
+    log_request("req_good", 3, provider="echo", model="echo-text")
+    assert found_ids(admin, "") == ["req_design", "req_good", "req_bad"]
+    assert found_ids(admin, "status:error") == ["req_bad"]
+    assert found_ids(admin, "status:fallback") == ["req_design"]
+    assert found_ids(admin, "status:502") == ["req_bad"]
+    assert found_ids(admin, "status:upstream_auth") == ["req_bad"]
+    assert found_ids(admin, "task:planning since:1h") == ["req_good"]
+    assert found_ids(admin, "until:1h") == ["req_bad"]
+    assert found_ids(admin, "provider:openai") == ["req_design"]
+    assert found_ids(admin, "provider:openai model:gpt-4o") == ["req_design"]
+    assert found_ids(admin, "provider:openai model:qwen-vl") == []
+    assert found_ids(admin, "agent:vision-agent") == ["req_bad"]
+    assert found_ids(admin, "req_g") == ["req_good"]
 
 
 def test_a_key_that_leaked_finds_what_was_asked_with_it(demo: None, admin: Client) -> None:
@@ -157,12 +157,12 @@ def test_a_key_that_leaked_finds_what_was_asked_with_it(demo: None, admin: Clien
     key = key_of("vision-agent")
     owner, mine = Agent.objects.get(agent_id="vision-agent"), {"key": key.split("_")[1]}
     for number, agent, fields in ((1, "vision-agent", mine), (2, "vision-agent", {"key": "another1"})):
-        RequestLog.objects.filter(pk=logged(f"req_{number}", number, agent=agent).pk).update(**fields)
-    assert ids(admin, f"key:{key[:11]}") == ["req_1"]
+        RequestLog.objects.filter(pk=log_request(f"req_{number}", number, agent=agent).pk).update(**fields)
+    assert found_ids(admin, f"key:{key[:11]}") == ["req_1"]
     Agent.objects.create(agent_id="made", name="made", owner=owner, origin=Agent.Origin.RUNTIME)
-    RequestLog.objects.filter(pk=logged("req_3", 3, agent="made").pk).update(**mine)
-    assert ids(admin, f"key:{key}") == ["req_1", "req_3"]
-    assert ids(admin, "key:ra_00000000") == []
+    RequestLog.objects.filter(pk=log_request("req_3", 3, agent="made").pk).update(**mine)
+    assert found_ids(admin, f"key:{key}") == ["req_1", "req_3"]
+    assert found_ids(admin, "key:ra_00000000") == []
 
 
 @pytest.mark.parametrize(
@@ -185,11 +185,11 @@ def test_last_word_is_completed_and_the_rest_stays(query: str, expected: list[st
 
 def test_newer_requests_are_counted_and_announced_once(admin: Client) -> None:
     """Newer requests that match the search are counted. Without a change the response is 204."""
-    first = logged("req_1", 5)
+    first = log_request("req_1", 5)
     after = search.write_cursor(first)
-    logged("req_old", 9)
+    log_request("req_old", 9)
     for number in range(3):
-        logged(f"req_new{number}", 1, task_type="design" if number else "planning")
+        log_request(f"req_new{number}", 1, task_type="design" if number else "planning")
     newer = reverse("requests_newer")
     assert "3 new" in Page(admin.get(newer, {"after": after, "count": "0"})).text
     assert "2 new" in Page(admin.get(newer, {"after": after, "count": "0", "q": "task:design"})).text
@@ -199,19 +199,19 @@ def test_newer_requests_are_counted_and_announced_once(admin: Client) -> None:
 
 def test_following_new_requests_can_be_paused(admin: Client) -> None:
     """A paused list does not poll, even with another filter, and offers to resume."""
-    logged("req_1", 5)
+    log_request("req_1", 5)
     newer = reverse("requests_newer")
 
     def follows(page: Page) -> bool:
-        return any(url.startswith(newer) for url in page.polling)
+        return any(url.startswith(newer) for url in page.polled_urls)
 
     following = Page(admin.get(reverse("requests"), {"q": "task:planning"}))
     assert follows(following)
-    assert "?q=task%3Aplanning&live=off" in following.addresses
+    assert "?q=task%3Aplanning&live=off" in following.link_urls
     paused = Page(admin.get(reverse("requests"), {"q": "task:planning", "live": "off"}))
     assert not follows(paused)
     assert not follows(Page(admin.get(reverse("requests"))))
-    assert "?q=task%3Aplanning&live=on" in paused.addresses
+    assert "?q=task%3Aplanning&live=on" in paused.link_urls
     assert follows(Page(admin.get(reverse("requests"), {"live": "on"})))
 
 
@@ -244,12 +244,12 @@ def test_pages_follow_each_other_without_a_gap_or_a_repeat(admin: Client) -> Non
 
 def test_list_query_count_is_the_same_for_three_and_thirty(admin: Client, django_assert_num_queries: Any) -> None:
     for number in range(3):
-        logged(f"a{number}")
+        log_request(f"a{number}")
     admin.get(reverse("requests"))
     with django_assert_num_queries(6, using="logs"):
         admin.get(reverse("requests"))
     for number in range(30):
-        logged(f"b{number}")
+        log_request(f"b{number}")
     with django_assert_num_queries(6, using="logs"):
         admin.get(reverse("requests"))
 
@@ -273,7 +273,7 @@ PLANS = [
 @pytest.mark.parametrize(("query", "index"), PLANS)
 def test_every_kind_of_search_goes_along_an_index(db: None, query: str, index: str) -> None:
     """Every search uses an index of SQLite, and only rows collected by id are sorted."""
-    logged("req_4")
+    log_request("req_4")
     rows = search.filter_rows(parse(query), timezone.now()).order_by("-started_at", "-pk")[: PAGE + 1]
     plan = rows.explain()
     assert index in plan
@@ -283,7 +283,7 @@ def test_every_kind_of_search_goes_along_an_index(db: None, query: str, index: s
 
 def test_an_id_that_many_begin_with_is_met_on_the_way(db: None) -> None:
     """If few ids start as typed, they are collected first. If there are many, the newest requests are scanned."""
-    logged("req_5")
+    log_request("req_5")
     now, values = timezone.now(), {"surface": "chat", "outcome": "ok"}
     numbers = range(RARE + 1)
     RequestLog.objects.bulk_create(
@@ -302,12 +302,12 @@ def test_a_request_page_opens_with_what_happened_and_what_was_lost(admin: Client
     assert page.shows(f"deepseek-chat got a description of shot.png: {UNSEEN}")
     assert page.shows("Described only")
     assert page.code("top_k")
-    assert page.picture("Attempt timeline; the table below has the same numbers")
+    assert page.image("Attempt timeline; the table below has the same numbers")
 
 
 def test_a_recorded_message_is_for_administrators(admin: Client, viewer: Client) -> None:
     """A viewer reads a request's attempts but not its recorded message."""
-    row = logged("req_body", body={"messages": [{"role": "user", "content": "meet me at noon"}]})
+    row = log_request("req_body", body={"messages": [{"role": "user", "content": "meet me at noon"}]})
     address = reverse("request", args=[row.pk])
     assert Page(admin.get(address)).shows("meet me at noon")
     assert not Page(viewer.get(address)).shows("meet me at noon")
@@ -316,8 +316,8 @@ def test_a_recorded_message_is_for_administrators(admin: Client, viewer: Client)
 @pytest.mark.parametrize("column", ["sentence", "error"])
 def test_text_of_a_provider_is_escaped(admin: Client, column: str) -> None:
     """Markup in a provider's error is escaped, even in text stored by an earlier version."""
-    row = logged("req_xss", outcome="http_500", **{column: "<script>alert(1)</script>"})
-    attempt(row, 0, "http_500", status=500, **{column: "<img src=x>"})
+    row = log_request("req_xss", outcome="http_500", **{column: "<script>alert(1)</script>"})
+    add_attempt(row, 0, "http_500", status=500, **{column: "<img src=x>"})
     page = Page(admin.get(reverse("request", args=[row.pk])))
     assert page.shows("<script>alert(1)</script>")
     assert not [control for control in page.controls if control.attributes.get("src") == "x"]
@@ -333,32 +333,32 @@ def headline(row: RequestLog) -> str:
 
 def test_each_end_of_a_request_has_its_own_sentence(db: None) -> None:
     """Every ending of a request has its own summary: answered, cut off, failed before or after attempts, cancelled."""
-    direct = logged("1", model="gpt-4o")
-    attempt(direct, 0, "ok")
+    direct = log_request("1", model="gpt-4o")
+    add_attempt(direct, 0, "ok")
     assert headline(direct) == "gpt-4o answered planning directly"
-    second = logged("2", model="gpt-4o")
-    attempt(second, 0, "http_500", status=500)
-    attempt(second, 1, "ok")
+    second = log_request("2", model="gpt-4o")
+    add_attempt(second, 0, "http_500", status=500)
+    add_attempt(second, 1, "ok")
     assert headline(second) == "gpt-4o answered planning after 1 failed candidate"
-    lone = logged("3", outcome="upstream_auth", status=502)
-    attempt(lone, 0, "http_401", model="gpt-4o", status=401)
+    lone = log_request("3", outcome="upstream_auth", status=502)
+    add_attempt(lone, 0, "http_401", model="gpt-4o", status=401)
     assert headline(lone) == "gpt-4o could not answer planning, and no other model was tried"
-    everybody = logged("4", outcome="all_providers_failed", status=502)
-    attempt(everybody, 0, "http_500")
-    attempt(everybody, 1, "http_500")
+    everybody = log_request("4", outcome="all_providers_failed", status=502)
+    add_attempt(everybody, 0, "http_500")
+    add_attempt(everybody, 1, "http_500")
     assert headline(everybody) == "None of the 2 candidates could answer planning"
-    broken = logged("5", outcome="stream_broken", first_content_ms=5)
-    attempt(broken, 0, "stream_broken", model="gpt-4o")
+    broken = log_request("5", outcome="stream_broken", first_content_ms=5)
+    add_attempt(broken, 0, "stream_broken", model="gpt-4o")
     assert headline(broken) == "The answer from gpt-4o to planning was cut off"
-    assert "before any model" in headline(logged("6", outcome="model_not_found", status=404, chain=[]))
-    assert "caller disconnected" in headline(logged("7", outcome=CANCELLED))
+    assert "before any model" in headline(log_request("6", outcome="model_not_found", status=404, chain=[]))
+    assert "caller disconnected" in headline(log_request("7", outcome=CANCELLED))
 
 
 @pytest.mark.parametrize("outcome", ["ok", "all_providers_failed", CANCELLED])
 def test_a_stream_that_began_without_content_says_so_whatever_came_of_it(db: None, outcome: str) -> None:
     """If a stream began with keep-alive comments, a sentence says so, which is not a warning."""
-    row = logged("1", model="gpt-4o", outcome=outcome, answer={"keepAliveMs": 20_000.4})
-    attempt(row, 0, "ok" if outcome == "ok" else "http_500")
+    row = log_request("1", model="gpt-4o", outcome=outcome, answer={"keepAliveMs": 20_000.4})
+    add_attempt(row, 0, "ok" if outcome == "ok" else "http_500")
     steps = build_steps(list(row.attempts.order_by("position")))
     explanation = "After 20.0 s without content the stream began with keep-alive comments, so its status is 200."
     assert build_story(row, steps).why[-1] == explanation
@@ -371,11 +371,11 @@ def test_a_stream_that_began_without_content_says_so_whatever_came_of_it(db: Non
 def test_one_of_several_answers_leads_to_the_others(admin: Client, demo: None, language: str, link_text: str) -> None:
     """A request that is one of several answers links to a search for all of them."""
     for number in ("req_n", "req_n~2", "req_n~3"):
-        logged(number, answer={"choice": {"number": 2, "of": 3, "first": "req_n"}})
+        log_request(number, answer={"choice": {"number": 2, "of": 3, "first": "req_n"}})
     page = Page(admin.get(reverse("request", args=["req_n~2"]), headers={"accept-language": language}))
     link = page.link(link_text)
     assert link is not None
-    listed = Page(admin.get(link.attributes["href"])).addresses
+    listed = Page(admin.get(link.attributes["href"])).link_urls
     assert {reverse("request", args=[number]) for number in ("req_n", "req_n~2", "req_n~3")} <= set(listed)
 
 
@@ -399,15 +399,15 @@ def test_a_failed_request_begins_with_what_to_do_and_the_link_that_does_it(admin
 
     There is no link to a page that no longer exists.
     """
-    row = logged("req_bad", outcome="all_providers_failed", status=502, task_type="design")
-    attempt(row, 0, "http_401", status=401, sentence="Incorrect API key")
-    attempt(row, 1, "key_missing", provider="gone")
+    row = log_request("req_bad", outcome="all_providers_failed", status=502, task_type="design")
+    add_attempt(row, 0, "http_401", status=401, sentence="Incorrect API key")
+    add_attempt(row, 1, "key_missing", provider="gone")
     advice = Page(admin.get(reverse("request", args=[row.pk]))).region("What to do")
     assert advice.shows("openai rejects the key. Store a valid one.")
-    assert reverse("provider", args=["openai"]) in advice.addresses
+    assert reverse("provider", args=["openai"]) in advice.link_urls
     assert advice.quotation("Incorrect API key")
     assert advice.shows("gone has no usable key. Add one.")
-    assert reverse("provider", args=["gone"]) not in advice.addresses
+    assert reverse("provider", args=["gone"]) not in advice.link_urls
 
 
 @pytest.mark.parametrize(
@@ -416,19 +416,19 @@ def test_a_failed_request_begins_with_what_to_do_and_the_link_that_does_it(admin
 )
 def test_a_caller_s_fault_changes_no_chain(admin: Client, demo: None, outcome: str, fault: str) -> None:
     """For a fault of the caller, the page links to no provider and no route and does not say "failed"."""
-    row = logged("req_bad", outcome=outcome, status=400, task_type="design", chain=[])
+    row = log_request("req_bad", outcome=outcome, status=400, task_type="design", chain=[])
     if fault:
-        attempt(row, 0, fault)
+        add_attempt(row, 0, fault)
     page = Page(admin.get(reverse("request", args=[row.pk])))
     advice = page.region("What to do")
-    assert advice.addresses == []
+    assert advice.link_urls == []
     assert not advice.shows("Failed")
     assert page.link("Change the route") is None
 
 
 def test_request_without_files_mentions_no_files(admin: Client) -> None:
-    row = logged("req_good")
-    attempt(row, 0, "ok")
+    row = log_request("req_good")
+    add_attempt(row, 0, "ok")
     page = Page(admin.get(reverse("request", args=[row.pk])))
     assert page.shows("No fallback was needed.")
     assert not page.shows("every file arrived")
@@ -448,7 +448,7 @@ def test_request_without_files_mentions_no_files(admin: Client) -> None:
 )
 def test_the_list_says_what_was_asked_for(db: None, columns: dict[str, Any], expected: tuple[str, str, str]) -> None:
     """The list shows what was requested: a route, a service, a model, or an unknown name."""
-    name_asked = requested_target(logged("req_1", **columns))
+    name_asked = requested_target(log_request("req_1", **columns))
     assert (name_asked.name, name_asked.kind, name_asked.route) == expected
 
 
@@ -471,7 +471,7 @@ def test_candidates_skipped_for_one_reason_are_one_chip_in_a_row() -> None:
 def test_a_final_failure_looks_final(admin: Client) -> None:
     """A failed request is red and labelled, with the number of tries. Rejected requests are not shown as failures."""
     chip = {"name": "a/b", "code": "429", "tone": "warn", "tries": 3}
-    logged("req_1", outcome="upstream_429", status=429, chain=[chip])
+    log_request("req_1", outcome="upstream_429", status=429, chain=[chip])
     (row,) = Page(admin.get(reverse("requests"))).table_rows
     assert row.shows("×3")
     assert row.chip("Failed").tone == "bad"
@@ -482,10 +482,10 @@ def test_a_final_failure_looks_final(admin: Client) -> None:
 
 def test_every_fault_has_its_meaning_on_the_page(admin: Client) -> None:
     """Each attempt has the meaning of its fault from the table beside it."""
-    row = logged("req_all", outcome="all_providers_failed", status=502, chain=[])
+    row = log_request("req_all", outcome="all_providers_failed", status=502, chain=[])
     meanings = [TABLE[fault].meaning for fault in Fault]
     for position, fault in enumerate(Fault):
-        attempt(row, position, fault)
+        add_attempt(row, position, fault)
     page = Page(admin.get(reverse("request", args=[row.pk])))
     cells = [control.text for control in page.controls if control.tag == "td"]
     assert [cell for cell in cells if cell in meanings] == meanings
@@ -528,11 +528,11 @@ def test_a_candidate_that_was_never_called_is_no_try(admin: Client) -> None:
         {"name": "openai/c", "code": "503", "tone": "bad"},
         {"name": "openai/d", "code": "200", "tone": "ok"},
     ]
-    row = logged("req_1", chain=chain, fell_back=True, provider="openai", model="d", duration_ms=300)
-    attempt(row, 0, "skipped_cooling", model="a")
-    attempt(row, 1, "key_missing", model="b")
-    attempt(row, 2, "http_503", model="c", status=503, duration_ms=100)
-    attempt(row, 3, "ok", model="d", status=200, started_ms=100, duration_ms=200)
+    row = log_request("req_1", chain=chain, fell_back=True, provider="openai", model="d", duration_ms=300)
+    add_attempt(row, 0, "skipped_cooling", model="a")
+    add_attempt(row, 1, "key_missing", model="b")
+    add_attempt(row, 2, "http_503", model="c", status=503, duration_ms=100)
+    add_attempt(row, 3, "ok", model="d", status=200, started_ms=100, duration_ms=200)
     tracks = build_tracks(build_steps(list(row.attempts.order_by("position"))), row.duration_ms)
     assert [(track.number, track.label) for track in tracks] == [(3, "c"), (4, "d")]
     for address in (reverse("request", args=[row.pk]), reverse("requests")):
@@ -547,9 +547,9 @@ def test_a_candidate_that_was_never_called_is_no_try(admin: Client) -> None:
 
 def test_a_failure_is_explained_once(admin: Client, demo: None) -> None:
     """The advice does not repeat the table of attempts. It links to the setting that records messages."""
-    row = logged("req_1", outcome="upstream_error", status=502)
+    row = log_request("req_1", outcome="upstream_error", status=502)
     meaning = explain_outcome(Fault.TLS_CERT_ERROR)
-    attempt(row, 0, Fault.TLS_CERT_ERROR, model="gpt-4o", sentence=encode_text(TABLE[Fault.TLS_CERT_ERROR].message))
+    add_attempt(row, 0, Fault.TLS_CERT_ERROR, model="gpt-4o", sentence=encode_text(TABLE[Fault.TLS_CERT_ERROR].message))
     page = Page(admin.get(reverse("request", args=[row.pk])))
     assert page.text.count(meaning) == 1
     link = page.link("Record request bodies")
@@ -573,7 +573,7 @@ def test_list_shows_the_worst_outcome_of_a_file(adaptation: str, badge: str, kin
 
 def test_the_list_has_the_columns_that_were_chosen_in_this_browser(admin: Client) -> None:
     """A cookie keeps the chosen columns, which are shown in the table's order. Choosing none restores the default."""
-    logged(
+    log_request(
         "req_1", agent="writer", provider="deepseek", model="deepseek-chat", cost_nanos=2_500_000, currency="USD",
         prompt_tokens=1204, completion_tokens=380, first_content_ms=480, duration_ms=2100,
         adaptation="image=described:2;file=extracted",
@@ -657,19 +657,19 @@ def test_the_fields_of_the_form_are_searched_on_the_server(admin: Client, demo: 
 )
 def test_requests_are_found_by_the_form_of_their_files(admin: Client, form: str, expected: list[str]) -> None:
     """`files:` finds requests in which the answering model got a file in this form."""
-    logged("native", 1, adaptation="image=native:2")
-    logged("cut", 2, adaptation="text=inlined:cut")
-    logged("extracted", 3, adaptation="file=extracted")
-    logged("described", 4, adaptation="image=described:by_model:3")
-    logged("none", 5)
-    assert ids(admin, f"files:{form}") == expected
+    log_request("native", 1, adaptation="image=native:2")
+    log_request("cut", 2, adaptation="text=inlined:cut")
+    log_request("extracted", 3, adaptation="file=extracted")
+    log_request("described", 4, adaptation="image=described:by_model:3")
+    log_request("none", 5)
+    assert found_ids(admin, f"files:{form}") == expected
     assert parse("files:nonsense").problems
 
 
 def test_a_value_in_a_row_is_a_filter(admin: Client) -> None:
     """Agent, route, model, provider and state in a row link to the list filtered by them, in addition to the search."""
     long_name = "an-agent-with-a-name-that-does-not-fit-into-its-column"
-    logged("req_1", agent=long_name, provider="azure", model="gpt 4o", outcome="stream_broken")
+    log_request("req_1", agent=long_name, provider="azure", model="gpt 4o", outcome="stream_broken")
     (row,) = Page(admin.get(reverse("requests"), {"q": "task:planning agent:" + long_name})).table_rows
     assert {
         f"?q=task%3Aplanning+agent%3A{long_name}",
@@ -677,15 +677,15 @@ def test_a_value_in_a_row_is_a_filter(admin: Client) -> None:
         f"?q=task%3Aplanning+agent%3A{long_name}+model%3A%22gpt+4o%22",
         f"?q=task%3Aplanning+agent%3A{long_name}+provider%3Aazure",
         f"?q=task%3Aplanning+agent%3A{long_name}+status%3Afailed",
-    } <= set(row.addresses)
+    } <= set(row.link_urls)
     name = next(control for control in row.controls if control.attributes.get("title") == long_name)
     assert [part.text for part in name.controls if part.attributes.get("class") == "mid"]
 
 
 def test_a_list_of_refused_requests_does_not_say_that_they_were_answered(admin: Client) -> None:
     """Requests that were rejected for a fault of the caller count neither as failed nor as answered."""
-    logged("req_1", outcome="invalid_json", status=400)
-    logged("req_2", outcome="client_cancelled", status=499)
+    log_request("req_1", outcome="invalid_json", status=400)
+    log_request("req_2", outcome="client_cancelled", status=499)
     page = Page(admin.get(reverse("requests")))
     assert page.shows("2 requests")
     assert page.shows("0 failed (0%)")

@@ -37,24 +37,26 @@ def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
     """Fix the current time at 14:45 of yesterday. Each of the last 20 days has eight requests at 09:10 and one more."""
     moment = timezone.now().astimezone(UTC).replace(hour=14, minute=45, second=0, microsecond=0) - DAY
     RequestLog.objects.all().delete()
-    write([one for days in range(20) for one in eight(moment - days * DAY - timedelta(hours=5, minutes=35))])
-    write([made("bob", moment - days * DAY - HOUR) for days in range(20)])
+    write(
+        [one for days in range(20) for one in make_eight_entries(moment - days * DAY - timedelta(hours=5, minutes=35))]
+    )
+    write([make_entry("bob", moment - days * DAY - HOUR) for days in range(20)])
     monkeypatch.setattr(timezone, "now", lambda: moment)
     return moment
 
 
-def eight(at: datetime, agent: str = "ann") -> list[Entry]:
-    return [made(agent, at, outcome, fell_back=number == 0) for number, outcome in enumerate(OUTCOMES)]
+def make_eight_entries(at: datetime, agent: str = "ann") -> list[Entry]:
+    return [make_entry(agent, at, outcome, fell_back=number == 0) for number, outcome in enumerate(OUTCOMES)]
 
 
-def made(agent: str, at: datetime, outcome: str = OK, *, fell_back: bool = False) -> Entry:
+def make_entry(agent: str, at: datetime, outcome: str = OK, *, fell_back: bool = False) -> Entry:
     facts = RequestFacts(f"v{next(numbers):05}", at, "v1", agent=agent, task_type="planning")
     facts.usage, facts.outcome = Usage(10, 1), outcome
     before = (Attempt("echo", "first", "http_503", 503),) if fell_back else ()
     return build_entry(facts, (*before, Attempt("echo", "echo", outcome)))
 
 
-def outcomes_of(typed: str, now: datetime, *, by_minute: bool = False) -> Counter[Outcome]:
+def count_outcomes(typed: str, now: datetime, *, by_minute: bool = False) -> Counter[Outcome]:
     search = parse(typed, now)
     found = find_range(search, now)
     assert found is not None
@@ -64,7 +66,7 @@ def outcomes_of(typed: str, now: datetime, *, by_minute: bool = False) -> Counte
     return counted
 
 
-def times(number: int, extra: int) -> Counter[Outcome]:
+def expected_counts(number: int, extra: int) -> Counter[Outcome]:
     whole = Counter({outcome: count * number for outcome, count in MIX.items()})
     whole[Outcome.ANSWERED] += extra
     return whole
@@ -72,25 +74,25 @@ def times(number: int, extra: int) -> Counter[Outcome]:
 
 def test_all_requests_are_counted_by_outcome(now: datetime) -> None:
     """Twenty days are counted by outcome from daily sums, with or without roll-ups."""
-    assert outcomes_of("", now) == times(20, 20)
+    assert count_outcomes("", now) == expected_counts(20, 20)
     while usage_rollups().fold_next(now):
         pass
-    assert outcomes_of("", now) == times(20, 20)
-    assert outcomes_of("agent:ann", now) == times(20, 0)
+    assert count_outcomes("", now) == expected_counts(20, 20)
+    assert count_outcomes("agent:ann", now) == expected_counts(20, 0)
 
 
 @pytest.mark.parametrize("typed", ["surface:v1", "provider:echo", "agent:ann surface:v1", "model:echo"])
 def test_other_searches_are_counted_by_rows(now: datetime, typed: str) -> None:
     """Sums have neither the surface nor the called provider, so rows are counted, with the same result."""
-    assert outcomes_of(typed, now) == times(20, 0 if "ann" in typed else 20)
+    assert count_outcomes(typed, now) == expected_counts(20, 0 if "ann" in typed else 20)
 
 
 def test_a_day_that_the_search_cuts_is_counted_in_part(now: datetime) -> None:
     """A range that begins or ends at noon includes only some of the day's requests."""
     cut = f"{now - 10 * DAY:%Y-%m-%d}T12:00"
-    assert outcomes_of(f"since:{cut}", now) == times(10, 11)
-    assert outcomes_of(f"until:{cut}", now) == times(10, 9)
-    assert outcomes_of(f"agent:ann since:{cut} until:{now:%Y-%m-%d}T09:00", now) == times(9, 0)
+    assert count_outcomes(f"since:{cut}", now) == expected_counts(10, 11)
+    assert count_outcomes(f"until:{cut}", now) == expected_counts(10, 9)
+    assert count_outcomes(f"agent:ann since:{cut} until:{now:%Y-%m-%d}T09:00", now) == expected_counts(9, 0)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_a_day_that_the_search_cuts_is_counted_in_part(now: datetime) -> None:
 def test_a_search_for_an_ending_counts_this_ending(now: datetime, word: str, expected: set[Outcome]) -> None:
     """Outcomes and total match the rows that the search finds."""
     search = parse(f"status:{word}", now)
-    counted = outcomes_of(f"status:{word}", now)
+    counted = count_outcomes(f"status:{word}", now)
     assert set(counted) <= expected
     assert counted.total() == filter_rows(search, now).count()
 
@@ -121,7 +123,7 @@ def test_a_bar_leads_to_the_requests_it_counts(viewer: Client, now: datetime) ->
     for _step in range(3):
         bars = bars_on(Page(viewer.get("/volume/requests/", {"q": typed})))
         bar = next(bar for bar in reversed(bars) if bar.shows("total 8"))
-        typed = parse_qs(urlsplit(bar.addresses[0]).query)["q"][0]
+        typed = parse_qs(urlsplit(bar.link_urls[0]).query)["q"][0]
         spans.append(next(control.text for control in bar.controls if control.tag == "b"))
         assert filter_rows(parse(typed, now), now).count() == 8
     today = f"{now:%Y-%m-%d}"
@@ -131,7 +133,7 @@ def test_a_bar_leads_to_the_requests_it_counts(viewer: Client, now: datetime) ->
 def test_sums_that_outlast_the_log_are_not_counted(now: datetime) -> None:
     """Once older rows have been deleted from the log, their sums are no longer counted."""
     RequestLog.objects.filter(started_at__lt=now - 3 * DAY).delete()
-    assert outcomes_of("", now) == times(3, 3)
+    assert count_outcomes("", now) == expected_counts(3, 3)
 
 
 def test_a_large_log_is_counted_as_far_as_it_says(
@@ -139,7 +141,7 @@ def test_a_large_log_is_counted_as_far_as_it_says(
 ) -> None:
     """If there are too many rows to read, only the newest days are counted, and the chart says so."""
     monkeypatch.setattr(volume, "MAX_SCANNED", 30)
-    assert outcomes_of("surface:v1", now) == times(3, 3)
+    assert count_outcomes("surface:v1", now) == expected_counts(3, 3)
     page = Page(viewer.get("/volume/requests/", {"q": "surface:v1"}))
     assert page.shows(f"Counted from {now - 2 * DAY:%Y-%m-%d} 00:00 on")
 
@@ -148,9 +150,9 @@ def test_the_list_loads_its_chart_and_links_to_it(viewer: Client, now: datetime)
     """The chart does not delay the list: htmx loads it later, and without JavaScript a link leads to its page."""
     page, url = Page(viewer.get("/requests/", {"q": "agent:ann"})), "/volume/requests/?q=agent%3Aann"
     assert page.loading(url)
-    assert url in page.addresses
+    assert url in page.link_urls
     part = Page(viewer.get(url, headers={"HX-Request": "true"}))
-    assert not part.is_whole
+    assert not part.is_document
     shown = [control for control in part.controls if "show=" in (control.attributes.get("hx-get") or "")]
     assert shown
     assert all(control.attributes["href"] == control.attributes["hx-get"] for control in shown)
@@ -162,7 +164,7 @@ def test_a_young_log_is_shown_as_a_day(viewer: Client, now: datetime) -> None:
     """If all requests are of the last hour, the chart still shows 25 hours, unless the search has a time range."""
     RequestLog.objects.filter(started_at__lt=now - HOUR).delete()
     assert len(bars_on(Page(viewer.get("/volume/requests/")))) == 25
-    write([made("ann", now - timedelta(minutes=4))])
+    write([make_entry("ann", now - timedelta(minutes=4))])
     assert len(bars_on(Page(viewer.get("/volume/requests/", {"q": "since:10m"})))) == 2
 
 
@@ -195,8 +197,8 @@ def test_pages_of_what_is_called_load_the_chart_of_its_requests_before_their_for
     url = chart.attributes["hx-get"]
     assert parse_qs(urlsplit(url).query)["q"] == [f"{term} since:7d"]
     part = Page(admin.get(url, headers={"hx-target": "over-time", "hx-request": "true"}))
-    assert not part.is_whole
-    searches = [parse_qs(urlsplit(url).query).get("q", [""])[0] for url in part.addresses]
+    assert not part.is_document
+    searches = [parse_qs(urlsplit(url).query).get("q", [""])[0] for url in part.link_urls]
     assert sum(search.startswith(f"{term} since:") for search in searches) >= 3
     chosen = [control for control in part.controls if control.attributes.get("aria-current") == "true"]
     assert len(chosen) == 2  # the range, and what the chart shows
@@ -211,7 +213,7 @@ def test_a_folded_chart_is_a_line_with_its_totals_and_its_course(admin: Client) 
     strip = Page(admin.get(url, headers={"hx-target": "over-time-strip", "hx-request": "true"}))
     assert strip.text == "1 request · 0 failed (0%) · 7 days"
     assert [control for control in strip.controls if control.tag == "polyline"]
-    assert strip.addresses == []  # the line is the button that unfolds the chart
+    assert strip.link_urls == []  # the line is the button that unfolds the chart
 
 
 @pytest.mark.parametrize(("address", "term"), CALLED[:3])
@@ -242,7 +244,7 @@ def test_a_day_with_too_many_requests_is_counted_from_its_newest_hours(
 
 def test_a_bar_that_the_search_cuts_leads_only_to_what_it_counts(now: datetime, admin: Client) -> None:
     bars = bars_on(Page(admin.get("/volume/requests/", {"q": "since:5d until:2h"})))
-    searches = [parse_qs(urlsplit(url).query)["q"][0] for bar in bars for url in bar.addresses]
+    searches = [parse_qs(urlsplit(url).query)["q"][0] for bar in bars for url in bar.link_urls]
     untils = {search.partition("until:")[2] for search in searches}
     assert untils
     assert max(untils) <= f"{timezone.localtime(now - 2 * HOUR):%Y-%m-%dT%H:%M}"

@@ -20,7 +20,7 @@ from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.models import RequestLog, Revision, TaskRoute
 from routing_admin.platform.databases.router import LOGS
 from tests.console.page import Control, Page
-from tests.console.visits import queries_of
+from tests.console.visits import count_queries
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADA = Actor("person", "ada")
@@ -35,7 +35,9 @@ def change_design(model: str = "echo-text", hours_ago: float = 2) -> int:
     return row.number
 
 
-def play(number: int, before: int, after: int, *, failures: int = 0, task: str = "design", **columns: Any) -> None:
+def log_requests(
+    number: int, before: int, after: int, *, failures: int = 0, task: str = "design", **columns: Any
+) -> None:
     """Log requests before and after a revision; the first `failures` of those after it failed."""
     moment = Revision.objects.get(number=number).created_at
     for position in range(before + after):
@@ -48,20 +50,20 @@ def play(number: int, before: int, after: int, *, failures: int = 0, task: str =
         RequestLog.objects.create(id=key, **{**values, "revision": revision, **columns})
 
 
-def page_of(admin: Client, number: int) -> Page:
+def revision_page(admin: Client, number: int) -> Page:
     return Page(admin.get(reverse("revision", args=[number])))
 
 
-def outcomes_of(admin: Client, number: int) -> Control:
-    return page_of(admin, number).region("Request outcomes")
+def outcomes_region(admin: Client, number: int) -> Control:
+    return revision_page(admin, number).region("Request outcomes")
 
 
 def test_a_revision_that_made_requests_fail_says_so_and_offers_to_undo_it(admin: Client, demo: None) -> None:
     """A revision's page shows the share and number of failures before and after it, and offers Undo."""
     number = change_design()
-    play(number, 40, 50, failures=20)
-    play(number, 5, 5, task="planning")
-    outcomes = outcomes_of(admin, number)
+    log_requests(number, 40, 50, failures=20)
+    log_requests(number, 5, 5, task="planning")
+    outcomes = outcomes_region(admin, number)
     assert outcomes.shows("Requests of the routes it touches: 40 before, 50 after.")
     assert outcomes.row("failed").text.startswith("failed 0 % 40 %")
     assert outcomes.form(reverse("undo", args=[number]))
@@ -73,11 +75,11 @@ def test_a_revision_that_made_requests_fail_says_so_and_offers_to_undo_it(admin:
 def test_too_few_requests_are_marked_as_such(admin: Client, demo: None) -> None:
     """With few requests the counts are shown, but no Undo is offered for a difference that may be chance."""
     number = change_design()
-    play(number, 4, 4, failures=4)
-    outcomes = outcomes_of(admin, number)
+    log_requests(number, 4, 4, failures=4)
+    outcomes = outcomes_region(admin, number)
     assert outcomes.shows("4 before, 4 after. Too few to tell.")
     assert outcomes.rows == []
-    assert not page_of(admin, number).form(reverse("undo", args=[number]))
+    assert not revision_page(admin, number).form(reverse("undo", args=[number]))
 
 
 def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Client, demo: None) -> None:
@@ -88,10 +90,10 @@ def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Cli
     first = change_design(hours_ago=3)
     save_route(ADA, TaskRoute.objects.get(task_type="planning"), [CandidateSpec("echo", "echo-text")])
     second = change_design("echo-vision", hours_ago=2)
-    play(first, 30, 30, failures=30)
+    log_requests(first, 30, 30, failures=30)
     moment = Revision.objects.get(number=second).created_at + timedelta(minutes=1)
     RequestLog.objects.create(id="later", task_type="design", surface="v1", outcome="ok", started_at=moment)
-    outcomes = outcomes_of(admin, first)
+    outcomes = outcomes_region(admin, first)
     assert outcomes.shows("30 before, 30 after")
     assert outcomes.shows("60 minutes before and after")
     assert outcomes.shows(f"revision {second} changed the same routes")
@@ -104,15 +106,15 @@ def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Cli
 def test_requests_that_ran_under_the_revision_before_count_on_neither_side(admin: Client, demo: None) -> None:
     """Requests of a process that had not loaded the new revision are counted on neither side."""
     number = change_design()
-    play(number, 0, 25, revision=number - 1)
-    assert outcomes_of(admin, number).shows("0 before, 0 after")
+    log_requests(number, 0, 25, revision=number - 1)
+    assert outcomes_region(admin, number).shows("0 before, 0 after")
 
 
 def test_revisions_that_touch_no_route_show_nothing(admin: Client, demo: None) -> None:
     """A revision that touches no route has no request outcomes on its page or in the list."""
     save_alias(ADA, "gpt-4o", "task:default")
     number = Revision.objects.latest("number").number
-    assert not page_of(admin, number).heading("Request outcomes")
+    assert not revision_page(admin, number).heading("Request outcomes")
     address = reverse("revision", args=[number]) + "?effect"
     assert not Page(admin.get(reverse("history"))).loading(address)
     assert Page(admin.get(address)).controls == []
@@ -125,23 +127,23 @@ def test_a_line_of_the_history_says_what_differs_and_leads_to_it(admin: Client, 
     line = Page(admin.get(reverse("history"))).row(str(number)).loading(address)
     assert line
     assert line.attributes["hx-trigger"] == "revealed"
-    play(number, 40, 50, failures=20)
+    log_requests(number, 40, 50, failures=20)
     page = Page(admin.get(address))
     badge = page.link("failed 0 % → 40 %")
     assert badge
     assert badge.attributes["href"] == f"{reverse('revision', args=[number])}#effect"
-    assert not page.is_whole
+    assert not page.is_document
     RequestLog.objects.all().delete()
-    play(number, 40, 50)
+    log_requests(number, 40, 50)
     assert Page(admin.get(address)).text == ""
 
 
 def test_viewer_is_offered_no_undo(viewer: Client, demo: None) -> None:
     """A viewer sees the same figures without Undo."""
     number = change_design()
-    play(number, 40, 50, failures=20)
-    assert outcomes_of(viewer, number).row("failed").shows("40 %")
-    assert not page_of(viewer, number).form(reverse("undo", args=[number]))
+    log_requests(number, 40, 50, failures=20)
+    assert outcomes_region(viewer, number).row("failed").shows("40 %")
+    assert not revision_page(viewer, number).form(reverse("undo", args=[number]))
 
 
 def test_busy_routes_are_looked_at_near_the_revision_and_the_page_says_so(
@@ -151,13 +153,13 @@ def test_busy_routes_are_looked_at_near_the_revision_and_the_page_says_so(
     monkeypatch.setattr(effects, "MAX_REQUESTS", 25)
     number = change_design()
     address = reverse("revision", args=[number])
-    play(number, 1, 1)
-    query_counts = queries_of(admin, address), queries_of(admin, address, using=LOGS)
+    log_requests(number, 1, 1)
+    query_counts = count_queries(admin, address), count_queries(admin, address, using=LOGS)
     RequestLog.objects.all().delete()
-    play(number, 40, 50)
-    assert (queries_of(admin, address), queries_of(admin, address, using=LOGS)) == query_counts
+    log_requests(number, 40, 50)
+    assert (count_queries(admin, address), count_queries(admin, address, using=LOGS)) == query_counts
     assert query_counts[1] == 1
-    outcomes = outcomes_of(admin, number)
+    outcomes = outcomes_region(admin, number)
     assert outcomes.shows("25 before, 25 after")
     assert outcomes.shows("only requests closest")
 
@@ -173,6 +175,6 @@ def test_a_revision_of_many_routes_names_five_and_counts_the_routes_it_leaves_ou
     provider = Provider.objects.get(name="echo")
     provider.default_model = "echo-vision"
     save_provider(ADA, provider)
-    outcomes = outcomes_of(admin, Revision.objects.latest("number").number)
+    outcomes = outcomes_region(admin, Revision.objects.latest("number").number)
     assert outcomes.shows("and 1 more")
     assert re.search(r"[1-9]\d* further routes? that it touches (is|are) not compared\.", outcomes.text)

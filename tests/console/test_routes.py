@@ -18,14 +18,14 @@ from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.core.files.exporting import routing_value
 from routing_admin.models import Alias, Revision, TaskRoute
 from tests.console.page import Page
-from tests.console.visits import queries_of
+from tests.console.visits import count_queries
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADA = Actor("person", "ada")
 DESIGN = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]
 
 
-def page_of(task_type: str) -> str:
+def route_url(task_type: str) -> str:
     return reverse("route", args=[task_type])
 
 
@@ -43,11 +43,11 @@ def design(*order: int, **fields: Any) -> dict[str, Any]:
     return draft(*cards, version=TaskRoute.objects.get(task_type="design").version, **fields)
 
 
-def version_of(task_type: str) -> int:
+def route_version(task_type: str) -> int:
     return TaskRoute.objects.get(task_type=task_type).version
 
 
-def chain_of(task_type: str) -> list[str]:
+def candidate_names(task_type: str) -> list[str]:
     return [str(item) for item in TaskRoute.objects.get(task_type=task_type).candidates.all()]
 
 
@@ -64,7 +64,7 @@ def test_list_opens_with_the_current_state(admin: Client, demo: None) -> None:
 
 def test_the_list_without_a_route_teaches(admin: Client) -> None:
     page = Page(admin.get(reverse("routes")))
-    assert reverse("route_new") in page.addresses
+    assert reverse("route_new") in page.link_urls
     assert page.shows("Start with the route named default")
 
 
@@ -74,7 +74,7 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_routes(admin: 
         already = TaskRoute.objects.count()
         for number in range(already, already + count):
             save_route(ADA, TaskRoute(task_type=f"task-{number}"), [CandidateSpec("echo")])
-        counts.append(queries_of(admin, reverse("routes")))
+        counts.append(count_queries(admin, reverse("routes")))
     assert counts[0] == counts[1]
 
 
@@ -83,10 +83,10 @@ def test_a_route_is_switched_at_once_and_back_by_undo(admin: Client, demo: None)
     answer = admin.post(reverse("route_enabled", args=["design"]), {}, headers={"HX-Request": "true"})
     assert not TaskRoute.objects.get(task_type="design").enabled
     row = Page(answer)
-    assert not row.is_whole
+    assert not row.is_document
     switch = row.switch("design enabled")
     assert switch
-    assert not switch.is_on
+    assert not switch.is_checked
     revision = Revision.objects.first()
     assert revision is not None
     assert f"/undo/{revision.number}/" in answer.headers["HX-Trigger"]
@@ -100,14 +100,14 @@ def test_a_route_is_switched_at_once_and_back_by_undo(admin: Client, demo: None)
 def test_a_first_candidate_that_is_skipped_is_not_called_primary(admin: Client, demo: None) -> None:
     """The first candidate that can be called is shown as the primary one."""
     cards = [("1", "openai/gpt-5.6-sol", ""), ("2", "echo/echo-text", "")]
-    page = Page(admin.post(page_of("design"), draft(*cards, act="check")))
+    page = Page(admin.post(route_url("design"), draft(*cards, act="check")))
     primary = [item.hidden("card") for item in page.items if item.hidden("card") and item.shows("Primary")]
     assert primary == ["2"]
 
 
 def test_the_editor_says_what_a_candidate_loses_before_its_card(admin: Client, demo: None) -> None:
     """The editor says before a candidate that it gets only descriptions of images."""
-    page = Page(admin.get(page_of("design")))
+    page = Page(admin.get(route_url("design")))
     loss = page.shows("From here on, images arrive as descriptions")
     cards = [control for control in page.controls if control is loss or control.attributes.get("name") == "card"]
     assert [control.value for control in cards if control is not loss] == ["1", "2", "3"]
@@ -128,9 +128,9 @@ def test_buttons_change_the_draft_and_nothing_else(
 ) -> None:
     """Moving and removing candidates only render the page again; the stored route does not change."""
     before = Revision.objects.count()
-    answer = admin.post(page_of("design"), design(**press))
+    answer = admin.post(route_url("design"), design(**press))
     assert [card.id for card in answer.context["draft"].cards] == order
-    assert (Revision.objects.count(), chain_of("design")) == (before, DESIGN)
+    assert (Revision.objects.count(), candidate_names("design")) == (before, DESIGN)
 
 
 @pytest.mark.parametrize(
@@ -146,14 +146,14 @@ def test_a_candidate_is_added_from_a_service_or_a_provider(
     admin: Client, demo: None, fields: dict[str, str], added: str
 ) -> None:
     """Adding a service adds its provider and model. Adding a provider adds the given model or its default."""
-    answer = admin.post(page_of("design"), design(act="add", **fields))
+    answer = admin.post(route_url("design"), design(act="add", **fields))
     card = answer.context["draft"].cards[-1]
     assert (len(answer.context["draft"].cards), card.id, card.model or "") == (4, "4", added)
 
 
 def test_a_candidate_that_does_not_exist_is_refused_at_its_field(admin: Client, demo: None) -> None:
     """The field keeps the text, says what is wrong, and names the error for screen readers; Enter in it adds, too."""
-    answer = admin.post(page_of("design"), design(act="check", pick="ecko/text"))
+    answer = admin.post(route_url("design"), design(act="check", pick="ecko/text"))
     pick = Page(answer).control("pick")
     assert pick
     assert (pick.tag, pick.attributes["value"], pick.attributes["aria-invalid"]) == ("input", "ecko/text", "true")
@@ -161,7 +161,7 @@ def test_a_candidate_that_does_not_exist_is_refused_at_its_field(admin: Client, 
     assert problem
     assert problem.name == "No model service or provider has this name."
     assert len(answer.context["draft"].cards) == 3
-    added = admin.post(page_of("design"), design(act="check", pick="text-model"))
+    added = admin.post(route_url("design"), design(act="check", pick="text-model"))
     assert len(added.context["draft"].cards) == 4
     field = Page(added).control("pick")
     assert field
@@ -170,7 +170,7 @@ def test_a_candidate_that_does_not_exist_is_refused_at_its_field(admin: Client, 
 
 def test_a_candidate_without_a_service_is_marked_text_only(admin: Client, demo: None) -> None:
     """A candidate without a service is marked text only, because its capabilities are unknown."""
-    answer = admin.post(page_of("design"), design(act="add", pick="echo/echo-new"))
+    answer = admin.post(route_url("design"), design(act="add", pick="echo/echo-new"))
     assert Page(answer).shows("Text only: no model service")
 
 
@@ -179,7 +179,7 @@ def test_the_save_bar_names_the_changes_in_words(admin: Client, demo: None) -> N
     data = draft(
         ("1", DESIGN[0], ""), ("3", DESIGN[2], "0.5"), ("2", DESIGN[1], ""), retries="0", version=1, act="check"
     )
-    assert admin.post(page_of("design"), data).context["changes"] == [
+    assert admin.post(route_url("design"), data).context["changes"] == [
         "echo/echo-text moved from 3 to 2",
         "temperature of echo/echo-text set to 0.5",
         "retries set to 0",
@@ -188,9 +188,9 @@ def test_the_save_bar_names_the_changes_in_words(admin: Client, demo: None) -> N
 
 def test_a_fragment_is_the_editor_alone(admin: Client, demo: None) -> None:
     """With htmx the response to a draft is only the form."""
-    answer = admin.post(page_of("design"), design(move="3:up"), headers={"HX-Request": "true"})
+    answer = admin.post(route_url("design"), design(move="3:up"), headers={"HX-Request": "true"})
     page = Page(answer)
-    assert not page.is_whole
+    assert not page.is_document
     ids = [control.attributes.get("id") for control in page.controls]
     assert ids.index("chain") < ids.index("savebar")
 
@@ -202,23 +202,23 @@ def test_saving_makes_one_revision_with_undo(admin: Client, demo: None) -> None:
     """Order, parameters and error policy are saved as one revision, and Undo restores the chain."""
     before = Revision.objects.count()
     data = draft(("2", DESIGN[1], "0"), ("1", DESIGN[0], ""), version=1, act="save", preset="resilient", deadline="30")
-    answer = admin.post(page_of("design"), data, follow=True)
-    assert answer.redirect_chain == [(page_of("design"), 302)]
+    answer = admin.post(route_url("design"), data, follow=True)
+    assert answer.redirect_chain == [(route_url("design"), 302)]
     row = TaskRoute.objects.get(task_type="design")
-    assert chain_of("design") == DESIGN[1::-1]
+    assert candidate_names("design") == DESIGN[1::-1]
     assert row.candidates.first().temperature == 0  # type: ignore[union-attr]
     assert (row.on_error, row.deadline) == ("resilient", 30)
     assert Revision.objects.count() == before + 1
     admin.post(reverse("undo", args=[Revision.objects.first().number]))  # type: ignore[union-attr]
-    assert chain_of("design") == DESIGN
+    assert candidate_names("design") == DESIGN
 
 
 def test_a_route_can_say_that_nothing_may_be_left_out(admin: Client, demo: None) -> None:
     """The setting that a route refuses to drop parameters is named in the save bar, saved, exported and undone."""
-    bar = Page(admin.post(page_of("design"), design(on_drop="refuse"))).control("savebar")
+    bar = Page(admin.post(route_url("design"), design(on_drop="refuse"))).control("savebar")
     assert bar
     assert bar.shows("what may be left out")
-    admin.post(page_of("design"), design(act="save", on_drop="refuse"))
+    admin.post(route_url("design"), design(act="save", on_drop="refuse"))
     assert TaskRoute.objects.get(task_type="design").on_drop == "refuse"
     assert routing_value(snapshot.current().configuration)["routing"]["design"]["onDrop"] == "refuse"
     admin.post(reverse("undo", args=[Revision.objects.first().number]))  # type: ignore[union-attr]
@@ -228,7 +228,7 @@ def test_a_route_can_say_that_nothing_may_be_left_out(admin: Client, demo: None)
 def test_saving_without_a_change_makes_no_revision(admin: Client, demo: None) -> None:
     before = Revision.objects.count()
     for task_type in ("design", "planning"):
-        page = admin.get(page_of(task_type))
+        page = admin.get(route_url(task_type))
         data = draft(
             *((card.id, card.name, "") for card in page.context["draft"].cards),
             act="save",
@@ -236,7 +236,7 @@ def test_saving_without_a_change_makes_no_revision(admin: Client, demo: None) ->
             temperature=str(page.context["draft"].form["temperature"].value()),
             max_tokens=str(page.context["draft"].form["max_tokens"].value()),
         )
-        admin.post(page_of(task_type), data)
+        admin.post(route_url(task_type), data)
     assert Revision.objects.count() == before
 
 
@@ -253,15 +253,15 @@ def test_a_wrong_field_keeps_every_entry_and_says_why(
     admin: Client, demo: None, fields: dict[str, str], error: str
 ) -> None:
     """A draft with an invalid field is rejected with 422. All entries are kept, and nothing is written."""
-    answer = admin.post(page_of("design"), design(3, 1, 2, act="save", **fields))
+    answer = admin.post(route_url("design"), design(3, 1, 2, act="save", **fields))
     assert answer.status_code == 422
     assert error in Page(answer).alert
     assert [card.id for card in answer.context["draft"].cards] == ["3", "1", "2"]
-    assert chain_of("design") == DESIGN
+    assert candidate_names("design") == DESIGN
 
 
 def test_a_route_needs_a_candidate(admin: Client, demo: None) -> None:
-    answer = admin.post(page_of("design"), {"act": "save", "preset": "seed", "version": 1})
+    answer = admin.post(route_url("design"), {"act": "save", "preset": "seed", "version": 1})
     assert answer.status_code == 422
     assert "needs a candidate" in Page(answer).alert
 
@@ -271,22 +271,22 @@ def test_conflicting_save_is_shown_beside_the_draft(admin: Client, demo: None) -
     data = design(3, 2, 1, act="save")
     row = TaskRoute.objects.get(task_type="design")
     save_route(ADA, row, [CandidateSpec("echo", "echo-text")])
-    answer = admin.post(page_of("design"), data)
+    answer = admin.post(route_url("design"), data)
     assert answer.status_code == 409
     conflict = answer.context["conflict"]
     assert (conflict.saved, conflict.draft) == ("echo/echo-text", "echo/echo-text → echo/echo-vision → echo/echo-503")
     assert any(line.tag != "equal" for line in conflict.differences)
-    assert chain_of("design") == ["echo/echo-text"]
+    assert candidate_names("design") == ["echo/echo-text"]
     merged_form = {**data, "version": answer.context["draft"].version}
-    assert admin.post(page_of("design"), merged_form).status_code == 302
-    assert chain_of("design") == DESIGN[::-1]
+    assert admin.post(route_url("design"), merged_form).status_code == 302
+    assert candidate_names("design") == DESIGN[::-1]
 
 
 def test_a_new_route_is_a_draft_until_it_is_saved(admin: Client, demo: None) -> None:
     """A new route is created when it is saved. An existing name is rejected."""
     data = draft(("1", "echo/echo-text", ""), act="save", task_type="reviewing")
     assert admin.post(reverse("route_new"), data).status_code == 302
-    assert chain_of("reviewing") == ["echo/echo-text"]
+    assert candidate_names("reviewing") == ["echo/echo-text"]
     response = admin.post(reverse("route_new"), data)
     assert response.status_code == 422
     assert "A task route with this name already exists" in Page(response).alert
@@ -298,7 +298,7 @@ def test_what_the_page_does_not_show_is_kept(admin: Client, demo: None) -> None:
     candidate = CandidateSpec("echo", "echo-text", extra_body={"top_k": 3}, extra={"note": "kept"})
     save_route(ADA, row, [candidate, CandidateSpec("echo", "echo-vision")])
     data = draft(("2", DESIGN[1], ""), ("1", DESIGN[2], "0.1"), version=row.version, act="save")
-    assert admin.post(page_of("design"), data).status_code == 302
+    assert admin.post(route_url("design"), data).status_code == 302
     last = TaskRoute.objects.get(task_type="design").candidates.last()
     assert last is not None
     assert (last.extra_body, last.extra, last.temperature) == ({"top_k": 3}, {"note": "kept"}, 0.1)
@@ -312,39 +312,39 @@ def test_a_candidates_own_request_fields_are_set_on_its_card_and_move_with_it(ad
 
     A value that is not an object is rejected.
     """
-    response = admin.post(page_of("design"), {**design(**{"c-1-extra_body": "[1]"}), "act": "save"})
+    response = admin.post(route_url("design"), {**design(**{"c-1-extra_body": "[1]"}), "act": "save"})
     assert response.status_code == 422
     assert Page(response).shows("Enter a JSON object.")
     cards = [("1", DESIGN[0], ""), ("2", DESIGN[1], ""), ("3", DESIGN[0], "")]
     fields = {"c-1-extra_body": '{"seed": 1}', "c-2-extra_body": "", "c-3-extra_body": '{"seed": true}'}
-    admin.post(page_of("design"), {**draft(*cards, version=version_of("design"), **fields), "act": "save"})
-    named = [one for one in Page(admin.get(page_of("design"))).controls if one.attributes.get("name")]
+    admin.post(route_url("design"), {**draft(*cards, version=route_version("design"), **fields), "act": "save"})
+    named = [one for one in Page(admin.get(route_url("design"))).controls if one.attributes.get("name")]
     assert '{"seed": true}' in [one.value.strip() for one in named if "extra_body" in one.attributes["name"]]
     moved = draft(
-        cards[1], cards[0], cards[2], version=version_of("design")
+        cards[1], cards[0], cards[2], version=route_version("design")
     )  # A page without the field keeps the stored value.
-    admin.post(page_of("design"), {**moved, "act": "save"})
+    admin.post(route_url("design"), {**moved, "act": "save"})
     route = snapshot.current().configuration.route("design")
     assert route is not None
     assert [dict(candidate.extra_body) for candidate in route.candidates] == [{}, {"seed": 1}, {"seed": True}]
-    top = draft(cards[0], cards[1], cards[2], version=version_of("design"))
-    admin.post(page_of("design"), {**top, "act": "save"})
+    top = draft(cards[0], cards[1], cards[2], version=route_version("design"))
+    admin.post(route_url("design"), {**top, "act": "save"})
     assert routing_value(snapshot.current().configuration)["routing"]["design"]["primary"] == {"extraBody": {"seed": 1}}
 
 
 def test_the_routes_own_word_wins_over_the_preset(admin: Client, demo: None) -> None:
     """A route's own setting for an error overrides the preset."""
-    answer = admin.post(page_of("design"), design(act="check", **{"on-404": "next"}))
+    answer = admin.post(route_url("design"), design(act="check", **{"on-404": "next"}))
     rows = {row.word: row for row in answer.context["policy"]}
     assert (rows["404"].action, rows["404"].own, rows["422"].action) == ("next", "next", "raise")
-    admin.post(page_of("design"), design(act="save", **{"on-404": "next"}))
+    admin.post(route_url("design"), design(act="save", **{"on-404": "next"}))
     assert TaskRoute.objects.get(task_type="design").on_error == {"404": "next"}
 
 
 def test_a_pasted_error_shows_its_class_and_what_would_happen(admin: Client, demo: None) -> None:
     """A pasted error is classified by the gateway's classifier, and the page shows what would happen."""
     text = 'HTTP 429 {"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}'
-    pasted = admin.post(page_of("design"), design(act="explain", error=text)).context["pasted"]
+    pasted = admin.post(route_url("design"), design(act="explain", error=text)).context["pasted"]
     assert (pasted.explanation.fault, pasted.explanation.verdict.action) == (Fault.HTTP_429_QUOTA, "next")
 
 
@@ -372,13 +372,13 @@ def test_errors_as_logs_show_them_are_classified(text: str, fault: Fault) -> Non
 @pytest.mark.parametrize("act", ["save", "check"])
 def test_a_viewer_reads_and_changes_nothing(admin: Client, viewer: Client, demo: None, act: str) -> None:
     """A viewer's page has no Save button, and a POST to save returns 403."""
-    page = viewer.get(page_of("design"))
-    assert Page(admin.post(page_of("design"), design(3, 2, 1, act="check"))).button("Save")
+    page = viewer.get(route_url("design"))
+    assert Page(admin.post(route_url("design"), design(3, 2, 1, act="check"))).button("Save")
     assert Page(page).button("Save") is None
     assert Page(page).shows("needs the editor role")
-    assert viewer.post(page_of("design"), design(3, 2, 1, act=act)).status_code == (403 if act == "save" else 200)
+    assert viewer.post(route_url("design"), design(3, 2, 1, act=act)).status_code == (403 if act == "save" else 200)
     assert viewer.post(reverse("route_delete", args=["design"])).status_code == 403
-    assert chain_of("design") == DESIGN
+    assert candidate_names("design") == DESIGN
 
 
 @pytest.mark.parametrize("name", ["planning", "写作", "a/b", "..", "new", "~x", "constructor", "100% ?#", "a b"])
@@ -387,13 +387,13 @@ def test_any_task_type_has_a_page(admin: Client, demo: None, name: str) -> None:
     assert TaskType().to_python(TaskType().to_url(name)) == name
     if not TaskRoute.objects.filter(task_type=name).exists():
         save_route(ADA, TaskRoute(task_type=name), [CandidateSpec("echo")])
-    assert admin.get(page_of(name)).context["spec"].task_type == name
+    assert admin.get(route_url(name)).context["spec"].task_type == name
     assert admin.get(reverse("routes")).status_code == 200
 
 
 def test_a_route_that_is_not_there_is_404(admin: Client) -> None:
     """An unknown route returns 404, and so does a URL that is not a valid encoding of a task type."""
-    assert admin.get(page_of("gone")).status_code == 404
+    assert admin.get(route_url("gone")).status_code == 404
     assert admin.get("/routes/~!!/").status_code == 404
 
 
@@ -405,8 +405,8 @@ def test_deleting_a_route_can_be_undone_and_the_default_one_stays(admin: Client,
     admin.post(reverse("route_delete", args=["design"]))
     assert not TaskRoute.objects.filter(task_type="design").exists()
     admin.post(reverse("undo", args=[Revision.objects.first().number]))  # type: ignore[union-attr]
-    assert chain_of("design") == DESIGN
-    assert Page(admin.get(page_of("default"))).region("Delete task route").shows("it must stay")
+    assert candidate_names("design") == DESIGN
+    assert Page(admin.get(route_url("default"))).region("Delete task route").shows("it must stay")
     admin.post(reverse("route_delete", args=["default"]))
     assert TaskRoute.objects.filter(task_type="default").exists()
 
@@ -439,7 +439,7 @@ def test_many_aliases_are_listed_in_pages_in_their_natural_order(admin: Client, 
     assert [
         control.name for control in sorted_page.controls if control.attributes.get("aria-sort") == "descending"
     ] == ["Points to"]
-    assert "/aliases/" in Page(admin.get("/routes/")).addresses
+    assert "/aliases/" in Page(admin.get("/routes/")).link_urls
 
 
 def test_a_field_is_offered_the_best_matches_of_what_is_typed(admin: Client, demo: None) -> None:

@@ -29,7 +29,7 @@ def add_routes(count: int) -> None:
         Candidate.objects.create(route=row, position=1, provider=echo)
 
 
-def routes_of(admin: Client, query: str) -> Page:
+def routes_page(admin: Client, query: str) -> Page:
     return Page(admin.get(f"/routes/?{query}"))
 
 
@@ -37,13 +37,13 @@ def test_many_routes_come_in_pages_and_are_found_by_their_names_and_models(admin
     """The list has 25 routes per page. The search matches task types and candidates."""
     add_routes(30)
     snapshot.refresh()
-    first, second = (routes_of(admin, f"page={number}") for number in (1, 2))
+    first, second = (routes_page(admin, f"page={number}") for number in (1, 2))
     assert first.shows("All 36 task routes are working.")
     assert (len(first.rows), len(second.rows)) == (25, 11)
     assert second.region("Pages").shows("26 to 36 of 36")
-    assert routes_of(admin, "q=MORE-07").rows == ["more-07"]
-    assert "design" in routes_of(admin, "q=vision").rows
-    assert routes_of(admin, "q=nothing-like-it").shows("No task route matches.")
+    assert routes_page(admin, "q=MORE-07").rows == ["more-07"]
+    assert "design" in routes_page(admin, "q=vision").rows
+    assert routes_page(admin, "q=nothing-like-it").shows("No task route matches.")
 
 
 @pytest.mark.smoke
@@ -55,7 +55,7 @@ def test_each_route_shows_the_traffic_of_its_day_and_leads_to_it(admin: Client) 
             id=f"r{number}", started_at=now, surface="v1", task_type="design", outcome=outcome, fell_back=number == 0
         )
     RequestLog.objects.create(id="old", started_at=now - timedelta(days=2), surface="v1", task_type="planning")
-    routes = routes_of(admin, "")
+    routes = routes_page(admin, "")
     requests, failed = routes.row("design").link("10 requests"), routes.row("design").link("20% failed")
     assert requests
     assert requests.attributes["href"] == "/requests/?q=task%3Adesign%20since%3A1d"
@@ -68,14 +68,14 @@ def test_the_list_is_sorted_by_name_and_by_the_requests_of_the_day(admin: Client
     """Without `sort`, routes are in the configuration's order, after those that cannot answer."""
     start = hour_start(timezone.now())
     UsageSum.objects.create(span="h", start=start, task_type="planning", provider="echo", requests=3)
-    rows = {sort: routes_of(admin, f"sort={sort}").rows for sort in ("", "name", "-requests")}
+    rows = {sort: routes_page(admin, f"sort={sort}").rows for sort in ("", "name", "-requests")}
     assert rows["name"] == sorted(rows[""]) != rows[""]
     assert rows["-requests"][0] == "planning"
     assert sorted(rows["-requests"]) == rows["name"]
     unable = TaskRoute.objects.create(task_type="zz-unable", position=100)
     Candidate.objects.create(route=unable, position=1, provider=Provider.objects.get(name="openai"))
     snapshot.refresh()
-    assert routes_of(admin, "").rows == ["zz-unable", *rows[""]]
+    assert routes_page(admin, "").rows == ["zz-unable", *rows[""]]
 
 
 def test_of_a_long_chain_three_candidates_are_shown_and_the_rest_counted(admin: Client) -> None:
@@ -88,9 +88,9 @@ def test_of_a_long_chain_three_candidates_are_shown_and_the_rest_counted(admin: 
         for position in range(count):
             Candidate.objects.create(route=row, position=position + 1, provider=echo, model=f"{name}-{position}")
     snapshot.refresh()
-    chain = routes_of(admin, "q=long").row("long")
+    chain = routes_page(admin, "q=long").row("long")
     assert [bool(chain.shows(words)) for words in ("long-2", "long-3", "4 more")] == [True, False, True]
-    assert routes_of(admin, "q=four").row("four").shows("four-3")
+    assert routes_page(admin, "q=four").row("four").shows("four-3")
 
 
 def test_a_route_that_cannot_answer_says_so_in_two_words_and_other_warnings_are_icons(admin: Client) -> None:

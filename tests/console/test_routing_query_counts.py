@@ -21,7 +21,7 @@ from routing_admin.console.people.actions import issue_token
 from routing_admin.core.files.importing import FileFormat
 from routing_admin.models import Alias, AttemptLog, Candidate, Language, RequestLog, Revision, TaskRoute
 from routing_admin.platform.databases.router import LOGS
-from tests.console.visits import queries_of
+from tests.console.visits import count_queries
 from tests.engines.databases import is_postgresql
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -126,7 +126,7 @@ def edition() -> int:
 
 def query_counts(client: Client, address: str) -> tuple[int, int]:
     url = address.format(user=User.objects.get(username="admin").pk, first=first_revision(), edition=edition())
-    return queries_of(client, url), queries_of(client, url, using=LOGS)
+    return count_queries(client, url), count_queries(client, url, using=LOGS)
 
 
 def test_query_counts_of_pages_do_not_grow_with_the_data(admin: Client) -> None:
@@ -140,9 +140,9 @@ def test_query_count_of_simulation_and_preview_does_not_grow_with_the_data(admin
     """A simulation and the preview of an import make the same number of queries with few rows and with many."""
     walk_form = {"act": "simulate", "task": "design", "sim-message": "Hello"}
     preview = {"text": exports.export(FileFormat.ROUTING).text, "name": "llm-routing.json"}
-    counts = queries_of(admin, "/simulate/", post=walk_form), queries_of(admin, "/config/import/", post=preview)
+    counts = count_queries(admin, "/simulate/", post=walk_form), count_queries(admin, "/config/import/", post=preview)
     add_everything()
     assert (
-        queries_of(admin, "/simulate/", post=walk_form),
-        queries_of(admin, "/config/import/", post=preview),
+        count_queries(admin, "/simulate/", post=walk_form),
+        count_queries(admin, "/config/import/", post=preview),
     ) == counts

@@ -15,12 +15,12 @@ from routing_admin.dispatch.kept_refusals import StoredRefusals, stored_refusals
 from routing_admin.models import Revision
 from tests.cast import HTMX
 from tests.console.page import Page
-from tests.console.visits import queries_of, undo_in
+from tests.console.visits import count_queries, offered_undo
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 
 
-def form_of(row: Service, **changed: object) -> dict[str, object]:
+def service_form(row: Service, **changed: object) -> dict[str, object]:
     """Return what the form of a service posts. Switches that are not passed stay unchanged."""
     tags = ", ".join(row.capability_tags)
     facts = {"name": row.name, "provider": row.provider.name, "model": row.model, "description": row.description}
@@ -55,7 +55,7 @@ SWITCHES = [
 ]
 
 
-def on_of(service_id: str) -> set[tuple[str, str]]:
+def supported_capabilities(service_id: str) -> set[tuple[str, str]]:
     cells = Service.objects.get(service_id=service_id).capabilities.all()
     return {(cell.side, cell.name) for cell in cells if cell.supported}
 
@@ -66,15 +66,17 @@ def test_one_save_keeps_the_switches_and_the_fields(admin: Client) -> None:
     sources = dict(row.capabilities.filter(side="output").values_list("name", "source"))
     cells = ["input:text", "output:text", "output:structured_output", "input:audio"]
     switches = {"switch": SWITCHES, "cell": cells, "custom": "smell", "side": "input"}
-    answer = admin.post("/services/vision-model/", form_of(row, description="Sees no more.", **switches))
+    answer = admin.post("/services/vision-model/", service_form(row, description="Sees no more.", **switches))
     assert answer.status_code == 302
     assert Service.objects.get(pk=row.pk).description == "Sees no more."
-    assert ("input", "vision") not in on_of("vision-model")
-    assert {("input", "audio"), ("input", "smell"), ("output", "structured_output")} <= on_of("vision-model")
+    assert ("input", "vision") not in supported_capabilities("vision-model")
+    assert {("input", "audio"), ("input", "smell"), ("output", "structured_output")} <= supported_capabilities(
+        "vision-model"
+    )
     assert dict(row.capabilities.filter(side="output").values_list("name", "source")) == sources
     assert Revision.objects.count() == before + 1
-    admin.post(f"/undo/{undo_in(admin, answer)}/", {"next": "/services/"})
-    assert ("input", "vision") in on_of("vision-model")
+    admin.post(f"/undo/{offered_undo(admin, answer)}/", {"next": "/services/"})
+    assert ("input", "vision") in supported_capabilities("vision-model")
     assert Service.objects.get(service_id="vision-model").description == row.description
 
 
@@ -83,33 +85,35 @@ def test_a_services_timeouts_and_request_fields_are_set_on_its_page(admin: Clien
     Service.objects.filter(service_id="vision-model").update(timeouts={"total": 9, "x": 1})
     row = Service.objects.get(service_id="vision-model")
     times = {"timeout_connect": "3", "timeout_total": "", "timeout_between": "0.5"}
-    admin.post("/services/vision-model/", form_of(row, extra_body_json='{"seed": 1}', **times))
+    admin.post("/services/vision-model/", service_form(row, extra_body_json='{"seed": 1}', **times))
     row.refresh_from_db()
     assert (row.timeouts, row.extra_body) == ({"x": 1, "connect": 3, "between": 0.5}, {"seed": 1})
     body = Page(admin.get("/services/vision-model/")).field("Additional request fields (JSON)")
     assert body
     assert body.value == '{"seed": 1}'
-    admin.post("/services/vision-model/", form_of(row, description="Another."))
+    admin.post("/services/vision-model/", service_form(row, description="Another."))
     row.refresh_from_db()
     assert (row.timeouts, row.extra_body) == ({"x": 1, "connect": 3, "between": 0.5}, {"seed": 1})
-    response = admin.post("/services/vision-model/", form_of(row, extra_body_json='{"seed": NaN}'))
+    response = admin.post("/services/vision-model/", service_form(row, extra_body_json='{"seed": NaN}'))
     assert response.status_code == 422
     assert "This is not JSON" in Page(response).error("Additional request fields (JSON)")
 
 
 def test_a_switch_that_the_page_did_not_show_stays(admin: Client) -> None:
     """An absent check box means "off" only if the page had it."""
-    row, before = Service.objects.get(service_id="vision-model"), on_of("vision-model")
-    admin.post("/services/vision-model/", form_of(row, name="renamed", switch=["input:audio"], cell=["input:audio"]))
-    assert on_of("vision-model") == before | {("input", "audio")}
-    admin.post("/services/vision-model/", form_of(Service.objects.get(pk=row.pk), name="again"))
-    assert on_of("vision-model") == before | {("input", "audio")}
+    row, before = Service.objects.get(service_id="vision-model"), supported_capabilities("vision-model")
+    admin.post(
+        "/services/vision-model/", service_form(row, name="renamed", switch=["input:audio"], cell=["input:audio"])
+    )
+    assert supported_capabilities("vision-model") == before | {("input", "audio")}
+    admin.post("/services/vision-model/", service_form(Service.objects.get(pk=row.pk), name="again"))
+    assert supported_capabilities("vision-model") == before | {("input", "audio")}
 
 
 def switches_in(page: Page) -> set[str]:
     cells = [switch for switch in page.switches if switch.attributes["name"] == "cell"]
     assert len(cells) >= len(SWITCHES)
-    return {cell.value for cell in cells if cell.is_on}
+    return {cell.value for cell in cells if cell.is_checked}
 
 
 @pytest.mark.parametrize(
@@ -117,10 +121,10 @@ def switches_in(page: Page) -> set[str]:
 )
 def test_a_rejected_form_is_shown_with_every_switch_as_it_was_set(admin: Client, fields: dict[str, str]) -> None:
     """A form that cannot be saved is rejected with 422. Its switches are kept, and nothing is written."""
-    row, before = Service.objects.get(service_id="vision-model"), on_of("vision-model")
+    row, before = Service.objects.get(service_id="vision-model"), supported_capabilities("vision-model")
     chosen = ["input:text", "input:audio", "output:text"]
     posted = {"switch": SWITCHES, "cell": chosen, "custom": "smell", "side": "output", "description": "typed"} | fields
-    answer = admin.post("/services/vision-model/", form_of(row, **posted))
+    answer = admin.post("/services/vision-model/", service_form(row, **posted))
     assert answer.status_code == 422
     page = Page(answer)
     assert switches_in(page) == set(chosen)
@@ -129,7 +133,7 @@ def test_a_rejected_form_is_shown_with_every_switch_as_it_was_set(admin: Client,
     assert description.value == posted["description"]
     assert added
     assert added.value == posted["custom"]
-    assert on_of("vision-model") == before
+    assert supported_capabilities("vision-model") == before
     assert Service.objects.get(pk=row.pk).description == row.description
 
 
@@ -141,16 +145,16 @@ def test_a_conflict_names_the_switches_that_differ_and_saving_again_takes_mine(a
     row = Service.objects.get(service_id="vision-model")
     theirs = ["input:text", "input:vision", "input:file", "output:text"]
     mine = ["input:text", "output:text"]
-    admin.post("/services/vision-model/", form_of(row, switch=SWITCHES, cell=theirs))
-    answer = admin.post("/services/vision-model/", form_of(row, switch=SWITCHES, cell=mine))
+    admin.post("/services/vision-model/", service_form(row, switch=SWITCHES, cell=theirs))
+    answer = admin.post("/services/vision-model/", service_form(row, switch=SWITCHES, cell=mine))
     assert answer.status_code == 409
     page = Page(answer)
     assert page.row("Reads (input)")
     assert switches_in(page) == set(mine)
-    current_form = form_of(Service.objects.get(pk=row.pk), switch=SWITCHES, cell=mine)
+    current_form = service_form(Service.objects.get(pk=row.pk), switch=SWITCHES, cell=mine)
     assert page.hidden("version") == str(current_form["version"])
     admin.post("/services/vision-model/", current_form)
-    assert on_of("vision-model") == {("input", "text"), ("output", "text")}
+    assert supported_capabilities("vision-model") == {("input", "text"), ("output", "text")}
 
 
 def test_limits_are_shown_with_source_and_date_and_may_be_overridden(admin: Client) -> None:
@@ -159,7 +163,7 @@ def test_limits_are_shown_with_source_and_date_and_may_be_overridden(admin: Clie
     limits = Page(admin.get("/services/vision-model/")).region("Limits")
     assert limits.shows("OpenAI: images and vision")
     assert not limits.shows("set here")
-    answer = admin.post("/services/vision-model/", form_of(row, limits_json='{"image": {"maxBytes": 5242880}}'))
+    answer = admin.post("/services/vision-model/", service_form(row, limits_json='{"image": {"maxBytes": 5242880}}'))
     assert answer.status_code == 302
     limits = Page(admin.get("/services/vision-model/")).region("Limits")
     (row_name,) = (name for name in limits.rows if limits.row(name).shows("5.0 MB"))
@@ -174,7 +178,7 @@ def test_limits_are_shown_with_source_and_date_and_may_be_overridden(admin: Clie
 def test_invalid_limits_are_reported_with_their_path(admin: Client, text: str, error: str) -> None:
     """Invalid limits are rejected with 422 and a problem with its path at the field. Nothing is written."""
     row = Service.objects.get(service_id="vision-model")
-    answer = admin.post("/services/vision-model/", form_of(row, limits_json=text))
+    answer = admin.post("/services/vision-model/", service_form(row, limits_json=text))
     assert answer.status_code == 422
     assert error in Page(answer).error("Custom limits (JSON)")
     assert Service.objects.get(pk=row.pk).limits == {}
@@ -183,17 +187,17 @@ def test_invalid_limits_are_reported_with_their_path(admin: Client, text: str, e
 def test_the_content_policy_is_saved_as_the_core_reads_it(admin: Client) -> None:
     """The choice "extract and convert" is stored as one policy, and "as in the settings" as no policy."""
     row = Service.objects.get(service_id="vision-model")
-    admin.post("/services/vision-model/", form_of(row, policy="extract+convert"))
+    admin.post("/services/vision-model/", service_form(row, policy="extract+convert"))
     assert Service.objects.get(pk=row.pk).content == {"policy": "extract+convert"}
-    admin.post("/services/vision-model/", form_of(Service.objects.get(pk=row.pk), policy=""))
+    admin.post("/services/vision-model/", service_form(Service.objects.get(pk=row.pk), policy=""))
     assert Service.objects.get(pk=row.pk).content == {}
 
 
 def test_saving_over_a_conflicting_change_shows_both_versions(admin: Client) -> None:
     """Saving over another user's change returns 409 with both versions, and nothing is written."""
     row = Service.objects.get(service_id="vision-model")
-    admin.post("/services/vision-model/", form_of(row, name="theirs"))
-    answer = admin.post("/services/vision-model/", form_of(row, name="mine"))
+    admin.post("/services/vision-model/", service_form(row, name="theirs"))
+    answer = admin.post("/services/vision-model/", service_form(row, name="mine"))
     assert answer.status_code == 409
     assert Page(answer).row("Name").text == "Name theirs mine"
     assert Service.objects.get(pk=row.pk).name == "theirs"
@@ -245,11 +249,11 @@ def test_repeated_id_shows_an_error_at_its_field(admin: Client) -> None:
 
 
 def test_the_list_takes_the_same_queries_for_six_and_for_sixty_services(admin: Client) -> None:
-    query_count = queries_of(admin, "/services/")
+    query_count = count_queries(admin, "/services/")
     provider = Provider.objects.get(name="example")
     for number in range(54):
         Service.objects.create(service_id=f"s{number}", name="s", provider=provider, model="m")
-    assert queries_of(admin, "/services/") == query_count
+    assert count_queries(admin, "/services/") == query_count
     assert set(Page(admin.get("/services/?q=s5", headers=HTMX)).rows) == {"s5", "s50", "s51", "s52", "s53"}
 
 

@@ -36,11 +36,11 @@ def signed_in(account: User, agent: str = FIREFOX, address: str = "192.0.2.7") -
     return browser
 
 
-def is_in(browser: Client) -> bool:
+def is_signed_in(browser: Client) -> bool:
     return bool(browser.get("/").status_code == 200)
 
 
-def home_of(account: User) -> str:
+def user_url(account: User) -> str:
     return reverse("user", args=[account.pk])
 
 
@@ -48,7 +48,7 @@ def test_ones_page_lists_ones_sessions_with_device_address_and_this_one(viewer_a
     """A user's page lists sessions with device and IP address. The current one is first and cannot be ended there."""
     browser = signed_in(viewer_account)
     signed_in(viewer_account, IPHONE, "198.51.100.4")
-    sessions = Page(browser.get(home_of(viewer_account))).region("Sessions")
+    sessions = Page(browser.get(user_url(viewer_account))).region("Sessions")
     assert sessions.rows == ["Firefox on Linux", "Safari on iPhone"]
     this, other = (sessions.row(name) for name in sessions.rows)
     assert this.shows("This session")
@@ -63,22 +63,22 @@ def test_no_page_and_no_row_holds_the_key_of_a_session(viewer_account: User, dem
     session_activity().write()
     key = browser.cookies["sid"].value
     digest = SessionSighting.objects.get().digest
-    assert key not in browser.get(home_of(viewer_account)).content.decode()
+    assert key not in browser.get(user_url(viewer_account)).content.decode()
     assert key not in str(list(SessionSighting.objects.values()))
-    assert not is_in(Client(headers={"cookie": f"sid={digest}"}))
+    assert not is_signed_in(Client(headers={"cookie": f"sid={digest}"}))
 
 
 def test_one_session_is_ended_and_the_others_go_on(viewer_account: User, demo: None) -> None:
     """Ending one session signs out only its browser, and the audit log names whose session ended."""
     browser, phone, desk = signed_in(viewer_account), signed_in(viewer_account, IPHONE), signed_in(viewer_account)
-    page = Page(browser.get(home_of(viewer_account)))
+    page = Page(browser.get(user_url(viewer_account)))
     safari = [control for control in page.controls if control.attributes.get("name") == "session"]
     digests = {str(control.attributes["value"]) for control in safari}
     session_activity().write()
     ending = SessionSighting.objects.get(user_agent=IPHONE).digest
     assert ending in digests
     browser.post(reverse("session_end"), {"session": ending})
-    assert [is_in(client) for client in (browser, phone, desk)] == [True, False, True]
+    assert [is_signed_in(client) for client in (browser, phone, desk)] == [True, False, True]
     event = AuditEvent.objects.get(action="session.end")
     assert (event.object_name, event.details) == (viewer_account.username, {"sessions": 1})
 
@@ -88,7 +88,7 @@ def test_all_other_sessions_are_ended_at_once(viewer_account: User, demo: None) 
     browser, phone = signed_in(viewer_account), signed_in(viewer_account, IPHONE)
     stranger = signed_in(person("otto"))
     browser.post(reverse("session_end"))
-    assert [is_in(client) for client in (browser, phone, stranger)] == [True, False, True]
+    assert [is_signed_in(client) for client in (browser, phone, stranger)] == [True, False, True]
 
 
 def test_session_of_another_user_cannot_be_ended_from_the_own_page(viewer_account: User, demo: None) -> None:
@@ -97,7 +97,7 @@ def test_session_of_another_user_cannot_be_ended_from_the_own_page(viewer_accoun
     session_activity().write()
     digest = SessionSighting.objects.get().digest
     signed_in(viewer_account).post(reverse("session_end"), {"session": digest})
-    assert is_in(stranger)
+    assert is_signed_in(stranger)
 
 
 def test_an_administrator_sees_and_ends_the_sessions_of_others(
@@ -105,11 +105,11 @@ def test_an_administrator_sees_and_ends_the_sessions_of_others(
 ) -> None:
     """An administrator sees and ends the sessions of others; an editor does not see them."""
     phone = signed_in(viewer_account, IPHONE)
-    assert Page(admin.get(home_of(viewer_account))).region("Sessions").rows == ["Safari on iPhone"]
-    assert not Page(editor.get(home_of(viewer_account))).shows("Safari on iPhone")
+    assert Page(admin.get(user_url(viewer_account))).region("Sessions").rows == ["Safari on iPhone"]
+    assert not Page(editor.get(user_url(viewer_account))).shows("Safari on iPhone")
     admin.post(reverse("user_session_end", args=[viewer_account.pk]))
-    assert not is_in(phone)
-    assert Page(admin.get(home_of(viewer_account))).region("Sessions").shows("Not signed in anywhere.")
+    assert not is_signed_in(phone)
+    assert Page(admin.get(user_url(viewer_account))).region("Sessions").shows("Not signed in anywhere.")
 
 
 @pytest.mark.parametrize(("role", "remains"), [("editor", False), ("viewer", False), ("administrator", True)])
@@ -118,7 +118,7 @@ def test_a_reduced_role_ends_its_sessions(role: str, remains: bool, admin: Clien
     ada = person("ada", is_staff=True)
     browser = signed_in(ada)
     admin.post(reverse("user_role", args=[ada.pk]), {"role": role, "was": "administrator"})
-    assert is_in(browser) is remains
+    assert is_signed_in(browser) is remains
     details = AuditEvent.objects.filter(action="user.role").values_list("details", flat=True)
     assert [detail["sessions"] for detail in details] == ([] if remains else [1])
 
@@ -135,7 +135,7 @@ def test_who_gives_up_the_role_or_leaves_is_signed_out(admin: Client, admin_acco
     person("ada", is_staff=True)
     answer = admin.post(reverse("user_role", args=[admin_account.pk]), {"role": "viewer", "was": "administrator"})
     assert (answer.status_code, answer["Location"]) == (302, "/login/")
-    assert not is_in(admin)
+    assert not is_signed_in(admin)
 
 
 def test_a_deactivated_persons_sessions_are_gone(admin: Client, viewer_account: User, demo: None) -> None:
@@ -143,14 +143,14 @@ def test_a_deactivated_persons_sessions_are_gone(admin: Client, viewer_account: 
     browser = signed_in(viewer_account)
     for active in ("0", "1"):
         admin.post(reverse("user_active", args=[viewer_account.pk]), {"active": active})
-        assert not is_in(browser)
+        assert not is_signed_in(browser)
 
 
 def test_a_changed_password_ends_all_sessions_but_the_one_that_changed_it(viewer_account: User, demo: None) -> None:
     """Changing a password deletes the user's other sessions from the store."""
     browser, phone = signed_in(viewer_account), signed_in(viewer_account, IPHONE)
     browser.post("/password/", {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW})
-    assert [is_in(browser), is_in(phone)] == [True, False]
+    assert [is_signed_in(browser), is_signed_in(phone)] == [True, False]
     assert Session.objects.filter(session_key=phone.cookies["sid"].value).count() == 0
 
 

@@ -27,7 +27,7 @@ from routing_admin.environment import SETTINGS
 from routing_admin.models import AuditEvent, Installation, Language, Revision
 from tests.cast import HTMX
 from tests.console.page import Page
-from tests.console.visits import queries_of
+from tests.console.visits import count_queries
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ACTOR = Actor("person", "admin")
@@ -68,7 +68,9 @@ def test_the_bucket_of_artifacts_is_shown_and_its_credentials_are_not(
     assert "hunter2" not in answer.content.decode()
 
 
-def in_force(environment: dict[str, str], dotenv: dict[str, str], directory: Path) -> dict[str, tuple[str, str, bool]]:
+def displayed_settings(
+    environment: dict[str, str], dotenv: dict[str, str], directory: Path
+) -> dict[str, tuple[str, str, bool]]:
     return {
         row.setting.name: (row.value, row.source, row.is_set) for row in setting_rows(environment, dotenv, directory)
     }
@@ -85,7 +87,7 @@ def test_a_value_names_its_source(tmp_path: Path) -> None:
         "LLM_PROVIDER_GLM_API_KEY": "sk-glm",
         "DATABASE_URL": "postgres://user:pass@host/db",
     }
-    values = in_force(environment, {"ROUTING_ADMIN_TIME_ZONE": "Asia/Shanghai"}, tmp_path)
+    values = displayed_settings(environment, {"ROUTING_ADMIN_TIME_ZONE": "Asia/Shanghai"}, tmp_path)
     assert values["ROUTING_ADMIN_PORT"] == ("9000", "environment", True)
     assert values["ROUTING_ADMIN_TIME_ZONE"] == ("Asia/Shanghai", "dotenv", True)
     assert values["ROUTING_ADMIN_HOST"] == ("127.0.0.1", "default", False)
@@ -102,7 +104,7 @@ def test_a_value_names_its_source(tmp_path: Path) -> None:
 
 
 def test_an_environment_that_overrules_the_file_is_named_as_the_source(tmp_path: Path) -> None:
-    values = in_force({"ROUTING_ADMIN_PORT": "9000"}, {"ROUTING_ADMIN_PORT": "8000"}, tmp_path)
+    values = displayed_settings({"ROUTING_ADMIN_PORT": "9000"}, {"ROUTING_ADMIN_PORT": "8000"}, tmp_path)
     assert values["ROUTING_ADMIN_PORT"] == ("9000", "environment", True)
 
 
@@ -185,7 +187,7 @@ def test_a_wrong_language_keeps_what_was_typed(admin: Client, code: str, directi
     code_field = Page(page).field("Code")
     assert code_field
     assert code_field.value == code
-    assert not Page(page).is_whole
+    assert not Page(page).is_document
     assert Page(page).heading("Languages of answers")
     assert not Language.objects.exists()
 
@@ -207,7 +209,7 @@ def test_the_default_language_cannot_lose_its_directive(admin: Client) -> None:
     assert refused.status_code == 409
     assert "pt is the default language. Choose another default first." in Page(refused).alert
     buttons = [one for one in Page(admin.get("/settings/")).row("pt").controls if one.tag == "button"]
-    assert [button.is_off for button in buttons] == [True]
+    assert [button.is_disabled for button in buttons] == [True]
     actions.set_default_language(ACTOR, "en")
     assert admin.post(reverse("settings_language_remove"), {"code": "pt"}).status_code == 302
     assert not Language.objects.exists()
@@ -273,7 +275,7 @@ def test_every_problem_is_shown_at_once_and_counted_beside_its_section(admin: Cl
     assert page.status_code == 422
     problems = Page(page).control("problems")
     assert problems
-    assert problems.addresses == ["#id_default_language", "#id_request_days", "#id_quota_bytes"]
+    assert problems.link_urls == ["#id_default_language", "#id_request_days", "#id_quota_bytes"]
     assert {part["id"]: part["count"] for part in page.context["parts"] if part["count"]} == {
         "languages": 1,
         "retention": 2,
@@ -285,7 +287,7 @@ def test_the_save_bar_names_what_changed(admin: Client) -> None:
     """After each change, the page requests the save bar, which names the changes. Only the button Save saves them."""
     changed = settings_form(admin, act="changes", request_days="7", content_policy="describe")
     bar = admin.post("/settings/", changed, headers=HTMX)
-    assert not Page(bar).is_whole
+    assert not Page(bar).is_document
     for words in ("2 changes", "Days requests are kept: 7", "describe what the model cannot read"):
         assert Page(bar).shows(words)
     unchanged = Page(admin.post("/settings/", settings_form(admin, act="changes"), headers=HTMX))
@@ -393,7 +395,7 @@ def test_names_of_the_environment_break_only_at_their_underscores(admin: Client)
 
 
 def test_the_page_asks_the_same_few_questions_however_much_there_is(admin: Client) -> None:
-    query_count = queries_of(admin, "/settings/")
+    query_count = count_queries(admin, "/settings/")
     for number in range(20):
         Language.objects.create(code=f"x{number}", directive="x")
-    assert queries_of(admin, "/settings/") == query_count
+    assert count_queries(admin, "/settings/") == query_count

@@ -109,7 +109,7 @@ def test_a_missing_key_is_passed_over_only_when_asked(admin: Client) -> None:
 def test_htmx_takes_the_walk_out_of_the_fragment(admin: Client) -> None:
     """With htmx, the response is the editor with the simulation's result."""
     answer = admin.post(PAGE, form(), headers={"HX-Request": "true"}).content.decode()
-    assert not Page(answer).is_whole
+    assert not Page(answer).is_document
     assert 'id="simulation"' in answer
 
 

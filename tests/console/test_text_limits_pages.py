@@ -32,7 +32,7 @@ from routing_admin.models import Installation
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def reader_of(service_id: str, route: Mapping[str, str] | None = None) -> Reader:
+def model_reader(service_id: str, route: Mapping[str, str] | None = None) -> Reader:
     state = snapshot.current()
     service = state.configuration.service(service_id)
     assert service is not None
@@ -41,33 +41,33 @@ def reader_of(service_id: str, route: Mapping[str, str] | None = None) -> Reader
     return endpoint_at(state, provider, service.model, service=service, content=route).reader
 
 
-def limit_of(service_id: str, route: Mapping[str, str] | None = None) -> TextLimit:
-    return reader_of(service_id, route).text_limit
+def effective_limit(service_id: str, route: Mapping[str, str] | None = None) -> TextLimit:
+    return model_reader(service_id, route).text_limit
 
 
 def test_the_nearest_limit_applies() -> None:
     demo.load()
-    assert limit_of("text-model") == TextLimit()
+    assert effective_limit("text-model") == TextLimit()
     set_content_text(SYSTEM, "30%")
-    assert limit_of("text-model") == TextLimit(share=0.3)
+    assert effective_limit("text-model") == TextLimit(share=0.3)
     row = Service.objects.get(service_id="text-model")
     row.content = {"text": "200000"}
     save_service(SYSTEM, row)
-    assert limit_of("text-model") == TextLimit(chars=200_000)
-    assert limit_of("text-model", {"policy": "describe"}) == TextLimit(chars=200_000)
-    assert limit_of("text-model", {"text": "10%"}) == TextLimit(share=0.1)
+    assert effective_limit("text-model") == TextLimit(chars=200_000)
+    assert effective_limit("text-model", {"policy": "describe"}) == TextLimit(chars=200_000)
+    assert effective_limit("text-model", {"text": "10%"}) == TextLimit(share=0.1)
 
 
 def test_the_nearest_form_of_web_pages_applies() -> None:
     demo.load()
-    assert not reader_of("text-model").html_source
+    assert not model_reader("text-model").html_source
     set_content_html(SYSTEM, "source")
-    assert reader_of("text-model").html_source
+    assert model_reader("text-model").html_source
     row = Service.objects.get(service_id="text-model")
     row.content = {"html": "words"}
     save_service(SYSTEM, row)
-    assert not reader_of("text-model").html_source
-    assert reader_of("text-model", {"html": "source"}).html_source
+    assert not model_reader("text-model").html_source
+    assert model_reader("text-model", {"html": "source"}).html_source
 
 
 def test_the_window_is_the_services_or_the_catalogues() -> None:

@@ -19,13 +19,13 @@ from tests.console.visits import newest_revision
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def make(admin: Client, **fields: Any) -> Any:
+def make_token(admin: Client, **fields: Any) -> Any:
     return admin.post(reverse("token_new"), {"name": "deploy", "scopes": ["routes:write"], "days": 30, **fields})
 
 
 def test_a_token_is_shown_on_the_answer_alone_that_made_it(admin: Client) -> None:
     """A token is shown only when it is created. Later the list shows its public part, owner and scopes."""
-    token = Page(make(admin)).region("Copy it now. It is shown only once.").control("issued")
+    token = Page(make_token(admin)).region("Copy it now. It is shown only once.").control("issued")
     row = AdminToken.objects.get()
     assert token
     assert token.text.startswith(f"rat_{row.public_id}_")
@@ -47,7 +47,7 @@ def test_a_token_is_shown_on_the_answer_alone_that_made_it(admin: Client) -> Non
 )
 def test_a_name_and_an_end_within_a_year_are_needed(fields: dict[str, Any], label: str, admin: Client) -> None:
     """A token without a name or without an expiry within a year is rejected with 422, and nothing is created."""
-    answer = make(admin, **fields)
+    answer = make_token(admin, **fields)
     assert answer.status_code == 422
     assert Page(answer).error(label)
     assert not AdminToken.objects.exists()
@@ -55,9 +55,9 @@ def test_a_name_and_an_end_within_a_year_are_needed(fields: dict[str, Any], labe
 
 def test_token_needs_a_scope_and_a_unique_name(admin: Client) -> None:
     """A token without a scope, or with the name of an active token, is not created."""
-    assert make(admin, scopes=[]).status_code == 422
-    make(admin)
-    assert "You already have a token named deploy." in Page(make(admin)).error("Name")
+    assert make_token(admin, scopes=[]).status_code == 422
+    make_token(admin)
+    assert "You already have a token named deploy." in Page(make_token(admin)).error("Name")
     assert AdminToken.objects.count() == 1
 
 

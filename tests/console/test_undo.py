@@ -47,7 +47,7 @@ def bob(django_db_setup: None) -> Iterator[AnotherProcess]:
         yield running
 
 
-def offered(client: Client, post: Post) -> int | None:
+def offered_revision(client: Client, post: Post) -> int | None:
     """Return the revision that the toast after this POST offers to undo, or None."""
     page = client.post(*post, follow=True)
     assert page.status_code == 200
@@ -141,9 +141,9 @@ DELETES = ("/routes/design/delete/", "/providers/spare/delete/", "/delete/servic
 def test_undo_is_offered_for_the_revision_a_save_made_and_not_for_none(admin: Client, page: str) -> None:
     """A toast offers to undo its own revision. The same save again changes nothing and offers no Undo."""
     before = newest_revision()
-    assert offered(admin, SAVES[page](admin)) == newest_revision() != before
+    assert offered_revision(admin, SAVES[page](admin)) == newest_revision() != before
     revision = newest_revision()
-    assert offered(admin, SAVES[page](admin)) is None
+    assert offered_revision(admin, SAVES[page](admin)) is None
     assert newest_revision() == revision
 
 
@@ -151,7 +151,7 @@ def test_undo_is_offered_for_the_revision_a_save_made_and_not_for_none(admin: Cl
 def test_undo_is_offered_for_the_revision_a_deletion_made(admin: Client, address: str) -> None:
     """The toast after a deletion offers to undo its revision."""
     before = newest_revision()
-    assert offered(admin, (address, {})) == newest_revision() != before
+    assert offered_revision(admin, (address, {})) == newest_revision() != before
 
 
 # With another process
@@ -163,10 +163,10 @@ def test_a_save_without_a_change_offers_no_undo_of_what_another_process_saved(
     admin: Client, bob: AnotherProcess, page: str
 ) -> None:
     """A revision of another process made between the page's query and its save must not be offered for Undo."""
-    assert offered(admin, SAVES[page](admin)) == newest_revision()
+    assert offered_revision(admin, SAVES[page](admin)) == newest_revision()
     post = SAVES[page](admin)
     with before_the_change(lambda: bob.save_route("bobs")):
-        undo = offered(admin, post)
+        undo = offered_revision(admin, post)
     assert Revision.objects.latest("number").actor == "bob"
     assert undo is None
 
@@ -180,7 +180,7 @@ def test_undo_offers_the_change_itself_when_another_process_saves_right_after_it
     before = newest_revision()
     post = SAVES[page](admin)
     with after_the_change(lambda: bob.save_route("bobs")):
-        undo = offered(admin, post)
+        undo = offered_revision(admin, post)
     mine, theirs = Revision.objects.filter(number__gt=before).order_by("number")
     assert (mine.actor, theirs.actor, undo) == ("admin", "bob", mine.number)
     refused = admin.post(f"/undo/{undo}/", follow=True)
@@ -195,7 +195,7 @@ def test_undo_takes_back_this_change_and_leaves_what_another_process_saved_befor
     """Undo reverts only its own change. An earlier change by another process is kept."""
     post = SAVES["route"](admin)
     with before_the_change(lambda: bob.save_route("bobs")):
-        undo = offered(admin, post)
+        undo = offered_revision(admin, post)
     assert TaskRoute.objects.get(task_type="design").retries == 4
     assert "Undone: " in Page(admin.post(f"/undo/{undo}/", follow=True)).status
     assert TaskRoute.objects.get(task_type="design").retries is None

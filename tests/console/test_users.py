@@ -17,7 +17,7 @@ from routing_admin.console.people import actions as people
 from routing_admin.models import AuditEvent, Person
 from tests.cast import PASSWORD, browser_of
 from tests.console.page import Page
-from tests.console.visits import queries_of
+from tests.console.visits import count_queries
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 NEW = "violet umbrella quarterly sonnet"
@@ -30,7 +30,7 @@ def link_on(page: Any) -> str:
     return urlsplit(link.text).path
 
 
-def language_of(page: Any) -> str | None:
+def page_language(page: Any) -> str | None:
     return next(one for one in Page(page).controls if one.tag == "html").attributes.get("lang")
 
 
@@ -45,7 +45,7 @@ def accept(link: str, password: str = NEW, language: str = "zh-hans") -> tuple[C
     return client, client.post(link, {"new_password1": password, "new_password2": password, "language": language})
 
 
-def acts() -> list[tuple[str, str]]:
+def list_events() -> list[tuple[str, str]]:
     return [(event.action, event.object_name) for event in AuditEvent.objects.order_by("id")]
 
 
@@ -57,8 +57,8 @@ def test_an_invited_person_chooses_password_and_language_and_is_in(admin_account
     assert ines.check_password(NEW)
     assert (ines.is_staff, ines.is_superuser) == (True, False)
     assert Person.objects.get(user=ines).language == "zh-hans"
-    assert language_of(client.get("/users/")) == "zh-Hans"
-    assert acts() == [("user.invite", "ines"), ("user.join", "ines")]
+    assert page_language(client.get("/users/")) == "zh-Hans"
+    assert list_events() == [("user.invite", "ines"), ("user.join", "ines")]
 
 
 def test_the_language_is_the_same_in_another_browser(admin_account: User) -> None:
@@ -66,7 +66,7 @@ def test_the_language_is_the_same_in_another_browser(admin_account: User) -> Non
     accept(invite(admin_account))
     other_browser = browser_of()
     other_browser.post("/login/", {"username": "ines", "password": NEW, "next": "/users/"})
-    assert language_of(other_browser.get("/users/")) == "zh-Hans"
+    assert page_language(other_browser.get("/users/")) == "zh-Hans"
     other_browser.post("/language/", {"language": "en", "next": "/users/"})
     assert Person.objects.get(user__username="ines").language == "en"
 
@@ -151,10 +151,10 @@ def test_the_last_administrator_can_be_neither_demoted_nor_deactivated(
     assert Page(page).shows("admin is the last administrator.")
     deactivate = Page(page).button("Deactivate")
     assert deactivate
-    assert deactivate.is_off
+    assert deactivate.is_disabled
     admin_account.refresh_from_db()
     assert (admin_account.is_staff, admin_account.is_active) == (True, True)
-    assert acts() == []
+    assert list_events() == []
 
 
 @pytest.mark.parametrize("state", ["invited", "deactivated"])
@@ -201,7 +201,7 @@ def test_deactivating_ends_sessions_and_links_at_once_and_reactivating_brings_th
     browser_of(admin_account).post(f"/users/{viewer_account.pk}/active/", {"active": "1"})
     response = browser_of().post("/login/", {"username": "vera", "password": PASSWORD, "next": "/users/"})
     assert response.status_code == 302
-    assert [name for name, _ in acts()] == ["user.link", "user.deactivate", "user.reactivate", "user.sign_in"]
+    assert [name for name, _ in list_events()] == ["user.link", "user.deactivate", "user.reactivate", "user.sign_in"]
 
 
 def test_a_reset_link_leaves_the_old_password_until_it_is_used_and_then_ends_other_sessions(
@@ -214,7 +214,7 @@ def test_a_reset_link_leaves_the_old_password_until_it_is_used_and_then_ends_oth
     client, _ = accept(link, language="en")
     assert browser.get("/users/").status_code == 302
     assert client.get("/users/").status_code == 200
-    assert acts()[-1] == ("user.password", "vera")
+    assert list_events()[-1] == ("user.password", "vera")
 
 
 def test_changing_ones_own_password_keeps_this_session_and_ends_the_others(viewer_account: User) -> None:
@@ -227,7 +227,7 @@ def test_changing_ones_own_password_keeps_this_session_and_ends_the_others(viewe
     assert other_browser.get("/users/").status_code == 302
     viewer_account.refresh_from_db()
     assert viewer_account.check_password(NEW)
-    assert acts() == [("user.password", "vera")]
+    assert list_events() == [("user.password", "vera")]
 
 
 def test_two_people_with_one_link_make_one_password(admin_account: User) -> None:
@@ -272,9 +272,9 @@ def test_a_viewer_reads_who_is_there_and_sees_no_button(admin_account: User, vie
 
 def test_query_count_of_the_list_does_not_grow(admin_account: User) -> None:
     client = browser_of(admin_account)
-    query_count = queries_of(client, "/users/")
+    query_count = count_queries(client, "/users/")
     User.objects.bulk_create([User(username=f"user{n}", password="!") for n in range(30)])
-    assert queries_of(client, "/users/") == query_count
+    assert count_queries(client, "/users/") == query_count
 
 
 def test_a_link_of_an_unknown_user_page_is_not_found(admin_account: User) -> None:

@@ -16,7 +16,7 @@ STAMP = f'FROM "{Installation._meta.db_table}"'
 """Part of the query that checks once a second whether another process changed something."""
 
 
-def queries_of(
+def count_queries(
     client: Client, address: str, *, using: str = DEFAULT_DB_ALIAS, post: dict[str, Any] | None = None
 ) -> int:
     """Return the number of queries a page makes to one database in a warm process.
@@ -36,11 +36,11 @@ def queries_of(
     return sum(STAMP not in query["sql"] for query in caught)
 
 
-def text_of(answer: Any) -> str:
+def response_text(answer: Any) -> str:
     return str(answer.content.decode())
 
 
-def undo_in(client: Client, answer: Any) -> int:
+def offered_undo(client: Client, answer: Any) -> int:
     """Return the revision that the newest toast of a response offers to undo."""
     page = Page(client.get(answer["Location"]) if answer.status_code == 302 else answer)
     undone = [one.attributes["action"] or "" for one in page.controls if one.tag == "form" and one.button("Undo")]

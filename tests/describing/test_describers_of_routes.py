@@ -22,7 +22,7 @@ from routing_admin.console.settings.actions import set_content_policy
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, CandidateSpec, RouteSpec
 from routing_admin.models import Revision, TaskRoute
 from tests.cast import person, token_of
-from tests.console.visits import text_of
+from tests.console.visits import response_text
 from tests.describing.describers import POLICY
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -118,7 +118,7 @@ def test_describer_that_stops_reading_media_is_only_a_warning(
     blind_the_describer()
     save_route_as(SYSTEM, None, RouteSpec("other", (BLIND,)))
     for page in ("/routes/", "/routes/default/"):
-        assert "No model of the task route describe reads images" in text_of(admin.get(page))
+        assert "No model of the task route describe reads images" in response_text(admin.get(page))
     call_command("check_config")
     call_command("doctor")
     output = capsys.readouterr()

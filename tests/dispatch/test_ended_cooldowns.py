@@ -22,7 +22,7 @@ from routing_admin.core.fallback.policy import Policy
 from routing_admin.dispatch.cooldown_resets import CooldownResets
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import AuditEvent
-from tests.console.visits import text_of
+from tests.console.visits import response_text
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 EMPTY = Failure(Fault.HTTP_402, "the balance is gone", 402)
@@ -140,7 +140,7 @@ def test_invalid_key_or_provider_is_refused(demo: None, name: str, key: str, sen
 
 def test_dashboard_lists_cooldowns_and_ends_them(context: RunContext, admin: Client) -> None:
     """The dashboard shows each cooldown's remaining seconds and fault, and one button ends all cooldowns."""
-    page = text_of(admin.get(reverse("dashboard")))
+    page = response_text(admin.get(reverse("dashboard")))
     assert "2 models are cooling down" in page
     assert re.search(r"is cooling down for 6\d\d s after http_402", page)
     answer = admin.post(reverse("providers_try_again"), follow=True)

@@ -21,7 +21,7 @@ from routing_admin.limits.rows import MAX_USERS, OTHER_USERS, CountedUsers
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import AuditEvent, LabelBudget
 from tests.cast import key_of, limit_agent
-from tests.console.visits import text_of
+from tests.console.visits import response_text
 from tests.gateway.asgi_caller import COST, TOKENS, chat_call, price_plain_provider
 from tests.gateway.plane import chat_body, post
 
@@ -143,11 +143,11 @@ def test_budget_without_a_limit_or_for_an_unknown_agent_is_refused(demo: None) -
 
 def test_the_page_sets_changes_and_removes_budgets(admin: Client, demo: None) -> None:
     """The page explains budgets if there are none, and shows their usage otherwise. An invalid form is a 422."""
-    assert "No budget yet" in text_of(admin.get("/usage/budgets/"))
+    assert "No budget yet" in response_text(admin.get("/usage/budgets/"))
     form = {"kind": "team", "name": "search", "tokensPerMonth": "100", "moneyPerDay": "2.5", "currency": "CNY"}
     assert admin.post("/usage/budgets/save/", form).status_code == 302
     assert LabelBudget.objects.get().limits == {"tokensPerMonth": 100, "moneyPerDay": "2.5", "currency": "CNY"}
-    page = text_of(admin.get("/usage/budgets/"))
+    page = response_text(admin.get("/usage/budgets/"))
     assert "0 / 100" in page
     assert "2.50 CNY" in page
     for wrong in ({"tokensPerMonth": "-1"}, {"name": "a\nb" * 50}, {"kind": "all"}, {"kind": "user"}):

@@ -18,7 +18,7 @@ from routing_admin.configuration.agents.actions import change_key, roll_key
 from routing_admin.console.history.actions import restore, undo
 from routing_admin.models import AuditEvent, Revision
 from tests.cast import key_of, limit_agent
-from tests.console.visits import text_of
+from tests.console.visits import response_text
 from tests.gateway.plane import chat_body, post
 
 pytestmark = [
@@ -128,7 +128,7 @@ def test_the_page_issues_and_changes_keys_with_limits(admin: Client) -> None:
     key = AgentKey.objects.get(label="night")
     limits = {"models": ["task:planning"], "tokensPerDay": 100}
     assert key.terms == key.issued_terms == {"team": "search", "limits": limits}
-    assert "0 / 100" in text_of(admin.get("/agents/text-agent/"))
+    assert "0 / 100" in response_text(admin.get("/agents/text-agent/"))
     path, prefix = f"/keys/{key.public_id}/change/text-agent/", key.public_id
     assert admin.post(path, {f"{prefix}-tokensPerDay": "-1"}).status_code == 422
     assert admin.post(path, {f"{prefix}-models": "no-such"}).status_code == 422

@@ -100,11 +100,11 @@ def call(url: str, key: str) -> None:
     last = ""
     for model, text in CALLS:
         body = json.dumps({"model": model, "messages": [{"role": "user", "content": text}]}).encode()
-        last = request_id_of(f"{url}/v1/chat/completions", key, body)
+        last = send_call(f"{url}/v1/chat/completions", key, body)
     wait_until(lambda: is_logged(f"{url}/api/v1/requests/{last}", key), SECONDS_TO_START)
 
 
-def request_id_of(address: str, key: str, body: bytes) -> str:
+def send_call(address: str, key: str, body: bytes) -> str:
     """Send the call and return its request id, regardless of the response."""
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     try:
@@ -172,7 +172,7 @@ def browse(browser: Any, url: str, picture: Picture, state: Any) -> Any:
     return context.new_page()
 
 
-def small(data: bytes) -> bytes:
+def reduce_colours(data: bytes) -> bytes:
     """Reduce the picture's colours until it fits into `LARGEST` bytes."""
     from PIL import Image
 
@@ -202,7 +202,7 @@ def take_pictures(url: str, pictures: list[Picture], goal: Path) -> None:
             if answer is None or answer.status != 200:
                 raise SystemExit(f"{picture.place}: the page answered {answer.status if answer else 'nothing'}")
             page.wait_for_load_state("networkidle")
-            data = small(page.screenshot())
+            data = reduce_colours(page.screenshot())
             (goal / f"{picture.name}.png").write_bytes(data)
             print(f"{picture.name}.png  {len(data) / 1000:.0f} kB")
             page.context.close()
@@ -215,12 +215,12 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=PICTURES, help="folder (default docs/pictures)")
     options = parser.parse_args()
     known = {picture.name: picture for picture in ALL}
-    chosen = [known.get(name) or picture_of(name) for name in options.names] or list(ALL)
+    chosen = [known.get(name) or parse_picture(name) for name in options.names] or list(ALL)
     with product() as url:
         take_pictures(url, chosen, options.to)
 
 
-def picture_of(name: str) -> Picture:
+def parse_picture(name: str) -> Picture:
     """Return a picture of any page: `settings`, or `settings,dark,390,zh` with options for the view."""
     page_name, *how = name.split(",")
     width = next((int(option) for option in how if option.isdecimal()), 1280)

@@ -41,18 +41,18 @@ OWN_NAMES = {"routing_admin", "English", "routing", "admin"}
 WORD = re.compile(r"[A-Za-z\u4e00-\u9fff]{2,}")
 
 
-def name_of(path: Path) -> str:
+def relative_name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=name_of)
+@pytest.mark.parametrize("path", TEMPLATES, ids=relative_name)
 def test_a_template_holds_nothing_the_content_policy_forbids(path: Path) -> None:
     """Templates have no inline style, script or event handler, nothing unescaped and no external URL."""
     source = path.read_text(encoding="utf-8")
     assert [name for name, pattern in FORBIDDEN.items() if re.search(pattern, source, re.IGNORECASE)] == []
 
 
-def untranslated(source: str) -> set[str]:
+def find_untranslated(source: str) -> set[str]:
     """Return the visible text of a template that is not within a translation tag."""
     markup = TAG.sub("", TRANSLATED.sub("", COMMENT.sub("", source)))
     attribute_texts = " ".join(TEXT_ATTRIBUTES.findall(markup))
@@ -60,15 +60,15 @@ def untranslated(source: str) -> set[str]:
     return set(WORD.findall(re.sub(r"&#?\w+;", " ", f"{texts} {attribute_texts}"))) - OWN_NAMES
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=name_of)
+@pytest.mark.parametrize("path", TEMPLATES, ids=relative_name)
 def test_every_text_of_a_template_is_translated(path: Path) -> None:
     """Text nodes and spoken attributes need translation tags or variables; code elements do not."""
-    assert untranslated(path.read_text(encoding="utf-8")) == set()
+    assert find_untranslated(path.read_text(encoding="utf-8")) == set()
 
 
 def test_a_forgotten_translation_is_found() -> None:
     """The check finds bare text, labels and titles, but neither code nor proper names."""
-    assert untranslated('<p title="Hello">{{ name }}</p><b>World</b><code>task:x</code> routing_admin') == {
+    assert find_untranslated('<p title="Hello">{{ name }}</p><b>World</b><code>task:x</code> routing_admin') == {
         "Hello",
         "World",
     }
@@ -150,7 +150,7 @@ LITERAL = r"""u?('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 IN_TEMPLATE = re.compile(rf"(?<!\w)(p?)n?gettext\({LITERAL}(?:\s*,\s*{LITERAL})?|(?<!\w)_\({LITERAL}")
 
 
-def strings_of_code(path: Path) -> Iterator[tuple[str | None, str]]:
+def find_code_strings(path: Path) -> Iterator[tuple[str | None, str]]:
     """Yield (context, text) of every translation call in a Python file."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
@@ -160,7 +160,7 @@ def strings_of_code(path: Path) -> Iterator[tuple[str | None, str]]:
                 yield (str(values[0]) if position else None), values[position]
 
 
-def strings_of_template(path: Path) -> Iterator[tuple[str | None, str]]:
+def find_template_strings(path: Path) -> Iterator[tuple[str | None, str]]:
     """Yield (context, text) of every translation tag in a template."""
     for match in IN_TEMPLATE.finditer(templatize(path.read_text(encoding="utf-8"), origin=str(path))):
         with_context, first, second, short = match.groups()
@@ -172,7 +172,7 @@ def strings_of_template(path: Path) -> Iterator[tuple[str | None, str]]:
             )
 
 
-def catalogue() -> tuple[dict[tuple[str | None, str], str], list[str]]:
+def read_translations() -> tuple[dict[tuple[str | None, str], str], list[str]]:
     """Return the .po file as (context, text) → translation, and its fuzzy entries."""
     entries: dict[tuple[str | None, str], str] = {}
     fuzzy: list[str] = []
@@ -192,7 +192,7 @@ def catalogue() -> tuple[dict[tuple[str | None, str], str], list[str]]:
     return entries, fuzzy
 
 
-def plurals() -> dict[str, str]:
+def read_plurals() -> dict[str, str]:
     """Return the plural of every text that has one."""
     source = (LOCALE / "django.po").read_text(encoding="utf-8")
     pairs = re.findall(r'^msgid (".*")\nmsgid_plural (".*")$', source, re.MULTILINE)
@@ -204,9 +204,9 @@ def test_every_string_of_code_and_templates_is_in_chinese() -> None:
 
     After adding strings: `manage.py makemessages -l zh_Hans --no-location --no-wrap`, translate, `compilemessages`.
     """
-    entries, fuzzy = catalogue()
-    used = {string for path in CODE for string in strings_of_code(path)}
-    used |= {string for path in TEMPLATES for string in strings_of_template(path)}
+    entries, fuzzy = read_translations()
+    used = {string for path in CODE for string in find_code_strings(path)}
+    used |= {string for path in TEMPLATES for string in find_template_strings(path)}
     assert len(used) > 100
     assert sorted(text for context, text in used if not entries.get((context, text))) == []
     assert fuzzy == []
@@ -217,14 +217,14 @@ def test_a_translation_keeps_the_placeholders() -> None:
 
     Chinese has one form, which may have the plural's placeholders.
     """
-    holes = re.compile(r"%\(\w+\)s|\{\w+\}|</?code>")
-    plural_of = plurals()
+    placeholders = re.compile(r"%\(\w+\)s|\{\w+\}|</?code>")
+    plurals = read_plurals()
     wrong = [
         text
-        for (_, text), translation in catalogue()[0].items()
+        for (_, text), translation in read_translations()[0].items()
         if translation
-        and set(holes.findall(translation))
-        not in [set(holes.findall(source)) for source in (text, plural_of.get(text, text))]
+        and set(placeholders.findall(translation))
+        not in [set(placeholders.findall(source)) for source in (text, plurals.get(text, text))]
     ]
     assert wrong == []
 
@@ -236,7 +236,7 @@ def test_the_compiled_translations_are_those_of_the_text_file() -> None:
     plurals = re.findall(
         r'^msgid "(.*)"\nmsgid_plural', (LOCALE / "django.po").read_text(encoding="utf-8"), re.MULTILINE
     )
-    for (context, text), translation in catalogue()[0].items():
+    for (context, text), translation in read_translations()[0].items():
         if text in plurals:
             assert compiled.ngettext(text, text, 2) == translation
         else:
@@ -255,7 +255,7 @@ def test_chinese_sentences_follow_the_style() -> None:
     ]
     misformed = [
         translation
-        for translation in catalogue()[0].values()
+        for translation in read_translations()[0].values()
         if any(re.search(rule, re.sub(r"</?code>|%\(\w+\)s", "", translation)) for rule in rules)
         or SPACING.search(re.sub(r"<[^>]*>", "", translation))
     ]

@@ -17,7 +17,7 @@ from capabilities.models import Provider
 from routing_admin.configuration import snapshot
 from routing_admin.dispatch.provider_checks import provider_checker
 from routing_admin.upstream import process_upstream, run_sync
-from tests.console.visits import text_of
+from tests.console.visits import response_text
 from tests.gateway.serving import Server, routing, served
 from tests.lab import MALFORMED, SCENARIOS, Lab
 
@@ -98,7 +98,7 @@ def test_connection_test_explains_a_malformed_answer(caplog, name, demo: None, a
         row = provider(lab.url("openai", "up"))
         answer = admin.post(reverse("provider_test", args=[row.name]))
         run_sync(process_upstream().close())
-    text = text_of(answer)
+    text = response_text(answer)
     assert answer.status_code == 200
     assert "up gave no usable answer" in text
     assert "bad_http" in text

@@ -32,7 +32,7 @@ from routing_admin.request_log.search import find
 from routing_admin.request_log.search_words import parse
 from routing_admin.request_log.totals import sum_matches
 from tests.cast import AgentProgram
-from tests.console.visits import text_of
+from tests.console.visits import response_text
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 
@@ -105,7 +105,7 @@ def test_every_ending_is_the_same_number_everywhere(admin: Client, text_agent: A
         assert [part.text for part in totals.parts] == [
             *(f"{FAILED} failed (21.1%)", "1 answered by a fallback", f"{REFUSED} refused", f"{CANCELLED} cancelled")
         ]
-    assert f"{FAILED} requests" in text_of(admin.get("/requests/", {"q": "status:failed since:24h"}))
+    assert f"{FAILED} requests" in response_text(admin.get("/requests/", {"q": "status:failed since:24h"}))
     sums = next(iter(csv.DictReader(io.StringIO(csv_of(admin)))))
     assert [sums[name] for name in ("requests", "failures", "refused", "cancelled", "fallbacks", "attempts")] == [
         str(number) for number in (REQUESTS, FAILED, REFUSED, CANCELLED, 1, ATTEMPTS)
@@ -227,7 +227,7 @@ def test_a_number_on_a_page_leads_to_the_search_that_finds_as_many(
                 for minutes, outcome in enumerate([*expand(), "http_503"])
             ]
         )
-    links = links_of(text_of(admin.get(address, query)))
+    links = links_of(response_text(admin.get(address, query)))
     assert {link: count_found(links[link], now) for link in numbers} == numbers
 
 

@@ -23,7 +23,7 @@ from routing_admin.request_log.insertion import write
 from routing_admin.request_log.usage import sum_usage
 from tests.cast import AgentProgram
 from tests.console.page import Page
-from tests.console.visits import queries_of
+from tests.console.visits import count_queries
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 YUAN = {"currency": "CNY", "input": 2, "output": 8, "cacheRead": 0.5}
@@ -125,7 +125,7 @@ def test_free_model_has_no_unknown_price(viewer: Client, noon: datetime):
 def test_page_reads_only_the_sums(viewer: Client, noon: datetime):
     """The page reads sums, not requests, so its few queries do not depend on their number."""
     write([entry("a", noon)])
-    assert queries_of(viewer, "/usage/", using="logs") <= 6
+    assert count_queries(viewer, "/usage/", using="logs") <= 6
 
 
 def test_old_sums_are_deleted(noon: datetime):

@@ -24,16 +24,16 @@ from tests.ui.large import PASSWORD, SMALL, Size
 from tests.ui.large.configuration import Planned, plan_configuration
 
 ROOT = Path(__file__).resolve().parents[3]
-OURS = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "REDIS_URL")
-MARK = "large.json"
+OWN_VARIABLES = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "REDIS_URL")
+STATE_FILE = "large.json"
 """File in the folder that says what it holds, and whether it is complete."""
 
 
-def environment_of(planned: Planned, folder: Path, port: int) -> dict[str, str]:
+def build_environment(planned: Planned, folder: Path, port: int) -> dict[str, str]:
     """Return the environment of this installation: this machine's variables, without another installation's
     variables.
     """
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(OWN_VARIABLES)}
     return {
         **inherited,
         **planned.environment(),
@@ -49,15 +49,15 @@ def main() -> None:
     size = replace(SMALL if options.small else Size(), **({"requests": options.requests} if options.requests else {}))
     folder, wanted = options.data.resolve(), {"seed": options.seed, **asdict(size)}
     planned = plan_configuration(size, options.seed)
-    environment = environment_of(planned, folder, options.serve or 8000)
+    environment = build_environment(planned, folder, options.serve or 8000)
     os.environ.clear()
     os.environ.update(environment)
     if _is_prepared(folder, wanted, fresh=options.fresh):
         print(f"{folder} is already prepared and is used as it is (--fresh makes it anew).")
     else:
-        (folder / MARK).write_text(json.dumps({**wanted, "complete": False}))
+        (folder / STATE_FILE).write_text(json.dumps({**wanted, "complete": False}))
         _make(planned, folder)
-        (folder / MARK).write_text(json.dumps({**wanted, "complete": True}))
+        (folder / STATE_FILE).write_text(json.dumps({**wanted, "complete": True}))
     arguments = " ".join(argument for argument in sys.argv[1:] if argument != "--fresh").partition("--serve")[0].strip()
     print(f"Folder: {folder}\nUser: admin, password: {PASSWORD}")
     if options.serve is None:
@@ -85,7 +85,7 @@ def _is_prepared(folder: Path, wanted: Mapping[str, object], *, fresh: bool) -> 
 
     Exit if the folder contains other files, or an installation of another size or seed.
     """
-    mark = folder / MARK
+    mark = folder / STATE_FILE
     found = json.loads(mark.read_text()) if mark.exists() else None
     if found == {**wanted, "complete": True} and not fresh:
         return True

@@ -24,7 +24,7 @@ from routing_admin.dispatch.descriptions.store import DescriptionOutcome, store_
 from tests.artifacts.samples import build_zip, docx, mp3, pdf, wav
 from tests.ui.large import WIDE
 from tests.ui.large.configuration import DEMO, Planned
-from tests.ui.large.people import Event, by
+from tests.ui.large.people import Event, person
 
 SAMPLES = Path(__file__).parents[2] / "artifacts" / "files"
 SUBJECTS = (
@@ -131,7 +131,7 @@ class Library:
         return f"{self._rng.choice(SUBJECTS)}-{self._rng.randrange(1000)}{ending}"
 
     def _store(self, at: int, file: MadeFile, owner: str) -> None:
-        actor = Actor("agent", owner) if owner else by("aisha.khan")
+        actor = Actor("agent", owner) if owner else person("aisha.khan")
         # Some expire within days, and most of these have already expired.
         expires_in = 86_400.0 * (at % 5 + 1) if at % 7 == 3 and WIDE not in file.name else None
         metadata: dict[str, Any] = {"purpose": "user_data"} if at % 2 else {"ticket": f"ACME-{1000 + at}"}
@@ -168,7 +168,7 @@ class Library:
 
     def _delete_and_correct(self) -> None:
         rows = [row for row in Artifact.objects.living() if WIDE not in row.filename]
-        delete_artifacts(by("aisha.khan"), [row.pk for row in rows[10::17]])
+        delete_artifacts(person("aisha.khan"), [row.pk for row in rows[10::17]])
         textual = [row for row in rows if row.mime_type == "text/plain" and row not in rows[10::17]]
         for row in textual[:4]:
-            correct_artifact(by("王芳"), row, mime_type="text/markdown")
+            correct_artifact(person("王芳"), row, mime_type="text/markdown")

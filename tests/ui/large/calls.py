@@ -26,8 +26,8 @@ from routing_admin.console.providers.actions import save_provider
 from tests.gateway.serving import Server, listening
 from tests.lab import Lab
 from tests.ui.large.artifacts import SAMPLES, picture
-from tests.ui.large.people import by
-from tests.ui.large.providers import GATEWAYS, Place
+from tests.ui.large.people import person
+from tests.ui.large.providers import GATEWAYS, ProviderTemplate
 
 AGENT = "platform-live"
 FINE = ("ok",) * 6
@@ -96,13 +96,13 @@ def send_calls(folder: Path, seed: int, count: int) -> int:
     """Send calls through an instance that serves this data directory. Return how many were answered."""
     rng = Random(f"calls {seed}")
     with Lab(SCRIPT) as lab, _gateways_at(lab):
-        key, row = issue_key(by("mei.lin"), Agent.objects.get(agent_id=AGENT), scopes=SCOPES, label="live calls")
+        key, row = issue_key(person("mei.lin"), Agent.objects.get(agent_id=AGENT), scopes=SCOPES, label="live calls")
         environment = dict(os.environ)
         origins = (environment.get("ROUTING_ADMIN_ALLOWED_ORIGINS", ""), lab.url().split("/lab")[0])
         environment["ROUTING_ADMIN_ALLOWED_ORIGINS"] = ",".join(filter(None, origins))
         server = listening(environment, key, lab, folder)
         try:
-            models = [f"task:platform.live-{place.name}" for place in GATEWAYS]
+            models = [f"task:platform.live-{template.name}" for template in GATEWAYS]
             calls = [
                 APIS[number % len(APIS)](number, models[number // 2 % len(models)], rng.random() < 0.5)
                 for number in range(count)
@@ -113,27 +113,27 @@ def send_calls(folder: Path, seed: int, count: int) -> int:
             server.process.terminate()
             server.process.wait(timeout=40)
         snapshot.look()
-        revoke_key(by("mei.lin"), row)
+        revoke_key(person("mei.lin"), row)
     return answered
 
 
 @contextmanager
 def _gateways_at(lab: Lab) -> Iterator[None]:
     """Set the gateways' URLs to the lab, and undo this at the end."""
-    with ledger.change(by("mei.lin"), AuditedAction("provider.change", message="Gateways at the test stand")):
-        for place in GATEWAYS:
-            row = Provider.objects.get(name=place.name)
-            row.endpoint = _endpoint_at(lab, place)
-            save_provider(by("mei.lin"), row)
+    with ledger.change(person("mei.lin"), AuditedAction("provider.change", message="Gateways at the test stand")):
+        for template in GATEWAYS:
+            row = Provider.objects.get(name=template.name)
+            row.endpoint = _endpoint_at(lab, template)
+            save_provider(person("mei.lin"), row)
     try:
         yield
     finally:
-        undo(by("mei.lin"), newest_number() or 0)
+        undo(person("mei.lin"), newest_number() or 0)
 
 
-def _endpoint_at(lab: Lab, place: Place) -> str:
-    base = lab.url(place.protocol, place.name)
-    return f"{base}/responses" if place.protocol == "openai-responses" else base
+def _endpoint_at(lab: Lab, template: ProviderTemplate) -> str:
+    base = lab.url(template.protocol, template.name)
+    return f"{base}/responses" if template.protocol == "openai-responses" else base
 
 
 def _send(server: Server, key: str, path: str, body: Mapping[str, Any]) -> bool:

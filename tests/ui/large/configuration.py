@@ -134,13 +134,13 @@ class KeyPlan:
 
 @dataclass(frozen=True)
 class Planned:
-    """All planned entries of the configuration except the demo. `doomed` are services that are deleted later."""
+    """All planned entries of the configuration except the demo. `to_delete` are services that are deleted later."""
 
     size: Size
     seed: int
     providers: Providers
     services: tuple[ServiceSpec, ...]
-    doomed: tuple[ServiceSpec, ...]
+    to_delete: tuple[ServiceSpec, ...]
     routes: tuple[RouteSpec, ...]
     unable: Mapping[str, Unable]
     aliases: tuple[AliasSpec, ...]
@@ -157,20 +157,20 @@ def plan_configuration(size: Size, seed: int) -> Planned:
     providers = make_providers(
         rng, size.providers - DEMO["providers"], size.services - DEMO["services"] + deleted, DEMO_PROVIDERS
     )
-    doomed = _choose_doomed(providers, deleted)
-    services = tuple(service for service in providers.services if service not in doomed)
-    maker = _RouteMaker(rng, providers, services, doomed)
+    to_delete = _choose_services_to_delete(providers, deleted)
+    services = tuple(service for service in providers.services if service not in to_delete)
+    maker = _RouteMaker(rng, providers, services, to_delete)
     unable = _plan_unable(size.unable)
     routes = tuple(maker.make(size.routes - DEMO["routes"], unable))
     aliases = tuple(_make_aliases(rng, size.aliases, services, routes))
     agents = tuple(_make_agents(rng, size.agents - DEMO["agents"], services, routes))
-    return Planned(size, seed, providers, services, doomed, routes, maker.unable, aliases, agents)
+    return Planned(size, seed, providers, services, to_delete, routes, maker.unable, aliases, agents)
 
 
-def _choose_doomed(providers: Providers, count: int) -> tuple[ServiceSpec, ...]:
+def _choose_services_to_delete(providers: Providers, count: int) -> tuple[ServiceSpec, ...]:
     """Return services that read images, whose provider works and also has other services."""
     many = Counter(service.provider for service in providers.services)
-    names = {place.name for place in GATEWAYS}
+    names = {template.name for template in GATEWAYS}
     fitting = [
         service
         for service in providers.services
@@ -192,9 +192,9 @@ class _RouteMaker:
     """Makes routes from services, depending on whether their providers can be called."""
 
     def __init__(
-        self, rng: Random, providers: Providers, services: Sequence[ServiceSpec], doomed: Sequence[ServiceSpec]
+        self, rng: Random, providers: Providers, services: Sequence[ServiceSpec], to_delete: Sequence[ServiceSpec]
     ) -> None:
-        self._rng, self._states, self._doomed = rng, providers.states, doomed
+        self._rng, self._states, self._to_delete = rng, providers.states, to_delete
         self.unable: dict[str, Unable] = {}
         self._services = services
         working = [service for service in services if service.enabled and self._states[service.provider] in CALLABLE]
@@ -208,7 +208,7 @@ class _RouteMaker:
         chain = (*wide, *self._rng.sample(self._usable, 6))
         yield RouteSpec(name_of("task", 0), tuple(map(_candidate, chain)))
         yield RouteSpec(DESCRIBE_ROUTE, tuple(map(_candidate, self._rng.sample(self._seeing, 3))))
-        live = [CandidateSpec(place.name, place.models[0]) for place in GATEWAYS]
+        live = [CandidateSpec(template.name, template.models[0]) for template in GATEWAYS]
         for candidate in live:
             other = live[-1] if candidate == live[0] else live[0]
             yield RouteSpec(f"platform.live-{candidate.provider}", (candidate, other), retries=0)
@@ -266,7 +266,7 @@ class _RouteMaker:
         if cause is Unable.CANNOT_READ:
             pool = self._blind
         elif cause is Unable.SERVICE_DELETED:
-            pool = list(self._doomed)
+            pool = list(self._to_delete)
         elif cause is Unable.SERVICES_OFF:
             pool = [one for one in self._services if not one.enabled and self._states[one.provider] in CALLABLE]
         else:
@@ -325,7 +325,7 @@ def is_reading(task_type: str) -> bool:
     return any(subject in task_type for subject in READING)
 
 
-def team_of(task_type: str) -> str:
+def route_team(task_type: str) -> str:
     return next((team for team, sign in TEAMS.items() if task_type.startswith(team + sign)), "platform")
 
 
@@ -338,7 +338,7 @@ def _make_agents(
     used: Counter[str] = Counter()
     teams = [*TEAMS]
     for at in range(count - 2):
-        own_routes = [route for route in routes[6:] if team_of(route.task_type) == teams[at % len(teams)]]
+        own_routes = [route for route in routes[6:] if route_team(route.task_type) == teams[at % len(teams)]]
         team, route = teams[at % len(teams)], rng.choice(own_routes or routes[6:])
         subject = route.task_type.removeprefix(team)[1:] if route.task_type.startswith(team) else "helper"
         name = f"{team}-{subject}-{ROLES[(at + at // len(teams)) % len(ROLES)]}"

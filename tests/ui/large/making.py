@@ -40,9 +40,9 @@ from routing_admin.request_log.usage_rollups import FOLD_DELAY, fold, list_start
 from routing_admin.request_log.usage_sums import LENGTHS, day_start
 from tests.ui.large.artifacts import Library
 from tests.ui.large.configuration import Planned
-from tests.ui.large.people import START_DAYS, Event, History, by
+from tests.ui.large.people import START_DAYS, Event, History, person
+from tests.ui.large.provider_behavior import HOUR, ProviderBehavior
 from tests.ui.large.requests import DAYS, Traffic
-from tests.ui.large.weather import HOUR, Weather
 
 HOURS_READ = 2 * HOURS_UP_TO
 """Twice as many hours as a page shows, since pages compare a period with the previous one."""
@@ -60,7 +60,7 @@ class PastClock:
         return self.moment
 
     @contextmanager
-    def ruling(self) -> Iterator[None]:
+    def patched(self) -> Iterator[None]:
         with mock.patch("django.utils.timezone.now", self):
             yield
 
@@ -68,16 +68,16 @@ class PastClock:
 def make_installation(planned: Planned, now: datetime) -> None:
     """Fill an empty, migrated database. The simulated time ends at `now`."""
     clock = PastClock(now - timedelta(days=START_DAYS))
-    with _quiet(), clock.ruling():
-        found()
+    with _quiet(), clock.patched():
+        bootstrap()
         history, library = History(planned, now), Library(planned, now)
-        weather = Weather(planned, now.timestamp())
-        events = [*history.events(), *library.events(), *_alert_rounds(weather, now)]
+        behavior = ProviderBehavior(planned, now.timestamp())
+        events = [*history.events(), *library.events(), *_alert_rounds(behavior, now)]
         events.sort(key=lambda event: event.at)
         begin = now - timedelta(days=DAYS)
         _play([event for event in events if event.at < begin], clock)
-        traffic = Traffic(planned, now, weather, history, library)
-        for session in sessions_of(event for event in events if event.at >= begin):
+        traffic = Traffic(planned, now, behavior, history, library)
+        for session in group_changes(event for event in events if event.at >= begin):
             traffic.write_until(session[0].at)
             _play(session, clock)
             traffic.renew()
@@ -91,7 +91,7 @@ def make_installation(planned: Planned, now: datetime) -> None:
             make_roll_ups(now)
 
 
-def sessions_of(events: Iterable[Event]) -> Iterator[list[Event]]:
+def group_changes(events: Iterable[Event]) -> Iterator[list[Event]]:
     """Yield the events in order, grouped so that changes within `PAUSE` of one another are together."""
     session: list[Event] = []
     for event in events:
@@ -136,7 +136,7 @@ def _quiet() -> Iterator[None]:
         log.setLevel(level)
 
 
-def found() -> None:
+def bootstrap() -> None:
     """Set up what a first start sets up, with the demo."""
     with open(os.devnull, "w") as nowhere:
         call_command("bootstrap", "--no-demo", stdout=nowhere)
@@ -144,13 +144,13 @@ def found() -> None:
     demo.load_files()
 
 
-def _alert_rounds(weather: Weather, now: datetime) -> Iterator[Event]:
+def _alert_rounds(behavior: ProviderBehavior, now: datetime) -> Iterator[Event]:
     """Yield the times at which alerts are checked: once a day, and around each incident of rejected keys. A real server
     checks every few seconds.
     """
     for day in range(12, 0, -1):
         yield Event(now - timedelta(days=day), partial(_alert_round, day > 1))
-    for incident in weather.refusals():
+    for incident in behavior.key_incidents():
         for moment in ((incident.begins + incident.ends) / 2, incident.ends + 2 * HOUR):
             if moment < now.timestamp():
                 yield Event(datetime.fromtimestamp(moment, UTC), partial(_alert_round, True))
@@ -196,14 +196,14 @@ COLUMNS = {LabelKind.TEAM: "team", LabelKind.PROJECT: "project"}
 def settle_budgets() -> None:
     """Save the budgets, and count in every limit what the logged requests in its period used."""
     now, orders = timezone.now(), list[Order]()
-    with ledger.change(by("tomasz.nowak"), AuditedAction("budget.save", message="Budgets of teams and projects")):
+    with ledger.change(person("tomasz.nowak"), AuditedAction("budget.save", message="Budgets of teams and projects")):
         for plan in BUDGETS:
             labels = {COLUMNS[plan.kind]: plan.name}
             # Early in a month nothing may have been used yet.
             nanos = max(_spent(labels, plan.currency, "month"), 8 * NANO)
             limit = Decimal(int(nanos / plan.used / NANO * 100)) / 100
             limits = {"moneyPerMonth": f"{limit}", "currency": plan.currency, **plan.extra}
-            save_budget(by("tomasz.nowak"), plan.kind, plan.name, limits)
+            save_budget(person("tomasz.nowak"), plan.kind, plan.name, limits)
             stored = parse_limits(limits)
             assert stored is not None
             used = {Meter.MONEY_PER_MONTH: nanos if plan.used < SPENT else stored.most[Meter.MONEY_PER_MONTH]}

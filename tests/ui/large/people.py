@@ -54,7 +54,7 @@ STAFF = (
     *(("night-shift", VIEWER), (name_of("user", 0), EDITOR)),
 )
 """Everyone but the first administrator. The last two have not joined, and `s.dubois` has left."""
-CHANGERS = ("mei.lin", "tomasz.nowak", "aisha.khan", "王芳", "j.oconnor", "lena.fischer", "admin")
+EDITORS = ("mei.lin", "tomasz.nowak", "aisha.khan", "王芳", "j.oconnor", "lena.fischer", "admin")
 DRILL_DAYS = (19, 5)
 SESSION = 4
 """The number of changes that a person makes in one session."""
@@ -70,7 +70,7 @@ class Event:
     revises: bool = False
 
 
-def by(name: str) -> Actor:
+def person(name: str) -> Actor:
     at = [username for username, _role in STAFF].index(name) if name != "admin" else 99
     return Actor("person", name, f"10.20.{at}.{17 + at}")
 
@@ -105,7 +105,7 @@ class History:
     def _staff(self) -> Iterator[Event]:
         for number, (name, role) in enumerate(STAFF):
             invited = self._at(START_DAYS - 1 - number // 3, 9 + number % 3)
-            inviter = by("admin") if number < 2 else by("mei.lin")
+            inviter = person("admin") if number < 2 else person("mei.lin")
             yield Event(invited, partial(people.invite, inviter, name, role))
             if number < 9:
                 yield Event(invited + timedelta(hours=2), partial(_join, name))
@@ -122,10 +122,12 @@ class History:
     def _days(self) -> Iterator[Event]:
         for day in range(START_DAYS - 3, -1, -1):
             working = (self._now - timedelta(days=day)).weekday() < 5
-            for name in self._rng.sample(CHANGERS, 3 if working else 0):
+            for name in self._rng.sample(EDITORS, 3 if working else 0):
                 moment = self._at(day, self._rng.uniform(7, 18))
                 action = "user.sign_in_failed" if self._rng.random() < 0.07 else "user.sign_in"
-                yield Event(moment, partial(people.record_sign_in, replace(by(name), kind="person"), action, [name]))
+                yield Event(
+                    moment, partial(people.record_sign_in, replace(person(name), kind="person"), action, [name])
+                )
 
     # Files
 
@@ -135,9 +137,9 @@ class History:
         yield Event(self._at(58, 11), partial(self._import_providers), revises=True)
         count = planned.size.route_files
         for number in range(count):
-            who, days, routes = CHANGERS[number + 1], 55 - 4 * number, planned.routes[number::count]
+            who, days, routes = EDITORS[number + 1], 55 - 4 * number, planned.routes[number::count]
             message = f"Routes, part {number + 1} of {count}"
-            yield Event(self._at(days, 14), partial(_import_routes, by(who), routes, message), revises=True)
+            yield Event(self._at(days, 14), partial(_import_routes, person(who), routes, message), revises=True)
 
     def _import_providers(self) -> None:
         """Import providers and services from both files. Keys to be stored are in plain text, as people write them."""
@@ -149,20 +151,22 @@ class History:
                 key = planned.providers.literal_keys.get(str(entry.get("providerName")))
                 if key is not None:
                     entry["apiKey"] = key
-        import_configuration(by("mei.lin"), [json.dumps(file) for file in files], message="Providers of all teams")
+        import_configuration(person("mei.lin"), [json.dumps(file) for file in files], message="Providers of all teams")
 
     # Settings
 
     def _settings(self) -> Iterator[Event]:
         rate = ExchangeRate("CNY", "USD", "0.1391", "", "monthly rate of the finance team")
-        today = partial(_set_rate, by("tomasz.nowak"), rate, self._at(39).date())
+        today = partial(_set_rate, person("tomasz.nowak"), rate, self._at(39).date())
         yield Event(self._at(39, 10), today, revises=True)
         yield Event(self._at(39, 11), self._replace_default_route, revises=True)
-        yield Event(self._at(38, 10), partial(save_language, by("王芳"), "de", "Antworte auf Deutsch."), revises=True)
-        yield Event(self._at(38, 11), partial(set_default_language, by("mei.lin"), "en"), revises=True)
-        policy = partial(set_content_policy, by("aisha.khan"), "extract+convert")
+        yield Event(
+            self._at(38, 10), partial(save_language, person("王芳"), "de", "Antworte auf Deutsch."), revises=True
+        )
+        yield Event(self._at(38, 11), partial(set_default_language, person("mei.lin"), "en"), revises=True)
+        policy = partial(set_content_policy, person("aisha.khan"), "extract+convert")
         yield Event(self._at(38, 12), policy, revises=True)
-        yield Event(self._at(16, 10), _keep_edition)
+        yield Event(self._at(16, 10), _store_catalogue_version)
 
     def _replace_default_route(self) -> None:
         usable = [
@@ -170,7 +174,7 @@ class History:
             for route in self._planned.routes
             if route.task_type not in self._planned.unable and len(route.candidates) > 2 and route.enabled
         ]
-        _save(by("mei.lin"), DEFAULT_ROUTE, candidates=usable[-1].candidates[:3])
+        _save(person("mei.lin"), DEFAULT_ROUTE, candidates=usable[-1].candidates[:3])
 
     # Agents
 
@@ -189,7 +193,7 @@ class History:
             for plan in configured
         ]
         parts = {"aliases": {alias.name: alias.target for alias in self._planned.aliases}, "agents": entries}
-        yield Event(self._at(40, 15), partial(_import_parts, by("mei.lin"), parts), revises=True)
+        yield Event(self._at(40, 15), partial(_import_parts, person("mei.lin"), parts), revises=True)
         yield Event(self._at(37, 9), partial(self._issue_keys, configured))
         yield Event(self._at(20, 13), partial(self._revoke_keys, configured))
         yield Event(self._at(9, 10), partial(self._roll_key, configured[2]))
@@ -204,7 +208,7 @@ class History:
                 for key in plan.keys:
                     ends = None if key.expires_days is None else self._now + timedelta(days=key.expires_days)
                     _text, row = issue_key(
-                        by(CHANGERS[number % 3]),
+                        person(EDITORS[number % 3]),
                         rows[plan.spec.id],
                         label=key.label,
                         terms=key.terms,
@@ -212,24 +216,24 @@ class History:
                     )
                     self._keys.setdefault(plan.spec.id, []).append(row)
             for agent_id in ("text-agent", "vision-agent", "multimodal-agent"):
-                issue_key(by("admin"), rows[agent_id], label="demo")
+                issue_key(person("admin"), rows[agent_id], label="demo")
 
     def _revoke_keys(self, plans: Iterable[AgentPlan]) -> None:
         with ledger.exclusive():
             for plan in plans:
                 for key, row in zip(plan.keys, self._keys.get(plan.spec.id, ()), strict=True):
                     if key.revoked:
-                        revoke_key(by("tomasz.nowak"), row)
+                        revoke_key(person("tomasz.nowak"), row)
 
     def _roll_key(self, plan: AgentPlan) -> None:
-        roll_key(by("mei.lin"), self._keys[plan.spec.id][0], overlap=timedelta(days=30))
+        roll_key(person("mei.lin"), self._keys[plan.spec.id][0], overlap=timedelta(days=30))
 
     # Fire drills
 
     def _drills(self) -> Iterator[Event]:
         for number, days in enumerate(DRILL_DAYS):
             moment = self.drill_at(number)
-            yield Event(moment, partial(start_drill, by("tomasz.nowak"), self.drill_provider(), 300))
+            yield Event(moment, partial(start_drill, person("tomasz.nowak"), self.drill_provider(), 300))
             yield Event(moment + timedelta(seconds=330 + days), partial(record_drill_ends))
 
     def drill_at(self, number: int) -> datetime:
@@ -249,9 +253,9 @@ class History:
     # Services that are deleted
 
     def _deletions(self) -> Iterator[Event]:
-        for number, service in enumerate(self._planned.doomed):
+        for number, service in enumerate(self._planned.to_delete):
             at = self._at(12 - 3 * number, 15)
-            yield Event(at, partial(_delete_service, CHANGERS[number], service.id), revises=True)
+            yield Event(at, partial(_delete_service, EDITORS[number], service.id), revises=True)
 
     # Evidence
 
@@ -287,18 +291,20 @@ class History:
         )
         begin = self._at(33, 9)
         step = (self._now - timedelta(hours=3) - begin) / max(count, 1)
-        who = CHANGERS[0]
+        who = EDITORS[0]
         for at in range(count):
             moment = begin + step * (at - at % SESSION) + timedelta(minutes=7 * (at % SESSION))
             if at % SESSION == 0:
-                who = CHANGERS[self._rng.randrange(len(CHANGERS))]
+                who = EDITORS[self._rng.randrange(len(EDITORS))]
             if at == SESSION - 1:
                 yield Event(moment, partial(_restore, who, 2), revises=True)
             elif at % (5 * SESSION) == SESSION + 2:
                 yield Event(moment, partial(_undo, who), revises=True)
             elif at % (3 * SESSION) in (2 * SESSION, 2 * SESSION + 1) and count - at > 1 + SESSION:
                 resumed = bool(at % (3 * SESSION) == 2 * SESSION + 1)
-                yield Event(moment, partial(_enable, by(who), self._paused_provider(), enabled=resumed), revises=True)
+                yield Event(
+                    moment, partial(_enable, person(who), self._paused_provider(), enabled=resumed), revises=True
+                )
             else:
                 yield Event(moment, kinds[at % len(kinds)](who, at), revises=True)
 
@@ -308,29 +314,31 @@ class History:
 
     def _tune_route(self, who: str, number: int) -> Callable[[], Any]:
         temperature = (number % 9 * 2 + 3) / 20
-        return partial(_save, by(who), self._route(number).task_type, temperature=temperature, max_tokens=3000 + number)
+        return partial(
+            _save, person(who), self._route(number).task_type, temperature=temperature, max_tokens=3000 + number
+        )
 
     def _swap_candidates(self, who: str, number: int) -> Callable[[], Any]:
         long = [route for route in self._planned.routes[6:] if len(route.candidates) > 1]
         long = [route for route in long if route.task_type not in self.unable]
-        return partial(_rotate_chain, by(who), long[number * 5 % len(long)].task_type)
+        return partial(_rotate_chain, person(who), long[number * 5 % len(long)].task_type)
 
     def _rename_service(self, who: str, number: int) -> Callable[[], Any]:
         service = self._planned.services[1 + number * 11 % (len(self._planned.services) - 1)]
-        return partial(_rename_service, by(who), service.id, f"{service.name} · {number}")
+        return partial(_rename_service, person(who), service.id, f"{service.name} · {number}")
 
     def _set_limit(self, who: str, number: int) -> Callable[[], Any]:
         plans = [plan for plan in self._planned.agents if not plan.spec.limits and not plan.at_run_time]
-        return partial(_set_limits, by(who), plans[number * 3 % len(plans)].spec.id, 100 + number)
+        return partial(_set_limits, person(who), plans[number * 3 % len(plans)].spec.id, 100 + number)
 
     def _point_alias(self, who: str, number: int) -> Callable[[], Any]:
         aliases = self._planned.aliases
         target = self._planned.services[1 + number * 13 % (len(self._planned.services) - 1)].id
-        return partial(save_alias, by(who), aliases[1 + number * 3 % (len(aliases) - 1)].name, target)
+        return partial(save_alias, person(who), aliases[1 + number * 3 % (len(aliases) - 1)].name, target)
 
     def _override(self, who: str, number: int) -> Callable[[], Any]:
         plain = [one for one in self._planned.services if "audio" not in one.effective_capabilities.input]
-        return partial(_override, by(who), plain[number * 17 % len(plain)].id)
+        return partial(_override, person(who), plain[number * 17 % len(plain)].id)
 
     def _paused_provider(self) -> str:
         ready = [name for name, state in self._planned.providers.states.items() if state is ProviderState.READY]
@@ -338,34 +346,34 @@ class History:
 
     def _set_timeouts(self, who: str, number: int) -> Callable[[], Any]:
         names = [name for name, state in self._planned.providers.states.items() if state in CALLABLE]
-        return partial(_set_timeouts, by(who), names[number * 5 % len(names)], 60 + number)
+        return partial(_set_timeouts, person(who), names[number * 5 % len(names)], 60 + number)
 
 
 # Actions that events perform.
 
 
 def _join(name: str) -> None:
-    people.choose_password(by(name), User.objects.get(username=name), PASSWORD)
+    people.choose_password(person(name), User.objects.get(username=name), PASSWORD)
 
 
 def _set_role(name: str, role: str, before: str) -> None:
-    people.set_role(by("mei.lin"), User.objects.get(username=name).pk, role, expected=before)
+    people.set_role(person("mei.lin"), User.objects.get(username=name).pk, role, expected=before)
 
 
 def _deactivate(name: str) -> None:
-    people.set_active(by("mei.lin"), User.objects.get(username=name).pk, active=False)
+    people.set_active(person("mei.lin"), User.objects.get(username=name).pk, active=False)
 
 
 def _issue_token(name: str, token: str, scopes: Sequence[str], *, revoke: bool) -> None:
-    _text, row = people.issue_token(by(name), User.objects.get(username=name), token, scopes)
+    _text, row = people.issue_token(person(name), User.objects.get(username=name), token, scopes)
     if revoke:
-        people.revoke_token(by(name), row)
+        people.revoke_token(person(name), row)
 
 
 def _refused_import() -> None:
     broken = {"providers": [{"providerName": "new", "endpoint": "not a URL", "apiKey": "", "defaultModel": "m"}]}
     try:
-        import_configuration(by("mei.lin"), [json.dumps(broken)])
+        import_configuration(person("mei.lin"), [json.dumps(broken)])
     except InvalidError:
         return
     raise AssertionError("the broken file was imported")
@@ -385,7 +393,7 @@ def _set_rate(actor: Actor, rate: ExchangeRate, day: date) -> None:
     set_rate(actor, replace(rate, day=day.isoformat()))
 
 
-def _keep_edition() -> None:
+def _store_catalogue_version() -> None:
     names = [name_of("model", number) for number in range(300)]
     entries = [{"id": name, "context_length": 1000, "capabilities": {"vision": True}} for name in names]
     store_catalogue_version(
@@ -435,15 +443,15 @@ def _set_timeouts(actor: Actor, name: str, seconds: int) -> None:
 
 
 def _undo(who: str) -> None:
-    undo(by(who), newest_number() or 0)
+    undo(person(who), newest_number() or 0)
 
 
 def _restore(who: str, steps: int) -> None:
-    restore(by(who), (newest_number() or 0) - steps, message="Back to what worked yesterday")
+    restore(person(who), (newest_number() or 0) - steps, message="Back to what worked yesterday")
 
 
 def _delete_service(who: str, service_id: str) -> None:
-    delete_service(by(who), Service.objects.get(service_id=service_id))
+    delete_service(person(who), Service.objects.get(service_id=service_id))
 
 
 def _record_drift(service_id: str, kind: DriftKind) -> None:
@@ -470,5 +478,5 @@ def _make_links(agents: Iterable[str], now: datetime) -> None:
     for number, agent_id in enumerate(agents):
         expires_at = now + timedelta(days=5) if number % 2 else None
         make_link(
-            by("mei.lin"), Agent.objects.get(agent_id=agent_id), name=f"Developer {number}", expires_at=expires_at
+            person("mei.lin"), Agent.objects.get(agent_id=agent_id), name=f"Developer {number}", expires_at=expires_at
         )

@@ -18,7 +18,7 @@ from capabilities.core.vocabulary import Capabilities, Cell, Source
 from routing_admin.core.configuration.specs import NO_KEY, KeyKind, KeySpec, ProviderSpec, ServiceSpec
 from tests.ui.large import KEY_NAMES, WIDE, name_of
 
-LATELY = date(2027, 1, 31)
+RETIRED_BY = date(2027, 1, 31)
 """Models that are retired after this day count as usable."""
 LOCAL_DOMAIN = "llm.example.net"
 """The domain of the company's own servers. It is reserved, so nothing can ever be called there."""
@@ -51,7 +51,7 @@ CALLABLE = frozenset({ProviderState.READY, ProviderState.BUSY, ProviderState.SLO
 
 
 @dataclass(frozen=True)
-class Place:
+class ProviderTemplate:
     """A provider without its state. `models` are models beyond those of `host` in the catalogue."""
 
     name: str
@@ -65,28 +65,34 @@ class Place:
 
 
 HOSTED = (
-    Place("together", "https://api.together.xyz/v1", "together_ai", weight=6),
-    Place("fireworks", "https://api.fireworks.ai/inference/v1", "fireworks_ai", weight=5),
-    Place("xai", "https://api.x.ai/v1", "xai", weight=4),
-    Place("deepinfra", "https://api.deepinfra.com/v1/openai", "deepinfra", weight=5),
-    Place("cerebras", "https://api.cerebras.ai/v1", "cerebras"),
-    Place("novita", "https://api.novita.ai/v3/openai", "novita", weight=4),
-    Place("perplexity", "https://api.perplexity.ai", "perplexity"),
-    Place("sambanova", "https://api.sambanova.ai/v1", "sambanova", weight=2),
-    Place("nebius", "https://api.studio.nebius.ai/v1", "nebius", weight=4),
-    Place("cohere", "https://api.cohere.ai/compatibility/v1", "cohere", weight=2),
-    Place("aihubmix", "https://aihubmix.com/v1", "aihubmix", weight=5),
-    Place("stepfun", "https://api.stepfun.com/v1", "stepfun", display_name="阶跃星辰"),
-    Place("zai", "https://api.z.ai/api/paas/v4", "zai", display_name="Z.ai"),
-    Place("moonshot-intl", "https://api.moonshot.ai/v1", "moonshot"),
-    Place("minimax-intl", "https://api.minimax.io/v1", "minimax"),
-    Place("dashscope-intl", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "dashscope", weight=5),
-    Place("databricks", "https://adb-3142857.7.azuredatabricks.net/serving-endpoints", "databricks", weight=4),
-    Place("openai-batch", "https://api.openai.com/v1", "openai", display_name="OpenAI (batch account)", weight=5),
-    Place("openai-eu", "https://eu.api.openai.com/v1", "openai", display_name="OpenAI EU", weight=4),
-    Place("anthropic-research", "https://api.anthropic.com/v1", "anthropic", protocol="anthropic", weight=4),
-    Place("deepseek-spare", "https://api.deepseek.com", "deepseek", display_name="DeepSeek 备用账号", weight=2),
-    Place(
+    ProviderTemplate("together", "https://api.together.xyz/v1", "together_ai", weight=6),
+    ProviderTemplate("fireworks", "https://api.fireworks.ai/inference/v1", "fireworks_ai", weight=5),
+    ProviderTemplate("xai", "https://api.x.ai/v1", "xai", weight=4),
+    ProviderTemplate("deepinfra", "https://api.deepinfra.com/v1/openai", "deepinfra", weight=5),
+    ProviderTemplate("cerebras", "https://api.cerebras.ai/v1", "cerebras"),
+    ProviderTemplate("novita", "https://api.novita.ai/v3/openai", "novita", weight=4),
+    ProviderTemplate("perplexity", "https://api.perplexity.ai", "perplexity"),
+    ProviderTemplate("sambanova", "https://api.sambanova.ai/v1", "sambanova", weight=2),
+    ProviderTemplate("nebius", "https://api.studio.nebius.ai/v1", "nebius", weight=4),
+    ProviderTemplate("cohere", "https://api.cohere.ai/compatibility/v1", "cohere", weight=2),
+    ProviderTemplate("aihubmix", "https://aihubmix.com/v1", "aihubmix", weight=5),
+    ProviderTemplate("stepfun", "https://api.stepfun.com/v1", "stepfun", display_name="阶跃星辰"),
+    ProviderTemplate("zai", "https://api.z.ai/api/paas/v4", "zai", display_name="Z.ai"),
+    ProviderTemplate("moonshot-intl", "https://api.moonshot.ai/v1", "moonshot"),
+    ProviderTemplate("minimax-intl", "https://api.minimax.io/v1", "minimax"),
+    ProviderTemplate("dashscope-intl", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "dashscope", weight=5),
+    ProviderTemplate(
+        "databricks", "https://adb-3142857.7.azuredatabricks.net/serving-endpoints", "databricks", weight=4
+    ),
+    ProviderTemplate(
+        "openai-batch", "https://api.openai.com/v1", "openai", display_name="OpenAI (batch account)", weight=5
+    ),
+    ProviderTemplate("openai-eu", "https://eu.api.openai.com/v1", "openai", display_name="OpenAI EU", weight=4),
+    ProviderTemplate("anthropic-research", "https://api.anthropic.com/v1", "anthropic", protocol="anthropic", weight=4),
+    ProviderTemplate(
+        "deepseek-spare", "https://api.deepseek.com", "deepseek", display_name="DeepSeek 备用账号", weight=2
+    ),
+    ProviderTemplate(
         "siliconflow-team-b", "https://api.siliconflow.cn/v1", "siliconflow", display_name="硅基流动（二组）", weight=4
     ),
 )
@@ -101,14 +107,31 @@ VLLM_MODELS = (
 )
 EMBEDDINGS = ("text-embedding-3-large", "text-embedding-v4", "BAAI/bge-m3")
 GATEWAYS = (
-    Place("vllm-berlin", f"http://vllm-berlin.{LOCAL_DOMAIN}:8000/v1", models=VLLM_MODELS[:2], needs_key=False),
-    Place("gateway-responses", f"https://gateway.{LOCAL_DOMAIN}/v1/responses", models=("gpt-5.6-sol",),
-          protocol="openai-responses", needs_key=False),
-    Place("gateway-claude", f"https://claude.{LOCAL_DOMAIN}/v1", models=("claude-haiku-4-5",),
-          protocol="anthropic", needs_key=False),
-    Place("gateway-gemini", f"https://gemini.{LOCAL_DOMAIN}/v1beta", models=("gemini-3.8-flash",),
-          protocol="gemini", needs_key=False),
-)  # fmt: skip
+    ProviderTemplate(
+        "vllm-berlin", f"http://vllm-berlin.{LOCAL_DOMAIN}:8000/v1", models=VLLM_MODELS[:2], needs_key=False
+    ),
+    ProviderTemplate(
+        "gateway-responses",
+        f"https://gateway.{LOCAL_DOMAIN}/v1/responses",
+        models=("gpt-5.6-sol",),
+        protocol="openai-responses",
+        needs_key=False,
+    ),
+    ProviderTemplate(
+        "gateway-claude",
+        f"https://claude.{LOCAL_DOMAIN}/v1",
+        models=("claude-haiku-4-5",),
+        protocol="anthropic",
+        needs_key=False,
+    ),
+    ProviderTemplate(
+        "gateway-gemini",
+        f"https://gemini.{LOCAL_DOMAIN}/v1beta",
+        models=("gemini-3.8-flash",),
+        protocol="gemini",
+        needs_key=False,
+    ),
+)
 """Own servers without a key, one per protocol. The real calls of `calls.py` go through these."""
 OPENROUTER_NAMES: Mapping[str, str] = {
     "dashscope": "qwen",
@@ -120,54 +143,58 @@ OPENROUTER_NAMES: Mapping[str, str] = {
     "zai": "z-ai",
 }
 CHINESE_NAMES = ("文本对话", "长文写作", "视觉理解", "合同审核", "客服质检", "代码助手", "多模态问答", "报表解读")
-HOSTS_OF_PRESETS = {"zhipu": "zai", "ark": "volcengine", "hunyuan": "tencent", "mimo": "xiaomi", "qianfan": ""}
+CATALOGUE_HOSTS = {"zhipu": "zai", "ark": "volcengine", "hunyuan": "tencent", "mimo": "xiaomi", "qianfan": ""}
 
 
-def list_places(taken: frozenset[str]) -> Iterator[Place]:
+def list_templates(taken: frozenset[str]) -> Iterator[ProviderTemplate]:
     """Yield all providers, so that even the first few are of different kinds. `taken` are the demo's names."""
     yield from GATEWAYS
-    hosted = [place for place in (*_presets(), *HOSTED) if place.name not in taken]
+    hosted = [template for template in (*_presets(), *HOSTED) if template.name not in taken]
     kinds = (hosted, [*_clouds()], [*_own_servers()])
     for at in range(max(map(len, kinds))):
-        for places in kinds:
-            yield from places[at : at + 1]
+        for templates in kinds:
+            yield from templates[at : at + 1]
 
 
-def _presets() -> Iterator[Place]:
+def _presets() -> Iterator[ProviderTemplate]:
     for preset in PRESETS:
-        host = HOSTS_OF_PRESETS.get(preset.name, preset.name)
+        host = CATALOGUE_HOSTS.get(preset.name, preset.name)
         shown = preset.label_zh if preset.label_zh != preset.label_en else preset.label_en
         endpoint = preset.base_url.replace("127.0.0.1", f"workstation.{LOCAL_DOMAIN}")
-        yield Place(
+        yield ProviderTemplate(
             *(preset.name, endpoint, host, preset.models, preset.protocol, shown),
             needs_key=preset.needs_key,
             weight={"openrouter": 24, "siliconflow": 12, "dashscope": 12}.get(preset.name, 5),
         )
 
 
-def _clouds() -> Iterator[Place]:
+def _clouds() -> Iterator[ProviderTemplate]:
     for number in (1, 2):
         for region in REGIONS:
             name = f"azure-{region}-{number}"
-            yield Place(name, f"https://acme-{region}-{number}.openai.azure.com/openai/v1", "azure", weight=6 - number)
+            yield ProviderTemplate(
+                name, f"https://acme-{region}-{number}.openai.azure.com/openai/v1", "azure", weight=6 - number
+            )
     for region in CLOUD_REGIONS:
         endpoint = f"https://bedrock-runtime.{region}.amazonaws.com/openai/v1"
-        yield Place(f"bedrock-{region}", endpoint, "bedrock", weight=4)
+        yield ProviderTemplate(f"bedrock-{region}", endpoint, "bedrock", weight=4)
     for region in ("europe-west4", "us-central1"):
         base = f"https://{region}-aiplatform.googleapis.com/v1/projects/acme-llm/locations/{region}/endpoints/openapi"
-        yield Place(f"vertex-{region}", base, "vertex_ai", weight=4)
+        yield ProviderTemplate(f"vertex-{region}", base, "vertex_ai", weight=4)
 
 
-def _own_servers() -> Iterator[Place]:
+def _own_servers() -> Iterator[ProviderTemplate]:
     for number in range(1, 25):
         endpoint = f"http://gpu-{number:02}.{LOCAL_DOMAIN}:11434/v1"
         models = tuple(OLLAMA_MODELS[(number + step) % len(OLLAMA_MODELS)] for step in range(2))
-        yield Place(f"ollama-gpu-{number:02}", endpoint, models=models, needs_key=False, weight=2)
+        yield ProviderTemplate(f"ollama-gpu-{number:02}", endpoint, models=models, needs_key=False, weight=2)
     for number, city in enumerate(CITIES[1:]):
         models = tuple(VLLM_MODELS[(number + step) % len(VLLM_MODELS)] for step in range(2))
-        yield Place(f"vllm-{city}", f"http://vllm-{city}.{LOCAL_DOMAIN}:8000/v1", models=models, needs_key=False)
+        yield ProviderTemplate(
+            f"vllm-{city}", f"http://vllm-{city}.{LOCAL_DOMAIN}:8000/v1", models=models, needs_key=False
+        )
     for team in OWN_TEAMS:
-        yield Place(f"gateway-{team}", f"https://{team}-gateway.{LOCAL_DOMAIN}/v1", "openai", weight=3)
+        yield ProviderTemplate(f"gateway-{team}", f"https://{team}-gateway.{LOCAL_DOMAIN}/v1", "openai", weight=3)
 
 
 @dataclass(frozen=True)
@@ -184,38 +211,40 @@ class Providers:
 
 def make_providers(rng: Random, count: int, service_count: int, taken: frozenset[str]) -> Providers:
     """Return `count` providers with `service_count` services in total. Those with long names come first."""
-    places = list(list_places(taken))[: count - 1]
-    if len(places) < count - 1:
-        raise ValueError(f"at most {len(places) + 1} providers are known")
-    states = _choose_states(rng, places)
-    wide = Place(name_of("provider", 0), f"https://wide.{LOCAL_DOMAIN}/v1", display_name=WIDE, models=(WIDE,))
+    templates = list(list_templates(taken))[: count - 1]
+    if len(templates) < count - 1:
+        raise ValueError(f"at most {len(templates) + 1} providers are known")
+    states = _choose_states(rng, templates)
+    wide = ProviderTemplate(
+        name_of("provider", 0), f"https://wide.{LOCAL_DOMAIN}/v1", display_name=WIDE, models=(WIDE,)
+    )
     states[wide.name] = ProviderState.SEVERAL_KEYS
     specs, literal_keys, variables, origins = [], {}, {}, []
-    models = _share_models(rng, places, service_count - 1)
-    for place in (*places, wide):
-        state = states[place.name]
-        key, more_keys = _keys_of(rng, place, state)
+    models = _share_models(rng, templates, service_count - 1)
+    for template in (*templates, wide):
+        state = states[template.name]
+        key, more_keys = _make_keys(rng, template, state)
         if key.kind is KeyKind.STORED:
-            literal_keys[place.name] = f"sk-made-up-{rng.getrandbits(96):024x}"
+            literal_keys[template.name] = f"sk-made-up-{rng.getrandbits(96):024x}"
             key = replace(key, kind=KeyKind.ENV)
         elif key.kind is KeyKind.ENV and state is not ProviderState.NO_KEY:
             variables[key.variable] = f"sk-made-up-{rng.getrandbits(96):024x}"
         variables |= {more.variable: f"sk-made-up-{rng.getrandbits(96):024x}" for more in more_keys if more.enabled}
-        if LOCAL_DOMAIN in place.endpoint and state is not ProviderState.FORBIDDEN:
-            origins.append("/".join(place.endpoint.split("/")[:3]))
+        if LOCAL_DOMAIN in template.endpoint and state is not ProviderState.FORBIDDEN:
+            origins.append("/".join(template.endpoint.split("/")[:3]))
         slow = {"firstContent": 240, "total": 900} if state is ProviderState.SLOW else {}
         specs.append(
             ProviderSpec(
-                *(place.name, place.endpoint, (models.get(place.name) or place.models or ("default",))[0]),
-                protocol=place.protocol,
+                *(template.name, template.endpoint, (models.get(template.name) or template.models or ("default",))[0]),
+                protocol=template.protocol,
                 key=key,
                 more_keys=more_keys,
-                display_name=place.display_name,
+                display_name=template.display_name,
                 enabled=state is not ProviderState.DISABLED,
                 timeouts=slow,
             )
         )
-    services = _make_services(rng, [*places], models)
+    services = _make_services(rng, [*templates], models)
     wide_service = ServiceSpec(
         name_of("service", 0), WIDE, wide.name, WIDE, capabilities=Capabilities(("text", "vision")), description=WIDE
     )
@@ -224,32 +253,32 @@ def make_providers(rng: Random, count: int, service_count: int, taken: frozenset
     )
 
 
-def _choose_states(rng: Random, places: Sequence[Place]) -> dict[str, ProviderState]:
+def _choose_states(rng: Random, templates: Sequence[ProviderTemplate]) -> dict[str, ProviderState]:
     # The gateways stay ready, because real calls go through them.
-    states = {place.name: ProviderState.READY for place in places}
-    free = [place for place in places if place not in GATEWAYS]
+    states = {template.name: ProviderState.READY for template in templates}
+    free = [template for template in templates if template not in GATEWAYS]
     for state, share in SHARES.items():
-        fitting = [place for place in free if _fits(place, state)]
-        for place in rng.sample(fitting, min(len(fitting), max(1, round(share * len(places))))):
-            states[place.name] = state
-            free.remove(place)
+        fitting = [template for template in free if _fits(template, state)]
+        for template in rng.sample(fitting, min(len(fitting), max(1, round(share * len(templates))))):
+            states[template.name] = state
+            free.remove(template)
     return states
 
 
-def _fits(place: Place, state: ProviderState) -> bool:
+def _fits(template: ProviderTemplate, state: ProviderState) -> bool:
     if state is ProviderState.FORBIDDEN:
-        return place.endpoint.startswith("http://")
-    return place.needs_key or state in (ProviderState.DISABLED, ProviderState.BUSY, ProviderState.SLOW)
+        return template.endpoint.startswith("http://")
+    return template.needs_key or state in (ProviderState.DISABLED, ProviderState.BUSY, ProviderState.SLOW)
 
 
-def _keys_of(rng: Random, place: Place, state: ProviderState) -> tuple[KeySpec, tuple[KeySpec, ...]]:
-    variable = f"LLM_PROVIDER_{''.join(c if c.isalnum() else '_' for c in place.name.upper())}_API_KEY"
-    if not place.needs_key:
+def _make_keys(rng: Random, template: ProviderTemplate, state: ProviderState) -> tuple[KeySpec, tuple[KeySpec, ...]]:
+    variable = f"LLM_PROVIDER_{''.join(c if c.isalnum() else '_' for c in template.name.upper())}_API_KEY"
+    if not template.needs_key:
         return NO_KEY, ()
     if state is ProviderState.NO_KEY:
         return KeySpec(KeyKind.ENV, variable), ()
     if state is ProviderState.SEVERAL_KEYS:
-        names = KEY_NAMES if place.display_name == WIDE else ("team-b", "until-december")
+        names = KEY_NAMES if template.display_name == WIDE else ("team-b", "until-december")
         more = tuple(
             KeySpec(KeyKind.ENV, f"{variable}_{number}", name=name, enabled=number != 3)
             for number, name in enumerate(names, 2)
@@ -258,33 +287,36 @@ def _keys_of(rng: Random, place: Place, state: ProviderState) -> tuple[KeySpec, 
     return KeySpec(KeyKind.STORED if rng.random() < 0.45 else KeyKind.ENV, variable), ()
 
 
-def _share_models(rng: Random, places: Sequence[Place], count: int) -> dict[str, tuple[str, ...]]:
+def _share_models(rng: Random, templates: Sequence[ProviderTemplate], count: int) -> dict[str, tuple[str, ...]]:
     """Distribute `count` models among the providers by weight. Every provider with models gets one.
 
     A provider's additional models are used first.
     """
-    known = {place.name: [*dict.fromkeys((*place.models, *_catalogued(rng, place)))] for place in places}
-    chosen: dict[str, list[str]] = {place.name: [] for place in places}
-    turns = [place for place in places for _ in range(place.weight)]
+    known = {
+        template.name: [*dict.fromkeys((*template.models, *_choose_listed_models(rng, template)))]
+        for template in templates
+    }
+    chosen: dict[str, list[str]] = {template.name: [] for template in templates}
+    turns = [template for template in templates for _ in range(template.weight)]
     rng.shuffle(turns)
-    turns = [*places, *turns] * 4
-    for place in turns:
+    turns = [*templates, *turns] * 4
+    for template in turns:
         if sum(map(len, chosen.values())) == count:
             break
-        if known[place.name]:
-            chosen[place.name].append(known[place.name].pop(0))
+        if known[template.name]:
+            chosen[template.name].append(known[template.name].pop(0))
     missing = count - sum(map(len, chosen.values()))
     if missing:
         raise ValueError(f"{missing} services more than these providers have models")
     return {name: tuple(models) for name, models in chosen.items()}
 
 
-def _catalogued(rng: Random, place: Place) -> list[str]:
+def _choose_listed_models(rng: Random, template: ProviderTemplate) -> list[str]:
     catalogue = default_catalogue()
     names = sorted(name for name in catalogue.document.models.get(place.host, ()) if is_chat_model(name))
     rng.shuffle(names)
     # Few services use a model that is no longer served.
-    over = {name for name in names if (end := catalogue.retirement(place.host, name)) and end.day <= LATELY}
+    over = {name for name in names if (end := catalogue.retirement(template.host, name)) and end.day <= RETIRED_BY}
     names = [name for name in names if name not in over or rng.random() < 0.05]
     if place.host == "openrouter":
         makers = [find_maker(name) for name in names]
@@ -294,35 +326,37 @@ def _catalogued(rng: Random, place: Place) -> list[str]:
     return names
 
 
-def _make_services(rng: Random, places: Sequence[Place], models: Mapping[str, Sequence[str]]) -> Iterator[ServiceSpec]:
+def _make_services(
+    rng: Random, templates: Sequence[ProviderTemplate], models: Mapping[str, Sequence[str]]
+) -> Iterator[ServiceSpec]:
     used: set[str] = set()
-    pairs = [(place, model) for place in places for model in models[place.name]]
+    pairs = [(template, model) for template in templates for model in models[template.name]]
     disabled = set(rng.sample(range(len(pairs)), max(3, len(pairs) // 25)))
     overridden = set(rng.sample(range(len(pairs)), max(3, len(pairs) // 20)))
-    for at, (place, model) in enumerate(pairs):
+    for at, (template, model) in enumerate(pairs):
         short = model.rpartition("/")[2].lower().replace(":", "-")
-        service_id = short if short not in used else f"{short}@{place.name}"
+        service_id = short if short not in used else f"{short}@{template.name}"
         used.add(service_id)
         name = f"{CHINESE_NAMES[at % len(CHINESE_NAMES)]}（{short}）" if at % 5 == 2 else _title(short)
         own_price = {"currency": rng.choice(("USD", "CNY")), "input": 0.4, "output": 1.6} if at % 17 == 3 else {}
         spec = ServiceSpec(
-            *(service_id, name, place.name, model),
-            description="" if at % 3 else f"{_title(short)} at {place.display_name or place.name}",
+            *(service_id, name, template.name, model),
+            description="" if at % 3 else f"{_title(short)} at {template.display_name or template.name}",
             capability_tags=("文本对话",) if at % 5 == 2 else (),
             price=own_price,
             limits={"contextTokens": 32_768} if at % 29 == 5 else {},
             enabled=at not in disabled,
         )
-        yield _with_capabilities(spec, place, override=at in overridden)
+        yield _with_capabilities(spec, template, override=at in overridden)
 
 
 def _title(short: str) -> str:
     return " ".join(word.upper() if word in ("gpt", "glm") else word.capitalize() for word in short.split("-"))
 
 
-def _with_capabilities(spec: ServiceSpec, place: Place, *, override: bool) -> ServiceSpec:
+def _with_capabilities(spec: ServiceSpec, template: ProviderTemplate, *, override: bool) -> ServiceSpec:
     """Return the service with the capabilities that the page would fill in: from the catalogue, unless overridden."""
-    entry = default_catalogue().entry_at(place.name, place.endpoint, spec.model)
+    entry = default_catalogue().entry_at(template.name, template.endpoint, spec.model)
     if entry is None:
         return spec
     sources: dict[str, Source] = {}

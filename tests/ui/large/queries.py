@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-MOST = 12
+MAX_QUERIES = 12
 """Queries to both databases together."""
 
 
@@ -17,13 +17,13 @@ def main(folder: str, addresses: list[str]) -> None:
     from django.contrib.auth import get_user_model
     from django.test import Client
 
-    from tests.console.visits import queries_of
+    from tests.console.visits import count_queries
 
     admin = Client(headers={"host": "localhost"})
     admin.force_login(get_user_model().objects.get(username="admin"))
     for address in addresses:
-        count = sum(queries_of(admin, address, using=database) for database in ("default", "logs"))
-        if count > MOST:
+        count = sum(count_queries(admin, address, using=database) for database in ("default", "logs"))
+        if count > MAX_QUERIES:
             print(f"{address}: {count} queries")
 
 

@@ -58,8 +58,8 @@ from tests.ui.large import KEY_NAMES, WIDE, name_of
 from tests.ui.large.artifacts import Library
 from tests.ui.large.configuration import Planned, is_reading
 from tests.ui.large.people import History
+from tests.ui.large.provider_behavior import DAY, HOUR, INJECTABLE, ProviderBehavior
 from tests.ui.large.providers import CALLABLE, LOCAL_DOMAIN, ProviderState
-from tests.ui.large.weather import DAY, HOUR, STAGED, Weather
 
 DAYS = 30
 HOURLY = (1, 1, 1, 1, 1, 2, 4, 8, 14, 20, 22, 21, 15, 18, 22, 23, 20, 16, 11, 8, 6, 4, 3, 2)
@@ -121,15 +121,17 @@ class Played:
 class Traffic:
     """The requests of an installation, written in the order of their times."""
 
-    def __init__(self, planned: Planned, now: datetime, weather: Weather, history: History, library: Library) -> None:
+    def __init__(
+        self, planned: Planned, now: datetime, behavior: ProviderBehavior, history: History, library: Library
+    ) -> None:
         self._planned, self._now, self._library = planned, now.timestamp(), library
         self._rng = Random(f"requests {planned.seed}")
-        self._weather = weather
+        self._behavior = behavior
         self._clock = Clock()
         self._context = local_context(self._clock, self._rng.random)
         self._pending, self._at = self._moments(history), 0
         # In a small log each of these requests occurs once, in a large log a few times.
-        self._staged = [*STAGED] * (2 if planned.size.requests > 2000 else 1)
+        self._staged = [*INJECTABLE] * (2 if planned.size.requests > 2000 else 1)
         self._share_staged = min(0.3, 3 * len(self._staged) / max(1, planned.size.requests))
         self._recent: list[Entry] = []
         self._played = 0
@@ -177,12 +179,12 @@ class Traffic:
             for _ in range(3):
                 yield begins - rng.uniform(60, HOUR), f"task:{rng.choice(routes)}"
         specs = {spec.name: spec for spec in self._planned.providers.specs}
-        for incident in self._weather.refusals():
+        for incident in self._behavior.key_incidents():
             # Calls before the alert is checked, and after the key works again.
             middle = (incident.begins + incident.ends) / 2
             for moment in (rng.uniform(incident.begins, middle), middle - 60, incident.ends + rng.uniform(60, HOUR)):
                 yield moment, f"{incident.provider}/{specs[incident.provider].default_model}"
-        for name in self._weather.broken_now():
+        for name in self._behavior.failing_providers():
             for _ in range(BROKEN_CALLS):
                 yield self._now - rng.uniform(60, 0.8 * HOUR), f"{name}/{specs[name].default_model}"
 
@@ -267,7 +269,7 @@ class Traffic:
         began = datetime.fromtimestamp(at, UTC)
         usage, facts = self._usage(played), dict(played.facts)
         if played.answered is not None and facts["outcome"] == OK:
-            writing = self._weather.writing(played.answered[0], usage.completion_tokens or 60) * 1000
+            writing = self._behavior.generation_seconds(played.answered[0], usage.completion_tokens or 60) * 1000
             facts["duration_ms"] += writing
             last = played.attempts[-1]
             tries = (*last.tries[:-1], replace(last.tries[-1], duration_ms=last.tries[-1].duration_ms + writing))
@@ -357,7 +359,7 @@ class Traffic:
         if not self._files or rng.random() > (0.75 if reads else 0.05):
             return TUNED if rng.random() < 0.2 else PLAIN
         # A few sets of files for each route, since preparing one may take as long as reading its files.
-        at = (hash_of(named.route.task_type) + rng.randrange(3)) % len(self._files)
+        at = (stable_hash(named.route.task_type) + rng.randrange(3)) % len(self._files)
         return self._chats_with(at, 2 if at % 4 == 0 else 1)
 
     def _chats_with(self, at: int, count: int) -> ChatRequest:
@@ -451,7 +453,7 @@ class Traffic:
             prepared[call.candidate.index] = ready
             adaptation = summary(ready.deliveries)
             dropped = list_dropped(planned.chat, ready, call)
-        outcome = self._weather.call(call, self._clock.now, planned.stream, staged, self._state.drill)
+        outcome = self._behavior.call(call, self._clock.now, planned.stream, staged, self._state.drill)
         self._clock.now += outcome.seconds
         return Reply(outcome.failure or Answer("…"), adaptation, dropped), outcome.cut
 
@@ -499,7 +501,7 @@ class Traffic:
         if played.answered is None:
             return Usage()
         rng, (provider, model) = self._rng, played.answered
-        if provider.startswith("ollama") and hash_of(model) % 3 == 0:
+        if provider.startswith("ollama") and stable_hash(model) % 3 == 0:
             return Usage()
         prompt = int(rng.lognormvariate(math.log(900), 1.0)) + (1400 if played.prepared else 0)
         if played.facts["surface"].startswith("v1/"):
@@ -520,7 +522,7 @@ class Traffic:
             return {}
         reason = self._rng.choices(("stop", "tool_calls", "length", "content_filter"), (84, 11, 4, 1))[0]
         model = played.answered[1]
-        named = {"answered_model": f"{model}-2026-08-01"} if hash_of(model) % 9 == 0 else {}
+        named = {"answered_model": f"{model}-2026-08-01"} if stable_hash(model) % 9 == 0 else {}
         return {"finish_reason": reason, "citations": 3 if "sonar" in model else 0, **named}
 
     # The end
@@ -580,6 +582,6 @@ def _fields(need: RefusedNeed) -> dict[str, Any]:
     return {name: getattr(need, name) for name in ("who", "meter", "limit", "left", "need", "currency")}
 
 
-def hash_of(text: str) -> int:
+def stable_hash(text: str) -> int:
     """Return a hash of the text that is the same in every process."""
     return sum(text.encode()) + len(text) * 31

@@ -26,7 +26,7 @@ STATUSES: Mapping[Fault, int] = {
     **dict.fromkeys((Fault.BAD_CONTENT_TYPE, Fault.BAD_JSON, Fault.BAD_SHAPE, Fault.EMPTY_CHOICES), 200),
     **dict.fromkeys((Fault.EMPTY_CONTENT, Fault.GENERATION_FAILED), 200),
 }
-WORDS: Mapping[Fault, str] = {
+FAULT_MESSAGES: Mapping[Fault, str] = {
     Fault.HTTP_400: "Invalid value for 'tools[0].function.parameters': schema must be an object.",
     Fault.CONTEXT_LENGTH: "This model's maximum context length is 131072 tokens, however you requested 148211 tokens.",
     Fault.CONTENT_POLICY: "The response was filtered due to the prompt triggering our content management policy.",
@@ -45,7 +45,7 @@ WORDS: Mapping[Fault, str] = {
     Fault.HTTP_503: "The engine is currently overloaded, please try again later.",
     Fault.HTTP_529: "Overloaded",
 }
-USUAL: Mapping[Fault, int] = {
+FAULT_WEIGHTS: Mapping[Fault, int] = {
     Fault.HTTP_429: 30,
     Fault.HTTP_503: 18,
     Fault.HTTP_500: 9,
@@ -63,10 +63,17 @@ USUAL: Mapping[Fault, int] = {
     Fault.BAD_JSON: 1,
 }
 """Everyday failures, weighted by frequency."""
-CUTS = (Fault.STREAM_STALL, Fault.STREAM_BROKEN, Fault.STREAM_TRUNCATED)
-STAGED = tuple(fault for fault in Fault if fault not in (Fault.ORIGIN_REFUSED, Fault.KEY_MISSING, Fault.FIRE_DRILL))
+STREAM_FAULTS = (Fault.STREAM_STALL, Fault.STREAM_BROKEN, Fault.STREAM_TRUNCATED)
+INJECTABLE = tuple(fault for fault in Fault if fault not in (Fault.ORIGIN_REFUSED, Fault.KEY_MISSING, Fault.FIRE_DRILL))
 """Failures that a call can be made to have. The other three come from the configuration and from drills."""
-LASTING = (Fault.HTTP_503, Fault.HTTP_529, Fault.HTTP_429, Fault.READ_TIMEOUT, Fault.CONNECT_REFUSED, Fault.HTTP_500)
+INCIDENT_FAULTS = (
+    Fault.HTTP_503,
+    Fault.HTTP_529,
+    Fault.HTTP_429,
+    Fault.READ_TIMEOUT,
+    Fault.CONNECT_REFUSED,
+    Fault.HTTP_500,
+)
 HOUR, DAY = 3600.0, 86_400.0
 SLOW_FAULTS = {Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, Fault.SLOW_BODY}
 
@@ -83,7 +90,7 @@ class Incident:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SimulatedResult:
     """The result of a call: a failure, or an answer after `seconds`, whose stream may be interrupted (`cut`)."""
 
     seconds: float
@@ -91,14 +98,14 @@ class Outcome:
     cut: Failure | None = None
 
 
-def failure_of(fault: Fault) -> Failure:
-    words = WORDS.get(fault) or TABLE[fault].message or TABLE[fault].meaning
+def make_failure(fault: Fault) -> Failure:
+    words = FAULT_MESSAGES.get(fault) or TABLE[fault].message or TABLE[fault].meaning
     param = {Fault.UNSUPPORTED_PARAMETER: "top_k", Fault.CAPABILITY_MISMATCH: "vision"}.get(fault)
     wait = {Fault.HTTP_429: 0.4, Fault.HTTP_429_WAIT: 45.0, Fault.HTTP_503: 1.0}.get(fault)
     return Failure(fault, words, STATUSES.get(fault), param=param, retry_after=wait)
 
 
-class Weather:
+class ProviderBehavior:
     """The behavior of every provider until `now` (seconds since 1970), determined by the seed."""
 
     def __init__(self, planned: Planned, now: float) -> None:
@@ -112,7 +119,9 @@ class Weather:
         for name in self._rng.choices(names, k=max(12, len(names))):
             begins = now - self._rng.uniform(0.2, 30) * DAY
             lasts = self._rng.lognormvariate(math.log(1.5 * HOUR), 0.8)
-            incident = Incident(name, begins, begins + lasts, self._rng.choice(LASTING), self._rng.uniform(0.4, 1.0))
+            incident = Incident(
+                name, begins, begins + lasts, self._rng.choice(INCIDENT_FAULTS), self._rng.uniform(0.4, 1.0)
+            )
             self._incidents.setdefault(name, []).append(incident)
         # Rejected keys and empty accounts. Each incident lasts a few hours, as if someone then fixed it.
         self._refusals: list[Incident] = []
@@ -134,32 +143,34 @@ class Weather:
             return self._rng.uniform(14, 25), 9.0
         return self._rng.lognormvariate(math.log(0.7), 0.5), self._rng.uniform(35, 160)
 
-    def call(self, call: Call, at: float, stream: bool, staged: Fault | None, drill: DrillWindow | None) -> Outcome:
+    def call(
+        self, call: Call, at: float, stream: bool, staged: Fault | None, drill: DrillWindow | None
+    ) -> SimulatedResult:
         """Return the result of a call at `at`. `staged` is a failure that the call must have."""
         name, rng = call.candidate.provider, self._rng
         if drill is not None and drill.stops(name, at):
-            return Outcome(0.0, drill.failure())
-        fault = staged or self._again(call) or self._fault(name, at)
+            return SimulatedResult(0.0, drill.failure())
+        fault = staged or self._repeated_fault(call) or self._fault(name, at)
         self._last = (call.candidate.name, fault)
-        if fault in CUTS or (fault is None and stream and rng.random() < 0.004):
-            cut = fault if fault in CUTS else rng.choice(CUTS)
-            return Outcome(self.first_content(name), cut=failure_of(cut))
+        if fault in STREAM_FAULTS or (fault is None and stream and rng.random() < 0.004):
+            cut = fault if fault in STREAM_FAULTS else rng.choice(STREAM_FAULTS)
+            return SimulatedResult(self.first_content(name), cut=make_failure(cut))
         if fault is None:
             seconds = self.first_content(name)
             if seconds > call.timeouts.first_content:
                 timeout = Fault.TTFT_TIMEOUT if stream else Fault.READ_TIMEOUT
-                return Outcome(call.timeouts.first_content, failure_of(timeout))
-            return Outcome(seconds)
+                return SimulatedResult(call.timeouts.first_content, make_failure(timeout))
+            return SimulatedResult(seconds)
         seconds = rng.uniform(0.05, 0.6)
         if fault in SLOW_FAULTS:
             seconds = min(call.timeouts.first_content, 30.0)
         elif fault is Fault.CONNECT_TIMEOUT:
             seconds = call.timeouts.connect
         elif fault is Fault.DEADLINE:
-            return Outcome(call.timeouts.total, failure_of(fault))
-        return Outcome(min(seconds, call.timeouts.total), failure_of(fault))
+            return SimulatedResult(call.timeouts.total, make_failure(fault))
+        return SimulatedResult(min(seconds, call.timeouts.total), make_failure(fault))
 
-    def _again(self, call: Call) -> Fault | None:
+    def _repeated_fault(self, call: Call) -> Fault | None:
         """Return the failure of the previous try, or None. An immediate retry often fails in the same way."""
         name, fault = self._last
         return fault if call.try_number > 1 and call.candidate.name == name and self._rng.random() < 0.7 else None
@@ -170,22 +181,22 @@ class Weather:
             if incident.begins <= at < incident.ends and rng.random() < incident.share:
                 return incident.fault
         if rng.random() < self._rate.get(name, 0.0):
-            return rng.choices([*USUAL], [*USUAL.values()])[0]
+            return rng.choices([*FAULT_WEIGHTS], [*FAULT_WEIGHTS.values()])[0]
         return None
 
     def first_content(self, name: str) -> float:
         median, _speed = self._pace.get(name, (0.05, 400.0))
         return self._rng.lognormvariate(math.log(median), 0.45)
 
-    def writing(self, name: str, tokens: int) -> float:
+    def generation_seconds(self, name: str, tokens: int) -> float:
         """Return how many seconds the provider takes to write the tokens after the first."""
         return tokens / self._pace.get(name, (0.05, 400.0))[1] * self._rng.uniform(0.8, 1.3)
 
-    def refusals(self) -> Sequence[Incident]:
+    def key_incidents(self) -> Sequence[Incident]:
         """Return the past incidents that raised an alert."""
         return self._refusals
 
-    def broken_now(self) -> Sequence[str]:
+    def failing_providers(self) -> Sequence[str]:
         """Return the providers whose state shows only in recent requests."""
         shown = (ProviderState.REFUSED, ProviderState.BUSY, ProviderState.SLOW)
         return [name for name, state in self._states.items() if state in shown]
