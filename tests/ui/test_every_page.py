@@ -23,7 +23,7 @@ from routing_admin.console.base.context import NAVIGATION
 from tests.processes import free_port, wait_for_success
 from tests.ui.boxes import WIDTHS as MEASURED
 from tests.ui.boxes import measure
-from tests.ui.large import OFFERED, PASSWORD, WIDE, name_of
+from tests.ui.large import OFFERED, PASSWORD, WIDE, object_name
 
 ROOT = Path(__file__).parents[2]
 LARGE = os.environ.get("LARGE_INSTALLATION", "")
@@ -114,21 +114,21 @@ OUTSIDE = {"login", "join", "own_page", "own_call"}
 """Pages for visitors without a session."""
 
 EXTRA = {
-    "agent, wide": f"/agents/{name_of('agent', 0)}/",
+    "agent, wide": f"/agents/{object_name('agent', 0)}/",
     "artifact, wide": "/artifacts/?q=csv → /artifacts/",
     "models, 340": "/providers/echo/models/",
     "provider, from a preset": "/new/provider/?preset=deepseek",
-    "provider, wide": f"/providers/{name_of('provider', 0)}/",
+    "provider, wide": f"/providers/{object_name('provider', 0)}/",
     "request, wide": f"/requests/req_{WIDE[:60]}/",
-    "requests, wide": f"/requests/?q=task:{name_of('task', 0)}",
-    "route, wide": f"/routes/{name_of('task', 0)}/",
-    "service, wide": f"/services/{name_of('service', 0)}/",
-    "simulate, wide": f"/simulate/?task={name_of('task', 0)}",
+    "requests, wide": f"/requests/?q=task:{object_name('task', 0)}",
+    "route, wide": f"/routes/{object_name('task', 0)}/",
+    "service, wide": f"/services/{object_name('service', 0)}/",
+    "simulate, wide": f"/simulate/?task={object_name('task', 0)}",
     "artifacts, nothing found": "/artifacts/?q=nothing-has-this-name",
     "requests, nothing found": "/requests/?q=task:nothing-has-this-name",
     "documents, found": "/docs/?q=disk",
     "find, before anything is typed": "/find/",
-    "find, wide": f"/find/?q={name_of('service', 0)[:60]}",
+    "find, wide": f"/find/?q={object_name('service', 0)[:60]}",
     "not found": "/no-such-page/",
 }
 """The same pages in other states: with the widest names, with the most choices, and empty."""

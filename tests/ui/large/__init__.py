@@ -19,7 +19,7 @@ KEY_NAMES = (WIDE[:60], "spare")
 """Names of the wide provider's further keys; the first has the maximum length."""
 
 
-def name_of(prefix: str, number: int) -> str:
+def object_name(prefix: str, number: int) -> str:
     """Return a name of 120 characters for the first object of a kind, and a short name for every other."""
     return f"{prefix}{WIDE}"[:120] if number == 0 else f"{prefix}-{number}"
 

@@ -20,7 +20,7 @@ from routing_admin.core.configuration.specs import (
     RouteSpec,
     ServiceSpec,
 )
-from tests.ui.large import WIDE, Size, name_of
+from tests.ui.large import WIDE, Size, object_name
 from tests.ui.large.providers import CALLABLE, GATEWAYS, Providers, ProviderState, make_providers
 
 DEMO = {"providers": 4, "services": 6, "routes": 6, "agents": 3, "artifacts": 4}
@@ -206,7 +206,7 @@ class _RouteMaker:
     def make(self, count: int, unable: Sequence[Unable]) -> Iterator[RouteSpec]:
         wide = [service for service in self._services if service.name == WIDE]
         chain = (*wide, *self._rng.sample(self._usable, 6))
-        yield RouteSpec(name_of("task", 0), tuple(map(_candidate, chain)))
+        yield RouteSpec(object_name("task", 0), tuple(map(_candidate, chain)))
         yield RouteSpec(DESCRIBE_ROUTE, tuple(map(_candidate, self._rng.sample(self._seeing, 3))))
         live = [CandidateSpec(template.name, template.models[0]) for template in GATEWAYS]
         for candidate in live:
@@ -306,7 +306,7 @@ SHORT_NAMES = ("fast", "smart", "cheap", "vision", "long", "code", "zh", "reason
 def _make_aliases(
     rng: Random, count: int, services: Sequence[ServiceSpec], routes: Sequence[RouteSpec]
 ) -> Iterator[AliasSpec]:
-    yield AliasSpec(name_of("alias", 0), services[0].id)
+    yield AliasSpec(object_name("alias", 0), services[0].id)
     taken = {service.id for service in services} | {route.task_type for route in routes}
     names = [*FORMER_MODELS, *SHORT_NAMES, *(f"{team}-{short}" for short in SHORT_NAMES[:6] for team in TEAMS)]
     free = [name for name in names if name not in taken]
@@ -332,7 +332,9 @@ def route_team(task_type: str) -> str:
 def _make_agents(
     rng: Random, count: int, services: Sequence[ServiceSpec], routes: Sequence[RouteSpec]
 ) -> Iterator[AgentPlan]:
-    yield AgentPlan(AgentSpec(name_of("agent", 0), WIDE, WIDE, services[0].id), "platform", "", (KeyPlan(WIDE[:100]),))
+    yield AgentPlan(
+        AgentSpec(object_name("agent", 0), WIDE, WIDE, services[0].id), "platform", "", (KeyPlan(WIDE[:100]),)
+    )
     yield AgentPlan(AgentSpec("platform-live", "Live calls", task_type=routes[2].task_type), "platform", "apollo",
                     (KeyPlan("live"),))  # fmt: skip
     used: Counter[str] = Counter()

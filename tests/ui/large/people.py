@@ -43,7 +43,7 @@ from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration,
 from routing_admin.core.files.exporting import export
 from routing_admin.core.files.importing import FileFormat
 from routing_admin.dispatch.provider_checks import CheckResult
-from tests.ui.large import PASSWORD, WIDE, name_of
+from tests.ui.large import PASSWORD, WIDE, object_name
 from tests.ui.large.configuration import AgentPlan, Planned
 from tests.ui.large.providers import CALLABLE, ProviderState
 
@@ -51,7 +51,7 @@ ADMIN, EDITOR, VIEWER = "administrator", "editor", "viewer"
 STAFF = (
     *(("mei.lin", ADMIN), ("tomasz.nowak", ADMIN), ("aisha.khan", EDITOR), ("王芳", EDITOR), ("j.oconnor", EDITOR)),
     *(("lena.fischer", EDITOR), ("ravi.p", VIEWER), ("zhang.wei", VIEWER), ("s.dubois", VIEWER)),
-    *(("night-shift", VIEWER), (name_of("user", 0), EDITOR)),
+    *(("night-shift", VIEWER), (object_name("user", 0), EDITOR)),
 )
 """Everyone but the first administrator. The last two have not joined, and `s.dubois` has left."""
 EDITORS = ("mei.lin", "tomasz.nowak", "aisha.khan", "王芳", "j.oconnor", "lena.fischer", "admin")
@@ -394,7 +394,7 @@ def _set_rate(actor: Actor, rate: ExchangeRate, day: date) -> None:
 
 
 def _store_catalogue_version() -> None:
-    names = [name_of("model", number) for number in range(300)]
+    names = [object_name("model", number) for number in range(300)]
     entries = [{"id": name, "context_length": 1000, "capabilities": {"vision": True}} for name in names]
     store_catalogue_version(
         read_own_list(WIDE, "openrouter", entries, default_catalogue().document, date(2026, 11, 22))

@@ -16,7 +16,7 @@ from capabilities.core.providers.catalogue.names import is_chat_model
 from capabilities.core.providers.presets import PRESETS
 from capabilities.core.vocabulary import Capabilities, Cell, Source
 from routing_admin.core.configuration.specs import NO_KEY, KeyKind, KeySpec, ProviderSpec, ServiceSpec
-from tests.ui.large import KEY_NAMES, WIDE, name_of
+from tests.ui.large import KEY_NAMES, WIDE, object_name
 
 RETIRED_BY = date(2027, 1, 31)
 """Models that are retired after this day count as usable."""
@@ -216,7 +216,7 @@ def make_providers(rng: Random, count: int, service_count: int, taken: frozenset
         raise ValueError(f"at most {len(templates) + 1} providers are known")
     states = _choose_states(rng, templates)
     wide = ProviderTemplate(
-        name_of("provider", 0), f"https://wide.{LOCAL_DOMAIN}/v1", display_name=WIDE, models=(WIDE,)
+        object_name("provider", 0), f"https://wide.{LOCAL_DOMAIN}/v1", display_name=WIDE, models=(WIDE,)
     )
     states[wide.name] = ProviderState.SEVERAL_KEYS
     specs, literal_keys, variables, origins = [], {}, {}, []
@@ -246,7 +246,12 @@ def make_providers(rng: Random, count: int, service_count: int, taken: frozenset
         )
     services = _make_services(rng, [*templates], models)
     wide_service = ServiceSpec(
-        name_of("service", 0), WIDE, wide.name, WIDE, capabilities=Capabilities(("text", "vision")), description=WIDE
+        object_name("service", 0),
+        WIDE,
+        wide.name,
+        WIDE,
+        capabilities=Capabilities(("text", "vision")),
+        description=WIDE,
     )
     return Providers(
         tuple(specs), (wide_service, *services), states, literal_keys, variables, tuple(dict.fromkeys(origins))

@@ -54,7 +54,7 @@ from routing_admin.request_log.entries import Entry, RequestFacts, build_entry, 
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.operations import DESCRIBE
 from routing_admin.request_log.recorder import ABANDONED_STATUS, failure_facts
-from tests.ui.large import KEY_NAMES, WIDE, name_of
+from tests.ui.large import KEY_NAMES, WIDE, object_name
 from tests.ui.large.artifacts import Library
 from tests.ui.large.configuration import Planned, is_reading
 from tests.ui.large.people import History
@@ -529,7 +529,7 @@ class Traffic:
 
     def write_wide(self, now: datetime) -> None:
         """Write three requests with names that cannot break. Their tries name the provider's keys."""
-        provider, model = name_of("provider", 0), WIDE
+        provider, model = object_name("provider", 0), WIDE
         for number in range(3):
             failed = number == 1
             last = "http_503" if failed else OK
@@ -551,9 +551,9 @@ class Traffic:
                 "req_" + WIDE[:60] if number == 0 else f"req_{self._rng.getrandbits(96):024x}",
                 now - timedelta(minutes=number + 1),
                 "v1",
-                agent=name_of("agent", 0),
-                asked_model=f"task:{name_of('task', 0)}",
-                task_type=name_of("task", 0),
+                agent=object_name("agent", 0),
+                asked_model=f"task:{object_name('task', 0)}",
+                task_type=object_name("task", 0),
                 outcome="all_providers_failed" if failed else OK,
                 status=502 if failed else 200,
                 error=WIDE if failed else "",
