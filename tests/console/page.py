@@ -71,6 +71,16 @@ class Part:
     def heading(self, name: str) -> Control | None:
         return self._named(name, "h1", "h2", "h3", "h4")
 
+    @property
+    def disclosures(self) -> list[Control]:
+        """The `details` elements, which a user opens and closes."""
+        return [control for control in self.controls if control.tag == "details"]
+
+    def disclosure(self, name: str) -> Control:
+        """Return the `details` element whose summary begins with this name."""
+        named = {one.summary: one for one in reversed(self.disclosures)}
+        return _required(next((summary for summary in named if f"{summary} ".startswith(f"{name} ")), name), named)
+
     def chip(self, words: str) -> Control:
         """Return the chip or badge with these words."""
         chips = [one for one in self.controls if {"chip", "badge"} & set((one.attributes.get("class") or "").split())]
@@ -255,6 +265,15 @@ class Control(Part):
     @property
     def is_visible(self) -> bool:
         return self.tag not in INVISIBLE and "hidden" not in self.attributes
+
+    @property
+    def summary(self) -> str:
+        """The name of a `details` element."""
+        return next((control.name for control in self.controls if control.tag == "summary"), "")
+
+    @property
+    def is_open(self) -> bool:
+        return "open" in self.attributes
 
     @property
     def is_disabled(self) -> bool:

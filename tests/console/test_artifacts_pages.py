@@ -31,7 +31,7 @@ from tests.api.api_samples import png
 from tests.artifacts.samples import pdf
 from tests.cast import HTMX
 from tests.console.page import Page
-from tests.console.visits import count_queries
+from tests.console.visits import count_queries, response_text
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 DEMO = Path(__file__).resolve().parents[2] / "routing_admin" / "console" / "demo"
@@ -47,10 +47,16 @@ def service_id_for(model: str) -> str:
     return next(service.id for service in snapshot.current().configuration.services if service.model == model)
 
 
-def page(client: Client, row: Artifact, query: str = "") -> str:
+def artifact_page(client: Client, row: Artifact, query: str = "") -> Page:
     response = client.get(reverse("artifact", args=[row.pk]) + query)
     assert response.status_code == 200
-    return response.content.decode()
+    return Page(response)
+
+
+def listed_services(page: Page, prefix: str = "") -> list[str]:
+    """Return the ids of the services whose card is on an artifact's page, if they begin so."""
+    cards = (one.attributes.get("id") or "" for one in page.disclosures)
+    return [card.removeprefix("d-") for card in cards if card.startswith(f"d-{prefix}")]
 
 
 def upload(client: Client, *files: SimpleUploadedFile, **headers: str) -> Any:
@@ -63,9 +69,11 @@ def test_the_page_of_a_scan_shows_what_is_known_and_loads_the_drawn_pages(viewer
     first = viewer.get(reverse("artifact", args=[row.pk])).context
     assert service_id_for("echo-vision") in {endpoint.name for endpoint in first["waiting"]}
     assert "converted" not in [group.badge for group in first["groups"]]
-    shown = page(viewer, row, "?language=en")
-    assert f'hx-get="/artifacts/{row.pk}/?language=en&amp;draw=1"' in shown
-    assert "Drawing the pages for" in shown
+    page = artifact_page(viewer, row, "?language=en")
+    waiting = page.region("Not drawn yet")
+    assert waiting is page.loading(f"/artifacts/{row.pk}/?language=en&draw=1")
+    assert waiting.disclosure("echo-vision")
+    assert page.control("lead").text.startswith("Drawing the pages for")
     drawn = viewer.get(reverse("artifact", args=[row.pk]), {"draw": "1"}).context
     assert (drawn["waiting"], drawn["services"]) == ((), first["services"])
     assert drawn["counts"]["converted"] == len(first["waiting"])
@@ -111,11 +119,12 @@ def test_a_viewer_reads_about_a_file_and_never_gets_its_bytes(admin: Client, vie
     secret = store_file("diary.txt", b"meet me at noon", "text/plain")
     for name in ("artifact_raw", "artifact_thumbnail"):
         assert viewer.get(reverse(name, args=[image.pk])).status_code == 403
-    assert Page(page(admin, image)).image(f"Picture of {image.filename}")
-    assert not Page(page(viewer, image)).image(f"Picture of {image.filename}")
-    assert "Described only" in page(viewer, image)
-    assert "meet me at noon" not in page(viewer, secret)
-    assert "meet me at noon" in page(admin, secret)
+    assert artifact_page(admin, image).image(f"Picture of {image.filename}")
+    viewer_page = artifact_page(viewer, image)
+    assert not viewer_page.image(f"Picture of {image.filename}")
+    assert viewer_page.region("Described only").disclosure("text-model")
+    assert "meet me at noon" not in response_text(viewer.get(reverse("artifact", args=[secret.pk])))
+    assert artifact_page(admin, secret).shows("meet me at noon")
 
 
 @pytest.mark.parametrize("name", ["artifact_upload", "artifacts_delete", "artifacts_restore"])
@@ -156,12 +165,12 @@ def test_chosen_artifacts_are_deleted_together_and_undo_brings_all_back(admin: C
     deleted_before, first, second = store_file("0.png"), store_file("1.png"), store_file("2.png")
     admin.post(reverse("artifacts_delete"), {"id": [deleted_before.pk]})
     response = admin.post(reverse("artifacts_delete"), {"id": [first.pk, second.pk]}, follow=True)
-    text = response.content.decode()
     assert not Artifact.objects.living().exists()
-    assert "2 artifacts deleted" in text
-    toasts = [toast for toast in text.split('class="toast"')[1:] if "2 artifacts deleted" in toast]
-    address = toasts[0].split('action="')[1].split('"')[0].replace("&amp;", "&")
-    admin.post(address, {"next": reverse("artifacts")})
+    page = Page(response)
+    assert "2 artifacts deleted" in page.status
+    toasts = (one for one in page.controls if one.text.startswith("2 artifacts deleted") and one.button("Undo"))
+    (undo,) = (one for one in next(toasts).controls if one.tag == "form")
+    admin.post(undo.attributes["action"], {"next": reverse("artifacts")})
     assert set(Artifact.objects.living().values_list("pk", flat=True)) == {first.pk, second.pk}
 
 
@@ -189,11 +198,11 @@ def test_list_query_count_is_the_same_for_three_and_thirty(admin: Client) -> Non
 @pytest.mark.requirement("ABR-8.2")
 def test_a_declared_type_that_the_bytes_disprove_is_shown_with_both(admin: Client, demo: None) -> None:
     """If the content contradicts the declared type, the page shows both, and that the content decides."""
-    text = page(
-        admin, store_file("photo.png", b"%PDF-1.4\n" + b"1 0 obj\n<<>>\nendobj\nxref\n0 1\ntrailer\n<<>>\n%%EOF\n")
-    )
-    assert "Declared" in text
-    assert "The content decides" in text
+    data = b"%PDF-1.4\n" + b"1 0 obj\n<<>>\nendobj\nxref\n0 1\ntrailer\n<<>>\n%%EOF\n"
+    file = artifact_page(admin, store_file("photo.png", data)).region("The file")
+    assert file.fact("Declared type").code("image/png")
+    assert file.fact("Type used").code("application/pdf")
+    assert file.shows("Declared as image/png, but the content is application/pdf. The content decides")
 
 
 @pytest.mark.requirement("MCR-2.1", "ABR-4.1")
@@ -201,39 +210,42 @@ def test_services_are_grouped_by_form_of_delivery(admin: Client, demo: None) -> 
     """Services are grouped by how they receive the file: the vision model gets the file unchanged, the text model a
     description.
     """
-    text = page(admin, store_file(), "?language=en")
-    as_it_is, described = text.split('id="g-native"')[1].split('id="g-described"')
-    assert 'id="d-vision-model"' in as_it_is
-    assert 'id="d-text-model"' in described
-    assert "[Attachment received]" in described
-    assert "The model does not support vision." in described
-    assert "bytes&gt;" in as_it_is
+    page = artifact_page(admin, store_file(), "?language=en")
+    unchanged = page.region("As it is").disclosure("vision-model")
+    assert "bytes>" in unchanged.region("Payload").text
+    described = page.region("Described only").disclosure("text-model")
+    assert described.shows("The model does not support vision.")
+    assert described.region("What the model sees").shows("[Attachment received]")
 
 
 def test_the_texts_models_read_come_in_the_language_asked_for(admin: Client, demo: None) -> None:
     """`?language=` chooses the Chinese or the English text, each marked with its language; first it is the reader's."""
     row = store_file()
-    chinese = page(admin, row, "?language=zh").split('lang="zh-Hans" hx-disable>')
-    assert "工件ID: " in chinese[1][:200]
-    english = 'lang="en" hx-disable>[Attachment received]'
-    assert english in page(admin, row, "?language=en")
-    assert english in page(admin, row)
+    for query, language, words in (
+        ("?language=zh", "zh-Hans", "工件ID: "),
+        ("?language=en", "en", "[Attachment received]"),
+        ("", "en", "[Attachment received]"),
+    ):
+        card = artifact_page(admin, row, query).disclosure("text-model")
+        text = card.region("What the model sees").shows(words)
+        assert text, query
+        assert text.attributes["lang"] == language
 
 
 def test_services_outside_every_route_can_be_left_out(admin: Client, demo: None) -> None:
     """`?routed=1` shows only services that are candidates of a route."""
     row = store_file()
-    assert 'id="d-text-model"' in page(admin, row)
-    assert 'id="d-text-model"' not in page(admin, row, "?routed=1")
+    assert "text-model" in listed_services(artifact_page(admin, row))
+    assert "text-model" not in listed_services(artifact_page(admin, row, "?routed=1"))
 
 
 def test_one_service_is_returned_as_a_fragment(admin: Client, demo: None) -> None:
     """A service's card loads its fragment when it is opened. The fragment of an unknown service returns 404."""
     row = store_file()
     address = reverse("artifact", args=[row.pk])
-    text = admin.get(address, {"service": "text-model", "fragment": "card"}).content.decode()
-    assert "get_artifact" in text
-    assert not Page(text).is_document
+    card = Page(admin.get(address, {"service": "text-model", "fragment": "card"}))
+    assert card.region("get_artifact")
+    assert not card.is_document
     assert admin.get(address, {"service": "none", "fragment": "card"}).status_code == 404
 
 
@@ -251,30 +263,35 @@ def test_page_shows_a_few_services_of_each_form(admin: Client, demo: None) -> No
     """
     add_services(50)
     row = store_file()
-    first = page(admin, row)
-    assert first.count('id="d-more-') < receiving.FEW
-    assert "?form=described" in first
-    all_described = page(admin, row, "?form=described") + page(admin, row, "?form=described&page=2")
-    assert all_described.count('<details class="delivery" id="d-more-') == 50
-    assert page(admin, row, "?q=MORE-4").count('<details class="delivery" id="d-more-') == receiving.FEW
-    assert 'id="d-more-49" open' in page(admin, row, "?service=more-49")
-    assert "No model service matches." in page(admin, row, "?q=nothing-like-it")
+    first = artifact_page(admin, row)
+    assert len(listed_services(first, "more-")) < receiving.FEW
+    assert "?form=described" in first.link_urls
+    pages = [artifact_page(admin, row, query) for query in ("?form=described", "?form=described&page=2")]
+    assert sum(len(listed_services(page, "more-")) for page in pages) == 50
+    assert len(listed_services(artifact_page(admin, row, "?q=MORE-4"), "more-")) == receiving.FEW
+    assert artifact_page(admin, row, "?service=more-49").disclosure("more-49").is_open
+    assert artifact_page(admin, row, "?q=nothing-like-it").shows("No model service matches.")
 
 
 def test_only_an_open_card_contains_what_the_model_gets(admin: Client, demo: None) -> None:
     """A card with short text is open immediately. Long text is loaded when its card is opened."""
-    card = page(admin, store_file())
-    assert card.count('class="tabset"') == card.count('class="delivery"') - card.count('hx-trigger="toggle once"')
+    page = artifact_page(admin, store_file())
+    cards = [page.disclosure(name) for name in listed_services(page)]
+    assert {card.is_open for card in cards} == {True, False}
+    for card in cards:
+        assert bool(card.shows("What the model sees")) is card.is_open
+        assert card.attributes.get("hx-trigger") == (None if card.is_open else "toggle once")
     row = store_file("table.csv", b"one line of a long table\n" * 1000, "text/csv")
-    assert "tabset" not in page(admin, row)
-    assert page(admin, row, "?service=text-model").count('class="tabset"') == 1
+    assert not artifact_page(admin, row).shows("What the model sees")
+    page = artifact_page(admin, row, "?service=text-model")
+    assert [name for name in listed_services(page) if page.disclosure(name).shows("Payload")] == ["text-model"]
 
 
 def test_missing_bytes_are_reported_and_not_served(admin: Client, demo: None) -> None:
     """If bytes are missing, the artifact's page says so, and the download returns 410."""
     row = store_file()
     byte_store().delete(row.sha256)
-    assert "missing from the store" in page(admin, row)
+    assert "missing from the store" in artifact_page(admin, row).control("lead").text
     assert admin.get(reverse("artifact_raw", args=[row.pk])).status_code == 410
 
 
@@ -286,10 +303,10 @@ def test_a_file_sent_to_a_model_is_answered_in_place_and_logged(admin: Client, d
     row = store_file()
     address = reverse("artifact_send", args=[row.pk])
     response = admin.post(address, {"service": service_id_for("echo-vision")}, headers=HTMX)
-    text = response.content.decode()
+    answer = Page(response)
     logged = RequestLog.objects.get()
-    assert (response.status_code, Page(text).is_document) == (200, False)
-    assert reverse("request", args=[logged.pk]) in Page(text).link_urls
+    assert (response.status_code, answer.is_document) == (200, False)
+    assert reverse("request", args=[logged.pk]) in answer.link_urls
     assert (logged.surface, logged.outcome, logged.adaptation) == ("page", "ok", "image=native")
     assert Page(admin.post(address, {"service": service_id_for("echo-vision")})).is_document
 
@@ -332,10 +349,14 @@ def test_a_guessed_encoding_is_shown_as_a_guess(admin: Client) -> None:
     guess = store_file("note.txt", "Müller\n".encode("cp1252"), "text/plain")
     sure = store_file("note.txt", "Müller\n".encode(), "text/plain")
     assert (guess.encoding_certain, sure.encoding_certain) == (False, True)
-    assert "is a guess; another one fits nearly as well" in page(admin, guess)
-    assert "is a guess" not in page(admin, sure)
+    file = artifact_page(admin, guess).region("The file")
+    assert file.fact("Encoding").shows("guessed")
+    assert file.shows("is a guess; another one fits nearly as well")
+    certain = artifact_page(admin, sure).region("The file")
+    assert not certain.fact("Encoding").shows("guessed")
+    assert not certain.shows("is a guess")
     admin.cookies["django_language"] = "zh-hans"
-    assert "只是推测" in page(admin, guess)
+    assert artifact_page(admin, guess).shows("只是推测")
 
 
 def test_an_image_that_cannot_be_decoded_shows_an_icon_and_no_broken_picture(admin: Client, viewer: Client) -> None:
@@ -343,17 +364,19 @@ def test_an_image_that_cannot_be_decoded_shows_an_icon_and_no_broken_picture(adm
     row = store_file("odd.bin", b"\x00\x01\x02 no picture at all" * 9, "application/octet-stream")
     actions.correct_artifact(SYSTEM, row, mime_type="image/x-odd")
     thumbnail = reverse("artifact_thumbnail", args=[row.pk])
-    assert thumbnail not in page(admin, row)
-    assert "sheet blank" in page(admin, row)
-    assert thumbnail not in admin.get(reverse("artifacts")).content.decode()
+    for page in (artifact_page(admin, row), Page(admin.get(reverse("artifacts")))):
+        assert thumbnail not in [one.attributes.get("src") for one in page.controls]
+    file = artifact_page(admin, row).region("The file")
+    (blank,) = (one for one in file.controls if "sheet" in (one.attributes.get("class") or "").split())
+    assert [one.tag for one in blank.controls] == ["svg", "use"]
     actions.correct_artifact(SYSTEM, Artifact.objects.get(), mime_type="image/png")
-    assert "<img" not in page(admin, row)
+    assert [one for one in artifact_page(admin, row).controls if one.tag == "img"] == []
 
 
-@pytest.mark.parametrize(("name", "tag"), [("sine.mp3", "<audio"), ("film.webm", "<video")])
+@pytest.mark.parametrize(("name", "tag"), [("sine.mp3", "audio"), ("film.webm", "video")])
 def test_sound_and_film_have_a_player(admin: Client, viewer: Client, name: str, tag: str) -> None:
     """Audio and video have a player for users who may get the bytes."""
     data = (Path(__file__).resolve().parents[1] / "artifacts" / "files" / name).read_bytes()
     row = store_file(name, data, "")
-    assert tag in page(admin, row)
-    assert tag not in page(viewer, row)
+    for client, players in ((admin, [f"Player of {name}"]), (viewer, [])):
+        assert [one.name for one in artifact_page(client, row).controls if one.tag == tag] == players

@@ -44,6 +44,7 @@ PARTS = """
 <tr><th>team <span>of ada</span></th><td>Refused</td></tr></tbody></table></section>
 <aside aria-label="About"><dl><dt>Asked for</dt><dd><code>gpt</code></dd><dt>Tokens</dt><dd>1 in,
   2 out</dd></dl><span hx-get="/poll/" hx-trigger="load, every 2s"></span></aside>
+<details open><summary>Cached <b>2</b></summary>for an hour</details>
 <section><form action="/limits/"><fieldset><legend>Limits</legend>
 <label><input type="checkbox" value="9" checked> Daily</label></fieldset></form></section>
 """
@@ -65,6 +66,14 @@ def test_a_part_is_found_by_name_and_looked_into() -> None:
     daily = page.field("Daily")
     assert daily
     assert daily.is_checked
+
+
+def test_a_disclosure_is_found_by_how_its_summary_begins() -> None:
+    page = Page(PARTS)
+    assert page.disclosure("Cached").shows("for an hour")
+    assert [one.is_open for one in page.disclosures] == [True]
+    with pytest.raises(LookupError, match="Cached 2"):
+        page.disclosure("Cach")
 
 
 def test_words_are_found_in_the_innermost_element_that_shows_them() -> None:
