@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,7 +18,6 @@ from routing_admin.configuration import snapshot
 from routing_admin.models import AuditEvent, Installation, Revision
 from routing_admin.upstream import process_upstream, run_sync
 from tests.console.page import Page
-from tests.console.visits import response_text
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 PAGE = "/matrix/catalogue/"
@@ -46,10 +44,6 @@ def flash_service() -> Service:
     return row
 
 
-def answer_text(answer: Any) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", response_text(answer)).split())
-
-
 def upload(client: Client, value: Any) -> Any:
     file = BytesIO(value if isinstance(value, bytes) else json.dumps(value).encode())
     file.name = "api.json"
@@ -67,7 +61,7 @@ def test_the_page_names_sources_editions_days_and_licences(admin: Client) -> Non
     assert {name: edition for name, edition in editions.items() if not page.row(name).shows(edition)} == {}
     assert page.row("LiteLLM").shows("MIT")
     assert page.shows("Nothing is downloaded automatically")
-    assert f'href="{PAGE}"' in admin.get("/matrix/").content.decode()
+    assert PAGE in Page(admin.get("/matrix/")).link_urls
 
 
 def test_a_model_is_found_by_name_and_host(admin: Client) -> None:
@@ -78,7 +72,7 @@ def test_a_model_is_found_by_name_and_host(admin: Client) -> None:
     assert found[0].entry.max_input_tokens
     assert all("deepseek" in f"{model.host} {model.name}" for model in found)
     assert len(found) <= total
-    assert "No model of the catalogue matches." in response_text(admin.get(PAGE, {"q": "no-such-model"}))
+    assert Page(admin.get(PAGE, {"q": "no-such-model"})).shows("No model of the catalogue matches.")
     assert admin.get(PAGE).context["total"] == 0
 
 
@@ -86,11 +80,13 @@ def test_a_file_is_shown_as_a_difference_and_changes_nothing(admin: Client, flas
     """The preview of an uploaded catalogue counts models and names affected services, without changing anything."""
     answer = upload(admin, API)
     assert answer.status_code == 302
-    text = answer_text(admin.get(answer.url))
-    assert "flash vision yes" in text
-    assert " flash audio" not in text
-    assert "deepseek / deepseek-v4-flash vision yes: LiteLLM 1.109.1, models.dev " in text
-    assert "1 added, " in text
+    page = Page(admin.get(answer.url))
+    (ours,) = (item for item in page.region("Your model services").items if "vision" in item.text)
+    assert ours.text == "flash vision yes"
+    assert not page.region("Your model services").shows("audio")
+    models = page.region("Models")
+    assert models.text.startswith("Models 1 added, ")
+    assert models.shows("deepseek / deepseek-v4-flash vision yes: LiteLLM 1.109.1, models.dev ")
     assert (Installation.current().catalogue, Revision.objects.count()) == ("", 0)
     assert Page(admin.get(PAGE)).row("models.dev").shows("2026-08-18")
 
@@ -102,14 +98,14 @@ def test_an_edition_is_taken_as_one_revision_that_undo_takes_back(admin: Client,
     url = upload(admin, API).url
     admin.post(url)
     assert vision_capability() == (True, "catalogue")
-    assert "A refreshed edition is in use" in answer_text(admin.get(PAGE))
+    assert Page(admin.get(PAGE)).shows("A refreshed edition is in use")
     assert snapshot.current().catalogue.entry_at("deepseek", "https://api.deepseek.com", "deepseek-v5") is not None
     newest = Revision.objects.latest("number")
     assert AuditEvent.objects.filter(action="catalogue.take", revision=newest.number).exists()
-    assert "models.dev" in answer_text(admin.get(f"/history/{newest.number}/"))
+    assert Page(admin.get(f"/history/{newest.number}/")).shows("models.dev")
     admin.post(f"/undo/{newest.number}/")
     assert vision_capability() == (False, "contested")
-    assert "Shipped with the program" in answer_text(admin.get(PAGE))
+    assert Page(admin.get(PAGE)).shows("Shipped with the program")
     assert snapshot.current().catalogue.entry_at("deepseek", "https://api.deepseek.com", "deepseek-v5") is None
 
 
@@ -136,7 +132,7 @@ def test_a_bad_file_gives_one_sentence_and_keeps_nothing(admin: Client, value: A
     """An invalid catalogue file is rejected with 422 on the upload page, and nothing is stored."""
     answer = upload(admin, value)
     assert answer.status_code == 422
-    assert error in answer_text(answer)
+    assert error in Page(answer).alert
     assert not CatalogueEdition.objects.exists()
 
 
@@ -180,10 +176,9 @@ def test_a_providers_own_list_is_asked_for_by_a_button(admin: Client, listing: s
     Provider.objects.create(name="house", endpoint=f"{listing}/rich", default_model="m", key_source="none")
     snapshot.refresh()
     answer = admin.post(PAGE, {"act": "ask", "provider": "house"})
-    assert answer.status_code == 302, answer_text(answer)
+    assert answer.status_code == 302, Page(answer).alert
     admin.post(answer.url)
-    assert "house" in answer_text(admin.get(PAGE))
-    assert "the provider's own list" in answer_text(admin.get(PAGE))
+    assert Page(admin.get(PAGE)).row("house").shows("the provider's own list")
     entry = snapshot.current().catalogue.entry_at("house", f"{listing}/rich", "house-model")
     assert entry is not None
     assert entry.capabilities.input == ("text", "vision")
@@ -201,7 +196,7 @@ def test_provider_list_without_capabilities_gets_an_error(admin: Client, listing
     ):
         answer = admin.post(PAGE, {"act": "ask", "provider": name})
         assert answer.status_code == 422
-        assert error in answer_text(answer)
+        assert error in Page(answer).alert
     assert not CatalogueEdition.objects.exists()
 
 

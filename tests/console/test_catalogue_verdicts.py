@@ -10,6 +10,7 @@ from capabilities.core.vocabulary import Source
 from capabilities.models import Provider, Service, ServiceCapability
 from routing_admin.console.services.actions import set_cell
 from routing_admin.models import Revision
+from tests.console.page import Page
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 CONTEST = "contested: LiteLLM 1.109.1 says yes, models.dev 2026-08-18 says no. Counts as no."
@@ -47,11 +48,13 @@ def test_filling_from_the_catalogue_leaves_a_contested_cell_off_and_says_so(admi
 def test_the_matrix_and_the_services_page_name_both_sides(admin: Client, flash_service: Service):
     """Both sources of a contested cell are named in its title, beside the switch and in the catalogue's card."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
-    assert f'data-source="contested" title="{CONTEST}"' in admin.get("/matrix/").content.decode()
-    page = admin.get("/services/flash/").content.decode()
-    assert page.count(CONTEST) == 2
-    assert "Contested" in page
-    assert "LiteLLM 1.109.1, models.dev 2026-08-18 agree" in page
+    row = Page(admin.get("/matrix/")).row("flash")
+    cells = [one for one in row.switches if one.attributes.get("data-source") == "contested"]
+    assert [cell.attributes["title"] for cell in cells] == [CONTEST]
+    page = Page(admin.get("/services/flash/"))
+    assert page.text.count(CONTEST) == 2
+    assert page.chip("Contested")
+    assert page.shows("LiteLLM 1.109.1, models.dev 2026-08-18 agree")
 
 
 def test_capability_without_a_source_stays_unknown(admin: Client):
@@ -65,9 +68,9 @@ def test_capability_without_a_source_stays_unknown(admin: Client):
     admin.post("/matrix/fill/", {"act": "catalogue"})
     assert find_capability(row, "input", "vision") == (True, "catalogue")
     assert find_capability(row, "input", "audio") == (False, "unknown")
-    page = admin.get("/services/fable/").content.decode()
-    assert "only LiteLLM 1.109.1" in page
-    assert "no source mentions it" in page
+    page = Page(admin.get("/services/fable/"))
+    assert page.shows("only LiteLLM 1.109.1")
+    assert page.shows("no source mentions it")
     admin.post(f"/matrix/cell/{row.pk}/?side=input&name=audio", {"on": "1"})
     admin.post(f"/undo/{Revision.objects.latest('number').number}/")
     assert find_capability(row, "input", "audio") == (False, "unknown")
@@ -85,10 +88,10 @@ def test_a_contest_is_named_where_models_are_chosen(admin: Client, flash_service
     """Both sources of a contested cell are named in the list of models to add and on the form that adjusts them."""
     url = f"/providers/{flash_service.provider.name}/models/"
     Service.objects.all().delete()
-    offer = admin.post(url, {"act": "write", "names": "deepseek-v4-flash"}).content.decode()
-    assert CONTEST in offer
-    adjust = admin.post(url, {"act": "adjust", "names": "deepseek-v4-flash", "use": "deepseek-v4-flash"})
-    assert CONTEST in adjust.content.decode()
+    offer = Page(admin.post(url, {"act": "write", "names": "deepseek-v4-flash"}))
+    assert offer.row("deepseek-v4-flash").shows(CONTEST)
+    adjust = Page(admin.post(url, {"act": "adjust", "names": "deepseek-v4-flash", "use": "deepseek-v4-flash"}))
+    assert adjust.region("Models offered, with what they read and write").shows(CONTEST)
 
 
 def test_a_model_that_is_added_keeps_its_contested_cell(admin: Client, flash_service: Service):

@@ -26,6 +26,7 @@ from routing_admin.core.fallback.table import TABLE
 from routing_admin.core.files.seed_export import seed_routing
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.journal import journal
+from tests.console.page import Page
 
 UNTRANSLATED_ELEMENTS = {"code", "pre", "script", "style", "kbd", "samp", "q", "textarea", "title"}
 VOID = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "use", "wbr"}
@@ -71,7 +72,7 @@ def find_english(page: str) -> list[str]:
     return [match for text in reader.texts for match in ENGLISH.findall(" ".join(text.split()))]
 
 
-def english_shown(answer: Any) -> list[str]:
+def find_english_in(answer: Any) -> list[str]:
     return find_english(answer.content.decode())
 
 
@@ -106,7 +107,7 @@ def test_every_page_of_the_demo_is_in_chinese(admin: Client) -> None:
     untranslated = {
         (address, text)
         for address in addresses
-        for text in english_shown(admin.get(address))
+        for text in find_english_in(admin.get(address))
         if text not in entered and ":" not in text
     }
     assert untranslated == set()
@@ -163,7 +164,7 @@ def test_import_problems_are_in_chinese(admin: Client, text: str) -> None:
     """Every rule of both files and invalid JSON have a message in Chinese."""
     answer = admin.post(reverse("config_import"), {"text": text, "name": "x.json"})
     assert answer.status_code in (200, 422)
-    assert english_shown(answer) == []
+    assert find_english_in(answer) == []
 
 
 @pages
@@ -172,8 +173,8 @@ def test_omissions_of_a_seed_export_are_in_chinese(admin: Client) -> None:
     Provider.objects.update(timeouts={"connect": 3}, proxy="none")
     snapshot.refresh()
     answer = admin.get(reverse("config") + "?for=seed")
-    assert "未写入" in answer.content.decode()
-    assert english_shown(answer) == []
+    assert Page(answer).shows("未写入")
+    assert find_english_in(answer) == []
     assert all(find_english(text) for text in seed_routing(read())[1][:1])
 
 
@@ -197,9 +198,9 @@ def test_reasons_for_an_unusable_provider_are_in_chinese(admin: Client, changes:
     for name, args in (("provider", ["echo"]), ("providers", []), ("dashboard", []), ("route", ["design"])):
         answer = admin.get(reverse(name, args=args))
         assert answer.status_code == 200
-        assert english_shown(answer) == [], name
+        assert find_english_in(answer) == [], name
     tested = admin.post(reverse("provider_test", args=["echo"]), headers={"hx-request": "true"})
-    assert english_shown(tested) == []
+    assert find_english_in(tested) == []
 
 
 def logged(error: str, *attempts: tuple[str, str]) -> str:
@@ -240,10 +241,10 @@ def test_failed_request_is_in_chinese(admin: Client) -> None:
     )
     answer = admin.get(reverse("request", args=[key]))
     assert answer.status_code == 200
-    assert english_shown(answer) == []
-    page = answer.content.decode()
-    assert "There is no such model as that" in page
-    assert "LLM_PROVIDER_ECHO_API_KEY" in page
+    assert find_english_in(answer) == []
+    page = Page(answer)
+    assert page.shows("There is no such model as that")
+    assert page.shows("LLM_PROVIDER_ECHO_API_KEY")
 
 
 @pages
@@ -251,7 +252,7 @@ def test_failed_request_of_the_demo_is_in_chinese(admin: Client) -> None:
     """The page of the demo's request, in whose chain one model fails, is in Chinese."""
     key = record_demo_request()
     journal().flush()
-    assert english_shown(admin.get(reverse("request", args=[key]))) == []
+    assert find_english_in(admin.get(reverse("request", args=[key]))) == []
 
 
 @pages
@@ -267,4 +268,4 @@ def test_simulation_is_in_chinese(admin: Client, outcome: str) -> None:
     answer = admin.post(reverse("route", args=["design"]), data)
     assert answer.status_code == 200
     assert answer.context["panel"].run_view is not None
-    assert english_shown(answer) == []
+    assert find_english_in(answer) == []

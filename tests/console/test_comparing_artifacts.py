@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from capabilities.models import Provider
 from routing_admin.configuration import snapshot
 from routing_admin.dispatch.preview import Previewer
 from tests.console.page import Page
+from tests.console.visits import response_text
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 PICTURE = Path(__file__).resolve().parents[1] / "artifacts" / "files" / "magick.png"
@@ -26,18 +26,23 @@ def row(demo: None) -> Artifact:
     return store_bytes(SYSTEM, PICTURE.read_bytes(), filename="photo.png", declared="image/png")
 
 
-def compare(client: Client, row: Artifact, a: str = "", b: str = "") -> str:
-    return client.get(reverse("artifact_compare", args=[row.pk]), {"a": a, "b": b, "language": "en"}).content.decode()
+def compare(client: Client, row: Artifact, a: str = "", b: str = "") -> Page:
+    return Page(client.get(reverse("artifact_compare", args=[row.pk]), {"a": a, "b": b, "language": "en"}))
+
+
+def differing_rows(page: Page) -> list[str]:
+    summary = page.region("Summary")
+    return [name for name in summary.rows if summary.row(name).shows("differs")]
 
 
 def test_what_differs_between_two_models_is_marked(admin: Client, row: Artifact) -> None:
     """The comparison marks differences in the form of delivery, in the content part and in lines of the payloads."""
-    text = compare(admin, row, "vision-model", "text-model")
-    assert "the model gets the file" in text
-    assert "the model only gets a description" in text
-    assert text.count("differs") >= 3
-    assert 'class="diff"' in text
-    assert "image_url" in text
+    page = compare(admin, row, "vision-model", "text-model")
+    assert differing_rows(page)[:3] == ["How it is received", "Why", "Place in the message"]
+    received = page.region("Summary").row("How it is received")
+    assert received.shows("the model gets the file")
+    assert received.shows("the model only gets a description")
+    assert page.region("Payload").shows("image_url")
 
 
 @pytest.mark.parametrize(
@@ -59,21 +64,23 @@ def test_the_place_in_the_message_is_named_in_every_protocol(
 
 
 def test_a_model_beside_itself_differs_in_nothing(admin: Client, row: Artifact) -> None:
-    text = compare(admin, row, "text-model", "text-model")
-    assert "differs" not in text
-    assert "Both get exactly the same." in text
-    assert "Tokens: about" in text
+    page = compare(admin, row, "text-model", "text-model")
+    assert differing_rows(page) == []
+    assert page.shows("Both get exactly the same.")
+    assert page.region("Summary").row("Tokens").shows("≈")
 
 
 def test_names_that_there_are_none_of_give_the_first_two(admin: Client, row: Artifact) -> None:
     """If the names of the models are unknown or missing, the first two models are compared."""
     first, second = (endpoint.name for endpoint in Previewer(row).endpoints[:2])
-    assert re.findall(r'name="[ab]" value="([^"]+)', compare(admin, row, "unknown", "")) == [first, second]
+    page = compare(admin, row, "unknown", "")
+    assert [page.field(name).value for name in ("First model service", "Second model service")] == [first, second]
 
 
 def test_a_viewer_compares_without_the_words_of_the_file(viewer: Client, demo: None) -> None:
     """A viewer sees the compared decisions, but not the file's text."""
     row = store_bytes(SYSTEM, b"meet me at noon", filename="a.txt", declared="text/plain")
-    text = compare(viewer, row, "text-model", "vision-model")
-    assert "How it is received" in text
-    assert "meet me at noon" not in text
+    address = reverse("artifact_compare", args=[row.pk])
+    answer = viewer.get(address, {"a": "text-model", "b": "vision-model", "language": "en"})
+    assert "How it is received" in Page(answer).region("Summary").rows
+    assert "meet me at noon" not in response_text(answer)

@@ -56,7 +56,7 @@ def test_page_corrects_the_type_and_updates_the_delivery(admin: Client, binary: 
     assert answer.redirect_chain == [(reverse("artifact", args=[binary.pk]) + "?language=en", 302)]
     assert "Models receive the file as it is shown now." in answer["HX-Trigger"]
     assert (corrected_page.field("Type").value, corrected_page.is_document) == ("text/x-thing", True)
-    assert "corrected" in answer.content.decode()
+    assert corrected_page.region("The file").fact("Type used").shows("corrected")
     binary.refresh_from_db()
     assert (binary.kind, binary.encoding, binary.encoding_certain) == ("text", "cp1252", True)
     event = AuditEvent.objects.filter(action="artifact.correct").latest("pk")  # viewing the page is also an event
@@ -81,7 +81,7 @@ def test_a_guessed_encoding_is_corrected_where_it_is_shown(admin: Client, guess:
     assert Artifact.objects.get().encoding_certain
     answer = admin.post(address, {"encoding": "gb18030"}, follow=True)
     assert Page(answer).button("Use this encoding") is None
-    assert "季度报告：收入增长百分之十二" in answer.content.decode()
+    assert Page(answer).control("main").shows("季度报告：收入增长百分之十二")
 
 
 def test_what_the_form_leaves_as_it_was_is_no_correction(admin: Client, guess: Artifact) -> None:
@@ -108,13 +108,14 @@ def test_invalid_value_stays_in_its_field_with_the_reason(admin: Client, binary:
 def test_a_file_of_a_person_can_be_kept_from_every_agent(admin: Client, demo: None) -> None:
     """A user's file can be hidden from all agents, and the page says so."""
     row = actions.store_bytes(SYSTEM, BINARY, filename="data.bin", uploaded_by="admin")
-    answer = fill(admin, row, visibility="private").content.decode()
-    assert answer.count("no agent, only people on these pages") == 2
+    visibility = Page(fill(admin, row, visibility="private")).region("The file").fact("Visible to")
+    assert visibility.text.startswith("no agent, only people on these pages")
+    assert visibility.field("Visible to").shows("no agent, only people on these pages")
 
 
 def test_lossy_encoding_shows_a_warning(admin: Client, guess: Artifact) -> None:
     """Bytes that are invalid in the chosen encoding are shown as U+FFFD with a note."""
-    assert "Some bytes are not valid" in fill(admin, guess, encoding="utf-8").content.decode()
+    assert Page(fill(admin, guess, encoding="utf-8")).region("The file").shows("Some bytes are not valid")
 
 
 def test_a_viewer_sees_no_form_and_corrects_nothing(viewer: Client, guess: Artifact) -> None:

@@ -157,9 +157,10 @@ def test_a_describer_that_fails_has_a_red_row(admin: Client, key: str) -> None:
     """A failed call of a describer is shown with its outcome."""
     with describing_lab({"seer": "http_401"}):
         answer = post(key, chat_body(image(), model="task:blind", language="en"))
-    text = admin.get(reverse("request", args=[logged(answer.headers["x-request-id"]).pk])).content.decode()
-    assert text.count("seer describes the image") == 1
-    assert RequestLog.objects.get(surface="describe").outcome in text
+    page = Page(admin.get(reverse("request", args=[logged(answer.headers["x-request-id"]).pk])))
+    describer = page.region("Attempts").row("seer")
+    assert describer.shows("describes the image")
+    assert describer.chip(RequestLog.objects.get(surface="describe").outcome).tone == "bad"
 
 
 def test_simulation_names_the_describer_without_calling_it(admin: Client) -> None:

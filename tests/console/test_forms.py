@@ -32,9 +32,8 @@ FORMS = {
 @pytest.mark.parametrize("address", FORMS)
 def test_required_fields_are_marked_and_the_mark_is_explained_once(admin: Client, address: str) -> None:
     """Screen readers get the attribute `required`. The stylesheet draws its mark, which a sentence explains."""
-    answer = admin.get(address)
-    page = Page(answer)
-    assert answer.content.decode().count(REQUIRED_NOTE) == 1
+    page = Page(admin.get(address))
+    assert page.text.count(REQUIRED_NOTE) == 1
     for label in FORMS[address]:
         field = page.field(label)
         assert field, label
@@ -94,7 +93,7 @@ def test_every_problem_is_said_at_once_at_its_field_and_in_the_summary(admin: Cl
     linked = {(one.attributes.get("href") or "")[1:] for one in page.controls if one.tag == "a"}
     assert wrong
     assert wrong <= linked
-    assert not DJANGO_MESSAGES.search(answer.content.decode())
+    assert not DJANGO_MESSAGES.search(page.text)
     if language == "en":
         assert all(page.error(label) for label in labels)
 
@@ -121,11 +120,11 @@ def form_values(admin: Client, address: str) -> dict[str, Any]:
 def test_the_save_bar_names_what_has_changed_and_saves_nothing(admin: Client, address: str) -> None:
     before, data = Revision.objects.count(), form_values(admin, address)
     changed, labels = SAVED[address]
-    quiet = admin.post(address, {**data, "act": "changes"}).content.decode()
-    assert "No changes yet" in quiet
-    bar = " ".join(admin.post(address, {**data, **changed, "act": "changes"}).content.decode().split())
-    assert "2 changes:" in bar
-    assert f"<span>{' · '.join(labels)}</span>" in bar
+    quiet = Page(admin.post(address, {**data, "act": "changes"}))
+    assert quiet.shows("No changes yet")
+    bar = Page(admin.post(address, {**data, **changed, "act": "changes"}))
+    assert bar.shows("2 changes:")
+    assert bar.shows(" · ".join(labels)).tag == "span"
     assert Revision.objects.count() == before
 
 

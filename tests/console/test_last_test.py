@@ -29,7 +29,6 @@ from routing_admin.models import Candidate, TaskRoute
 from routing_admin.request_log.health import Sample, judge
 from tests.cast import HTMX, token_of
 from tests.console.page import Page
-from tests.console.visits import response_text
 
 NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -47,8 +46,8 @@ def add_provider(name: str, *, enabled: bool = True, fault: str = "") -> None:
     ProviderTest.objects.create(name=name, at=timezone.now(), ms=1200, fault=fault)
 
 
-def listed_providers(page: str) -> list[str]:
-    return re.findall(r'<a href="/providers/([\w-]+)/">', page)
+def listed_providers(page: Page) -> list[str]:
+    return [url.split("/")[2] for url in page.link_urls if re.fullmatch(r"/providers/[\w-]+/", url)]
 
 
 def test_test_result_is_stored(admin: Client) -> None:
@@ -62,7 +61,7 @@ def test_test_result_is_stored(admin: Client) -> None:
     cell = Page(admin.get("/providers/")).control
     assert cell("tested-refusing").name.startswith("The provider rejects the key")
     assert cell("tested-openai").name == ""
-    assert "Last test:" in response_text(admin.get("/providers/echo/"))
+    assert Page(admin.get("/providers/echo/")).shows("Last test:")
 
 
 def test_worst_provider_is_first(admin: Client) -> None:
@@ -70,10 +69,10 @@ def test_worst_provider_is_first(admin: Client) -> None:
     add_provider("off", enabled=False)
     add_provider("works")
     add_provider("fails", fault="http_401")
-    names = listed_providers(response_text(admin.get("/providers/")))
+    names = listed_providers(Page(admin.get("/providers/")))
     expected = ["fails", "openai", "works", "off"]
     assert [name for name in names if name in expected] == expected
-    assert listed_providers(response_text(admin.get("/providers/?state=failed"))) == ["fails"]
+    assert listed_providers(Page(admin.get("/providers/?state=failed"))) == ["fails"]
 
 
 @pytest.mark.parametrize(
@@ -115,9 +114,7 @@ def state_everywhere(admin: Client, name: str) -> tuple[str, str]:
     token = token_of(User.objects.get(username="admin"), name=f"token {timezone.now()}")
     answer = Client().get(f"/api/v1/admin/providers/{name}", headers={"authorization": f"Bearer {token}"})
     state = str(answer.json()["state"])
-    found = {
-        one for one in STATES if name in listed_providers(response_text(admin.get(f"/providers/?state={one}&q={name}")))
-    }
+    found = {one for one in STATES if name in listed_providers(Page(admin.get(f"/providers/?state={one}&q={name}")))}
     assert found - {"failed", "stopped"} == {state}
     assert ("stopped" in found) == (state not in ("ok", "slow", "disabled"))
     return word, state
@@ -149,10 +146,9 @@ def test_an_old_good_test_is_not_green_beside_a_worse_state(admin: Client) -> No
     add_provider("old")
 
     def badges() -> list[str]:
-        cell = re.search(r'<span id="tested-old">(.*?)</div>', response_text(admin.get("/providers/?q=old")), re.DOTALL)
-        assert cell
-        assert "<time" in cell.group(1)
-        return re.findall(r'class="badge ([a-z]*)', cell.group(1))
+        cell = Page(admin.get("/providers/?q=old")).control("tested-old")
+        assert [one for one in cell.controls if one.tag == "time"]
+        return [one.tone for one in cell.controls if "badge" in (one.attributes.get("class") or "").split()]
 
     assert badges() == ["ok"]
     start_cooldown("old", "m")

@@ -16,6 +16,7 @@ from routing_admin.request_log.entries import RequestFacts, build_entry
 from routing_admin.request_log.insertion import build_rows
 from routing_admin.request_log.journal import journal
 from tests.cast import browser_of
+from tests.console.page import Page
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -38,10 +39,10 @@ def test_dashboard_shows_waiting_entries(
     two_unwritten_requests: None, language: str, expected: str, admin_account: Any
 ) -> None:
     """The dashboard shows in the reader's language since when entries are waiting."""
-    page = browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")).content.decode()
-    assert expected in page
+    page = Page(browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")))
+    assert page.shows(expected)
     assert journal().behind_since is not None
-    assert exact(journal().behind_since) in page
+    assert page.shows(exact(journal().behind_since))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_dashboard_shows_a_full_disk(
     monkeypatch.setattr(journal(), "lost", 7)
     waiting = [build_entry(RequestFacts(name, timezone.now(), "v1")) for name in ("c", "d", "e")]
     monkeypatch.setattr(journal(), "waiting", deque(waiting))
-    page = browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")).content.decode()
-    assert f"3 {expected}" in page
-    assert {"en": "7 requests could not be logged", "zh-hans": "有 7 条请求未能记录"}[language] in page
-    assert {"en": "left on the disk", "zh-hans": "可用空间"}[language] in page
+    page = Page(browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")))
+    assert page.shows(f"3 {expected}")
+    assert page.shows({"en": "7 requests could not be logged", "zh-hans": "有 7 条请求未能记录"}[language])
+    assert page.shows({"en": "left on the disk", "zh-hans": "可用空间"}[language])

@@ -7,13 +7,18 @@ from django.test import Client
 
 from capabilities.models import Agent, Provider, Service
 from routing_admin.models import TaskRoute
+from tests.console.page import Page
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 FORMS = {
-    "/new/agent/": ("agent_id", {"name": "A"}),
-    "/new/service/": ("service_id", {"name": "A", "model": "echo-text"}),
-    "/new/provider/?own=1": ("name", {"endpoint": "https://a.example/v1", "protocol": "openai", "key_act": "none"}),
-    "/routes/new/": ("task_type", {"act": "save"}),
+    "/new/agent/": ("agent_id", "Id", {"name": "A"}),
+    "/new/service/": ("service_id", "Id", {"name": "A", "model": "echo-text"}),
+    "/new/provider/?own=1": (
+        "name",
+        "Name",
+        {"endpoint": "https://a.example/v1", "protocol": "openai", "key_act": "none"},
+    ),
+    "/routes/new/": ("task_type", "Task type", {"act": "save"}),
 }
 REFUSED = "Use no spaces, none of ? # % \\ and no part of only dots, and / only between other characters."
 
@@ -27,17 +32,17 @@ def count_things() -> tuple[int, ...]:
 def test_a_name_that_an_address_cannot_carry_is_refused_at_its_field(
     address: str, name: str, admin: Client, demo: None
 ) -> None:
-    field, values = FORMS[address]
+    field, label, values = FORMS[address]
     before = count_things()
     answer = admin.post(address, {**values, field: name})
     assert answer.status_code == 422
-    assert REFUSED in answer.content.decode()
+    assert REFUSED in Page(answer).error(label)
     assert count_things() == before
 
 
 @pytest.mark.parametrize("name", ["/a", "a/", "a//b", "../a", "a/./b"])
 def test_a_slash_is_allowed_only_between_other_characters(name: str, admin: Client, demo: None) -> None:
-    assert REFUSED in admin.post("/new/agent/", {"name": "A", "agent_id": name}).content.decode()
+    assert REFUSED in Page(admin.post("/new/agent/", {"name": "A", "agent_id": name})).error("Id")
 
 
 @pytest.mark.parametrize("name", ["sales/ocr", "gpt-4o@azure", "qwen2.5:7b", "客服.工单", "..a"])
@@ -47,6 +52,7 @@ def test_usual_names_are_taken(name: str, admin: Client, demo: None) -> None:
 
 
 def test_every_missing_field_is_said_at_once_in_our_words(admin: Client, demo: None) -> None:
-    page = admin.post("/new/service/", {"service_id": ""}).content.decode()
-    assert page.count("Fill this in.") >= 3
-    assert "This field is required" not in page
+    page = Page(admin.post("/new/service/", {"service_id": ""}))
+    for label in ("Id", "Name", "Model name"):
+        assert page.error(label).endswith("Fill this in."), label
+    assert not page.shows("This field is required")

@@ -13,6 +13,7 @@ from capabilities.core.operations.table import OPERATIONS
 from routing_admin.gateway.passthrough.endpoints import OPERATION_APIS
 from routing_admin.models import RequestLog
 from routing_admin.request_log.operations import OPERATION_NAMES
+from tests.console.page import Page
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 EXPECTED_TEXTS = {
@@ -39,24 +40,24 @@ def test_every_operation_has_a_name_that_its_column_holds() -> None:
 def test_the_page_names_the_operation(admin: Client, request_row: RequestLog, language: str) -> None:
     """The page of an embeddings request shows no prefix and no simulation, since both exist only for chat."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
-    page = admin.get(reverse("request", args=[request_row.pk])).content.decode()
-    for text in EXPECTED_TEXTS[language]:
-        assert text in page
-    for text in ("Prefix", "前缀", reverse("simulate") + "?request=", "? out"):
-        assert text not in page
+    page = Page(admin.get(reverse("request", args=[request_row.pk])))
+    assert [text for text in EXPECTED_TEXTS[language] if not page.shows(text)] == []
+    assert [text for text in ("Prefix", "前缀", "? out") if page.shows(text)] == []
+    assert not any(url.startswith(f"{reverse('simulate')}?request=") for url in page.link_urls)
 
 
 @pytest.mark.parametrize("language", EXPECTED_TEXTS)
 def test_the_list_names_it_and_finds_it_by_its_surface(admin: Client, request_row, language) -> None:
     """The list names the operation of a request, and the search finds it by its surface."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
-    page = admin.get(reverse("requests"), {"q": "surface:v1/embeddings"}).content.decode()
-    assert EXPECTED_TEXTS[language][0] in page
-    assert "Text only" not in page
-    other_page = admin.get(reverse("requests"), {"q": "surface:v1/rerank"}).content.decode()
-    assert request_row.pk not in other_page
+    page = Page(admin.get(reverse("requests"), {"q": "surface:v1/embeddings"}))
+    (row,) = page.table_rows
+    assert reverse("request", args=[request_row.pk]) in row.link_urls
+    assert row.shows(EXPECTED_TEXTS[language][0])
+    assert not row.shows("Text only")
+    assert Page(admin.get(reverse("requests"), {"q": "surface:v1/rerank"})).table_rows == []
 
 
 def test_the_search_offers_the_operations(admin: Client, request_row: RequestLog) -> None:
-    suggestions = admin.get(reverse("requests_words"), {"q": "surface:v1/"})
-    assert "surface:v1/embeddings" in suggestions.content.decode()
+    suggestions = Page(admin.get(reverse("requests_words"), {"q": "surface:v1/"}))
+    assert "surface:v1/embeddings" in [one.value for one in suggestions.controls]

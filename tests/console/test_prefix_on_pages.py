@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from html import unescape
 from typing import Any
 
 import pytest
@@ -16,6 +14,7 @@ from capabilities.models import Agent, Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import save_agent
 from tests.cast import key_of
+from tests.console.page import Page
 from tests.gateway.plane import PNG, image, logged, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -43,22 +42,19 @@ def send_conversation(key: str, turn_count: int, model: str = "echo-vision", **f
     return str(answer["x-request-id"])
 
 
-def text_on(browser: Client, address: str, language: str = "en") -> str:
-    body = browser.get(address, headers={"accept-language": language}).content.decode()
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
-
-
-def page_of(browser: Client, request_id: str, language: str = "en") -> str:
+def prefix_fact(browser: Client, request_id: str, language: str = "en") -> str:
+    """Return what the page of a request says about its prefix."""
     logged(request_id)
-    return text_on(browser, reverse("request", args=[request_id]), language)
+    page = Page(browser.get(reverse("request", args=[request_id]), headers={"accept-language": language}))
+    return page.fact("前缀" if language == "zh-hans" else "Prefix").text
 
 
 def test_a_request_s_page_says_that_the_prefix_was_kept(admin: Client, key: str) -> None:
     """A second turn below the limit keeps the prefix. A first turn has no prefix."""
     first, second = send_conversation(key, 1), send_conversation(key, 2)
-    assert "This request starts its conversation, so there is no prefix to keep." in page_of(admin, first)
-    assert "Prefix kept: earlier turns are sent unchanged." in page_of(admin, second)
-    assert "前缀不变：此前各轮的内容与当时收到的一致。" in page_of(admin, second, "zh-hans")
+    assert "This request starts its conversation, so there is no prefix to keep." in prefix_fact(admin, first)
+    assert "Prefix kept: earlier turns are sent unchanged." in prefix_fact(admin, second)
+    assert "前缀不变：此前各轮的内容与当时收到的一致。" in prefix_fact(admin, second, "zh-hans")
 
 
 def test_a_request_s_page_says_where_a_full_limit_broke_the_prefix(admin: Client, key: str) -> None:
@@ -69,14 +65,14 @@ def test_a_request_s_page_says_where_a_full_limit_broke_the_prefix(admin: Client
     assert (
         "Prefix broken at message 2, because a limit was full and half of it was freed. "
         "With this file, the number of files for image would be 3; the limit is 2."
-    ) in page_of(admin, third)
-    assert "前缀从第 2 条消息起改变，因为达到上限后一次腾出了一半空间。" in page_of(admin, third, "zh-hans")
+    ) in prefix_fact(admin, third)
+    assert "前缀从第 2 条消息起改变，因为达到上限后一次腾出了一半空间。" in prefix_fact(admin, third, "zh-hans")
 
 
 def test_after_a_break_the_prefix_holds_for_half_a_limit(admin: Client, key: str) -> None:
     """With a limit of four, the fifth and the seventh turn break the prefix."""
     set_limit(4)
-    pages = [page_of(admin, send_conversation(key, turn_count)) for turn_count in range(1, 8)]
+    pages = [prefix_fact(admin, send_conversation(key, turn_count)) for turn_count in range(1, 8)]
     assert [number for number, text in enumerate(pages, 1) if "Prefix broken" in text] == [5, 7]
     assert "Prefix broken at message 6" in pages[6]
 
@@ -86,14 +82,14 @@ def test_without_files_the_prefix_is_kept_and_nothing_is_stored_for_it(admin: Cl
     answer = post(key, {"model": "echo-vision", "messages": [{"role": "user", "content": "hello"}]})
     row = logged(answer["x-request-id"])
     assert (row.conversation, row.prefix) == (None, None)
-    assert "Prefix kept: without files, every message is sent unchanged." in page_of(admin, row.pk)
+    assert "Prefix kept: without files, every message is sent unchanged." in prefix_fact(admin, row.pk)
 
 
 def test_another_language_breaks_the_prefix_at_its_beginning(admin: Client, key: str) -> None:
     """Another language breaks the prefix at the first message, which contains the language directive."""
     send_conversation(key, 1)
     second = send_conversation(key, 2, language="zh")
-    assert "Prefix broken at message 1, because the language" in page_of(admin, second)
+    assert "Prefix broken at message 1, because the language" in prefix_fact(admin, second)
 
 
 def test_other_agents_of_the_administrator_break_it_where_they_are_named(admin: Client, key: str) -> None:
@@ -102,7 +98,7 @@ def test_other_agents_of_the_administrator_break_it_where_they_are_named(admin: 
     save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
     snapshot.refresh()
     sentence = "Prefix broken at message 2, because the text that replaces a file there changed"
-    assert sentence in page_of(admin, send_conversation(key, 2, model="echo-text"))
+    assert sentence in prefix_fact(admin, send_conversation(key, 2, model="echo-text"))
 
 
 def test_missing_file_breaks_the_prefix_at_its_position(admin: Client, key: str) -> None:
@@ -113,7 +109,7 @@ def test_missing_file_breaks_the_prefix_at_its_position(admin: Client, key: str)
     assert post(key, {"model": "echo-vision", "messages": [question], "language": "en"}).status_code == 200
     delete_artifacts(SYSTEM, [row.pk])
     second = post(key, {"model": "echo-vision", "messages": [question, *next_turns], "language": "en"})
-    text = page_of(admin, second["x-request-id"])
+    text = prefix_fact(admin, second["x-request-id"])
     assert (
         "Prefix broken at message 2, because a file there is delivered differently than before. The file's content"
         in text
@@ -123,7 +119,7 @@ def test_missing_file_breaks_the_prefix_at_its_position(admin: Client, key: str)
 def test_a_conversation_that_the_log_does_not_know_is_not_judged(admin: Client, key: str) -> None:
     """Without an earlier request of the conversation to this model, the prefix is unknown."""
     send_conversation(key, 1, model="echo-text")
-    assert "Prefix unknown" in page_of(admin, send_conversation(key, 2))
+    assert "Prefix unknown" in prefix_fact(admin, send_conversation(key, 2))
 
 
 @pytest.mark.parametrize(
@@ -147,8 +143,10 @@ def test_preview_and_simulation_say_what_one_more_file_would_change(
     """Preview and simulation name the effect of the next file on the prefix, for each model."""
     set_limit(max_images)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
-    text = text_on(admin, reverse("artifact", args=[row.pk]) + "?service=echo-vision&fragment=card", language)
-    assert sentence in text
+    card = {"service": "echo-vision", "fragment": "card"}
+    assert Page(admin.get(reverse("artifact", args=[row.pk]), card, headers={"accept-language": language})).shows(
+        sentence
+    )
     data = {"task": "design", "act": "simulate", "sim-message": "look", "sim-artifact": row.pk, "sim-language": "en"}
-    page = admin.post(reverse("simulate"), data, headers={"accept-language": language}).content.decode()
-    assert sentence in " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())
+    simulated = Page(admin.post(reverse("simulate"), data, headers={"accept-language": language}))
+    assert simulated.control("simulation").shows(sentence)

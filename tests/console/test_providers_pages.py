@@ -14,7 +14,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.models import Alias, AuditEvent, Revision
 from tests.cast import HTMX
 from tests.console.page import Page
-from tests.console.visits import count_queries, offered_undo, response_text
+from tests.console.visits import count_queries, offered_undo
 from tests.lab import Lab
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
@@ -324,9 +324,9 @@ def test_a_preset_whose_provider_is_there_without_a_key_offers_to_give_it_one(ad
     assert answer["Location"] == "/providers/openai/models/"
     row = Provider.objects.get(name="openai")
     assert (row.key_source, row.endpoint) == (Provider.KeySource.STORED, "https://api.openai.com/v1/chat/completions")
-    again = admin.get("/new/provider/?preset=openai")
-    assert "OpenAI already exists" in response_text(again)
-    assert Page(again).button("Save key") is None
+    again = Page(admin.get("/new/provider/?preset=openai"))
+    assert again.shows("OpenAI already exists")
+    assert again.button("Save key") is None
     assert admin.get("/new/provider/?preset=openai&another=1").context["form"]["name"].value() == "openai-2"
 
 

@@ -8,13 +8,15 @@ from django.test import Client
 from artifacts.library import delete_artifacts, store_bytes
 from capabilities.acts import SYSTEM
 from routing_admin.console.settings import actions as installation
+from tests.console.page import Page
+from tests.console.visits import response_text
 from tests.gateway.plane import PNG, chat_body, logged, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def page(request_id: str, browser: Client) -> str:
-    return browser.get("/simulate/", {"request": request_id}).content.decode()
+def simulation_page(request_id: str, browser: Client) -> Page:
+    return Page(browser.get("/simulate/", {"request": request_id}))
 
 
 def test_a_recorded_request_is_asked_again_with_its_words_and_files(key: str, admin, viewer):
@@ -28,10 +30,10 @@ def test_a_recorded_request_is_asked_again_with_its_words_and_files(key: str, ad
     response = post(key, chat_body({"type": "text", "text": "Which colour is noon?"}, part, model="task:design"))
     request = logged(response.headers["x-request-id"])
     assert request.body is not None
-    admin_page_text = page(request.pk, admin)
-    assert "Which colour is noon?" in admin_page_text
-    assert row.pk in admin_page_text
-    assert "Which colour is noon?" not in page(request.pk, viewer)
+    page = simulation_page(request.pk, admin)
+    assert page.field("Message").value == "Which colour is noon?"
+    assert row.pk in [one.value for one in page.controls if one.is_checked]
+    assert "Which colour is noon?" not in response_text(viewer.get("/simulate/", {"request": request.pk}))
 
 
 def test_a_recorded_request_whose_file_is_gone_is_asked_again_without_it(key: str, admin):
@@ -40,9 +42,9 @@ def test_a_recorded_request_whose_file_is_gone_is_asked_again_without_it(key: st
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     response = post(key, chat_body({"type": "file", "file": {"file_id": row.ref}}, model="task:design"))
     request = logged(response.headers["x-request-id"])
-    assert "文件处理失败" not in page(request.pk, admin)
+    assert not simulation_page(request.pk, admin).shows("文件处理失败")
     delete_artifacts(SYSTEM, [row.pk])
-    assert "文件处理失败: dot.png" in page(request.pk, admin)
+    assert simulation_page(request.pk, admin).shows("文件处理失败: dot.png")
 
 
 def test_a_request_that_was_not_recorded_is_asked_again_with_its_files(key: str, admin, viewer):

@@ -63,7 +63,8 @@ def test_the_sixth_try_after_five_failures_has_to_wait_even_with_the_right_passw
     refused = sign_in("alice", PASSWORD)
     assert refused.status_code == 429
     assert 0 < int(refused.headers["Retry-After"]) <= 900
-    assert b"Too many failed attempts to sign in from this address. Wait 15 minutes, then try again." in refused.content
+    sentence = "Too many failed attempts to sign in from this address. Wait 15 minutes, then try again."
+    assert sentence in Page(refused).alert
     assert "_auth_user_id" not in refused.client.session
 
 

@@ -28,6 +28,7 @@ from routing_admin.core.files.exporting import FileFormat
 from routing_admin.core.files.importing import import_files
 from routing_admin.dispatch.model_endpoints import endpoint_at, list_endpoints
 from routing_admin.models import Installation
+from tests.console.page import Page
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -92,7 +93,9 @@ def test_the_installations_limit_is_one_revision_and_in_the_export(admin: Client
 def test_a_limit_that_cannot_be_read_is_refused(admin: Client, word: str) -> None:
     response = save(admin, content_text=word)
     assert response.status_code == 422
-    assert "such as 30%." in response.content.decode()
+    fields = [one.attributes["id"] for one in Page(response).controls if "aria-invalid" in one.attributes]
+    assert fields == ["id_content_text"]
+    assert "such as 30%." in Page(response).alert
     assert Installation.current().content_text == ""
 
 

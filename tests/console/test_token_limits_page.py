@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from capabilities.models import Provider, Service
+from tests.console.page import Page
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -20,22 +21,22 @@ def page(admin: Client) -> str:
 
 
 def test_the_catalogues_numbers_have_source_and_day(admin: Client, page: str):
-    text = admin.get(page).content.decode()
-    assert "at most 128,000 tokens" in text
-    assert "at most 16,384 tokens" in text
-    assert "Catalogue: " in text
+    limits = Page(admin.get(page)).region("Limits")
+    assert limits.shows("at most 128,000 tokens")
+    assert limits.shows("at most 16,384 tokens")
+    assert limits.shows("Catalogue: ")
 
 
 def test_the_administrators_number_is_set_here(admin: Client, page: str):
     """An administrator's limit replaces only the corresponding limit in the catalogue."""
     Service.objects.filter(service_id="eyes").update(limits={"contextTokens": 32_000})
-    text = admin.get(page).content.decode()
-    assert "at most 32,000 tokens" in text
-    assert "128,000" not in text
-    assert "at most 16,384 tokens" in text
+    limits = Page(admin.get(page)).region("Limits")
+    assert limits.shows("at most 32,000 tokens")
+    assert not limits.shows("128,000")
+    assert limits.shows("at most 16,384 tokens")
 
 
 def test_sources_of_limits_are_in_the_readers_language(admin: Client, page: str):
-    text = admin.get(page, headers={"accept-language": "zh-hans"}).content.decode()
-    assert "OpenAI：图片与视觉" in text
-    assert "images and vision" not in text
+    chinese = Page(admin.get(page, headers={"accept-language": "zh-hans"}))
+    assert chinese.shows("OpenAI：图片与视觉")
+    assert not chinese.shows("images and vision")
