@@ -28,7 +28,6 @@ from routing_admin.platform.auth.permissions import PermissionsMiddleware
 from routing_admin.request_log.journal import journal
 from tests.cast import HTMX, person
 from tests.console.page import Page
-from tests.console.visits import response_text
 
 rows = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -280,8 +279,9 @@ def test_a_page_offers_its_changes_to_those_who_may_make_them(
 
 
 def role_shown(answer: Any) -> str:
-    menu = response_text(answer).split("data-menu")[-1].split("</summary>")[0]
-    return menu.split('<span class="sub">')[1].split("</span>")[0].strip()
+    menu = Page(answer).disclosure("Account, language and theme")
+    name_and_role = next(one for one in menu.controls if one.tag == "summary")
+    return name_and_role.text.split()[-1]
 
 
 @rows

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from datetime import datetime, timedelta
 from decimal import Decimal
-from html import unescape
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -32,7 +30,7 @@ from routing_admin.request_log.search import find
 from routing_admin.request_log.search_words import parse
 from routing_admin.request_log.totals import sum_matches
 from tests.cast import AgentProgram
-from tests.console.visits import response_text
+from tests.console.page import Page
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 
@@ -83,9 +81,12 @@ def count_found(q: str, now: datetime) -> int:
     return len(find(parse(q, now), now=now).rows)
 
 
-def links_of(page: str) -> dict[str, str]:
-    anchors = re.findall(r'<a [^>]*href="(/requests/\?q=[^"]+)"[^>]*>(.*?)</a>', page, re.DOTALL)
-    return {" ".join(text.split()): parse_qs(urlsplit(unescape(link)).query)["q"][0] for link, text in anchors}
+def linked_searches(page: Page) -> dict[str, str]:
+    """Return the search that each link to the request log runs, by the link's text."""
+    urls = {one.text: one.attributes.get("href") or "" for one in page.controls if one.tag == "a"}
+    return {
+        text: parse_qs(urlsplit(url).query)["q"][0] for text, url in urls.items() if url.startswith("/requests/?q=")
+    }
 
 
 def test_every_ending_is_the_same_number_everywhere(admin: Client, text_agent: AgentProgram, now: datetime) -> None:
@@ -105,7 +106,7 @@ def test_every_ending_is_the_same_number_everywhere(admin: Client, text_agent: A
         assert [part.text for part in totals.parts] == [
             *(f"{FAILED} failed (21.1%)", "1 answered by a fallback", f"{REFUSED} refused", f"{CANCELLED} cancelled")
         ]
-    assert f"{FAILED} requests" in response_text(admin.get("/requests/", {"q": "status:failed since:24h"}))
+    assert Page(admin.get("/requests/", {"q": "status:failed since:24h"})).shows(f"{FAILED} requests")
     sums = next(iter(csv.DictReader(io.StringIO(csv_of(admin)))))
     assert [sums[name] for name in ("requests", "failures", "refused", "cancelled", "fallbacks", "attempts")] == [
         str(number) for number in (REQUESTS, FAILED, REFUSED, CANCELLED, 1, ATTEMPTS)
@@ -227,7 +228,7 @@ def test_a_number_on_a_page_leads_to_the_search_that_finds_as_many(
                 for minutes, outcome in enumerate([*expand(), "http_503"])
             ]
         )
-    links = links_of(response_text(admin.get(address, query)))
+    links = linked_searches(Page(admin.get(address, query)))
     assert {link: count_found(links[link], now) for link in numbers} == numbers
 
 

@@ -21,6 +21,7 @@ from routing_admin.request_log.insertion import write
 from routing_admin.request_log.search_words import moment, parse
 from routing_admin.request_log.totals import sum_matches
 from routing_admin.request_log.usage_rollups import UsageRollups
+from tests.console.page import Page
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 
@@ -107,6 +108,6 @@ def test_many_requests_are_counted_by_indexes_or_not_at_all(admin: Client, monke
     found = sum_matches(parse(""), now)
     assert (found.counts.requests, found.counts.failures, found.counts.refused) == (4, 2, 1)
     assert not found.has_spending
-    page = admin.get("/requests/", {"q": "surface:v1"}).content.decode()
-    assert "More than 2 requests" in page
-    assert "Too many to sum up by these filters." in page
+    page = Page(admin.get("/requests/", {"q": "surface:v1"}))
+    assert page.shows("More than 2 requests")
+    assert page.shows("Too many to sum up by these filters.")
