@@ -74,7 +74,6 @@ def record_bodies(on: bool) -> None:
 
 
 def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:
-    """The secret of a link to an agent's page is shown once; no later page, row or audit event contains it."""
     address = make_link(admin)
     row = AgentLink.objects.get()
     secret = find_secret(address.split("/")[-2])
@@ -89,10 +88,7 @@ def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:
 
 
 @pytest.mark.parametrize(("days", "lifetime_days"), [("7", 7), ("30", 30), ("0", None)])
-def test_a_link_ends_after_the_days_that_were_chosen_or_never(
-    admin: Client, days: str, lifetime_days: int | None
-) -> None:
-    """A link to an agent's page expires after 7, 30 or 90 days, or never. Any other value is rejected."""
+def test_a_link_expires_after_the_chosen_days_or_never(admin: Client, days: str, lifetime_days: int | None) -> None:
     make_link(admin, **{"link-days": days})
     expires_at = AgentLink.objects.get().expires_at
     assert (expires_at is None) == (lifetime_days is None)
@@ -106,7 +102,6 @@ def test_a_link_ends_after_the_days_that_were_chosen_or_never(
 
 @pytest.mark.parametrize("is_editor", [False, True])
 def test_only_administrators_make_and_see_links(admin: Client, is_editor: bool) -> None:
-    """Only administrators create links to an agent's page; others get 403 and see neither links nor the button."""
     make_link(admin)
     client = Client()
     client.force_login(person("walker", is_editor=is_editor))
@@ -116,8 +111,7 @@ def test_only_administrators_make_and_see_links(admin: Client, is_editor: bool) 
     assert not page.control("share")
 
 
-def test_page_shows_holders_of_the_link_what_the_agent_may_read(admin: Client, settings: Any) -> None:
-    """A link opens the agent's page without an account: calls, keys, limits, snippets, models and other agents."""
+def test_a_link_opens_the_agents_page_without_an_account(admin: Client, settings: Any) -> None:
     settings.PUBLIC_URL = "https://ra.example"
     key = key_of("text-agent")
     Agent.objects.filter(agent_id="text-agent").update(limits={"tokensPerDay": 1000})
@@ -137,16 +131,14 @@ def test_page_shows_holders_of_the_link_what_the_agent_may_read(admin: Client, s
     assert page.region("Reads").shows("forwards to multimodal-agent")
 
 
-def test_without_a_call_the_page_says_how_one_is_made(admin: Client) -> None:
-    """Without calls the page shows how to make a first call."""
+def test_without_calls_the_page_shows_how_to_make_one(admin: Client) -> None:
     address = make_link(admin)
     assert Page(Client().get(address)).heading("No call yet")
     log_request("r1")
     assert not Page(Client().get(address)).heading("No call yet")
 
 
-def test_a_call_opens_to_what_each_model_received(admin: Client) -> None:
-    """A call's page shows how files were delivered, but no key names, provider messages, prices or message content."""
+def test_a_calls_page_shows_what_each_model_received_but_no_internals(admin: Client) -> None:
     log_request("r1", body={"messages": "meet me at noon"})
     address = make_link(admin)
     answer = Client().get(call_page(address))
@@ -167,8 +159,7 @@ def test_client_errors_are_shown_with_the_providers_message(admin: Client) -> No
     assert Page(Client().get(call_page(address))).shows("Unknown parameter: top_q")
 
 
-def test_costs_are_shown_where_the_agent_has_a_limit_in_money(admin: Client) -> None:
-    """An agent with a budget sees what its calls cost; others see no price."""
+def test_costs_are_shown_only_if_the_agent_has_a_budget(admin: Client) -> None:
     log_request("r1", cost_nanos=3_000_000, currency="USD")
     address = make_link(admin)
     addresses = (address, call_page(address))
@@ -179,10 +170,7 @@ def test_costs_are_shown_where_the_agent_has_a_limit_in_money(admin: Client) -> 
 
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("ticked", [False, True])
-def test_recorded_text_needs_the_setting_and_the_option_of_the_link(
-    admin: Client, recorded: bool, ticked: bool
-) -> None:
-    """Recorded messages are shown only if the setting and the link allow it, and the audit log says who read them."""
+def test_recorded_messages_need_the_setting_and_the_links_option(admin: Client, recorded: bool, ticked: bool) -> None:
     log_request("r1", body={"messages": "meet me at noon"})
     address = make_link(admin, **({"link-with_bodies": "on"} if ticked else {}))
     record_bodies(recorded)
@@ -193,7 +181,6 @@ def test_recorded_text_needs_the_setting_and_the_option_of_the_link(
 
 
 def test_calls_of_other_and_earlier_agents_are_404(admin: Client) -> None:
-    """The page of a call returns the same 404 if the call is unknown, another agent's, or older than this agent."""
     log_request("other", "vision-agent")
     log_request("before", ago=60 * 24 * 31)
     address = make_link(admin)
@@ -210,8 +197,7 @@ def listed_call_ids(page: Page) -> list[str]:
     return [url.split("/")[3] for url in page.region("Recent calls").link_urls if url.startswith("/agent-page/calls/")]
 
 
-def test_calls_are_listed_twenty_to_a_page(admin: Client) -> None:
-    """An agent's page lists its calls newest first, each once. An invalid cursor shows the newest page."""
+def test_calls_are_listed_newest_first_twenty_to_a_page(admin: Client) -> None:
     for number in range(45):
         log_request(f"r{number:02}", ago=number)
     address, ids_by_page = make_link(admin), []
@@ -253,10 +239,6 @@ def test_expired_and_unknown_links_get_the_same_response(admin: Client) -> None:
 
 
 def test_guessing_is_throttled_without_affecting_other_links(admin: Client) -> None:
-    """After five wrong secrets for one link, an IP address gets 429 with Retry-After, even with the right secret.
-
-    Other links still open.
-    """
     link, other_link = make_link(admin), make_link(admin)
     public = find_public_id(link.split("/")[-2])
     guesses = [re.sub(r"rap_\w{8}", f"rap_{public}", f"/agent-page/{make_key(LINK_KIND)[0]}/") for _ in range(6)]
@@ -273,14 +255,13 @@ def guess_link(**headers: str) -> int:
     return Client(**headers).get(f"/agent-page/{make_key(LINK_KIND)[0]}/").status_code
 
 
-def test_guessed_links_lock_out_of_links_and_not_out_of_signing_in(admin_account: Any) -> None:
-    """After fifty guessed links, an IP address gets 429 for links, but its users can still sign in."""
+def test_guessed_links_block_an_address_for_links_but_not_for_signing_in(admin_account: Any) -> None:
     assert [guess_link() for _ in range(51)] == [404] * 50 + [429]
     form = {"username": admin_account.get_username(), "password": PASSWORD}
     assert Client().post("/login/", form).status_code == 302
 
 
-def test_what_another_site_makes_a_browser_ask_for_counts_nothing() -> None:
+def test_requests_caused_by_another_site_are_not_counted() -> None:
     """Requests caused by another site are not counted, so a site with guessed links cannot lock out its visitors."""
     assert {guess_link(HTTP_SEC_FETCH_SITE="cross-site") for _ in range(60)} == {404}
     assert not SignInAttempt.objects.exists()
@@ -303,8 +284,7 @@ def test_opening_a_link_leaves_no_trace_in_browsers_and_search_engines(admin: Cl
         assert "csrf" not in answer.content.decode()
 
 
-def test_the_pages_lead_only_to_one_another_and_take_no_form(admin: Client) -> None:
-    """Every link and form of an agent's page stays below /agent-page/; a POST returns 405."""
+def test_the_pages_link_only_to_one_another_and_reject_posts(admin: Client) -> None:
     log_request("r1")
     address = make_link(admin)
     for url in (address, call_page(address)):
@@ -318,8 +298,7 @@ def test_the_pages_lead_only_to_one_another_and_take_no_form(admin: Client) -> N
         assert Client().post(url).status_code == 405
 
 
-def test_language_and_theme_are_chosen_without_a_form_that_is_posted(admin: Client) -> None:
-    """A query parameter of an agent's page chooses the language or theme, and a cookie keeps it."""
+def test_language_and_theme_are_chosen_by_a_query_parameter(admin: Client) -> None:
     address, client = make_link(admin), Client()
     answer = client.get(f"{address}?language=zh-hans")
     assert (answer.status_code, answer["Location"]) == (302, address)
@@ -331,11 +310,7 @@ def test_language_and_theme_are_chosen_without_a_form_that_is_posted(admin: Clie
     assert {"django_language", "theme"} == set(client.cookies)
 
 
-def test_a_visit_is_noted_and_signs_the_link_with_the_newest_secret(admin: Client, settings: Any) -> None:
-    """A visit sets the link's `last_seen_at`.
-
-    After a rotation of secrets, the link counts as outdated until it is opened.
-    """
+def test_a_visit_is_recorded_and_signs_the_link_with_the_newest_secret(admin: Client, settings: Any) -> None:
     address = make_link(admin)
     assert AgentLink.objects.get().last_seen_at is None
     settings.SIGNING_SECRETS = ["a newer secret", *settings.SIGNING_SECRETS]
@@ -347,8 +322,7 @@ def test_a_visit_is_noted_and_signs_the_link_with_the_newest_secret(admin: Clien
     assert Client().get(address).status_code == 200
 
 
-def test_a_link_that_leaked_is_ended_by_the_command(admin: Client, capsys: Any) -> None:
-    """`revoke_key` accepts the whole URL of a link to an agent's page."""
+def test_the_command_revokes_a_link_by_its_whole_url(admin: Client, capsys: Any) -> None:
     address = make_link(admin)
     call_command("revoke_key", f"http://127.0.0.1:8000{address}")
     assert "The link for Mei to the page of text-agent" in capsys.readouterr().err
@@ -356,7 +330,6 @@ def test_a_link_that_leaked_is_ended_by_the_command(admin: Client, capsys: Any) 
 
 
 def test_query_count_does_not_grow_with_the_data(admin: Client) -> None:
-    """The number of queries of an agent's page does not grow with calls, keys and links."""
     log_request("r0")
     address = make_link(admin)
     call = call_page(address, "r0")
@@ -375,7 +348,7 @@ def test_query_count_does_not_grow_with_the_data(admin: Client) -> None:
 
 
 @pytest.mark.sqlite
-def test_the_list_of_calls_is_found_by_its_index(admin: Client) -> None:
+def test_the_list_of_calls_uses_its_index(admin: Client) -> None:
     address = make_link(admin)
     with CaptureQueriesContext(connections[LOGS]) as caught:
         Client().get(address)

@@ -40,8 +40,7 @@ def shown_key(answer: HttpResponse) -> str:
     return key.text
 
 
-def test_the_list_says_what_each_agent_uses_and_reads_and_how_many_have_no_key(admin: Client) -> None:
-    """A row links to what its agent uses. The page counts the agents without a key and links to them."""
+def test_the_list_shows_what_agents_use_and_how_many_have_no_key(admin: Client) -> None:
     issue_key(admin)
     Agent.objects.filter(agent_id="vision-agent").update(service=None, task_type="design")
     page = Page(admin.get("/agents/"))
@@ -55,7 +54,6 @@ def test_the_list_says_what_each_agent_uses_and_reads_and_how_many_have_no_key(a
 
 
 def test_the_list_shows_the_state_of_an_agents_best_key(admin: Client) -> None:
-    """A revoked or expired key is named, and the filter for agents without a working key includes both."""
     now, agent = timezone.now(), Agent.objects.get(agent_id="text-agent")
     steps = [
         ({"revoked_at": now}, "Key revoked", "no_key"),
@@ -96,8 +94,7 @@ def test_what_an_agent_may_use_is_chosen_name_by_name(admin: Client) -> None:
     assert admin.post("/options/nothing/chosen/", {}).status_code == 404
 
 
-def test_names_that_were_chosen_and_one_that_is_still_typed_are_saved(admin: Client) -> None:
-    """As before, the names may also be posted as one text."""
+def test_chosen_names_and_a_typed_one_are_saved(admin: Client) -> None:
     agent = Agent.objects.get(agent_id="text-agent")
     data = {"service": "text-model", "currency": "USD"}
     for models in (["task:design\r\necho-text", "text-model"], ["task:design\necho-text\ntext-model\n\necho-text"]):
@@ -108,7 +105,6 @@ def test_names_that_were_chosen_and_one_that_is_still_typed_are_saved(admin: Cli
 
 
 def test_the_list_is_sorted_by_its_columns(admin: Client) -> None:
-    """A column's heading says how the list is sorted and links to the list sorted by it, with the same filters."""
     issue_key(admin, "vision-agent")
     page = Page(admin.get("/agents/?q=agent&sort=-keys"))
     names = [control.name for control in page.controls if control.tag == "a" and control.name in NAMES]
@@ -119,7 +115,7 @@ def test_the_list_is_sorted_by_its_columns(admin: Client) -> None:
     assert page.link("24 hours").attributes["href"] == "?q=agent&sort=-requests"
 
 
-def test_the_list_counts_the_requests_of_a_day_and_leads_to_them(admin: Client) -> None:
+def test_the_list_counts_the_requests_of_a_day_and_links_to_them(admin: Client) -> None:
     """Requests are counted from hourly sums, or from their roll-up where an hour has one, but not from both."""
     now = hour_start(timezone.now())
     for hours, count in ((0, 2), (3, 5), (30, 9)):
@@ -136,8 +132,7 @@ def test_the_list_counts_the_requests_of_a_day_and_leads_to_them(admin: Client) 
 
 
 @pytest.mark.requirement("MCR-4.4")
-def test_the_agents_page_says_who_takes_what_it_cannot_read(admin: Client) -> None:
-    """An agent's page says for each kind of content who reads it: this agent, other agents by name, or no agent."""
+def test_the_agents_page_says_who_reads_what_it_cannot(admin: Client) -> None:
     page = Page(admin.get("/agents/vision-agent/"))
     reads = page.region("Reads")
     assert re.search(r"Hands over [^.]*audio to 1 agent\b", page.text)
@@ -145,12 +140,12 @@ def test_the_agents_page_says_who_takes_what_it_cannot_read(admin: Client) -> No
     assert reads.shows("No agent reads: videos.")
 
 
-def test_the_dialog_says_that_keys_and_links_end_with_the_agent(admin: Client) -> None:
+def test_the_dialog_says_that_keys_and_links_stop_working_with_the_agent(admin: Client) -> None:
     dialog = Page(admin.get("/agents/vision-agent/")).region("Delete vision-agent?")
     assert dialog.shows("Its keys and the links to its page stop working immediately and cannot be restored.")
 
 
-def test_what_an_agent_uses_is_typed_offered_and_checked(admin: Client) -> None:
+def test_the_agents_service_and_route_are_text_fields_with_suggestions(admin: Client) -> None:
     """On an agent's page, service and route are text fields with suggestions, since there may be many of both."""
     page = Page(admin.get("/agents/vision-agent/"))
     field = page.field("Model service")
@@ -175,8 +170,7 @@ def test_a_route_that_was_deleted_stays_in_the_agents_field(admin: Client) -> No
     assert field.attributes["value"] == "gone"
 
 
-def test_a_key_is_shown_once_and_works_at_once(admin: Client) -> None:
-    """A key is shown only when it is created; no later page, revision or audit event contains it."""
+def test_a_key_is_shown_once_and_works_immediately(admin: Client) -> None:
     key = issue_key(admin)
     principal = authenticate({"authorization": f"Bearer {key}"})
     assert isinstance(principal, Principal)
@@ -185,7 +179,7 @@ def test_a_key_is_shown_once_and_works_at_once(admin: Client) -> None:
     assert key not in str(list(AuditEvent.objects.values())) + str(list(Revision.objects.values()))
 
 
-def test_a_key_has_the_scopes_and_the_end_that_were_chosen(admin: Client) -> None:
+def test_a_key_has_the_chosen_scopes_and_expiry(admin: Client) -> None:
     assert Page(admin.get("/agents/text-agent/")).field("route call models")
     issue_key(admin, scopes=["route"], days="30")
     row = AgentKey.objects.get()
@@ -200,8 +194,7 @@ def test_a_key_without_a_scope_is_not_issued(admin: Client) -> None:
     assert not AgentKey.objects.exists()
 
 
-def test_rotating_gives_a_successor_while_the_old_key_goes_on(admin: Client) -> None:
-    """Both keys work during the overlap of a rotation. Without an overlap, the old key expires immediately."""
+def test_rotating_issues_a_successor_while_the_old_key_still_works(admin: Client) -> None:
     old = issue_key(admin)
     public = AgentKey.objects.get().public_id
     answer = admin.post(f"/keys/{public}/roll/text-agent/", {"overlap": "1h"})
@@ -213,11 +206,7 @@ def test_rotating_gives_a_successor_while_the_old_key_goes_on(admin: Client) -> 
     assert not isinstance(authenticate({"x-api-key": old}), Principal)
 
 
-def test_revoking_ends_a_key_at_once_after_a_dialog_that_names_it(admin: Client) -> None:
-    """The dialog for revoking names the key and the consequence.
-
-    Afterwards the key is rejected and shown as revoked.
-    """
+def test_the_dialog_names_the_key_and_revoking_ends_it_immediately(admin: Client) -> None:
     key = issue_key(admin)
     row = AgentKey.objects.get()
     dialog = Page(admin.get("/agents/text-agent/")).region("Revoke staging?")
@@ -227,18 +216,14 @@ def test_revoking_ends_a_key_at_once_after_a_dialog_that_names_it(admin: Client)
     assert Page(admin.get("/agents/text-agent/")).region("Keys").row("staging").shows("Revoked")
 
 
-def test_a_key_is_found_under_its_own_agent_only(admin: Client) -> None:
-    """Revoking a key under another agent's URL returns 404, and the key keeps working."""
+def test_a_key_cannot_be_revoked_under_another_agents_url(admin: Client) -> None:
     key = issue_key(admin)
     public = AgentKey.objects.get().public_id
     assert admin.post(f"/keys/{public}/revoke/vision-agent/").status_code == 404
     assert isinstance(authenticate({"x-api-key": key}), Principal)
 
 
-def test_an_agent_may_use_a_route_and_sees_what_the_whole_chain_guarantees(admin: Client) -> None:
-    """An agent's page names its task route, the kinds of content that every candidate reads, and those that only some
-    read.
-    """
+def test_an_agents_page_shows_what_every_candidate_of_its_route_reads(admin: Client) -> None:
     admin.post("/new/agent/", {"agent_id": "designer", "task_type": "design"})
     page = Page(admin.get("/agents/designer/"))
     assert page.shows("Uses the task route")
@@ -257,8 +242,7 @@ def test_an_agent_uses_a_service_or_a_route_but_not_both(admin: Client) -> None:
     assert not Agent.objects.filter(agent_id="greedy").exists()
 
 
-def test_an_agent_is_changed_with_undo_and_a_late_save_shows_both_versions(admin: Client) -> None:
-    """Saving an agent creates a revision; saving from an outdated page returns 409 and writes nothing."""
+def test_saving_from_an_outdated_page_shows_both_versions(admin: Client) -> None:
     row = Agent.objects.get(agent_id="text-agent")
     form = {"name": "first", "description": "d", "service": "text-model", "version": row.version}
     assert admin.post("/agents/text-agent/", form).status_code == 302
@@ -268,8 +252,7 @@ def test_an_agent_is_changed_with_undo_and_a_late_save_shows_both_versions(admin
     assert Agent.objects.get(agent_id="text-agent").name == "first"
 
 
-def test_the_snippets_carry_the_real_address_and_the_agents_model(admin: Client, settings: object) -> None:
-    """The snippets for curl, the OpenAI SDK and MCP use the public URL and list the tools of /api/v1/tools."""
+def test_the_snippets_use_the_public_url_and_the_agents_model(admin: Client, settings: object) -> None:
     settings.PUBLIC_URL = "https://ra.example"  # type: ignore[attr-defined]
     page = Page(admin.get("/agents/text-agent/"))
     assert page.region("curl").shows("curl https://ra.example/v1/chat/completions")
@@ -278,8 +261,7 @@ def test_the_snippets_carry_the_real_address_and_the_agents_model(admin: Client,
     assert page.region("Tools").shows("get_artifact")
 
 
-def test_the_calls_of_an_agent_whose_model_cannot_answer_ask_for_the_default_route(admin: Client) -> None:
-    """The demo's agents use models without a key: their page says so, and its calls work all the same."""
+def test_snippets_use_the_default_route_if_the_agents_model_cannot_answer(admin: Client) -> None:
     use = Page(admin.get("/agents/text-agent/")).region("Use it")
     assert use.shows("text-model cannot answer now. example has no key")
     assert use.shows("these calls ask for auto, the default route.")
@@ -291,17 +273,14 @@ def test_the_calls_of_an_agent_whose_model_cannot_answer_ask_for_the_default_rou
     assert '"model": "text-model"' in use.region("curl").text
 
 
-def test_the_calls_of_an_agent_whose_model_can_answer_ask_for_it(admin: Client) -> None:
+def test_snippets_use_the_agents_model_if_it_can_answer(admin: Client) -> None:
     put_agent(SYSTEM, "text-agent", "worker-1", service_id="echo-text")
     use = Page(admin.get("/agents/worker-1/")).region("Use it")
     assert not use.shows("cannot answer")
     assert '"model": "echo-text"' in use.region("curl").text
 
 
-def test_agents_made_at_run_time_are_marked_as_such(admin: Client) -> None:
-    """The page of an agent created at run time says which agent created it, and that it is called with its creator's
-    key.
-    """
+def test_the_page_of_an_agent_created_at_run_time_names_its_creator(admin: Client) -> None:
     put_agent(SYSTEM, "text-agent", "worker-1", service_id="vision-model")
     assert Page(admin.get("/agents/?state=runtime")).row("worker-1").shows("Made at run time by text-agent")
     page = Page(admin.get("/agents/worker-1/"))
@@ -317,7 +296,6 @@ def test_agents_made_at_run_time_are_marked_as_such(admin: Client) -> None:
 
 
 def test_deleting_an_agent_ends_its_keys(admin: Client) -> None:
-    """The dialog for deleting names the agent; its keys no longer work afterwards."""
     key = issue_key(admin, "vision-agent")
     assert Page(admin.get("/agents/vision-agent/")).region("Delete vision-agent?").form("/delete/agent/vision-agent/")
     admin.post("/delete/agent/vision-agent/")
@@ -332,7 +310,6 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_agents(admin: 
 
 
 def test_a_viewer_reads_agents_and_issues_nothing(admin: Client, viewer: Client) -> None:
-    """Every URL that changes an agent returns 403 to a viewer, and the page has no such button."""
     issue_key(admin)
     public = AgentKey.objects.get().public_id
     page = Page(viewer.get("/agents/text-agent/"))
@@ -344,8 +321,7 @@ def test_a_viewer_reads_agents_and_issues_nothing(admin: Client, viewer: Client)
         assert viewer.post(f"{address}text-agent/").status_code == 403
 
 
-def test_of_many_who_can_take_something_a_few_are_named_on_demand(admin, demo):
-    """The page has the number of agents that can read a file's kind. A card names five of them and links to all."""
+def test_five_of_many_readers_are_named_on_demand(admin, demo):
     service = Service.objects.get(service_id="vision-model")
     for number in range(10):
         Agent.objects.create(agent_id=f"eye-{number}", name="Eye", service=service)
@@ -373,8 +349,7 @@ def test_many_agents_are_listed_in_pages_and_a_search_reaches_every_one(admin: C
     assert Page(admin.get("/agents/?q=zz-119")).rows == ["zz-119"]
 
 
-def test_an_agents_limits_are_folded_away_while_there_are_none(admin: Client) -> None:
-    """They are shown when one is set or refused."""
+def test_an_agents_limits_are_collapsed_until_one_is_set_or_rejected(admin: Client) -> None:
 
     def is_open(answer: HttpResponse) -> bool:
         return [one.is_open for one in Page(answer).disclosures if one.control("id_tokensPerDay")] == [True]

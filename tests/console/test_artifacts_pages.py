@@ -82,16 +82,14 @@ def test_the_page_of_a_scan_shows_what_is_known_and_loads_the_drawn_pages(viewer
 
 
 @pytest.mark.requirement("ABR-1.1")
-def test_a_file_uploaded_by_a_script_is_kept_and_its_page_named(admin: Client) -> None:
-    """A script's upload returns 201 with the URL of the artifact's page, and the row says who stored the file."""
+def test_a_scripts_upload_returns_the_url_of_the_artifacts_page(admin: Client) -> None:
     response = upload(admin, SimpleUploadedFile("a.png", png(), "image/png"), accept="application/json")
     row = Artifact.objects.get()
     assert (response.status_code, response.json()) == (201, {"url": reverse("artifact", args=[row.pk])})
     assert (row.filename, row.uploaded_by, row.kind) == ("a.png", "admin", "image")
 
 
-def test_several_files_of_a_plain_form_are_kept_and_lead_back_to_the_list(admin: Client) -> None:
-    """Without JavaScript the upload form posts all files together and redirects to the list."""
+def test_without_javascript_all_files_are_uploaded_together(admin: Client) -> None:
     files = (SimpleUploadedFile("a.txt", b"one"), SimpleUploadedFile("b.txt", b"two"))
     response = upload(admin, *files)
     assert (response.status_code, response["Location"]) == (302, reverse("artifacts"))
@@ -99,8 +97,7 @@ def test_several_files_of_a_plain_form_are_kept_and_lead_back_to_the_list(admin:
 
 
 @override_settings(MAX_UPLOAD_BYTES=10)
-def test_a_file_over_the_limit_is_refused_with_the_reason_and_not_kept(admin: Client) -> None:
-    """A file over the limit is rejected with 413 and a message that names the limit, and no row is created."""
+def test_a_file_over_the_limit_is_rejected_with_the_limit(admin: Client) -> None:
     response = upload(admin, SimpleUploadedFile("big.bin", b"x" * 11), accept="application/json")
     assert response.status_code == 413
     assert "larger than the limit of 10" in response.json()["message"].replace("\xa0", " ")
@@ -108,13 +105,11 @@ def test_a_file_over_the_limit_is_refused_with_the_reason_and_not_kept(admin: Cl
 
 
 def test_form_without_a_file_gets_an_error(admin: Client) -> None:
-    """An upload without a file is rejected with 422 and a message."""
     response = upload(admin, accept="application/json")
     assert (response.status_code, "Choose one" in response.json()["message"]) == (422, True)
 
 
-def test_a_viewer_reads_about_a_file_and_never_gets_its_bytes(admin: Client, viewer: Client, demo: None) -> None:
-    """A viewer sees delivery decisions, but no picture, text or download. Requests for the bytes return 403."""
+def test_a_viewer_sees_delivery_decisions_but_never_a_files_content(admin: Client, viewer: Client, demo: None) -> None:
     image = store_file()
     secret = store_file("diary.txt", b"meet me at noon", "text/plain")
     for name in ("artifact_raw", "artifact_thumbnail"):
@@ -134,8 +129,7 @@ def test_a_viewer_changes_nothing(viewer: Client, name: str) -> None:
     assert Artifact.objects.living().filter(pk=row.pk).exists()
 
 
-def test_what_is_served_cannot_run_in_the_browser(admin: Client) -> None:
-    """Responses with bytes and thumbnails have nosniff and a sandbox, and are attachments or have a safe type."""
+def test_served_bytes_cannot_run_in_the_browser(admin: Client) -> None:
     row = store_file(
         "evil.svg", b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "image/svg+xml"
     )
@@ -160,8 +154,7 @@ def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Clien
     assert admin.get(reverse("artifact_thumbnail", args=["unknown"])).status_code == 404
 
 
-def test_chosen_artifacts_are_deleted_together_and_undo_brings_all_back(admin: Client) -> None:
-    """Undo restores all artifacts that one action deleted. Artifacts that another action deleted remain deleted."""
+def test_undo_restores_all_artifacts_that_one_action_deleted(admin: Client) -> None:
     deleted_before, first, second = store_file("0.png"), store_file("1.png"), store_file("2.png")
     admin.post(reverse("artifacts_delete"), {"id": [deleted_before.pk]})
     response = admin.post(reverse("artifacts_delete"), {"id": [first.pk, second.pk]}, follow=True)
@@ -174,8 +167,7 @@ def test_chosen_artifacts_are_deleted_together_and_undo_brings_all_back(admin: C
     assert set(Artifact.objects.living().values_list("pk", flat=True)) == {first.pk, second.pk}
 
 
-def test_the_list_finds_by_name_and_kind_and_says_when_nothing_matches(admin: Client) -> None:
-    """The URL of the list contains its filters, and an empty result offers to clear them."""
+def test_the_list_is_filtered_by_name_and_kind(admin: Client) -> None:
     store_file("cat.png")
     store_file("notes.txt", b"words", "text/plain")
     list_page = Page(admin.get(reverse("artifacts"), {"q": "CAT"}))
@@ -196,8 +188,7 @@ def test_list_query_count_is_the_same_for_three_and_thirty(admin: Client) -> Non
 
 
 @pytest.mark.requirement("ABR-8.2")
-def test_a_declared_type_that_the_bytes_disprove_is_shown_with_both(admin: Client, demo: None) -> None:
-    """If the content contradicts the declared type, the page shows both, and that the content decides."""
+def test_a_contradicted_declared_type_is_shown_beside_the_detected_one(admin: Client, demo: None) -> None:
     data = b"%PDF-1.4\n" + b"1 0 obj\n<<>>\nendobj\nxref\n0 1\ntrailer\n<<>>\n%%EOF\n"
     file = artifact_page(admin, store_file("photo.png", data)).region("The file")
     assert file.fact("Declared type").code("image/png")
@@ -207,9 +198,6 @@ def test_a_declared_type_that_the_bytes_disprove_is_shown_with_both(admin: Clien
 
 @pytest.mark.requirement("MCR-2.1", "ABR-4.1")
 def test_services_are_grouped_by_form_of_delivery(admin: Client, demo: None) -> None:
-    """Services are grouped by how they receive the file: the vision model gets the file unchanged, the text model a
-    description.
-    """
     page = artifact_page(admin, store_file(), "?language=en")
     unchanged = page.region("As it is").disclosure("vision-model")
     assert "bytes>" in unchanged.region("Payload").text
@@ -218,8 +206,7 @@ def test_services_are_grouped_by_form_of_delivery(admin: Client, demo: None) -> 
     assert described.region("What the model sees").shows("[Attachment received]")
 
 
-def test_the_texts_models_read_come_in_the_language_asked_for(admin: Client, demo: None) -> None:
-    """`?language=` chooses the Chinese or the English text, each marked with its language; first it is the reader's."""
+def test_the_texts_for_models_are_shown_in_the_requested_language(admin: Client, demo: None) -> None:
     row = store_file()
     for query, language, words in (
         ("?language=zh", "zh-Hans", "工件ID: "),
@@ -233,14 +220,12 @@ def test_the_texts_models_read_come_in_the_language_asked_for(admin: Client, dem
 
 
 def test_services_outside_every_route_can_be_left_out(admin: Client, demo: None) -> None:
-    """`?routed=1` shows only services that are candidates of a route."""
     row = store_file()
     assert "text-model" in listed_services(artifact_page(admin, row))
     assert "text-model" not in listed_services(artifact_page(admin, row, "?routed=1"))
 
 
 def test_one_service_is_returned_as_a_fragment(admin: Client, demo: None) -> None:
-    """A service's card loads its fragment when it is opened. The fragment of an unknown service returns 404."""
     row = store_file()
     address = reverse("artifact", args=[row.pk])
     card = Page(admin.get(address, {"service": "text-model", "fragment": "card"}))
@@ -256,11 +241,7 @@ def add_services(count: int) -> None:
         save_service(SYSTEM, row)
 
 
-def test_page_shows_a_few_services_of_each_form(admin: Client, demo: None) -> None:
-    """The page shows a few services for each form of delivery and counts all.
-
-    Filters by form or text find the others.
-    """
+def test_the_page_shows_a_few_services_of_each_form_and_finds_the_others(admin: Client, demo: None) -> None:
     add_services(50)
     row = store_file()
     first = artifact_page(admin, row)
@@ -288,7 +269,6 @@ def test_only_an_open_card_contains_what_the_model_gets(admin: Client, demo: Non
 
 
 def test_missing_bytes_are_reported_and_not_served(admin: Client, demo: None) -> None:
-    """If bytes are missing, the artifact's page says so, and the download returns 410."""
     row = store_file()
     byte_store().delete(row.sha256)
     assert "missing from the store" in artifact_page(admin, row).control("lead").text
@@ -296,10 +276,6 @@ def test_missing_bytes_are_reported_and_not_served(admin: Client, demo: None) ->
 
 
 def test_a_file_sent_to_a_model_is_answered_in_place_and_logged(admin: Client, demo: None) -> None:
-    """A file sent to the embedded model is answered in place.
-
-    The log has the request, with its surface, its outcome and the file's delivery.
-    """
     row = store_file()
     address = reverse("artifact_send", args=[row.pk])
     response = admin.post(address, {"service": service_id_for("echo-vision")}, headers=HTMX)
@@ -312,13 +288,11 @@ def test_a_file_sent_to_a_model_is_answered_in_place_and_logged(admin: Client, d
 
 
 def test_a_model_without_a_key_says_why_it_cannot_be_tried(admin: Client, demo: None) -> None:
-    """For a model without a key, the reason is shown in place of the answer."""
     response = admin.post(reverse("artifact_send", args=[store_file().pk]), {"service": "text-model"})
     assert Page(response).shows("has no key")
 
 
 def test_a_viewer_sends_nothing_and_an_unknown_service_is_missing(admin: Client, viewer: Client, demo: None) -> None:
-    """Sending returns 403 to a viewer and 404 for an unknown service, and nothing is logged."""
     address = reverse("artifact_send", args=[store_file().pk])
     assert viewer.post(address, {"service": "text-model"}).status_code == 403
     assert admin.post(address, {"service": "none"}).status_code == 404
@@ -327,7 +301,6 @@ def test_a_viewer_sends_nothing_and_an_unknown_service_is_missing(admin: Client,
 
 @pytest.mark.parametrize("service", ["echo-vision", "echo-text"])
 def test_preview_equals_the_payload_sent(demo: None, service: str) -> None:
-    """The previewed payload equals the dispatched one, including its byte count."""
     row, state = store_file(), snapshot.current()
     spec = state.configuration.service(service_id_for(service))
     assert spec is not None
@@ -340,7 +313,6 @@ def test_preview_equals_the_payload_sent(demo: None, service: str) -> None:
 
 
 def test_every_reason_of_the_detector_has_a_sentence() -> None:
-    """The page has the same sentence for each reason as the type detector."""
     assert {code: str(text) for code, text in EVIDENCE.items()} == dict(REASONS)
 
 
@@ -374,8 +346,9 @@ def test_an_image_that_cannot_be_decoded_shows_an_icon_and_no_broken_picture(adm
 
 
 @pytest.mark.parametrize(("name", "tag"), [("sine.mp3", "audio"), ("film.webm", "video")])
-def test_sound_and_film_have_a_player(admin: Client, viewer: Client, name: str, tag: str) -> None:
-    """Audio and video have a player for users who may get the bytes."""
+def test_audio_and_video_have_a_named_player_if_the_user_may_get_the_bytes(
+    admin: Client, viewer: Client, name: str, tag: str
+) -> None:
     data = (Path(__file__).resolve().parents[1] / "artifacts" / "files" / name).read_bytes()
     row = store_file(name, data, "")
     for client, players in ((admin, [f"Player of {name}"]), (viewer, [])):

@@ -33,8 +33,7 @@ def list_events() -> list[tuple[str, str, str]]:
     return [(event.actor, event.action, event.object_name) for event in AuditEvent.objects.order_by("number")]
 
 
-def test_json_lines_hold_the_whole_chain(admin: Client) -> None:
-    """The exported lines suffice to verify the audit chain, and the export itself is the newest event."""
+def test_the_exported_lines_verify_the_audit_chain(admin: Client) -> None:
     write_event(Actor("person", "ada"), AuditedAction("key.issue", "agent", "文", {"scopes": ["route"]}))
     answer = admin.get(reverse("audit_export", args=["jsonl"]))
     values = [json.loads(line) for line in read_body(answer).splitlines()]
@@ -45,8 +44,7 @@ def test_json_lines_hold_the_whole_chain(admin: Client) -> None:
     assert entries[-1].action == "audit.export"
 
 
-def test_the_csv_is_narrowed_as_the_page_and_no_cell_is_a_formula(admin: Client) -> None:
-    """The audit page's filters also apply to the CSV, and the audit log records them. An invalid date is ignored."""
+def test_the_csv_has_the_pages_filters_and_no_cell_is_a_formula(admin: Client) -> None:
     for name in ("one", "=1+1"):
         write_event(Actor("person", name), AuditedAction("user.invite", "user", name))
     query = {"action": "user.invite", "actor": "=1", "since": "2020-01-01", "until": "no day"}
@@ -69,8 +67,7 @@ def test_a_file_is_found_by_its_name(admin: Client) -> None:
         assert event.event.object_name == "0a1b"
 
 
-def test_days_narrow_the_page(admin: Client) -> None:
-    """A range of days includes all events of its last day."""
+def test_a_range_of_days_includes_its_last_day(admin: Client) -> None:
     write_event(Actor("person", "ada"), AuditedAction("user.invite", "user", "eve"))
     today = str(AuditEvent.objects.get().created_at.date())
     assert len(admin.get(reverse("audit"), {"since": today, "until": today}).context["events"]) == 1
@@ -78,13 +75,11 @@ def test_days_narrow_the_page(admin: Client) -> None:
 
 
 def test_a_viewer_is_offered_no_export(viewer: Client) -> None:
-    """A viewer gets no link to the export and a 403."""
     assert not any("audit/export" in url for url in Page(viewer.get(reverse("audit"))).link_urls)
     assert viewer.get(reverse("audit_export", args=["csv"])).status_code == 403
 
 
-def test_the_command_writes_the_same_lines(tmp_path: Path) -> None:
-    """The command writes to a new file that only its owner can read. An existing file is not overwritten."""
+def test_the_command_writes_a_private_file_and_overwrites_none(tmp_path: Path) -> None:
     write_event(Actor("person", "ada"), AuditedAction("key.issue", "agent", "one"))
     file = tmp_path / "audit.jsonl"
     call_command("audit_export", "--action", "key.issue", "--output", str(file))
@@ -95,7 +90,6 @@ def test_the_command_writes_the_same_lines(tmp_path: Path) -> None:
 
 
 def test_viewing_a_file_is_audited_once_in_ten_minutes(admin: Client, viewer: Client) -> None:
-    """Viewing a file makes one event in ten minutes. A viewer sees no content and causes no event."""
     row = store_bytes(SYSTEM, b"words", filename="a.txt")
     for client in (admin, admin, viewer):
         assert client.get(reverse("artifact", args=[row.pk])).status_code == 200
@@ -104,7 +98,6 @@ def test_viewing_a_file_is_audited_once_in_ten_minutes(admin: Client, viewer: Cl
 
 
 def test_viewing_recorded_text_is_audited(admin: Client, viewer: Client, demo: None) -> None:
-    """Viewing makes an audit event only if messages were recorded and the user may read them."""
     RequestLog.objects.create(pk="req_1", started_at=timezone.now(), body={"messages": []})
     RequestLog.objects.create(pk="req_2", started_at=timezone.now())
     for client in (admin, viewer):
@@ -114,7 +107,6 @@ def test_viewing_recorded_text_is_audited(admin: Client, viewer: Client, demo: N
 
 
 def test_configuration_export_is_audited(admin: Client, demo: None) -> None:
-    """Exports of the configuration by a user and by a command are both audited."""
     admin.get(reverse("config_export", args=["llm-routing"]))
     call_command("export_config", "llmservices", "--for", "seed", stdout=StringIO(), stderr=StringIO())
     events = AuditEvent.objects.filter(action="configuration.export").order_by("number")
@@ -125,8 +117,7 @@ def test_configuration_export_is_audited(admin: Client, demo: None) -> None:
     ]
 
 
-def test_the_page_says_details_as_a_person_reads_them(admin: Client) -> None:
-    """Details of an audit event are listed item by item, and values that look like secrets are masked."""
+def test_details_are_listed_item_by_item_with_secrets_masked(admin: Client) -> None:
     details = {
         "key": "ra_0a1b2c3d",
         "scopes": ["route", "registry:read"],

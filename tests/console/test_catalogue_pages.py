@@ -54,8 +54,7 @@ def vision_capability() -> tuple[bool, str]:
     return ServiceCapability.objects.values_list("supported", "source").get(side="input", name="vision")
 
 
-def test_the_page_names_sources_editions_days_and_licences(admin: Client) -> None:
-    """The page shows sources, versions, dates and licences, and that nothing is downloaded automatically."""
+def test_the_page_names_sources_versions_dates_and_licences(admin: Client) -> None:
     page = Page(admin.get(PAGE))
     editions = {"LiteLLM": "1.109.1", "models.dev": "2026-08-18", "OpenAI SDK": "3.54.0", "Anthropic SDK": "2.12.0"}
     assert {name: edition for name, edition in editions.items() if not page.row(name).shows(edition)} == {}
@@ -65,7 +64,6 @@ def test_the_page_names_sources_editions_days_and_licences(admin: Client) -> Non
 
 
 def test_a_model_is_found_by_name_and_host(admin: Client) -> None:
-    """The best match is first, with what it reads and its limits. The page says how many more match."""
     page = admin.get(PAGE, {"q": "deepseek chat"})
     found, total = page.context["found"], page.context["total"]
     assert found[0].name == "deepseek-chat"
@@ -76,8 +74,7 @@ def test_a_model_is_found_by_name_and_host(admin: Client) -> None:
     assert admin.get(PAGE).context["total"] == 0
 
 
-def test_a_file_is_shown_as_a_difference_and_changes_nothing(admin: Client, flash_service: Service) -> None:
-    """The preview of an uploaded catalogue counts models and names affected services, without changing anything."""
+def test_an_uploaded_catalogue_is_previewed_without_changing_anything(admin: Client, flash_service: Service) -> None:
     answer = upload(admin, API)
     assert answer.status_code == 302
     page = Page(admin.get(answer.url))
@@ -91,8 +88,7 @@ def test_a_file_is_shown_as_a_difference_and_changes_nothing(admin: Client, flas
     assert Page(admin.get(PAGE)).row("models.dev").shows("2026-08-18")
 
 
-def test_an_edition_is_taken_as_one_revision_that_undo_takes_back(admin: Client, flash_service: Service) -> None:
-    """Applying a catalogue changes catalogue and matrix together, with an audit event and an entry in History."""
+def test_applying_a_catalogue_is_one_revision_that_undo_reverts(admin: Client, flash_service: Service) -> None:
     admin.post("/matrix/fill/", {"act": "catalogue"})
     assert vision_capability() == (False, "contested")
     url = upload(admin, API).url
@@ -109,16 +105,14 @@ def test_an_edition_is_taken_as_one_revision_that_undo_takes_back(admin: Client,
     assert snapshot.current().catalogue.entry_at("deepseek", "https://api.deepseek.com", "deepseek-v5") is None
 
 
-def test_an_edition_is_dropped_again(admin: Client, flash_service: Service) -> None:
-    """If the catalogue in use is dropped, matrix cells are filled from the shipped one again."""
+def test_dropping_the_catalogue_restores_the_shipped_one(admin: Client, flash_service: Service) -> None:
     admin.post(upload(admin, API).url)
     admin.post(PAGE, {"act": "drop"})
     assert vision_capability() == (False, "contested")
     assert snapshot.current().configuration.catalogue is None
 
 
-def test_another_process_uses_the_edition_as_soon_as_it_looks(admin: Client, flash_service: Service) -> None:
-    """The catalogue version is part of the configuration that every process refreshes."""
+def test_another_process_uses_the_catalogue_after_its_next_refresh(admin: Client, flash_service: Service) -> None:
     admin.post(upload(admin, API).url)
     snapshot.refresh()
     assert snapshot.current().catalogue.entry_at("deepseek", "https://api.deepseek.com", "deepseek-v5") is not None
@@ -128,8 +122,7 @@ def test_another_process_uses_the_edition_as_soon_as_it_looks(admin: Client, fla
     ("value", "error"),
     [(b"<html>", "not JSON"), ({"providers": []}, "known format"), (b"", "Choose a file.")],
 )
-def test_a_bad_file_gives_one_sentence_and_keeps_nothing(admin: Client, value: Any, error: str) -> None:
-    """An invalid catalogue file is rejected with 422 on the upload page, and nothing is stored."""
+def test_an_invalid_file_is_rejected_and_not_stored(admin: Client, value: Any, error: str) -> None:
     answer = upload(admin, value)
     assert answer.status_code == 422
     assert error in Page(answer).alert
@@ -137,13 +130,13 @@ def test_a_bad_file_gives_one_sentence_and_keeps_nothing(admin: Client, value: A
 
 
 def test_unknown_edition_is_404(admin: Client) -> None:
-    """An unknown catalogue version returns 404 for GET and POST."""
     assert admin.get(f"{PAGE}987/").status_code == 404
     assert admin.post(f"{PAGE}987/").status_code == 404
 
 
-def test_an_edition_that_this_database_lost_leaves_the_shipped_one(caplog: pytest.LogCaptureFixture) -> None:
-    """If the database lost the configured catalogue, calls work with the shipped one, and the log says so."""
+def test_the_shipped_catalogue_is_used_if_the_database_lost_the_configured_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     Installation.objects.update_or_create(id=1, defaults={"catalogue": "gone"})
     snapshot.refresh()
     assert snapshot.current().catalogue.lookup("openai", "gpt-4o") is not None
@@ -171,8 +164,7 @@ def listing() -> Iterator[str]:
     server.shutdown()
 
 
-def test_a_providers_own_list_is_asked_for_by_a_button(admin: Client, listing: str) -> None:
-    """A provider's own list is fetched through the shared upstream and stored under its endpoint."""
+def test_a_providers_own_list_is_fetched_by_a_button(admin: Client, listing: str) -> None:
     Provider.objects.create(name="house", endpoint=f"{listing}/rich", default_model="m", key_source="none")
     snapshot.refresh()
     answer = admin.post(PAGE, {"act": "ask", "provider": "house"})
@@ -185,7 +177,6 @@ def test_a_providers_own_list_is_asked_for_by_a_button(admin: Client, listing: s
 
 
 def test_provider_list_without_capabilities_gets_an_error(admin: Client, listing: str) -> None:
-    """A provider's list that has only names or cannot be read causes an error message, and nothing is stored."""
     Provider.objects.create(name="plain", endpoint=f"{listing}/v1", default_model="m", key_source="none")
     Provider.objects.create(name="gone", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
     snapshot.refresh()
@@ -203,10 +194,6 @@ def test_provider_list_without_capabilities_gets_an_error(admin: Client, listing
 def test_command_imports_and_lists_changes(
     flash_service: Service, tmp_path: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command prints the difference before it imports.
-
-    `--dry-run` changes nothing, and `--drop` returns to the shipped catalogue.
-    """
     path = tmp_path / "api.json"
     path.write_text(json.dumps(API))
     call_command("refresh_catalogue", str(path), "--dry-run")
@@ -226,7 +213,6 @@ def test_command_imports_and_lists_changes(
     [([], "Give a file"), (["x.json", "--drop"], "Give a file"), (["/no/such/file"], "No such file"),
      (["--provider", "unknown"], "no enabled provider unknown")],
 )  # fmt: skip
-def test_the_command_says_what_is_wrong_in_one_line(arguments: list[str], error: str) -> None:
-    """The command fails with a message, without a traceback."""
+def test_the_command_fails_with_one_line(arguments: list[str], error: str) -> None:
     with pytest.raises(CommandError, match=error):
         call_command("refresh_catalogue", *arguments)

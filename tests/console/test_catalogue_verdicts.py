@@ -36,9 +36,6 @@ def find_capability(row: Service, side: str, name: str) -> tuple[bool, str]:
 
 
 def test_filling_from_the_catalogue_leaves_a_contested_cell_off_and_says_so(admin: Client, flash_service: Service):
-    """Filling from the catalogue sets facts on which the sources agree. A contested fact counts as no, with the source
-    "contested".
-    """
     admin.post("/matrix/fill/", {"act": "catalogue"})
     assert find_capability(flash_service, "input", "text") == (True, "catalogue")
     assert find_capability(flash_service, "input", "audio") == (False, "catalogue")
@@ -46,7 +43,6 @@ def test_filling_from_the_catalogue_leaves_a_contested_cell_off_and_says_so(admi
 
 
 def test_the_matrix_and_the_services_page_name_both_sides(admin: Client, flash_service: Service):
-    """Both sources of a contested cell are named in its title, beside the switch and in the catalogue's card."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     row = Page(admin.get("/matrix/")).row("flash")
     cells = [one for one in row.switches if one.attributes.get("data-source") == "contested"]
@@ -58,7 +54,6 @@ def test_the_matrix_and_the_services_page_name_both_sides(admin: Client, flash_s
 
 
 def test_capability_without_a_source_stays_unknown(admin: Client):
-    """A capability that no source mentions is not filled. Its cell is off as unknown, even after Undo."""
     provider = Provider.objects.create(
         name="anthropic", endpoint="https://api.anthropic.com/v1", default_model="x", key_source="none"
     )
@@ -77,7 +72,6 @@ def test_capability_without_a_source_stays_unknown(admin: Client):
 
 
 def test_an_administrators_choice_settles_a_contest(admin: Client, flash_service: Service):
-    """Setting a contested cell declares it, and the catalogue does not overwrite it."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     admin.post(f"/matrix/cell/{flash_service.pk}/?side=input&name=vision", {"on": "1"})
     admin.post("/catalogue/flash/")
@@ -85,7 +79,6 @@ def test_an_administrators_choice_settles_a_contest(admin: Client, flash_service
 
 
 def test_a_contest_is_named_where_models_are_chosen(admin: Client, flash_service: Service):
-    """Both sources of a contested cell are named in the list of models to add and on the form that adjusts them."""
     url = f"/providers/{flash_service.provider.name}/models/"
     Service.objects.all().delete()
     offer = Page(admin.post(url, {"act": "write", "names": "deepseek-v4-flash"}))
@@ -102,8 +95,7 @@ def test_a_model_that_is_added_keeps_its_contested_cell(admin: Client, flash_ser
     assert find_capability(row, "input", "vision") == (False, "contested")
 
 
-def test_undo_brings_a_contested_cell_back(admin: Client, flash_service: Service):
-    """A revision stores the source of each value, so Undo restores a contested cell."""
+def test_undo_restores_a_contested_cell(admin: Client, flash_service: Service):
     admin.post("/matrix/fill/", {"act": "catalogue"})
     admin.post(f"/matrix/cell/{flash_service.pk}/?side=input&name=vision", {"on": "1"})
     assert find_capability(flash_service, "input", "vision") == (True, "declared")
@@ -112,7 +104,6 @@ def test_undo_brings_a_contested_cell_back(admin: Client, flash_service: Service
 
 
 def test_a_probe_settles_a_contest(admin: Client, flash_service: Service):
-    """A probed value settles a contested cell and is kept when the catalogue is applied."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     set_cell(SYSTEM, flash_service, ("input", "vision"), supported=True, source=Source.PROBED)
     admin.post("/matrix/fill/", {"act": "catalogue"})

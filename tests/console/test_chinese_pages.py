@@ -161,7 +161,6 @@ FILES = [
 @pytest.mark.parametrize("text", FILES, ids=range(len(FILES)))
 @pytest.mark.requirement("MMR-E3")
 def test_import_problems_are_in_chinese(admin: Client, text: str) -> None:
-    """Every rule of both files and invalid JSON have a message in Chinese."""
     answer = admin.post(reverse("config_import"), {"text": text, "name": "x.json"})
     assert answer.status_code in (200, 422)
     assert find_english_in(answer) == []
@@ -190,7 +189,6 @@ def test_omissions_of_a_seed_export_are_in_chinese(admin: Client) -> None:
     ids=["no key", "plain http", "private address", "another port"],
 )
 def test_reasons_for_an_unusable_provider_are_in_chinese(admin: Client, changes: dict[str, str]) -> None:
-    """The reason why a provider cannot be called is in Chinese on every page and in the connection test."""
     row = Provider.objects.get(name="echo")
     needs_key = "api.example.com" in changes["endpoint"] and changes["endpoint"].startswith("https")
     Provider.objects.filter(pk=row.pk).update(**changes, key_source="env" if needs_key else row.key_source)
@@ -249,7 +247,6 @@ def test_failed_request_is_in_chinese(admin: Client) -> None:
 
 @pages
 def test_failed_request_of_the_demo_is_in_chinese(admin: Client) -> None:
-    """The page of the demo's request, in whose chain one model fails, is in Chinese."""
     key = record_demo_request()
     journal().flush()
     assert find_english_in(admin.get(reverse("request", args=[key]))) == []
@@ -258,7 +255,6 @@ def test_failed_request_of_the_demo_is_in_chinese(admin: Client) -> None:
 @pages
 @pytest.mark.parametrize("outcome", sorted(SCRIPTED))
 def test_simulation_is_in_chinese(admin: Client, outcome: str) -> None:
-    """A simulation is in Chinese for every scripted outcome of a candidate."""
     chain = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]
     data: dict[str, Any] = {"act": "simulate", "preset": "seed", "enabled": "on", "version": "1", "sim-message": "好"}
     data["card"] = ["1", "2", "3"]

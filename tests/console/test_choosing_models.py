@@ -28,16 +28,14 @@ def post(client: Client, act: str, *chosen: str, names: list[str] = NAMES, **opt
     )
 
 
-def test_a_search_keeps_what_it_leaves_out_chosen(admin: Client) -> None:
-    """A selected model that the search does not show remains selected through a hidden input."""
+def test_a_selected_model_stays_selected_if_the_search_hides_it(admin: Client) -> None:
     page = Page(post(admin, "find", "model-001", data={"q": "MODEL-33"}, headers=HTMX))
     assert page.rows == [f"model-33{number}" for number in range(10)]
     assert page.hidden("use") == "model-001"
     assert page.shows("10 of 340 models")
 
 
-def test_all_that_are_shown_are_chosen_at_once(admin: Client) -> None:
-    """Selecting all selects every line that the search shows and adds nothing. The button shows the number selected."""
+def test_select_all_selects_what_the_search_shows(admin: Client) -> None:
     page = Page(post(admin, "all", "model-001", data={"q": "model-33"}))
     assert len(page.rows) == 10
     assert all(box.is_checked for name in page.rows if (box := page.field(name)))
@@ -46,8 +44,7 @@ def test_all_that_are_shown_are_chosen_at_once(admin: Client) -> None:
     assert Page(post(admin, "none")).button("Add selected")
 
 
-def test_what_is_a_service_already_is_not_chosen_with_all(admin: Client) -> None:
-    """Selecting all leaves out models that already are services. They can be selected one by one."""
+def test_select_all_leaves_out_models_that_already_are_services(admin: Client) -> None:
     page = Page(post(admin, "all", names=["echo-vision", "new-one"]))
     assert page.row("echo-vision").shows("is already echo-vision")
     chosen = {name: box.is_checked for name in page.rows if (box := page.field(name))}
@@ -67,7 +64,6 @@ def test_chosen_models_are_added_as_they_are(admin: Client) -> None:
 
 
 def test_chosen_models_can_be_adjusted_first(admin: Client) -> None:
-    """Selected models can be added with an id, alias and capabilities as entered."""
     page = Page(post(admin, "adjust", "model-007", data={"q": "nothing"}))
     models = [control.value for control in page.controls if control.attributes.get("name") == "model"]
     assert models == ["model-007"]
@@ -78,8 +74,7 @@ def test_chosen_models_can_be_adjusted_first(admin: Client) -> None:
 
 
 @pytest.mark.parametrize("act", ["test", "fetch"])
-def test_a_test_that_fails_keeps_the_models_that_were_offered(admin: Client, demo: None, act: str) -> None:
-    """After a failed test, the listed and chosen models and the search are kept, even without JavaScript."""
+def test_a_failed_test_keeps_the_offered_models_and_the_selection(admin: Client, demo: None, act: str) -> None:
     chosen = {"names": "model-a\nmodel-b", "use": ["model-b"]}
     first = Page(admin.post("/providers/openai/models/", {**chosen, "act": "find"}))
     button = first.button("Test connection Testing …")

@@ -36,7 +36,6 @@ def differing_rows(page: Page) -> list[str]:
 
 
 def test_what_differs_between_two_models_is_marked(admin: Client, row: Artifact) -> None:
-    """The comparison marks differences in the form of delivery, in the content part and in lines of the payloads."""
     page = compare(admin, row, "vision-model", "text-model")
     assert differing_rows(page)[:3] == ["How it is received", "Why", "Place in the message"]
     received = page.region("Summary").row("How it is received")
@@ -63,22 +62,20 @@ def test_the_place_in_the_message_is_named_in_every_protocol(
     assert cell.row("Place in the message").shows(part)
 
 
-def test_a_model_beside_itself_differs_in_nothing(admin: Client, row: Artifact) -> None:
+def test_a_model_compared_with_itself_shows_no_difference(admin: Client, row: Artifact) -> None:
     page = compare(admin, row, "text-model", "text-model")
     assert differing_rows(page) == []
     assert page.shows("Both get exactly the same.")
     assert page.region("Summary").row("Tokens").shows("≈")
 
 
-def test_names_that_there_are_none_of_give_the_first_two(admin: Client, row: Artifact) -> None:
-    """If the names of the models are unknown or missing, the first two models are compared."""
+def test_unknown_or_missing_names_compare_the_first_two_models(admin: Client, row: Artifact) -> None:
     first, second = (endpoint.name for endpoint in Previewer(row).endpoints[:2])
     page = compare(admin, row, "unknown", "")
     assert [page.field(name).value for name in ("First model service", "Second model service")] == [first, second]
 
 
-def test_a_viewer_compares_without_the_words_of_the_file(viewer: Client, demo: None) -> None:
-    """A viewer sees the compared decisions, but not the file's text."""
+def test_a_viewer_compares_without_seeing_the_files_text(viewer: Client, demo: None) -> None:
     row = store_bytes(SYSTEM, b"meet me at noon", filename="a.txt", declared="text/plain")
     address = reverse("artifact_compare", args=[row.pk])
     answer = viewer.get(address, {"a": "text-model", "b": "vision-model", "language": "en"})

@@ -60,8 +60,7 @@ def newest() -> int:
 
 
 @pytest.mark.parametrize("mode", ["full", "seed", "gateway"])
-def test_each_mode_explains_itself_and_gives_both_files(admin: Client, demo: None, mode: str) -> None:
-    """For each mode the page links to downloads that equal the command's exports."""
+def test_each_mode_links_to_downloads_that_equal_the_commands_exports(admin: Client, demo: None, mode: str) -> None:
     page = Page(admin.get(reverse("config"), {"for": mode}))
     for name in FileFormat:
         assert f"{reverse('config_export', args=[name])}?for={mode}" in page.link_urls
@@ -70,8 +69,7 @@ def test_each_mode_explains_itself_and_gives_both_files(admin: Client, demo: Non
         assert f'filename="{name}.json"' in answer.headers["Content-Disposition"]
 
 
-def test_omissions_are_counted_by_cause_and_lead_to_the_filtered_list(admin: Client, demo: None) -> None:
-    """Entries that are left out for the same reason are one line: a link to the list of them, or the first names."""
+def test_omissions_are_counted_by_cause_and_link_to_the_filtered_list(admin: Client, demo: None) -> None:
     enable_providers(ADA, Provider.objects.exclude(name="echo"), enabled=False)
     for number in range(7):
         save_alias(ADA, f"alias-{number}", "task:design")
@@ -84,8 +82,7 @@ def test_omissions_are_counted_by_cause_and_lead_to_the_filtered_list(admin: Cli
     assert page.shows("alias-5") is None
 
 
-def test_stored_keys_that_are_in_no_file_lead_to_their_providers(admin: Client, demo: None) -> None:
-    """Both files lack them; each provider counts once."""
+def test_stored_keys_that_no_file_contains_link_to_their_providers(admin: Client, demo: None) -> None:
     for name in ("anthropic", "openai"):
         row = Provider.objects.get(name=name)
         save_provider(ADA, row, key=KeyChange(KeyAct.SET, SECRET))
@@ -96,8 +93,7 @@ def test_stored_keys_that_are_in_no_file_lead_to_their_providers(admin: Client, 
     assert [listed.link(name) is None for name in ("anthropic", "openai", "Echo")] == [False, False, True]
 
 
-def test_every_sentence_about_what_is_left_out_has_one_about_several() -> None:
-    """The sentences are those of the export, and none of them is missing here."""
+def test_every_sentence_about_an_omission_has_a_plural() -> None:
     sources = "".join(
         (ROOT / "routing_admin/core/files" / name).read_text() for name in ("seed_export.py", "exporting.py")
     )
@@ -105,8 +101,7 @@ def test_every_sentence_about_what_is_left_out_has_one_about_several() -> None:
     assert written == set(PLURALS)
 
 
-def test_a_viewer_sees_what_there_is_and_exports_nothing(viewer: Client, demo: None) -> None:
-    """Download and import return 403 to a viewer, and the page gives the reason."""
+def test_a_viewer_sees_the_page_but_exports_and_imports_nothing(viewer: Client, demo: None) -> None:
     page = Page(viewer.get(reverse("config")))
     assert page.shows("Exports need the editor role")
     assert not [control for control in page.controls if "download" in control.attributes]
@@ -115,7 +110,7 @@ def test_a_viewer_sees_what_there_is_and_exports_nothing(viewer: Client, demo: N
 
 
 @pytest.mark.parametrize("name", ["other", "llm-routing.json"])
-def test_another_name_is_404(admin: Client, name: str) -> None:
+def test_an_export_with_an_unknown_name_is_404(admin: Client, name: str) -> None:
     assert admin.get(reverse("config_export", args=[name])).status_code == 404
 
 
@@ -123,7 +118,6 @@ def test_another_name_is_404(admin: Client, name: str) -> None:
 
 
 def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, demo: None) -> None:
-    """The import shows changes, a diff, and kept fields and warnings with their lines, without writing anything."""
     before = newest()
     page = import_files(admin, config_json())
     assert page.status_code == 200
@@ -138,8 +132,7 @@ def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, d
     assert newest() == before
 
 
-def test_a_key_is_nowhere_but_in_the_text_that_was_pasted(admin: Client, demo: None) -> None:
-    """The value of a key in an imported file appears on the page only in the pasted text."""
+def test_a_key_appears_only_in_the_pasted_text(admin: Client, demo: None) -> None:
     answer = import_files(admin, config_json(comment=f"Bearer {SECRET}"))
     (pasted,) = (control for control in Page(answer).controls if control.tag == "textarea")
     assert pasted.text.count(SECRET) == 2
@@ -160,7 +153,6 @@ def test_applying_makes_one_revision_with_its_message_and_undo(admin: Client, de
 
 
 def test_replace_removes_what_the_file_does_not_mention(admin: Client, demo: None) -> None:
-    """An import that replaces removes what the file does not mention. An import that merges removes nothing."""
     merged = {
         change.name for change in import_files(admin, config_json()).context["changes"] if change.label == "Removed"
     }
@@ -174,7 +166,6 @@ def test_replace_removes_what_the_file_does_not_mention(admin: Client, demo: Non
 
 
 def test_problems_stop_the_import_and_name_path_and_line(admin: Client, demo: None) -> None:
-    """An import with problems is rejected with 422, with their paths and lines, and applying it writes nothing."""
     invalid_file = config_json(routing={"default": {"provider": "gone"}, "x": {"provider": "deepseek", "maxTokens": 0}})
     page = import_files(admin, invalid_file)
     assert page.status_code == 422
@@ -188,14 +179,13 @@ def test_problems_stop_the_import_and_name_path_and_line(admin: Client, demo: No
 
 
 def test_broken_json_names_line_and_column(admin: Client) -> None:
-    """Invalid JSON is reported with line and column, and the pasted text is kept in the form."""
     page = import_files(admin, '{"providers": [,]}')
     assert page.status_code == 422
     assert Page(page).shows("line 1, column 16")
     assert [control.text for control in Page(page).controls if control.tag == "textarea"] == ['{"providers": [,]}']
 
 
-def test_a_file_that_is_no_utf8_is_named_by_its_encoding(admin: Client) -> None:
+def test_the_encoding_of_a_file_that_is_not_utf8_is_named(admin: Client) -> None:
     """The encoding of a file that is not UTF-8 is detected and named, but the text is not decoded with it."""
     file = SimpleUploadedFile("llm-routing.json", '{"providers": "中文"}'.encode("gb18030"))
     page = admin.post(reverse("config_import"), {"file": file, "mode": "merge"})
@@ -204,7 +194,6 @@ def test_a_file_that_is_no_utf8_is_named_by_its_encoding(admin: Client) -> None:
 
 
 def test_both_files_at_once_are_one_import(admin: Client, demo: None) -> None:
-    """Both files uploaded together are recognized and applied as one revision."""
     texts = {name: exports.export(name).text for name in FileFormat}
     files = [SimpleUploadedFile(f"{name}.json", body.encode()) for name, body in texts.items()]
     page = admin.post(reverse("config_import"), {"file": files, "mode": "replace"})
@@ -216,11 +205,7 @@ def test_both_files_at_once_are_one_import(admin: Client, demo: None) -> None:
     ]
 
 
-def test_a_change_made_meanwhile_is_409_and_shows_the_new_difference(admin: Client, demo: None) -> None:
-    """Applying after another user's change returns 409.
-
-    Applying again, after the new difference was shown, succeeds.
-    """
+def test_applying_after_another_users_change_is_409_and_shows_the_new_difference(admin: Client, demo: None) -> None:
     page = import_files(admin, config_json())
     revision_shown = page.context["revision"]
     save_route(ADA, TaskRoute(task_type="meanwhile"), [CandidateSpec("echo")])
@@ -241,7 +226,7 @@ def test_the_first_import_needs_no_configuration(admin: Client) -> None:
     assert import_files(admin, config_json(), act="apply", expected=0).status_code == 409
 
 
-def test_nothing_sent_says_what_to_do(admin: Client) -> None:
+def test_an_empty_import_says_what_to_do(admin: Client) -> None:
     answer = admin.post(reverse("config_import"), {"text": "  "}, follow=True)
     assert Page(answer).shows("Choose a file, or paste its text")
 
@@ -258,7 +243,6 @@ def test_problems_of_the_whole_configuration_are_shown(admin: Client, demo: None
 
 @pytest.mark.parametrize("count", [1, 37])
 def test_warnings_of_one_kind_are_one_row(admin: Client, count: int) -> None:
-    """A file with many providers whose variable is unset has one row for them, with the number of the others."""
     providers = [
         {**FILE["providers"][0], "providerName": f"host-{number}", "apiKey": f"${{LLM_PROVIDER_{number}_API_KEY}}"}
         for number in range(count)

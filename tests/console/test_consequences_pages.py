@@ -33,7 +33,6 @@ def form_values(client: Client, url: str, form: str) -> dict[str, Any]:
 
 
 def test_disabling_a_service_asks_first_then_does_it(admin: Client) -> None:
-    """Disabling a service writes nothing before the user confirms the consequences."""
     url = reverse("service", args=["echo-vision"])
     data = form_values(admin, url, "form") | {"switch": []}
     data.pop("enabled")
@@ -47,7 +46,6 @@ def test_disabling_a_service_asks_first_then_does_it(admin: Client) -> None:
 
 
 def test_saving_a_service_that_stays_enabled_asks_nothing(admin: Client) -> None:
-    """Saving a service asks for no confirmation if it stays enabled or was already disabled."""
     url = reverse("service", args=["echo-vision"])
     assert admin.post(url, form_values(admin, url, "form") | {"name": "Eyes"}).status_code == 302
     Service.objects.filter(service_id="echo-vision").update(enabled=False)
@@ -57,7 +55,6 @@ def test_saving_a_service_that_stays_enabled_asks_nothing(admin: Client) -> None
 
 
 def test_disabling_a_provider_asks_first_on_its_page_and_in_the_list(admin: Client) -> None:
-    """Disabling providers in the list shows their combined consequences on a separate page."""
     url = reverse("provider", args=["echo"])
     data = form_values(admin, url, "form") | {"key_act": "keep"}
     data.pop("enabled")
@@ -70,8 +67,7 @@ def test_disabling_a_provider_asks_first_on_its_page_and_in_the_list(admin: Clie
     assert not Provider.objects.filter(name__in=["echo", "openai"], enabled=True).exists()
 
 
-def test_the_dialog_before_deleting_says_what_goes(admin: Client) -> None:
-    """The dialogs for deleting a service, an agent or a task route name the consequences, or that there are none."""
+def test_the_dialog_before_deleting_names_the_consequences(admin: Client) -> None:
     assert Page(admin.get(reverse("service", args=["echo-vision"]))).region("Delete echo-vision?").shows(LOSS)
     agent = Page(admin.get(reverse("agent", args=["text-agent"]))).region("Delete text-agent?")
     assert agent.shows("The agent text-agent is deleted, and its keys stop working.")
@@ -82,14 +78,12 @@ def test_the_dialog_before_deleting_says_what_goes(admin: Client) -> None:
     assert provider.shows("No task route and no agent changes.")
 
 
-def test_removing_a_language_says_in_which_one_is_answered_then(admin: Client) -> None:
-    """Before a language is removed, the page says in which language its requests will be answered."""
+def test_removing_a_language_says_which_one_replaces_it(admin: Client) -> None:
     save_language(ADA, "pt", "Responda em português.")
     assert Page(admin.get(reverse("settings"))).shows("Requests in pt are answered in zh.")
 
 
-def test_removing_the_demo_lists_what_goes_and_what_that_takes_from_the_rest(admin: Client) -> None:
-    """Both pages that can remove the demo list what is removed and what the remaining rows lose."""
+def test_removing_the_demo_lists_what_is_removed_and_what_others_lose(admin: Client) -> None:
     save_agent(ADA, Agent(agent_id="mine", name="mine", task_type="design"))
     save_alias(ADA, "gpt-4", "vision-model")
     for page in ("settings", "dashboard"):
@@ -100,7 +94,7 @@ def test_removing_the_demo_lists_what_goes_and_what_that_takes_from_the_rest(adm
         assert not dialog.shows("vision-agent goes")
 
 
-def test_an_agent_made_at_run_time_counts_as_any_other(text_agent: AgentProgram) -> None:
+def test_an_agent_created_at_run_time_is_listed_as_losing_its_model(text_agent: AgentProgram) -> None:
     """An agent created at run time is listed as losing its model, although it is in no configuration file."""
     put_agent(ADA, "text-agent", "helper", service_id="echo-text")
     assert "The agent helper no longer reaches any model." in [

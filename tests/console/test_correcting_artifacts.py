@@ -50,7 +50,6 @@ def fill(client: Client, row: Artifact, query: str = "", **corrections: str) -> 
 
 
 def test_page_corrects_the_type_and_updates_the_delivery(admin: Client, binary: Artifact) -> None:
-    """Correcting an artifact redirects to its page with its query, and a toast says what models receive now."""
     answer = fill(admin, binary, "?language=en", mime_type="text/x-thing", encoding="cp1252")
     corrected_page = Page(answer)
     assert answer.redirect_chain == [(reverse("artifact", args=[binary.pk]) + "?language=en", 302)]
@@ -63,8 +62,7 @@ def test_page_corrects_the_type_and_updates_the_delivery(admin: Client, binary: 
     assert (event.actor, event.object_name) == ("admin", binary.pk)
 
 
-def test_one_button_goes_back_to_what_was_detected(admin: Client, binary: Artifact) -> None:
-    """The button for the detected values exists only while something is corrected."""
+def test_one_button_restores_the_detected_values(admin: Client, binary: Artifact) -> None:
     assert page(admin, binary).button("Restore the detected values") is None
     fill(admin, binary, mime_type="text/plain")
     assert page(admin, binary).button("Restore the detected values")
@@ -84,8 +82,7 @@ def test_a_guessed_encoding_is_corrected_where_it_is_shown(admin: Client, guess:
     assert Page(answer).control("main").shows("季度报告：收入增长百分之十二")
 
 
-def test_what_the_form_leaves_as_it_was_is_no_correction(admin: Client, guess: Artifact) -> None:
-    """Correcting another field does not make a guess certain. A form without changes does nothing and says so."""
+def test_an_unchanged_field_is_no_correction(admin: Client, guess: Artifact) -> None:
     fill(admin, guess, visibility="private")
     row = Artifact.objects.get()
     assert (row.visibility, row.encoding_certain, row.correction) == ("private", False, None)
@@ -94,8 +91,7 @@ def test_what_the_form_leaves_as_it_was_is_no_correction(admin: Client, guess: A
     assert AuditEvent.objects.count() == before
 
 
-def test_invalid_value_stays_in_its_field_with_the_reason(admin: Client, binary: Artifact) -> None:
-    """An invalid correction is rejected with 422. The field keeps the value and is described by the reason."""
+def test_an_invalid_value_is_kept_in_its_field_with_the_reason(admin: Client, binary: Artifact) -> None:
     answer = fill(admin, binary, mime_type="png")
     assert answer.status_code == 422
     assert Page(answer).error("Type").endswith("png is not a valid type. Did you mean image/png?")
@@ -105,8 +101,7 @@ def test_invalid_value_stays_in_its_field_with_the_reason(admin: Client, binary:
     assert Artifact.objects.get().correction is None
 
 
-def test_a_file_of_a_person_can_be_kept_from_every_agent(admin: Client, demo: None) -> None:
-    """A user's file can be hidden from all agents, and the page says so."""
+def test_a_users_file_can_be_hidden_from_every_agent(admin: Client, demo: None) -> None:
     row = actions.store_bytes(SYSTEM, BINARY, filename="data.bin", uploaded_by="admin")
     visibility = Page(fill(admin, row, visibility="private")).region("The file").fact("Visible to")
     assert visibility.text.startswith("no agent, only people on these pages")
@@ -114,12 +109,10 @@ def test_a_file_of_a_person_can_be_kept_from_every_agent(admin: Client, demo: No
 
 
 def test_lossy_encoding_shows_a_warning(admin: Client, guess: Artifact) -> None:
-    """Bytes that are invalid in the chosen encoding are shown as U+FFFD with a note."""
     assert Page(fill(admin, guess, encoding="utf-8")).region("The file").shows("Some bytes are not valid")
 
 
 def test_a_viewer_sees_no_form_and_corrects_nothing(viewer: Client, guess: Artifact) -> None:
-    """A viewer gets neither the form nor the choice of encodings, and a POST returns 403."""
     viewer_page = page(viewer, guess)
     assert [viewer_page.button(name) for name in ("Save", "Use this encoding", "Correct the type")] == [None] * 3
     assert fill(viewer, guess, encoding="gb18030").status_code == 403
@@ -127,6 +120,5 @@ def test_a_viewer_sees_no_form_and_corrects_nothing(viewer: Client, guess: Artif
 
 
 def test_every_offered_encoding_and_type_is_valid(db: None) -> None:
-    """Each known encoding is offered in exactly one group, and each type in its normal form."""
     assert sorted(name for _, names in ENCODINGS for name in names) == sorted(CHOICES)
     assert [name for name in TYPES if clean_mime(name) != name] == []

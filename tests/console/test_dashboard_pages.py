@@ -80,7 +80,6 @@ def test_a_quantile_is_a_value_that_occurred_and_has_its_share_below_it(values: 
 
 @given(st.lists(st.sampled_from(["ok", "http_500"]), max_size=50))
 def test_every_call_of_the_hour_is_in_the_sparkline(outcomes: list[str]) -> None:
-    """The values of a provider's sparkline add up to its number of calls in the last hour."""
     assert sum(judge(samples(*outcomes), NOW).series) == len(outcomes)
 
 
@@ -118,7 +117,6 @@ def test_two_days_are_counted_by_the_hour(db: None) -> None:
      ("invalid_json", 0), ("model_not_found", 0), ("client_cancelled", 0), ("upstream_413", 0), ("would_drop", 0)],
 )  # fmt: skip
 def test_client_errors_are_no_failures(db: None, outcome: str, count: int) -> None:
-    """A request that was invalid, too large or cancelled counts as a request but not as a failure."""
     log_request("r1", 0, outcome)
     today, _yesterday = health.two_days(timezone.now())
     assert (today.total, sum(today.failed)) == (1, count)
@@ -144,8 +142,7 @@ def test_the_line_of_a_figure_ends_with_the_last_whole_hour() -> None:
 
 
 @pytest.mark.parametrize(("share", "text"), [(None, "–"), (0, "0%"), (0.01, "<0.1%"), (4.321, "4.3%"), (100, "100.0%")])
-def test_a_share_of_nothing_is_no_number(share: float | None, text: str) -> None:
-    """For zero requests there is no percentage, and zero is written without a decimal."""
+def test_zero_requests_have_no_percentage(share: float | None, text: str) -> None:
     assert percent_text(share) == text
 
 
@@ -204,7 +201,6 @@ def test_every_enabled_provider_is_tested_a_few_at_a_time(admin: Client, demo: N
 
 @pytest.mark.parametrize("outcome", ["skipped_cooling", "client_cancelled", "http_400", "http_413", "http_400_content"])
 def test_outcomes_not_caused_by_the_provider_do_not_count(db: None, outcome: str) -> None:
-    """A skipped candidate, a cancelled request and an invalid or too large one do not count for a provider's health."""
     log_request("r1", 0.1, outcome)
     assert health.provider_health(timezone.now()) == {}
 
@@ -222,7 +218,6 @@ def test_unconfigured_model_marks_no_provider(db: None, demo: None) -> None:
 
 
 def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None) -> None:
-    """The dashboard says that all routes work, or names those without a candidate that can be called."""
     page = Page(admin.get(reverse("dashboard")))
     assert page.shows("All 6 task routes are working. 2 of them skip candidates that cannot be called.")
     Provider.objects.filter(name="echo").update(enabled=False)
@@ -233,7 +228,6 @@ def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None)
 
 
 def test_routes_that_cannot_answer_are_one_row_with_causes(admin: Client, demo: None) -> None:
-    """The notice counts these routes and each cause, names the first, and links each count to a list of its routes."""
     echo = Provider.objects.get(name="echo")
     Provider.objects.filter(name="echo").update(enabled=False)
     for number in range(8):
@@ -265,7 +259,6 @@ def test_the_list_of_routes_is_filtered_by_state(admin: Client, demo: None, stat
 
 
 def test_empty_installation_lists_what_is_missing(admin: Client) -> None:
-    """An empty installation's dashboard says that there are no routes and no providers."""
     page = Page(admin.get(reverse("dashboard")))
     assert page.shows("No task route yet")
     assert page.shows("No providers yet")
@@ -279,8 +272,7 @@ def test_a_line_is_never_hidden_alone(number: int, hidden: int) -> None:
     assert (len(group.first_lines), group.more) == (number - hidden, hidden)
 
 
-def test_the_checklist_counts_what_the_rows_say(admin: Client, demo: None) -> None:
-    """An answered request and a changed password complete their steps of the checklist."""
+def test_a_request_and_a_changed_password_complete_steps_of_the_checklist(admin: Client, demo: None) -> None:
     assert Page(admin.get(reverse("dashboard"))).shows("0 of 7 done")
     log_request("r1", 0.1)
     assert Page(admin.get(reverse("dashboard"))).shows("1 of 7 done")
@@ -290,8 +282,7 @@ def test_the_checklist_counts_what_the_rows_say(admin: Client, demo: None) -> No
     assert Page(admin.get(reverse("dashboard"))).shows("2 of 7 done")
 
 
-def test_refresh_returns_the_live_part_alone(admin: Client, demo: None) -> None:
-    """A refresh of the dashboard returns only the fragment. A boosted link returns the whole page."""
+def test_refreshing_returns_only_the_fragment(admin: Client, demo: None) -> None:
     part = Page(admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "live"}))
     assert part.controls[0] is part.control("live")
     assert not part.is_document
@@ -307,7 +298,6 @@ def test_removing_the_demo_can_be_undone(admin: Client, demo: None) -> None:
 
 
 def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
-    """Removing the demo returns 403 to a viewer, whose page has no such button."""
     assert Page(viewer.get(reverse("dashboard"))).form(reverse("demo_remove")) is None
     assert viewer.post(reverse("demo_remove")).status_code == 403
 
@@ -391,7 +381,6 @@ def test_used_up_budgets_are_counted_apart_from_nearly_used_up_ones(
 
 
 def test_models_in_doubt_are_one_row(admin: Client, demo: None) -> None:
-    """Several doubts are counted, and each can be unfolded with its buttons. A single doubt is shown in full."""
     services = list(Service.objects.select_related("provider").filter(service_id__in=("echo-vision", "vision-model")))
     drifts = [
         Drift.objects.create(
@@ -438,8 +427,7 @@ def test_what_has_a_row_of_its_own_is_not_counted_among_the_alerts() -> None:
     assert [group.sentence for group in groups] == ["1 budget is nearly used up", "2 other alerts"]
 
 
-def test_up_to_three_problems_are_named_at_once_and_more_are_unfolded() -> None:
-    """A row of three lines costs less than a press; lines with buttons are always unfolded."""
+def test_up_to_three_problems_are_shown_and_more_are_collapsed() -> None:
     groups = [
         list_notices(
             alerts={},

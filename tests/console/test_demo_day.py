@@ -34,8 +34,7 @@ def rows() -> list[dict[str, object]]:
     return list(RequestLog.objects.order_by("pk").values("pk", "started_at", "outcome", "cost_nanos", "chain"))
 
 
-def test_the_day_has_something_of_everything() -> None:
-    """The day has hundreds of requests by three agents, with every ending and with known costs."""
+def test_the_demos_day_has_every_ending_and_known_costs() -> None:
     load_all()
     requests, now = RequestLog.objects.all(), timezone.now()
     assert requests.count() >= 300
@@ -70,8 +69,7 @@ def test_the_day_is_the_same_each_time_and_logs_no_warning(caplog: pytest.LogCap
     assert [record for record in caplog.records if record.name.startswith("routing_admin")] == []
 
 
-def test_deleting_the_demo_takes_its_day_along_and_undo_restores_it() -> None:
-    """Other requests and their sums are kept. Undo restores the demo's requests and sums."""
+def test_deleting_the_demo_deletes_its_requests_and_undo_restores_them() -> None:
     load_all()
     facts = RequestFacts("req_own", timezone.now() - timedelta(hours=1), "v1", agent="text-agent")
     write([build_entry(facts)])

@@ -45,7 +45,6 @@ def ask_for_description(client: Client, row: Artifact, **headers: str) -> Page:
 
 
 def test_preview_names_the_describer_without_calling_it(admin: Client) -> None:
-    """A preview names the describer, offers to call it, and marks the description's place in the payload."""
     with describing_lab() as lab:
         describe_everywhere()
         page = card(admin, store_picture())
@@ -56,10 +55,6 @@ def test_preview_names_the_describer_without_calling_it(admin: Client) -> None:
 
 
 def test_asking_shows_the_description_and_stores_it(admin: Client) -> None:
-    """Calling a describer is logged as one call.
-
-    Afterwards the description is in the payload and the button is gone.
-    """
     with describing_lab() as lab:
         describe_everywhere()
         row = store_picture()
@@ -77,7 +72,6 @@ def test_asking_shows_the_description_and_stores_it(admin: Client) -> None:
 
 
 def test_failed_describing_is_shown_and_can_be_retried(admin: Client) -> None:
-    """If the describer fails, the page shows the fault's code and the log entry and offers to call it again."""
     with describing_lab({"seer": ["http_401", f"say:{WORDS}"]}) as lab:
         describe_everywhere()
         row = store_picture()
@@ -90,7 +84,6 @@ def test_failed_describing_is_shown_and_can_be_retried(admin: Client) -> None:
 
 
 def test_viewer_calls_no_describer_and_reads_no_description(admin: Client, viewer: Client) -> None:
-    """A viewer can neither call a describer nor read a description, which reveals the file's contents."""
     with describing_lab():
         describe_everywhere()
         row = store_picture()
@@ -102,7 +95,6 @@ def test_viewer_calls_no_describer_and_reads_no_description(admin: Client, viewe
 
 
 def test_api_preview_agrees_with_the_page(admin: Client) -> None:
-    """The API's preview has the describer, the state and whether the description is cached."""
     with describing_lab():
         describe_everywhere()
         row = store_picture()
@@ -153,8 +145,7 @@ def test_rows_of_attempts_hide_the_same_columns_on_a_phone(admin: Client, key: s
     assert hidden[0] == hidden[1] == hidden[2]
 
 
-def test_a_describer_that_fails_has_a_red_row(admin: Client, key: str) -> None:
-    """A failed call of a describer is shown with its outcome."""
+def test_a_failed_describer_has_a_red_row(admin: Client, key: str) -> None:
     with describing_lab({"seer": "http_401"}):
         answer = post(key, chat_body(image(), model="task:blind", language="en"))
     page = Page(admin.get(reverse("request", args=[logged(answer.headers["x-request-id"]).pk])))
@@ -164,7 +155,6 @@ def test_a_describer_that_fails_has_a_red_row(admin: Client, key: str) -> None:
 
 
 def test_simulation_names_the_describer_without_calling_it(admin: Client) -> None:
-    """A simulation names the describer without calling it, and marks the description's place in the payload."""
     with describing_lab() as lab:
         form = {"task": "blind", "act": "simulate", "sim-message": "Look!", "sim-artifact": store_picture().pk}
         page = Page(admin.post(reverse("simulate"), {**form, "sim-language": "en"}))
@@ -173,8 +163,7 @@ def test_simulation_names_the_describer_without_calling_it(admin: Client) -> Non
     assert page.shows("[Here seer describes the file; it was not asked yet]")
 
 
-def test_route_says_where_no_describer_is_set_and_links_to_it(admin: Client) -> None:
-    """A route's page and the list say that the route `describe` is disabled or missing."""
+def test_the_route_says_that_the_describer_route_is_missing_and_links_to_it(admin: Client) -> None:
     with describing_lab():
         row = TaskRoute.objects.get(task_type="describe")
         row.enabled = False
@@ -190,7 +179,6 @@ def test_route_says_where_no_describer_is_set_and_links_to_it(admin: Client) -> 
 
 
 def test_a_preview_says_why_no_model_describes_a_file(admin: Client) -> None:
-    """If no model describes a file, a preview gives the reason: no model reads it, or the route is missing."""
     with describing_lab():
         describe_everywhere()
         row = store_picture()

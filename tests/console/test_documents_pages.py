@@ -63,8 +63,7 @@ def test_the_index_links_the_api_reference(viewer: Client) -> None:
     assert viewer.get(link.attributes["href"]).status_code == 200
 
 
-def test_raw_html_of_a_document_is_text() -> None:
-    """A document cannot add elements, scripts or dangerous links to a page."""
+def test_raw_html_of_a_document_is_shown_as_text() -> None:
     html = read("# A\n\n<script>alert(1)</script>\n\n[a](javascript:alert(1)) <b onclick=x>b</b>").html
     assert "<script" not in html
     assert "<b " not in html
@@ -95,8 +94,7 @@ def test_code_has_a_copy_button_and_an_image_its_text() -> None:
     assert "<p>A picture</p>" in html
 
 
-def test_a_page_of_the_runbook_is_below_the_runbook(viewer: Client) -> None:
-    """Every signed-in user may read the page. Its sections are listed beside it, and its breadcrumb leads back."""
+def test_a_runbook_page_has_its_sections_and_a_link_back_to_the_runbook(viewer: Client) -> None:
     page = Page(viewer.get("/docs/runbook/disk-full/"))
     assert {"/docs/", "/docs/runbook/", "#fix-it"} <= set(page.link_urls)
     assert page.control("fix-it")
@@ -111,7 +109,6 @@ def test_no_other_file_is_a_page(viewer: Client, name: str) -> None:
 
 
 def test_the_documentation_is_found_by_its_words(viewer: Client) -> None:
-    """Sections that contain all words are listed with the text around the first word, matching headings first."""
     answer = viewer.get("/docs/", {"q": "THUMBNAILS disk"})
     assert "/docs/runbook/disk-full/#fix-it" in Page(answer).link_urls
     assert answer.context["results"][0].title == "The disk is full"
@@ -121,7 +118,7 @@ def test_the_documentation_is_found_by_its_words(viewer: Client) -> None:
     assert page.field("Search the documentation").value == "<q>"
 
 
-def test_the_search_knows_the_sections_of_the_pages() -> None:
+def test_the_search_has_the_sections_of_the_pages() -> None:
     """It reads documents without parsing their lines, so their headings and anchors must not differ from the pages'."""
     found = [(title, url, section.heading, section.anchor) for title, url, section in list_sections()]
     assert found == [
@@ -150,7 +147,7 @@ def test_what_an_alert_names_is_a_page(viewer: Client, kind: AlertKind) -> None:
     assert not anchor or page.control(anchor)
 
 
-def test_examples_for_clients_have_this_installations_address(admin: Client, settings: Any) -> None:
+def test_examples_for_clients_use_this_installations_url(admin: Client, settings: Any) -> None:
     """Documents for operators keep the example, which is where the server listens."""
     settings.PUBLIC_URL = "https://llm.example.org"
     recipes = Page(admin.get("/docs/recipes/"))

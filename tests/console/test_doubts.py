@@ -86,7 +86,6 @@ def test_a_refusal_flags_the_service_with_the_request_as_evidence(
 
 
 def test_the_chain_says_that_a_candidate_is_doubtful(admin: Client, key: str, vision_service: Service) -> None:
-    """A doubtful candidate is marked in the list of routes and in the route's editor."""
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("lab", "x-1"),)))
     refuse_once(key)
     sentence = "It is declared to read images, but that is in doubt. See its model service."
@@ -94,10 +93,9 @@ def test_the_chain_says_that_a_candidate_is_doubtful(admin: Client, key: str, vi
     assert Page(admin.get("/routes/look/")).shows(sentence)
 
 
-def test_one_click_says_that_it_does_not_read_it_and_undo_brings_the_doubt_back(
+def test_one_click_declares_the_capability_absent_and_undo_restores_the_doubt(
     admin: Client, key: str, vision_service: Service
 ) -> None:
-    """One click declares the doubtful capability as absent. Undo restores it and the doubt."""
     refuse_once(key)
     answer = admin.post("/doubt/eyes/", {"capability": "vision", "act": "off"}, follow=True)
     page = Page(answer)
@@ -128,7 +126,6 @@ def test_dismissed_doubt_is_shown_again_after_a_week(admin: Client, key: str, vi
 def test_a_request_without_files_and_one_that_fails_otherwise_flag_nothing(
     key: str, vision_service: Service, lab: Lab
 ) -> None:
-    """A request without files, or a 400 whose message does not mention images, raises no doubt."""
     post(key, chat_body("hello", model="eyes"))
     lab.model = lambda _: "http_400:message=temperature is too high"
     post(key, chat_body({"type": "text", "text": "What is it?"}, image(), model="eyes"))
@@ -138,7 +135,6 @@ def test_a_request_without_files_and_one_that_fails_otherwise_flag_nothing(
 
 
 def test_a_probe_that_contradicts_a_declaration_is_a_doubt(admin: Client, vision_service: Service) -> None:
-    """A probe that contradicts a declaration raises a doubt. The declaration is kept until a user decides."""
     admin.post("/probe/eyes/")
     assert dict(Drift.objects.values_list("capability", "kind")) == {"vision": "denied", "audio": "denied"}
     page = Page(admin.get("/services/eyes/"))
@@ -147,7 +143,6 @@ def test_a_probe_that_contradicts_a_declaration_is_a_doubt(admin: Client, vision
 
 
 def test_a_viewer_sees_the_doubt_and_decides_nothing(viewer: Client, key: str, vision_service: Service) -> None:
-    """A viewer sees a doubt without buttons, and a POST returns 403."""
     refuse_once(key)
     page = Page(viewer.get("/services/eyes/"))
     assert page.shows(SENTENCE)

@@ -56,7 +56,6 @@ def texts(answer: Any) -> list[str]:
 
 
 def test_what_a_draft_would_have_changed_is_counted_and_shown(admin: Client, demo: None) -> None:
-    """Differences that a draft would have made are counted and linked: first candidates, fallbacks, files."""
     log_request("r1", ("echo-503", "http_503"), ("echo-vision", "http_503"), ("echo-text", "ok"), picture=True)
     log_request("r2", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
     answer = card(admin, design(2, 1, 3))
@@ -77,8 +76,7 @@ def test_what_a_draft_would_have_changed_is_counted_and_shown(admin: Client, dem
     assert answer.context["rows"][2].hint == "echo/echo-text answered 100% of its calls in these 24 hours (1)."
 
 
-def test_what_is_not_among_the_last_24_hours_or_of_another_route_does_not_count(admin: Client, demo: None) -> None:
-    """Requests that are older than 24 hours, belong to another route or have no attempt are not counted."""
+def test_older_requests_and_those_of_another_route_are_not_counted(admin: Client, demo: None) -> None:
     log_request("old", ("echo-503", "http_503"), ("echo-vision", "ok"), at=timezone.now() - timedelta(hours=25))
     log_request("other", ("echo-text", "ok"), task_type="planning")
     answer = card(admin, design(2, 1, 3))
@@ -91,7 +89,6 @@ def test_what_is_not_among_the_last_24_hours_or_of_another_route_does_not_count(
 
 
 def test_a_draft_without_changes_says_how_many_requests_there_were(admin: Client, demo: None) -> None:
-    """The page says so if a draft has no changes, or none that affects past requests."""
     log_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
     assert Page(card(admin, design())).shows("Change the draft")
     assert Page(card(admin, design(temperature="0.3"))).shows("nothing would have changed")
@@ -130,12 +127,11 @@ def test_a_new_route_s_past_are_the_requests_that_went_to_default_for_it(admin: 
 
 
 def test_a_disabled_draft_sends_its_requests_to_default(admin: Client, demo: None) -> None:
-    """A disabled draft is compared as it would be after saving: its requests go to default."""
     log_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
     assert texts(card(admin, design(enabled="")))[0] == "1 no longer reaches a model that can read its image"
 
 
-def test_the_card_takes_the_same_few_queries_for_one_request_and_for_many(admin: Client, demo: None) -> None:
+def test_the_comparison_makes_as_many_queries_for_one_request_as_for_many(admin: Client, demo: None) -> None:
     """Three queries read the log, and one reads the statistics for the model that was not called."""
     counts = []
     for number in range(30):
@@ -147,7 +143,6 @@ def test_the_card_takes_the_same_few_queries_for_one_request_and_for_many(admin:
 
 
 def test_viewer_cannot_evaluate_a_draft(viewer: Client, demo: None) -> None:
-    """A viewer's page does not request the comparison, and a posted draft is ignored in favour of the stored route."""
     assert not Page(viewer.get(reverse("route", args=["design"]))).control("past")
     log_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
     assert Page(card(viewer, design(2, 1, 3))).shows("Change the draft")

@@ -46,10 +46,6 @@ def ending_model(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_the_dashboard_says_what_a_route_loses_and_when(admin: Client, viewer: Client, ending_model: Any) -> None:
-    """The dashboard shows what a route loses when a model is retired, with date, source and successor.
-
-    Only an administrator gets a button for the successor.
-    """
     retired = Page(admin.get("/")).region("Models being retired")
     assert retired.code(f"claude/{MODEL}")
     assert retired.shows(f"served until {ending_model.day}")
@@ -59,7 +55,6 @@ def test_the_dashboard_says_what_a_route_loses_and_when(admin: Client, viewer: C
 
 
 def test_chain_and_service_show_the_retirement(admin: Client, ending_model: Any) -> None:
-    """The date of retirement is shown beside the candidate, in the list of routes and on the service's page."""
     assert Page(admin.get("/routes/pictures/")).shows(f"Its vendor recommends {ending_model.successor} instead.")
     assert Page(admin.get("/routes/")).row("pictures").shows(f"{MODEL} is served until {ending_model.day}")
     retirement = Page(admin.get("/services/sonnet/")).region("Retirement")
@@ -67,7 +62,6 @@ def test_chain_and_service_show_the_retirement(admin: Client, ending_model: Any)
 
 
 def test_loss_and_successor_are_shown_beside_the_model(admin: Client, ending_model: Any) -> None:
-    """The route's and the service's page name the loss and the successor, whose button leads back to them."""
     for address, kind in (("/routes/pictures/", "route"), ("/services/sonnet/", "service")):
         page = Page(admin.get(address))
         assert page.shows("pictures loses its last model that reads images")
@@ -76,7 +70,7 @@ def test_loss_and_successor_are_shown_beside_the_model(admin: Client, ending_mod
         assert admin.post("/successor/claude/", form)["Location"] == address
 
 
-def test_a_route_that_loses_nothing_says_nothing(admin: Client, ending_model: Any) -> None:
+def test_a_route_that_loses_nothing_shows_no_loss(admin: Client, ending_model: Any) -> None:
     assert not Page(admin.get("/routes/planning/")).shows("Models being retired")
 
 
@@ -103,10 +97,9 @@ def test_the_successor_is_one_click_and_an_undo_away(admin: Client, ending_model
 @pytest.mark.parametrize(
     "form", [{"model": MODEL, "successor": "my-own"}, {"model": "other", "successor": "x"}, {"model": MODEL}]
 )
-def test_only_the_catalogues_successor_is_put_in_its_place(
+def test_the_button_accepts_only_the_catalogues_successor(
     admin: Client, ending_model: Any, form: dict[str, str]
 ) -> None:
-    """The button accepts only the catalogue's successor; another model is chosen on the service's page."""
     page = Page(admin.post("/successor/claude/", form, follow=True))
     assert "The catalogue does not name this successor." in page.status
     assert Service.objects.get(service_id="sonnet").model == MODEL

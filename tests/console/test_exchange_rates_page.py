@@ -49,7 +49,6 @@ def priced_requests() -> datetime:
 
 
 def test_a_rate_is_one_revision_with_undo(admin: Client) -> None:
-    """Setting an exchange rate is one revision, which the history describes."""
     rate = Page(set_rate(admin)).region("Exchange rates").row("1 USD = 7.1 CNY")
     assert rate.shows("our bank")
     number = Revision.objects.latest("number").number
@@ -59,7 +58,6 @@ def test_a_rate_is_one_revision_with_undo(admin: Client) -> None:
 
 
 def test_a_rate_is_replaced_and_removed(admin: Client) -> None:
-    """Setting a currency's exchange rate again replaces it."""
     set_rate(admin)
     set_rate(admin, rate="7.2", day="2026-11-21")
     assert [str(rate) for rate in snapshot.current().exchange.rates] == ["1 USD = 7.2 CNY"]
@@ -69,7 +67,6 @@ def test_a_rate_is_replaced_and_removed(admin: Client) -> None:
 
 
 def test_invalid_rate_shows_an_error_at_its_field(admin: Client) -> None:
-    """An invalid exchange rate is rejected with 422, and nothing is changed."""
     answer = set_rate(admin, rate="much")
     assert answer.status_code == 422
     assert "The rate must be a number above 0" in Page(answer).error("Rate")
@@ -77,7 +74,6 @@ def test_invalid_rate_shows_an_error_at_its_field(admin: Client) -> None:
 
 
 def test_usage_has_a_total_by_the_rate(admin: Client, priced_requests: datetime) -> None:
-    """With an exchange rate, the usage page has a total that names the rate. Without a rate there is no total."""
     page = Page(admin.get("/usage/", {"by": "agent"}))
     assert page.row("text-agent").shows("1.00 USD")
     assert not page.shows("9.10 CNY")
@@ -92,8 +88,7 @@ def test_usage_has_a_total_by_the_rate(admin: Client, priced_requests: datetime)
         assert page.shows(expected)
 
 
-def test_savings_have_a_total_as_the_cost_has(admin: Client, priced_requests: datetime) -> None:
-    """Every tile with money has one figure if there are rates, with its currencies below."""
+def test_savings_have_a_total_with_their_currencies_below(admin: Client, priced_requests: datetime) -> None:
     set_rate(admin)
     UsageSum.objects.filter(currency="USD").update(saved_nanos=NANO)
     UsageSum.objects.filter(currency="CNY").update(saved_nanos=3 * NANO)
@@ -110,7 +105,7 @@ def test_a_currency_without_a_rate_leaves_no_total(admin: Client, priced_request
     assert page.shows("no total, because a currency has no exchange rate")
 
 
-def test_groups_are_weighed_against_one_another_by_the_rate(admin: Client, priced_requests: datetime) -> None:
+def test_groups_are_ordered_by_converted_cost(admin: Client, priced_requests: datetime) -> None:
     """Groups are ordered by converted cost, so that a dollar comes before two yuan."""
     set_rate(admin)
     rows = list(csv.DictReader(io.StringIO(admin.get("/csv/usage/?by=provider").content.decode("utf-8-sig"))))
@@ -123,7 +118,6 @@ def test_groups_are_weighed_against_one_another_by_the_rate(admin: Client, price
 def test_the_api_has_the_total_and_its_rates(
     admin: Client, text_agent: AgentProgram, priced_requests: datetime
 ) -> None:
-    """The API has the total and its rates; without a rate the total is null."""
     assert text_agent.get("/usage").json()["total"]["cost"] is None
     set_rate(admin)
     usage = text_agent.get("/usage").json()

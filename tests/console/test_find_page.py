@@ -78,8 +78,7 @@ def test_number_of_results_per_kind_is_limited() -> None:
     assert labels_found("echo", *findables)[-1] == "my echo"
 
 
-def test_find_knows_what_there_is(demo: None, admin: Client) -> None:
-    """Configured entries are found by name, artifacts by name or id, requests by the start of their id, and actions."""
+def test_find_finds_entries_artifacts_requests_and_actions(demo: None, admin: Client) -> None:
     file = store_bytes(SYSTEM, b"a plan", filename="Quarter plan.txt")
     log_request("req_6741a2b3c4d5e6f7")
     for query, address in {
@@ -109,7 +108,6 @@ def test_exact_id_is_first(demo: None, admin: Client) -> None:
 @pytest.mark.parametrize("language", ["en", "zh-hans"])
 @pytest.mark.parametrize("query", ["渠道", "提供商", "providers", "Vendors"])
 def test_providers_are_found_by_every_name_they_have(demo: None, admin: Client, query: str, language: str) -> None:
-    """Providers are also found by their names in the other language and in other programs."""
     answer = admin.get("/find/", {"q": query}, headers=LIST | {"Accept-Language": language})
     assert "/providers/" in Page(answer).link_urls
 
@@ -148,15 +146,13 @@ def test_nothing_found_says_so_and_offers_to_search_on(demo: None, admin: Client
         ("status:429 since:1h", "status%3A429+since%3A1h"),
     ],
 )
-def test_requests_are_searched_as_their_search_understands(
+def test_the_link_to_the_log_searches_by_the_key_for_the_typed_kind(
     demo: None, admin: Client, query: str, expected: str
 ) -> None:
-    """The link to the request log searches by key for the typed kind, by the start of an id, or by the query."""
     assert f"/requests/?q={expected}" in find(admin, query).link_urls
 
 
 def test_find_is_a_page_without_scripts(demo: None, admin: Client) -> None:
-    """Without JavaScript the dialog's form leads to a page. Before anything is typed, it suggests what to type."""
     page = Page(admin.get("/find/?q=echo"))
     assert page.heading("Find")
     assert "/providers/echo/" in page.link_urls
@@ -166,19 +162,16 @@ def test_find_is_a_page_without_scripts(demo: None, admin: Client) -> None:
 
 @pytest.mark.parametrize("query", ["\0", "%", "ra_", "a" * 5000, "'", "\U0010ffff", "req_\0", "artifact:"])
 def test_any_query_gets_a_response(demo: None, admin: Client, query: str) -> None:
-    """No search query causes an error."""
     assert admin.get("/find/", {"q": query}, headers=LIST).status_code == 200
 
 
 def test_a_pasted_key_finds_its_agent(demo: None, admin: Client) -> None:
-    """A pasted key finds its agent by the key's public part."""
     key = key_of("text-agent")
     assert "/agents/text-agent/#keys" in find(admin, key).link_urls
 
 
 @pytest.mark.skipif(is_postgresql(), reason="plans are read as SQLite writes them")
 def test_requests_and_artifacts_are_found_through_an_index(demo: None) -> None:
-    """Each query for requests and artifacts is an index range search without a scan or a sort."""
     reads = {LOGS: lambda: find_requests("req_6741"), "default": lambda: find_artifacts_beginning("abcd")}
     for alias, run_queries in reads.items():
         with_plans = connections[alias]
@@ -202,8 +195,7 @@ def test_names_in_other_letters_are_found_in_any_case(demo: None) -> None:
     assert find_artifacts_beginning("设计稿 FINAL") == [Artifact.objects.get(pk=file.pk)]
 
 
-def test_every_shortened_list_has_its_true_number_and_a_link_to_the_rest(demo: None, admin: Client) -> None:
-    """The page and the dialog count all matches, and a kind that is cut off links to its list, searched alike."""
+def test_a_shortened_list_shows_its_total_and_links_to_the_rest(demo: None, admin: Client) -> None:
     Provider.objects.bulk_create(
         Provider(name=f"farm-{number}", endpoint="echo://local", protocol="echo", default_model="m", key_source="none")
         for number in range(MAX_OF_KIND + 4)
@@ -230,8 +222,7 @@ def test_kind_words_are_not_searched_for_in_the_list_of_the_kind() -> None:
     assert without_kind_words("渠道", FoundKind.PROVIDER) == ""
 
 
-def test_a_page_that_is_not_found_leads_to_the_search(admin: Client) -> None:
-    """Visitors who are not signed in are offered no search."""
+def test_the_404_page_offers_the_search_to_signed_in_users(admin: Client) -> None:
     answer = admin.get("/no-such-page/")
     assert answer.status_code == 404
     link = Page(answer).link("Find it by its name")

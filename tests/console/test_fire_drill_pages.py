@@ -63,10 +63,6 @@ def test_page_lists_routes_without_a_fallback_before_a_drill(admin: Client) -> N
 
 
 def test_drill_is_shown_on_every_page_until_it_ends(admin: Client, viewer: Client) -> None:
-    """Every page has a banner with the provider, who started the drill and the seconds left.
-
-    Only an administrator gets the button to end it.
-    """
     assert admin.post(PAGE, {"seconds": "30"}).status_code == 302
     for url in ("/", "/routes/", "/providers/echo/"):
         page = Page(admin.get(url))
@@ -84,15 +80,13 @@ def test_drill_is_shown_on_every_page_until_it_ends(admin: Client, viewer: Clien
 
 
 def test_drill_is_no_revision_and_not_in_the_configuration(admin: Client) -> None:
-    """Starting and stopping a fire drill creates no revision."""
     before = Revision.objects.count()
     start_drill(SYSTEM, "echo", 60)
     stop_drill(SYSTEM)
     assert Revision.objects.count() == before
 
 
-def test_second_drill_is_refused(admin: Client) -> None:
-    """A second drill, an invalid duration, a disabled provider and ending no drill are rejected with a message."""
+def test_an_impossible_drill_is_rejected_with_a_message(admin: Client) -> None:
     start_drill(SYSTEM, "echo", 60)
     toast = Page(admin.post("/providers/openai/drill/", {"seconds": "30"}, follow=True)).status
     assert "is running a fire drill of echo until" in toast
@@ -108,10 +102,6 @@ def test_second_drill_is_refused(admin: Client) -> None:
 
 
 def test_result_of_a_drill_is_on_the_page_and_in_the_audit_log(admin: Client) -> None:
-    """A drill's result names the providers that answered, the call that failed and the delay.
-
-    The end of the drill is audited once.
-    """
     start_drill(SYSTEM, "echo", 60)
     drill = end_drill(FireDrill.objects.get())
     log_calls(drill)
@@ -152,7 +142,6 @@ def test_drill_without_calls_says_so(admin: Client) -> None:
 
 
 def test_an_unknown_provider_has_no_drill(admin: Client) -> None:
-    """The page for a drill of an unknown provider returns 404, and the action raises `NotFoundError`."""
     assert admin.get("/providers/unknown/drill/").status_code == 404
     with pytest.raises(NotFoundError, match="no provider unknown"):
         start_drill(SYSTEM, "unknown", 60)

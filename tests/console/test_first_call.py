@@ -61,7 +61,6 @@ def test_page_polls_until_the_first_call(admin: Client, key: str) -> None:
 
 
 def test_answered_call_is_shown_with_its_model(admin: Client, viewer: Client, key: str) -> None:
-    """After an answered call the panel shows model, candidate, tokens and request, and stops polling."""
     assert send_call(key) == 200
     for client in (admin, viewer):
         page = Page(panel(client, key, mark="old"))
@@ -78,8 +77,7 @@ def test_answered_call_is_shown_with_its_model(admin: Client, viewer: Client, ke
     assert Page(panel(admin, key)).shows("There is no route for task:planing")
 
 
-def test_a_refused_call_is_explained_and_waiting_goes_on(admin: Client, key: str) -> None:
-    """A call with an unknown model is listed with similar names. The panel waits until a call is answered."""
+def test_a_call_with_an_unknown_model_is_explained_and_the_panel_waits_on(admin: Client, key: str) -> None:
     assert send_call(key, "text-modle") == 404
     page = Page(panel(admin, key))
     assert page.heading("A call arrived and got no answer")

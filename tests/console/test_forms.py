@@ -79,8 +79,7 @@ DJANGO_MESSAGES = re.compile(
 
 @pytest.mark.parametrize("name", EMPTY)
 @pytest.mark.parametrize("language", ["en", "zh-hans"])
-def test_every_problem_is_said_at_once_at_its_field_and_in_the_summary(admin: Client, name: str, language: str) -> None:
-    """The summary of errors has the focus and links to each field. No message is one of Django's own."""
+def test_every_problem_is_shown_at_its_field_and_in_the_summary(admin: Client, name: str, language: str) -> None:
     address, data, labels = EMPTY[name]
     admin.cookies["django_language"] = language
     answer = admin.post(address, data)
@@ -130,7 +129,6 @@ def test_the_save_bar_names_what_has_changed_and_saves_nothing(admin: Client, ad
 
 @pytest.mark.parametrize("address", [*SAVED, "/routes/design/"])
 def test_one_save_bar_belongs_to_every_page_that_edits_something(admin: Client, viewer: Client, address: str) -> None:
-    """The save bar has a Discard link to the stored state, and Save, which is the page's only primary button."""
     page = Page(admin.get(address))
     save, discard = page.control("save"), page.control("discard")
     assert save
@@ -162,13 +160,11 @@ def test_an_invalid_number_needs_attention_in_the_save_bar_of_the_editor(admin: 
 
 @pytest.mark.parametrize("address", [*FORMS, "/routes/design/"])
 def test_no_id_is_on_a_page_twice(admin: Client, address: str) -> None:
-    """No id occurs twice on a page. Otherwise a label or a link could refer to a field of another form."""
     ids = Counter(one.attributes["id"] for one in Page(admin.get(address)).controls if "id" in one.attributes)
     assert [name for name, count in ids.items() if count > 1] == []
 
 
-def test_a_refused_change_of_a_budget_is_shown_in_the_dialog_of_that_budget(admin: Client) -> None:
-    """It says its problems at its fields; the dialog of a new budget stays closed and empty."""
+def test_a_rejected_change_of_a_budget_is_shown_in_the_dialog_of_that_budget(admin: Client) -> None:
     for name in ("search", "support"):
         admin.post("/usage/budgets/save/", {"kind": "team", "name": name, "tokensPerDay": "9"})
     wrong = {"kind": "team", "name": "support", "edit": "1", "tokensPerDay": "many", "requestsPerMinute": "4"}

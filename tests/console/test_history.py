@@ -39,7 +39,6 @@ def set_alias(name: str, target: str = "task:default") -> int:
 
 
 def test_list_shows_who_changed_what(admin: Client, demo: None) -> None:
-    """A line of the history has the action, its author, the first changes, and how many more there are."""
     set_alias("gpt-4o")
     page = Page(admin.get(reverse("history")))
     assert page.shows(f"Revision {newest_revision()} is in use")
@@ -58,7 +57,7 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_revisions(admi
     assert counts[0] == counts[1]
 
 
-def test_no_revision_has_a_form_of_its_own(admin: Client) -> None:
+def test_the_rows_of_the_history_share_one_form(admin: Client) -> None:
     """A form for each row would take up space below the list, so the rows share one."""
     counts = []
     for name in range(4):
@@ -74,8 +73,7 @@ def add_revisions(number_from: int, count: int) -> None:
     )
 
 
-def test_pages_go_back_and_forth_without_losing_a_revision(admin: Client) -> None:
-    """Keyset pages of the history contain each revision exactly once."""
+def test_paging_through_the_history_shows_each_revision_once(admin: Client) -> None:
     add_revisions(1, 2 * PAGE + 5)
     numbers: list[int] = []
     address = ""
@@ -92,7 +90,6 @@ def test_pages_go_back_and_forth_without_losing_a_revision(admin: Client) -> Non
 
 
 def test_a_revision_shows_every_change_and_both_texts(admin: Client, demo: None) -> None:
-    """A revision is compared with the one before it. An unknown revision returns 404."""
     row = TaskRoute.objects.get(task_type="design")
     row.retries = 5
     save_route(ADA, row, [CandidateSpec("echo", "echo-text")])
@@ -125,7 +122,6 @@ def test_an_unknown_revision_is_reported_at_its_field(admin: Client, demo: None)
 
 
 def test_a_revision_is_chosen_by_its_number_author_or_description(admin: Client, demo: None) -> None:
-    """The fields of the comparison suggest revisions with what they changed, the newest first."""
     numbers = [set_alias("one"), set_alias("two")]
     url = reverse("options", args=["revision"])
     offered = {
@@ -169,8 +165,7 @@ def button_names(answer: Any) -> list[str]:
     return [one.name for one in Page(answer).controls if one.tag == "button" and one.name in ("Undo", "Redo")]
 
 
-def test_undo_says_what_it_undid_and_offers_redo(admin: Client, demo: None) -> None:
-    """Redo undoes the undo, and its toast offers Undo again."""
+def test_undo_offers_redo_which_offers_undo_again(admin: Client, demo: None) -> None:
     set_alias("gpt-4o")
     undone = admin.post(reverse("undo", args=[newest_revision()]), follow=True)
     assert "Undone: " in Page(undone).status
@@ -208,8 +203,7 @@ def test_restoring_says_first_what_it_means_and_keeps_agents_made_since(admin: C
     assert Agent.objects.get(agent_id="newer").task_type == "fresh"
 
 
-def test_undoing_an_agent_takes_none_along_that_it_made(admin: Client, demo: None) -> None:
-    """Undoing the creation of an agent that created another agent is rejected with the same message as its deletion."""
+def test_undoing_the_creation_of_an_agent_that_created_others_is_rejected(admin: Client, demo: None) -> None:
     save_agent(ADA, Agent(agent_id="maker", task_type="default"))
     put_agent(ADA, "maker", "made")
     answer = admin.post(reverse("undo", args=[newest_revision()]), follow=True)
@@ -218,7 +212,6 @@ def test_undoing_an_agent_takes_none_along_that_it_made(admin: Client, demo: Non
 
 
 def test_a_viewer_reads_history_and_restores_nothing(viewer: Client, demo: None) -> None:
-    """A viewer sees no button for restoring, and a POST returns 403."""
     set_alias("gpt-4o")
     first = Revision.objects.last()
     assert first is not None
@@ -228,8 +221,7 @@ def test_a_viewer_reads_history_and_restores_nothing(viewer: Client, demo: None)
     assert viewer.post(reverse("restore", args=[first.number])).status_code == 403
 
 
-def test_the_audit_log_is_narrowed_by_act_actor_and_thing(admin: Client, demo: None) -> None:
-    """The filters of the audit log are in the URL, and an empty result offers to clear them."""
+def test_the_audit_log_is_filtered_by_action_actor_and_object(admin: Client, demo: None) -> None:
     set_alias("gpt-4o")
     page = admin.get(reverse("audit"), {"action": "alias.change", "actor": "ADA", "object": "gpt"})
     assert [event.event.object_name for event in page.context["events"]] == ["gpt-4o"]
@@ -238,8 +230,7 @@ def test_the_audit_log_is_narrowed_by_act_actor_and_thing(admin: Client, demo: N
     assert none.link("Clear filters")
 
 
-def test_a_revision_narrows_the_audit_log_and_a_chip_removes_each_filter(admin: Client) -> None:
-    """Each chosen filter is a chip. Empty fields of the form are left out of the URL. A revision is a number."""
+def test_each_filter_of_the_audit_log_has_a_chip_that_removes_it(admin: Client) -> None:
     for number in (7, 8):
         write_event(ADA, AuditedAction("alias.change", "alias", f"a{number}", revision=number))
     page = admin.get(reverse("audit"), {"revision": "7", "actor": "ada"})
@@ -272,7 +263,6 @@ def test_successive_sign_ins_of_a_user_are_one_line(admin: Client) -> None:
 
 
 def test_an_event_of_several_entries_says_how_many(admin: Client) -> None:
-    """An event that names no entry has the number of entries that its revision changed, and links to the revision."""
     names = ("a", "b", "b")
     changes = [{"kind": "provider", "name": name, "field": "endpoint", "action": "changed"} for name in names]
     row = Revision.objects.create(actor="ada", message="many", changes=changes, snapshot={}, sha256="x")
@@ -282,8 +272,7 @@ def test_an_event_of_several_entries_says_how_many(admin: Client) -> None:
     assert Page(page).link("2 entries")
 
 
-def test_revisions_are_found_by_what_changed_and_by_who_did(admin: Client, demo: None) -> None:
-    """The search finds names in any script, and links to other pages keep it."""
+def test_revisions_are_found_by_change_and_author(admin: Client, demo: None) -> None:
     set_alias("gpt-4o")
     set_alias("代码")
     add_revisions(newest_revision() + 1, PAGE + 1)
@@ -302,8 +291,7 @@ def test_pages_of_the_audit_log_keep_its_filters(admin: Client) -> None:
     assert {event.event.action for event in second.context["events"]} == {"key.issue"}
 
 
-def test_a_key_that_strayed_into_a_change_is_masked() -> None:
-    """Unknown fields of a change are kept but shown with secrets masked."""
+def test_a_secret_in_an_unknown_field_of_a_change_is_masked() -> None:
     change = Change(
         action=ChangeKind.ADDED,
         kind="provider",
@@ -332,8 +320,7 @@ def test_a_limit_in_a_change_is_named_in_the_readers_language(path: str) -> None
     assert field_name(path).isascii()
 
 
-def test_empty_history_teaches(admin: Client) -> None:
-    """An empty history links to the import."""
+def test_an_empty_history_links_to_the_import(admin: Client) -> None:
     assert any(url.startswith(reverse("config")) for url in Page(admin.get(reverse("history"))).link_urls)
 
 

@@ -51,7 +51,6 @@ def listed_providers(page: Page) -> list[str]:
 
 
 def test_test_result_is_stored(admin: Client) -> None:
-    """The result of a provider's test is in the list and on its page until the next test replaces it."""
     admin.post("/providers/echo/test/", headers=HTMX)
     admin.post("/providers/openai/test/", headers=HTMX)
     admin.post("/providers/openai/test/", headers=HTMX)
@@ -65,7 +64,6 @@ def test_test_result_is_stored(admin: Client) -> None:
 
 
 def test_worst_provider_is_first(admin: Client) -> None:
-    """Failing providers are listed first, then those without a key, working and disabled ones."""
     add_provider("off", enabled=False)
     add_provider("works")
     add_provider("fails", fault="http_401")
@@ -134,7 +132,7 @@ def test_a_provider_whose_models_all_cool_down_is_cooling_everywhere(admin: Clie
     assert state_everywhere(admin, "two") == ("Key rejected", "rejected")
 
 
-def test_an_address_that_is_not_allowed_has_a_word_of_its_own(admin: Client, settings: Any) -> None:
+def test_an_address_that_is_not_allowed_has_its_own_state(admin: Client, settings: Any) -> None:
     add_provider("inner")
     Provider.objects.filter(name="inner").update(endpoint="http://10.0.0.1/v1", protocol="openai")
     settings.ALLOWED_ORIGINS = ""
@@ -192,7 +190,6 @@ def minutes_before_now(ago: int) -> datetime:
 
 
 def test_saving_a_provider_forgets_its_last_test(admin: Client) -> None:
-    """What is fixed is not called failing any longer."""
     add_provider("fixed", fault="http_404")
     row = Provider.objects.get(name="fixed")
     save_provider(SYSTEM, row)

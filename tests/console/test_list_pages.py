@@ -122,7 +122,6 @@ def count_rows(answer: Any) -> int:
 
 @pytest.mark.parametrize("address", LISTS)
 def test_the_page_size_of_a_list_is_chosen_and_remembered(admin: Client, address: str) -> None:
-    """A page of a list has 25 rows, or the number in the URL, or else the number last chosen in this browser."""
     LISTS[address]()
     assert count_rows(admin.get(address)) == 25
     page = Page(admin.get(address))
@@ -146,7 +145,7 @@ def sorting_in(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("address", [address for address in LISTS if address not in ("/requests/", "/history/")])
-def test_a_list_is_sorted_by_each_of_its_heads(admin: Client, address: str) -> None:
+def test_a_list_is_sorted_by_each_of_its_columns(admin: Client, address: str) -> None:
     """Assistive technology learns which column is sorted. Lists of events and the matrix cannot be sorted."""
     LISTS[address]()
     heads = sorting_in(Page(admin.get(address)))

@@ -50,7 +50,6 @@ def names(listing: Listing[Machine]) -> list[str]:
 
 
 def test_a_list_is_sorted_naturally_and_paged() -> None:
-    """Without `sort` the default order applies. A page after the last shows the last."""
     assert names(listed({})) == ["m-2", "m-9", "m-10"]
     assert names(listed({"page": "2"})) == names(listed({"page": "99"})) == ["N-1"]
     assert names(listed({}, sort="", per_page=9)) == ["m-10", "m-9", "N-1", "m-2"]
