@@ -51,7 +51,6 @@ def test_dashboard_shows_waiting_entries(
 def test_dashboard_shows_a_full_disk(
     two_unwritten_requests: None, language: str, expected: str, admin_account: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a full disk the dashboard shows waiting and lost entries, and how much space is left."""
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     monkeypatch.setattr(journal(), "disk_is_full", True)
     monkeypatch.setattr(journal(), "lost", 7)

@@ -88,7 +88,7 @@ def test_logged_sentence_is_translated_into_chinese(template: str) -> None:
     assert all(fact in translated for fact in facts.values())
 
 
-def test_sentences_are_found() -> None:
+def test_the_search_for_message_templates_finds_some() -> None:
     """The test above does find message templates, so it cannot pass merely because there are none."""
     assert len(TEMPLATES) > 150
     assert {str(sentence) for sentence in QUOTING} < set(TEMPLATES)
@@ -114,8 +114,7 @@ def test_a_sentence_is_its_english_text_and_keeps_its_facts() -> None:
         assert translate_sentence(decode_text(encode_text(nested))) == "a 必须是对象。"
 
 
-def test_a_provider_s_own_words_stay_as_they_came() -> None:
-    """Text from a provider is shown as a quotation in any language, even within the gateway's own message."""
+def test_a_providers_message_is_shown_unchanged_as_a_quotation() -> None:
     with translation.override("zh-hans"):
         assert render_sentence("insufficient balance") == RenderedSentence(quoted="insufficient balance")
         assert render_sentence("the model returned nothing") == RenderedSentence(quoted="the model returned nothing")
@@ -124,15 +123,13 @@ def test_a_provider_s_own_words_stay_as_they_came() -> None:
     assert "拒绝了请求" in refused.ours
 
 
-def test_text_that_resembles_a_stored_sentence_stays_text() -> None:
-    """A provider's text that resembles a stored message is not parsed as one."""
+def test_provider_text_that_resembles_a_stored_message_is_not_parsed_as_one() -> None:
     forged = '{"code": "The provider is disabled.", "facts": {}}'
     assert encode_text(forged) == forged
     assert not isinstance(decode_text(json.loads(json.dumps(encode_text(forged)))), Translatable)
 
 
-def test_a_sentence_keeps_its_form_when_keys_are_taken_out_and_length_is_cut() -> None:
-    """Masking and truncating change only a message's facts, so its template is kept."""
+def test_masking_and_truncating_keep_a_messages_template() -> None:
     message = translatable(
         REFUSED, name="p/mm", said=translatable("got a web page: %(said)s", said="key sk-abcdef123456 " + "é" * 4000)
     )
@@ -143,7 +140,7 @@ def test_a_sentence_keeps_its_form_when_keys_are_taken_out_and_length_is_cut() -
     assert 2000 < len(short.encode()) <= 2048
 
 
-def test_a_key_in_two_pieces_of_a_sentence_is_gone() -> None:
+def test_a_secret_split_between_template_and_fact_is_removed() -> None:
     """If the template and a fact together form a secret, the result is plain text without it."""
     assert "abcdef123456" not in summarize(translatable("api_key: %(said)s", said="abcdef123456"))
 

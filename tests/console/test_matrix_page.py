@@ -30,8 +30,7 @@ def cell_at(row: Service, side: str = "input", name: str = "vision") -> str:
     return f"/matrix/cell/{row.pk}/?side={side}&name={name}"
 
 
-def test_one_switch_saves_one_cell_at_once(admin: Client) -> None:
-    """A switch saves its cell as declared immediately, and the toast offers Undo."""
+def test_a_switch_saves_its_cell_immediately(admin: Client) -> None:
     row = Service.objects.get(service_id="text-model")
     answer = admin.post(cell_at(row), {"on": "1"}, headers=HTMX)
     switch = Page(answer).switch("text-model reads vision, declared")
@@ -45,7 +44,6 @@ def test_one_switch_saves_one_cell_at_once(admin: Client) -> None:
 
 
 def test_switching_off_keeps_the_cell_as_declared_absent(admin: Client) -> None:
-    """A cell that is switched off is declared absent, not unknown."""
     row = Service.objects.get(service_id="vision-model")
     (switch,) = Page(admin.post(cell_at(row), headers=HTMX)).switches
     assert not switch.is_checked
@@ -53,8 +51,7 @@ def test_switching_off_keeps_the_cell_as_declared_absent(admin: Client) -> None:
     assert (cell.supported, cell.source) == (False, "declared")
 
 
-def test_undo_takes_one_cell_back(admin: Client) -> None:
-    """Undo restores a cell's previous value and source."""
+def test_undo_restores_a_cells_value_and_source(admin: Client) -> None:
     row = new_service("gpt", "gpt-4o")
     fill_from_catalogue(SYSTEM, [row])
     admin.post(cell_at(row), headers=HTMX)
@@ -78,7 +75,6 @@ def test_unknown_capability_is_shown_as_unknown(admin: Client) -> None:
 
 
 def test_catalogue_fills_undeclared_and_unprobed_cells(admin: Client) -> None:
-    """Filling many services from the catalogue writes one revision and keeps declared and probed cells."""
     row = new_service("gpt", "gpt-4o")
     set_cell(SYSTEM, row, ("input", "vision"), supported=False, source=Source.PROBED)
     before = Revision.objects.count()
@@ -94,7 +90,6 @@ def test_catalogue_fills_undeclared_and_unprobed_cells(admin: Client) -> None:
 
 @pytest.mark.parametrize(("act", "count"), [("on", 6), ("off", 0)])
 def test_a_column_is_switched_for_every_service_shown(admin: Client, act: str, count: int) -> None:
-    """Switching a column for all services is one revision."""
     before = Revision.objects.count()
     ids = [str(pk) for pk in Service.objects.values_list("pk", flat=True)]
     admin.post("/matrix/fill/", {"act": act, "service": ids, "side": "input", "name": "vision"})
@@ -110,8 +105,7 @@ def test_a_row_is_switched_whole(admin: Client) -> None:
     assert row.capabilities.filter(side="input", supported=True).count() == 5
 
 
-def test_any_word_can_become_a_column(admin: Client) -> None:
-    """Adding a custom capability adds its column, which is kept if a service has the capability."""
+def test_a_custom_capability_adds_its_column(admin: Client) -> None:
     row = Service.objects.get(service_id="text-model")
     column = "Actions for the column: reads smell"
     assert Page(admin.get("/matrix/?add_name=smell&add_side=input")).button(column)
@@ -157,8 +151,7 @@ def test_a_viewer_sees_switches_that_cannot_be_moved(admin: Client, viewer: Clie
 
 
 @pytest.mark.parametrize("query", ["side=sideways&name=vision", "side=input&name="])
-def test_a_cell_that_cannot_be_is_refused(admin: Client, query: str) -> None:
-    """A cell with an unknown direction or an empty name is rejected with 400, and nothing is written."""
+def test_an_invalid_cell_is_rejected(admin: Client, query: str) -> None:
     row = Service.objects.get(service_id="text-model")
     before = Revision.objects.count()
     assert admin.post(f"/matrix/cell/{row.pk}/?{query}", {"on": "1"}).status_code == 400
@@ -166,7 +159,6 @@ def test_a_cell_that_cannot_be_is_refused(admin: Client, query: str) -> None:
 
 
 def test_names_of_any_kind_are_shown_as_text_and_work(admin: Client) -> None:
-    """Markup in an id or a capability is escaped, and the switch's URL refers to the same cell."""
     row = new_service('<b>"x"</b>', "m")
     name = 'a&b <i>"c"</i> +#'
     set_cell(SYSTEM, row, ("input", name), supported=True)
@@ -176,8 +168,7 @@ def test_names_of_any_kind_are_shown_as_text_and_work(admin: Client) -> None:
     assert not row.capabilities.get(side="input", name=name).supported
 
 
-def test_many_services_come_in_pages_and_the_columns_stay(admin: Client) -> None:
-    """The URL sets the number of rows. A capability of any service is a column on every page."""
+def test_many_services_are_listed_in_pages_with_the_same_columns(admin: Client) -> None:
     for number in range(60):
         new_service(f"more-{number:02}", f"m{number}", declares=True)
     last = Service.objects.get(service_id="more-59")
@@ -189,8 +180,7 @@ def test_many_services_come_in_pages_and_the_columns_stay(admin: Client) -> None
     assert second.region("Pages").shows("51 to 66 of 66")
 
 
-def test_the_catalogue_fills_every_page_of_what_is_shown(admin: Client) -> None:
-    """Filling without selected services fills those that match the filter."""
+def test_filling_without_a_selection_fills_every_page_of_the_filtered_list(admin: Client) -> None:
     for name in ("mine-a", "mine-b", "other"):
         new_service(name, "gpt-4o")
     admin.post("/matrix/fill/", {"act": "catalogue", "back": "q=mine-"})
@@ -198,8 +188,7 @@ def test_the_catalogue_fills_every_page_of_what_is_shown(admin: Client) -> None:
     assert set(known) == {"mine-a", "mine-b"}
 
 
-def test_a_row_is_probed_in_its_place(admin: Client) -> None:
-    """Probing a row returns the updated row with what the model reads. Without JavaScript it redirects."""
+def test_probing_a_row_returns_the_updated_row(admin: Client) -> None:
     row = Service.objects.get(service_id="echo-vision")
     answer = Page(admin.post(f"/matrix/probe/{row.pk}/", headers=HTMX))
     assert answer.rows == ["echo-vision"]

@@ -46,12 +46,12 @@ def test_a_slash_is_allowed_only_between_other_characters(name: str, admin: Clie
 
 
 @pytest.mark.parametrize("name", ["sales/ocr", "gpt-4o@azure", "qwen2.5:7b", "客服.工单", "..a"])
-def test_usual_names_are_taken(name: str, admin: Client, demo: None) -> None:
+def test_usual_names_are_accepted(name: str, admin: Client, demo: None) -> None:
     assert admin.post("/new/agent/", {"name": "A", "agent_id": name}).status_code == 302
     assert admin.get(f"/agents/{name}/").status_code == 200
 
 
-def test_every_missing_field_is_said_at_once_in_our_words(admin: Client, demo: None) -> None:
+def test_every_missing_field_is_named_in_our_own_words(admin: Client, demo: None) -> None:
     page = Page(admin.post("/new/service/", {"service_id": ""}))
     for label in ("Id", "Name", "Model name"):
         assert page.error(label).endswith("Fill this in."), label

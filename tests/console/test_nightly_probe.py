@@ -98,7 +98,6 @@ def test_no_service_is_probed_at_night_until_chosen(admin: Client, gemini_servic
 
 
 def test_cost_of_a_night_is_estimated_before_the_first_probe(admin: Client, demo: None) -> None:
-    """Without an earlier probe the estimate uses the vendors' formulas, and names the types they do not cover."""
     openai = Provider.objects.get(name="openai")
     save_service(SYSTEM, Service(service_id="four", name="four", provider=openai, model="gpt-4o"))
     text = probes_region(admin, "four").text
@@ -106,10 +105,7 @@ def test_cost_of_a_night_is_estimated_before_the_first_probe(admin: Client, demo
     assert re.search(r"Tokens unknown for: [\w, ]*audio", text)
 
 
-def test_a_night_and_a_transcript_say_what_they_cost_where_the_model_has_a_price(
-    admin: Client, gemini_service: Service
-) -> None:
-    """A probe's cost is shown if the model has a price; otherwise the page says that it is unknown."""
+def test_a_probes_cost_is_shown_if_the_model_has_a_price(admin: Client, gemini_service: Service) -> None:
     assert probes_region(admin, "gem").shows("Cost unknown, because the model has no price.")
     gemini_service.price = {"currency": "EUR", "input": 1000, "output": 1000}
     save_service(SYSTEM, gemini_service)
@@ -127,8 +123,7 @@ def test_a_night_begins_at_three() -> None:
     assert current_night(datetime(2026, 11, 22, 3, 0, tzinfo=UTC)) == date(2026, 11, 22)
 
 
-def test_of_several_processes_one_probes_a_service(gemini_service: Service) -> None:
-    """A service is claimed once a night, by the first process."""
+def test_only_one_of_several_processes_probes_a_service(gemini_service: Service) -> None:
     for name in ("gem", "echo-vision", "echo-text"):
         NightlyProbe.objects.create(service_id=name, last_night=date(2026, 11, 1))
     now = datetime(2026, 11, 22, 4, 0, tzinfo=UTC)
@@ -164,7 +159,6 @@ def test_lost_capability_is_shown_on_every_related_page(admin: Client, gemini_se
 
 
 def test_gained_capability_is_reported(admin: Client, gemini_service: Service) -> None:
-    """A newly found capability is shown, but no chain warns about it."""
     set_cell(SYSTEM, gemini_service, ("input", "vision"), supported=False, source=Source.CATALOGUE)
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
     probe_nightly(Service.objects.get(service_id="gem"))
@@ -186,8 +180,7 @@ def test_unclear_nightly_result_changes_nothing(gemini_service: Service, lab: La
     assert "file" in readable_inputs(gemini_service)
 
 
-def test_what_an_administrator_declared_is_doubted_and_stays(gemini_service: Service, lab: Lab) -> None:
-    """The nightly probe does not overrule a declared capability."""
+def test_a_declared_capability_is_doubted_but_not_overruled(gemini_service: Service, lab: Lab) -> None:
     set_cell(SYSTEM, gemini_service, ("input", "file"), supported=True)
     lab.model = reader("application/pdf")
     probe_nightly(Service.objects.get(service_id="gem"))
@@ -195,8 +188,7 @@ def test_what_an_administrator_declared_is_doubted_and_stays(gemini_service: Ser
     assert Drift.objects.get().kind == "denied"
 
 
-def test_the_command_probes_the_chosen_or_the_named(gemini_service: Service, lab: Lab) -> None:
-    """The command prints one line per service. An unknown id is rejected before any call."""
+def test_the_command_probes_the_chosen_or_the_named_services(gemini_service: Service, lab: Lab) -> None:
     output = io.StringIO()
     call_command("probe_services", stdout=output)
     assert output.getvalue() == ""
@@ -213,7 +205,6 @@ def test_the_command_probes_the_chosen_or_the_named(gemini_service: Service, lab
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 def test_server_probes_services_that_are_due(gemini_service: Service, lab: Lab) -> None:
-    """The server probes services that are due. A second round in the same night makes no call."""
     NightlyProbe.objects.create(service_id="gem", last_night=date(2026, 11, 1))
     lab.requests.clear()
     NightlyProbes().round()

@@ -28,8 +28,7 @@ def request_row(db: Any) -> RequestLog:
     return RequestLog.objects.create(**row, outcome="ok", status=200, prompt_tokens=9)
 
 
-def test_every_operation_has_a_name_that_its_column_holds() -> None:
-    """Every operation's surface has a name, and its value fits into the log's column."""
+def test_every_operation_has_a_name_and_fits_into_the_logs_column() -> None:
     surfaces = {door.surface for door in OPERATION_APIS.values()}
     assert surfaces == set(OPERATION_NAMES)
     assert len(surfaces) == len(OPERATIONS)
@@ -48,7 +47,6 @@ def test_the_page_names_the_operation(admin: Client, request_row: RequestLog, la
 
 @pytest.mark.parametrize("language", EXPECTED_TEXTS)
 def test_the_list_names_it_and_finds_it_by_its_surface(admin: Client, request_row, language) -> None:
-    """The list names the operation of a request, and the search finds it by its surface."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     page = Page(admin.get(reverse("requests"), {"q": "surface:v1/embeddings"}))
     (row,) = page.table_rows

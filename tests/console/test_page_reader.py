@@ -15,10 +15,6 @@ HTML = """
 
 
 def test_each_control_is_found_by_its_role_and_name() -> None:
-    """Names have collapsed white space and no text of images, and `aria-label` takes precedence.
-
-    `disabled` is recognized.
-    """
     page = Page(HTML)
     controls = (page.heading("Routes 5"), page.link("Back"), page.field("Retries"), page.button("Save"))
     assert [control.tag if control else "" for control in controls] == ["h1", "a", "input", "button"]
@@ -76,13 +72,13 @@ def test_a_disclosure_is_found_by_how_its_summary_begins() -> None:
         page.disclosure("Cach")
 
 
-def test_words_are_found_in_the_innermost_element_that_shows_them() -> None:
+def test_text_is_found_in_the_innermost_element_that_shows_it() -> None:
     page = Page(PARTS)
     found = [page.shows("Ready"), page.shows("Ready since"), page.shows("nothing"), page.row("team").shows("of ada")]
     assert [element.tag if element else "" for element in found] == ["b", "td", "", "span"]
 
 
-def test_a_part_that_is_missing_is_named_with_those_there_are() -> None:
+def test_the_error_for_a_missing_part_names_the_existing_ones() -> None:
     for find in (Page(PARTS).region, Page(PARTS).row, Page(PARTS).fact):
         with pytest.raises(LookupError, match="'missing'"):
             find("missing")

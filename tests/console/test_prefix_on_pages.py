@@ -50,7 +50,6 @@ def prefix_fact(browser: Client, request_id: str, language: str = "en") -> str:
 
 
 def test_a_request_s_page_says_that_the_prefix_was_kept(admin: Client, key: str) -> None:
-    """A second turn below the limit keeps the prefix. A first turn has no prefix."""
     first, second = send_conversation(key, 1), send_conversation(key, 2)
     assert "This request starts its conversation, so there is no prefix to keep." in prefix_fact(admin, first)
     assert "Prefix kept: earlier turns are sent unchanged." in prefix_fact(admin, second)
@@ -58,7 +57,6 @@ def test_a_request_s_page_says_that_the_prefix_was_kept(admin: Client, key: str)
 
 
 def test_a_request_s_page_says_where_a_full_limit_broke_the_prefix(admin: Client, key: str) -> None:
-    """With a limit of two, the third image breaks the prefix at the first message with an image."""
     set_limit(2)
     send_conversation(key, 2)
     third = send_conversation(key, 3)
@@ -78,7 +76,6 @@ def test_after_a_break_the_prefix_holds_for_half_a_limit(admin: Client, key: str
 
 
 def test_without_files_the_prefix_is_kept_and_nothing_is_stored_for_it(admin: Client, key: str) -> None:
-    """Without files the prefix is kept, and nothing is stored for it."""
     answer = post(key, {"model": "echo-vision", "messages": [{"role": "user", "content": "hello"}]})
     row = logged(answer["x-request-id"])
     assert (row.conversation, row.prefix) == (None, None)
@@ -86,13 +83,12 @@ def test_without_files_the_prefix_is_kept_and_nothing_is_stored_for_it(admin: Cl
 
 
 def test_another_language_breaks_the_prefix_at_its_beginning(admin: Client, key: str) -> None:
-    """Another language breaks the prefix at the first message, which contains the language directive."""
     send_conversation(key, 1)
     second = send_conversation(key, 2, language="zh")
     assert "Prefix broken at message 1, because the language" in prefix_fact(admin, second)
 
 
-def test_other_agents_of_the_administrator_break_it_where_they_are_named(admin: Client, key: str) -> None:
+def test_a_new_agent_breaks_the_prefix_where_agents_are_listed(admin: Client, key: str) -> None:
     """A new agent breaks the prefix at the description of an image, since that lists the agents that can read it."""
     send_conversation(key, 1, model="echo-text")
     save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
@@ -116,8 +112,7 @@ def test_missing_file_breaks_the_prefix_at_its_position(admin: Client, key: str)
     )
 
 
-def test_a_conversation_that_the_log_does_not_know_is_not_judged(admin: Client, key: str) -> None:
-    """Without an earlier request of the conversation to this model, the prefix is unknown."""
+def test_the_prefix_of_an_unknown_conversation_is_unknown(admin: Client, key: str) -> None:
     send_conversation(key, 1, model="echo-text")
     assert "Prefix unknown" in prefix_fact(admin, send_conversation(key, 2))
 
@@ -140,7 +135,6 @@ def test_a_conversation_that_the_log_does_not_know_is_not_judged(admin: Client, 
 def test_preview_and_simulation_say_what_one_more_file_would_change(
     admin: Client, demo: None, max_images: int, language: str, sentence: str
 ) -> None:
-    """Preview and simulation name the effect of the next file on the prefix, for each model."""
     set_limit(max_images)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     card = {"service": "echo-vision", "fragment": "card"}

@@ -44,7 +44,6 @@ def save(admin: Client, row: Service, **price: str) -> Page:
 
 
 def test_the_listed_price_has_its_source(admin: Client) -> None:
-    """A service's page shows the listed price with its source, above the fields that override it."""
     make_service()
     assert price_region(admin).shows("Listed: 2.5 in, 10 out (USD; genai-prices 0.")
 
@@ -61,7 +60,6 @@ IN_CHINESE = (
 
 @pytest.mark.parametrize(("language", "sentence"), [("en", CONTESTED), ("zh-hans", IN_CHINESE)])
 def test_a_contested_price_is_shown_with_every_lists_amounts(admin: Client, language: str, sentence: str) -> None:
-    """A contested price is marked on the service's page and at a request's cost, until an administrator sets it."""
     row = make_service("https://api.mistral.ai/v1", "magistral-medium-latest")
     snapshot.refresh()
     facts = RequestFacts("req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100))
@@ -80,8 +78,7 @@ def test_a_contested_price_is_shown_with_every_lists_amounts(admin: Client, lang
     assert not Page(admin.get("/requests/req_cost/")).shows(sentence)
 
 
-def test_lists_that_agree_are_named(admin: Client) -> None:
-    """If the price lists agree, they are named and nothing is marked as contested."""
+def test_price_lists_that_agree_are_named(admin: Client) -> None:
     make_service("https://api.openai.com/v1", "gpt-4o")
     assert price_region(admin).shows(f"{SOURCE}, LiteLLM 1.109.1, models.dev 2026-08-18 agree")
     assert not price_region(admin).shows("Contested")
@@ -93,10 +90,6 @@ def test_a_model_that_no_list_has_says_so(admin: Client) -> None:
 
 
 def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> None:
-    """An administrator's price is stored as numbers with an upper-case currency.
-
-    Empty fields restore the listed price.
-    """
     row = make_service()
     save(admin, row, **PRICE_FORM)
     price = {"currency": "CNY", "input": 2, "output": 8.5, "cacheRead": 0.4}
@@ -122,17 +115,15 @@ def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> N
         ({"price-input": "-1"}, "Input", "At least 0."),
     ],
 )
-def test_a_price_that_cannot_be_is_named_at_its_field(
+def test_an_invalid_price_is_reported_at_its_field(
     admin: Client, fields: dict[str, str], label: str, sentence: str
 ) -> None:
-    """An invalid price is reported at its field, and nothing of the form is saved."""
     row = make_service()
     assert sentence in save(admin, row, **{**PRICE_FORM, **fields}).region("Price").error(label)
     assert Service.objects.get(pk=row.pk).price == {}
 
 
-def test_each_attempt_says_what_it_took(admin: Client, text_agent: AgentProgram) -> None:
-    """Each attempt has its cost on the request's page and in the API, including one billed without an answer."""
+def test_each_attempt_shows_its_cost_even_without_an_answer(admin: Client, text_agent: AgentProgram) -> None:
     make_service()
     snapshot.refresh()
     failed_try = Try(0.0, 5.0, "empty_content", 200, usage=Usage(1000, 0))
@@ -156,8 +147,7 @@ def test_each_attempt_says_what_it_took(admin: Client, text_agent: AgentProgram)
     assert last["cost"] == {"amount": "0.0035", "currency": "USD"}
 
 
-def test_a_request_says_what_it_cost(admin: Client, text_agent: AgentProgram) -> None:
-    """A request's cost on the page and in the API includes what the cache saved."""
+def test_a_requests_cost_includes_what_the_cache_saved(admin: Client, text_agent: AgentProgram) -> None:
     make_service()
     snapshot.refresh()
     facts = RequestFacts(

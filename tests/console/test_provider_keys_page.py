@@ -66,7 +66,7 @@ def names_and_kinds() -> list[tuple[str, KeyKind, bool]]:
     return [(key.name, key.kind, key.enabled) for key in spec.keys]
 
 
-def test_a_key_is_added_named_switched_off_and_removed_and_each_is_a_revision_that_undo_takes_back(admin, pool):
+def test_every_change_to_a_providers_keys_is_a_revision_with_undo(admin, pool):
     """Every change to a provider's keys is a revision and an audit event, and Undo needs no plaintext."""
     stored = KeyKind.STORED
     assert names_and_kinds() == [("1", stored, True), ("2", stored, True), ("billing", stored, True)]
@@ -85,7 +85,6 @@ def test_a_key_is_added_named_switched_off_and_removed_and_each_is_a_revision_th
 
 
 def test_no_page_no_history_and_no_export_holds_a_key(admin, pool):
-    """Only the last four characters of a key are shown; no page, history or export has the key."""
     change(admin, "2", "team")
     stored = json.dumps(
         [list(Revision.objects.values("snapshot", "changes")), list(AuditEvent.objects.values("details"))]
@@ -117,10 +116,6 @@ def test_no_page_no_history_and_no_export_holds_a_key(admin, pool):
     ],
 )
 def test_invalid_key_shows_the_reason_and_the_form(admin, pool, fields, sentence):
-    """An invalid key is rejected with 422, and the form stays open.
-
-    Nothing is written, and the submitted key is not echoed.
-    """
     before = Revision.objects.count()
     page = add(admin, **fields)
     assert page.status_code == 422
@@ -139,7 +134,7 @@ def test_a_key_from_the_environment_takes_the_next_number(admin, pool):
     assert rows.read().provider("pool").keys[-1].variable == "LLM_PROVIDER_POOL_API_KEY_4"
 
 
-def test_stored_keys_stay_behind_when_the_address_moves_to_another_origin(admin, pool):
+def test_stored_keys_are_not_sent_to_a_new_origin(admin, pool):
     """Stored keys are bound to their origin, so they are not sent to a new one."""
     row = Provider.objects.get(name="pool")
     form = {"endpoint": "https://api.openai.com/v1", "protocol": "openai", "default_model": "lab", "enabled": "on"}
@@ -149,7 +144,6 @@ def test_stored_keys_stay_behind_when_the_address_moves_to_another_origin(admin,
 
 
 def test_each_key_is_tested_and_shows_its_result(admin, pool, lab):
-    """Testing all keys names a rejected key and the remedy. A single key can also be tested."""
     lab.play({f"pool/{SECOND}": 401})
     results = Page(admin.post("/providers/pool/keys/test/", headers=HTMX)).region("Keys").status
     assert results.startswith("Key 2 401 ")
@@ -162,7 +156,7 @@ def test_each_key_is_tested_and_shows_its_result(admin, pool, lab):
     assert len(lab.requests) == 1
 
 
-def test_a_key_that_rests_says_until_when_and_a_test_that_answers_ends_its_rest(admin, pool, lab):
+def test_a_key_in_cooldown_shows_its_end_and_a_successful_test_ends_it(admin, pool, lab):
     """The page shows until when a key is in cooldown.
 
     A successful test ends it. Cooldown is per key and per process.
@@ -192,7 +186,6 @@ def test_last_use_and_last_refusal_come_from_the_log(admin, pool):
 
 
 def test_a_request_shows_which_keys_were_tried(admin, pool):
-    """A request shows its keys by name in the summary, the waterfall and the attempts."""
     request = RequestLog.objects.create(id="r1", started_at=timezone.now(), outcome="ok", status=200, task_type="t")
     tries = [
         {"outcome": "http_401", "status": 401, "key": "2", "startedMs": 0, "durationMs": 9},
@@ -211,8 +204,7 @@ def test_a_request_shows_which_keys_were_tried(admin, pool):
     assert page.shows("pool rejects the keys it was called with (2). Store valid ones.")
 
 
-def test_a_viewer_sees_how_the_keys_do_and_can_change_nothing(viewer, pool):
-    """A viewer sees the keys' table without buttons, and a POST returns 403."""
+def test_a_viewer_sees_the_keys_states_and_changes_nothing(viewer, pool):
     page = Page(viewer.get("/providers/pool/"))
     assert page.region("Keys").rows == ["1", "2", "billing"]
     assert not page.form("/providers/pool/keys/test/")

@@ -36,7 +36,6 @@ def provider_form(row: Provider, **changed: str) -> dict[str, str]:
 
 
 def test_the_list_says_which_providers_cannot_be_called_and_why(admin: Client) -> None:
-    """Providers without a key are listed first and counted, and their line says which variable to set."""
     page = Page(admin.get("/providers/"))
     assert page.link("3 of 4 providers are not ready.").attributes["href"] == "?state=stopped"
     titles = [control.attributes.get("title") for control in page.row("openai").controls]
@@ -57,7 +56,6 @@ def test_the_list_says_which_providers_cannot_be_called_and_why(admin: Client) -
 def test_the_list_is_filtered_by_words_protocol_and_state(
     admin: Client, query: str, expected: str, hidden: str
 ) -> None:
-    """The list of providers can be filtered; for htmx the response is only the table."""
     page = Page(admin.get(f"/providers/?{query}", headers=HTMX))
     assert page.shows(expected)
     assert not page.shows(hidden)
@@ -84,7 +82,6 @@ def test_the_page_links_to_the_routes_that_use_the_provider(admin: Client) -> No
 
 
 def test_a_stored_key_is_never_shown_again(admin: Client) -> None:
-    """The page shows that a key is set and its last four characters, never the key itself."""
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", provider_form(row, key_act="set", key=SECRET))
     assert answer.status_code == 302
@@ -96,7 +93,6 @@ def test_a_stored_key_is_never_shown_again(admin: Client) -> None:
 
 
 def test_a_refused_key_is_not_echoed_back(admin: Client) -> None:
-    """A masked key is rejected with 422 at its field, and the response does not contain it."""
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", provider_form(row, key_act="set", key="sk-abc****wxyz"))
     assert answer.status_code == 422
@@ -105,7 +101,6 @@ def test_a_refused_key_is_not_echoed_back(admin: Client) -> None:
 
 
 def test_saving_keeps_compatibility_options_and_timeouts_as_data(admin: Client) -> None:
-    """Options and timeouts that differ from the default are stored with their type. Empty values are not stored."""
     row = Provider.objects.get(name="openai")
     options = {"quirk_stream_usage": "false", "quirk_drop_params": "top_p, seed", "timeout_connect": "3.5"}
     admin.post("/providers/openai/", provider_form(row, **options))
@@ -114,8 +109,7 @@ def test_saving_keeps_compatibility_options_and_timeouts_as_data(admin: Client) 
     assert row.timeouts == {"connect": 3.5}
 
 
-def test_a_wrong_entry_keeps_everything_typed_and_answers_422(admin: Client) -> None:
-    """A form with an invalid entry is rejected with 422. All entries are kept, and nothing is written."""
+def test_an_invalid_entry_is_422_and_keeps_every_entry(admin: Client) -> None:
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", provider_form(row, endpoint="api.openai.com", display_name="My OpenAI"))
     assert answer.status_code == 422
@@ -136,11 +130,7 @@ def test_unparsable_address_is_a_form_error(admin: Client, endpoint: str) -> Non
     assert Page(answer).error("Base URL")
 
 
-def test_conflicting_change_is_shown_beside_the_own_one(admin: Client) -> None:
-    """Saving over another user's change returns 409 with both versions.
-
-    Saving that page again overwrites the change.
-    """
+def test_a_conflicting_change_is_shown_beside_ones_own(admin: Client) -> None:
     row = Provider.objects.get(name="openai")
     admin.post("/providers/openai/", provider_form(row, default_model="gpt-theirs"))
     answer = admin.post("/providers/openai/", provider_form(row, default_model="gpt-mine"))
@@ -151,8 +141,7 @@ def test_conflicting_change_is_shown_beside_the_own_one(admin: Client) -> None:
     assert admin.post("/providers/openai/", current_form).status_code == 302
 
 
-def test_a_provider_in_use_cannot_be_deleted_and_the_page_says_who_uses_it(admin: Client) -> None:
-    """The page counts the routes that use the provider and links to them, and its Delete button is disabled."""
+def test_a_provider_in_use_cannot_be_deleted_and_its_routes_are_counted(admin: Client) -> None:
     page = Page(admin.get("/providers/echo/"))
     why, show, button = page.control("why-not"), page.link("Show them"), page.button("Delete")
     assert page.heading("Delete provider")
@@ -166,8 +155,7 @@ def test_a_provider_in_use_cannot_be_deleted_and_the_page_says_who_uses_it(admin
     assert Provider.objects.filter(name="echo").exists()
 
 
-def test_deleting_offers_undo_and_undo_brings_the_provider_back_with_its_key(admin: Client) -> None:
-    """An unused provider is deleted immediately. Undo restores it with its stored key."""
+def test_undoing_a_deletion_restores_the_provider_with_its_key(admin: Client) -> None:
     new = {"name": "spare", "endpoint": "https://spare.example/v1", "protocol": "openai", "default_model": "m"}
     admin.post("/new/provider/", {**new, "key": SECRET})
     answer = admin.post("/providers/spare/delete/")
@@ -177,7 +165,6 @@ def test_deleting_offers_undo_and_undo_brings_the_provider_back_with_its_key(adm
 
 
 def test_several_providers_are_switched_as_one_revision(admin: Client) -> None:
-    """Several providers are switched as one revision, and Undo reverts all of them."""
     before = Revision.objects.count()
     answer = admin.post("/switch/providers/", {"name": ["openai", "anthropic"], "enabled": "0"})
     assert Provider.objects.filter(enabled=False).count() == 2
@@ -211,7 +198,6 @@ def test_the_list_is_sorted_by_its_columns(admin: Client) -> None:
 
 
 def test_connection_test_shows_result_and_duration(admin: Client) -> None:
-    """A connection test shows the time of an answer. A provider without a key is not called."""
     assert Page(admin.post("/providers/echo/test/", headers=HTMX)).shows("echo answered in")
     alert = Page(admin.post("/providers/openai/test/", headers=HTMX)).alert
     assert "key_missing" in alert
@@ -220,7 +206,7 @@ def test_connection_test_shows_result_and_duration(admin: Client) -> None:
 
 
 def test_earlier_steps_of_adding_a_provider_lead_to_its_page(admin: Client) -> None:
-    """Who finds at the test that the key is wrong gets back to it by the step."""
+    """A user whose test shows a wrong key gets back to it by an earlier step."""
     for step in ("Choose an endpoint", "Enter the key"):
         link = Page(admin.get("/providers/openai/models/")).link(step)
         assert link
@@ -228,7 +214,6 @@ def test_earlier_steps_of_adding_a_provider_lead_to_its_page(admin: Client) -> N
 
 
 def test_adding_a_provider_is_one_flow_from_preset_to_services_and_aliases(admin: Client) -> None:
-    """A provider is added in one flow: preset, key, models, then services and aliases as one revision."""
     address = Page(admin.get("/new/provider/?preset=deepseek")).field("Base URL")
     assert address
     assert address.value.startswith("https://api.deepseek.com")
@@ -251,13 +236,11 @@ def test_adding_a_provider_is_one_flow_from_preset_to_services_and_aliases(admin
 
 
 def test_fetching_models_offers_those_the_provider_lists(admin: Client) -> None:
-    """Fetched models become lines, which mark models that already are services."""
     page = Page(admin.post("/providers/echo/models/", {"act": "fetch"}))
     assert page.row("echo-vision").shows("is already echo-vision")
 
 
 def test_taken_id_shows_an_error_in_its_row(admin: Client) -> None:
-    """A service id that already exists is rejected with 422 at its line, and nothing is created."""
     form = {"act": "make", "model": "m", "use-0": "on", "id-0": "vision-model", "caps-0": "input:text"}
     answer = admin.post("/providers/echo/models/", form)
     assert answer.status_code == 422
@@ -265,7 +248,6 @@ def test_taken_id_shows_an_error_in_its_row(admin: Client) -> None:
 
 
 def test_a_viewer_reads_providers_and_changes_nothing(admin: Client, viewer: Client) -> None:
-    """Every URL that changes a provider returns 403 to a viewer, and the pages have no such buttons."""
     page = Page(viewer.get("/providers/echo/"))
     assert page.shows("Only administrators can change this.")
     assert not page.form("/providers/echo/test/")
@@ -292,10 +274,6 @@ def test_a_preset_that_needs_no_key_gives_a_provider_without_one(admin: Client) 
 
 
 def test_a_new_provider_is_offered_the_models_of_its_preset_without_a_call(admin: Client) -> None:
-    """A new provider is offered its preset's models.
-
-    Once there are services, only fetched or entered models are offered.
-    """
     admin.post(
         "/new/provider/?preset=deepseek",
         {
@@ -315,8 +293,7 @@ def test_a_new_provider_is_offered_the_models_of_its_preset_without_a_call(admin
     assert "offer" not in admin.get("/providers/deepseek/models/").context
 
 
-def test_a_preset_whose_provider_is_there_without_a_key_offers_to_give_it_one(admin: Client) -> None:
-    """A preset whose provider exists without a key stores the key there instead of creating a second provider."""
+def test_a_preset_whose_provider_lacks_a_key_offers_to_store_one(admin: Client) -> None:
     page = Page(admin.get("/new/provider/?preset=openai"))
     assert page.shows("openai already exists, without a key")
     assert not page.field("Name")
@@ -331,7 +308,6 @@ def test_a_preset_whose_provider_is_there_without_a_key_offers_to_give_it_one(ad
 
 
 def test_missing_or_invalid_key_shows_an_error_at_its_field(admin: Client) -> None:
-    """A missing or invalid key is rejected with 422, and the provider keeps its key source."""
     address = "/new/provider/?preset=openai"
     for fields in ({"key_act": "set"}, {"key_act": "env", "key_variable": "HOME"}, {"key": "sk-abc****wxyz"}):
         answer = admin.post(address, {"provider": "openai", **fields})
@@ -340,15 +316,14 @@ def test_missing_or_invalid_key_shows_an_error_at_its_field(admin: Client) -> No
     assert Provider.objects.get(name="openai").key_source == Provider.KeySource.ENVIRONMENT
 
 
-def test_a_new_provider_takes_its_key_from_the_variable_that_is_named(admin: Client) -> None:
-    """A new provider can take its key from the environment variable that the form names."""
+def test_a_new_providers_key_can_come_from_a_named_variable(admin: Client) -> None:
     new = {"name": "spare", "endpoint": "https://spare.example/v1", "protocol": "openai", "default_model": "m"}
     admin.post("/new/provider/?own=1", {**new, "key_act": "env", "key_variable": "LLM_PROVIDER_SPARE_API_KEY"})
     row = Provider.objects.get(name="spare")
     assert (row.key_source, row.key_variable) == (Provider.KeySource.ENVIRONMENT, "LLM_PROVIDER_SPARE_API_KEY")
 
 
-def test_a_test_offers_the_options_that_an_unknown_host_took(admin: Client) -> None:
+def test_a_test_of_an_unknown_host_finds_the_options_that_work(admin: Client) -> None:
     """A test of an unknown host leaves out rejected options until the host answers.
 
     The form is prefilled with the options that worked. Nothing is stored.
@@ -370,7 +345,7 @@ def test_a_test_offers_the_options_that_an_unknown_host_took(admin: Client) -> N
     assert Provider.objects.get(pk=row.pk).quirks == {}
 
 
-def test_a_preset_that_has_a_provider_says_so_in_words_and_can_be_added_again(admin: Client) -> None:
+def test_a_preset_in_use_is_marked_by_a_word_and_can_be_added_again(admin: Client) -> None:
     """A preset that is already in use is marked by a word. A tick or colour would look like a selection."""
     assert Page(admin.get("/new/provider/")).link("OpenAI no key")
     admin.post("/new/provider/?preset=openai", {"provider": "openai", "key_act": "set", "key": SECRET})
@@ -402,7 +377,6 @@ def test_examples_are_of_a_vendor_with_the_same_protocol(admin: Client, protocol
     assert host in page.error("Base URL")
 
 
-def test_a_further_key_is_added_beside_the_first(admin: Client) -> None:
-    """The button for a further key is in the same card as the first key."""
+def test_a_further_key_is_added_in_the_same_card_as_the_first(admin: Client) -> None:
     cards = [one for one in Page(admin.get("/providers/openai/")).controls if one.tag == "section"]
     assert [bool(card.button("Add another key")) for card in cards if card.heading("Key")] == [True]

@@ -65,7 +65,6 @@ def add_everything() -> None:
 
 
 def test_query_counts_of_pages_do_not_grow_with_the_data(admin: Client) -> None:
-    """Each page makes as many queries as the table says, with few rows and with many."""
     assert {address: count_queries(admin, address) for address in QUERIES} == QUERIES
     add_everything()
     assert {address: count_queries(admin, address) for address in QUERIES} == QUERIES

@@ -62,10 +62,9 @@ def context_values(answer: Any) -> str:
 
 @pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "htmx"])
 @pytest.mark.parametrize("address", PAGES)
-def test_a_viewer_s_page_neither_fetches_nor_holds_a_recorded_body(
+def test_a_viewers_page_neither_queries_nor_contains_a_recorded_body(
     key: str, address: str, headers: Any, viewer: Client
 ) -> None:
-    """On a viewer's page no statement reads the body, and no context variable or HTML contains it."""
     with log_statements() as statements:
         answer = viewer.get(address, headers=headers)
     assert answer.status_code == 200
@@ -74,7 +73,7 @@ def test_a_viewer_s_page_neither_fetches_nor_holds_a_recorded_body(
     assert MARKER not in context_values(answer) + response_text(answer)
 
 
-def test_naming_the_body_on_a_viewer_s_page_fetches_nothing(key: str, viewer: Client) -> None:
+def test_a_template_that_names_the_body_causes_no_query_for_a_viewer(key: str, viewer: Client) -> None:
     """A template without a permission check gets None for the body and causes no query."""
     answer = viewer.get("/requests/req_kept/")
     with log_statements() as statements:
@@ -92,7 +91,6 @@ def test_viewer_sees_which_role_may_read_the_message(key: str, viewer: Client) -
 
 @pytest.mark.parametrize("address", ["/requests/req_kept/", "/simulate/?request=req_kept"])
 def test_an_administrator_reads_what_was_recorded(key: str, address: str, admin: Client) -> None:
-    """An administrator sees the recorded message on the request's page and in the form that simulates it again."""
     with log_statements() as statements:
         answer = admin.get(address)
     assert [sql for sql in statements if COLUMN in sql]
@@ -100,14 +98,12 @@ def test_an_administrator_reads_what_was_recorded(key: str, address: str, admin:
 
 
 def test_list_fetches_no_body_for_any_role(key: str, admin: Client) -> None:
-    """Even an administrator reads a body only by opening its request."""
     with log_statements() as statements:
         assert MARKER not in response_text(admin.get(reverse("requests")))
     assert not [sql for sql in statements if COLUMN in sql]
 
 
-def test_an_agent_s_timeline_fetches_no_body(key: str) -> None:
-    """`GET /api/v1/requests/{id}` returns the attempts of the agent's own requests only, and never a body."""
+def test_an_agents_timeline_queries_no_body(key: str) -> None:
     agent = {"authorization": f"Bearer {key}"}
     with log_statements() as statements:
         answer = Client().get("/api/v1/requests/req_kept", headers=agent)

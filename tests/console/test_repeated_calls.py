@@ -21,8 +21,7 @@ def repeated_requests(key: str) -> tuple[Any, Any]:
     return logged(first), logged(second)
 
 
-def test_page_of_a_replay_names_the_original_and_no_call(admin: Client, repeated_requests: Any) -> None:
-    """The page of a repeated call has a link to the original and no cost."""
+def test_the_page_of_a_replay_links_to_the_original_and_has_no_cost(admin: Client, repeated_requests: Any) -> None:
     original, row = repeated_requests
     for language, expected in (("en", "No model was called again."), ("zh-hans", "没有再次调用模型。")):
         with translation.override(language):
@@ -33,15 +32,13 @@ def test_page_of_a_replay_names_the_original_and_no_call(admin: Client, repeated
         assert f"/requests/{original.pk}/" in page.link_urls
 
 
-def test_the_list_shows_it_as_a_replay(admin: Client, repeated_requests: Any) -> None:
-    """The list shows "replay" in place of a repeated call's chain."""
+def test_the_list_shows_a_repeated_call_as_a_replay(admin: Client, repeated_requests: Any) -> None:
     rows = Page(admin.get("/requests/")).table_rows
     replays = [row for row in rows if row.shows(f"{repeated_requests[0].pk}: replay")]
     assert [row.chip("replay").tone for row in replays] == ["ok"]
 
 
-def test_the_agents_api_names_the_original(caller: Any, repeated_requests: Any, key: str) -> None:
-    """The API names the original of a repeated call in `answer.replayOf`."""
+def test_the_api_names_the_original_of_a_repeated_call(caller: Any, repeated_requests: Any, key: str) -> None:
     answer = AgentProgram("text-agent", key).get(f"/requests/{repeated_requests[1].pk}").json()
     assert answer["answer"] == {"replayOf": repeated_requests[0].pk}
     assert answer["attempts"] == []

@@ -19,11 +19,7 @@ def simulation_page(request_id: str, browser: Client) -> Page:
     return Page(browser.get("/simulate/", {"request": request_id}))
 
 
-def test_a_recorded_request_is_asked_again_with_its_words_and_files(key: str, admin, viewer):
-    """An administrator can simulate a recorded request again with its message and files.
-
-    A viewer never sees the message.
-    """
+def test_a_recorded_request_is_simulated_with_its_message_and_files(key: str, admin, viewer):
     installation.record_bodies(SYSTEM, True)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     part = {"type": "file", "file": {"file_id": row.ref}}
@@ -36,8 +32,7 @@ def test_a_recorded_request_is_asked_again_with_its_words_and_files(key: str, ad
     assert "Which colour is noon?" not in response_text(viewer.get("/simulate/", {"request": request.pk}))
 
 
-def test_a_recorded_request_whose_file_is_gone_is_asked_again_without_it(key: str, admin):
-    """Simulating a recorded request whose file was deleted shows that the file is missing, as in a new call."""
+def test_a_recorded_request_is_simulated_without_a_deleted_file(key: str, admin):
     installation.record_bodies(SYSTEM, True)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     response = post(key, chat_body({"type": "file", "file": {"file_id": row.ref}}, model="task:design"))
@@ -47,7 +42,7 @@ def test_a_recorded_request_whose_file_is_gone_is_asked_again_without_it(key: st
     assert simulation_page(request.pk, admin).shows("文件处理失败: dot.png")
 
 
-def test_a_request_that_was_not_recorded_is_asked_again_with_its_files(key: str, admin, viewer):
+def test_an_unrecorded_request_is_simulated_with_its_files(key: str, admin, viewer):
     """Without recorded messages, the log still knows the artifacts.
 
     A viewer gets stand-ins of the same kind and size.

@@ -50,10 +50,9 @@ def request_row(db: Any) -> RequestLog:
         ("zh-hans", ["模型生成的内容", "未存储", "它曾被存储，现已删除或过期。", "它位于其他地址，未被下载。"]),
     ],
 )
-def test_a_request_s_page_shows_what_the_model_made(
+def test_a_requests_page_links_to_generated_media_or_says_why_not(
     admin: Client, request_row: RequestLog, language: str, expected: list[str]
 ) -> None:
-    """Generated media have a link and a thumbnail if stored; otherwise the page says why not."""
     stored = store_bytes(SYSTEM, PICTURE, filename="image.png")
     known = {"kind": "image", "mimeType": "image/png", "size": 70, "elsewhere": False}
     media = [{**known, "artifactId": stored.pk}, {**known, "artifactId": None}, {**known, "artifactId": "gone"}]
@@ -73,10 +72,9 @@ def test_a_request_s_page_shows_what_the_model_made(
         ("zh-hans", ["读自缓存 20", "思考 7", "提供商原文：", "服务等级 flex"]),
     ],
 )
-def test_a_request_s_page_says_why_it_stopped_and_what_was_counted(
+def test_a_requests_page_shows_finish_reason_and_token_details(
     admin: Client, request_row: RequestLog, language: str, expected: list[str]
 ) -> None:
-    """A request's page has our finish reason, the provider's with its explanation, token details and the tier."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     page = Page(admin.get(reverse("request", args=[request_row.pk])))
     texts = (*expected, "length", "MODEL_PAUSED", "bio: It could do harm.", "fp_7")

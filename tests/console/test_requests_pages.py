@@ -46,15 +46,13 @@ VALUES = st.text("abcdefghijklmnopqrstuvwxyz0123456789/-_. 路由", min_size=1).
 
 
 @given(st.dictionaries(st.sampled_from(["task", "provider", "model", "agent"]), VALUES))
-def test_a_search_written_down_is_read_back_as_it_was(terms: dict[str, str]) -> None:
-    """Parsing the text of a search returns the same search for any values."""
+def test_parsing_the_text_of_a_search_returns_the_same_search(terms: dict[str, str]) -> None:
     search = Search(tuple(terms.items()))
     assert parse(search.to_text(), NOW) == search
 
 
 @given(st.text())
 def test_any_query_is_parsed_without_an_error(query: str) -> None:
-    """Invalid search text is reported or searched as text, and never raises. Only known keys are kept."""
     search = parse(query, NOW)
     assert {key for key, _ in search.values} <= set(KEYS)
 
@@ -64,7 +62,6 @@ def test_any_query_is_parsed_without_an_error(query: str) -> None:
     [("color:red", "color"), ("since:soon", "soon"), ("status:$$", "$$"), ("task:", "task")],
 )
 def test_invalid_search_term_is_named(query: str, problem: str) -> None:
-    """A problem names the invalid word, and the rest of the search works."""
     search = parse(f"{query} agent:a", NOW)
     assert problem in search.problems[0]
     assert search.values == (("agent", "a"),)
@@ -80,7 +77,7 @@ def test_invalid_search_term_is_named(query: str, problem: str) -> None:
         ("999999w", None),
     ],
 )
-def test_a_time_is_so_long_ago_or_a_date(text: str, expected: datetime | None) -> None:
+def test_a_time_is_relative_or_a_date(text: str, expected: datetime | None) -> None:
     """`1h` means one hour ago, a date means its own time, and anything else is None."""
     assert moment(text, NOW) == expected
 
@@ -131,7 +128,6 @@ def found_ids(admin: Client, query: str, **parameters: str) -> list[str]:
 
 
 def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
-    """The list can be searched by status, task, provider of any attempt, agent, time, and the start of an id."""
     design()
     log_request("req_bad", 190, outcome="upstream_auth", status=502, agent="vision-agent", task_type="planning")
     log_request("req_good", 3, provider="echo", model="echo-text")
@@ -149,7 +145,7 @@ def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
     assert found_ids(admin, "req_g") == ["req_good"]
 
 
-def test_a_key_that_leaked_finds_what_was_asked_with_it(demo: None, admin: Client) -> None:
+def test_a_leaked_key_finds_its_requests(demo: None, admin: Client) -> None:
     """A leaked key's public part or the whole key finds its requests.
 
     They include calls as an agent that the key's agent created.
@@ -175,8 +171,7 @@ def test_a_key_that_leaked_finds_what_was_asked_with_it(demo: None, admin: Clien
         ("color:", []),
     ],
 )
-def test_last_word_is_completed_and_the_rest_stays(query: str, expected: list[str]) -> None:
-    """The last word is completed from keys and values, those that start with it first. The text before it is kept."""
+def test_the_last_word_is_completed_and_the_text_before_it_is_kept(query: str, expected: list[str]) -> None:
     suggestions = suggest(query, {"task": ["old design", "planning", "design"]})
     assert [suggestion.replace('"', "") for suggestion in suggestions] == [
         suggestion.replace('"', "") for suggestion in expected
@@ -184,7 +179,6 @@ def test_last_word_is_completed_and_the_rest_stays(query: str, expected: list[st
 
 
 def test_newer_requests_are_counted_and_announced_once(admin: Client) -> None:
-    """Newer requests that match the search are counted. Without a change the response is 204."""
     first = log_request("req_1", 5)
     after = search.write_cursor(first)
     log_request("req_old", 9)
@@ -198,7 +192,6 @@ def test_newer_requests_are_counted_and_announced_once(admin: Client) -> None:
 
 
 def test_following_new_requests_can_be_paused(admin: Client) -> None:
-    """A paused list does not poll, even with another filter, and offers to resume."""
     log_request("req_1", 5)
     newer = reverse("requests_newer")
 
@@ -215,8 +208,7 @@ def test_following_new_requests_can_be_paused(admin: Client) -> None:
     assert follows(Page(admin.get(reverse("requests"), {"live": "on"})))
 
 
-def test_pages_follow_each_other_without_a_gap_or_a_repeat(admin: Client) -> None:
-    """The pages of requests contain every row once, even if many began at the same time."""
+def test_the_pages_of_requests_contain_every_row_once(admin: Client) -> None:
     moment = timezone.now()
     RequestLog.objects.bulk_create(
         RequestLog(
@@ -271,7 +263,7 @@ PLANS = [
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize(("query", "index"), PLANS)
-def test_every_kind_of_search_goes_along_an_index(db: None, query: str, index: str) -> None:
+def test_every_search_uses_an_index(db: None, query: str, index: str) -> None:
     """Every search uses an index of SQLite, and only rows collected by id are sorted."""
     log_request("req_4")
     rows = search.filter_rows(parse(query), timezone.now()).order_by("-started_at", "-pk")[: PAGE + 1]
@@ -281,7 +273,7 @@ def test_every_kind_of_search_goes_along_an_index(db: None, query: str, index: s
         assert "TEMP B-TREE FOR ORDER BY" not in plan
 
 
-def test_an_id_that_many_begin_with_is_met_on_the_way(db: None) -> None:
+def test_an_id_prefix_that_many_share_is_found_by_scanning(db: None) -> None:
     """If few ids start as typed, they are collected first. If there are many, the newest requests are scanned."""
     log_request("req_5")
     now, values = timezone.now(), {"surface": "chat", "outcome": "ok"}
@@ -294,8 +286,7 @@ def test_an_id_that_many_begin_with_is_met_on_the_way(db: None) -> None:
     assert [row.pk for row in find(parse("req_400")).rows] == newest
 
 
-def test_a_request_page_opens_with_what_happened_and_what_was_lost(admin: Client) -> None:
-    """A request's page has a summary, the attempts, the files' delivery with its reason, and dropped parameters."""
+def test_a_requests_page_has_a_summary_attempts_and_losses(admin: Client) -> None:
     page = Page(admin.get(reverse("request", args=[design().pk])))
     assert page.shows("deepseek-chat answered design without the image")
     assert page.shows("qwen-vl: The provider rate-limits the calls (429, 2 tries).")
@@ -306,7 +297,6 @@ def test_a_request_page_opens_with_what_happened_and_what_was_lost(admin: Client
 
 
 def test_a_recorded_message_is_for_administrators(admin: Client, viewer: Client) -> None:
-    """A viewer reads a request's attempts but not its recorded message."""
     row = log_request("req_body", body={"messages": [{"role": "user", "content": "meet me at noon"}]})
     address = reverse("request", args=[row.pk])
     assert Page(admin.get(address)).shows("meet me at noon")
@@ -315,7 +305,6 @@ def test_a_recorded_message_is_for_administrators(admin: Client, viewer: Client)
 
 @pytest.mark.parametrize("column", ["sentence", "error"])
 def test_text_of_a_provider_is_escaped(admin: Client, column: str) -> None:
-    """Markup in a provider's error is escaped, even in text stored by an earlier version."""
     row = log_request("req_xss", outcome="http_500", **{column: "<script>alert(1)</script>"})
     add_attempt(row, 0, "http_500", status=500, **{column: "<img src=x>"})
     page = Page(admin.get(reverse("request", args=[row.pk])))
@@ -331,8 +320,7 @@ def headline(row: RequestLog) -> str:
     return build_story(row, build_steps(list(row.attempts.order_by("position")))).headline
 
 
-def test_each_end_of_a_request_has_its_own_sentence(db: None) -> None:
-    """Every ending of a request has its own summary: answered, cut off, failed before or after attempts, cancelled."""
+def test_each_ending_of_a_request_has_its_own_summary(db: None) -> None:
     direct = log_request("1", model="gpt-4o")
     add_attempt(direct, 0, "ok")
     assert headline(direct) == "gpt-4o answered planning directly"
@@ -355,8 +343,7 @@ def test_each_end_of_a_request_has_its_own_sentence(db: None) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["ok", "all_providers_failed", CANCELLED])
-def test_a_stream_that_began_without_content_says_so_whatever_came_of_it(db: None, outcome: str) -> None:
-    """If a stream began with keep-alive comments, a sentence says so, which is not a warning."""
+def test_a_stream_that_began_without_content_says_so(db: None, outcome: str) -> None:
     row = log_request("1", model="gpt-4o", outcome=outcome, answer={"keepAliveMs": 20_000.4})
     add_attempt(row, 0, "ok" if outcome == "ok" else "http_500")
     steps = build_steps(list(row.attempts.order_by("position")))
@@ -368,8 +355,7 @@ def test_a_stream_that_began_without_content_says_so_whatever_came_of_it(db: Non
 
 
 @pytest.mark.parametrize(("language", "link_text"), [("en", "2 of 3"), ("zh-hans", "第 2 个，共 3 个")])
-def test_one_of_several_answers_leads_to_the_others(admin: Client, demo: None, language: str, link_text: str) -> None:
-    """A request that is one of several answers links to a search for all of them."""
+def test_one_of_several_answers_links_to_the_others(admin: Client, demo: None, language: str, link_text: str) -> None:
     for number in ("req_n", "req_n~2", "req_n~3"):
         log_request(number, answer={"choice": {"number": 2, "of": 3, "first": "req_n"}})
     page = Page(admin.get(reverse("request", args=["req_n~2"]), headers={"accept-language": language}))
@@ -380,7 +366,6 @@ def test_one_of_several_answers_leads_to_the_others(admin: Client, demo: None, l
 
 
 def test_every_outcome_of_an_attempt_has_a_meaning() -> None:
-    """Every fault and skip reason has an explanation. An unknown value has no explanation."""
     assert all(explain_outcome(outcome) for outcome in [*Fault, *SkipReason, CANCELLED, "aborted"])
     assert explain_outcome("ok") == explain_outcome("none such") == ""
 
@@ -394,11 +379,7 @@ def test_every_end_of_an_attempt_has_its_advice(outcome: str) -> None:
         assert page in (Remedy.NONE, Remedy.MATRIX)
 
 
-def test_a_failed_request_begins_with_what_to_do_and_the_link_that_does_it(admin: Client, demo: None) -> None:
-    """A failed request's page begins with each candidate's problem, the provider's message and a link to the fix.
-
-    There is no link to a page that no longer exists.
-    """
+def test_a_failed_requests_page_begins_with_advice_and_a_link_to_the_fix(admin: Client, demo: None) -> None:
     row = log_request("req_bad", outcome="all_providers_failed", status=502, task_type="design")
     add_attempt(row, 0, "http_401", status=401, sentence="Incorrect API key")
     add_attempt(row, 1, "key_missing", provider="gone")
@@ -414,8 +395,9 @@ def test_a_failed_request_begins_with_what_to_do_and_the_link_that_does_it(admin
     ("outcome", "fault"),
     [("upstream_400", "http_400"), ("upstream_413", "http_413"), (CANCELLED, CANCELLED), ("invalid_json", "")],
 )
-def test_a_caller_s_fault_changes_no_chain(admin: Client, demo: None, outcome: str, fault: str) -> None:
-    """For a fault of the caller, the page links to no provider and no route and does not say "failed"."""
+def test_for_a_callers_fault_the_page_links_to_no_provider_and_no_route(
+    admin: Client, demo: None, outcome: str, fault: str
+) -> None:
     row = log_request("req_bad", outcome=outcome, status=400, task_type="design", chain=[])
     if fault:
         add_attempt(row, 0, fault)
@@ -452,8 +434,7 @@ def test_the_list_says_what_was_asked_for(db: None, columns: dict[str, Any], exp
     assert (name_asked.name, name_asked.kind, name_asked.route) == expected
 
 
-def test_candidates_skipped_for_one_reason_are_one_chip_in_a_row() -> None:
-    """A row of a chain without keys is one line high. Other attempts, and later skips, keep their own chips."""
+def test_candidates_skipped_for_the_same_reason_share_a_chip() -> None:
     names = [f"p/{number}" for number in range(5)]
     codes = ["key_missing", "key_missing", "503", "503", "key_missing"]
     chips = color_chips(
@@ -468,8 +449,7 @@ def test_candidates_skipped_for_one_reason_are_one_chip_in_a_row() -> None:
     ]
 
 
-def test_a_final_failure_looks_final(admin: Client) -> None:
-    """A failed request is red and labelled, with the number of tries. Rejected requests are not shown as failures."""
+def test_a_failed_request_is_red_and_a_rejected_one_is_not(admin: Client) -> None:
     chip = {"name": "a/b", "code": "429", "tone": "warn", "tries": 3}
     log_request("req_1", outcome="upstream_429", status=429, chain=[chip])
     (row,) = Page(admin.get(reverse("requests"))).table_rows
@@ -481,7 +461,6 @@ def test_a_final_failure_looks_final(admin: Client) -> None:
 
 
 def test_every_fault_has_its_meaning_on_the_page(admin: Client) -> None:
-    """Each attempt has the meaning of its fault from the table beside it."""
     row = log_request("req_all", outcome="all_providers_failed", status=502, chain=[])
     meanings = [TABLE[fault].meaning for fault in Fault]
     for position, fault in enumerate(Fault):
@@ -492,8 +471,7 @@ def test_every_fault_has_its_meaning_on_the_page(admin: Client) -> None:
 
 
 @pytest.mark.parametrize("code", list(ReasonCode))
-def test_a_logged_reason_keeps_its_facts_in_another_language(code: ReasonCode) -> None:
-    """A translated reason contains the same facts."""
+def test_a_translated_reason_contains_the_same_facts(code: ReasonCode) -> None:
     facts = dict.fromkeys(
         ["capability", "mime_type", "protocol", "kind", "role", "slot", "actual", "limit", "problem"], "7"
     )
@@ -520,8 +498,7 @@ def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -
     assert (tracks[2].bars[0].end, tracks[2].bars[1].end) == (3800, 8420)
 
 
-def test_a_candidate_that_was_never_called_is_no_try(admin: Client) -> None:
-    """A skipped candidate has a grey label instead of a bar, and later candidates keep their numbers."""
+def test_a_skipped_candidate_has_a_grey_label_instead_of_a_bar(admin: Client) -> None:
     chain = [
         {"name": "openai/a", "code": "skipped_cooling", "tone": ""},
         {"name": "openai/b", "code": "key_missing", "tone": "bad"},
@@ -545,8 +522,7 @@ def test_a_candidate_that_was_never_called_is_no_try(admin: Client) -> None:
     assert (page.chip("503").tone, page.chip("skipped: no key").tone) == ("bad", "")
 
 
-def test_a_failure_is_explained_once(admin: Client, demo: None) -> None:
-    """The advice does not repeat the table of attempts. It links to the setting that records messages."""
+def test_the_advice_does_not_repeat_the_table_of_attempts(admin: Client, demo: None) -> None:
     row = log_request("req_1", outcome="upstream_error", status=502)
     meaning = explain_outcome(Fault.TLS_CERT_ERROR)
     add_attempt(row, 0, Fault.TLS_CERT_ERROR, model="gpt-4o", sentence=encode_text(TABLE[Fault.TLS_CERT_ERROR].message))
@@ -572,7 +548,6 @@ def test_list_shows_the_worst_outcome_of_a_file(adaptation: str, badge: str, kin
 
 
 def test_the_list_has_the_columns_that_were_chosen_in_this_browser(admin: Client) -> None:
-    """A cookie keeps the chosen columns, which are shown in the table's order. Choosing none restores the default."""
     log_request(
         "req_1", agent="writer", provider="deepseek", model="deepseek-chat", cost_nanos=2_500_000, currency="USD",
         prompt_tokens=1204, completion_tokens=380, first_content_ms=480, duration_ms=2100,
@@ -621,7 +596,7 @@ def test_a_chosen_filter_is_the_same_as_a_typed_one(admin: Client, demo: None) -
         ({"from": "", "until": ""}, ""),
     ],
 )
-def test_a_typed_time_stays_until_another_is_chosen(
+def test_a_relative_time_is_shown_as_a_date_in_the_form(
     chosen: dict[str, str], typed: str, admin: Client, demo: None
 ) -> None:
     """The form shows a relative time such as 90m as a date, since its fields accept only dates."""
@@ -633,8 +608,7 @@ def test_a_typed_time_stays_until_another_is_chosen(
     assert sorted(admin.get(answer.url).context["typed"].split()) == sorted(typed.split())
 
 
-def test_the_fields_of_the_form_are_searched_on_the_server(admin: Client, demo: None) -> None:
-    """A field suggests at most 20 names of this installation that contain the typed text."""
+def test_a_field_of_the_form_suggests_at_most_20_names(admin: Client, demo: None) -> None:
     words = reverse("requests_words")
 
     def suggestions(**typed: str) -> list[str]:
@@ -656,7 +630,6 @@ def test_the_fields_of_the_form_are_searched_on_the_server(admin: Client, demo: 
     ],
 )
 def test_requests_are_found_by_the_form_of_their_files(admin: Client, form: str, expected: list[str]) -> None:
-    """`files:` finds requests in which the answering model got a file in this form."""
     log_request("native", 1, adaptation="image=native:2")
     log_request("cut", 2, adaptation="text=inlined:cut")
     log_request("extracted", 3, adaptation="file=extracted")
@@ -666,8 +639,7 @@ def test_requests_are_found_by_the_form_of_their_files(admin: Client, form: str,
     assert parse("files:nonsense").problems
 
 
-def test_a_value_in_a_row_is_a_filter(admin: Client) -> None:
-    """Agent, route, model, provider and state in a row link to the list filtered by them, in addition to the search."""
+def test_values_in_a_row_link_to_the_list_filtered_by_them(admin: Client) -> None:
     long_name = "an-agent-with-a-name-that-does-not-fit-into-its-column"
     log_request("req_1", agent=long_name, provider="azure", model="gpt 4o", outcome="stream_broken")
     (row,) = Page(admin.get(reverse("requests"), {"q": "task:planning agent:" + long_name})).table_rows
@@ -682,8 +654,7 @@ def test_a_value_in_a_row_is_a_filter(admin: Client) -> None:
     assert [part.text for part in name.controls if part.attributes.get("class") == "mid"]
 
 
-def test_a_list_of_refused_requests_does_not_say_that_they_were_answered(admin: Client) -> None:
-    """Requests that were rejected for a fault of the caller count neither as failed nor as answered."""
+def test_rejected_requests_count_neither_as_failed_nor_as_answered(admin: Client) -> None:
     log_request("req_1", outcome="invalid_json", status=400)
     log_request("req_2", outcome="client_cancelled", status=499)
     page = Page(admin.get(reverse("requests")))

@@ -73,7 +73,6 @@ def expected_counts(number: int, extra: int) -> Counter[Outcome]:
 
 
 def test_all_requests_are_counted_by_outcome(now: datetime) -> None:
-    """Twenty days are counted by outcome from daily sums, with or without roll-ups."""
     assert count_outcomes("", now) == expected_counts(20, 20)
     while usage_rollups().fold_next(now):
         pass
@@ -87,8 +86,7 @@ def test_other_searches_are_counted_by_rows(now: datetime, typed: str) -> None:
     assert count_outcomes(typed, now) == expected_counts(20, 0 if "ann" in typed else 20)
 
 
-def test_a_day_that_the_search_cuts_is_counted_in_part(now: datetime) -> None:
-    """A range that begins or ends at noon includes only some of the day's requests."""
+def test_a_partial_day_is_counted_in_part(now: datetime) -> None:
     cut = f"{now - 10 * DAY:%Y-%m-%d}T12:00"
     assert count_outcomes(f"since:{cut}", now) == expected_counts(10, 11)
     assert count_outcomes(f"until:{cut}", now) == expected_counts(10, 9)
@@ -106,7 +104,6 @@ def test_a_day_that_the_search_cuts_is_counted_in_part(now: datetime) -> None:
     ],
 )
 def test_a_search_for_an_ending_counts_this_ending(now: datetime, word: str, expected: set[Outcome]) -> None:
-    """Outcomes and total match the rows that the search finds."""
     search = parse(f"status:{word}", now)
     counted = count_outcomes(f"status:{word}", now)
     assert set(counted) <= expected
@@ -117,8 +114,7 @@ def bars_on(page: Page) -> list[Control]:
     return [item for item in page.items if item.shows("total ")]
 
 
-def test_a_bar_leads_to_the_requests_it_counts(viewer: Client, now: datetime) -> None:
-    """A bar of a day, an hour or five minutes links to a search that finds as many requests as it counts."""
+def test_a_bar_links_to_the_requests_it_counts(viewer: Client, now: datetime) -> None:
     typed, spans = "agent:ann", []
     for _step in range(3):
         bars = bars_on(Page(viewer.get("/volume/requests/", {"q": typed})))
@@ -131,7 +127,6 @@ def test_a_bar_leads_to_the_requests_it_counts(viewer: Client, now: datetime) ->
 
 
 def test_sums_that_outlast_the_log_are_not_counted(now: datetime) -> None:
-    """Once older rows have been deleted from the log, their sums are no longer counted."""
     RequestLog.objects.filter(started_at__lt=now - 3 * DAY).delete()
     assert count_outcomes("", now) == expected_counts(3, 3)
 
@@ -147,7 +142,6 @@ def test_a_large_log_is_counted_as_far_as_it_says(
 
 
 def test_the_list_loads_its_chart_and_links_to_it(viewer: Client, now: datetime) -> None:
-    """The chart does not delay the list: htmx loads it later, and without JavaScript a link leads to its page."""
     page, url = Page(viewer.get("/requests/", {"q": "agent:ann"})), "/volume/requests/?q=agent%3Aann"
     assert page.loading(url)
     assert url in page.link_urls
@@ -185,10 +179,7 @@ def log_call(age: timedelta) -> None:
 
 
 @pytest.mark.parametrize(("address", "term"), CALLED)
-def test_pages_of_what_is_called_load_the_chart_of_its_requests_before_their_forms(
-    address: str, term: str, admin: Client
-) -> None:
-    """A range of days is one click away, and the chart leads to the very requests."""
+def test_pages_load_their_chart_of_requests_before_their_forms(address: str, term: str, admin: Client) -> None:
     log_call(HOUR)
     page = Page(admin.get(address))
     chart = page.control("over-time")
@@ -217,7 +208,7 @@ def test_a_folded_chart_is_a_line_with_its_totals_and_its_course(admin: Client) 
 
 
 @pytest.mark.parametrize(("address", "term"), CALLED[:3])
-def test_the_chart_of_what_is_seldom_called_covers_a_month(address: str, term: str, admin: Client) -> None:
+def test_the_chart_of_a_rarely_called_entry_covers_a_month(address: str, term: str, admin: Client) -> None:
     """It needs no query of the whole log, and a page without requests keeps no room for a chart."""
     assert Page(admin.get(address)).shows("No requests in the last 30 days.")
     log_call(timedelta(days=20))

@@ -58,8 +58,7 @@ def outcomes_region(admin: Client, number: int) -> Control:
     return revision_page(admin, number).region("Request outcomes")
 
 
-def test_a_revision_that_made_requests_fail_says_so_and_offers_to_undo_it(admin: Client, demo: None) -> None:
-    """A revision's page shows the share and number of failures before and after it, and offers Undo."""
+def test_a_revision_that_made_requests_fail_shows_it_and_offers_undo(admin: Client, demo: None) -> None:
     number = change_design()
     log_requests(number, 40, 50, failures=20)
     log_requests(number, 5, 5, task="planning")
@@ -73,7 +72,6 @@ def test_a_revision_that_made_requests_fail_says_so_and_offers_to_undo_it(admin:
 
 
 def test_too_few_requests_are_marked_as_such(admin: Client, demo: None) -> None:
-    """With few requests the counts are shown, but no Undo is offered for a difference that may be chance."""
     number = change_design()
     log_requests(number, 4, 4, failures=4)
     outcomes = outcomes_region(admin, number)
@@ -111,7 +109,6 @@ def test_requests_that_ran_under_the_revision_before_count_on_neither_side(admin
 
 
 def test_revisions_that_touch_no_route_show_nothing(admin: Client, demo: None) -> None:
-    """A revision that touches no route has no request outcomes on its page or in the list."""
     save_alias(ADA, "gpt-4o", "task:default")
     number = Revision.objects.latest("number").number
     assert not revision_page(admin, number).heading("Request outcomes")
@@ -120,8 +117,7 @@ def test_revisions_that_touch_no_route_show_nothing(admin: Client, demo: None) -
     assert Page(admin.get(address)).controls == []
 
 
-def test_a_line_of_the_history_says_what_differs_and_leads_to_it(admin: Client, demo: None) -> None:
-    """A history line loads its effect when it becomes visible. Without a significant difference it shows no badge."""
+def test_a_history_line_shows_a_significant_effect_and_links_to_it(admin: Client, demo: None) -> None:
     number = change_design()
     address = reverse("revision", args=[number]) + "?effect"
     line = Page(admin.get(reverse("history"))).row(str(number)).loading(address)
@@ -139,14 +135,13 @@ def test_a_line_of_the_history_says_what_differs_and_leads_to_it(admin: Client, 
 
 
 def test_viewer_is_offered_no_undo(viewer: Client, demo: None) -> None:
-    """A viewer sees the same figures without Undo."""
     number = change_design()
     log_requests(number, 40, 50, failures=20)
     assert outcomes_region(viewer, number).row("failed").shows("40 %")
     assert not revision_page(viewer, number).form(reverse("undo", args=[number]))
 
 
-def test_busy_routes_are_looked_at_near_the_revision_and_the_page_says_so(
+def test_busy_routes_are_compared_only_near_the_revision(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number of requests compared is limited, and one query to the log suffices."""
@@ -164,10 +159,9 @@ def test_busy_routes_are_looked_at_near_the_revision_and_the_page_says_so(
     assert outcomes.shows("only requests closest")
 
 
-def test_a_revision_of_many_routes_names_five_and_counts_the_routes_it_leaves_out(
+def test_a_revision_of_many_routes_names_five_and_counts_the_others(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A change to a provider affects every route that uses it."""
     monkeypatch.setattr(effects, "MAX_ROUTES", 6)
     for number in range(7):
         row = TaskRoute.objects.create(task_type=f"many-{number}", position=100 + number)

@@ -55,7 +55,6 @@ def candidate_names(task_type: str) -> list[str]:
 
 
 def test_list_opens_with_the_current_state(admin: Client, demo: None) -> None:
-    """The list of routes has a summary and every route with its chain, and marks where images are described."""
     page = Page(admin.get(reverse("routes")))
     assert page.shows("6 task routes are working")
     assert "chapter_generation" in page.rows
@@ -78,8 +77,7 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_routes(admin: 
     assert counts[0] == counts[1]
 
 
-def test_a_route_is_switched_at_once_and_back_by_undo(admin: Client, demo: None) -> None:
-    """The response to the switch is the route's row, and the toast has Undo."""
+def test_switching_a_route_returns_its_row_with_undo(admin: Client, demo: None) -> None:
     answer = admin.post(reverse("route_enabled", args=["design"]), {}, headers={"HX-Request": "true"})
     assert not TaskRoute.objects.get(task_type="design").enabled
     row = Page(answer)
@@ -98,15 +96,13 @@ def test_a_route_is_switched_at_once_and_back_by_undo(admin: Client, demo: None)
 
 
 def test_a_first_candidate_that_is_skipped_is_not_called_primary(admin: Client, demo: None) -> None:
-    """The first candidate that can be called is shown as the primary one."""
     cards = [("1", "openai/gpt-5.6-sol", ""), ("2", "echo/echo-text", "")]
     page = Page(admin.post(route_url("design"), draft(*cards, act="check")))
     primary = [item.hidden("card") for item in page.items if item.hidden("card") and item.shows("Primary")]
     assert primary == ["2"]
 
 
-def test_the_editor_says_what_a_candidate_loses_before_its_card(admin: Client, demo: None) -> None:
-    """The editor says before a candidate that it gets only descriptions of images."""
+def test_the_editor_names_a_candidates_losses_before_its_card(admin: Client, demo: None) -> None:
     page = Page(admin.get(route_url("design")))
     loss = page.shows("From here on, images arrive as descriptions")
     cards = [control for control in page.controls if control is loss or control.attributes.get("name") == "card"]
@@ -126,7 +122,6 @@ def test_the_editor_says_what_a_candidate_loses_before_its_card(admin: Client, d
 def test_buttons_change_the_draft_and_nothing_else(
     admin: Client, demo: None, press: dict[str, str], order: list[str]
 ) -> None:
-    """Moving and removing candidates only render the page again; the stored route does not change."""
     before = Revision.objects.count()
     answer = admin.post(route_url("design"), design(**press))
     assert [card.id for card in answer.context["draft"].cards] == order
@@ -145,14 +140,12 @@ def test_buttons_change_the_draft_and_nothing_else(
 def test_a_candidate_is_added_from_a_service_or_a_provider(
     admin: Client, demo: None, fields: dict[str, str], added: str
 ) -> None:
-    """Adding a service adds its provider and model. Adding a provider adds the given model or its default."""
     answer = admin.post(route_url("design"), design(act="add", **fields))
     card = answer.context["draft"].cards[-1]
     assert (len(answer.context["draft"].cards), card.id, card.model or "") == (4, "4", added)
 
 
-def test_a_candidate_that_does_not_exist_is_refused_at_its_field(admin: Client, demo: None) -> None:
-    """The field keeps the text, says what is wrong, and names the error for screen readers; Enter in it adds, too."""
+def test_an_unknown_candidate_is_rejected_at_its_field(admin: Client, demo: None) -> None:
     answer = admin.post(route_url("design"), design(act="check", pick="ecko/text"))
     pick = Page(answer).control("pick")
     assert pick
@@ -175,7 +168,6 @@ def test_a_candidate_without_a_service_is_marked_text_only(admin: Client, demo: 
 
 
 def test_the_save_bar_names_the_changes_in_words(admin: Client, demo: None) -> None:
-    """The save bar names moved candidates, changed parameters and the route's own fields."""
     data = draft(
         ("1", DESIGN[0], ""), ("3", DESIGN[2], "0.5"), ("2", DESIGN[1], ""), retries="0", version=1, act="check"
     )
@@ -186,8 +178,7 @@ def test_the_save_bar_names_the_changes_in_words(admin: Client, demo: None) -> N
     ]
 
 
-def test_a_fragment_is_the_editor_alone(admin: Client, demo: None) -> None:
-    """With htmx the response to a draft is only the form."""
+def test_with_htmx_the_response_to_a_draft_is_only_the_form(admin: Client, demo: None) -> None:
     answer = admin.post(route_url("design"), design(move="3:up"), headers={"HX-Request": "true"})
     page = Page(answer)
     assert not page.is_document
@@ -199,7 +190,6 @@ def test_a_fragment_is_the_editor_alone(admin: Client, demo: None) -> None:
 
 
 def test_saving_makes_one_revision_with_undo(admin: Client, demo: None) -> None:
-    """Order, parameters and error policy are saved as one revision, and Undo restores the chain."""
     before = Revision.objects.count()
     data = draft(("2", DESIGN[1], "0"), ("1", DESIGN[0], ""), version=1, act="save", preset="resilient", deadline="30")
     answer = admin.post(route_url("design"), data, follow=True)
@@ -213,8 +203,7 @@ def test_saving_makes_one_revision_with_undo(admin: Client, demo: None) -> None:
     assert candidate_names("design") == DESIGN
 
 
-def test_a_route_can_say_that_nothing_may_be_left_out(admin: Client, demo: None) -> None:
-    """The setting that a route refuses to drop parameters is named in the save bar, saved, exported and undone."""
+def test_a_route_can_refuse_to_drop_parameters(admin: Client, demo: None) -> None:
     bar = Page(admin.post(route_url("design"), design(on_drop="refuse"))).control("savebar")
     assert bar
     assert bar.shows("what may be left out")
@@ -249,10 +238,9 @@ def test_saving_without_a_change_makes_no_revision(admin: Client, demo: None) ->
         ({"deadline": "x"}, "Enter a number"),
     ],
 )
-def test_a_wrong_field_keeps_every_entry_and_says_why(
+def test_an_invalid_field_keeps_every_entry_and_shows_the_reason(
     admin: Client, demo: None, fields: dict[str, str], error: str
 ) -> None:
-    """A draft with an invalid field is rejected with 422. All entries are kept, and nothing is written."""
     answer = admin.post(route_url("design"), design(3, 1, 2, act="save", **fields))
     assert answer.status_code == 422
     assert error in Page(answer).alert
@@ -267,7 +255,6 @@ def test_a_route_needs_a_candidate(admin: Client, demo: None) -> None:
 
 
 def test_conflicting_save_is_shown_beside_the_draft(admin: Client, demo: None) -> None:
-    """Saving over another user's change returns 409 with both chains. Saving again overwrites the other change."""
     data = design(3, 2, 1, act="save")
     row = TaskRoute.objects.get(task_type="design")
     save_route(ADA, row, [CandidateSpec("echo", "echo-text")])
@@ -283,7 +270,6 @@ def test_conflicting_save_is_shown_beside_the_draft(admin: Client, demo: None) -
 
 
 def test_a_new_route_is_a_draft_until_it_is_saved(admin: Client, demo: None) -> None:
-    """A new route is created when it is saved. An existing name is rejected."""
     data = draft(("1", "echo/echo-text", ""), act="save", task_type="reviewing")
     assert admin.post(reverse("route_new"), data).status_code == 302
     assert candidate_names("reviewing") == ["echo/echo-text"]
@@ -292,8 +278,7 @@ def test_a_new_route_is_a_draft_until_it_is_saved(admin: Client, demo: None) -> 
     assert "A task route with this name already exists" in Page(response).alert
 
 
-def test_what_the_page_does_not_show_is_kept(admin: Client, demo: None) -> None:
-    """A candidate's extra body and unknown fields survive when it is moved."""
+def test_a_candidates_extra_body_and_unknown_fields_are_kept(admin: Client, demo: None) -> None:
     row = TaskRoute.objects.get(task_type="design")
     candidate = CandidateSpec("echo", "echo-text", extra_body={"top_k": 3}, extra={"note": "kept"})
     save_route(ADA, row, [candidate, CandidateSpec("echo", "echo-vision")])
@@ -332,8 +317,7 @@ def test_a_candidates_own_request_fields_are_set_on_its_card_and_move_with_it(ad
     assert routing_value(snapshot.current().configuration)["routing"]["design"]["primary"] == {"extraBody": {"seed": 1}}
 
 
-def test_the_routes_own_word_wins_over_the_preset(admin: Client, demo: None) -> None:
-    """A route's own setting for an error overrides the preset."""
+def test_a_routes_own_error_rule_overrides_the_preset(admin: Client, demo: None) -> None:
     answer = admin.post(route_url("design"), design(act="check", **{"on-404": "next"}))
     rows = {row.word: row for row in answer.context["policy"]}
     assert (rows["404"].action, rows["404"].own, rows["422"].action) == ("next", "next", "raise")
@@ -362,7 +346,6 @@ def test_a_pasted_error_shows_its_class_and_what_would_happen(admin: Client, dem
     ],
 )
 def test_errors_as_logs_show_them_are_classified(text: str, fault: Fault) -> None:
-    """Errors are classified from text with a status, a body or the message of an exception."""
     assert failure_in(text).fault is fault
 
 
@@ -371,7 +354,6 @@ def test_errors_as_logs_show_them_are_classified(text: str, fault: Fault) -> Non
 
 @pytest.mark.parametrize("act", ["save", "check"])
 def test_a_viewer_reads_and_changes_nothing(admin: Client, viewer: Client, demo: None, act: str) -> None:
-    """A viewer's page has no Save button, and a POST to save returns 403."""
     page = viewer.get(route_url("design"))
     assert Page(admin.post(route_url("design"), design(3, 2, 1, act="check"))).button("Save")
     assert Page(page).button("Save") is None
@@ -383,7 +365,6 @@ def test_a_viewer_reads_and_changes_nothing(admin: Client, viewer: Client, demo:
 
 @pytest.mark.parametrize("name", ["planning", "写作", "a/b", "..", "new", "~x", "constructor", "100% ?#", "a b"])
 def test_any_task_type_has_a_page(admin: Client, demo: None, name: str) -> None:
-    """A task type may be any text. Each has a URL that resolves back to it."""
     assert TaskType().to_python(TaskType().to_url(name)) == name
     if not TaskRoute.objects.filter(task_type=name).exists():
         save_route(ADA, TaskRoute(task_type=name), [CandidateSpec("echo")])
@@ -391,17 +372,12 @@ def test_any_task_type_has_a_page(admin: Client, demo: None, name: str) -> None:
     assert admin.get(reverse("routes")).status_code == 200
 
 
-def test_a_route_that_is_not_there_is_404(admin: Client) -> None:
-    """An unknown route returns 404, and so does a URL that is not a valid encoding of a task type."""
+def test_an_unknown_route_is_404(admin: Client) -> None:
     assert admin.get(route_url("gone")).status_code == 404
     assert admin.get("/routes/~!!/").status_code == 404
 
 
-def test_deleting_a_route_can_be_undone_and_the_default_one_stays(admin: Client, demo: None) -> None:
-    """Deleting a route can be undone.
-
-    The default route cannot be deleted, and its page gives the reason instead of a button.
-    """
+def test_deleting_a_route_can_be_undone_and_the_default_route_cannot_be_deleted(admin: Client, demo: None) -> None:
     admin.post(reverse("route_delete", args=["design"]))
     assert not TaskRoute.objects.filter(task_type="design").exists()
     admin.post(reverse("undo", args=[Revision.objects.first().number]))  # type: ignore[union-attr]
@@ -414,8 +390,7 @@ def test_deleting_a_route_can_be_undone_and_the_default_one_stays(admin: Client,
 # Aliases
 
 
-def test_an_alias_leads_to_what_is_there_and_is_taken_away_again(admin: Client, demo: None) -> None:
-    """An alias of an unknown target is rejected at its field."""
+def test_an_alias_of_an_unknown_target_is_rejected_and_others_can_be_deleted(admin: Client, demo: None) -> None:
     admin.post(reverse("alias"), {"name": "*", "target": "task:default"})
     assert Alias.objects.get().target == "task:default"
     refused = admin.post(reverse("alias"), {"name": "gpt-4o", "target": "task:gone"})
@@ -425,8 +400,7 @@ def test_an_alias_leads_to_what_is_there_and_is_taken_away_again(admin: Client, 
     assert not Alias.objects.exists()
 
 
-def test_many_aliases_are_listed_in_pages_in_their_natural_order(admin: Client, demo: None) -> None:
-    """A page has 25 aliases, with `alias-2` before `alias-10`. The search matches names and targets."""
+def test_many_aliases_are_listed_in_pages_in_natural_order(admin: Client, demo: None) -> None:
     for number in range(40):
         Alias.objects.create(name=f"alias-{number}", target=("task:default", "text-model")[number == 7])
     snapshot.refresh()

@@ -33,8 +33,7 @@ def routes_page(admin: Client, query: str) -> Page:
     return Page(admin.get(f"/routes/?{query}"))
 
 
-def test_many_routes_come_in_pages_and_are_found_by_their_names_and_models(admin: Client) -> None:
-    """The list has 25 routes per page. The search matches task types and candidates."""
+def test_many_routes_are_listed_in_pages_and_found_by_name_and_model(admin: Client) -> None:
     add_routes(30)
     snapshot.refresh()
     first, second = (routes_page(admin, f"page={number}") for number in (1, 2))
@@ -47,8 +46,7 @@ def test_many_routes_come_in_pages_and_are_found_by_their_names_and_models(admin
 
 
 @pytest.mark.smoke
-def test_each_route_shows_the_traffic_of_its_day_and_leads_to_it(admin: Client) -> None:
-    """Each route shows the requests of its last day with a link to them. Older requests are not counted."""
+def test_each_route_shows_its_last_days_requests_and_links_to_them(admin: Client) -> None:
     now = timezone.now()
     for number, outcome in enumerate(["ok"] * 8 + ["http_500"] * 2):
         RequestLog.objects.create(
@@ -78,7 +76,7 @@ def test_the_list_is_sorted_by_name_and_by_the_requests_of_the_day(admin: Client
     assert routes_page(admin, "").rows == ["zz-unable", *rows[""]]
 
 
-def test_of_a_long_chain_three_candidates_are_shown_and_the_rest_counted(admin: Client) -> None:
+def test_a_long_chain_shows_three_candidates_and_counts_the_others(admin: Client) -> None:
     """A chain of four is shown completely, since the number of hidden candidates would take as much space as the
     fourth.
     """
@@ -93,7 +91,7 @@ def test_of_a_long_chain_three_candidates_are_shown_and_the_rest_counted(admin: 
     assert routes_page(admin, "q=four").row("four").shows("four-3")
 
 
-def test_a_route_that_cannot_answer_says_so_in_two_words_and_other_warnings_are_icons(admin: Client) -> None:
+def test_a_route_that_cannot_answer_has_a_badge_and_other_warnings_are_icons(admin: Client) -> None:
     """Rows stay one or two lines high. The whole sentence is on hover and read aloud."""
     unable = TaskRoute.objects.create(task_type="unable", position=100)
     Candidate.objects.create(route=unable, position=1, provider=Provider.objects.get(name="openai"))

@@ -130,14 +130,12 @@ def query_counts(client: Client, address: str) -> tuple[int, int]:
 
 
 def test_query_counts_of_pages_do_not_grow_with_the_data(admin: Client) -> None:
-    """Each page makes as many queries of each database as the table says, with few rows and with many."""
     assert {address: query_counts(admin, address) for address in QUERIES} == QUERIES
     add_everything()
     assert {address: query_counts(admin, address) for address in QUERIES} == QUERIES
 
 
 def test_query_count_of_simulation_and_preview_does_not_grow_with_the_data(admin: Client) -> None:
-    """A simulation and the preview of an import make the same number of queries with few rows and with many."""
     walk_form = {"act": "simulate", "task": "design", "sim-message": "Hello"}
     preview = {"text": exports.export(FileFormat.ROUTING).text, "name": "llm-routing.json"}
     counts = count_queries(admin, "/simulate/", post=walk_form), count_queries(admin, "/config/import/", post=preview)

@@ -34,8 +34,7 @@ def service_form(row: Service, **changed: object) -> dict[str, object]:
     } | changed
 
 
-def test_a_new_service_begins_as_unknown_and_the_catalogue_helps(admin: Client) -> None:
-    """A new service's page shows the catalogue's entry. Applying it fills every cell with the source "catalogue"."""
+def test_a_new_service_is_unknown_until_the_catalogue_is_applied(admin: Client) -> None:
     openai = Provider.objects.get(name="openai")
     new = {"service_id": "gpt", "name": "gpt", "provider": openai.name, "model": "gpt-4o", "enabled": "on"}
     answer = admin.post("/new/service/", new)
@@ -60,8 +59,7 @@ def supported_capabilities(service_id: str) -> set[tuple[str, str]]:
     return {(cell.side, cell.name) for cell in cells if cell.supported}
 
 
-def test_one_save_keeps_the_switches_and_the_fields(admin: Client) -> None:
-    """A switch and a field are saved as one revision and undone together. Unchanged switches keep their source."""
+def test_switches_and_fields_are_saved_as_one_revision(admin: Client) -> None:
     row, before = Service.objects.get(service_id="vision-model"), Revision.objects.count()
     sources = dict(row.capabilities.filter(side="output").values_list("name", "source"))
     cells = ["input:text", "output:text", "output:structured_output", "input:audio"]
@@ -81,7 +79,6 @@ def test_one_save_keeps_the_switches_and_the_fields(admin: Client) -> None:
 
 
 def test_a_services_timeouts_and_request_fields_are_set_on_its_page(admin: Client) -> None:
-    """A service's timeouts and request fields are set on its page. A form without these fields changes none of them."""
     Service.objects.filter(service_id="vision-model").update(timeouts={"total": 9, "x": 1})
     row = Service.objects.get(service_id="vision-model")
     times = {"timeout_connect": "3", "timeout_total": "", "timeout_between": "0.5"}
@@ -99,7 +96,7 @@ def test_a_services_timeouts_and_request_fields_are_set_on_its_page(admin: Clien
     assert "This is not JSON" in Page(response).error("Additional request fields (JSON)")
 
 
-def test_a_switch_that_the_page_did_not_show_stays(admin: Client) -> None:
+def test_a_switch_that_the_page_did_not_show_is_unchanged(admin: Client) -> None:
     """An absent check box means "off" only if the page had it."""
     row, before = Service.objects.get(service_id="vision-model"), supported_capabilities("vision-model")
     admin.post(
@@ -119,8 +116,7 @@ def switches_in(page: Page) -> set[str]:
 @pytest.mark.parametrize(
     "fields", [{"limits_json": "{"}, {"custom": "x" * 101}, {"name": ""}], ids=["limits", "capability", "name"]
 )
-def test_a_rejected_form_is_shown_with_every_switch_as_it_was_set(admin: Client, fields: dict[str, str]) -> None:
-    """A form that cannot be saved is rejected with 422. Its switches are kept, and nothing is written."""
+def test_a_rejected_form_keeps_every_switch(admin: Client, fields: dict[str, str]) -> None:
     row, before = Service.objects.get(service_id="vision-model"), supported_capabilities("vision-model")
     chosen = ["input:text", "input:audio", "output:text"]
     posted = {"switch": SWITCHES, "cell": chosen, "custom": "smell", "side": "output", "description": "typed"} | fields
@@ -137,11 +133,7 @@ def test_a_rejected_form_is_shown_with_every_switch_as_it_was_set(admin: Client,
     assert Service.objects.get(pk=row.pk).description == row.description
 
 
-def test_a_conflict_names_the_switches_that_differ_and_saving_again_takes_mine(admin: Client) -> None:
-    """A conflicting save returns 409 and names the switches that differ.
-
-    The form keeps the choices, and saving it again overwrites the other change.
-    """
+def test_a_conflict_names_the_differing_switches_and_saving_again_overwrites(admin: Client) -> None:
     row = Service.objects.get(service_id="vision-model")
     theirs = ["input:text", "input:vision", "input:file", "output:text"]
     mine = ["input:text", "output:text"]
@@ -158,7 +150,6 @@ def test_a_conflict_names_the_switches_that_differ_and_saving_again_takes_mine(a
 
 
 def test_limits_are_shown_with_source_and_date_and_may_be_overridden(admin: Client) -> None:
-    """The table shows the limits in effect. A limit that was entered on this page is marked as set here."""
     row = Service.objects.get(service_id="vision-model")
     limits = Page(admin.get("/services/vision-model/")).region("Limits")
     assert limits.shows("OpenAI: images and vision")
@@ -176,7 +167,6 @@ def test_limits_are_shown_with_source_and_date_and_may_be_overridden(admin: Clie
      ('{"picture": {}}', "limits.picture is unknown")],
 )  # fmt: skip
 def test_invalid_limits_are_reported_with_their_path(admin: Client, text: str, error: str) -> None:
-    """Invalid limits are rejected with 422 and a problem with its path at the field. Nothing is written."""
     row = Service.objects.get(service_id="vision-model")
     answer = admin.post("/services/vision-model/", service_form(row, limits_json=text))
     assert answer.status_code == 422
@@ -194,7 +184,6 @@ def test_the_content_policy_is_saved_as_the_core_reads_it(admin: Client) -> None
 
 
 def test_saving_over_a_conflicting_change_shows_both_versions(admin: Client) -> None:
-    """Saving over another user's change returns 409 with both versions, and nothing is written."""
     row = Service.objects.get(service_id="vision-model")
     admin.post("/services/vision-model/", service_form(row, name="theirs"))
     answer = admin.post("/services/vision-model/", service_form(row, name="mine"))
@@ -204,7 +193,6 @@ def test_saving_over_a_conflicting_change_shows_both_versions(admin: Client) -> 
 
 
 def test_a_service_that_an_agent_uses_cannot_be_deleted(admin: Client) -> None:
-    """A service that an agent uses cannot be deleted: the button is disabled and the action is rejected."""
     page = Page(admin.get("/services/vision-model/"))
     why, show = page.control("why-not"), page.link("Show them")
     assert page.heading("Delete model service")
@@ -218,8 +206,7 @@ def test_a_service_that_an_agent_uses_cannot_be_deleted(admin: Client) -> None:
     assert not Service.objects.filter(service_id="echo-503").exists()
 
 
-def test_obstacles_to_a_deletion_are_counted_and_the_first_are_named(admin: Client, demo: None) -> None:
-    """The error for a service in use names five of its agents and counts the others. The page has only the number."""
+def test_the_agents_that_prevent_a_deletion_are_counted_and_five_are_named(admin: Client, demo: None) -> None:
     service = Service.objects.get(service_id="vision-model")
     Agent.objects.bulk_create(Agent(agent_id=f"z-{n}", name="", service=service) for n in range(300))
     assert Page(admin.get("/services/vision-model/")).region("Delete model service").shows("301 agents use it.")
@@ -258,7 +245,6 @@ def test_the_list_takes_the_same_queries_for_six_and_for_sixty_services(admin: C
 
 
 def test_the_list_is_sorted_by_its_columns_and_filtered_by_state(admin: Client) -> None:
-    """A service has the state of its provider's key, or is disabled if it or its provider is disabled."""
     Service.objects.filter(service_id="vision-model").update(enabled=False)
     Agent.objects.update(service=Service.objects.get(service_id="text-model"))
     assert Page(admin.get("/services/?state=disabled")).rows == ["vision-model"]
@@ -272,11 +258,7 @@ def test_the_list_is_sorted_by_its_columns_and_filtered_by_state(admin: Client) 
     ]
 
 
-def test_a_refused_parameter_is_on_the_page_until_it_is_forgotten(admin: Client) -> None:
-    """A service's page shows parameters that its model rejected, as renamed or dropped.
-
-    A button makes the gateway forget such a parameter, even after a restart.
-    """
+def test_a_rejected_parameter_is_shown_until_it_is_forgotten(admin: Client) -> None:
     renew(send.process_run_context)
     assert not Page(admin.get("/services/vision-model/")).heading("Refused parameters")
     row = Service.objects.get(service_id="vision-model")
@@ -303,7 +285,6 @@ def test_a_refused_parameter_is_on_the_page_until_it_is_forgotten(admin: Client)
 
 
 def test_a_viewer_reads_a_service_and_changes_nothing(admin: Client, viewer: Client) -> None:
-    """Every URL that changes a service returns 403 to a viewer."""
     assert viewer.get("/services/vision-model/").status_code == 200
     for address in ("/services/", "/catalogue/", "/forget/", "/delete/service/"):
         assert viewer.post(f"{address}vision-model/").status_code == 403

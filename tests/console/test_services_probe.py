@@ -84,11 +84,7 @@ VISION_SCRIPT: Script = {
 }
 
 
-def test_what_the_model_answers_is_recorded_as_probed(admin: Client) -> None:
-    """A probe records a capability as on if files were read, as off if they were rejected, and otherwise as unknown.
-
-    Undo is offered.
-    """
+def test_the_models_answers_are_recorded_as_probed(admin: Client) -> None:
     unknown_service()
     scripted = ScriptedDial(VISION_SCRIPT)
     dial.provider_checker = lambda: scripted
@@ -108,7 +104,6 @@ def test_what_the_model_answers_is_recorded_as_probed(admin: Client) -> None:
 
 
 def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None:
-    """A positive probe shows the question, the files' words, the answers and tokens. Others show the reason."""
     unknown_service()
     scripted = ScriptedDial(VISION_SCRIPT)
     dial.provider_checker = lambda: scripted
@@ -131,11 +126,7 @@ def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None
         assert probes.shows(sentence)
 
 
-def test_unclear_result_changes_nothing_and_is_listed_beside_proved_ones(admin: Client) -> None:
-    """After an unclear probe the earlier result and its transcript are kept.
-
-    The next conclusive probe replaces both.
-    """
+def test_an_unclear_probe_keeps_the_earlier_result(admin: Client) -> None:
     unknown_service()
     for answer in (None, "Yes, I can see it.", None):
         scripted = ScriptedDial({**VISION_SCRIPT, "image/png": answer})
@@ -147,11 +138,7 @@ def test_unclear_result_changes_nothing_and_is_listed_beside_proved_ones(admin: 
         assert set(outcomes) == ({"yes"} if answer is None else {"yes", "unclear"})
 
 
-def test_a_declared_cell_stays_and_the_page_says_that_the_model_disagrees(admin: Client) -> None:
-    """A declared capability takes precedence over a probe.
-
-    The probe writes nothing, and the page shows the difference.
-    """
+def test_a_declared_capability_is_kept_and_the_difference_shown(admin: Client) -> None:
     row = unknown_service()
     save_service(SYSTEM, row, capabilities=Capabilities(("text",), ("text",)))
     scripted = ScriptedDial(VISION_SCRIPT)
@@ -162,8 +149,7 @@ def test_a_declared_cell_stays_and_the_page_says_that_the_model_disagrees(admin:
     assert Page(admin.get(answer["Location"])).shows("declared otherwise, kept: vision")
 
 
-def test_a_provider_that_does_not_answer_is_not_asked_further(admin: Client) -> None:
-    """If a probe's plain call fails, no file is sent and nothing is recorded, and the page names the remedy."""
+def test_no_file_is_sent_if_the_plain_call_fails(admin: Client) -> None:
     unknown_service()
     model = ScriptedDial({"text": CheckResult(ms=40, fault="http_401", status=401, message="invalid key")})
     dial.provider_checker = lambda: model
@@ -173,7 +159,7 @@ def test_a_provider_that_does_not_answer_is_not_asked_further(admin: Client) -> 
     assert not Service.objects.get(service_id="new").declares_capabilities
 
 
-def test_a_kind_the_protocol_has_no_place_for_is_not_asked(admin: Client) -> None:
+def test_a_kind_that_the_protocol_lacks_is_not_probed(admin: Client) -> None:
     """A probe sends no audio to Anthropic, whose protocol has no audio."""
     row = unknown_service()
     row.provider = Provider.objects.get(name="anthropic")

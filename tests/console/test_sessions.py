@@ -44,8 +44,7 @@ def user_url(account: User) -> str:
     return reverse("user", args=[account.pk])
 
 
-def test_ones_page_lists_ones_sessions_with_device_address_and_this_one(viewer_account: User, demo: None) -> None:
-    """A user's page lists sessions with device and IP address. The current one is first and cannot be ended there."""
+def test_a_users_page_lists_sessions_with_device_and_address(viewer_account: User, demo: None) -> None:
     browser = signed_in(viewer_account)
     signed_in(viewer_account, IPHONE, "198.51.100.4")
     sessions = Page(browser.get(user_url(viewer_account))).region("Sessions")
@@ -57,7 +56,7 @@ def test_ones_page_lists_ones_sessions_with_device_address_and_this_one(viewer_a
     assert other.button("End")
 
 
-def test_no_page_and_no_row_holds_the_key_of_a_session(viewer_account: User, demo: None) -> None:
+def test_no_page_and_no_row_contains_a_session_key(viewer_account: User, demo: None) -> None:
     """A session is named by a digest that does not work as a session cookie."""
     browser = signed_in(viewer_account)
     session_activity().write()
@@ -68,8 +67,7 @@ def test_no_page_and_no_row_holds_the_key_of_a_session(viewer_account: User, dem
     assert not is_signed_in(Client(headers={"cookie": f"sid={digest}"}))
 
 
-def test_one_session_is_ended_and_the_others_go_on(viewer_account: User, demo: None) -> None:
-    """Ending one session signs out only its browser, and the audit log names whose session ended."""
+def test_ending_one_session_signs_out_only_its_browser(viewer_account: User, demo: None) -> None:
     browser, phone, desk = signed_in(viewer_account), signed_in(viewer_account, IPHONE), signed_in(viewer_account)
     page = Page(browser.get(user_url(viewer_account)))
     safari = [control for control in page.controls if control.attributes.get("name") == "session"]
@@ -84,7 +82,6 @@ def test_one_session_is_ended_and_the_others_go_on(viewer_account: User, demo: N
 
 
 def test_all_other_sessions_are_ended_at_once(viewer_account: User, demo: None) -> None:
-    """Ending all other sessions keeps the current one and does not affect another user's sessions."""
     browser, phone = signed_in(viewer_account), signed_in(viewer_account, IPHONE)
     stranger = signed_in(person("otto"))
     browser.post(reverse("session_end"))
@@ -92,7 +89,6 @@ def test_all_other_sessions_are_ended_at_once(viewer_account: User, demo: None) 
 
 
 def test_session_of_another_user_cannot_be_ended_from_the_own_page(viewer_account: User, demo: None) -> None:
-    """Users cannot end another user's session from their own page."""
     stranger = signed_in(person("otto"))
     session_activity().write()
     digest = SessionSighting.objects.get().digest
@@ -103,7 +99,6 @@ def test_session_of_another_user_cannot_be_ended_from_the_own_page(viewer_accoun
 def test_an_administrator_sees_and_ends_the_sessions_of_others(
     admin: Client, editor: Client, viewer_account: User, demo: None
 ) -> None:
-    """An administrator sees and ends the sessions of others; an editor does not see them."""
     phone = signed_in(viewer_account, IPHONE)
     assert Page(admin.get(user_url(viewer_account))).region("Sessions").rows == ["Safari on iPhone"]
     assert not Page(editor.get(user_url(viewer_account))).shows("Safari on iPhone")
@@ -114,7 +109,6 @@ def test_an_administrator_sees_and_ends_the_sessions_of_others(
 
 @pytest.mark.parametrize(("role", "remains"), [("editor", False), ("viewer", False), ("administrator", True)])
 def test_a_reduced_role_ends_its_sessions(role: str, remains: bool, admin: Client, demo: None) -> None:
-    """If a role change removes permissions, the user's sessions are ended, and the audit event has their number."""
     ada = person("ada", is_staff=True)
     browser = signed_in(ada)
     admin.post(reverse("user_role", args=[ada.pk]), {"role": role, "was": "administrator"})
@@ -123,23 +117,22 @@ def test_a_reduced_role_ends_its_sessions(role: str, remains: bool, admin: Clien
     assert [detail["sessions"] for detail in details] == ([] if remains else [1])
 
 
-def test_a_role_that_rises_leaves_the_session(admin: Client, viewer_account: User, demo: None) -> None:
-    """A higher role does not end sessions; the next page uses the new role."""
+def test_a_higher_role_does_not_end_sessions(admin: Client, viewer_account: User, demo: None) -> None:
     browser = signed_in(viewer_account)
     admin.post(reverse("user_role", args=[viewer_account.pk]), {"role": "editor", "was": "viewer"})
     assert browser.get(reverse("route_new")).status_code == 200
 
 
-def test_who_gives_up_the_role_or_leaves_is_signed_out(admin: Client, admin_account: User, demo: None) -> None:
-    """An administrator who gives up the role is signed out and redirected to the sign-in page."""
+def test_an_administrator_who_gives_up_the_role_is_signed_out(admin: Client, admin_account: User, demo: None) -> None:
     person("ada", is_staff=True)
     answer = admin.post(reverse("user_role", args=[admin_account.pk]), {"role": "viewer", "was": "administrator"})
     assert (answer.status_code, answer["Location"]) == (302, "/login/")
     assert not is_signed_in(admin)
 
 
-def test_a_deactivated_persons_sessions_are_gone(admin: Client, viewer_account: User, demo: None) -> None:
-    """A deactivated user's sessions do not work again after the user is reactivated."""
+def test_a_deactivated_users_sessions_stay_ended_after_reactivation(
+    admin: Client, viewer_account: User, demo: None
+) -> None:
     browser = signed_in(viewer_account)
     for active in ("0", "1"):
         admin.post(reverse("user_active", args=[viewer_account.pk]), {"active": active})
@@ -147,15 +140,13 @@ def test_a_deactivated_persons_sessions_are_gone(admin: Client, viewer_account: 
 
 
 def test_a_changed_password_ends_all_sessions_but_the_one_that_changed_it(viewer_account: User, demo: None) -> None:
-    """Changing a password deletes the user's other sessions from the store."""
     browser, phone = signed_in(viewer_account), signed_in(viewer_account, IPHONE)
     browser.post("/password/", {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW})
     assert [is_signed_in(browser), is_signed_in(phone)] == [True, False]
     assert Session.objects.filter(session_key=phone.cookies["sid"].value).count() == 0
 
 
-def test_where_a_session_was_seen_is_noted_once_a_minute(db: Any) -> None:
-    """A session's use is recorded once a minute, and `first_seen` does not change."""
+def test_a_sessions_use_is_recorded_once_a_minute(db: Any) -> None:
     book, now = SessionActivity(), timezone.now()
     for seconds in (0, 30, 61):
         book.note("key", SessionUse(FIREFOX, "192.0.2.7", now + timedelta(seconds=seconds)))
@@ -175,5 +166,4 @@ def test_where_a_session_was_seen_is_noted_once_a_minute(db: Any) -> None:
     ],
 )
 def test_device_is_named_by_browser_and_system(agent: str, expected: tuple[str, str]) -> None:
-    """Browser and operating system are derived from the user agent."""
     assert program_and_system(agent) == expected

@@ -45,12 +45,10 @@ def save(client: Client, **changed: str) -> Any:
 
 
 def test_every_setting_is_on_the_page(viewer: Client) -> None:
-    """Each setting is listed with its meaning, even for a viewer."""
     assert {setting.name for setting in SETTINGS} <= set(Page(viewer.get("/settings/")).rows)
 
 
 def test_no_secret_of_the_environment_is_on_the_page(admin: Client, settings: Any) -> None:
-    """For the signing key, encryption keys and passwords, the page shows only that they are set."""
     page = admin.get("/settings/").content.decode()
     for secret in (settings.SECRET_KEY, *settings.ENCRYPTION_KEYS, settings.ADMIN_PASSWORD):
         assert secret not in page
@@ -59,7 +57,6 @@ def test_no_secret_of_the_environment_is_on_the_page(admin: Client, settings: An
 def test_the_bucket_of_artifacts_is_shown_and_its_credentials_are_not(
     admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The artifact store's URL is shown, but not the variables with its credentials."""
     address = "s3://files/artifacts?region=eu-central-1"
     monkeypatch.setenv("ROUTING_ADMIN_ARTIFACTS_URL", address)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2hunter2")
@@ -77,7 +74,6 @@ def displayed_settings(
 
 
 def test_a_value_names_its_source(tmp_path: Path) -> None:
-    """The source of a setting is the environment, the file `.env`, a generated file, or the default."""
     (tmp_path / "secret_key").write_text("s3cret")
     environment = {
         "ROUTING_ADMIN_PORT": "9000",
@@ -116,13 +112,11 @@ def test_a_dotenv_file_is_read_for_its_assignments(tmp_path: Path) -> None:
 
 
 def test_an_address_is_shown_without_the_password_in_it() -> None:
-    """A URL, for example of a proxy, is shown without its password."""
     assert strip_password("http://user:pass@proxy:3128") == "http://proxy:3128"
     assert strip_password("https://example.org/a@b") == "https://example.org/a@b"
 
 
-def test_the_default_language_is_one_revision_and_undo_takes_it_back(admin: Client) -> None:
-    """The change is one revision, which can be undone, and also changes the language directive sent to models."""
+def test_changing_the_default_language_is_one_revision_with_undo(admin: Client) -> None:
     demo.load()
     assert save(admin, default_language="en").status_code == 302
     number = Revision.objects.latest("number").number
@@ -133,8 +127,7 @@ def test_the_default_language_is_one_revision_and_undo_takes_it_back(admin: Clie
     assert snapshot.current().configuration.default_language == "zh"
 
 
-def test_content_policy_is_one_revision_and_the_default(admin: Client) -> None:
-    """Changing the content policy is one revision with Undo. A service's own policy overrides it."""
+def test_changing_the_content_policy_is_one_revision_with_undo(admin: Client) -> None:
 
     def policies(service: str) -> set[str]:
         endpoint = list_endpoints(snapshot.current()).get(service)
@@ -156,13 +149,11 @@ def test_content_policy_is_one_revision_and_the_default(admin: Client) -> None:
 
 
 def test_unknown_content_policy_is_refused(admin: Client) -> None:
-    """An unknown content policy is rejected with 422, and nothing is written."""
     assert save(admin, content_policy="magic").status_code == 422
     assert Installation.current().content_policy == ""
 
 
 def test_added_language_is_sent_to_the_model(admin: Client) -> None:
-    """The directive of an added language is used for requests in that language."""
     demo.load()
     answer = admin.post(reverse("settings_language_save"), {"code": "pt", "directive": "Responda em português."})
     assert (answer.status_code, answer.headers["Location"]) == (302, "/settings/")
@@ -179,8 +170,7 @@ def test_added_language_is_sent_to_the_model(admin: Client) -> None:
         ("pt", " ", "Fill this in."),
     ],
 )
-def test_a_wrong_language_keeps_what_was_typed(admin: Client, code: str, directive: str, error: str) -> None:
-    """An invalid language is rejected with 422. The message is at its field, and the entry is kept."""
+def test_an_invalid_language_keeps_the_entry(admin: Client, code: str, directive: str, error: str) -> None:
     page = admin.post(reverse("settings_language_save"), {"code": code, "directive": directive}, headers=HTMX)
     assert page.status_code == 422
     assert error in Page(page).error("Directive" if error == "Fill this in." and code else "Code")
@@ -193,7 +183,6 @@ def test_a_wrong_language_keeps_what_was_typed(admin: Client, code: str, directi
 
 
 def test_an_unknown_default_language_is_refused(admin: Client) -> None:
-    """An unknown default language is rejected with 422, and nothing is written."""
     assert save(admin, default_language="xx").status_code == 422
     assert not Revision.objects.exists()
 
@@ -225,10 +214,6 @@ def test_a_built_in_language_gets_its_own_directive_back(admin: Client) -> None:
 
 
 def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> None:
-    """Retention is not part of the configuration.
-
-    Saving makes no revision, and the audit log has old and new values.
-    """
     assert save(admin, request_days="7", quota_bytes="512").status_code == 302
     assert read_retention_settings() == RetentionSettings(7, None, 512 * 1024 * 1024)
     event = AuditEvent.objects.get(action="installation.retention")
@@ -258,8 +243,7 @@ def test_a_save_without_a_change_is_recorded_nowhere(admin: Client) -> None:
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "soon", "", "99999999"])
-def test_wrong_days_keep_what_was_typed(admin: Client, days: str) -> None:
-    """An invalid number of days is rejected with 422. The entries are kept, and nothing is saved."""
+def test_an_invalid_number_of_days_keeps_the_entries(admin: Client, days: str) -> None:
     page = save(admin, request_days=days, quota_bytes="12345")
     assert page.status_code == 422
     space = Page(page).field("Space for artifacts, MiB")
@@ -269,8 +253,7 @@ def test_wrong_days_keep_what_was_typed(admin: Client, days: str) -> None:
     assert read_retention_settings() == RetentionSettings(30)
 
 
-def test_every_problem_is_shown_at_once_and_counted_beside_its_section(admin: Client) -> None:
-    """Each error is at its field and in the summary, which links to the field. Valid settings are not saved either."""
+def test_every_problem_is_shown_and_counted_beside_its_section(admin: Client) -> None:
     page = save(admin, request_days="0", quota_bytes="much", default_language="xx", content_policy="describe")
     assert page.status_code == 422
     problems = Page(page).control("problems")
@@ -284,7 +267,6 @@ def test_every_problem_is_shown_at_once_and_counted_beside_its_section(admin: Cl
 
 
 def test_the_save_bar_names_what_changed(admin: Client) -> None:
-    """After each change, the page requests the save bar, which names the changes. Only the button Save saves them."""
     changed = settings_form(admin, act="changes", request_days="7", content_policy="describe")
     bar = admin.post("/settings/", changed, headers=HTMX)
     assert not Page(bar).is_document
@@ -296,7 +278,6 @@ def test_the_save_bar_names_what_changed(admin: Client) -> None:
 
 
 def test_conflicting_change_shows_both_versions(admin: Client) -> None:
-    """Saving over another user's change returns 409 with both versions. Saving again overwrites it."""
     form = settings_form(admin, request_days="7")
     actions.set_retention(Actor("person", "olga"), RetentionSettings(90))
     page = admin.post("/settings/", form)
@@ -320,8 +301,7 @@ def test_what_another_user_changed_stays_if_this_user_did_not_change_it(admin: C
     assert Installation.current().content_policy == "describe"
 
 
-def test_an_action_refuses_what_it_did_not_expect() -> None:
-    """The action raises `ConflictError` if a stored value is not the expected one, and changes nothing."""
+def test_an_action_raises_a_conflict_if_the_stored_value_is_unexpected() -> None:
     changes = {"request_days": 7, "content_policy": "describe"}
     with pytest.raises(ConflictError):
         actions.save_settings(ACTOR, changes, expected={**read_settings(), "request_days": 31})
@@ -329,7 +309,6 @@ def test_an_action_refuses_what_it_did_not_expect() -> None:
 
 
 def test_bodies_are_recorded_only_after_a_warning(admin: Client) -> None:
-    """Bodies are not recorded by default. The risk is beside the switch, and both changes are audited."""
     assert Installation.current().record_bodies is False
     recording = Page(admin.get("/settings/")).region("Recording")
     assert recording.shows("editors and administrators can read everything")
@@ -362,7 +341,6 @@ ACTS = (
 
 @pytest.mark.parametrize("name", ACTS)
 def test_a_viewer_changes_nothing_and_reading_never_does(viewer: Client, admin: Client, name: str) -> None:
-    """Every action on settings returns 403 to a viewer, and 405 to a GET."""
     assert viewer.post(reverse(name), {"code": "pt", "directive": "x"}).status_code == 403
     assert viewer.post("/settings/", {"record_bodies": "1"}).status_code == 403
     assert admin.get(reverse(name)).status_code == 405
@@ -370,7 +348,6 @@ def test_a_viewer_changes_nothing_and_reading_never_does(viewer: Client, admin: 
 
 
 def test_a_viewer_sees_values_and_no_form(viewer: Client) -> None:
-    """A viewer sees values in fields that cannot be changed, and the page says which role is needed."""
     answer = viewer.get("/settings/")
     page = Page(answer)
     assert page.shows("Changing settings needs the administrator role.")

@@ -57,8 +57,7 @@ def fail(name: str, times: int, address: str = ADDRESS_A) -> list[int]:
 
 
 @pytest.mark.usefixtures("alice")
-def test_the_sixth_try_after_five_failures_has_to_wait_even_with_the_right_password() -> None:
-    """After five failures even the right password gets 429 with Retry-After of at most 15 minutes."""
+def test_after_five_failures_even_the_right_password_has_to_wait() -> None:
     assert fail("alice", 5) == [200] * 5
     refused = sign_in("alice", PASSWORD)
     assert refused.status_code == 429
@@ -69,8 +68,7 @@ def test_the_sixth_try_after_five_failures_has_to_wait_even_with_the_right_passw
 
 
 @pytest.mark.usefixtures("alice")
-def test_the_name_stays_typed_in_when_one_has_to_wait() -> None:
-    """A throttled sign-in keeps the user name in the form, but never the password."""
+def test_a_throttled_sign_in_keeps_the_user_name_but_never_the_password() -> None:
     fail("alice", 5)
     answer = sign_in("alice", PASSWORD)
     name = Page(answer).field("User name")
@@ -86,8 +84,7 @@ def test_throttled_address_does_not_block_another() -> None:
     assert sign_in("alice", PASSWORD, ADDRESS_B).status_code == 302
 
 
-def test_other_names_of_the_same_address_go_on_until_fifty_failures_an_hour(alice: User) -> None:
-    """One IP address may fail fifty times an hour in total, no matter what names it tries."""
+def test_an_address_may_fail_fifty_times_an_hour_whatever_the_names(alice: User) -> None:
     for group in range(10):
         assert fail(f"user{group}", 5) == [200] * 5
     assert sign_in("alice", PASSWORD).status_code == 429
@@ -104,8 +101,7 @@ def test_after_a_quarter_of_an_hour_one_may_try_again() -> None:
 
 
 @pytest.mark.usefixtures("alice")
-def test_signing_in_forgets_the_failures_of_that_name_from_that_address_alone() -> None:
-    """A success resets only the failures of the same name from the same address."""
+def test_a_success_resets_only_the_failures_of_that_name_and_address() -> None:
     fail("alice", 4)
     fail("bob", 4)
     assert sign_in("alice", PASSWORD).status_code == 302
@@ -125,8 +121,7 @@ def test_known_unknown_and_deactivated_names_take_equal_work(alice: User, settin
     assert CountingHasher.count == 1
 
 
-def test_a_waiting_try_costs_no_hash_at_all(alice: User, settings: Any) -> None:
-    """A throttled attempt computes no hash."""
+def test_a_throttled_attempt_computes_no_hash(alice: User, settings: Any) -> None:
     settings.PASSWORD_HASHERS = [f"{__name__}.CountingHasher"]
     fail("alice", 5)
     CountingHasher.count = 0
@@ -153,7 +148,6 @@ def test_failures_and_successes_are_in_the_audit_log(alice: User) -> None:
 
 
 def test_signing_out_is_in_the_audit_log(alice: User) -> None:
-    """A sign-out is audited with name and address. A second sign-out of the same session is not."""
     client = browser_of(alice)
     for _ in range(2):
         client.post("/logout/", REMOTE_ADDR=ADDRESS_A)
@@ -162,8 +156,7 @@ def test_signing_out_is_in_the_audit_log(alice: User) -> None:
     assert client.get("/").status_code == 302
 
 
-def test_an_empty_form_is_no_try() -> None:
-    """A sign-in without a password is reported at the field and not counted."""
+def test_an_empty_form_is_not_counted() -> None:
     assert sign_in("alice", "").status_code == 200
     assert not SignInAttempt.objects.exists()
 
@@ -177,7 +170,7 @@ def test_attempt_is_counted_before_the_password_is_checked() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_tries_at_the_same_moment_five_are_let_through() -> None:
+def test_five_of_many_simultaneous_attempts_are_checked() -> None:
     """The limit is kept in the database, so it holds even for simultaneous attempts over several connections."""
 
     def enter(_: int) -> int:
@@ -191,8 +184,7 @@ def test_of_many_tries_at_the_same_moment_five_are_let_through() -> None:
     assert waits.count(0) == NAME_AND_ADDRESS.failures
 
 
-def test_what_is_older_than_every_window_is_thrown_away() -> None:
-    """Attempts older than every window are deleted."""
+def test_attempts_older_than_every_window_are_deleted() -> None:
     for minutes in range(5):
         throttle.enter(f"user{minutes}", ADDRESS_A, NOW + timedelta(minutes=minutes))
     throttle.enter("alice", ADDRESS_B, NOW + ADDRESS.window + timedelta(minutes=10))
@@ -204,7 +196,6 @@ MOMENTS = st.lists(st.integers(0, 4000).map(lambda ago: NOW - timedelta(seconds=
 
 @given(MOMENTS)
 def test_a_wait_is_exactly_long_enough(failed: list[datetime]) -> None:
-    """An attempt is allowed after the wait, and not a second earlier."""
     limit = Limit(5, timedelta(minutes=15))
     wait = seconds_to_wait(failed, limit, NOW)
     assert 0 <= wait <= 900
@@ -223,7 +214,7 @@ def test_a_wait_is_exactly_long_enough(failed: list[datetime]) -> None:
         ("", "", True),
     ],
 )
-def test_an_address_is_counted_by_whom_it_belongs_to(first: str, second: str, same: bool) -> None:
+def test_ipv6_addresses_are_counted_by_their_64_bit_prefix(first: str, second: str, same: bool) -> None:
     """IPv6 addresses count by their /64, since a subscriber has a whole one to choose addresses from."""
     assert (client_network(first) == client_network(second)) is same
 
@@ -248,7 +239,6 @@ def test_an_address_is_believed_only_from_as_many_proxies_as_are_trusted(
 
 @pytest.mark.usefixtures("alice")
 def test_clients_behind_a_trusted_proxy_are_distinguished(settings: Any) -> None:
-    """A user's failures do not affect others behind the same trusted proxy."""
     settings.TRUSTED_PROXIES = 1
     form = {"username": "alice", "password": "wrong", "next": "/users/"}
     for _ in range(6):
@@ -259,7 +249,7 @@ def test_clients_behind_a_trusted_proxy_are_distinguished(settings: Any) -> None
 
 
 @pytest.mark.parametrize("spelling", ["Alice", "ALICE", "ａｌｉｃｅ"])
-def test_spellings_of_a_name_count_as_one(spelling: str) -> None:
+def test_spellings_of_a_name_are_counted_as_one(spelling: str) -> None:
     """Changing the case of a user name, or using full-width letters, does not evade the limit."""
     assert digest_name(spelling) == digest_name("alice")
 
@@ -283,7 +273,6 @@ def test_changing_a_password_is_throttled_like_signing_in(alice: User) -> None:
 
 
 def test_the_right_old_password_is_not_counted(alice: User) -> None:
-    """With the right old password, attempts are not counted, no matter how often the new password is invalid."""
     form = {"old_password": PASSWORD, "new_password1": "short", "new_password2": "short"}
     client = browser_of(alice)
     assert [client.post("/password/", form, REMOTE_ADDR=ADDRESS_A).status_code for _ in range(6)] == [422] * 6

@@ -47,33 +47,28 @@ def simulate(client: Client, data: dict[str, Any], address: str = PAGE) -> Any:
 
 
 def test_every_outcome_can_be_chosen() -> None:
-    """The page offers exactly the outcomes that the simulation knows."""
     assert set(OUTCOMES) == set(SCRIPTED)
 
 
-def test_the_walk_goes_on_where_the_policy_says_so(admin: Client) -> None:
-    """A simulated 503 is retried twice, then the next candidate answers. The page shows waits and status codes."""
+def test_a_simulated_503_is_retried_and_then_the_next_candidate_answers(admin: Client) -> None:
     result = simulate(admin, form(**{"out-1": "503", "out-2": "200"}))
     assert result.sentence == "Candidate 2, echo/echo-vision, answers"
     assert [stop.code for stop in result.stops] == ["503 ×3", "200", "not asked"]
     assert any("waits" in detail for detail in result.stops[0].details)
 
 
-def test_an_error_that_is_raised_stops_the_walk(admin: Client) -> None:
-    """A simulated 400 is the caller's fault, so no other candidate is called."""
+def test_an_error_that_is_raised_ends_the_simulation(admin: Client) -> None:
     result = simulate(admin, form(**{"out-1": "400"}))
     assert (result.sentence, result.tone) == ("No candidate answers: the caller gets 400 upstream_400", "bad")
     assert [stop.tone for stop in result.stops] == ["bad", "", ""]
 
 
 def test_cut_stream_calls_no_further_candidate(admin: Client) -> None:
-    """After the first content there is no fallback, and the caller keeps the partial answer."""
     result = simulate(admin, form(**{"out-1": "cut"}))
     assert result.sentence == "Candidate 1, echo/echo-503, is cut off: the caller keeps what came"
 
 
 def test_the_draft_is_simulated_not_what_is_stored(admin: Client) -> None:
-    """The simulation uses the draft's order and error policy, and nothing is written."""
     before = Revision.objects.count()
     result = simulate(admin, form(3, 1, **{"out-3": "404", "preset": "resilient"}))
     assert [stop.name for stop in result.stops] == ["echo/echo-text", "echo/echo-503"]
@@ -82,7 +77,6 @@ def test_the_draft_is_simulated_not_what_is_stored(admin: Client) -> None:
 
 
 def test_each_candidate_shows_what_it_would_receive(admin: Client) -> None:
-    """A model with vision receives the image, a model without vision its description, after the language directive."""
     load.load_files()
     page = admin.get(PAGE)
     image = next(artifact for artifact in page.context["panel"].artifacts if artifact.kind == "image")
@@ -97,8 +91,7 @@ def test_each_candidate_shows_what_it_would_receive(admin: Client) -> None:
     assert "bytes>" in json.dumps(vision.payload)
 
 
-def test_a_missing_key_is_passed_over_only_when_asked(admin: Client) -> None:
-    """A candidate without a key is skipped unless the simulation assumes that all keys are usable."""
+def test_a_missing_key_is_ignored_only_if_the_form_says_so(admin: Client) -> None:
     data = {"task": "planning", "sim-message": "Hello", "act": "simulate"}
     skipped = simulate(admin, data, reverse("simulate"))
     assert [stop.code for stop in skipped.stops] == ["skipped: no key", "skipped: no key", "200"]
@@ -106,8 +99,7 @@ def test_a_missing_key_is_passed_over_only_when_asked(admin: Client) -> None:
     assert usable.sentence == "Candidate 1, openai/gpt-5.6-sol, answers"
 
 
-def test_htmx_takes_the_walk_out_of_the_fragment(admin: Client) -> None:
-    """With htmx, the response is the editor with the simulation's result."""
+def test_with_htmx_the_response_is_the_editor_with_the_result(admin: Client) -> None:
     editor = Page(admin.post(PAGE, form(), headers={"HX-Request": "true"}))
     assert not editor.is_document
     assert editor.control("simulation")
@@ -122,8 +114,7 @@ def test_unknown_artifact_is_404(admin: Client) -> None:
     assert admin.post(PAGE, form(**{"sim-artifact": "gone"})).status_code == 404
 
 
-def test_an_artifact_that_was_deleted_meanwhile_is_described_as_gone(admin: Client) -> None:
-    """A simulation with a deleted artifact shows what a call with this file would now send."""
+def test_a_deleted_artifact_is_described_as_missing(admin: Client) -> None:
     row = store_bytes(SYSTEM, b"meet me at noon", filename="diary.txt", declared="text/plain")
     delete_artifacts(SYSTEM, [row.pk])
     walked = simulate(admin, form(**{"sim-artifact": row.pk}))
@@ -131,8 +122,7 @@ def test_an_artifact_that_was_deleted_meanwhile_is_described_as_gone(admin: Clie
     assert "noon" not in str([stop.payload for stop in walked.stops])
 
 
-def test_sending_for_real_calls_answers_and_is_written_down(admin: Client) -> None:
-    """A real call is in the request log and the audit log, with the user as actor."""
+def test_a_real_call_is_in_the_request_log_and_the_audit_log(admin: Client) -> None:
     result = simulate(admin, form(act="send"))
     assert result.real
     assert result.sentence == "Candidate 2, echo/echo-vision, answered"
@@ -145,14 +135,12 @@ def test_sending_for_real_calls_answers_and_is_written_down(admin: Client) -> No
 
 
 def test_a_real_failure_shows_every_attempt(admin: Client) -> None:
-    """A failed real call shows what the caller would get and every attempt."""
     result = simulate(admin, form(1, act="send"))
     assert result.sentence == "No candidate answers: the caller gets 502 all_providers_failed"
     assert result.stops[0].tone == "bad"
 
 
 def test_a_viewer_simulates_what_is_stored_and_sends_nothing(viewer: Client) -> None:
-    """A viewer simulates the stored route without attachments and makes no real call."""
     page = viewer.post(PAGE, form(3, **{"out-1": "503"}))
     assert page.context["panel"].artifacts == []
     assert [stop.name for stop in page.context["panel"].run_view.stops] == DESIGN
@@ -161,7 +149,6 @@ def test_a_viewer_simulates_what_is_stored_and_sends_nothing(viewer: Client) -> 
 
 
 def test_a_logged_request_is_repeated_with_its_outcomes(admin: Client) -> None:
-    """Repeating a logged request simulates its outcomes. The page says that the message was not recorded."""
     row = RequestLog.objects.create(
         id="req_replay", started_at=timezone.now(), surface="v1", task_type="design", outcome="ok", language="en"
     )
@@ -199,23 +186,20 @@ def test_an_attempt_of_the_log_has_its_nearest_outcome(outcome: str, status: int
     assert scripted_outcome(AttemptLog(outcome=outcome, status=status)) == word
 
 
-def test_a_route_that_went_away_falls_to_the_default(admin: Client) -> None:
-    """An unknown route is simulated as the default route, as in the gateway."""
+def test_an_unknown_route_is_simulated_as_the_default_route(admin: Client) -> None:
     page = admin.get(reverse("simulate"), {"task": "gone"})
     assert page.context["route"].task_type == "default"
     assert TaskRoute.objects.count() == 6
 
 
 def test_several_files_are_attached_at_once(admin: Client) -> None:
-    """Each candidate gets all attached files."""
     load.load_files()
     rows = [row for row in Artifact.objects.living() if row.kind in ("image", "document")]
     result = simulate(admin, form(**{"out-1": "503", "sim-artifact": [row.pk for row in rows]}))
     assert sorted(result.stops[1].details) == ["a document converted", "an image as it is"]
 
 
-def test_stand_ins_are_attached_by_kind_and_size(viewer: Client) -> None:
-    """Without a stored file, placeholders of given kinds and sizes show what models would get."""
+def test_placeholders_are_attached_by_kind_and_size(viewer: Client) -> None:
     data = {"act": "simulate", "task": "design", "sim-message": "Look", "out-1": "503", "out-2": "503"}
     found = simulate(viewer, data | {"sim-image": "200", "sim-audio": "1500, 20", "sim-document": "64"}, "/simulate/")
     assert found.stops[1].details[:2] == ["an image as it is", "an audio file as a description"]
@@ -225,14 +209,13 @@ def test_stand_ins_are_attached_by_kind_and_size(viewer: Client) -> None:
 
 @pytest.mark.parametrize("sizes", ["much", "0", "-5", "99999999", "nan", "inf", "1,1,1,1,1,1,1,1,1,1,1"])
 def test_invalid_size_shows_an_error(viewer: Client, sizes: str) -> None:
-    """An invalid size of a placeholder shows a message, and nothing is simulated."""
     data = {"act": "simulate", "task": "design", "sim-message": "Look", "sim-image": sizes}
     panel = viewer.post("/simulate/", data).context["panel"]
     assert panel.problem.startswith("Enter placeholder sizes in KiB, up to 25600")
     assert panel.run_view is None
 
 
-def test_a_stand_in_is_never_sent(admin: Client) -> None:
+def test_a_placeholder_is_never_sent(admin: Client) -> None:
     """A placeholder has no content, so it is never sent, and nothing is logged."""
     data = {"act": "send", "task": "design", "sim-message": "Look", "sim-image": "20"}
     panel = admin.post("/simulate/", data).context["panel"]
@@ -250,7 +233,6 @@ def test_simulate_is_in_the_navigation(admin: Client) -> None:
 def test_without_a_route_the_page_says_what_a_simulation_is(
     client: str, offers: bool, request: pytest.FixtureRequest
 ) -> None:
-    """Without a route the page explains simulations, and offers users with permission to add a route."""
     TaskRoute.objects.all().delete()
     snapshot.refresh()
     page = Page(request.getfixturevalue(client).get("/simulate/"))
@@ -259,7 +241,6 @@ def test_without_a_route_the_page_says_what_a_simulation_is(
 
 
 def test_the_page_opens_with_a_run_in_which_every_candidate_answers(admin: Client) -> None:
-    """Choosing a route shows its run at once, and so does each later choice in a browser with scripts."""
     answer = admin.get("/simulate/?task=design")
     assert answer.context["panel"].run_view.sentence == "Candidate 1, echo/echo-503, answers"
     page = Page(answer)

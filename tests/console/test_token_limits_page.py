@@ -20,15 +20,14 @@ def page(admin: Client) -> str:
     return "/services/eyes/"
 
 
-def test_the_catalogues_numbers_have_source_and_day(admin: Client, page: str):
+def test_the_catalogues_limits_have_their_source(admin: Client, page: str):
     limits = Page(admin.get(page)).region("Limits")
     assert limits.shows("at most 128,000 tokens")
     assert limits.shows("at most 16,384 tokens")
     assert limits.shows("Catalogue: ")
 
 
-def test_the_administrators_number_is_set_here(admin: Client, page: str):
-    """An administrator's limit replaces only the corresponding limit in the catalogue."""
+def test_an_administrators_limit_replaces_only_its_counterpart_in_the_catalogue(admin: Client, page: str):
     Service.objects.filter(service_id="eyes").update(limits={"contextTokens": 32_000})
     limits = Page(admin.get(page)).region("Limits")
     assert limits.shows("at most 32,000 tokens")

@@ -23,8 +23,7 @@ def make_token(admin: Client, **fields: Any) -> Any:
     return admin.post(reverse("token_new"), {"name": "deploy", "scopes": ["routes:write"], "days": 30, **fields})
 
 
-def test_a_token_is_shown_on_the_answer_alone_that_made_it(admin: Client) -> None:
-    """A token is shown only when it is created. Later the list shows its public part, owner and scopes."""
+def test_a_token_is_shown_only_when_it_is_created(admin: Client) -> None:
     token = Page(make_token(admin)).region("Copy it now. It is shown only once.").control("issued")
     row = AdminToken.objects.get()
     assert token
@@ -45,8 +44,7 @@ def test_a_token_is_shown_on_the_answer_alone_that_made_it(admin: Client) -> Non
         ({"days": 366}, "Expires after (days)"),
     ],
 )
-def test_a_name_and_an_end_within_a_year_are_needed(fields: dict[str, Any], label: str, admin: Client) -> None:
-    """A token without a name or without an expiry within a year is rejected with 422, and nothing is created."""
+def test_a_token_needs_a_name_and_an_expiry_within_a_year(fields: dict[str, Any], label: str, admin: Client) -> None:
     answer = make_token(admin, **fields)
     assert answer.status_code == 422
     assert Page(answer).error(label)
@@ -54,7 +52,6 @@ def test_a_name_and_an_end_within_a_year_are_needed(fields: dict[str, Any], labe
 
 
 def test_token_needs_a_scope_and_a_unique_name(admin: Client) -> None:
-    """A token without a scope, or with the name of an active token, is not created."""
     assert make_token(admin, scopes=[]).status_code == 422
     make_token(admin)
     assert "You already have a token named deploy." in Page(make_token(admin)).error("Name")
@@ -68,7 +65,6 @@ def test_the_form_proposes_ninety_days(admin: Client) -> None:
 
 
 def test_a_token_is_revoked_by_any_administrator(admin: Client, admin_account: User) -> None:
-    """Any administrator can revoke a token. Revocation is immediate and audited once."""
     token_of(admin_account, "routes:read")
     row = AdminToken.objects.get()
     for _ in range(2):
@@ -82,7 +78,6 @@ def test_a_token_is_revoked_by_any_administrator(admin: Client, admin_account: U
 
 
 def test_owner_of_a_token_is_shown_in_the_readers_language(admin: Client, admin_account: User) -> None:
-    """The history names a token and its owner, in Chinese and English."""
     token = token_of(admin_account, "routes:write", "providers:write")
     body = {"endpoint": "https://api.deepseek.com", "defaultModel": "deepseek-chat"}
     headers = {"authorization": f"Bearer {token}"}

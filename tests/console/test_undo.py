@@ -138,8 +138,7 @@ DELETES = ("/routes/design/delete/", "/providers/spare/delete/", "/delete/servic
 
 
 @pytest.mark.parametrize("page", SAVES)
-def test_undo_is_offered_for_the_revision_a_save_made_and_not_for_none(admin: Client, page: str) -> None:
-    """A toast offers to undo its own revision. The same save again changes nothing and offers no Undo."""
+def test_undo_is_offered_for_a_saves_own_revision_and_not_without_a_change(admin: Client, page: str) -> None:
     before = newest_revision()
     assert offered_revision(admin, SAVES[page](admin)) == newest_revision() != before
     revision = newest_revision()
@@ -149,7 +148,6 @@ def test_undo_is_offered_for_the_revision_a_save_made_and_not_for_none(admin: Cl
 
 @pytest.mark.parametrize("address", DELETES)
 def test_undo_is_offered_for_the_revision_a_deletion_made(admin: Client, address: str) -> None:
-    """The toast after a deletion offers to undo its revision."""
     before = newest_revision()
     assert offered_revision(admin, (address, {})) == newest_revision() != before
 
@@ -159,7 +157,7 @@ def test_undo_is_offered_for_the_revision_a_deletion_made(admin: Client, address
 
 @TWO_PROCESSES
 @pytest.mark.parametrize("page", ["route", "route switch", "alias", "alias removed"])
-def test_a_save_without_a_change_offers_no_undo_of_what_another_process_saved(
+def test_a_save_without_a_change_offers_no_undo_of_another_processs_revision(
     admin: Client, bob: AnotherProcess, page: str
 ) -> None:
     """A revision of another process made between the page's query and its save must not be offered for Undo."""
@@ -173,10 +171,9 @@ def test_a_save_without_a_change_offers_no_undo_of_what_another_process_saved(
 
 @TWO_PROCESSES
 @pytest.mark.parametrize("page", ["route", "route switch", "alias", "alias removed", "restore", "provider"])
-def test_undo_offers_the_change_itself_when_another_process_saves_right_after_it(
+def test_undo_is_offered_for_the_own_revision_even_if_a_later_one_exists(
     admin: Client, bob: AnotherProcess, page: str
 ) -> None:
-    """The toast offers to undo its own revision even if there is a later revision. Undo is then rejected."""
     before = newest_revision()
     post = SAVES[page](admin)
     with after_the_change(lambda: bob.save_route("bobs")):
@@ -189,10 +186,7 @@ def test_undo_offers_the_change_itself_when_another_process_saves_right_after_it
 
 
 @TWO_PROCESSES
-def test_undo_takes_back_this_change_and_leaves_what_another_process_saved_before_it(
-    admin: Client, bob: AnotherProcess
-) -> None:
-    """Undo reverts only its own change. An earlier change by another process is kept."""
+def test_undo_reverts_only_its_own_change(admin: Client, bob: AnotherProcess) -> None:
     post = SAVES["route"](admin)
     with before_the_change(lambda: bob.save_route("bobs")):
         undo = offered_revision(admin, post)
@@ -203,7 +197,7 @@ def test_undo_takes_back_this_change_and_leaves_what_another_process_saved_befor
 
 
 @TWO_PROCESSES
-def test_an_undo_that_another_process_overtakes_is_refused(admin: Client, bob: AnotherProcess) -> None:
+def test_an_undo_is_rejected_if_another_process_saves_first(admin: Client, bob: AnotherProcess) -> None:
     """The check for the newest revision is inside the undoing transaction, so no other change can slip in between."""
     with before_the_change(lambda: bob.save_route("bobs")), pytest.raises(ConflictError):
         act_undo(ADA, newest_revision())
@@ -211,7 +205,7 @@ def test_an_undo_that_another_process_overtakes_is_refused(admin: Client, bob: A
 
 
 @TWO_PROCESSES
-def test_a_switch_leaves_what_another_process_saved_in_the_same_route(admin: Client, bob: AnotherProcess) -> None:
+def test_a_switch_never_overwrites_what_another_process_saved_in_the_route(admin: Client, bob: AnotherProcess) -> None:
     """A switch that read the route before another save is rejected, so it cannot overwrite newer fields."""
     with before_the_change(lambda: bob.save_route("design")):
         page = admin.post("/routes/design/enabled/", {}, follow=True)

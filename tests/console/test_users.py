@@ -49,8 +49,7 @@ def list_events() -> list[tuple[str, str]]:
     return [(event.action, event.object_name) for event in AuditEvent.objects.order_by("id")]
 
 
-def test_an_invited_person_chooses_password_and_language_and_is_in(admin_account: User) -> None:
-    """Accepting an invitation signs the user in, in the chosen language and with the role of the invitation."""
+def test_accepting_an_invitation_signs_in_with_its_role_and_the_chosen_language(admin_account: User) -> None:
     client, answer = accept(invite(admin_account, role="administrator"))
     assert (answer.status_code, answer.headers["Location"]) == (302, "/")
     ines = User.objects.get(username="ines")
@@ -61,8 +60,7 @@ def test_an_invited_person_chooses_password_and_language_and_is_in(admin_account
     assert list_events() == [("user.invite", "ines"), ("user.join", "ines")]
 
 
-def test_the_language_is_the_same_in_another_browser(admin_account: User) -> None:
-    """Signing in with another browser applies the user's language. Changing it in that browser is also stored."""
+def test_a_users_language_applies_in_every_browser(admin_account: User) -> None:
     accept(invite(admin_account))
     other_browser = browser_of()
     other_browser.post("/login/", {"username": "ines", "password": NEW, "next": "/users/"})
@@ -71,8 +69,7 @@ def test_the_language_is_the_same_in_another_browser(admin_account: User) -> Non
     assert Person.objects.get(user__username="ines").language == "en"
 
 
-def test_a_link_works_once(admin_account: User) -> None:
-    """A used invitation link returns 410 for GET and POST, and the password is unchanged."""
+def test_an_invitation_link_works_once(admin_account: User) -> None:
     link = invite(admin_account)
     accept(link)
     assert browser_of().get(link).status_code == 410
@@ -80,15 +77,13 @@ def test_a_link_works_once(admin_account: User) -> None:
     assert User.objects.get(username="ines").check_password(NEW)
 
 
-def test_a_link_ends_with_time(admin_account: User, settings: Any) -> None:
-    """After `PASSWORD_RESET_TIMEOUT` an invitation link returns 410."""
+def test_an_invitation_link_expires(admin_account: User, settings: Any) -> None:
     link = invite(admin_account)
     settings.PASSWORD_RESET_TIMEOUT = -1
     assert browser_of().get(link).status_code == 410
 
 
-def test_a_new_link_makes_the_invitation_before_void(admin_account: User) -> None:
-    """A new link invalidates the previous link, which may have gone to the wrong person."""
+def test_a_new_link_invalidates_the_previous_one(admin_account: User) -> None:
     first = invite(admin_account)
     ines = User.objects.get(username="ines")
     second = link_on(browser_of(admin_account).post(f"/users/{ines.pk}/link/"))
@@ -97,13 +92,11 @@ def test_a_new_link_makes_the_invitation_before_void(admin_account: User) -> Non
 
 
 @pytest.mark.parametrize("link", ["/join/MQ/wrong/", "/join/!!/x/", "/join/OTk5OTk5/abc-def/", "/join/LTE/abc-def/"])
-def test_a_made_up_link_is_spent(admin_account: User, link: str) -> None:
-    """Every malformed or unknown link returns 410."""
+def test_a_malformed_or_unknown_link_is_410(admin_account: User, link: str) -> None:
     assert browser_of().get(link).status_code == 410
 
 
-def test_a_weak_password_is_refused_and_the_link_stays_good(admin_account: User) -> None:
-    """A weak password is rejected with 422 and the reason, and the link can still be used."""
+def test_a_weak_password_is_rejected_and_the_link_still_works(admin_account: User) -> None:
     link = invite(admin_account)
     client, answer = accept(link, "password12")
     assert answer.status_code == 422
@@ -111,11 +104,7 @@ def test_a_weak_password_is_refused_and_the_link_stays_good(admin_account: User)
     assert accept(link)[1].status_code == 302
 
 
-def test_an_invitation_keeps_what_was_typed_when_the_name_is_taken_in_any_case(admin_account: User) -> None:
-    """Inviting an existing name, in upper or lower case, is rejected with 422.
-
-    The message is at the field, and the entry is kept.
-    """
+def test_inviting_an_existing_name_in_any_case_keeps_the_entry(admin_account: User) -> None:
     page = browser_of(admin_account).post("/users/invite/", {"username": "ADMIN", "role": "administrator"})
     assert page.status_code == 422
     assert "The user ADMIN already exists." in Page(page).error("User name")
@@ -126,7 +115,6 @@ def test_an_invitation_keeps_what_was_typed_when_the_name_is_taken_in_any_case(a
 
 
 def test_an_invitation_can_be_withdrawn_until_it_is_accepted(admin_account: User) -> None:
-    """Withdrawing an invitation frees the name. A user who has joined has to be deactivated instead."""
     link = invite(admin_account)
     ines = User.objects.get(username="ines")
     browser_of(admin_account).post(f"/users/{ines.pk}/withdraw/")
@@ -139,7 +127,6 @@ def test_an_invitation_can_be_withdrawn_until_it_is_accepted(admin_account: User
 def test_the_last_administrator_can_be_neither_demoted_nor_deactivated(
     admin_account: User, viewer_account: User
 ) -> None:
-    """The last administrator can be neither demoted nor deactivated; page and action give the same message."""
     client = browser_of(admin_account)
     assert (
         client.post(f"/users/{admin_account.pk}/role/", {"role": "viewer", "was": "administrator"}).status_code == 409
@@ -167,8 +154,7 @@ def test_an_administrator_who_cannot_sign_in_does_not_count(admin_account: User,
         people.set_active(SYSTEM, admin_account.pk, active=False)
 
 
-def test_of_two_administrators_one_may_go_and_the_other_then_stays(admin_account: User) -> None:
-    """Only the last administrator cannot lose the role. Losing the role also removes `is_superuser`."""
+def test_only_the_last_administrator_cannot_lose_the_role(admin_account: User) -> None:
     second = User.objects.create_superuser("olga", password=PASSWORD)
     people.set_role(SYSTEM, second.pk, "viewer", expected="administrator")
     second.refresh_from_db()
@@ -178,7 +164,6 @@ def test_of_two_administrators_one_may_go_and_the_other_then_stays(admin_account
 
 
 def test_concurrent_role_change_is_a_conflict(admin_account: User, viewer_account: User) -> None:
-    """Changing a role that another user has changed meanwhile returns 409."""
     people.set_role(SYSTEM, viewer_account.pk, "administrator", expected="viewer")
     with pytest.raises(ConflictError):
         people.set_role(SYSTEM, viewer_account.pk, "administrator", expected="viewer")
@@ -187,10 +172,9 @@ def test_concurrent_role_change_is_a_conflict(admin_account: User, viewer_accoun
     assert Page(page).shows("Someone else changed this in the meantime.")
 
 
-def test_deactivating_ends_sessions_and_links_at_once_and_reactivating_brings_the_person_back(
+def test_deactivating_ends_sessions_and_links_and_reactivating_restores_the_password(
     admin_account: User, viewer_account: User
 ) -> None:
-    """Deactivation ends sessions and links immediately. After reactivation the old password works again."""
     session = browser_of(viewer_account)
     assert session.get("/users/").status_code == 200
     link = link_on(browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/"))
@@ -204,10 +188,7 @@ def test_deactivating_ends_sessions_and_links_at_once_and_reactivating_brings_th
     assert [name for name, _ in list_events()] == ["user.link", "user.deactivate", "user.reactivate", "user.sign_in"]
 
 
-def test_a_reset_link_leaves_the_old_password_until_it_is_used_and_then_ends_other_sessions(
-    admin_account: User, viewer_account: User
-) -> None:
-    """Creating a reset link ends no session. Using it ends all other sessions."""
+def test_a_reset_link_ends_other_sessions_only_when_it_is_used(admin_account: User, viewer_account: User) -> None:
     browser = browser_of(viewer_account)
     link = link_on(browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/"))
     assert browser.get("/users/").status_code == 200
@@ -217,8 +198,7 @@ def test_a_reset_link_leaves_the_old_password_until_it_is_used_and_then_ends_oth
     assert list_events()[-1] == ("user.password", "vera")
 
 
-def test_changing_ones_own_password_keeps_this_session_and_ends_the_others(viewer_account: User) -> None:
-    """Changing a password requires the old password, ends the other sessions and is audited."""
+def test_changing_ones_password_ends_all_other_sessions(viewer_account: User) -> None:
     browser, other_browser = browser_of(viewer_account), browser_of(viewer_account)
     form = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
     assert browser.post("/password/", {**form, "old_password": "wrong"}).status_code == 422
@@ -230,8 +210,7 @@ def test_changing_ones_own_password_keeps_this_session_and_ends_the_others(viewe
     assert list_events() == [("user.password", "vera")]
 
 
-def test_two_people_with_one_link_make_one_password(admin_account: User) -> None:
-    """If two users open the same link, the second password is rejected with a conflict."""
+def test_a_link_opened_by_two_users_sets_one_password(admin_account: User) -> None:
     invite(admin_account)
     first, second = User.objects.get(username="ines"), User.objects.get(username="ines")
     people.choose_password(ACTOR, first, NEW)
@@ -250,10 +229,9 @@ ACTS = [
 
 
 @pytest.mark.parametrize(("name", "of_one", "data"), ACTS, ids=[name for name, _, _ in ACTS])
-def test_acts_need_the_administrator_role_and_never_happen_by_reading(
+def test_actions_need_the_administrator_role_and_a_post(
     viewer_account: User, name: str, of_one: bool, data: dict[str, str]
 ) -> None:
-    """Actions return 403 to a viewer, the sign-in page to an anonymous client and 405 to a GET, and change nothing."""
     url = reverse(name, args=[viewer_account.pk] if of_one else [])
     assert browser_of(viewer_account).post(url, data).status_code == 403
     assert browser_of().post(url, data).headers["Location"].startswith("/login/")
@@ -262,8 +240,7 @@ def test_acts_need_the_administrator_role_and_never_happen_by_reading(
     assert (viewer_account.is_staff, viewer_account.is_active) == (False, True)
 
 
-def test_a_viewer_reads_who_is_there_and_sees_no_button(admin_account: User, viewer_account: User) -> None:
-    """A viewer sees the list of users without buttons, and which role is needed."""
+def test_a_viewer_sees_the_users_without_buttons(admin_account: User, viewer_account: User) -> None:
     page = Page(browser_of(viewer_account).get("/users/"))
     assert page.shows("needs the administrator role")
     assert not page.button("Issue invitation link")
@@ -284,6 +261,5 @@ def test_a_link_of_an_unknown_user_page_is_not_found(admin_account: User) -> Non
 
 
 def test_new_invitation_shows_how_long_its_link_works(admin_account: User) -> None:
-    """The page of a new invitation says for how many days its link works."""
     page = Page(browser_of(admin_account).post("/users/invite/", {"username": "ines", "role": "viewer"}))
     assert page.shows(f"for {timedelta(days=3).days} days")
