@@ -17,7 +17,7 @@ from tests.engines.cluster import running_cluster
 
 FILES: Mapping[str, Sequence[str]] = {
     "databases": ("postgresql", "refused_databases", "storable_values", "outages"),
-    "configuration": ("revisions", "newest", "prune", "audit_chain"),
+    "configuration": ("revisions", "stamped_cache", "prune", "audit_chain"),
     "request_log": ("journal", "spool", "recording", "logged_refusals"),
     "limits": ("row_ledger", "windows", "several_holders"),
     "upgrade": ("request_endings", "first_migrations"),
@@ -29,7 +29,7 @@ FILES: Mapping[str, Sequence[str]] = {
         "artifact_actions",
         "quota_and_expiry",
         "agent_quota",
-        "store_away",
+        "store_unavailable",
         "wrong_bodies",
         "racing_writes",
     ),
