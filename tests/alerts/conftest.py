@@ -1,4 +1,4 @@
-"""A chat server that receives the alerts. A test module that needs another webhook URL overrides the fixture."""
+"""A webhook receiver on the loopback. A test module that needs another webhook URL overrides the fixture."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tests.engines.webhook import WebhookReceiver, running_receiver
 
 @pytest.fixture
 def receiver(settings: Any) -> Iterator[WebhookReceiver]:
-    """A running chat server whose URL is the configured webhook."""
     with running_receiver() as server:
         settings.ALERT_WEBHOOK = parse_webhook(server.base + "/hook")
         yield server

@@ -1,4 +1,4 @@
-"""The page of alerts: active and ended ones, acknowledging and muting them, their delivery and its test."""
+"""The alerts page: active and ended alerts, acknowledging, muting, deliveries and the test button."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ def test_alert_is_not_said_to_be_sent_later_without_a_webhook(viewer: Client, se
 
 
 def test_page_lists_open_ended_and_unsent_alerts(viewer: Client) -> None:
-    """The page shows active and ended alerts and failed deliveries, with the remedy, in the page's language."""
     now = timezone.now()
     record_condition(build_condition(AlertKind.KEY_REFUSED, "openai", status=401), now)
     claimed = claim_next(now)
@@ -106,7 +105,6 @@ def test_every_alert_kind_links_to_an_existing_page(kind: AlertKind, admin: Clie
 
 
 def test_test_button_sends_an_alert_and_reports_success(admin: Client, receiver: WebhookReceiver) -> None:
-    """The button sends a test with and without JavaScript, and the audit log names who sent it."""
     for headers in ({}, HTMX):
         answer = admin.post("/alerts/test/", headers=headers)
         assert answer.status_code == 200
@@ -117,15 +115,14 @@ def test_test_button_sends_an_alert_and_reports_success(admin: Client, receiver:
     assert [event.details["arrived"] for event in events] == [True, True]
 
 
-def test_refused_test_alert_shows_the_reason(admin: Client, receiver: WebhookReceiver) -> None:
-    """If the chat rejects the test, its reason is shown, even from a response with status 200."""
+def test_rejected_test_alert_shows_the_reason(admin: Client, receiver: WebhookReceiver) -> None:
+    """Some chats reject a message with status 200 and an error code in the body."""
     receiver.replies[:] = [(200, b'{"code": 19021, "msg": "sign match fail: SECRETSECRET"}')]
     alert = Page(admin.post("/alerts/test/")).region("Delivery").alert
     assert alert == "The test was not delivered. It answered with code 19021: sign match fail: …"
 
 
-def test_without_a_webhook_the_page_says_how_to_set_one(admin: Client, settings: Any) -> None:
-    """Without a webhook the page has a field for it and no button, and a POST to the test explains how to set one."""
+def test_without_a_webhook_the_page_offers_a_field_and_no_test_button(admin: Client, settings: Any) -> None:
     settings.ALERT_WEBHOOK = None
     answer = admin.get("/alerts/")
     assert Page(answer).shows("Enter the address of a chat")
@@ -133,8 +130,7 @@ def test_without_a_webhook_the_page_says_how_to_set_one(admin: Client, settings:
     assert Page(admin.post("/alerts/test/")).shows("No webhook is set")
 
 
-def test_only_administrators_send_tests(viewer: Client, editor: Client, receiver: WebhookReceiver) -> None:
-    """Only administrators can send a test; others see the page without the button."""
+def test_only_administrators_can_send_tests(viewer: Client, editor: Client, receiver: WebhookReceiver) -> None:
     for person in (viewer, editor):
         assert Page(person.get("/alerts/")).button("Test") is None
         assert person.post("/alerts/test/").status_code == 403
@@ -151,7 +147,6 @@ def is_counted_in_navigation(page: Page) -> bool:
 
 
 def test_an_acknowledged_alert_leaves_the_navigation_until_it_starts_again(editor: Client, viewer: Client) -> None:
-    """The page names who acknowledged the alert, and the navigation no longer counts it. Others see no button."""
     now = timezone.now()
     record_condition(build_condition(AlertKind.KEY_REFUSED, "openai", status=401), now - timedelta(hours=1))
     page = Page(editor.get("/alerts/"))
@@ -197,8 +192,7 @@ def test_alerts_of_one_kind_are_one_card_that_shows_the_first_five(admin: Client
     assert page.button("and 2 more")
 
 
-def test_the_webhook_entered_on_the_page_is_stored_encrypted_and_used(admin: Client, settings: Any) -> None:
-    """No page and no row shows the webhook's URL. A URL that cannot be used is rejected without being repeated."""
+def test_webhook_entered_on_the_page_is_stored_encrypted_and_never_shown(admin: Client, settings: Any) -> None:
     settings.ALERT_WEBHOOK = None
     with running_receiver() as server:
         address = f"{server.base}/hook/0123456789abcdef#shape=feishu&secret=SECRETSECRET"
@@ -286,10 +280,9 @@ def test_scripts_read_alerts_and_send_tests(admin_account: Any, receiver: Webhoo
     assert all(secret not in answer.content.decode() for secret in SECRETS)
 
 
-def test_no_page_log_or_export_has_the_address(
+def test_no_page_log_or_export_contains_the_webhook_path(
     admin: Client, receiver: WebhookReceiver, caplog: Any, monkeypatch: Any
 ) -> None:
-    """Pages, logs and exports show only the host of the webhook's URL and the chat's message format."""
     monkeypatch.setenv("ROUTING_ADMIN_ALERT_WEBHOOK", f"{receiver.base}/hook/0123456789abcdef#secret=SECRETSECRET")
     receiver.replies[:] = [(500, b"swordfish-swordfish SECRETSECRET /hook/0123456789abcdef")]
     pages = [admin.post("/alerts/test/").content.decode()]

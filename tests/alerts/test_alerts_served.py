@@ -1,4 +1,4 @@
-"""Alerts from a real server with two processes: each condition is reported to the chat once, until it ends."""
+"""Alerts from a server with two processes: each condition is reported once, and so is its end."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ def call(server: Server) -> None:
         refused.close()
 
 
-def test_two_processes_report_a_refused_key_and_its_end_once(server: Server, receiver: WebhookReceiver) -> None:
-    """Two processes send one alert for a rejected key. `/metrics` counts the alert until a successful call ends it."""
+def test_two_processes_report_a_rejected_key_and_its_recovery_once(server: Server, receiver: WebhookReceiver) -> None:
     server.lab.play({"one": "http_401"})
     for _ in range(8):
         call(server)
@@ -65,7 +64,6 @@ def test_two_processes_report_a_refused_key_and_its_end_once(server: Server, rec
 
 
 def test_killed_process_is_reported_once(server: Server, receiver: WebhookReceiver) -> None:
-    """A killed process is detected once, by the other process or the replacement."""
     wait_until(lambda: len(child_processes(server)) == 2, TIMEOUT_SECONDS)
     victim = int(child_processes(server)[-1])
     os.kill(victim, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The table of alert kinds: sentences in both languages, and the page that says what to do."""
+"""The table of alert kinds: messages in both languages, and the page that says what to do."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ def test_every_kind_of_alert_has_its_row():
 
 
 @pytest.mark.parametrize("kind", AlertKind)
-def test_every_kind_links_to_a_heading_that_says_what_to_do(kind):
-    """Every kind links to an existing heading of a document in this repository, and docs/alerts.md lists the kind."""
+def test_every_kind_links_to_an_existing_heading_and_is_listed_in_the_document(kind):
     file, _, anchor = KINDS[kind].page.partition("#")
     headings = re.findall(r"^#+ (.+)$", (ROOT / file).read_text(), re.MULTILINE)
     assert anchor in [heading.lower().replace(" ", "-") for heading in headings] or not anchor

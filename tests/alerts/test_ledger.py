@@ -1,4 +1,4 @@
-"""The ledger of alerts: one row per kind and subject, one notification per beginning and end, one sender."""
+"""The alert ledger: one row per kind and subject, one notice per beginning and end, one sender."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RECOVERED = (AlertKind.KEY_REFUSED, "deepseek")
 
 
 def send_all(now: datetime) -> list[str]:
-    """Claim and send what is due; return what was sent."""
+    """Claim and send the notices that are due, and return them."""
     sent = []
     while claimed := ledger.claim_next(now):
         ledger.record_sent(claimed, now)
@@ -134,8 +134,6 @@ def test_alerts_ended_long_ago_are_deleted():
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 def test_concurrent_processes_send_an_alert_once():
-    """Of many threads that report and claim an alert at the same time, each with its own connection, one sends it."""
-
     def find_and_claim(_: int) -> int:
         try:
             ledger.record_condition(REFUSED, NOON)

@@ -1,4 +1,4 @@
-"""Alerts about outages: sent once without the database if the database is down, and stored there afterwards."""
+"""Alerts about outages: during a database outage they are sent from a file, and the database stores them afterwards."""
 
 from __future__ import annotations
 
@@ -82,10 +82,6 @@ def condition_kinds(conditions: Iterator[Condition]) -> set[AlertKind]:
 
 
 def test_read_only_database_and_its_end_are_each_reported_once(receiver, database_outage):
-    """If the database accepts no writes, one of two processes sends the alert.
-
-    The page shows it, and the database stores it after the outage.
-    """
     first, second = failing_watch(), failing_watch()
     for watch in (first, second, first):
         watch.offline_round()
@@ -112,8 +108,8 @@ def test_read_only_database_and_its_end_are_each_reported_once(receiver, databas
         (sqlite3.SQLITE_IOERR, "disk I/O error", "does not answer"),
     ],
 )
-def test_the_alert_says_what_kind_of_outage_it_is(receiver, monkeypatch, code, error, expected):
-    """The alert names the kind of outage, since a database that refuses writes does not have to be restarted."""
+def test_alert_names_the_kind_of_outage(receiver, monkeypatch, code, error, expected):
+    """A database that refuses writes need not be restarted."""
     cause = sqlite3.OperationalError()
     cause.sqlite_errorcode = code
 
@@ -125,8 +121,8 @@ def test_the_alert_says_what_kind_of_outage_it_is(receiver, monkeypatch, code, e
     assert expected in receiver.received[0].body["message"]["en"]
 
 
-def test_entries_that_wait_in_memory_are_an_alert_at_once(monkeypatch):
-    """Entries that wait in memory raise an alert immediately, since a restart would lose them."""
+def test_entries_waiting_in_memory_raise_an_alert_immediately(monkeypatch):
+    """A restart would lose them."""
     monkeypatch.setattr(journal(), "disk_is_full", True)
     (condition,) = troubles.find_outages(NOON)
     assert (condition.kind, "0 wait in memory" in condition.sentence) == (AlertKind.LOG_WAITING, True)
@@ -142,8 +138,7 @@ def test_an_outage_shorter_than_a_restart_is_no_alert(receiver, database_outage)
     assert watch.querying_since is None
 
 
-def test_flapping_database_is_reported_once(receiver, database_outage):
-    """An alert that is in the database and was sent is not sent again from the file."""
+def test_alert_that_was_sent_from_the_database_is_not_sent_again_from_the_file(receiver, database_outage):
     failing_watch().offline_round()
     database_outage.undo()
     watch = AlertWatch()
@@ -157,7 +152,7 @@ def test_flapping_database_is_reported_once(receiver, database_outage):
 
 
 def test_outage_after_a_reported_recovery_is_reported_again(receiver, database_outage, monkeypatch):
-    """A failure after the end was sent is a new outage, even if it occurs before the process reads the alerts again."""
+    """The new outage may begin before the process reads the alerts again."""
     failing_watch().offline_round()
     database_outage.undo()
     watch = AlertWatch()
@@ -176,8 +171,7 @@ def test_outage_after_a_reported_recovery_is_reported_again(receiver, database_o
         assert received(receiver) == [("begun", "database")] * begun
 
 
-def test_open_alert_shows_the_newest_numbers():
-    """A lasting alert has its newest numbers, in the database and in the file used without it."""
+def test_open_alert_has_the_latest_numbers_in_database_and_file():
     for noting in (ledger, sending):
         for count in (110, 361):
             noting.record_condition(build_condition(AlertKind.LOG_LOST, "one", count=count), NOON + count * MINUTE)
@@ -185,11 +179,7 @@ def test_open_alert_shows_the_newest_numbers():
     assert "361" in str(alert_file().read()[("log_lost", "one")].sentence)
 
 
-def test_pending_alert_is_sent_without_the_database(receiver, database_outage, monkeypatch):
-    """During an outage, an alert that the database holds unsent is sent from the file.
-
-    An alert that was sent is not.
-    """
+def test_unsent_alert_in_the_database_is_sent_from_the_file_during_an_outage(receiver, database_outage, monkeypatch):
     database_outage.undo()
     redis = build_condition(AlertKind.REDIS, "Redis", problem="It is silent.")
     monkeypatch.setattr(watching, "find_outages", lambda now: iter([redis]))
@@ -207,8 +197,8 @@ def test_pending_alert_is_sent_without_the_database(receiver, database_outage, m
     assert [alert.kind for alert in list_alerts() if alert.sent_at is None] == []
 
 
-def test_hanging_database_is_marked_as_being_queried(receiver, monkeypatch):
-    """Claiming alerts is marked as a database query. Waiting for the chat is not, no matter how long it takes."""
+def test_claiming_alerts_is_marked_as_a_query_and_waiting_for_the_chat_is_not(receiver, monkeypatch):
+    """A slow chat must not look like a hanging database."""
     watch, asking = AlertWatch(), []
     ledger.record_condition(build_condition(AlertKind.DISK, "data directory", free=1), timezone.now())
     claim, send = ledger.claim_next, sending.send
@@ -229,7 +219,7 @@ def test_a_failure_that_is_not_the_database_is_no_outage(monkeypatch):
 
 
 def test_process_with_a_full_disk_sends_an_alert_once(receiver, database_outage, monkeypatch):
-    """An alert is sent once even if the process cannot write its file; it is kept in memory then."""
+    """The alert is then remembered in memory."""
     # No file can be created in /proc.
     monkeypatch.setattr(type(alert_file()), "path", property(lambda _: Path("/proc/alerts.json")))
     watch = failing_watch()
@@ -241,11 +231,7 @@ def test_process_with_a_full_disk_sends_an_alert_once(receiver, database_outage,
 
 
 def test_long_outages_of_store_redis_log_and_configuration_are_reported(monkeypatch):
-    """Outages of Redis and the store raise an alert within ten seconds, outages of the log and the configuration after
-    a minute.
-
-    No outage raises an alert immediately.
-    """
+    """Alerts about Redis and the store follow after ten seconds, those about log and configuration after a minute."""
     link = RedisLink("redis://127.0.0.1:9", "test")
     assert link.look() is not None
     now = timezone.now()
@@ -260,8 +246,7 @@ def test_long_outages_of_store_redis_log_and_configuration_are_reported(monkeypa
     assert condition_kinds(troubles.find_outages(now + MINUTE)) == quick | slow
 
 
-def test_lost_log_entries_are_reported_when_more_are_lost(monkeypatch):
-    """Each loss of log entries raises one alert, including a loss before the first round."""
+def test_each_loss_of_log_entries_raises_one_alert(monkeypatch):
     watch = AlertWatch()
     monkeypatch.setattr(journal(), "lost", 2)
     watch.round()
@@ -310,10 +295,7 @@ def test_a_job_is_overdue_after_twice_its_own_interval(days_ago, overdue):
 
 
 def test_overdue_backup_and_prune_are_reported_until_they_run(monkeypatch):
-    """Overdue backups and pruning raise an alert until they run.
-
-    A copy before a migration is not a backup. If they have never run, neither is overdue.
-    """
+    """A copy made before a migration does not count as a backup."""
     assert condition_kinds(troubles.find_overdue(timezone.now() + 100 * DAY)) == set()
     record_backup(SYSTEM, {"folder": "20261122-before-0030"})
     prune(SYSTEM, timezone.now())
@@ -328,8 +310,7 @@ def test_overdue_backup_and_prune_are_reported_until_they_run(monkeypatch):
     assert {alert.kind for alert in list_alerts() if alert.ended_at is not None} == overdue
 
 
-def test_killed_process_is_reported_and_orderly_exit_is_not(tmp_path):
-    """Each crash of a process is detected once; a normal exit is not a crash."""
+def test_crash_of_a_process_is_reported_once_and_a_normal_exit_is_not(tmp_path):
     program = (
         "import django; django.setup(); "
         "from routing_admin.platform.server.draining import process_mark as own; m = own(); m.place(); "
@@ -349,8 +330,8 @@ def test_killed_process_is_reported_and_orderly_exit_is_not(tmp_path):
     assert [(alert.kind, alert.times) for alert in list_alerts()] == [(AlertKind.PROCESS_CRASHED, 1)]
 
 
-def test_a_server_takes_room_for_alerts_before_the_disk_is_full():
-    """The file for alerts is created at its full size, so that it can be written when the disk is full."""
+def test_alert_file_has_its_full_size_from_the_start():
+    """It can then be written even if the disk is full."""
     watch = AlertWatch()
     watch.start()
     size = alert_file().path.stat().st_size
@@ -362,7 +343,6 @@ def test_a_server_takes_room_for_alerts_before_the_disk_is_full():
 
 
 def test_backup_by_another_tool_is_recorded(capsys):
-    """A backup made by another tool is taken into account by the alert and the metric."""
     call_command("backup", "--record")
     assert "another tool" in capsys.readouterr().out
     assert len(list_runs("installation.backup")) == 1

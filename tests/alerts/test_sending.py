@@ -1,4 +1,4 @@
-"""Sending alerts to a chat on the loopback over real sockets: every kind of alert and chat, signatures, no secrets."""
+"""Alerts are sent to chats over real sockets: every kind, every message format, signatures, and no secrets."""
 
 from __future__ import annotations
 
@@ -64,8 +64,7 @@ def _text(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("shape", [name.value for name in ShapeName])
-def test_each_kind_arrives_once_in_every_shape(receiver, shape):
-    """Each kind of alert is sent once, in each chat's message format, with a link to the page that says what to do."""
+def test_each_kind_arrives_once_in_every_message_format(receiver, shape):
     now = timezone.now()
     for kind in AlertKind:
         record_condition(make_condition(kind), now)
@@ -81,11 +80,7 @@ def test_each_kind_arrives_once_in_every_shape(receiver, shape):
     assert all(alert.sent_at and not alert.error for alert in list_alerts())
 
 
-def test_programs_get_fields_beside_the_text(receiver):
-    """Plain JSON has event, subject, severity, time and messages in both languages.
-
-    The end of an alert is also sent.
-    """
+def test_plain_json_has_fields_for_programs_beside_the_text(receiver):
     now = timezone.now()
     record_condition(make_condition(AlertKind.KEY_REFUSED), now)
     sending.send_due(make_webhook(receiver), now)
@@ -99,8 +94,7 @@ def test_programs_get_fields_beside_the_text(receiver):
     assert (ended["event"], ended["ended"]) == ("over", (now + timedelta(seconds=1)).isoformat())
 
 
-def test_a_chinese_chat_reads_chinese_unless_the_address_says_otherwise(receiver):
-    """An alert is in the language of the chat's message format, unless the URL contains `lang=`."""
+def test_alert_is_in_the_language_of_the_chat_unless_the_url_names_another(receiver):
     now = timezone.now()
     record_condition(make_condition(AlertKind.DISK), now)
     sending.send_due(make_webhook(receiver, "wecom"), now)
@@ -110,7 +104,7 @@ def test_a_chinese_chat_reads_chinese_unless_the_address_says_otherwise(receiver
 
 
 def test_signatures_arrive_unchanged(receiver):
-    """DingTalk's signature is in the URL, Feishu's in the body. The secret itself is never sent."""
+    """DingTalk expects the signature in the URL, Feishu in the body."""
     notice = sending.write_test("en", "ada", timezone.now())
     for shape in ("dingtalk", "feishu"):
         assert sending.send(make_webhook(receiver, shape, "&secret=SEC+/0123456789=="), notice) == ""
@@ -121,8 +115,7 @@ def test_signatures_arrive_unchanged(receiver):
     assert all(secret not in message.path + json.dumps(message.body) for message in receiver.received)
 
 
-def test_a_refused_notice_is_tried_again_until_it_is_taken(receiver, caplog):
-    """A rejected alert is retried. Neither the log nor the stored error contains the webhook's URL or secret."""
+def test_rejected_notice_is_retried_and_its_url_stays_secret(receiver, caplog):
     caplog.set_level(logging.DEBUG)
     echo = json.dumps(
         {"errcode": 93000, "errmsg": f"invalid webhook url {receiver.base}{SECRET_PATH} secret SECRETSECRET"}
@@ -146,15 +139,14 @@ def test_a_refused_notice_is_tried_again_until_it_is_taken(receiver, caplog):
     ("base", "expected"),
     [("http://127.0.0.1:9", "nothing is listening there"), ("http://no-such-host.invalid", "does not resolve")],
 )
-def test_unreachable_chat_gives_an_error_message(base, expected):
-    """If the chat cannot be reached, the error contains only its host."""
+def test_error_about_an_unreachable_chat_contains_only_its_host(base, expected):
     error = sending.send(parse_webhook(base + SECRET_PATH), sending.write_test("en", "ada", timezone.now()))
     assert expected in error
     assert "swordfish" not in error
 
 
 def test_a_redirect_is_not_followed(receiver):
-    """A redirect is not followed, since it would send the alert to an unconfigured host."""
+    """Following it would send the alert to a host that is not configured."""
     receiver.replies[:] = [(302, b"")]
     assert "redirects are not followed" in sending.send(
         make_webhook(receiver), sending.write_test("en", "ada", timezone.now())
@@ -162,8 +154,7 @@ def test_a_redirect_is_not_followed(receiver):
     assert len(receiver.received) == 1
 
 
-def test_forbidden_address_is_not_called(receiver, monkeypatch):
-    """The origin policy for outgoing calls applies to the webhook, and the error names the setting."""
+def test_webhook_forbidden_by_the_origin_policy_is_not_called(receiver, monkeypatch):
     monkeypatch.setattr(sending, "process_upstream", lambda: Upstream(OriginPolicy()))
     error = sending.send(make_webhook(receiver), sending.write_test("en", "ada", timezone.now()))
     assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in error
@@ -173,7 +164,6 @@ def test_forbidden_address_is_not_called(receiver, monkeypatch):
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 def test_concurrent_senders_send_once(receiver):
-    """Of many threads that send at the same time, each with its own connection, one sends each alert."""
     now, hook = timezone.now(), make_webhook(receiver)
     for kind in AlertKind:
         record_condition(make_condition(kind), now)

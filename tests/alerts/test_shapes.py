@@ -1,4 +1,4 @@
-"""What is sent to each chat, how it is signed, and which responses are failures."""
+"""The body for each chat, its signature, and the responses that count as failures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_every_shape_has_its_row():
     ],
 )
 def test_each_chat_gets_its_own_body(shape, body):
-    """Each chat's body follows its vendor's documentation. Markup in a name cannot mention users of the chat."""
+    """The bodies follow the vendors' documentation. Markup in a name must not mention users of the chat."""
     assert write(shape, NOTICE, "https://chat.example/hook", "", NOW) == ("https://chat.example/hook", body)
 
 
@@ -46,14 +46,14 @@ def test_dingtalk_is_signed_in_the_address():
 
 
 def test_feishu_is_signed_in_the_body():
-    """Feishu's signature is an HMAC of an empty message, whose key consists of seconds and secret."""
+    """Feishu's signature is an HMAC of an empty message. The key consists of seconds and secret."""
     url, body = write(ShapeName.FEISHU, NOTICE, "https://open.feishu.cn/x", "s3cret", NOW)
     assert url == "https://open.feishu.cn/x"
     assert (body["timestamp"], body["sign"]) == ("1763800000", hmac_signature("1763800000\ns3cret", ""))
 
 
-def test_a_long_text_is_cut_at_a_letter():
-    """Text is cut between characters, at the byte limit of the strictest chat."""
+def test_long_text_is_cut_between_characters():
+    """The byte limit is that of the strictest chat."""
     text = write(ShapeName.WECOM, Notice(("密" * 3000,)), "https://chat.example", "", NOW)[1]["text"]["content"]
     assert TEXT_BYTES - 3 < len(text.encode()) <= TEXT_BYTES
     assert set(text) == {"密"}
@@ -72,8 +72,7 @@ def test_a_long_text_is_cut_at_a_letter():
         (ShapeName.FEISHU, 200, [], ("feishu",)),
     ],
 )
-def test_refusal_is_recognized_in_the_response(shape, status, answer, expected):
-    """A failure is detected in a response with status 200, and in a response that does not come from the chat."""
+def test_failure_is_recognized_in_a_response_with_status_200(shape, status, answer, expected):
     body = answer if isinstance(answer, str) else json.dumps(answer)
     refusal = refusal_in(shape, status, body.encode())
     assert refusal is not None

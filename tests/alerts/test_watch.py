@@ -1,4 +1,4 @@
-"""The watch detects each kind of condition. Each is reported to a chat once and ends when it is fixed."""
+"""The watch detects each kind of condition, reports it once, and reports its end."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def refusal(status: int, message: str = "no", code: str = "") -> tuple[int, byte
 
 @pytest.fixture
 def provider(demo: None) -> Iterator[WebhookReceiver]:
-    """A provider with scripted answers, the only candidate of its own route."""
+    """A provider with scripted answers, which is the only candidate of its route."""
     call_outcomes().take()
     with running_receiver() as server:
         row = Provider.objects.create(
@@ -80,19 +80,17 @@ def received(receiver: WebhookReceiver) -> list[tuple[str, str, str]]:
     ],
 )
 def test_failed_call_alerts_once_and_an_answer_ends_it(receiver, provider, reply, kind, subject):
-    """An alert from failed calls is sent once. A successful call ends it."""
     send_requests(*[reply] * 5, provider=provider)
     for _ in range(3):
         watch().round()
     assert received(receiver).count(("begun", kind, subject)) == 1
-    renew(process_run_context)  # ends the cooldown
+    renew(process_run_context)  # This ends the cooldown.
     send_requests(SUCCESS, provider=provider)
     watch().round()
     assert [alert.ended_at is not None for alert in list_alerts() if alert.kind == kind] == [True]
 
 
 def test_unconfigured_model_named_by_a_caller_raises_no_alert(receiver, provider):
-    """A model name that is neither a candidate's nor a service's raises no alert, no matter what callers request."""
     provider.replies[:] = [refusal(404, "no such model", "model_not_found")]
     post(key_of("text-agent"), chat_body("hello", model="night-owl/owl-xl"))
     journal().flush()
@@ -100,11 +98,7 @@ def test_unconfigured_model_named_by_a_caller_raises_no_alert(receiver, provider
     assert "retired_model" not in [kind for _, kind, _ in received(receiver)]
 
 
-def test_routes_without_candidates_are_reported_in_one_alert(receiver, provider):
-    """A route whose candidates are all in cooldown raises an alert.
-
-    If every route is affected, one alert covers all.
-    """
+def test_routes_without_available_candidates_are_reported_in_one_alert(receiver, provider):
     send_requests(refusal(402, "Insufficient Balance"), provider=provider)
     watch().round()
     assert ("begun", "all_cooling", "night") in received(receiver)
@@ -128,10 +122,7 @@ def set_drawn(holder: str, meter: Meter, drawn: int) -> None:
 
 
 def test_budget_alerts_when_low_and_when_exhausted(receiver, demo):
-    """A budget of an agent or key raises an alert when little or nothing is left.
-
-    A limit per minute is not a budget.
-    """
+    """A limit per minute is not a budget."""
     limits = {"tokensPerDay": 100, "requestsPerMinute": 1}
     limit_agent(**limits)
     key = key_of("vision-agent", terms={"limits": {"tokensPerMonth": 1000}})
@@ -149,8 +140,8 @@ def test_budget_alerts_when_low_and_when_exhausted(receiver, demo):
     assert "The agent text-agent has used 85% of its limit “Tokens per day”." in receiver.received[0].body["text"]
 
 
-def test_budget_that_is_used_up_has_one_alert(receiver, demo):
-    """The warning is neither raised beside it, nor shown, counted or sent as resolved when it came before."""
+def test_exhausted_budget_has_one_alert(receiver, demo):
+    """The earlier warning about the same budget is neither shown nor sent as resolved."""
     limit_agent(tokensPerDay=100)
     snapshot.refresh()
     subject = "agent:text-agent tokensPerDay"
@@ -172,14 +163,12 @@ def test_budget_that_is_used_up_has_one_alert(receiver, demo):
 
 
 def test_nearly_full_disk_is_reported(receiver, demo, monkeypatch):
-    """A nearly full disk raises an alert, at the same threshold as on the dashboard."""
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     watch().round()
     assert received(receiver) == [("begun", "disk", "data directory")]
 
 
-def test_retired_model_is_reported(receiver, demo, monkeypatch):
-    """A retired model raises an alert if a route uses it."""
+def test_retired_model_is_reported_if_a_route_uses_it(receiver, demo, monkeypatch):
     endpoint, model = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
     end = default_catalogue().retirement_at("claude", endpoint, model)
     monkeypatch.setattr(timezone, "localdate", lambda: end.day + timedelta(days=1))
@@ -193,8 +182,7 @@ def test_retired_model_is_reported(receiver, demo, monkeypatch):
     assert ("begun", "retired_model", f"claude/{model}") in received(receiver)
 
 
-def test_refused_import_is_reported_until_a_valid_one(receiver, demo, tmp_path):
-    """A rejected import raises an alert and a successful one ends it, whether by page, script or command."""
+def test_rejected_import_is_reported_until_a_valid_one(receiver, demo, tmp_path):
     with pytest.raises(InvalidError):
         import_configuration(Actor("person", "ada"), [b'{"routing": {"planning": 7}}'])
     file = tmp_path / "llm-routing.json"
@@ -209,7 +197,6 @@ def test_refused_import_is_reported_until_a_valid_one(receiver, demo, tmp_path):
 
 
 def test_alert_is_on_the_page_without_a_webhook(settings, demo, monkeypatch):
-    """Without a webhook an alert is on the page, and it is sent when a webhook is set."""
     settings.ALERT_WEBHOOK = None
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     watch().round()

@@ -1,4 +1,4 @@
-"""The webhook's URL: its shape, secret and language, and that its secrets are not shown."""
+"""The webhook's URL: its message format, secret and language, and that its secrets are not shown."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ HOOKS = {
 
 
 @pytest.mark.parametrize("text", HOOKS)
-def test_shape_follows_from_the_host_unless_given(text):
-    """The host determines the message format unless `shape=` does. The format determines the message's language."""
+def test_host_determines_message_format_and_language_unless_given(text):
     webhook = parse_webhook(text)
     assert (webhook.shape, webhook.language) == HOOKS[text]
 
 
 def test_fragment_is_not_part_of_the_called_url():
-    """The fragment of the webhook's URL is not sent. It contains the secret, in which a plus is literal."""
+    """The fragment contains the secret, in which a plus is literal."""
     webhook = parse_webhook(" https://ops.example/hook?id=1#shape=feishu&secret=a+b/c= ")
     assert (webhook.url, webhook.secret) == ("https://ops.example/hook?id=1", "a+b/c=")
 
@@ -38,16 +37,14 @@ def test_fragment_is_not_part_of_the_called_url():
         *("https://a.example/#secret=", "https://a.example/#shape=json&secret=hunter2", "https://a.example/#a=hunter2"),
     ],
 )
-def test_a_wrong_address_is_refused_and_not_repeated(text):
-    """The rejection of an invalid URL says what is expected and does not repeat the URL."""
+def test_invalid_url_is_rejected_without_repeating_it(text):
     with pytest.raises(WebhookAddressError) as refused:
         parse_webhook(text)
     assert "hunter2" not in str(refused.value)
     assert str(refused.value).endswith((".", "empty."))
 
 
-def test_only_host_and_shape_show():
-    """Of a webhook's URL, `repr` and masked text show only the host and the chat's message format."""
+def test_representation_contains_only_host_and_message_format():
     hook = parse_webhook("https://ops.example/services/hunter2hunter2?key=0123-4567-89#shape=feishu&secret=swordfish1")
     hidden = hook.hide("no /services/hunter2hunter2?key=0123-4567-89 here, hunter2hunter2, 0123-4567-89, swordfish1")
     for secret in ("hunter2hunter2", "0123-4567-89", "swordfish1"):

@@ -23,14 +23,14 @@ from tests.preloaded import run_python
 
 @dataclass(frozen=True)
 class SavedInstallation:
-    """An installation, a backup of it made under load, and the files acknowledged before the backup began."""
+    """An installation, a backup made under load, and the files acknowledged before the backup began."""
 
     installation: Installation
     backup: Path
     files: dict[str, bytes]
 
     def environment(self, directory: Path, *secrets: str) -> dict[str, str]:
-        """Create a data directory with the named secrets of the installation. Return the environment for it."""
+        """Create a data directory with the named secrets and return the environment for it."""
         directory.mkdir(mode=0o700)
         for name in secrets:
             shutil.copy(self.installation.directory / name, directory / name)
@@ -64,7 +64,6 @@ def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedPro
 
 
 def test_backup_under_load_is_restored_byte_for_byte(saved: SavedInstallation, tmp_path: Path) -> None:
-    """Restored rows and files equal those in the backup, the audit chain is intact, and every key can be decrypted."""
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     result = run(environment, "restore", str(saved.backup))
     assert (result.returncode, result.stderr) == (0, "")
@@ -89,7 +88,6 @@ def test_backup_under_load_is_restored_byte_for_byte(saved: SavedInstallation, t
 
 
 def test_backup_passes_sha256sum_and_contains_no_secret(saved: SavedInstallation) -> None:
-    """A backup contains no secret, can only be read by its owner, and passes `sha256sum -c`."""
     assert saved.files
     subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=saved.backup, check=True)
     secrets = [(saved.installation.directory / name).read_bytes().strip() for name in ("secret_key", "keys")]
@@ -99,7 +97,6 @@ def test_backup_passes_sha256sum_and_contains_no_secret(saved: SavedInstallation
 
 
 def test_restore_without_the_saved_secrets_says_what_to_do(saved: SavedInstallation, tmp_path: Path) -> None:
-    """A restore without the saved secrets succeeds and says which keys are unreadable."""
     result = run(saved.environment(tmp_path / "new"), "restore", str(saved.backup))
     assert result.returncode == 0
     assert "every agent needs a new key" in result.stderr
@@ -114,10 +111,9 @@ def test_restore_without_the_saved_secrets_says_what_to_do(saved: SavedInstallat
         ("newer", "routing_admin 9999_from_the_future"),
     ],
 )
-def test_damaged_or_newer_backup_is_refused(
+def test_damaged_or_newer_backup_is_rejected_before_anything_is_written(
     saved: SavedInstallation, tmp_path: Path, damage: str, sentence: str
 ) -> None:
-    """Restoring a damaged or newer backup prints one line, exits with 1 and writes nothing."""
     broken = tmp_path / "broken"
     shutil.copytree(saved.backup, broken)
     if damage == "artifact":
@@ -142,7 +138,6 @@ def test_damaged_or_newer_backup_is_refused(
 
 
 def test_restore_keeps_the_old_installation_with_replace(saved: SavedInstallation, tmp_path: Path) -> None:
-    """A restore replaces nothing without `--replace`. With it the old installation is kept in the data directory."""
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     manage(environment, "bootstrap", "--no-demo")
     before = dump_tables(tmp_path / "new" / "routing_admin.sqlite3")
@@ -155,8 +150,7 @@ def test_restore_keeps_the_old_installation_with_replace(saved: SavedInstallatio
     manage(environment, "doctor")
 
 
-def test_served_installation_is_not_replaced(saved: SavedInstallation, tmp_path: Path) -> None:
-    """A restore is refused while another process has the database open."""
+def test_restore_is_refused_while_a_server_uses_the_database(saved: SavedInstallation, tmp_path: Path) -> None:
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     manage(environment, "restore", str(saved.backup))
     server = listening(environment, saved.installation.key, saved.installation.lab, tmp_path / "new")
@@ -171,7 +165,6 @@ def test_served_installation_is_not_replaced(saved: SavedInstallation, tmp_path:
 
 
 def test_backup_with_secrets_restores_everything_on_another_machine(saved: SavedInstallation, tmp_path: Path) -> None:
-    """A backup made with `--with-secrets` is complete. A backup is never written to an existing directory."""
     environment = saved.environment(tmp_path / "first", "secret_key", "keys")
     manage(environment, "restore", str(saved.backup))
     out = tmp_path / "with-secrets"

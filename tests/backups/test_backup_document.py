@@ -22,7 +22,7 @@ def blocks() -> list[str]:
 
 
 def run(folder: Path, text: str) -> str:
-    """Run the commands of a block, with the directories in the document replaced by ones below `folder`."""
+    """Run the commands of a block, with the document's directories replaced by ones below `folder`."""
     for name in ("/backups", "/safe"):
         text = text.replace(f" {name}", f" {folder}{name}")
     text = re.sub(r"\bvar\b", str(folder / "var"), text)
@@ -38,8 +38,7 @@ def run(folder: Path, text: str) -> str:
     return result.stdout
 
 
-def test_commands_of_the_document_do_what_it_says(blocks: list[str], tmp_path: Path) -> None:
-    """The commands in the document back up an installation, restore it after a total loss, and rotate its secrets."""
+def test_documented_commands_back_up_restore_and_rotate_secrets(blocks: list[str], tmp_path: Path) -> None:
     run(tmp_path, "routing-admin bootstrap")
     (tmp_path / "backups").mkdir()
     saving_blocks, restoring_block, rotating_blocks = blocks[:3], blocks[3], blocks[4:]

@@ -1,4 +1,4 @@
-"""Both databases are backed up before migrations. A database that a newer version has migrated is rejected."""
+"""Both databases are backed up before migrations. A database migrated by a newer version is rejected."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def old(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *arguments: str, code: int = 0) -> str:
-    """Run a management command and assert its exit code. Return its stdout, or its stderr if it must fail."""
+    """Run a management command, check its exit code, and return its stdout, or stderr if `code` is not 0."""
     own = {"ROUTING_ADMIN_DATA_DIR": str(folder), "DJANGO_SETTINGS_MODULE": "routing_admin.settings"}
     result = run_python({**os.environ, **own}, "manage.py", *arguments)
     assert result.returncode == code, result.stderr
@@ -42,7 +42,6 @@ def applied(path: Path) -> list[tuple[str, str]]:
 
 
 def test_databases_are_backed_up_before_migrations_and_can_be_restored(old: Path) -> None:
-    """A start with pending migrations first copies the databases to the data directory. Other starts copy nothing."""
     before = applied(old / "routing_admin.sqlite3")
     assert "before the migrations" in run(old, "bootstrap")
     (copy,) = (old / "backups").iterdir()
@@ -53,8 +52,8 @@ def test_databases_are_backed_up_before_migrations_and_can_be_restored(old: Path
     assert "ok   history" in run(old, "doctor")
 
 
-def test_last_three_copies_are_kept_and_unfinished_ones_removed(old: Path) -> None:
-    """Older copies are removed, since they would fill the disk."""
+def test_only_the_last_three_copies_are_kept(old: Path) -> None:
+    """Older and unfinished copies would fill the disk."""
     for name in ("20200101T000000-a", "20200102T000000-b", "20200103T000000-c", "20200104T000000-d.part"):
         (old / "backups" / name).mkdir(parents=True)
     run(old, "bootstrap")
@@ -68,7 +67,6 @@ def test_last_three_copies_are_kept_and_unfinished_ones_removed(old: Path) -> No
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_without_space_for_the_copy_nothing_is_migrated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A one-line error says how much space is needed and how to skip the backup."""
     monkeypatch.setattr(saving, "list_pending", lambda: [("routing_admin", "0999_later")])
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(CommandError, match=r"\d+ bytes needed, 1000 free\. Free up space, or skip the backup"):
@@ -76,8 +74,7 @@ def test_without_space_for_the_copy_nothing_is_migrated(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("arguments", [("serve",), ("bootstrap",), ("prune",), ("export_config", "llm-routing")])
-def test_newer_database_is_refused_in_one_line(old: Path, arguments: tuple[str, ...]) -> None:
-    """With a newer database the server and every command exit with 1 and a one-line error."""
+def test_newer_database_is_rejected_with_a_one_line_error(old: Path, arguments: tuple[str, ...]) -> None:
     run(old, "bootstrap")
     with closing(sqlite3.connect(old / "routing_admin.sqlite3")) as rows, rows:
         rows.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('capabilities', '0999_later', '2030')")

@@ -27,12 +27,12 @@ FACTS = str(ROOT / "tests" / "databases" / "moved_facts.py")
 PROVIDER_KEY = "sk-provider-key-0123456789"
 AUDIT_TABLE = "routing_admin_auditevent"
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename"
-pytestmark = pytest.mark.sqlite  # the tests start their own PostgreSQL and S3
+pytestmark = pytest.mark.sqlite  # This module starts its own PostgreSQL and S3.
 
 
 @dataclass(frozen=True)
 class SavedInstallation:
-    """An installation on PostgreSQL and S3, a backup of it, and the files acknowledged before the backup began."""
+    """An installation on PostgreSQL and S3, its backup, and the files acknowledged before the backup began."""
 
     installation: Installation
     cluster: Cluster
@@ -42,7 +42,7 @@ class SavedInstallation:
     def new_environment(self, directory: Path, database: str = "", secrets: tuple[str, ...] = ()) -> dict[str, str]:
         """Return the environment of an empty installation with the named secrets.
 
-        It uses a new PostgreSQL database of that name and a new bucket, or only files if `database` is empty.
+        It uses a new bucket and a new PostgreSQL database called `database`, or only files if `database` is empty.
         """
         directory.mkdir(mode=0o700)
         for name in secrets:
@@ -67,7 +67,7 @@ def collect_facts(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def dump_tables(url: str) -> dict[str, list[str]]:
-    """Return all rows as PostgreSQL prints them, except the rows of the migrations and the audit log."""
+    """Return all rows as PostgreSQL prints them, without the tables of migrations and audit events."""
     with psycopg.connect(url, autocommit=True) as reader:
         names = {name for (name,) in reader.execute(TABLES)} - {"django_migrations", AUDIT_TABLE}
         return {name: sorted(row for (row,) in reader.execute(f'SELECT t::text FROM "{name}" t')) for name in names}
@@ -94,7 +94,6 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SavedInstallatio
 def test_backup_of_postgresql_under_load_can_be_restored_to_postgresql_and_to_files(
     saved: SavedInstallation, tmp_path: Path
 ) -> None:
-    """Installations restored from one backup are equal on both engines and have every acknowledged file."""
     secrets = ("secret_key", "keys")
     on_postgresql, in_files = (
         saved.new_environment(tmp_path / "a", "two", secrets),
@@ -148,15 +147,13 @@ def test_backup_with_an_sqlite_log_can_be_restored_to_postgresql(saved: SavedIns
         ("中文\u2028\x85 x\t1.5", ("中文\u2028\x85 x", "1.5")),
     ],
 )
-def test_line_of_a_backup_is_parsed_into_its_values(line: str, values: tuple[str | None, ...]) -> None:
-    """The escape sequences of PostgreSQL's COPY format are decoded."""
+def test_escape_sequences_of_a_copy_line_are_decoded(line: str, values: tuple[str | None, ...]) -> None:
     assert tuple(parse_line(line + "\n", [], [])) == values
     assert parse_line("\\\\x00ff\t\\N\n", [0, 1], []) == [b"\x00\xff", None]
     assert parse_line('{"a": "\\\\u0001é"}\n', [], [0]) == ['{"a": "\\u0001\\u00e9"}']
 
 
 def test_every_value_is_restored_as_postgresql_writes_it(saved: SavedInstallation, tmp_path: Path) -> None:
-    """Times, JSON, numbers and unusual text are backed up and restored without loss."""
     environment = saved.new_environment(tmp_path / "a", "three", ("secret_key", "keys"))
     manage(saved.installation.environment, "backup", str(tmp_path / "two"))
     before = dump_tables(saved.installation.environment["DATABASE_URL"])
@@ -169,7 +166,6 @@ def test_every_value_is_restored_as_postgresql_writes_it(saved: SavedInstallatio
 def test_restore_to_postgresql_without_the_saved_secrets_names_unreadable_keys(
     saved: SavedInstallation, tmp_path: Path
 ) -> None:
-    """A restore without the saved secrets prints whose keys have to be entered again."""
     environment = saved.new_environment(tmp_path / "a", "four")
     result = run_python(environment, "manage.py", "restore", str(saved.backup))
     assert result.returncode == 0
@@ -180,11 +176,8 @@ def test_restore_to_postgresql_without_the_saved_secrets_names_unreadable_keys(
     assert PROVIDER_KEY.encode() not in everything
 
 
-def test_restore_keeps_old_tables_in_a_schema_with_replace(saved: SavedInstallation, tmp_path: Path) -> None:
-    """A restore with `--replace` moves the old tables to another schema.
-
-    Without `--replace`, or while the database is in use, nothing is replaced. A failed restore changes nothing.
-    """
+def test_restore_with_replace_moves_old_tables_to_another_schema(saved: SavedInstallation, tmp_path: Path) -> None:
+    """Without `--replace`, or while the database is in use, nothing is replaced. A failed restore changes nothing."""
     environment = saved.new_environment(tmp_path / "a", "five", ("secret_key", "keys"))
     manage(environment, "bootstrap", "--no-demo")
     before = dump_tables(environment["DATABASE_URL"])
@@ -208,7 +201,7 @@ def test_restore_keeps_old_tables_in_a_schema_with_replace(saved: SavedInstallat
 
 @pytest.mark.slow
 def test_postgresql_is_backed_up_before_its_migrations(saved: SavedInstallation, tmp_path: Path) -> None:
-    """The copy made before a migration has only the old migrations applied, and this version can restore it."""
+    """The copy contains only the old migrations, and this version can restore it."""
     environment = saved.new_environment(tmp_path / "a", "six", ("secret_key", "keys"))
     manage(environment, "restore", str(saved.backup))
     manage(environment, "migrate", "routing_admin", "0026")

@@ -26,7 +26,7 @@ with new_folder(Path(sys.argv[1])) as part:
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """Start a process that is in the middle of a backup. Yield the process and the directory that it writes to."""
+    """Start a process that is in the middle of a backup, and yield it with its target directory."""
     variables = {"ROUTING_ADMIN_DATA_DIR": str(tmp_path / "data"), "DJANGO_SETTINGS_MODULE": "routing_admin.settings"}
     command = [sys.executable, "-c", f"import django; django.setup(){WRITE}", str(tmp_path / "saved" / "monday")]
     process = start_program(command, env=os.environ | variables, stdout=subprocess.PIPE, text=True)
