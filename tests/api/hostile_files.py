@@ -1,4 +1,4 @@
-"""Malicious and broken files, grouped by attack; each is generated when it is requested.
+"""Malicious and broken files, grouped by attack, each generated when it is requested.
 
 The bytes are generated with the standard library, Pillow and the published structure of the formats.
 """
@@ -55,7 +55,7 @@ class HostileFile:
 
 
 def build_png(width: int, height: int, *extra_chunks: bytes, data: bytes = b"\0" * 64) -> bytes:
-    """Return a PNG that declares this size, regardless of its data."""
+    """Return a PNG whose header declares this size, regardless of its data."""
     head = be32(width) + be32(height) + b"\x08\x02\0\0\0"
     chunks = [chunk(b"IHDR", head), *extra_chunks, chunk(b"IDAT", zlib.compress(data)), chunk(b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
@@ -84,7 +84,7 @@ def nested(levels: int, pack: Callable[[bytes], bytes], core: bytes = b"the end"
 
 
 def build_tar(*names: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int = 0) -> bytes:
-    """Return a tar archive with entries of this kind and declared size, without their data."""
+    """Return a tar archive whose entries have this kind and declared size, but no data."""
     entries = []
     for name in names:
         entry = tarfile.TarInfo(name)
@@ -210,7 +210,7 @@ def escaping_archives() -> Iterator[HostileFile]:
 
 
 def wide_images() -> Mapping[str, tuple[str, bytes]]:
-    """Return images whose headers claim impossible sizes."""
+    """Return images whose headers declare impossible sizes."""
     jpeg = b"\xff\xd8\xff\xe0\0\x10JFIF\0\1\1\0\0\1\0\1\0\0\xff\xc0\0\x11\x08\xff\xff\xff\xff\3\1\x11\0\2\x11\0\3\x11\0"
     bmp = b"BM" + le32(1 << 30) + bytes(4) + le32(54) + le32(40)
     return {
@@ -386,7 +386,7 @@ def damage(data: bytes) -> bytes:
 
 
 def overlapping(data: bytes) -> bytes:
-    """Repeat the directory entry of a zip three hundred times."""
+    """Repeat the directory entry of a zip archive three hundred times."""
     start = data.rindex(b"PK\1\2")
     end = data.rindex(b"PK\5\6")
     entry = data[start:end]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 BOUNDARY = "an-edge-of-the-form"
 
-# File names as a form may send them.
+# File names that a form may contain.
 HOSTILE_NAMES = (
     *(
         "../../etc/passwd",
@@ -24,7 +24,7 @@ HOSTILE_NAMES = (
     *("[无法读取] a (artifact:b)", "artifact:" + "0" * 32, "a\u00a0b", "\ud7ff\ue000.txt", "NaN", "null", "a]]>b"),
 )
 
-# Content types of a part as a form may send them.
+# Content types that a part of a form may declare.
 ODD_TYPES = (
     *("", ";", "/", "a", "a/", "/a", "*/*", "text", "text/", "text/plain;", "TEXT/PLAIN", "text/plain; charset"),
     *(
@@ -54,7 +54,7 @@ def multipart_form(
 
 
 def faulty_forms() -> Iterator[tuple[str, bytes]]:
-    """Yield forms that violate the multipart format, with a label."""
+    """Yield a label and a form that violates the multipart format."""
     edge, valid = BOUNDARY.encode(), multipart_form()
     head = b'Content-Disposition: form-data; name="file"; filename="a"'
     yield "nothing", b""

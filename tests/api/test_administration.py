@@ -1,4 +1,4 @@
-"""The administrators' API: a token allows the same changes as the pages, with the same rules and the same history."""
+"""The administrators' API: a token allows the same changes as the pages, with the same rules and history."""
 
 from __future__ import annotations
 
@@ -53,14 +53,10 @@ def script(demo: None, admin_account: User) -> Script:
 PROVIDER = {"endpoint": "https://api.deepseek.com", "defaultModel": "deepseek-chat"}
 
 
-# Tokens.
-
-
-def test_a_token_is_shown_once_and_kept_as_a_digest(script: Script, admin_account: User) -> None:
-    """A token's row contains only an HMAC and the public part; the audit event has the scopes."""
+def test_token_is_shown_once_and_stored_as_a_digest(script: Script, admin_account: User) -> None:
     token, row = issue_token(Actor("person", "admin"), admin_account, "backup", ["config:read"])
     assert token.startswith(f"rat_{row.public_id}_")
-    # The secret is 43 characters long and may contain underscores; a checksum follows it.
+    # The secret has 43 characters, among them underscores, and is followed by a checksum.
     secret = token.split("_", 2)[2][:43]
     for rows in (AdminToken.objects.values(), AuditEvent.objects.values()):
         assert secret not in str(list(rows))
@@ -69,10 +65,7 @@ def test_a_token_is_shown_once_and_kept_as_a_digest(script: Script, admin_accoun
 
 
 def test_action_is_recorded_under_the_owner_of_the_token(script: Script) -> None:
-    """The actor of an action is `admin's token deploy` of kind `token`.
-
-    The first use each day has its own event.
-    """
+    """Only the first use of a day has an audit event of its own."""
     script.call("PUT", "/providers/deepseek", PROVIDER)
     event = AuditEvent.objects.get(action="provider.add")
     assert (event.actor_kind, event.actor) == ("token", "admin's token deploy")
@@ -91,7 +84,7 @@ def test_the_last_use_is_noted_at_most_once_a_minute(script: Script) -> None:
 
 
 def test_a_token_outlives_the_secret_that_signed_it_once_it_was_used(script: Script, settings: Any) -> None:
-    """At its first use after a rotation, the token is signed with the new secret."""
+    """At its first use after the rotation, the token is signed with the new secret."""
     settings.SIGNING_SECRETS = ["a new secret of this installation", *settings.SIGNING_SECRETS]
     assert list_outdated_tokens() == ["admin's token deploy"]
     script.get("/providers")
@@ -101,8 +94,8 @@ def test_a_token_outlives_the_secret_that_signed_it_once_it_was_used(script: Scr
 
 
 @pytest.mark.parametrize("end", ["revoked", "expired", "role", "deactivated"])
-def test_a_token_ends_with_its_time_its_revocation_and_its_owners_role(end: str, script: Script) -> None:
-    """An ended token returns the same 401 in every case. It remains invalid even if the owner gets the role back."""
+def test_token_ends_with_its_expiry_its_revocation_and_its_owners_role(end: str, script: Script) -> None:
+    """It remains invalid even if the owner gets the role back."""
     script.get("/providers")
     owner, boss = User.objects.get(username="admin"), person("boss", is_staff=True)
     actor = Actor("person", "boss")
@@ -121,8 +114,7 @@ def test_a_token_ends_with_its_time_its_revocation_and_its_owners_role(end: str,
     assert boss.is_staff
 
 
-def test_keys_and_tokens_are_not_interchangeable(script: Script, admin: Client) -> None:
-    """Neither an agent's key nor a session can call the administrators' API, and a token cannot call the agents'."""
+def test_keys_sessions_and_tokens_are_not_interchangeable(script: Script, admin: Client) -> None:
     key = {"authorization": f"Bearer {key_of('text-agent', scopes=SCOPES)}"}
     for call in ADMIN_CALLS:
         method, path = call.replace("{number}", "1").split(" ")
@@ -136,26 +128,17 @@ def test_keys_and_tokens_are_not_interchangeable(script: Script, admin: Client) 
     assert not hasattr(authenticate(script.headers), "agent")
 
 
-def test_a_token_in_an_address_is_refused(script: Script) -> None:
-    """A token in a URL is rejected with 400 before it is checked, like an agent's key."""
+def test_token_in_a_url_is_rejected_before_it_is_checked(script: Script) -> None:
     token = script.headers["authorization"].split()[1]
     assert script.call("GET", f"/providers?token={token}").json()["error"] == "token_in_url"
 
 
-def test_a_large_body_of_a_good_token_is_read(script: Script) -> None:
-    """With a valid token, a body may exceed the limit for anonymous callers."""
+def test_body_with_a_valid_token_may_exceed_the_limit_for_unknown_callers(script: Script) -> None:
     answer = script.call("POST", "/config/import", {"providers": [], "routing": {}, "note": "x" * 300_000})
     assert answer.status_code in (200, 422)
 
 
-# Providers, services, routes.
-
-
-def test_a_provider_is_written_by_name_and_the_same_again_changes_nothing(script: Script) -> None:
-    """Writing a provider returns 201.
-
-    The same request again returns 200 without a change, a revision or an audit event.
-    """
+def test_provider_is_written_by_name_and_an_identical_write_changes_nothing(script: Script) -> None:
     response = script.call("PUT", "/providers/deepseek", PROVIDER)
     assert (response.status_code, response.json()["created"]) == (201, True)
     before = newest_revision(), AuditEvent.objects.count()
@@ -168,8 +151,7 @@ def test_a_provider_is_written_by_name_and_the_same_again_changes_nothing(script
     assert "deepseek" in [provider["providerName"] for provider in script.get("/providers")["providers"]]
 
 
-def test_a_providers_key_is_set_and_never_read_back(script: Script) -> None:
-    """A provider's key is never returned. Writing a provider back as it was read keeps its key."""
+def test_provider_key_is_set_and_never_returned(script: Script) -> None:
     script.call("PUT", "/providers/deepseek", PROVIDER)
     answer = script.call("PUT", "/providers/deepseek/key", {"apiKey": SECRET})
     assert answer.status_code == 200
@@ -184,8 +166,7 @@ def test_a_providers_key_is_set_and_never_read_back(script: Script) -> None:
         assert SECRET not in json.dumps(script.get(path))
 
 
-def test_a_wrong_field_is_named_with_its_sentence_and_nothing_is_written(script: Script) -> None:
-    """An invalid field returns 422, with paths relative to the entry."""
+def test_invalid_field_is_named_relative_to_its_entry_and_nothing_is_written(script: Script) -> None:
     before = newest_revision()
     answer = script.call("PUT", "/providers/deepseek", {**PROVIDER, "endpoint": "deepseek", "timeouts": {"total": -1}})
     problem = answer.json()
@@ -201,8 +182,7 @@ def test_a_wrong_field_is_named_with_its_sentence_and_nothing_is_written(script:
     assert newest_revision() == before
 
 
-def test_a_route_is_written_with_its_whole_chain(script: Script) -> None:
-    """Candidates that are read, changed and sent back are stored in the order sent."""
+def test_candidates_are_stored_in_the_order_sent(script: Script) -> None:
     response = script.call("GET", "/routes/planning")
     route = {**response.json()["route"], "temperature": 0.3, "fallback": ["echo/echo-503", "echo/echo-vision"]}
     answer = script.call("PUT", "/routes/planning", route, if_match=response["etag"])
@@ -214,8 +194,7 @@ def test_a_route_is_written_with_its_whole_chain(script: Script) -> None:
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 @pytest.mark.parametrize("path", ["/routes/planning", "/providers/echo", "/services/text-model", "/agents/text-agent"])
-def test_a_write_on_a_stale_entry_is_refused(method: str, path: str, script: Script) -> None:
-    """A write with an outdated ETag returns 409, and nothing is written."""
+def test_write_with_an_outdated_etag_is_rejected(method: str, path: str, script: Script) -> None:
     response = script.call("GET", path)
     (entry,) = [value for value in response.json().values() if isinstance(value, dict)]
     changed = {**entry, "description": "else", "retries": 5, "displayName": "Else", "taskType": entry.get("taskType")}
@@ -227,8 +206,8 @@ def test_a_write_on_a_stale_entry_is_refused(method: str, path: str, script: Scr
 
 
 @pytest.mark.parametrize("path", ["/routes/planning", "/providers/echo", "/services/text-model", "/agents/text-agent"])
-def test_a_change_of_something_else_refuses_no_write(path: str, script: Script) -> None:
-    """Each entry has its own ETag, which every write returns. A missing entry has no ETag."""
+def test_change_of_another_entry_rejects_no_write(path: str, script: Script) -> None:
+    """Each entry has its own ETag."""
     response = script.call("GET", path)
     (entry,) = [value for value in response.json().values() if isinstance(value, dict)]
     save_alias(SYSTEM, "gpt-4o", "task:default")
@@ -243,11 +222,9 @@ def test_a_change_of_something_else_refuses_no_write(path: str, script: Script) 
     ("path", "target"),
     [("/routes/planning", "task:planning"), ("/routes/planning", "planning"), ("/services/echo-x", "echo-x")],
 )
-def test_target_of_an_alias_is_removed_neither_by_delete_nor_by_import(path: str, target: str, script: Script) -> None:
-    """Removing the target of an alias returns 409 for DELETE and 422 for an import, even a dry run.
-
-    The message is the same: the alias must be deleted first.
-    """
+def test_target_of_an_alias_can_be_removed_neither_by_delete_nor_by_import(
+    path: str, target: str, script: Script
+) -> None:
     script.call("PUT", "/services/echo-x", {"provider": "echo", "model": "echo-x"})
     Agent.objects.filter(task_type="planning").update(task_type="")
     routing, services = (script.get(f"/config/{name}") for name in ("llm-routing", "llmservices"))
@@ -266,8 +243,8 @@ def test_target_of_an_alias_is_removed_neither_by_delete_nor_by_import(path: str
 
 
 @pytest.mark.parametrize("uses", ["service", "route"])
-def test_an_import_takes_nothing_from_an_agent_made_at_run_time(uses: str, script: Script) -> None:
-    """Files do not list agents created at run time. An import that would remove what one of them uses is rejected."""
+def test_import_may_not_remove_what_an_agent_created_at_run_time_uses(uses: str, script: Script) -> None:
+    """Files do not list agents that are created at run time."""
     script.call("PUT", "/services/echo-x", {"provider": "echo", "model": "echo-x"})
     Agent.objects.filter(task_type="planning").update(task_type="")
     use = {"service": Service.objects.get(service_id="echo-x")} if uses == "service" else {"task_type": "planning"}
@@ -282,11 +259,7 @@ def test_an_import_takes_nothing_from_an_agent_made_at_run_time(uses: str, scrip
     assert Agent.objects.get(agent_id="made").service_id == use.get("service", Service()).pk
 
 
-def test_writing_back_what_was_read_changes_nothing(script: Script) -> None:
-    """Writing back a provider, service or route as it was read changes nothing.
-
-    This includes a route with a single candidate and parameters of its first candidate.
-    """
+def test_writing_back_a_read_entry_changes_nothing(script: Script) -> None:
     primary = {"temperature": 0, "extraBody": {"seed": 1}, "x-note": "kept"}
     script.call("PUT", "/routes/own", {"provider": "echo", "primary": primary})
     assert script.get("/routes/own")["route"] == {
@@ -303,11 +276,8 @@ def test_writing_back_what_was_read_changes_nothing(script: Script) -> None:
     assert newest_revision() == before
 
 
-def test_one_and_true_are_two_values_in_free_objects_and_are_stored_as_such(script: Script) -> None:
-    """Python compares `1` and `True` as equal, but replacing one by the other is a change.
-
-    Another order of keys, or `1.0` for `1`, is not a change.
-    """
+def test_one_and_true_are_different_values_in_free_objects(script: Script) -> None:
+    """Python compares `1` and `True` as equal. Another order of keys, or `1.0` for `1`, is not a change."""
     route = {
         "provider": "echo",
         "fallback": [{"provider": "echo", "model": "echo-vision", "extraBody": {"a": 1, "b": 0}}],
@@ -324,8 +294,7 @@ def test_one_and_true_are_two_values_in_free_objects_and_are_stored_as_such(scri
     assert script.call("PUT", "/routes/own", route | {"x-note": {"b": False, "a": 1.0}}).json()["changes"] == []
 
 
-def test_a_service_is_written_at_its_provider_and_keeps_what_was_probed(script: Script) -> None:
-    """Writing a service replaces declared capabilities and keeps probed ones of the same model."""
+def test_write_of_a_service_replaces_declared_and_keeps_probed_capabilities(script: Script) -> None:
     body = {"provider": "echo", "model": "echo-vision", "capabilities": {"input": ["text"], "output": ["text"]}}
     assert script.call("PUT", "/services/eyes", body).status_code == 201
     row = Service.objects.get(service_id="eyes")
@@ -350,11 +319,7 @@ def test_used_entry_is_not_deleted_and_deleting_a_missing_one_succeeds(script: S
     assert not Service.objects.filter(service_id="eyes").exists()
 
 
-# Agents and keys.
-
-
-def test_an_agent_is_written_and_refused_by_the_pages_rules(script: Script) -> None:
-    """Limits follow the page's rules, service and route exclude each other, and deletion ends the agent's keys."""
+def test_agents_limits_target_and_deletion_follow_the_rules_of_the_page(script: Script) -> None:
     body = {"name": "Scout", "taskType": "planning", "limits": {"requestsPerMinute": 30, "models": ["task:planning"]}}
     assert script.call("PUT", "/agents/scout", body).status_code == 201
     repeated = script.call("PUT", "/agents/scout", body)
@@ -372,8 +337,7 @@ def test_an_agent_is_written_and_refused_by_the_pages_rules(script: Script) -> N
     assert not Agent.objects.filter(agent_id="scout").exists()
 
 
-def test_keys_are_issued_rotated_and_revoked(script: Script) -> None:
-    """Each key appears in full in one response only, and a revoked key is rejected."""
+def test_keys_are_issued_rotated_and_revoked_and_each_is_shown_once(script: Script) -> None:
     response = script.call("POST", "/agents/text-agent/keys", {"label": "ci", "scopes": ["route"], "days": 7})
     key = response.json()["key"]
     assert (response.status_code, key.startswith("ra_")) == (201, True)
@@ -390,11 +354,7 @@ def test_keys_are_issued_rotated_and_revoked(script: Script) -> None:
     assert AgentKey.objects.get(public_id=after).revoked_at is not None
 
 
-# Users, history, files.
-
-
-def test_people_get_roles_and_leave(script: Script, viewer_account: User) -> None:
-    """Deactivating a user ends the user's sessions. The last administrator cannot be demoted."""
+def test_deactivation_ends_sessions_and_the_last_administrator_stays(script: Script, viewer_account: User) -> None:
     browser = browser_of(viewer_account)
     answer = script.call("PUT", "/people/vera", {"role": "editor"})
     assert answer.json()["person"]["role"] == "editor"
@@ -407,8 +367,7 @@ def test_people_get_roles_and_leave(script: Script, viewer_account: User) -> Non
     assert script.call("GET", "/people/unknown").status_code == 404
 
 
-def test_a_change_is_undone_and_a_revision_restored(script: Script) -> None:
-    """Only the newest change can be undone, as on the pages. Undoing another change returns 409."""
+def test_only_the_newest_change_is_undone_and_a_revision_can_be_restored(script: Script) -> None:
     script.call("PUT", "/providers/deepseek", PROVIDER)
     revision = newest_revision()
     assert script.call("POST", f"/history/{revision - 1}/undo").status_code == 409
@@ -421,8 +380,7 @@ def test_a_change_is_undone_and_a_revision_restored(script: Script) -> None:
     assert any("deepseek" in change for change in newest_line["changes"])
 
 
-def test_a_restore_says_in_a_dry_run_what_it_means(script: Script) -> None:
-    """The dry run lists changes and consequences with the agents' names and writes nothing."""
+def test_dry_run_of_a_restore_lists_changes_and_consequences(script: Script) -> None:
     before = newest_revision()
     script.call("PUT", "/agents/newer", {"taskType": "default"})
     script.call("DELETE", "/agents/text-agent")
@@ -438,8 +396,7 @@ def test_a_restore_says_in_a_dry_run_what_it_means(script: Script) -> None:
     assert Agent.objects.filter(agent_id__in=["newer", "text-agent"]).count() == 2
 
 
-def test_files_are_exported_and_imported_after_a_dry_run(script: Script) -> None:
-    """A dry run returns the differences. The import is then applied only to the revision that was read."""
+def test_import_applies_only_to_the_revision_of_its_dry_run(script: Script) -> None:
     response = script.call("GET", "/config/llm-routing")
     file = {**response.json(), "defaultLanguage": "en"}
     preview = script.call("POST", "/config/import?dryRun=true", file)
@@ -449,14 +406,7 @@ def test_files_are_exported_and_imported_after_a_dry_run(script: Script) -> None
     assert script.call("POST", "/config/import", file, if_match=response["etag"]).status_code == 409
 
 
-# Other things that administrators can change.
-
-
-def test_invitation_link_is_shown_only_once(script: Script, client: Client) -> None:
-    """Only the response to an invitation contains its link.
-
-    A new link voids it, and an open invitation can be withdrawn.
-    """
+def test_new_invitation_link_voids_the_previous_one(script: Script, client: Client) -> None:
     response = script.call("POST", "/people", {"username": "ines", "role": "editor"})
     assert (response.status_code, response.json()["person"]["state"]) == (201, "invited")
     path = "/" + response.json()["link"].split("/", 3)[3]
@@ -483,8 +433,7 @@ def test_role_change_with_a_stale_etag_is_refused(script: Script, viewer_account
 KEY_TERMS = {"label": "ci", "team": "ops", "limits": {"models": ["task:planning"], "requestsPerMinute": 5}}
 
 
-def test_a_key_has_its_terms_from_the_start_and_they_are_changed(script: Script) -> None:
-    """Allowed names, rates, labels and expiry apply immediately, and Undo restores them."""
+def test_terms_of_a_key_apply_immediately_and_can_be_undone(script: Script) -> None:
     identity = script.call("POST", "/agents/text-agent/keys", {**KEY_TERMS, "days": 7}).json()["issued"]["id"]
     path = f"/agents/text-agent/keys/{identity}"
     response = script.call("GET", path)
@@ -504,8 +453,7 @@ def test_a_key_has_its_terms_from_the_start_and_they_are_changed(script: Script)
     assert script.get(path)["key"]["limits"] == KEY_TERMS["limits"]
 
 
-def test_a_keys_terms_are_refused_by_the_pages_rules(script: Script) -> None:
-    """A key's limits may not exceed its agent's, unknown limits are rejected, and an expired key cannot be changed."""
+def test_invalid_terms_of_a_key_are_rejected_as_on_the_page(script: Script) -> None:
     script.call("PUT", "/agents/scout", {"taskType": "planning", "limits": {"models": ["task:planning"]}})
     response = script.call("POST", "/agents/scout/keys", {"limits": {"models": ["text-model"]}})
     assert (response.status_code, "cannot use text-model" in response.json()["message"]) == (422, True)
@@ -516,8 +464,7 @@ def test_a_keys_terms_are_refused_by_the_pages_rules(script: Script) -> None:
     assert script.call("PUT", f"/agents/scout/keys/{identity}", {"label": "again"}).status_code == 409
 
 
-def test_an_alias_is_written_and_taken_away(script: Script) -> None:
-    """The target of an alias must exist. An identical write changes nothing, and a deletion can be undone."""
+def test_alias_needs_an_existing_target_and_can_be_deleted(script: Script) -> None:
     assert script.call("PUT", "/aliases/gpt-4o", {"target": "task:planning"}).status_code == 201
     before = newest_revision()
     repeated = script.call("PUT", "/aliases/gpt-4o", {"target": "task:planning"})
@@ -534,8 +481,7 @@ def test_an_alias_is_written_and_taken_away(script: Script) -> None:
     assert script.get("/aliases/gpt-4o")["alias"]["target"] == "auto"
 
 
-def test_language_is_added_changed_and_removed(script: Script) -> None:
-    """A built-in language can be changed but not removed, and the default language cannot be removed either."""
+def test_built_in_and_default_languages_cannot_be_removed(script: Script) -> None:
     portuguese = {"directive": "Responda em português."}
     assert [script.call("PUT", "/languages/pt", portuguese).status_code for _ in range(2)] == [201, 200]
     assert script.get("/languages/pt")["language"] == {"code": "pt", **portuguese, "builtIn": False}
@@ -548,8 +494,7 @@ def test_language_is_added_changed_and_removed(script: Script) -> None:
     assert script.call("PUT", "/languages/-", portuguese).json()["details"][0]["path"] == "code"
 
 
-def test_settings_are_changed_by_name_and_the_rest_stays(script: Script) -> None:
-    """Each changed setting has the same audit event as on the page. One invalid value rejects all changes."""
+def test_one_invalid_setting_rejects_all_changes(script: Script) -> None:
     before = script.call("GET", "/settings")
     changes = {"requestDays": 14, "quotaBytes": 2**30, "recordBodies": True, "contentPolicy": "describe"}
     refused = script.call("PUT", "/settings", {**changes, "defaultLanguage": "tlh"})
@@ -568,11 +513,7 @@ def test_every_scope_of_a_token_is_asked_for_by_some_call() -> None:
     assert set(ADMIN_CALLS.values()) == set(ADMIN_SCOPES)
 
 
-def test_links_to_an_agents_page_are_made_listed_and_revoked(script: Script) -> None:
-    """The link's URL is returned once and opens the page.
-
-    A revoked link no longer opens it and can be revoked again.
-    """
+def test_link_to_an_agents_page_is_shown_once_and_can_be_revoked(script: Script) -> None:
     answer = script.call("POST", "/agents/text-agent/links", {"name": "Mei", "withBodies": True})
     assert (answer.status_code, answer["Cache-Control"]) == (201, "private, no-store")
     created = answer.json()
@@ -581,7 +522,7 @@ def test_links_to_an_agents_page_are_made_listed_and_revoked(script: Script) -> 
     (link,) = script.get("/agents/text-agent/links")["links"]
     assert (link["name"], link["state"], link["withBodies"]) == ("Mei", "active", True)
     assert link["lastSeenAt"] is not None
-    assert path.split("_", 2)[2] not in str(link)  # the secret may begin with another underscore
+    assert path.split("_", 2)[2] not in str(link)  # The secret may begin with another underscore.
     for _ in range(2):
         assert script.call("DELETE", f"/agents/text-agent/links/{link['id']}").status_code == 204
     assert Client().get(path).status_code == 404
@@ -591,7 +532,6 @@ def test_links_to_an_agents_page_are_made_listed_and_revoked(script: Script) -> 
 
 
 def test_link_lasts_ninety_days_or_as_requested_or_forever(script: Script) -> None:
-    """Without `days` a link lasts 90 days; with null it lasts until it is revoked."""
     options: list[dict[str, Any]] = [{}, {"days": 7}, {"days": None}]
     expiry_times = [
         script.call("POST", "/agents/text-agent/links", {"name": "Mei", **option}).json()["details"]["expiresAt"]

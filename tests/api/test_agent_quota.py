@@ -1,4 +1,4 @@
-"""The storage quota per agent: its error message, deduplicated bytes and the warning on the dashboard."""
+"""The storage quota of each agent: its error message, deduplicated bytes and the dashboard's warning."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture(autouse=True)
 def _quota(demo: None) -> None:
-    # 100 bytes for each agent.
+    # The quota is 100 bytes for each agent.
     Installation.objects.update_or_create(id=1, defaults={"agent_quota_bytes": 100})
 
 
-def test_agent_over_its_quota_is_refused_with_advice(text_agent: Any, vision_agent: Any) -> None:
-    """An agent over its quota gets 507 with its usage and a remedy. Other agents and users can still store files."""
+def test_agent_over_its_quota_gets_507_with_advice_and_others_can_store(text_agent: Any, vision_agent: Any) -> None:
     text_agent.stored("first.txt", b"x" * 80, "text/plain")
     answer = text_agent.upload("second.txt", b"y" * 30, "text/plain")
     assert (answer.status_code, answer.json()["error"]) == (507, "storage_full")
@@ -37,14 +36,12 @@ def test_agent_over_its_quota_is_refused_with_advice(text_agent: Any, vision_age
     assert Artifact.objects.filter(owner="text-agent").count() == 2
 
 
-def test_equal_bytes_count_once_for_an_agent(text_agent: Any) -> None:
-    """Another name for bytes the agent already stores uses no space."""
+def test_equal_bytes_count_once_per_agent(text_agent: Any) -> None:
     text_agent.stored("first.txt", b"x" * 100, "text/plain")
     assert text_agent.upload("again.txt", b"x" * 100, "text/plain").status_code == 201
 
 
-def test_dashboard_lists_quotas_that_run_out(admin: Client, text_agent: Any) -> None:
-    """The dashboard warns from 90 % of the quota on, for the installation and for each agent."""
+def test_dashboard_warns_when_90_percent_of_a_quota_is_used(admin: Client, text_agent: Any) -> None:
     text_agent.stored("first.txt", b"x" * 80, "text/plain")
     assert "Beyond that, files are refused" not in response_text(admin.get(reverse("dashboard")))
     text_agent.stored("second.txt", b"y" * 15, "text/plain")
@@ -56,8 +53,7 @@ def test_dashboard_lists_quotas_that_run_out(admin: Client, text_agent: Any) -> 
     assert "95 B of 100 B stored. Beyond that, files are refused." in page
 
 
-def test_the_settings_page_takes_and_shows_both_quotas(admin: Client) -> None:
-    """Quotas are in MiB, and an empty value means no quota. The page shows the space used."""
+def test_settings_page_accepts_and_shows_both_quotas_in_mib(admin: Client) -> None:
     form = {"request_days": "30", "quota_bytes": "512", "agent_quota_bytes": "64", "content_policy": "extract+convert"}
     assert admin.post(reverse("settings"), form).status_code == 302
     row = Installation.objects.get()

@@ -19,15 +19,13 @@ from routing_admin.console.api import agents_api
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def test_a_browser_session_means_nothing_here(demo: None) -> None:
-    """A signed-in administrator without a key gets 401."""
+def test_browser_session_does_not_authenticate_an_agent(demo: None) -> None:
     client = Client()
     client.force_login(get_user_model().objects.create_superuser("boss"))
     assert client.get("/api/v1/services").status_code == 401
 
 
-def test_both_headers_carry_a_key_and_a_revoked_one_is_none(text_agent: Any) -> None:
-    """A key also works in the header `x-api-key`, and its revocation takes effect immediately."""
+def test_key_works_in_both_headers_until_it_is_revoked(text_agent: Any) -> None:
     client = Client()
     assert client.get("/api/v1/services", headers={"x-api-key": text_agent.key}).status_code == 200
     revoke_key(SYSTEM, AgentKey.objects.get(public_id=text_agent.key.split("_")[1]))
@@ -44,8 +42,7 @@ def test_both_headers_carry_a_key_and_a_revoked_one_is_none(text_agent: Any) -> 
         ("/models", "GET /v1/models"),
     ],
 )
-def test_misspelled_path_names_the_right_call(path: str, near: str) -> None:
-    """A misspelled path returns 404 in the API's format, with and without a key."""
+def test_misspelled_path_suggests_the_right_call(path: str, near: str) -> None:
     response = Client().get(f"/api/v1{path}")
     assert response.status_code == 404
     assert near in response.json()["didYouMean"]
@@ -53,7 +50,6 @@ def test_misspelled_path_names_the_right_call(path: str, near: str) -> None:
 
 
 def test_unknown_path_gives_a_plain_404() -> None:
-    """An unknown path returns 404 with a link to the docs and without a suggestion, for every method."""
     for method in ("GET", "POST", "DELETE"):
         response = Client().generic(method, "/api/v1/qqqqqqqqqq/zzz")
         assert (response.status_code, response.json()["error"]) == (404, "not_found")
@@ -61,44 +57,39 @@ def test_unknown_path_gives_a_plain_404() -> None:
 
 
 @pytest.mark.parametrize("path", ["/services", "/artifacts/artifact:x/raw", "/config/llm-routing"])
-def test_wrong_method_uses_the_same_error_shape(path: str) -> None:
-    """A wrong method returns 405 with the allowed methods, in synchronous and asynchronous calls alike."""
+def test_wrong_method_returns_405_in_the_same_error_format(path: str) -> None:
     response = Client().patch(f"/api/v1{path}")
     assert (response.status_code, response.json()["error"]) == (405, "method_not_allowed")
     assert response.json()["allowed"] == ["GET"]
     assert response["Allow"] == "GET"
 
 
-def test_the_callers_request_id_is_returned(text_agent: Any) -> None:
-    """A plain request id is returned in header and errors. Any other value is replaced."""
+def test_plain_request_id_of_the_caller_is_returned(text_agent: Any) -> None:
     response = text_agent.get("/agents/unknown", headers={"x-request-id": "my-call-1"})
     assert (response["x-request-id"], response.json()["requestId"]) == ("my-call-1", "my-call-1")
     replaced = text_agent.get("/agents/unknown", headers={"x-request-id": "<script>"})
     assert replaced["x-request-id"].startswith("req_")
 
 
-def test_a_body_over_the_limit_is_refused_before_it_is_read(text_agent: Any) -> None:
-    """A Content-Length over the limit is rejected with 413 before the body is read."""
+def test_body_over_the_limit_is_rejected_before_it_is_read(text_agent: Any) -> None:
     response = text_agent.post("/messages/route", {}, headers={"content-length": str(10**10)})
     assert (response.status_code, response.json()["error"]) == (413, "body_too_large")
 
 
-def test_a_packed_body_is_refused(text_agent: Any) -> None:
-    """A compressed body is rejected with 415. Nothing is decompressed, so a small body cannot become a large one."""
+def test_compressed_body_is_rejected(text_agent: Any) -> None:
+    """Nothing is decompressed, so that a small body cannot become a large one."""
     response = text_agent.post("/messages/route", {}, headers={"content-encoding": "gzip"})
     assert (response.status_code, response.json()["error"]) == (415, "unsupported_encoding")
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b"NaN", b"[" * 90_000, b'{"a":' * 80 + b"1" + b"}" * 80])
-def test_invalid_json_is_refused(body: bytes, text_agent: Any) -> None:
-    """Invalid JSON returns 400 with a message and no traceback, no matter how deeply it nests."""
+def test_invalid_json_is_rejected_no_matter_how_deeply_it_nests(body: bytes, text_agent: Any) -> None:
     response = text_agent.post("/messages/route", body)
     assert (response.status_code, response.json()["error"]) == (400, "invalid_json")
     assert "Traceback" not in response.content.decode()
 
 
 def test_depth_is_counted_without_recursion() -> None:
-    """A value is too deep exactly when its containers nest deeper than the limit."""
     value: Any = 1
     for _ in range(64):
         value = [value]
@@ -106,8 +97,7 @@ def test_depth_is_counted_without_recursion() -> None:
     assert nests_too_deeply([value])
 
 
-def test_every_address_of_the_api_belongs_to_machines() -> None:
-    """The namespace `agents-api` is exempt from the login redirect."""
+def test_agents_api_is_exempt_from_the_login_redirect() -> None:
     for path in ("/api/v1/services", "/api/v1/nothing", "/api/v1/docs"):
         assert "agents-api" in resolve(path).namespaces
     assert isinstance(agents_api().auth[0], AgentKeyAuth)
@@ -116,8 +106,7 @@ def test_every_address_of_the_api_belongs_to_machines() -> None:
 @pytest.mark.parametrize(
     ("path", "expected"), [("/healthz", b"ok"), ("/readyz", b'"ok"'), ("/metrics", b"routing_admin_")]
 )
-def test_health_needs_no_key(path: str, expected: bytes, demo: None) -> None:
-    """The health check returns 200 without authentication and reveals nothing."""
+def test_health_check_needs_no_key(path: str, expected: bytes, demo: None) -> None:
     response = Client().get(path)
     assert response.status_code == 200
     assert expected in response.content

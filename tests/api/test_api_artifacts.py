@@ -52,8 +52,7 @@ DELIVERIES = [
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_is_stored_and_known_for_what_it_is(name: str, text_agent: Any) -> None:
-    """POST /artifacts returns 201 with reference, kind, type, size and hash, and, for text, the encoding."""
+def test_file_is_stored_with_its_detected_kind_type_size_and_hash(name: str, text_agent: Any) -> None:
     filename, data, kind = FILES[name]
     created = text_agent.stored(filename, data, kind)
     assert created["ref"] == f"artifact:{created['id']}"
@@ -65,7 +64,7 @@ def test_a_file_is_stored_and_known_for_what_it_is(name: str, text_agent: Any) -
     assert list_unfinished(byte_store()) == []
 
 
-# Declared type, name, bytes and the resulting encoding; an invalid declaration is ignored.
+# Declared type, name, bytes and resulting encoding. An invalid declaration is ignored.
 WITH_CHARSET = [
     ("text/plain; charset=utf-8", "notes.txt", CHINESE.encode(), "utf-8"),
     ('text/plain; charset="UTF-8"', "notes.txt", CHINESE.encode(), "utf-8"),
@@ -83,10 +82,9 @@ WITH_CHARSET = [
 
 
 @pytest.mark.parametrize(("kind", "name", "data", "encoding"), WITH_CHARSET)
-def test_a_text_upload_that_names_its_encoding_is_text(
+def test_correct_charset_parameter_is_used_and_a_wrong_one_ignored(
     kind: str, name: str, data: bytes, encoding: str, text_agent: Any
 ) -> None:
-    """A correct charset parameter is used and a wrong one ignored; the text is returned unchanged."""
     with expect_no_internal_error():
         created = text_agent.stored(name, data, kind)
     assert (created["kind"], created["mimeType"], created["encoding"]) == ("text", kind.split(";")[0], encoding)
@@ -95,10 +93,9 @@ def test_a_text_upload_that_names_its_encoding_is_text(
 
 @pytest.mark.requirement("ABR-3.1", "ABR-3.3", "ABR-3.4", "ABR-4.1", "ABR-4.4", "ABR-5.1", "ABR-7.1", "ABR-7.5")
 @pytest.mark.parametrize(("name", "service", "content_type", "routing"), DELIVERIES)
-def test_each_service_gets_each_file_in_the_form_it_can_read(
+def test_each_service_gets_each_file_in_a_form_it_can_read(
     name: str, service: str, content_type: str, routing: str, text_agent: Any
 ) -> None:
-    """The response of `GET /artifacts/{ref}?serviceId=` is a ContentRouteResult, and the preview agrees with it."""
     filename, data, kind = FILES[name]
     ref = text_agent.stored(filename, data, kind)["ref"]
     result = text_agent.artifact(ref, serviceId=service)
@@ -127,10 +124,8 @@ def test_each_service_gets_each_file_in_the_form_it_can_read(
 
 
 @pytest.mark.requirement("MCR-4.1", "MCR-6.3", "ABR-2.1")
-def test_a_text_agent_gets_the_description_and_hands_the_reference_to_a_vision_agent(
-    text_agent: Any, vision_agent: Any
-) -> None:
-    """The calling agent's own service determines the form of delivery. Another agent needs only the reference."""
+def test_text_agent_hands_a_reference_to_a_vision_agent(text_agent: Any, vision_agent: Any) -> None:
+    """The calling agent's own service determines the form of delivery."""
     ref = text_agent.stored("photo.png", png(), "image/png")["ref"]
     description = text_agent.artifact(ref, language="zh")
     assert description["routing"] == "text"
@@ -144,11 +139,8 @@ def test_a_text_agent_gets_the_description_and_hands_the_reference_to_a_vision_a
     assert "suggestedAgents" not in delivered
 
 
-def test_run_time_agent_is_suggested_on_the_next_request(text_agent: Any) -> None:
-    """get_artifact and /messages/route name an agent created at run time immediately.
-
-    The preview does not name it, since the prefix of a conversation must not change.
-    """
+def test_run_time_agent_is_suggested_from_the_next_request_on(text_agent: Any) -> None:
+    """The preview does not name it, since the prefix of a conversation must not change."""
     ref = text_agent.stored("photo.png", png(), "image/png")["ref"]
     before = text_agent.get(f"/artifacts/{ref}/preview").json()["deliveries"]
     text_agent.call("PUT", "/agents/eye-1", {"serviceId": "vision-model"})
@@ -158,11 +150,7 @@ def test_run_time_agent_is_suggested_on_the_next_request(text_agent: Any) -> Non
     assert text_agent.get(f"/artifacts/{ref}/preview").json()["deliveries"] == before
 
 
-def test_the_preview_shows_the_payload_without_the_data(text_agent: Any) -> None:
-    """`payload` shows media as `<N bytes>`.
-
-    Beside it are the reason, the size in bytes sent and the agents that can read it.
-    """
+def test_preview_shows_media_as_a_byte_count_with_reason_and_capable_agents(text_agent: Any) -> None:
     data = png()
     ref = text_agent.stored("photo.png", data, "image/png")["ref"]
     body = text_agent.get(f"/artifacts/{ref}/preview").json()
@@ -187,15 +175,13 @@ def test_an_empty_file_is_kept(text_agent: Any) -> None:
 @pytest.mark.parametrize(
     "text", ["你好，世界", "", "\ufeffmark", "a\x00b\x01\x02", '{"a": 1}', "data:image/png;base64,AAAA"]
 )
-def test_text_is_returned_unchanged(text: str, text_agent: Any) -> None:
-    """JSON `{text, filename}` is stored as text no matter what it looks like, and never encoded."""
+def test_json_text_is_stored_unchanged_as_text(text: str, text_agent: Any) -> None:
     created = text_agent.post("/artifacts", {"text": text, "filename": "a.png"}).json()
     assert (created["kind"], created["isBinary"], created["encoding"]) == ("text", False, "utf-8")
     assert text_agent.artifact(created["ref"])["content"] == text
 
 
-def test_long_text_is_read_in_pages_of_characters(text_agent: Any) -> None:
-    """Offset and limit count characters. The note names the next call, and `totalChars` is the whole length."""
+def test_long_text_is_read_in_pages_counted_in_characters(text_agent: Any) -> None:
     text = "字" * 100_000
     ref = text_agent.post("/artifacts", {"text": text, "filename": "long.md"}).json()["ref"]
     first = text_agent.artifact(ref)
@@ -210,11 +196,7 @@ def test_long_text_is_read_in_pages_of_characters(text_agent: Any) -> None:
 @pytest.mark.parametrize(
     "ref", ["artifact:0123456789abcdef", "nothing-here", "artifact:../../etc/passwd", "artifact:", "%00", "a'--", "æ—"]
 )
-def test_missing_artifact_has_one_error_shape(ref: str, call: str, text_agent: Any) -> None:
-    """A missing artifact returns 404 `artifact_not_found`.
-
-    So does an invalid reference, which never reaches the store.
-    """
+def test_missing_or_invalid_reference_returns_404(ref: str, call: str, text_agent: Any) -> None:
     response = text_agent.get(f"/artifacts/{ref}{call}")
     assert response.status_code == 404
     body = response.json()
@@ -224,8 +206,8 @@ def test_missing_artifact_has_one_error_shape(ref: str, call: str, text_agent: A
 
 
 @pytest.mark.requirement("ABR-8.4", "ABR-2.4")
-def test_an_unknown_service_counts_as_text_only_and_says_so(text_agent: Any) -> None:
-    """For an unknown service the artifact is described, with a warning instead of an error (MCR-E3)."""
+def test_unknown_service_counts_as_text_only_with_a_warning(text_agent: Any) -> None:
+    """MCR-E3 requires a description instead of an error."""
     ref = text_agent.stored("photo.png", png(), "image/png")["ref"]
     result = text_agent.artifact(ref, serviceId="no-such-service")
     assert (result["routing"], result["warnings"]) == ("text", ["unknown_service"])
@@ -235,7 +217,6 @@ def test_an_unknown_service_counts_as_text_only_and_says_so(text_agent: Any) -> 
 @pytest.mark.parametrize(("harm", "warning"), [("remove", "artifact_missing"), ("change", "artifact_corrupt")])
 @pytest.mark.parametrize("service", ["text-model", "vision-model"])
 def test_unreadable_bytes_are_reported_and_never_served(harm: str, warning: str, service: str, text_agent: Any) -> None:
-    """If the bytes are unreadable, the status is 200 with the failure text and a warning. /raw returns 410."""
     created = text_agent.stored(f"{harm}-{service}.png", png(5, len(harm + service)), "image/png")
     if harm == "remove":
         byte_store().delete(created["sha256"])
@@ -252,8 +233,7 @@ def test_unreadable_bytes_are_reported_and_never_served(harm: str, warning: str,
     assert text_agent.get(f"/artifacts/{created['ref']}/raw").status_code == 200
 
 
-def test_a_private_artifact_is_not_there_for_others(text_agent: Any, vision_agent: Any) -> None:
-    """Another agent's calls for a private artifact all return 404. Its owner can read it."""
+def test_private_artifact_is_missing_for_other_agents(text_agent: Any, vision_agent: Any) -> None:
     ref = text_agent.stored("secret.txt", b"mine", "text/plain", visibility="private")["ref"]
     for call in ("", "/raw", "/info", "/preview"):
         assert vision_agent.get(f"/artifacts/{ref}{call}").status_code == 404
@@ -261,11 +241,7 @@ def test_a_private_artifact_is_not_there_for_others(text_agent: Any, vision_agen
     assert text_agent.artifact(ref)["content"] == "mine"
 
 
-def test_listing_shows_ones_own_in_pages(text_agent: Any, vision_agent: Any) -> None:
-    """An agent lists only its own artifacts, newest first, on pages without repetition.
-
-    `q` and `kind` filter the list.
-    """
+def test_agent_lists_its_own_artifacts_newest_first_in_pages(text_agent: Any, vision_agent: Any) -> None:
     ids = [text_agent.stored(f"note {number}.txt", b"x%d" % number, "text/plain")["id"] for number in range(5)]
     text_agent.stored("photo.png", png(), "image/png")
     vision_agent.stored("other.txt", b"not yours", "text/plain")
@@ -284,15 +260,13 @@ def test_listing_shows_ones_own_in_pages(text_agent: Any, vision_agent: Any) -> 
 @pytest.mark.parametrize(
     "query", [{"limit": 0}, {"limit": 9999}, {"limit": "x"}, {"cursor": "bm9uZQ"}, {"kind": "cat"}]
 )
-def test_invalid_list_parameters_are_refused(query: dict[str, Any], text_agent: Any) -> None:
-    """An invalid list parameter returns 422 with its path."""
+def test_invalid_list_parameters_are_rejected_with_their_path(query: dict[str, Any], text_agent: Any) -> None:
     response = text_agent.get("/artifacts", **query)
     assert response.status_code == 422
     assert response.json()["details"][0]["path"] == next(iter(query))
 
 
-def test_an_artifact_is_deleted_by_its_owner_alone(text_agent: Any, vision_agent: Any) -> None:
-    """A deletion returns 204 to the owner and 403 to another agent. Both are audited, and no revision is created."""
+def test_artifact_can_be_deleted_by_its_owner_only(text_agent: Any, vision_agent: Any) -> None:
     ref = text_agent.stored("a.txt", b"words", "text/plain")["ref"]
     revisions = Revision.objects.count()
     assert vision_agent.call("DELETE", f"/artifacts/{ref}").status_code == 403
@@ -304,8 +278,7 @@ def test_an_artifact_is_deleted_by_its_owner_alone(text_agent: Any, vision_agent
     assert Revision.objects.count() == revisions
 
 
-def test_an_expired_artifact_is_not_there(text_agent: Any) -> None:
-    """`expiresInSeconds` sets the expiry; an invalid number returns 422."""
+def test_expired_artifact_is_missing(text_agent: Any) -> None:
     created = text_agent.stored("a.txt", b"words", "text/plain", expiresInSeconds="60")
     assert created["expiresAt"]
     Artifact.objects.filter(pk=created["id"]).update(expires_at=timezone.now() - timedelta(seconds=1))
@@ -314,8 +287,7 @@ def test_an_expired_artifact_is_not_there(text_agent: Any) -> None:
     assert text_agent.upload("b.txt", b"x", "text/plain", expiresInSeconds="soon").status_code == 422
 
 
-def test_a_download_is_safe_whatever_the_file_is(text_agent: Any) -> None:
-    """A download is always an attachment with a sandbox policy and `nosniff`. HTML is not served as HTML."""
+def test_download_is_a_sandboxed_attachment_whatever_the_file_is(text_agent: Any) -> None:
     page = b"<!doctype html><html><script>alert(1)</script></html>"
     ref = text_agent.stored('evil"\r\nSet-Cookie: a=b.html', page, "text/html")["ref"]
     response = text_agent.get(f"/artifacts/{ref}/raw")
@@ -332,8 +304,7 @@ def test_a_download_is_safe_whatever_the_file_is(text_agent: Any) -> None:
 @pytest.mark.parametrize(
     "name", ["../../etc/passwd", "..\\..\\boot.ini", "a\u202egnp.exe", ".hidden", "con.txt", "a" * 500]
 )
-def test_a_filename_is_a_label_and_never_a_path(name: str, text_agent: Any) -> None:
-    """Dangerous characters are removed from a file name. The stored file is named by its hash."""
+def test_filename_is_cleaned_and_never_used_as_a_path(name: str, text_agent: Any) -> None:
     created = text_agent.post("/artifacts", {"text": "words", "filename": name}).json()
     assert not set("/\\\u202e") & set(created["filename"])
     assert not created["filename"].startswith(".")
@@ -342,8 +313,7 @@ def test_a_filename_is_a_label_and_never_a_path(name: str, text_agent: Any) -> N
 
 
 @override_settings(MAX_UPLOAD_BYTES=1000)
-def test_an_upload_over_the_limit_ends_while_it_is_read(text_agent: Any) -> None:
-    """An upload over the limit returns 413 with a clear message, and no row, bytes or temporary file remain."""
+def test_upload_over_the_limit_leaves_nothing(text_agent: Any) -> None:
     response = text_agent.upload("big.bin", b"x" * 1001)
     assert response.status_code == 413
     body = response.json()
@@ -355,8 +325,7 @@ def test_an_upload_over_the_limit_ends_while_it_is_read(text_agent: Any) -> None
 
 
 @pytest.mark.parametrize("cut", [1, 20, 40, 60])
-def test_an_upload_that_breaks_off_leaves_nothing(cut: int, text_agent: Any) -> None:
-    """A truncated upload returns 400 or 422, and no row and no temporary file remain."""
+def test_truncated_upload_leaves_nothing(cut: int, text_agent: Any) -> None:
     body = (
         b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n'
         b"Content-Type: text/plain\r\n\r\n" + b"words " * 20 + b"\r\n--edge--\r\n"
@@ -374,8 +343,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(cut: int, text_agent: Any) -> 
     assert list_unfinished(byte_store()) == []
 
 
-def test_a_refused_caller_leaves_no_bytes(text_agent: Any, caller: Callable[..., Any]) -> None:
-    """The key is checked before the body is parsed, and bytes of a refused upload are removed."""
+def test_upload_of_a_rejected_caller_leaves_no_bytes(text_agent: Any, caller: Callable[..., Any]) -> None:
     reader = caller("text-agent", "artifacts:read")
     assert reader.upload("a.txt", b"words", "text/plain").status_code == 403
     assert text_agent.upload("a.txt", b"words", "text/plain", visibility="everyone").status_code == 422
@@ -394,8 +362,7 @@ def test_a_refused_caller_leaves_no_bytes(text_agent: Any, caller: Callable[...,
         ({"text": "\ud800"}, 400),
     ],
 )
-def test_invalid_body_is_refused(body: Any, status: int, text_agent: Any) -> None:
-    """Invalid JSON returns 400, JSON with the wrong structure 422 with details. Nothing is stored."""
+def test_invalid_json_upload_is_rejected(body: Any, status: int, text_agent: Any) -> None:
     response = text_agent.post("/artifacts", body)
     assert response.status_code == status
     error = response.json()
@@ -404,8 +371,7 @@ def test_invalid_body_is_refused(body: Any, status: int, text_agent: Any) -> Non
     assert not Artifact.objects.exists()
 
 
-def test_form_without_a_file_and_other_content_types_are_refused(text_agent: Any) -> None:
-    """A form without a file returns 422 with the missing part, another content type 415 with the accepted types."""
+def test_form_without_a_file_and_other_content_types_are_rejected(text_agent: Any) -> None:
     form = text_agent.client.post("/api/v1/artifacts", {"filename": "x"}, headers=text_agent.headers)
     assert (form.status_code, form.json()["details"][0]["path"]) == (422, "file")
     csv_response = text_agent.client.post(
@@ -415,15 +381,13 @@ def test_form_without_a_file_and_other_content_types_are_refused(text_agent: Any
 
 
 @pytest.mark.parametrize("metadata", ["{", "[1]", '{"a": "\\ud800"}', '{"a": "\\u0000"}', '{"a": NaN}', "x" * 20_000])
-def test_invalid_metadata_is_refused(metadata: str, text_agent: Any) -> None:
-    """Invalid metadata returns 422 with the path below `metadata`. A JSON object is stored unchanged."""
+def test_invalid_metadata_is_rejected_and_an_object_stored_unchanged(metadata: str, text_agent: Any) -> None:
     response = text_agent.upload("a.txt", b"words", "text/plain", metadata=metadata)
     assert (response.status_code, response.json()["details"][0]["path"].split(".")[0]) == (422, "metadata")
     assert text_agent.stored("b.txt", b"words", "text/plain", metadata='{"页": [1]}')["metadata"] == {"页": [1]}
 
 
-def test_a_full_quota_refuses_and_keeps_nothing(text_agent: Any) -> None:
-    """An upload returns 507 when the installation's quota is used up. Equal bytes count once."""
+def test_upload_over_the_installations_quota_is_rejected(text_agent: Any) -> None:
     text_agent.stored("a.txt", b"x" * 60, "text/plain")
     Installation.objects.update_or_create(id=1, defaults={"quota_bytes": 100})
     response = text_agent.upload("b.txt", b"y" * 60, "text/plain")
@@ -432,8 +396,7 @@ def test_a_full_quota_refuses_and_keeps_nothing(text_agent: Any) -> None:
     assert text_agent.upload("c.txt", b"y" * 40, "text/plain").status_code == 201
 
 
-def test_equal_bytes_are_stored_once_without_revealing_it(text_agent: Any, vision_agent: Any) -> None:
-    """Two artifacts share one file, and deleting one leaves the other readable."""
+def test_equal_bytes_share_one_file_until_both_artifacts_are_deleted(text_agent: Any, vision_agent: Any) -> None:
     first = text_agent.stored("a.txt", b"same words", "text/plain")
     second = vision_agent.stored("b.txt", b"same words", "text/plain")
     assert first["sha256"] == second["sha256"]
@@ -443,8 +406,7 @@ def test_equal_bytes_are_stored_once_without_revealing_it(text_agent: Any, visio
     assert vision_agent.artifact(second["ref"])["content"] == "same words"
 
 
-def test_proven_type_wins_and_the_mismatch_is_reported(text_agent: Any) -> None:
-    """A PNG declared as PDF is an image; `info` has mismatch and evidence, and the preview has a warning."""
+def test_detected_type_wins_and_the_mismatch_is_reported(text_agent: Any) -> None:
     created = text_agent.stored("photo.pdf", png(), "application/pdf")
     info = text_agent.get(f"/artifacts/{created['ref']}/info").json()
     assert (info["kind"], info["mimeType"], info["declaredMimeType"]) == ("image", "image/png", "application/pdf")
@@ -456,8 +418,7 @@ def test_proven_type_wins_and_the_mismatch_is_reported(text_agent: Any) -> None:
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-async def test_a_download_streams_under_asgi(text_agent: Any) -> None:
-    """The asynchronous handler sends a download block by block."""
+async def test_asynchronous_handler_sends_a_download_in_blocks(text_agent: Any) -> None:
     data = BINARY * 600
     created = await sync_to_async(text_agent.stored)("big.bin", data)
     response = await AsyncClient().get(f"/api/v1/artifacts/{created['ref']}/raw", headers=text_agent.headers)

@@ -32,8 +32,7 @@ def with_route(task_type: str) -> dict[str, Any]:
 NEW_ROUTE = with_route("poetry")
 
 
-def test_routes_are_listed_as_in_the_file(text_agent: Any) -> None:
-    """Each route is listed with task type, provider, parameters and fallback, in the file's order."""
+def test_routes_are_listed_in_the_order_of_the_file(text_agent: Any) -> None:
     routes = {route["taskType"]: route for route in text_agent.get("/routes").json()["routes"]}
     file_routes = json.loads((DEMO / "llm-routing.json").read_text())["routing"]
     assert list(routes) == list(file_routes)
@@ -41,8 +40,7 @@ def test_routes_are_listed_as_in_the_file(text_agent: Any) -> None:
         assert routes[task_type] == {"taskType": task_type, "fallback": [], **entry}
 
 
-def test_providers_say_whether_they_can_be_called_and_never_a_key(text_agent: Any) -> None:
-    """Providers are listed with `usable`, and a reason if it is false. No response contains a stored key."""
+def test_providers_are_listed_with_usability_and_without_keys(text_agent: Any) -> None:
     response = text_agent.get("/providers")
     providers = {provider["providerName"]: provider for provider in response.json()["providers"]}
     assert providers["echo"]["usable"] is True
@@ -60,8 +58,7 @@ def test_providers_say_whether_they_can_be_called_and_never_a_key(text_agent: An
 
 @pytest.mark.requirement("MCR-5.1", "MMR-P1")
 @pytest.mark.parametrize("name", ["llm-routing", "llmservices"])
-def test_an_export_gives_back_what_was_imported(name: str, text_agent: Any) -> None:
-    """The demo's files are exported as equal JSON, including its agents. The ETag is the revision and yields 304."""
+def test_export_equals_the_imported_files_and_its_etag_is_the_revision(name: str, text_agent: Any) -> None:
     response = text_agent.get(f"/config/{name}")
     exported = response.json()
     assert bool(exported.pop("agents", None)) == (name == "llm-routing")
@@ -71,8 +68,7 @@ def test_an_export_gives_back_what_was_imported(name: str, text_agent: Any) -> N
     assert (cached.status_code, cached.content) == (304, b"")
 
 
-def test_an_export_can_be_for_the_seeds_programs_or_point_at_us(text_agent: Any) -> None:
-    """With `for=gateway` an export has the gateway's own /v1 as URL. Another value or file name is an error."""
+def test_export_can_name_the_gateways_own_url_for_other_programs(text_agent: Any) -> None:
     gateway = text_agent.get("/config/llm-routing", **{"for": "gateway"}).json()
     assert all("/v1/chat/completions" in provider["endpoint"] for provider in gateway["providers"])
     assert text_agent.get("/config/llm-routing", **{"for": "seed"}).status_code == 200
@@ -82,7 +78,6 @@ def test_an_export_can_be_for_the_seeds_programs_or_point_at_us(text_agent: Any)
 
 
 def test_dry_run_returns_the_difference_and_changes_nothing(text_agent: Any) -> None:
-    """With `dryRun=true` the changes are described and no revision is created."""
     before = Revision.objects.count()
     preview = text_agent.post("/config/import", NEW_ROUTE, dryRun="true").json()
     assert [(change["action"], change["kind"], change["name"]) for change in preview["changes"]] == [
@@ -106,8 +101,7 @@ def test_a_dry_run_says_what_the_change_means_for_routes_and_agents(text_agent: 
     } in consequences
 
 
-def test_an_import_is_one_revision_and_is_in_use_at_once(text_agent: Any) -> None:
-    """The response has the revision, the changes, the problems, and unknown fields, which are kept without effect."""
+def test_import_creates_one_revision_that_is_used_immediately(text_agent: Any) -> None:
     before = Revision.objects.count()
     answer = text_agent.post("/config/import", {**NEW_ROUTE, "someday": {"x": 1}}).json()
     assert answer["revision"] == Revision.objects.first().number
@@ -119,8 +113,7 @@ def test_an_import_is_one_revision_and_is_in_use_at_once(text_agent: Any) -> Non
 
 @pytest.mark.requirement("MMR-P3", "MMR-P4", "MMR-E3")
 @pytest.mark.parametrize("dry_run", ["true", "false"])
-def test_a_bad_file_changes_nothing_and_every_problem_is_listed(dry_run: str, text_agent: Any) -> None:
-    """An invalid file returns 422 with the path of each problem, even for a dry run."""
+def test_invalid_file_changes_nothing_and_every_problem_is_listed(dry_run: str, text_agent: Any) -> None:
     before = Revision.objects.count()
     invalid_file = {"providers": [{"providerName": "x"}], "routing": {"poetry": {"provider": "unknown"}}}
     response = text_agent.post("/config/import", invalid_file, dryRun=dry_run)
@@ -131,8 +124,7 @@ def test_a_bad_file_changes_nothing_and_every_problem_is_listed(dry_run: str, te
     assert Revision.objects.count() == before
 
 
-def test_an_import_honours_if_match(text_agent: Any) -> None:
-    """A stale tag returns 409 and changes nothing, the current one passes, and an invalid one returns 400."""
+def test_import_respects_if_match(text_agent: Any) -> None:
     tag = text_agent.get("/config/llm-routing")["ETag"]
     text_agent.post("/config/import", NEW_ROUTE)
     second_file = with_route("prose")
@@ -145,15 +137,13 @@ def test_an_import_honours_if_match(text_agent: Any) -> None:
 
 
 @pytest.mark.parametrize("body", [b"{", b"", b"[]", b"\xff", b'{"neither": 1}'])
-def test_invalid_configuration_is_refused(body: bytes, text_agent: Any) -> None:
-    """An invalid body returns 422 with what was expected, without a traceback."""
+def test_invalid_configuration_is_rejected_without_a_traceback(body: bytes, text_agent: Any) -> None:
     response = text_agent.post("/config/import", body)
     assert response.status_code == 422
     assert response.json()["details"]
 
 
-def test_both_files_can_be_sent_together(text_agent: Any) -> None:
-    """Parts named `file` are imported as one revision; a form without this part is an error."""
+def test_both_files_are_imported_as_one_revision(text_agent: Any) -> None:
     files = [SimpleUploadedFile(f"{n}.json", (DEMO / f"{n}.json").read_bytes()) for n in ("llmservices", "llm-routing")]
     response = text_agent.client.post("/api/v1/config/import", {"file": files}, headers=text_agent.headers)
     assert (response.status_code, response.json()["changes"]) == (200, [])
@@ -162,8 +152,7 @@ def test_both_files_can_be_sent_together(text_agent: Any) -> None:
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-async def test_waiting_reader_gets_the_next_revision(text_agent: Any) -> None:
-    """`wait` and `since`: the response is immediate if the revision differs, otherwise sent at the next revision."""
+async def test_waiting_reader_gets_the_next_revision_immediately_if_it_differs(text_agent: Any) -> None:
     client, address = AsyncClient(), "/api/v1/config/llm-routing"
     revision = int((await client.get(address, headers=text_agent.headers))["x-revision"])
     started = time.monotonic()
@@ -188,8 +177,9 @@ async def test_waiting_reader_gets_the_next_revision(text_agent: Any) -> None:
     ],
     ids=lambda part: next(iter(part)),
 )
-def test_an_agents_key_imports_nothing_that_only_administrators_change(part: dict[str, Any], text_agent: Any) -> None:
-    """Importing what only administrators may change, such as the agent's own limits, returns 403 even for a dry run."""
+def test_import_with_an_agents_key_changes_nothing_reserved_for_administrators(
+    part: dict[str, Any], text_agent: Any
+) -> None:
     before = Revision.objects.count()
     for query in ("?dryRun=true", ""):
         answer = text_agent.post(f"/config/import{query}", NEW_ROUTE | part)

@@ -1,4 +1,4 @@
-"""The API reference: what it reads from the OpenAPI document, and its pages with and without a session."""
+"""The API reference: what it reads from the OpenAPI document, and its pages with and without a signed-in user."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ DOCUMENT: dict[str, Any] = {
 }
 
 
-def test_an_operation_lists_nested_fields_and_shows_an_example_of_the_required_ones() -> None:
-    """Fields of a schema are listed with those of the schemas inside it, to a fixed depth if it contains itself."""
+def test_operation_lists_nested_fields_and_an_example_of_the_required_ones() -> None:
+    """A schema that contains itself is listed to a fixed depth."""
     (operation,) = list_operations(DOCUMENT)
     assert (operation.method, operation.details) == ("PUT", "409 if it is stale.")
     assert operation.parameters == (Field("name", "string", is_required=True),)
@@ -66,8 +66,7 @@ def test_a_title_is_the_first_paragraph_in_one_line() -> None:
     assert first_sentence("List all\nthings.\n\nMore.") == "List all things"
 
 
-def test_the_reference_lists_every_call_with_a_page_of_its_own(client: Client, demo: None) -> None:
-    """Without a session the pages have no navigation. An unknown call is a 404."""
+def test_reference_lists_every_call_with_its_own_page(client: Client, demo: None) -> None:
     document = client.get("/api/v1/openapi.json").json()
     operations = [operation for path in document["paths"].values() for operation in path.values()]
     page = client.get("/api/v1/docs").content.decode()
@@ -91,15 +90,13 @@ def test_every_call_of_the_reference_can_be_opened(client: Client, demo: None) -
 
 
 @pytest.mark.parametrize("path", ["/api/v1/docs", "/api/v1/docs?operation=send", "/nothing/here"])
-def test_signed_in_readers_keep_the_navigation(path: str, admin: Client) -> None:
-    """Signed-in users see the navigation on the reference and on its 404 page."""
+def test_signed_in_users_see_the_navigation(path: str, admin: Client) -> None:
     page = admin.get(path).content.decode()
     assert 'id="side"' in page
     assert 'href="/requests/"' in page
 
 
-def test_the_reference_leads_back_to_the_documentation(client: Client, admin: Client) -> None:
-    """Besides the navigation, a breadcrumb leads to the documentation. Without a session there is neither."""
+def test_breadcrumb_leads_signed_in_users_to_the_documentation(client: Client, admin: Client) -> None:
     for path in ("/api/v1/docs", "/api/v1/docs?operation=send"):
         assert Page(admin.get(path)).link_urls.count("/docs/") == 2
         assert "/docs/" not in Page(client.get(path)).link_urls

@@ -26,8 +26,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 @pytest.mark.requirement("MCR-6.1", "MCR-6.2", "MCR-P7")
-def test_services_say_what_they_read_and_write_and_never_a_key(text_agent: Any) -> None:
-    """GET /services has id, name, baseURL, model, tags, capabilities and description, but no key."""
+def test_services_are_listed_with_capabilities_and_without_keys(text_agent: Any) -> None:
     response = text_agent.get("/services")
     services = {service["id"]: service for service in response.json()["services"]}
     assert list(services)[:3] == ["text-model", "vision-model", "multimodal-model"]
@@ -52,8 +51,7 @@ def test_input_and_output_are_distinguished(direction: str | None, expected: boo
 
 
 @pytest.mark.requirement("MCR-6.1", "MCR-6.2", "MCR-E3")
-def test_an_unknown_service_supports_nothing_and_has_no_capabilities(text_agent: Any) -> None:
-    """For an unknown service, has-capability returns false, and capabilities returns 404 in the API's error format."""
+def test_unknown_service_has_no_capability(text_agent: Any) -> None:
     assert text_agent.get("/services/unknown/has-capability", type="text").json() == {"supported": False}
     missing = text_agent.get("/services/unknown/capabilities")
     assert (missing.status_code, missing.json()["error"]) == (404, "not_found")
@@ -62,16 +60,14 @@ def test_an_unknown_service_supports_nothing_and_has_no_capabilities(text_agent:
 
 
 @pytest.mark.parametrize("path", ["/services", "/agents", "/services/vision-model/has-capability?type=vision"])
-def test_another_direction_is_an_error(path: str, text_agent: Any) -> None:
-    """An unknown direction returns 422 with the parameter and the three allowed values."""
+def test_unknown_direction_is_rejected_with_the_allowed_values(path: str, text_agent: Any) -> None:
     mark = "&" if "?" in path else "?"
     response = text_agent.client.get(f"/api/v1{path}{mark}direction=sideways", headers=text_agent.headers)
     assert response.status_code == 422
     assert response.json()["details"][0]["path"] == "direction"
 
 
-def test_has_capability_asks_for_a_type(text_agent: Any) -> None:
-    """A call without `type` returns 422 and names it."""
+def test_has_capability_needs_a_type(text_agent: Any) -> None:
     response = text_agent.get("/services/vision-model/has-capability")
     assert response.status_code == 422
     assert response.json()["details"][0]["path"] == "type"
@@ -79,15 +75,13 @@ def test_has_capability_asks_for_a_type(text_agent: Any) -> None:
 
 @pytest.mark.requirement("MCR-4.1", "MCR-4.2")
 def test_agents_are_found_by_capability(text_agent: Any) -> None:
-    """A search by capability returns a list of agent ids, which is empty if no agent has the capability."""
     assert text_agent.get("/agents", capability="vision").json() == {"agents": ["multimodal-agent", "vision-agent"]}
     assert text_agent.get("/agents", capability="smell").json() == {"agents": []}
     assert set(text_agent.get("/agents").json()["agents"]) >= {"text-agent", "vision-agent", "multimodal-agent"}
 
 
 @pytest.mark.requirement("MCR-4.3", "MCR-4.4", "MCR-6.3")
-def test_an_agent_learns_what_it_can_do_and_who_takes_the_rest(text_agent: Any) -> None:
-    """GET /agents/me has the capabilities of its service, and the agents that have vision, audio or file."""
+def test_agent_reads_its_capabilities_limits_and_capable_agents(text_agent: Any) -> None:
     me = text_agent.get("/agents/me").json()
     assert me["id"] == "text-agent"
     assert me["serviceId"] == "text-model"
@@ -100,11 +94,7 @@ def test_an_agent_learns_what_it_can_do_and_who_takes_the_rest(text_agent: Any) 
     assert text_agent.get("/agents/unknown").status_code == 404
 
 
-def test_an_agent_makes_so_many_agents_and_no_more(text_agent: Any, settings: Any) -> None:
-    """An agent that has created the maximum number of agents gets 409 with a remedy.
-
-    It can still change them, and an expired or deleted agent frees a slot.
-    """
+def test_agent_can_create_a_limited_number_of_agents(text_agent: Any, settings: Any) -> None:
     settings.MAX_MADE_AGENTS = 2
     for name in ("eye-1", "eye-2", "eye-2"):
         assert text_agent.call("PUT", f"/agents/{name}", {"serviceId": "vision-model"}).status_code == 200
@@ -118,11 +108,8 @@ def test_an_agent_makes_so_many_agents_and_no_more(text_agent: Any, settings: An
     assert text_agent.call("PUT", "/agents/eye-1", {"serviceId": "vision-model"}).status_code == 200
 
 
-def test_the_page_of_agents_lists_so_many_and_says_how_many_more(admin: Client) -> None:
-    """The page of agents lists a limited number, since two thousand would take seconds.
-
-    Paging and search reach the rest.
-    """
+def test_agents_page_lists_a_limited_number_and_counts_the_rest(admin: Client) -> None:
+    """Two thousand agents would take seconds."""
     Agent.objects.bulk_create(Agent(agent_id=f"made-{number:04}") for number in range(2_000))
     page = admin.get("/agents/").content.decode()
     row_count = page.count('<th scope="row">')
@@ -132,8 +119,7 @@ def test_the_page_of_agents_lists_so_many_and_says_how_many_more(admin: Client) 
 
 
 @pytest.mark.requirement("MCR-4.2")
-def test_an_agent_is_made_and_removed_at_run_time(text_agent: Any) -> None:
-    """PUT and DELETE are idempotent, the agent is found by capability immediately, and no revision is created."""
+def test_agent_is_created_and_removed_at_run_time_idempotently(text_agent: Any) -> None:
     revisions = Revision.objects.count()
     for _ in range(2):
         response = text_agent.call("PUT", "/agents/eye-1", {"name": "Eye", "serviceId": "vision-model"})
@@ -146,11 +132,7 @@ def test_an_agent_is_made_and_removed_at_run_time(text_agent: Any) -> None:
     assert Revision.objects.count() == revisions
 
 
-def test_an_agent_may_use_a_route_and_acts_with_its_own_id(text_agent: Any) -> None:
-    """An agent may have `taskType` instead of `serviceId`.
-
-    `x-agent-id` can select only an agent that the caller created.
-    """
+def test_created_agent_may_use_a_route_and_be_selected_by_its_creator_only(text_agent: Any) -> None:
     text_agent.call("PUT", "/agents/planner", {"taskType": "planning"})
     acting = text_agent.get("/agents/me", headers={"x-agent-id": "planner"})
     assert acting.json()["id"] == "planner"
@@ -165,8 +147,8 @@ def test_an_expired_agent_is_gone(text_agent: Any) -> None:
     assert text_agent.get("/agents/short").status_code == 404
 
 
-def test_an_agent_ends_at_its_moment_though_nothing_else_changes(text_agent: Any) -> None:
-    """The snapshot in memory checks the expiry itself, so no agent is referred to an expired agent."""
+def test_agent_expires_without_any_other_change(text_agent: Any) -> None:
+    """The snapshot in memory checks the expiry itself."""
     expiring = AgentProfile("eye", capabilities=Capabilities(("text", "vision")), expires_at=100.0)
     lasting = AgentProfile("ear", capabilities=Capabilities(("text", "audio")))
     directory = AgentDirectory([expiring, lasting])
@@ -180,8 +162,8 @@ def test_an_agent_ends_at_its_moment_though_nothing_else_changes(text_agent: Any
     assert "blink" not in state.all_agents.select_living(end)
 
 
-def test_agents_are_found_by_what_their_model_writes(text_agent: Any) -> None:
-    """With direction `output` the model's outputs are searched, with `both` inputs and outputs (MCR-4.2)."""
+def test_agents_are_found_by_output_capability(text_agent: Any) -> None:
+    """MCR-4.2"""
     agents = {
         (capability, direction): text_agent.get("/agents", capability=capability, direction=direction).json()["agents"]
         for capability in ("structured_output", "vision")
@@ -193,8 +175,7 @@ def test_agents_are_found_by_what_their_model_writes(text_agent: Any) -> None:
     assert "vision-agent" not in agents["vision", "output"] + agents["vision", "both"]
 
 
-def test_an_agent_of_a_route_reads_what_its_first_ready_candidate_does(text_agent: Any) -> None:
-    """`chain` lists what all candidates read and what some read. A disabled candidate does not count as the first."""
+def test_agent_with_a_route_reads_what_its_first_enabled_candidate_reads(text_agent: Any) -> None:
     text_agent.call("PUT", "/agents/designer", {"taskType": "design"})
     agent = text_agent.get("/agents/designer").json()
     first = text_agent.get(f"/services/{agent['serviceId']}/capabilities").json()
@@ -230,16 +211,14 @@ def test_agent_with_a_disabled_service_is_not_suggested(text_agent: Any) -> None
         ("x" * 121, {}, "id"),
     ],
 )
-def test_invalid_agent_is_refused(agent_id: str, body: Any, path: str, text_agent: Any) -> None:
-    """An invalid agent returns 422 with the path, and no agent is created."""
+def test_invalid_agent_is_rejected_with_its_path(agent_id: str, body: Any, path: str, text_agent: Any) -> None:
     response = text_agent.call("PUT", f"/agents/{agent_id}", body)
     assert response.status_code == 422
     assert response.json()["details"][0]["path"] == path
     assert not Agent.objects.filter(agent_id=agent_id).exists()
 
 
-def test_agent_cannot_change_agents_of_others(text_agent: Any, vision_agent: Any) -> None:
-    """For an agent that belongs to an administrator or another program, PUT returns 409 and DELETE returns 403."""
+def test_agent_cannot_change_agents_of_other_owners(text_agent: Any, vision_agent: Any) -> None:
     vision_agent.call("PUT", "/agents/eye-2", {"serviceId": "vision-model"})
     for agent_id in ("eye-2", "multimodal-agent"):
         assert text_agent.call("PUT", f"/agents/{agent_id}", {}).status_code == 409
@@ -247,8 +226,7 @@ def test_agent_cannot_change_agents_of_others(text_agent: Any, vision_agent: Any
         assert Agent.objects.filter(agent_id=agent_id).exists()
 
 
-def test_tools_are_ready_for_a_chat_request(text_agent: Any) -> None:
-    """The API returns tools as function definitions for a chat request, in the requested language."""
+def test_tools_are_function_definitions_in_the_requested_language(text_agent: Any) -> None:
     tools = text_agent.get("/tools", language="zh").json()["tools"]
     assert {"get_artifact", "find_capable_agents"} <= {tool["function"]["name"] for tool in tools}
     assert all(tool["type"] == "function" and tool["function"]["parameters"]["type"] == "object" for tool in tools)
@@ -260,8 +238,7 @@ def attachment(artifact: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("MCR-2.1", "MCR-2.2", "MCR-2.3", "MCR-2.4", "MCR-2.5", "MCR-2.6", "MCR-P2", "MCR-P3")
-def test_a_message_is_routed_by_what_the_service_reads(text_agent: Any) -> None:
-    """Supported attachments are included with their data, the others described."""
+def test_message_is_routed_by_the_capabilities_of_the_service(text_agent: Any) -> None:
     files = {
         "image": text_agent.stored("photo.png", png(), "image/png"),
         "audio": text_agent.stored("talk.mp3", mp3(), "audio/mpeg"),
@@ -283,8 +260,7 @@ def test_a_message_is_routed_by_what_the_service_reads(text_agent: Any) -> None:
 
 
 @pytest.mark.requirement("MCR-3.1", "MCR-3.2", "MCR-3.3", "MCR-3.4", "MCR-3.5", "MCR-3.6", "MCR-P4")
-def test_the_description_says_what_the_store_knows_and_who_can_take_it(text_agent: Any) -> None:
-    """A description has the file's reference, name, type and size, and the agents, in the request's language."""
+def test_description_names_the_file_and_the_agents_that_can_read_it(text_agent: Any) -> None:
     artifact = text_agent.stored("photo.png", png(), "image/png")
     body = {"message": {"text": "", "attachments": [attachment(artifact, "image")]}, "language": "zh"}
     text = text_agent.post("/messages/route", body).json()["textDescription"]
@@ -299,8 +275,7 @@ def test_the_description_says_what_the_store_knows_and_who_can_take_it(text_agen
 
 
 @pytest.mark.requirement("MCR-E4")
-def test_an_attachment_that_cannot_be_read_keeps_its_reference(vision_agent: Any, text_agent: Any) -> None:
-    """An unknown or another agent's private artifact is described as failed, with its reference and no error."""
+def test_unreadable_attachment_keeps_its_reference(vision_agent: Any, text_agent: Any) -> None:
     private = text_agent.stored("mine.png", png(), "image/png", visibility="private")
     for ref in (private["ref"], "artifact:0123456789abcdef0123456789abcdef", "artifact:../x"):
         message = {"text": "", "attachments": [{"type": "image", "artifactRef": ref, "filename": "x.png"}]}
@@ -310,8 +285,7 @@ def test_an_attachment_that_cannot_be_read_keeps_its_reference(vision_agent: Any
         assert ref in body["textDescription"]
 
 
-def test_required_capabilities_of_a_message_are_listed(text_agent: Any) -> None:
-    """The list begins with text, followed by each other capability once."""
+def test_required_capabilities_begin_with_text_and_are_listed_once(text_agent: Any) -> None:
     message = {
         "text": "x",
         "attachments": [
@@ -331,16 +305,14 @@ def test_required_capabilities_of_a_message_are_listed(text_agent: Any) -> None:
         ({"message": {"attachments": [{"artifactRef": "a", "size": -1}]}}, "message.attachments[0].size"),
     ],
 )
-def test_invalid_message_is_refused(body: Any, path: str, text_agent: Any) -> None:
-    """An invalid message returns 422 with the path of each field."""
+def test_invalid_message_is_rejected_with_all_paths(body: Any, path: str, text_agent: Any) -> None:
     for call in ("/messages/route", "/messages/required-capabilities"):
         response = text_agent.post(call, body)
         assert response.status_code == 422
         assert path in [detail["path"] for detail in response.json()["details"]]
 
 
-def test_a_key_works_for_what_its_scopes_say(caller: Callable[..., Any]) -> None:
-    """A call without the needed scope returns 403 and names the scope."""
+def test_call_without_the_needed_scope_names_it(caller: Callable[..., Any]) -> None:
     reader = caller("text-agent", "artifacts:read")
     assert reader.get("/artifacts").status_code == 200
     refused = reader.get("/services")

@@ -38,8 +38,8 @@ from routing_admin.models import AuditEvent, Installation
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
 
-def test_media_that_is_sent_again_stays_one_artifact(demo: None) -> None:
-    """With `once`, media are deduplicated by owner and hash. Another owner's or a deleted artifact is not reused."""
+def test_media_sent_again_stays_one_artifact(demo: None) -> None:
+    """Artifacts of another owner and deleted ones are not reused."""
     first = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="a.png")
     repeated = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="b.png")
     of_other_owner = actions.store_bytes(SYSTEM, png(), once=True, owner="vision-agent")
@@ -48,11 +48,7 @@ def test_media_that_is_sent_again_stays_one_artifact(demo: None) -> None:
     assert actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent").pk != first.pk
 
 
-def test_a_deletion_can_be_undone(demo: None) -> None:
-    """`restore_artifacts` restores the row unchanged.
-
-    Deletion and restoration are audited, but not for a missing artifact.
-    """
+def test_deletion_can_be_undone_and_both_are_audited(demo: None) -> None:
     row = actions.store_text(SYSTEM, "words", owner="text-agent", filename="a.md")
     assert actions.delete_artifacts(SYSTEM, [row.pk, "nothing"]) == [row.pk]
     assert actions.delete_artifacts(SYSTEM, [row.pk]) == []
@@ -68,8 +64,7 @@ def test_a_deletion_can_be_undone(demo: None) -> None:
     assert acts == ["artifact.restore", "artifact.delete", "artifact.store"]
 
 
-def test_a_quota_and_an_expiry_come_from_the_installation(demo: None) -> None:
-    """Bytes over the quota are refused, and artifacts expire after the configured days."""
+def test_quota_and_expiry_follow_the_settings(demo: None) -> None:
     Installation.objects.update_or_create(id=1, defaults={"quota_bytes": 100, "artifact_days": 3})
     row = actions.store_bytes(SYSTEM, b"x" * 80)
     assert row.expires_at is not None
@@ -82,15 +77,13 @@ def test_a_quota_and_an_expiry_come_from_the_installation(demo: None) -> None:
 @pytest.mark.parametrize(
     "fields", [{"visibility": "all"}, {"expires_in": 0}, {"expires_in": float("nan")}, {"type": "x" * 101}]
 )
-def test_a_label_that_makes_no_sense_is_refused_before_anything_is_kept(fields: Any, demo: None) -> None:
-    """An invalid field of an upload raises `InvalidError`, and no row is created."""
+def test_invalid_field_is_rejected_before_anything_is_stored(fields: Any, demo: None) -> None:
     with pytest.raises(InvalidError):
         actions.store_bytes(SYSTEM, b"words", **fields)
     assert not Artifact.objects.exists()
 
 
-def test_a_stream_over_the_limit_is_refused(demo: None) -> None:
-    """`max_bytes` is checked while reading, and nothing is stored."""
+def test_stream_over_the_limit_is_rejected_while_it_is_read(demo: None) -> None:
     with pytest.raises(TooLargeError):
         actions.store_blocks(SYSTEM, (b"x" * 10 for _ in range(11)), max_bytes=100)
     assert not Artifact.objects.exists()
@@ -108,11 +101,7 @@ def test_what_can_be_measured_is_measured(demo: None) -> None:
 @pytest.mark.parametrize(
     "data", [png(), pdf(), BINARY, b"plain words", b""], ids=["png", "pdf", "bin", "text", "empty"]
 )
-def test_what_is_previewed_is_what_is_sent(data: bytes, demo: None) -> None:
-    """For every service, the preview's payload, length and outcome are the same as in the prepared request.
-
-    No payload of a service without the capability contains any of the file's base64.
-    """
+def test_preview_equals_the_prepared_request(data: bytes, demo: None) -> None:
     row = actions.store_bytes(SYSTEM, data, filename="file")
     deliveries = {delivery.service_id: delivery for delivery in preview(row).deliveries}
     chat = lead_by_default(snapshot.current(), request_for(open_artifact(row)), None)
@@ -130,8 +119,7 @@ def test_what_is_previewed_is_what_is_sent(data: bytes, demo: None) -> None:
             assert encoded[:22] not in str(row_shown.as_json())
 
 
-def test_a_service_that_would_be_skipped_says_so(demo: None) -> None:
-    """Under `native_only`, the preview of a skipped service has the reason instead of a payload."""
+def test_preview_of_a_skipped_service_has_the_reason(demo: None) -> None:
     row = Service.objects.get(service_id="text-model")
     row.content = {"policy": "native_only"}
     save_service(SYSTEM, row)
@@ -145,11 +133,7 @@ def test_a_service_that_would_be_skipped_says_so(demo: None) -> None:
 PAGE = b"<!doctype html><html><head><title>Sum</title></head><body><p>42</p><script>hide()</script></body></html>"
 
 
-def test_a_web_page_is_extracted_where_the_policy_says_so(demo: None) -> None:
-    """Under `extract`, a web page is delivered as text without markup, in preview and dispatch.
-
-    Otherwise it is sent as source.
-    """
+def test_web_page_is_extracted_only_under_the_extract_policy(demo: None) -> None:
     for service, policy in (("text-model", "extract"), ("vision-model", "describe")):
         row = Service.objects.get(service_id=service)
         row.content = {"policy": policy}
@@ -171,7 +155,7 @@ def test_a_web_page_is_extracted_where_the_policy_says_so(demo: None) -> None:
 
 
 class TestAnyText(TestCase):
-    """Properties of all texts, with each example in its own transaction."""
+    """Properties of all texts. Each example has its own transaction."""
 
     databases = {"default", "logs"}
 
@@ -189,7 +173,7 @@ class TestAnyText(TestCase):
         assert (row.kind, row.is_binary, decoded.text) == ("text", False, text)
 
 
-def test_an_upload_in_pieces_of_unknown_length_is_stored_completely(demo: None) -> None:
+def test_chunked_upload_of_unknown_length_is_stored_completely(demo: None) -> None:
     """`Transfer-Encoding: chunked` needs no Content-Length, unless the server cannot measure the body."""
     form = (
         b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n'
@@ -207,8 +191,7 @@ def test_an_upload_in_pieces_of_unknown_length_is_stored_completely(demo: None) 
         received_files(unmeasured)
 
 
-def test_a_file_whose_name_is_no_text_is_imported_too(demo: None, tmp_path: Path) -> None:
-    """Files whose names are not text, hidden files and empty files are imported like any other."""
+def test_file_whose_name_is_not_text_is_imported(demo: None, tmp_path: Path) -> None:
     for name in (b"\xff\xfe.txt", b".hidden", b"line\nbreak.txt", b"empty"):
         (tmp_path / os.fsdecode(name)).write_bytes(b"" if name == b"empty" else b"words of " + name.hex().encode())
     lines = imported(str(tmp_path))
@@ -224,11 +207,7 @@ def imported(*arguments: str) -> list[str]:
     return output.getvalue().splitlines()
 
 
-def test_a_directory_is_imported_once(demo: None, tmp_path: Path) -> None:
-    """All files below the directory are imported. A second run changes nothing, and a changed file is a new artifact.
-
-    Symbolic links are not followed.
-    """
+def test_second_import_of_a_directory_adds_only_changed_files(demo: None, tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "photo.png").write_bytes(png())
     (tmp_path / "deep" / "报告.txt").write_text("收入增长")
@@ -245,11 +224,7 @@ def test_a_directory_is_imported_once(demo: None, tmp_path: Path) -> None:
     assert len(imported(str(tmp_path), "--owner", "text-agent")) == 1
 
 
-def test_a_file_that_cannot_be_kept_is_one_line_and_the_others_are_kept(demo: None, tmp_path: Path) -> None:
-    """If a file cannot be stored, the command names its path and exits with status 1.
-
-    An unknown directory or agent is reported before anything is imported.
-    """
+def test_file_that_cannot_be_stored_is_named_and_the_others_are_stored(demo: None, tmp_path: Path) -> None:
     (tmp_path / "big.bin").write_bytes(b"x" * 200)
     (tmp_path / "small.txt").write_text("words")
     with override_settings(MAX_UPLOAD_BYTES=100), pytest.raises(CommandError, match=r"^big.bin: .*100 bytes"):
@@ -261,6 +236,6 @@ def test_a_file_that_cannot_be_kept_is_one_line_and_the_others_are_kept(demo: No
         imported(str(tmp_path), "--owner", "unknown")
 
 
-def test_the_store_is_one_per_directory() -> None:
-    """There is one store object per directory, which remembers across calls which files were verified."""
+def test_store_object_is_shared_per_directory() -> None:
+    """It remembers which files were verified."""
     assert byte_store() is byte_store()

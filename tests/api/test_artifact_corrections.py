@@ -1,4 +1,4 @@
-"""Correcting an artifact's type and encoding: the owner's correction outranks metadata and bytes everywhere."""
+"""Corrections of an artifact's type and encoding, which outrank declared metadata and detection everywhere."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ def immutable_fields(artifact: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def test_a_corrected_encoding_is_read_at_once_everywhere(text_agent: Any) -> None:
-    """get_artifact, preview and routed messages use a corrected encoding immediately. Bytes and hash do not change."""
+def test_corrected_encoding_is_used_immediately_everywhere(text_agent: Any) -> None:
     stored = text_agent.stored("notes.txt", KOREAN.encode("cp949"), "text/plain")
     miscorrected = corrected(text_agent, stored["ref"], encoding="gb18030")
     assert (miscorrected["encoding"], miscorrected["corrected"]) == ("gb18030", {"encoding": "gb18030"})
@@ -53,8 +52,7 @@ def test_a_corrected_encoding_is_read_at_once_everywhere(text_agent: Any) -> Non
 
 
 @pytest.mark.parametrize("name", ["text/csv", "image/jpg"])
-def test_a_corrected_type_decides_kind_and_delivery(name: str, text_agent: Any) -> None:
-    """Bytes without a recognizable type become text or an image by their declared type, even under /v1/files."""
+def test_corrected_type_determines_kind_and_delivery(name: str, text_agent: Any) -> None:
     stored = text_agent.stored("data.bin", BINARY)
     assert (stored["kind"], stored["isBinary"]) == ("other", True)
     fixed = corrected(text_agent, stored["ref"], mimeType=name)
@@ -67,8 +65,7 @@ def test_a_corrected_type_decides_kind_and_delivery(name: str, text_agent: Any) 
     assert [artifact["id"] for artifact in artifacts] == [stored["id"]]
 
 
-def test_a_chat_request_goes_by_the_corrected_encoding(text_agent: Any) -> None:
-    """The next request to /v1 that refers to the file contains its text in the corrected encoding."""
+def test_chat_request_uses_the_corrected_encoding(text_agent: Any) -> None:
     ref = text_agent.stored("notes.txt", KOREAN.encode("cp949"), "text/plain")["ref"]
     corrected(text_agent, ref, encoding="gb18030")
     part = {"type": "file", "file": {"file_id": ref}}
@@ -83,19 +80,15 @@ def test_a_chat_request_goes_by_the_corrected_encoding(text_agent: Any) -> None:
     assert "오늘 회의는" in ask_about_file()
 
 
-def test_a_routed_message_goes_by_the_corrected_type(text_agent: Any) -> None:
-    """If the message names no type, the artifact's current type is used."""
+def test_routed_message_without_a_type_uses_the_corrected_type(text_agent: Any) -> None:
     ref = text_agent.stored("data.bin", BINARY)["ref"]
     corrected(text_agent, ref, mimeType="application/pdf")
     body = {"message": {"text": "look", "attachments": [{"type": "file", "artifactRef": ref}]}}
     assert "application/pdf" in text_agent.post("/messages/route", body).json()["textDescription"]
 
 
-def test_a_type_of_text_finds_the_encoding_by_the_bytes(text_agent: Any) -> None:
-    """Chinese text stored as an image is decoded correctly.
-
-    If no encoding fits, UTF-8 is used and marked as uncertain.
-    """
+def test_correction_to_a_text_type_detects_the_encoding(text_agent: Any) -> None:
+    """If no encoding fits, UTF-8 is used and marked as uncertain."""
     row = actions.store_bytes(SYSTEM, GB18030, owner="text-agent", filename="a.txt")
     Artifact.objects.filter(pk=row.pk).update(mime_type="image/x-pcx", kind="image", is_binary=True, encoding="")
     fixed = corrected(text_agent, row.ref, mimeType="text/plain")
@@ -106,8 +99,7 @@ def test_a_type_of_text_finds_the_encoding_by_the_bytes(text_agent: Any) -> None
     assert (fixed["encoding"], fixed["encodingCertain"]) == ("utf-8", False)
 
 
-def test_an_encoding_alone_makes_a_file_text(text_agent: Any) -> None:
-    """Setting an encoding makes a file text. A later type other than text removes the encoding."""
+def test_encoding_alone_makes_a_file_text(text_agent: Any) -> None:
     stored = text_agent.stored("data.bin", BINARY)
     assert corrected(text_agent, stored["ref"], encoding="latin-1")["mimeType"] == "text/plain"
     image = corrected(text_agent, stored["ref"], mimeType="image/png")
@@ -115,27 +107,22 @@ def test_an_encoding_alone_makes_a_file_text(text_agent: Any) -> None:
     assert corrected(text_agent, stored["ref"], encoding="cp1252")["corrected"] == {"encoding": "cp1252"}
 
 
-def test_utf_16_without_a_mark_is_named_with_its_byte_order(text_agent: Any) -> None:
-    """Without a BOM, the stored encoding names the byte order, as in browsers.
-
-    With a BOM, the name is kept as given.
-    """
+def test_utf_16_without_a_bom_is_stored_with_its_byte_order(text_agent: Any) -> None:
+    """Browsers need the byte order in the name. With a BOM, the name stays as given."""
     without_mark, marked = (text_agent.stored("a.bin", CHINESE.encode(name))["ref"] for name in ("utf-16-le", "utf-16"))
     assert corrected(text_agent, without_mark, mimeType="text/csv", encoding="UTF-16")["encoding"] == "utf-16-le"
     assert corrected(text_agent, marked, mimeType="text/csv", encoding="UTF-16")["encoding"] == "utf-16"
     assert [text_agent.artifact(ref)["content"] for ref in (without_mark, marked)] == [CHINESE] * 2
 
 
-def test_a_guess_can_be_made_certain_by_saying_it_again(text_agent: Any) -> None:
-    """An encoding that the owner confirms is no longer marked as a guess."""
+def test_confirmed_encoding_is_no_longer_marked_as_a_guess(text_agent: Any) -> None:
     row = actions.store_bytes(SYSTEM, GB18030, owner="text-agent", filename="a.txt")
     Artifact.objects.filter(pk=row.pk).update(encoding_certain=False)
     assert corrected(text_agent, row.ref, encoding="GBK")["encodingCertain"] is True
     assert AuditEvent.objects.latest("pk").details["encodingCertain"] == {"from": False, "to": True}
 
 
-def test_null_goes_back_to_what_was_detected(text_agent: Any) -> None:
-    """Null removes a correction completely, even if the stored bytes are missing. Repeating a value is not audited."""
+def test_null_restores_the_detected_values(text_agent: Any) -> None:
     stored = text_agent.stored("report.pdf", pdf(), "application/pdf")
     corrected(text_agent, stored["ref"], mimeType="text/plain", encoding="cp1251")
     fixed = corrected(text_agent, stored["ref"], mimeType="text/markdown")
@@ -147,16 +134,14 @@ def test_null_goes_back_to_what_was_detected(text_agent: Any) -> None:
     assert AuditEvent.objects.count() == before
 
 
-def test_measures_follow_the_type(text_agent: Any) -> None:
-    """Pixel sizes exist only while the type is an image."""
+def test_pixel_sizes_exist_only_for_images(text_agent: Any) -> None:
     stored = text_agent.stored("photo.png", png(), "image/png")
     assert (stored["width"], stored["height"]) == (3, 2)
     assert "width" not in corrected(text_agent, stored["ref"], mimeType="application/x-thing")
     assert corrected(text_agent, stored["ref"], mimeType=None)["width"] == 3
 
 
-def test_a_web_page_is_shown_in_its_corrected_encoding(text_agent: Any) -> None:
-    """The text extracted before the correction is not reused."""
+def test_web_page_is_extracted_again_in_its_corrected_encoding(text_agent: Any) -> None:
     stored = text_agent.stored("page.html", PAGE.encode("koi8-r"), "text/html")
     before = text_agent.get(f"/artifacts/{stored['ref']}/preview").json()
     corrected(text_agent, stored["ref"], encoding="koi8-u" if stored["encoding"] == "koi8-r" else "koi8-r")
@@ -169,10 +154,7 @@ def test_a_web_page_is_shown_in_its_corrected_encoding(text_agent: Any) -> None:
 
 
 def test_lossy_encoding_is_accepted_and_marked(text_agent: Any) -> None:
-    """An encoding that does not fit all bytes is accepted, since the file may be truncated.
-
-    The evidence reports the loss.
-    """
+    """The file may be truncated."""
     stored = text_agent.stored("notes.txt", CHINESE.encode()[:-2], "text/plain; charset=latin-1")
     fixed = corrected(text_agent, stored["ref"], encoding="big5")
     assert [evidence["reason"] for evidence in fixed["evidence"]][-2:] == ["corrected_lossy", "corrected"]
@@ -200,10 +182,9 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("correction", "field", "expected"), WRONG, ids=str)
-def test_invalid_correction_names_its_field_and_a_valid_value(
+def test_invalid_correction_is_rejected_with_a_valid_value(
     correction: dict[str, Any], field: str, expected: str, text_agent: Any
 ) -> None:
-    """An invalid correction returns 422 in the API's format, and nothing changes."""
     stored = text_agent.stored("data.bin", BINARY)
     answer = patch(text_agent, stored["ref"], **correction)
     assert answer.status_code == 422
@@ -212,11 +193,7 @@ def test_invalid_correction_names_its_field_and_a_valid_value(
     assert text_agent.get(f"/artifacts/{stored['ref']}/info").json() == stored
 
 
-def test_every_encoding_of_python_is_read_or_refused(text_agent: Any) -> None:
-    """No matter what the bytes are, a codec that is not a text encoding returns 422.
-
-    Any other codec yields text and preview.
-    """
+def test_every_codec_of_python_is_used_or_rejected(text_agent: Any) -> None:
     ref = text_agent.stored("data.bin", BINARY * 40 + b"\xd8\x00\x1b$B~{")["ref"]
     statuses = {}
     for name in sorted({*aliases, *aliases.values()}):
@@ -227,11 +204,7 @@ def test_every_encoding_of_python_is_read_or_refused(text_agent: Any) -> None:
     assert (statuses["rot13"], statuses["base64"], statuses["gbk"]) == (422, 422, 200)
 
 
-def test_only_the_owner_corrects_and_finds_a_private_file(caller: Any) -> None:
-    """Agents that may read the file and keys without the scope get 403; all others get 404.
-
-    A bare id is a valid reference.
-    """
+def test_only_the_owner_can_correct_or_find_a_private_file(caller: Any) -> None:
     owner, stranger = caller("text-agent"), caller("vision-agent")
     stored = owner.stored("data.bin", BINARY)
     assert patch(stranger, stored["ref"], mimeType="text/plain").status_code == 403
@@ -244,8 +217,7 @@ def test_only_the_owner_corrects_and_finds_a_private_file(caller: Any) -> None:
     assert stranger.artifact(stored["ref"])["metadata"]["id"] == stored["id"]
 
 
-def test_audit_log_records_who_corrected_what(text_agent: Any) -> None:
-    """Each field has its old and new value, and no revision is created."""
+def test_audit_log_has_old_and_new_values_of_a_correction(text_agent: Any) -> None:
     stored = text_agent.stored("data.bin", BINARY)
     revisions = Revision.objects.count()
     corrected(text_agent, stored["ref"], mimeType="text/plain", encoding="gbk", visibility="private")
@@ -260,8 +232,7 @@ def test_audit_log_records_who_corrected_what(text_agent: Any) -> None:
     assert Revision.objects.count() == revisions
 
 
-def test_correction_of_an_outdated_state_is_a_conflict(db: None) -> None:
-    """Of two concurrent corrections the second fails and is not merged into the first."""
+def test_second_of_two_concurrent_corrections_is_a_conflict(db: None) -> None:
     row = actions.store_bytes(SYSTEM, BINARY, filename="data.bin")
     actions.correct_artifact(SYSTEM, Artifact.objects.get(pk=row.pk), mime_type="text/plain")
     with pytest.raises(ConflictError, match="in the meantime"):
@@ -269,8 +240,7 @@ def test_correction_of_an_outdated_state_is_a_conflict(db: None) -> None:
     assert Artifact.objects.get(pk=row.pk).encoding == "utf-8"
 
 
-def test_media_that_is_sent_again_finds_its_corrected_artifact(db: None) -> None:
-    """Equal bytes from the same owner are one artifact, with its correction."""
+def test_media_sent_again_finds_its_corrected_artifact(db: None) -> None:
     row = actions.store_bytes(SYSTEM, BINARY, once=True, owner="text-agent")
     actions.correct_artifact(SYSTEM, row, mime_type="text/plain")
     repeated = actions.store_bytes(SYSTEM, BINARY, once=True, owner="text-agent")

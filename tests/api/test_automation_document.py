@@ -21,11 +21,7 @@ BLOCKS = re.findall(r"```sh run\n(.*?)```", TEXT, re.DOTALL)
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
-def test_the_documents_commands_do_what_it_says(live_server: Any, tmp_path: Path) -> None:
-    """The blocks run in order with a shell and curl.
-
-    A status of 400 or more fails the test, and their changes are checked.
-    """
+def test_documented_commands_work_in_order(live_server: Any, tmp_path: Path) -> None:
     load_demo()
     (tmp_path / ".curlrc").write_text("fail-with-body\nshow-error\n")
     surroundings = {"BASE": live_server.url, "TOKEN": token_of(person("admin", is_staff=True)), "HOME": str(tmp_path)}
@@ -42,8 +38,7 @@ def test_the_documents_commands_do_what_it_says(live_server: Any, tmp_path: Path
     assert {"provider.add", "service.add", "route.change", "agent.add", "key.issue", "agent.delete"} <= set(by_token)
 
 
-def test_the_document_names_every_scope_and_every_limit() -> None:
-    """The document lists scopes by area and limits by their JSON names."""
+def test_document_names_every_scope_and_limit() -> None:
     code_words = set(re.findall(r"`(\w+)`", TEXT))
     assert {scope.partition(":")[0] for scope in ADMIN_SCOPES} <= code_words
     assert {MODELS, CURRENCY, *(meter.value for meter in Meter)} <= code_words

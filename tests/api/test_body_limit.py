@@ -31,7 +31,7 @@ async def treat_all_as_known(headers: Any) -> bool:
 async def send_chunks(
     path: str, blocks: list[bytes], headers: list[tuple[bytes, bytes]] | None = None
 ) -> tuple[Any, int, int]:
-    """Return status and body of the response, the bytes the application read and the number of blocks received."""
+    """Return the response's status and body, the number of bytes the application read, and the blocks received."""
     bytes_read, sent, chunks_taken = 0, [], 0
 
     async def client() -> AsyncIterator[dict[str, Any]]:
@@ -79,20 +79,20 @@ async def send_chunks(
         ("/", 251, 251),
     ],
 )
-def test_each_address_has_one_limit_for_the_server_and_for_the_call(path: str, limit_mib: int, received: int) -> None:
-    """Limits are in MiB, and uploads may have 25 MiB. The server accepts slightly more, so that the view can reject."""
+def test_limits_per_url_are_slightly_higher_in_the_server_than_in_the_view(
+    path: str, limit_mib: int, received: int
+) -> None:
+    """The view can then reject the body in the API's format."""
     assert (body_limit(path), received_limit(path)) == (limit_mib * MIB, received * MIB)
 
 
 @override_settings(MAX_UPLOAD_BYTES=MIB)
-def test_a_chat_request_has_room_however_small_uploads_are() -> None:
-    """A chat request may always be up to 64 MiB, even if the limit for uploads is smaller."""
+def test_chat_request_may_have_64_mib_even_if_uploads_are_smaller() -> None:
     assert body_limit("/v1/chat/completions") == 64 * MIB
 
 
 @override_settings(MAX_UPLOAD_BYTES=MIB)
-async def test_a_body_that_grows_too_large_is_refused_while_it_arrives() -> None:
-    """The response is 413 once the limit is exceeded, no matter how much would follow and what length was announced."""
+async def test_body_that_exceeds_the_limit_is_rejected_while_it_arrives() -> None:
     (status, body), bytes_read, chunks_taken = await send_chunks("/api/v1/artifacts", [b"x" * MIB] * 50)
     assert status == 413
     assert json.loads(body)["error"] == "too_large"
@@ -102,8 +102,7 @@ async def test_a_body_that_grows_too_large_is_refused_while_it_arrives() -> None
 
 
 @override_settings(MAX_UPLOAD_BYTES=MIB)
-async def test_an_announced_length_is_enough_to_refuse() -> None:
-    """If the announced length exceeds the limit, no body is received. Under /v1 the error has OpenAI's format."""
+async def test_announced_length_over_the_limit_is_rejected_without_reading() -> None:
     (status, body), _, chunks_taken = await send_chunks("/v1/files", [b""], [(b"content-length", b"999999999")])
     assert (status, chunks_taken) == (413, 0)
     assert json.loads(body)["error"]["code"] == "too_large"
@@ -116,8 +115,7 @@ async def test_what_fits_goes_through_untouched() -> None:
     assert (status, body, bytes_read) == (200, b"fine", 3000)
 
 
-def test_an_upload_takes_flat_memory_whatever_its_size() -> None:
-    """25 MiB in blocks of 64 KiB need a few MiB at most, and closing the file leaves no temporary file."""
+def test_upload_of_25_mib_needs_a_few_mib_of_memory() -> None:
     handler = StoringUploadHandler(RequestFactory().post("/"))
     block = b"x" * 65536
     tracemalloc.start()
@@ -135,8 +133,7 @@ def test_an_upload_takes_flat_memory_whatever_its_size() -> None:
     assert not list(byte_store().tmp.iterdir())
 
 
-def test_a_form_reads_a_small_file_as_any_other() -> None:
-    """A small file in a form, such as a configuration file, can be read repeatedly."""
+def test_small_file_in_a_form_can_be_read_repeatedly() -> None:
     request = RequestFactory().post("/", {"file": SimpleUploadedFile("llm-routing.json", b"words")})
     (file,) = received_files(request)
     assert file.read() == b"words"

@@ -22,8 +22,8 @@ KEYS = {"Authorization", "x-api-key", "api-key", "x-agent-id"}
         ("/api/v1/config/llmservices", "private, no-cache"),
     ],
 )
-def test_agent_responses_are_not_cached_by_others(key: str, path: str, rule: str):
-    """`Vary` lists every header with a key or an agent; responses with a validator may be revalidated."""
+def test_vary_lists_every_header_with_a_key_or_an_agent(key: str, path: str, rule: str):
+    """Responses with a validator may be cached, but must be revalidated."""
     for headers in ({"Authorization": f"Bearer {key}"}, {}):
         answer = Client().get(path, headers=headers)
         assert {name.strip() for name in answer["Vary"].split(",")} >= KEYS

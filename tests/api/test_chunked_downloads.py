@@ -1,4 +1,4 @@
-"""Responses with a file are streamed: the same bytes, and never completely in memory."""
+"""Responses with a file are streamed with the same bytes and never held in memory completely."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from routing_admin.dispatch.model_endpoints import build_registry
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
-# Ten megabytes after the header of a PNG.
+# Ten megabytes after a PNG's header.
 LARGE = png()[:33] + bytes(n * 7 % 251 for n in range(1000)) * 10_000
-# Sizes around the ends of base64's groups and of the store's blocks.
+# Sizes around the boundaries of base64 groups and of the store's blocks.
 SIZES = [len(png()), len(png()) + 1, len(png()) + 2, 256 * 1024 - 1, 256 * 1024, 3 * 256 * 1024 + 1]
 
 
@@ -35,10 +35,7 @@ def fetch_bytes(agent: Any, ref: str, service: str) -> Any:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(("name", "kind", "service"), [("a.png", "image/png", "vision-model"), ('ü".mp3', "", "")])
-def test_streamed_bytes_equal_those_of_a_whole_response(
-    size: int, name: str, kind: str, service: str, text_agent: Any
-) -> None:
-    """A streamed response has the same body and Content-Length as a whole one, for images and other files."""
+def test_streamed_response_equals_a_whole_one(size: int, name: str, kind: str, service: str, text_agent: Any) -> None:
     data = (png() if kind else mp3()).ljust(size, b"\0")[: max(size, 60)]
     created, target = text_agent.stored(name, data, kind or "audio/mpeg"), service or "multimodal-model"
     answer = fetch_bytes(text_agent, created["ref"], target)
@@ -51,8 +48,7 @@ def test_streamed_bytes_equal_those_of_a_whole_response(
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-async def test_asgi_sends_the_same_bytes(text_agent: Any) -> None:
-    """The asynchronous handler, which the server uses, sends the same bytes block by block."""
+async def test_asynchronous_handler_sends_the_same_bytes(text_agent: Any) -> None:
     created = await sync_to_async(text_agent.stored)("large.png", LARGE, "image/png")
     address = f"/api/v1/artifacts/{created['ref']}?serviceId=vision-model"
     answer = await AsyncClient().get(address, headers=text_agent.headers)
@@ -63,8 +59,7 @@ async def test_asgi_sends_the_same_bytes(text_agent: Any) -> None:
 
 
 @pytest.mark.files_only
-def test_ten_megabytes_are_never_whole_in_memory(text_agent: Any) -> None:
-    """While a large file is streamed, Python's peak memory stays far below the file's size."""
+def test_ten_megabytes_are_never_held_in_memory(text_agent: Any) -> None:
     ref = text_agent.stored("large.png", LARGE, "image/png")["ref"]
     b"".join(fetch_bytes(text_agent, ref, "vision-model").streaming_content)
     tracemalloc.start()
@@ -76,8 +71,7 @@ def test_ten_megabytes_are_never_whole_in_memory(text_agent: Any) -> None:
     assert peak < len(LARGE) // 3
 
 
-def test_a_routed_message_with_files_is_sent_in_pieces(text_agent: Any) -> None:
-    """Each attachment is in its place, and a quote in its type is escaped."""
+def test_routed_message_with_files_is_streamed_with_escaped_types(text_agent: Any) -> None:
     refs = [text_agent.stored(f"{n}.png", png(n, n), "image/png")["ref"] for n in (1, 2)]
     attachments = [{"type": "image", "artifactRef": ref, "mimeType": 'image/x"y\\'} for ref in refs]
     body = {"message": {"text": "look", "attachments": attachments}, "serviceId": "vision-model"}
@@ -90,16 +84,14 @@ def test_a_routed_message_with_files_is_sent_in_pieces(text_agent: Any) -> None:
     assert int(answer["Content-Length"]) == len(content)
 
 
-def test_missing_bytes_are_reported_before_the_first_piece(text_agent: Any) -> None:
-    """If the stored bytes are missing, the response is not streamed. It has the failure text and a warning."""
+def test_missing_bytes_are_reported_before_streaming_begins(text_agent: Any) -> None:
     created = text_agent.stored("a.png", png(), "image/png")
     byte_store().delete(created["sha256"])
     answer = fetch_bytes(text_agent, created["ref"], "vision-model")
     assert (answer.streaming, answer.json()["warnings"]) == (False, ["artifact_missing"])
 
 
-def test_unreadable_file_is_reported_when_the_payload_is_split() -> None:
-    """The error of an unreadable file is raised before the response starts, not in its middle."""
+def test_unreadable_file_is_reported_before_streaming_begins() -> None:
     with pytest.raises(ZeroDivisionError):
         open_media(Blob(1, lambda: iter([1 // 0])))
     before, piece, after = split_payload({"url": open_media(make_blob(b"abc"), 'data:a"b;base64,')})

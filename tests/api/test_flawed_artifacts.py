@@ -1,4 +1,4 @@
-"""Files that need a password or are damaged, for agents whose model reads such files natively."""
+"""Files that need a password or are damaged, requested by agents whose model reads such files natively."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FILES = pytest.mark.parametrize(
 def test_get_artifact_describes_it_with_the_reason(
     language: str, name: str, data: bytes, flaw: str, text_agent: Any
 ) -> None:
-    """No agent is suggested, since none could open it; the bytes can still be downloaded."""
+    """No agent is suggested, since none could open the file."""
     ref = text_agent.stored(name, data)["ref"]
     answer = text_agent.artifact(ref, serviceId="multimodal-model", language=language)
     block = parse(answer["content"])
@@ -56,8 +56,7 @@ def test_preview_shows_what_get_artifact_answers(name: str, data: bytes, flaw: s
     assert [block.flaw for block in parse_all(result["content"])] == [flaw]
 
 
-def test_sound_document_is_still_handed_out(text_agent: Any) -> None:
-    """A document that can be opened reaches the model as it is."""
+def test_intact_document_is_delivered_unchanged(text_agent: Any) -> None:
     ref = text_agent.stored("a.docx", (DOCUMENTS / "office.docx").read_bytes())["ref"]
     answer = text_agent.artifact(ref, serviceId="multimodal-model")
     assert answer["routing"] == "file"

@@ -23,15 +23,16 @@ from tests.stored_bytes import list_unfinished
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
-# A long run of base64, which no message should contain.
+# A long run of base64, which no error message may contain.
 LONG_BASE64 = re.compile(r"[A-Za-z0-9+/=]{400}")
 FORMS = dict(faulty_forms())
 SERVICES = ("text-model", "vision-model", "multimodal-model")
 
 
 def error_text(answer: Any) -> str:
-    """Return a refusal's message. Fail if the response is a server error, or if the message contains base64, a
-    traceback or a path.
+    """Return the message of a rejected request.
+
+    Fail if the response is a server error, or if the message contains base64, a traceback or a path.
     """
     text = answer.content.decode()
     assert 400 <= answer.status_code < 500, text[:300]
@@ -84,8 +85,8 @@ class Uploader:
 
 @pytest.fixture
 def upload(text_agent: Any, caplog: pytest.LogCaptureFixture) -> Iterable[Uploader]:
-    """The services extract every supported document and convert every image."""
-    with ledger.exclusive():  # reads the new configuration once
+    """Return an uploader for services that extract every supported document and convert every image."""
+    with ledger.exclusive():  # This reads the new configuration once.
         for row in Service.objects.filter(service_id__in=SERVICES):
             row.policy = "convert+extract"
             save_service(SYSTEM, row)
@@ -102,8 +103,7 @@ def inline_part(file: HostileFile, data: bytes) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_hostile_file_is_kept_and_answers_everywhere(family: str, upload: Uploader) -> None:
-    """Each file is uploaded, routed, previewed and downloaded, some also through /v1/files or inside a chat request."""
+def test_hostile_file_can_be_routed_previewed_and_downloaded(family: str, upload: Uploader) -> None:
     for number, file in enumerate(FAMILIES[family]):
         data = file.make()
         assert upload.check_stored_or_refused(upload.send(multipart_form(file.filename, file.mime, data))), file
@@ -114,7 +114,7 @@ def test_a_hostile_file_is_kept_and_answers_everywhere(family: str, upload: Uplo
             upload.chat_with(inline_part(file, data))
 
 
-# Corrections, mostly wrong, that an owner may make.
+# Corrections, mostly invalid, that an owner may send.
 CORRECTIONS = (
     *({"mimeType": "text/plain"}, {"mimeType": "image/png"}, {"mimeType": "application/pdf"}, {"encoding": "utf-16"}),
     *({"mimeType": "text/html", "encoding": "gb18030"}, {"mimeType": "application/zip"}, {"mimeType": "video/mp4"}),
@@ -122,8 +122,8 @@ CORRECTIONS = (
 )
 
 
-def test_a_hostile_file_that_is_corrected_answers_everywhere(upload: Uploader) -> None:
-    """A malicious file can still be read after its type is corrected. Every ninth file is tested."""
+def test_corrected_hostile_file_can_be_read(upload: Uploader) -> None:
+    """Every ninth file is tested."""
     files = [file for family in FAMILIES.values() for file in family][::9]
     for number, file in enumerate(files):
         answer = upload.send(multipart_form(file.filename, file.mime, file.make()))
@@ -134,16 +134,15 @@ def test_a_hostile_file_that_is_corrected_answers_everywhere(upload: Uploader) -
 
 
 @pytest.mark.parametrize("start", range(0, len(HOSTILE_NAMES), 15))
-def test_an_evil_name_is_a_name(start: int, upload: Uploader) -> None:
-    """A malicious name is cleaned and stored, and never used as a path."""
+def test_hostile_name_is_cleaned_and_never_used_as_a_path(start: int, upload: Uploader) -> None:
     for name in HOSTILE_NAMES[start : start + 15]:
         answer = upload.send(multipart_form(name))
         is_kept = upload.check_stored_or_refused(answer)
         assert not is_kept or not re.search(r"[/\\\0\r\n]", answer.json()["filename"]), name
 
 
-def test_an_invalid_type_is_stored_as_given(upload: Uploader) -> None:
-    """An invalid type is stored as given. A part header over Django's limit is rejected."""
+def test_invalid_type_is_stored_as_given(upload: Uploader) -> None:
+    """A part header over Django's limit is rejected."""
     for kind in ODD_TYPES:
         answer = upload.send(multipart_form(kind=kind))
         assert upload.check_stored_or_refused(answer) or len(kind) > 1024, kind[:50]
@@ -151,15 +150,13 @@ def test_an_invalid_type_is_stored_as_given(upload: Uploader) -> None:
 
 @pytest.mark.parametrize("fault", FORMS)
 @pytest.mark.parametrize("path", ["/api/v1/artifacts", "/v1/files"])
-def test_a_faulty_form_is_refused_or_read_as_far_as_it_is_one(fault: str, path: str, upload: Uploader) -> None:
-    """A malformed form never causes a server error. If it is refused, nothing is stored."""
+def test_malformed_form_never_causes_a_server_error(fault: str, path: str, upload: Uploader) -> None:
     answer = upload.send(FORMS[fault], path)
     if answer.status_code not in (200, 201):
         error_text(answer)
 
 
 def test_hostile_files_are_all_different() -> None:
-    """The samples comprise over 250 different files, and over 100 names, types and forms."""
     files = {(file.filename, file.mime, file.trick) for family in FAMILIES.values() for file in family}
     assert len(files) >= 250
     assert len({*HOSTILE_NAMES}) + len({*ODD_TYPES}) + len({*FORMS.values()}) >= 100

@@ -1,4 +1,4 @@
-"""An agent's limits on the agents' API, over MCP and on its page: counted together and reported in the same way."""
+"""An agent's limits on the agents' API, over MCP and on its page, counted together and reported alike."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ def amounts(program: AgentProgram) -> dict[str, Any]:
     return {amount["meter"]: amount for amount in program.get("/agents/me").json()["limits"]["amounts"]}
 
 
-def test_an_agent_sees_its_own_limits_and_what_it_used(text_agent: AgentProgram) -> None:
-    """Each limit has its remaining amount and the time of its reset; without limits the value is null."""
+def test_agent_sees_its_limits_with_remaining_amount_and_reset(text_agent: AgentProgram) -> None:
     assert text_agent.get("/agents/me").json()["limits"] is None
     limit_agent(tokensPerDay=10_000, inFlight=3)
     response = text_agent.post("/llm/send", {"prompt": "hello"})
@@ -49,11 +48,7 @@ def test_an_agent_sees_its_own_limits_and_what_it_used(text_agent: AgentProgram)
     assert response.headers["x-ratelimit-remaining-tokens"] == str(10_000 - tokens_used)
 
 
-def test_a_key_of_an_agent_made_at_run_time_uses_its_makers_budget(text_agent: AgentProgram) -> None:
-    """An agent created at run time shares the budget of its creator, whom the error names.
-
-    Its key ends with the creator.
-    """
+def test_agent_created_at_run_time_shares_the_budget_of_its_creator(text_agent: AgentProgram) -> None:
     limit_agent(bytesPerDay=400)
     put_agent(SYSTEM, "text-agent", "made")
     put_agent(SYSTEM, "made", "made-of-made")
@@ -72,8 +67,7 @@ def test_a_key_of_an_agent_made_at_run_time_uses_its_makers_budget(text_agent: A
 
 
 @pytest.mark.parametrize("budget", ["tokensPerDay", "bytesPerDay"])
-def test_sending_beyond_a_budget_is_429_in_the_words_of_the_api(text_agent: AgentProgram, budget: str) -> None:
-    """Sending beyond a budget returns 429 with `Retry-After` and is recorded in the request log."""
+def test_send_over_a_budget_returns_429_with_retry_after(text_agent: AgentProgram, budget: str) -> None:
     limit_agent(**{budget: 5})
     refused = text_agent.post("/llm/send", {"prompt": "hello"})
     assert (refused.status_code, refused.json()["error"]) == (429, "budget_exceeded")
@@ -83,8 +77,7 @@ def test_sending_beyond_a_budget_is_429_in_the_words_of_the_api(text_agent: Agen
     assert (logged["outcome"], logged["status"]) == ("budget_exceeded", 429)
 
 
-def test_files_count_by_their_bytes(text_agent: AgentProgram) -> None:
-    """The bytes of uploads to both APIs count together."""
+def test_bytes_of_uploads_to_both_apis_count_together(text_agent: AgentProgram) -> None:
     limit_agent(bytesPerDay=2000)
     text_agent.stored("a.txt", b"x" * 500, "text/plain")
     headers = {"authorization": f"Bearer {text_agent.key}"}
@@ -95,8 +88,8 @@ def test_files_count_by_their_bytes(text_agent: AgentProgram) -> None:
     assert text_agent.upload("b.txt", b"x" * 2000, "text/plain").status_code == 429
 
 
-def test_counting_tokens_is_a_request_too(text_agent: AgentProgram) -> None:
-    """Counting tokens counts as a request. Over Anthropic's Messages API the error has Anthropic's format."""
+def test_counting_tokens_counts_as_a_request(text_agent: AgentProgram) -> None:
+    """Over Anthropic's Messages API the error has Anthropic's format."""
     limit_agent(requestsPerMinute=1)
     body = {"model": "task:planning", "messages": [{"role": "user", "content": "hello"}]}
     headers = {"x-api-key": text_agent.key}
@@ -104,13 +97,14 @@ def test_counting_tokens_is_a_request_too(text_agent: AgentProgram) -> None:
         Client().post("/v1/messages/count_tokens", json.dumps(body), content_type="application/json", headers=headers)
         for _ in range(3)
     ]
-    refused = [answer for answer in answers if answer.status_code == 429]  # a new minute may begin between two of them
+    refused = [
+        answer for answer in answers if answer.status_code == 429
+    ]  # A new minute may begin between two of the calls.
     assert refused
     assert refused[0].json()["error"]["type"] == "rate_limit_error"
 
 
-async def test_calls_over_mcp_are_requests(demo: None) -> None:
-    """MCP calls count as requests and are rejected before MCP reads the request."""
+async def test_mcp_calls_count_as_requests_and_are_rejected_before_mcp_reads_them(demo: None) -> None:
     key = await asyncio.to_thread(key_of, "text-agent")
     await asyncio.to_thread(limit_agent, requestsPerMinute=1)
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
@@ -127,8 +121,9 @@ async def test_calls_over_mcp_are_requests(demo: None) -> None:
     assert calls[-1].answer_headers["x-should-retry"] == "true"
 
 
-def test_the_page_sets_limits_and_shows_what_is_used(admin: Client, caller: Callable[..., AgentProgram]) -> None:
-    """Each limit on the page has a bar, and from 80 % on a warning in words."""
+def test_page_shows_a_bar_per_limit_and_a_warning_from_80_percent_on(
+    admin: Client, caller: Callable[..., AgentProgram]
+) -> None:
     program = caller("text-agent")
     form = {"name": "Text", "version": "1", "tokensPerDay": "100", "requestsPerMinute": "600"}
     assert admin.post("/agents/text-agent/", form).status_code == 302
@@ -142,11 +137,8 @@ def test_the_page_sets_limits_and_shows_what_is_used(admin: Client, caller: Call
     assert "resets at" in page
 
 
-def test_the_dashboard_names_agents_whose_budgets_run_out(admin: Client, text_agent: AgentProgram) -> None:
-    """Once 80 % of a budget is used, the dashboard links to the agent.
-
-    Rates are not listed, since they recover by themselves.
-    """
+def test_dashboard_names_agents_that_used_80_percent_of_a_budget(admin: Client, text_agent: AgentProgram) -> None:
+    """Rates are not listed, since they recover by themselves."""
     limit_agent(tokensPerDay=10**6, requestsPerMinute=1)
     text_agent.post("/llm/send", {"prompt": "hello"})
     assert "% used, resets" not in response_text(admin.get("/"))
@@ -159,7 +151,6 @@ def test_the_dashboard_names_agents_whose_budgets_run_out(admin: Client, text_ag
 
 
 @pytest.mark.parametrize("amount", ["0", "-1", "many", "1.5", str(10**16)])
-def test_a_limit_is_a_whole_number(admin: Client, demo: None, amount: str) -> None:
-    """A limit that is not a whole number is rejected with the field's name."""
+def test_limit_that_is_not_a_whole_number_is_rejected(admin: Client, demo: None, amount: str) -> None:
     assert admin.post("/agents/text-agent/", {"name": "Text", "version": "1", "inFlight": amount}).status_code == 422
     assert Agent.objects.get(agent_id="text-agent").limits == {}

@@ -1,4 +1,4 @@
-"""`/llm/send`, `/llm/resolve` and the request timeline, called directly; and the demo's own request."""
+"""`/llm/send`, `/llm/resolve` and the request timeline, called directly, and the demo's own request."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ def answer_to(http_request: HttpRequest) -> HttpResponse:
 
 
 @pytest.mark.requirement("MMR-P6", "MMR-P11")
-def test_a_prompt_is_sent_along_its_tasks_route_in_the_language_asked_for(key):
-    """A prompt is sent along its task's route, after the directive for its language. The response names the model."""
+def test_prompt_uses_its_tasks_route_and_the_directive_of_its_language(key):
     answer = send(key, prompt="Plan a picnic", taskType="planning", language="en")
     assert (answer["provider"], answer["taskType"], answer["language"]) == ("echo", "planning", "en")
     assert "Please respond in English." in answer["content"]
@@ -50,16 +49,14 @@ def test_a_prompt_is_sent_along_its_tasks_route_in_the_language_asked_for(key):
 
 
 @pytest.mark.requirement("MMR-E5", "MMR-P5")
-def test_without_task_and_language_the_default_route_and_language_apply(key):
-    """A prompt without task type and language gets the default route and the default language's directive."""
+def test_prompt_without_task_and_language_uses_the_defaults(key):
     answer = send(key, prompt="Hello")
     assert (answer["taskType"], answer["language"]) == ("default", "zh")
     assert "请使用中文回答。" in answer["content"]
 
 
 @pytest.mark.requirement("MMR-P9")
-def test_exhausted_chain_lists_every_attempt_and_has_its_status(key):
-    """An exhausted chain returns 502 `all_providers_failed` with one attempt per candidate, as in the log."""
+def test_exhausted_chain_returns_502_with_one_attempt_per_candidate(key):
     Provider.objects.filter(name="echo").update(enabled=False)
     snapshot.refresh()
     http_request = request(key, {"prompt": "Hello", "taskType": "planning"})
@@ -75,10 +72,7 @@ def test_exhausted_chain_lists_every_attempt_and_has_its_status(key):
 
 
 def test_exhausted_chain_says_whether_and_when_to_retry(key):
-    """After an exhausted chain `x-should-retry` is false.
-
-    If all candidates were rate limited, `Retry-After` is the shortest wait.
-    """
+    """If all candidates were rate limited, `Retry-After` is the shortest wait."""
     busy = Failure(Fault.HTTP_429, "too many requests", 429, retry_after=30.0)
     process_run_context().cooldowns.record_failure("echo", "echo-text", busy, Policy().verdict(busy))
     response = post(key, {"prompt": "Hello"}, "/api/v1/llm/send")
@@ -87,8 +81,7 @@ def test_exhausted_chain_says_whether_and_when_to_retry(key):
     assert 1 <= int(response.headers["Retry-After"]) <= 30
 
 
-def test_resolve_lists_the_candidates_without_calling_them(key):
-    """Resolving calls and logs nothing. An unknown task uses the default route and says so."""
+def test_resolve_lists_candidates_without_calling_or_logging(key):
     answer = json.loads(llm.resolve(request(key, {"taskType": "__proto__"})).content)
     assert (answer["taskType"], answer["matched"]) == ("default", False)
     assert [(candidate["model"], candidate["outcome"]) for candidate in answer["candidates"]] == [
@@ -97,11 +90,7 @@ def test_resolve_lists_the_candidates_without_calling_them(key):
     assert not RequestLog.objects.exists()
 
 
-def test_an_attachment_is_delivered_as_its_artifact_says(key):
-    """A text model gets the description with the reference and the agents that can read it.
-
-    An unknown reference returns 404.
-    """
+def test_attachment_is_described_for_a_text_model(key):
     from artifacts.library import store_bytes
     from capabilities.acts import SYSTEM
 
@@ -115,8 +104,8 @@ def test_an_attachment_is_delivered_as_its_artifact_says(key):
     assert (caught.value.status, caught.value.code) == (404, "artifact_not_found")
 
 
-def test_an_attachment_that_is_gone_is_described_and_the_prompt_is_answered(key):
-    """The prompt tells the model which file is missing. Another agent's deleted private artifact returns 404."""
+def test_missing_attachment_is_named_in_the_prompt(key):
+    """Another agent's deleted private artifact returns 404."""
     from artifacts.library import delete_artifacts, store_bytes
     from capabilities.acts import SYSTEM
 
@@ -146,16 +135,14 @@ def test_an_agent_reads_the_timeline_of_its_own_requests_only(key):
     assert caught.value.status == 404
 
 
-def test_the_demos_log_begins_with_a_picture_that_becomes_a_description(key):
-    """The demo's request really runs: two candidates fail with the image, and the last one answers its description."""
+def test_demo_request_fails_twice_and_is_answered_from_a_description(key):
     row = logged(record_demo_request() or "")
     assert [chip["code"] for chip in row.chain] == ["503", "503", "200"]
     assert [attempt.deliveries[0]["outcome"] for attempt in row.attempts.all()] == ["native", "native", "described"]
     assert (row.outcome, row.adaptation, row.model) == ("ok", "image=described", "echo-text")
 
 
-def test_the_calls_are_part_of_the_agents_api(key):
-    """The calls work over HTTP: a success, an error with its attempts, and a validation error with its field."""
+def test_calls_work_over_http(key):
     sent = post(key, {"prompt": "Hello", "taskType": "planning"}, "/api/v1/llm/send")
     assert (sent.status_code, sent.json()["provider"]) == (200, "echo")
     answer = post(key, {"taskType": "planning"}, "/api/v1/llm/resolve").json()
@@ -172,8 +159,8 @@ def test_the_calls_are_part_of_the_agents_api(key):
     )
 
 
-def test_a_request_is_found_by_its_whole_id_alone(text_agent):
-    """A prefix may match many requests, so it returns 404 and shows none."""
+def test_request_is_found_only_by_its_whole_id(text_agent):
+    """A prefix may match many requests."""
     for number in (1, 2):
         text_agent.post("/llm/send", {"prompt": "hello"}, headers={"x-request-id": f"req_same-{number}"})
     assert text_agent.get("/requests/req_same-1").json()["id"] == "req_same-1"

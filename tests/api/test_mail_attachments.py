@@ -1,4 +1,4 @@
-"""An attachment of a mail becomes an artifact of its own when an agent asks for it."""
+"""A mail's attachment becomes its own artifact when an agent requests it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from tests.gateway.serving import ROOT, Server, environment_of, manage, served
 
 FILES = {sample.name: sample for sample in SAMPLES}
 READERS = ("text-agent", "vision-agent", "multimodal-agent")
-# This script, run in one process, issues a key for every agent, and a key with fewer scopes.
+# This script issues a key for every agent, and a key with fewer scopes. It runs in one process to save time.
 KEYS = """
 import json
 from routing_admin.configuration.agents.actions import issue_key
@@ -58,7 +58,6 @@ class Installation:
 
     @asynccontextmanager
     async def client(self, agent: str, era: str = "auto", query: str = "") -> Any:
-        """Connect the official client with the agent's key."""
         headers = {"authorization": f"Bearer {self.keys[agent]}"} if agent else {}
         async with httpx2.AsyncClient(headers=headers) as http:
             transport = streamable_http_client(f"{self.server.url}/mcp{query}", http_client=http)
@@ -88,21 +87,18 @@ def _upload(server: Server, key: str, name: str) -> str:
 
 
 def first_text(result: CallToolResult) -> str:
-    """Return the text of the first content block."""
     (first, *_) = result.content
     assert first.type == "text"
     return first.text
 
 
-def test_the_tools_have_one_list() -> None:
-    """Definitions, implementations and required scopes have the same tools."""
+def test_definitions_implementations_and_scopes_have_the_same_tools() -> None:
     assert [definition["function"]["name"] for definition in tool_definitions()] == list(TOOLS)
     assert list(TOOLS) == list(TOOL_SCOPES)
 
 
 @ERAS
-async def test_the_tools_are_those_of_the_api(installation: Installation, era: str) -> None:
-    """Each MCP tool has the API's name, description and schema, in the requested language."""
+async def test_tools_equal_those_of_the_api_in_the_requested_language(installation: Installation, era: str) -> None:
     for language in ("en", "zh"):
         async with installation.client("text-agent", era, f"?language={language}") as client:
             tools = (await client.list_tools()).tools
@@ -116,7 +112,7 @@ async def test_the_tools_are_those_of_the_api(installation: Installation, era: s
 @ERAS
 @pytest.mark.parametrize("agent", READERS)
 async def test_an_artifact_is_the_one_of_the_api(installation: Installation, agent: str, era: str) -> None:
-    """The data equal the API's: images and audio as their content types, documents as resources, text as text."""
+    """Images and audio have their own content types, documents are resources, text is text."""
     async with installation.client(agent, era) as client:
         for name, ref in installation.refs.items():
             by_api = installation.get(f"/api/v1/artifacts/{ref}", agent)
@@ -142,7 +138,7 @@ def decode_result(result: CallToolResult) -> tuple[str, Any, str]:
 
 
 def decode_routing(routed: dict[str, Any]) -> tuple[str, Any, str]:
-    """Return type, bytes and text of the API's response."""
+    """Return type, bytes and text of an API response."""
     if routed["routing"] == "image_url":
         head, _, data = routed["imageUrl"]["image_url"]["url"].partition(";base64,")
         return (head.removeprefix("data:"), base64.b64decode(data), "")
@@ -152,11 +148,7 @@ def decode_routing(routed: dict[str, Any]) -> tuple[str, Any, str]:
     return ("", "", routed["content"])
 
 
-async def test_what_each_agent_reads_natively(installation: Installation) -> None:
-    """The vision agent gets the image and the multimodal one the audio.
-
-    The text agent is told which agents read them.
-    """
+async def test_each_agent_gets_natively_what_it_reads_and_a_description_of_the_rest(installation: Installation) -> None:
     kinds = {}
     for agent in READERS:
         async with installation.client(agent) as client:
@@ -170,8 +162,7 @@ async def test_what_each_agent_reads_natively(installation: Installation) -> Non
     assert kinds["text-agent", "photo.png"] == ["text", "text"]
 
 
-async def test_text_is_stored_listed_and_read(installation: Installation) -> None:
-    """Text can be read in pages of characters, and a list contains the agent's own artifacts only."""
+async def test_text_is_stored_listed_and_read_in_pages(installation: Installation) -> None:
     async with installation.client("vision-agent") as client:
         stored = await client.call_tool("store_artifact", {"text": "你好 agents", "filename": "greeting.md"})
         ref = stored.structured_content["ref"]
@@ -207,7 +198,6 @@ async def test_a_long_text_is_stored_as_it_is(installation: Installation) -> Non
 
 
 async def test_tools_return_capabilities_and_capable_agents(installation: Installation) -> None:
-    """The tools return the same results as the capability registry."""
     async with installation.client("text-agent") as client:
         capable = await client.call_tool("find_capable_agents", {"capability": "vision"})
         capabilities = await client.call_tool("get_my_capabilities", {})
@@ -226,21 +216,17 @@ async def test_tools_return_capabilities_and_capable_agents(installation: Instal
         ("store_artifact", {"text": "x", "filename": "n", "more": 1}, "'more' was unexpected"),
     ],
 )
-async def test_a_wrong_call_is_answered_with_a_sentence(
+async def test_invalid_call_returns_a_message_that_helps_the_model(
     installation: Installation, name: str, arguments: dict[str, Any], sentence: str
 ) -> None:
-    """An invalid tool call returns a sentence that helps the model to correct it. Nothing is stored."""
     async with installation.client("text-agent", query="?language=en") as client:
         result = await client.call_tool(name, arguments)
     assert result.is_error
     assert sentence in first_text(result)
 
 
-async def test_null_is_an_argument_left_out(installation: Installation) -> None:
-    """Null counts as an absent argument.
-
-    With strict function calling, models have to send null for unused parameters.
-    """
+async def test_null_counts_as_an_absent_argument(installation: Installation) -> None:
+    """With strict function calling, models have to send null for unused parameters."""
     async with installation.client("text-agent") as client:
         artifacts = await client.call_tool("list_artifacts", dict.fromkeys(("q", "kind", "limit", "cursor")))
         artifact = await client.call_tool("get_artifact", {"ref": installation.refs["readme.md"], "offset": None})
@@ -248,8 +234,7 @@ async def test_null_is_an_argument_left_out(installation: Installation) -> None:
     assert first_text(artifact) == FILES["readme.md"].data.decode()
 
 
-async def test_a_key_lists_and_calls_what_it_may(installation: Installation) -> None:
-    """A key lists and calls the tools that its scopes allow in the API."""
+async def test_key_lists_and_calls_the_tools_that_its_scopes_allow(installation: Installation) -> None:
     async with installation.client("narrow") as client:
         tool_names = [tool.name for tool in (await client.list_tools()).tools]
         assert tool_names == ["find_capable_agents", "get_my_capabilities"]
@@ -268,25 +253,24 @@ async def test_a_key_lists_and_calls_what_it_may(installation: Installation) -> 
         ({"host": "elsewhere.example"}, 400, "host_not_allowed"),
     ],
 )
-def test_requests_without_a_key_are_refused_before_the_package_is_imported(
+def test_requests_without_a_key_are_rejected_before_the_package_is_imported(
     installation: Installation, headers: dict[str, str], status: int, code: str
 ) -> None:
-    """Requests without a valid key get errors in the gateway's own format, before the MCP package is imported."""
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     answer = httpx2.post(f"{installation.server.url}/mcp", json=body, headers=headers)
     assert (answer.status_code, answer.json()["error"]) == (status, code)
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_there_is_no_session_to_open_or_to_end(installation: Installation, method: str) -> None:
-    """GET and DELETE return 405. An event stream would stay open without an event for as long as its client runs."""
+def test_get_and_delete_return_405(installation: Installation, method: str) -> None:
+    """An event stream would stay open without an event for as long as its client runs."""
     headers = {"authorization": f"Bearer {installation.keys['text-agent']}", "accept": "text/event-stream"}
     answer = httpx2.request(method, f"{installation.server.url}/mcp", headers=headers)
     assert (answer.status_code, answer.json()["error"]) == (405, "method_not_allowed")
 
 
-def test_a_large_body_is_refused_as_everywhere(installation: Installation) -> None:
-    """A large body is limited by the gateway's setting, not by the MCP package's four MiB."""
+def test_large_body_is_limited_by_the_gateways_setting(installation: Installation) -> None:
+    """The MCP package's own limit is four MiB."""
     headers = {
         "authorization": f"Bearer {installation.keys['text-agent']}",
         "accept": "application/json, text/event-stream",
@@ -304,7 +288,7 @@ def test_a_large_body_is_refused_as_everywhere(installation: Installation) -> No
     assert connection.getresponse().status == 413
 
 
-def test_the_package_is_imported_by_the_first_who_calls() -> None:
-    """The package is imported by the first call, since it takes 19 MB and half a second."""
+def test_package_is_imported_by_the_first_call() -> None:
+    """Importing it takes 19 MB and half a second."""
     script = "import sys, routing_admin.asgi; sys.exit('mcp' in sys.modules or 'jsonschema' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0

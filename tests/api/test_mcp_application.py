@@ -13,8 +13,8 @@ from tests.gateway.asgi_caller import Call
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
 
-def test_a_second_loop_of_a_process_is_answered_too(demo: None) -> None:
-    """A second event loop works even if the first one ended without shutting its server down."""
+def test_second_event_loop_of_a_process_is_served(demo: None) -> None:
+    """The first event loop ends without shutting its server down."""
     key = key_of("text-agent")
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
     headers = [

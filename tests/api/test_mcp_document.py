@@ -16,8 +16,7 @@ DOCUMENT = (ROOT / "docs" / "mcp.md").read_text("utf-8")
 ROW = re.compile(r"^\| (?:`(\w+)`)? ?\| ([^|]*)\| [^|]*\| ?(?:`([\w:]+)`)? ?\|$", re.MULTILINE)
 
 
-def test_the_table_of_tools_is_that_of_the_definitions() -> None:
-    """Each tool has its arguments, its scope and its required arguments."""
+def test_table_of_tools_has_their_arguments_and_scopes() -> None:
     table, scopes, tool = {}, {}, ""
     for name, arguments, scope in ROW.findall(DOCUMENT.partition("## Tools")[2].partition("\n## ")[0]):
         tool = name or tool
@@ -31,7 +30,6 @@ def test_the_table_of_tools_is_that_of_the_definitions() -> None:
 
 
 def test_documented_program_runs_unchanged(tmp_path: Path) -> None:
-    """The program in the document runs unchanged and calls every tool."""
     (program,) = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
     with served(tmp_path) as server:
         ours = {"ROUTING_ADMIN_URL": server.url, "ROUTING_ADMIN_KEY": server.key, "NO_PROXY": "127.0.0.1"}

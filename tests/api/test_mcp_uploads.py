@@ -36,15 +36,14 @@ async def connect_client(server: Server) -> Any:
 
 
 async def request_upload_link(server: Server, filename: str, **fields: Any) -> dict[str, Any]:
-    """Return the tool's response to a call without text, which contains the upload link."""
+    """Call the tool without text, and return its response with the upload link."""
     async with connect_client(server) as client:
         result = await client.call_tool("store_artifact", {"filename": filename, **fields})
     assert not result.is_error
     return dict(result.structured_content)
 
 
-async def test_the_tool_says_how_in_one_sentence(server: Server) -> None:
-    """The tool's description tells a model how to upload a file. Only the name is required."""
+async def test_tool_description_says_how_to_upload_and_requires_only_a_name(server: Server) -> None:
     async with connect_client(server) as client:
         tool = next(
             definition for definition in (await client.list_tools()).tools if definition.name == "store_artifact"
@@ -54,8 +53,7 @@ async def test_the_tool_says_how_in_one_sentence(server: Server) -> None:
     assert tool.input_schema["required"] == ["filename"]
 
 
-async def test_a_file_is_put_once_and_read_by_every_agent(server: Server) -> None:
-    """A link needs no key and has the host that the client used. The reference is known in advance."""
+async def test_file_is_uploaded_once_and_can_be_read_by_every_agent(server: Server) -> None:
     link = await request_upload_link(server, "photo.png", mimeType="image/png", size=len(PHOTO))
     assert link["uploadUrl"].startswith(f"{server.url}/api/v1/uploads/")
     stored = httpx2.put(link["uploadUrl"], content=PHOTO)
@@ -65,7 +63,7 @@ async def test_a_file_is_put_once_and_read_by_every_agent(server: Server) -> Non
     assert server.get(f"/api/v1/artifacts/{link['ref']}/info")["mimeType"] == "image/png"
 
 
-async def test_a_large_file_needs_no_key_but_a_link(server: Server, tmp_path: Path) -> None:
+async def test_large_file_needs_only_a_link(server: Server, tmp_path: Path) -> None:
     """A link lifts the size limit for unknown callers, with a Content-Length or chunked, as curl sends from a pipe."""
     (tmp_path / "large.bin").write_bytes(bytes(range(256)) * 4096)
     curl = shutil.which("curl")
@@ -85,10 +83,7 @@ async def test_a_large_file_needs_no_key_but_a_link(server: Server, tmp_path: Pa
         assert server.get(f"/api/v1/artifacts/{link['ref']}/info")["size"] == LIMIT
 
 
-async def test_a_file_over_the_limit_is_refused_and_the_link_stays(server: Server) -> None:
-    """An upload over the limit is rejected by its received size, no matter what was declared, and the link stays
-    valid.
-    """
+async def test_upload_over_the_limit_is_rejected_and_the_link_stays_valid(server: Server) -> None:
     link = await request_upload_link(server, "large.bin")
     for content in (b"x" * (LIMIT + 1), (b"x" * 1024 for _ in range(LIMIT // 1024 + 1))):
         refused = httpx2.put(link["uploadUrl"], content=content)
@@ -100,23 +95,20 @@ async def test_a_file_over_the_limit_is_refused_and_the_link_stays(server: Serve
     assert str(LIMIT) in result.content[0].text
 
 
-async def test_unknown_link_takes_no_large_file(server: Server) -> None:
-    """An unknown link returns 404, at the latest once the body exceeds the limit for unknown callers."""
+async def test_unknown_link_accepts_no_large_file(server: Server) -> None:
     link = await request_upload_link(server, "a.bin")
     for size in (10, LIMIT):
         assert httpx2.put(f"{link['uploadUrl']}x", content=b"x" * size).status_code == 404
 
 
 async def test_text_is_stored_directly(server: Server) -> None:
-    """Text, even if it is empty, is stored directly."""
     async with connect_client(server) as client:
         for text in ("words", ""):
             result = await client.call_tool("store_artifact", {"filename": "note.md", "text": text})
             assert result.structured_content["size"] == len(text)
 
 
-async def test_no_secret_is_in_the_servers_log(server: Server) -> None:
-    """Rejected requests are logged with their URL, from which the secret is removed."""
+async def test_server_log_contains_no_secret_of_a_link(server: Server) -> None:
     link = await request_upload_link(server, "a.bin")
     for _ in range(2):
         httpx2.put(link["uploadUrl"], content=b"x")

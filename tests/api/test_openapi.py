@@ -45,7 +45,7 @@ CALLS = [(path, method) for path, methods in DOCUMENT["paths"].items() for metho
 
 @cache
 def load_schema() -> Any:
-    """Return the schema bound to the application; cached, since loading it reads the program's constants."""
+    """Return the schema bound to the application. It is cached, since loading it takes long."""
     schema = schemathesis.openapi.from_dict(DOCUMENT)
     schema.app = get_wsgi_application()
     return schema
@@ -101,7 +101,7 @@ def path_values(demo: None, admin_account: Any) -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def open_connections(path_values: dict[str, str]) -> Iterator[None]:
-    """Keep the end of a request from closing the test's connection, as Django's test client does."""
+    """Prevent requests from closing the test's database connection, as Django's test client does."""
     signals = (request_started, request_finished)
     for signal in signals:
         signal.disconnect(close_old_connections)
@@ -111,13 +111,15 @@ def open_connections(path_values: dict[str, str]) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("path", "method", "mode"), CASES)
-def test_a_call_answers_as_described(path_values: dict[str, str], path: str, method: str, mode: GenerationMode) -> None:
-    """Whether or not the input fits the document, the response has a documented status, type and shape, never 5xx."""
+def test_generated_call_gets_a_documented_response_and_never_5xx(
+    path_values: dict[str, str], path: str, method: str, mode: GenerationMode
+) -> None:
+    """The response's status, type and shape are documented, whether or not the input is valid."""
     operation = load_schema()[path][method]
     has_form = FORM in DOCUMENT["paths"][path][method].get("requestBody", {}).get("content", {})
     checks = [
         check for check in CHECKS if check is not negative_data_rejection or not has_form
-    ]  # a field accepts any text
+    ]  # A text field of a form accepts any text, so no input is invalid.
     path_parameters = {name: path_values[name] for name in IN_PATHS.findall(path)}
     cases = operation.as_strategy(mode)
     if path_parameters:
@@ -127,7 +129,7 @@ def test_a_call_answers_as_described(path_values: dict[str, str], path: str, met
     @given(case=cases)
     def call(case: schemathesis.Case) -> None:
         if mode is GenerationMode.POSITIVE:
-            case.query.pop("wait", None)  # otherwise the call would wait for a revision
+            case.query.pop("wait", None)  # Without this, the call would wait for a revision.
         secret = path_values["admin_token" if "/admin/" in path else "key"]
         headers = {"authorization": f"Bearer {secret}", "host": "127.0.0.1", "accept-encoding": "identity"}
         case.call_and_validate(headers=headers, checks=checks)

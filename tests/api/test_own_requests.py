@@ -1,4 +1,4 @@
-"""An agent's own requests in pages, with filters, cursors and files; an administrator sees all agents'."""
+"""An agent's own requests, listed in pages with filters, cursors and files. Administrators see those of all agents."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OLD = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 def old_key(demo: None) -> None:
-    """An agent's key. All agents are older than the requests of the tests, and the log is empty."""
+    """Return an agent's key. All agents are older than the requests of the tests, and the log is empty."""
     Agent.objects.update(created_at=OLD)
     AttemptLog.objects.all().delete()
     RequestLog.objects.all().delete()
@@ -43,7 +43,7 @@ def ids(answer: Any) -> list[str]:
 
 
 def list_pages(program: AgentProgram, **filters: Any) -> Iterator[list[str]]:
-    """Yield the ids of every page, following its cursors."""
+    """Yield the ids of each page, following the cursors."""
     cursor = ""
     while True:
         answer = program.get("/requests", **filters, **({"cursor": cursor} if cursor else {}))
@@ -53,10 +53,7 @@ def list_pages(program: AgentProgram, **filters: Any) -> Iterator[list[str]]:
             return
 
 
-def test_call_is_listed_with_its_outcome(old_key: None, text_agent: AgentProgram) -> None:
-    """A listed request has the same candidates, tokens, cost, times and files as in the response for the single
-    request.
-    """
+def test_listed_request_equals_the_single_request(old_key: None, text_agent: AgentProgram) -> None:
     content = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": PNG_URL}}]
     body = {"model": "task:design", "messages": [{"role": "user", "content": content}]}
     answer = post(text_agent.key, body)
@@ -72,8 +69,8 @@ def test_call_is_listed_with_its_outcome(old_key: None, text_agent: AgentProgram
     assert {name: entry[name] for name in shared_fields} == {name: detail[name] for name in shared_fields}
 
 
-def test_every_request_is_on_one_page(old_key: None, text_agent: AgentProgram) -> None:
-    """Pages list every request once, newest first, even with equal times and while requests are added."""
+def test_pages_list_every_request_once(old_key: None, text_agent: AgentProgram) -> None:
+    """Times may be equal, and requests may be added meanwhile."""
     for number in range(7):
         make_log_row(number)
     RequestLog.objects.filter(pk__in=["req_3", "req_4"]).update(started_at=timezone.now() - timedelta(minutes=3))
@@ -87,10 +84,7 @@ def test_every_request_is_on_one_page(old_key: None, text_agent: AgentProgram) -
 
 
 def test_agent_sees_only_requests_of_its_own_lifetime(old_key: None, text_agent: AgentProgram) -> None:
-    """Requests from before the agent's creation belong to an earlier agent of that id.
-
-    Neither a filter nor the request's id shows them.
-    """
+    """Earlier requests belong to another agent that had the same id."""
     make_log_row(1)
     make_log_row(2, agent="vision-agent")
     make_log_row(9)
@@ -100,8 +94,7 @@ def test_agent_sees_only_requests_of_its_own_lifetime(old_key: None, text_agent:
     assert [text_agent.get(f"/requests/req_{number}").status_code for number in (1, 2, 9)] == [200, 404, 404]
 
 
-def test_filters_narrow_the_list(old_key: None, text_agent: AgentProgram) -> None:
-    """The list can be filtered by outcome, route, called model and time, alone and combined."""
+def test_list_is_filtered_by_outcome_route_model_and_time(old_key: None, text_agent: AgentProgram) -> None:
     make_log_row(1, model="m-1", provider="p")
     make_log_row(2, outcome="all_providers_failed", status=502, task_type="design")
     make_log_row(3, outcome="rate_limited", status=429)
@@ -140,8 +133,7 @@ def test_filters_narrow_the_list(old_key: None, text_agent: AgentProgram) -> Non
         ({"status": "ok\0"}, 400),
     ],
 )
-def test_invalid_filters_are_refused_by_name(text_agent: AgentProgram, filters: Any, status: int) -> None:
-    """An invalid filter returns an error in the API's format that names it."""
+def test_invalid_filters_are_rejected_by_name(text_agent: AgentProgram, filters: Any, status: int) -> None:
     answer = text_agent.get("/requests", **filters)
     assert answer.status_code == status, answer.content
     if status != 200:
@@ -149,7 +141,7 @@ def test_invalid_filters_are_refused_by_name(text_agent: AgentProgram, filters: 
 
 
 def test_a_page_takes_two_queries_of_the_log(old_key: None, text_agent: AgentProgram) -> None:
-    """A page makes two queries to the log, one for requests and one for their files. Neither reads bodies."""
+    """One query reads the requests and one their files. Neither reads bodies."""
     for number in range(20):
         make_log_row(number, adaptation="image=native")
     with CaptureQueriesContext(connections[LOGS]) as caught:
@@ -161,8 +153,8 @@ def test_a_page_takes_two_queries_of_the_log(old_key: None, text_agent: AgentPro
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("filters", [{}, {"status": "failed"}, {"status": "ok"}, {"since": "2026-01-02"}])
-def test_a_page_goes_along_an_index(old_key: None, text_agent: AgentProgram, filters: dict[str, str]) -> None:
-    """No matter how long the log is, the query reads the agent's newest requests first."""
+def test_query_of_a_page_uses_an_index(old_key: None, text_agent: AgentProgram, filters: dict[str, str]) -> None:
+    """Otherwise it would take longer the longer the log is."""
     with CaptureQueriesContext(connections[LOGS]) as caught:
         text_agent.get("/requests", **filters)
     list_query = next(query["sql"] for query in caught if "ORDER BY" in query["sql"])
@@ -172,15 +164,15 @@ def test_a_page_goes_along_an_index(old_key: None, text_agent: AgentProgram, fil
     assert "request_agent (agent=? AND started_at>?)" in plan
 
 
-def test_a_key_without_the_scope_lists_nothing(demo: None) -> None:
-    """Listing an agent's own requests requires the same scope as calling a model."""
+def test_list_needs_the_scope_of_model_calls(demo: None) -> None:
     assert (
         AgentProgram("text-agent", key_of("text-agent", scopes=["registry:read"])).get("/requests").status_code == 403
     )
 
 
-def test_an_administrators_script_sees_all_or_one_agents(old_key: None, admin_account: Any) -> None:
-    """An administrator's script needs the scope and never gets recorded bodies."""
+def test_administrators_list_all_requests_or_those_of_one_agent_without_bodies(
+    old_key: None, admin_account: Any
+) -> None:
     make_log_row(1, body={"messages": ["secret words"]})
     make_log_row(2, agent="vision-agent")
 

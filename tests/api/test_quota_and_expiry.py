@@ -28,11 +28,7 @@ def call_openai(agent: Any, method: str, path: str, **options: Any) -> Any:
     return getattr(Client(), method)(f"/v1/files{path}", headers=agent.headers, **options)
 
 
-def test_over_the_quota_the_answer_is_507_with_what_to_do(quota: int, text_agent: Any) -> None:
-    """Storing over the quota returns 507 for files and text on both APIs, and stores nothing.
-
-    The message has the usage, where to raise the quota and when deletion helps.
-    """
+def test_store_over_the_quota_returns_507_with_a_remedy(quota: int, text_agent: Any) -> None:
     text_agent.stored("first.txt", b"x" * 80, "text/plain")
     file = SimpleUploadedFile("third.txt", b"z" * 30)
     answers = {
@@ -49,8 +45,7 @@ def test_over_the_quota_the_answer_is_507_with_what_to_do(quota: int, text_agent
     assert Artifact.objects.count() == 2
 
 
-def test_bytes_that_are_there_need_no_more_room(quota: int, text_agent: Any) -> None:
-    """Equal files are stored once, so another name for them is accepted by a full store."""
+def test_equal_bytes_are_accepted_by_a_full_store(quota: int, text_agent: Any) -> None:
     text_agent.stored("first.txt", b"x" * 100, "text/plain")
     assert text_agent.upload("again.txt", b"x" * 100, "text/plain").status_code == 201
     assert text_agent.upload("other.txt", b"y", "text/plain").status_code == 507
@@ -62,11 +57,7 @@ def test_a_refused_upload_leaves_no_bytes_behind(quota: int, text_agent: Any) ->
     assert set(byte_store().digests()) == before
 
 
-def test_an_expired_artifact_is_gone_from_every_call(text_agent: Any, vision_agent: Any) -> None:
-    """No call finds an expired artifact, not even for its owner: get_artifact, raw, info, preview, deletion or lists.
-
-    Messages and the files API do not find it, and a chat request that refers to it continues without it.
-    """
+def test_expired_artifact_is_missing_in_every_call(text_agent: Any, vision_agent: Any) -> None:
     created = text_agent.stored("a.png", png(), "image/png", expiresInSeconds="60")
     ref = created["ref"]
     Artifact.objects.filter(pk=created["id"]).update(expires_at=timezone.now() - timedelta(milliseconds=1))

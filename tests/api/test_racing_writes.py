@@ -1,6 +1,6 @@
 """Concurrent writes: a write's preconditions hold no matter what another writer commits first.
 
-The other writer, called the rival, changes the entry at the moment at which the first writer begins its transaction.
+The other writer, called the rival, changes the entry when the first writer begins its transaction.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.api.test_administration import Script
 from tests.cast import HTMX, browser_of, load_demo, person, token_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-# The entries that both writers change, with the rival's change.
+# The entries that both writers change, each with the rival's change.
 ENTRIES = {
     "/routes/planning": {"temperature": 0.3},
     "/providers/echo": {"displayName": "Echoes"},
@@ -79,8 +79,7 @@ def entry_at(script: Script, path: str) -> tuple[dict[str, Any], str]:
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 @pytest.mark.parametrize("path", ENTRIES)
-def test_a_stale_write_never_wins_over_an_acknowledged_one(method: str, path: str, script: Script) -> None:
-    """A write with an outdated ETag returns 409, and the rival's change is kept."""
+def test_write_with_an_outdated_etag_never_overwrites_the_rivals_change(method: str, path: str, script: Script) -> None:
     entry, tag = entry_at(script, path)
     second_script = Script(script.headers["authorization"].removeprefix("Bearer "))
     with act_before_next_write(lambda: second_script.call("PUT", path, entry | ENTRIES[path])):
@@ -92,8 +91,8 @@ def test_a_stale_write_never_wins_over_an_acknowledged_one(method: str, path: st
 
 
 @pytest.mark.parametrize("path", ["/routes/planning", "/aliases/gpt-4o", "/languages/ja", "/agents/lonely"])
-def test_a_conditional_put_makes_nothing_again_that_was_deleted(path: str, script: Script) -> None:
-    """With If-Match a PUT on a deleted entry returns 409; without it, the entry is created."""
+def test_conditional_put_does_not_recreate_a_deleted_entry(path: str, script: Script) -> None:
+    """Without If-Match, the entry is created."""
     script.call("PUT", "/agents/lonely", {"name": "Lonely"})
     Agent.objects.filter(task_type="planning").update(task_type="")
     entry, tag = entry_at(script, path)
@@ -104,11 +103,7 @@ def test_a_conditional_put_makes_nothing_again_that_was_deleted(path: str, scrip
     assert script.call("PUT", path, entry).status_code == 201
 
 
-def test_a_put_without_a_condition_creates_or_replaces_in_every_race(script: Script) -> None:
-    """A PUT without a condition never conflicts.
-
-    It returns 200 during a concurrent change and 201 during a deletion.
-    """
+def test_put_without_a_condition_creates_or_replaces_in_every_race(script: Script) -> None:
     path, agent = "/agents/text-agent", {"name": "Mine"}
     second_script = Script(script.headers["authorization"].removeprefix("Bearer "))
     with act_before_next_write(lambda: second_script.call("PUT", path, {"name": "Theirs"})):
@@ -118,8 +113,8 @@ def test_a_put_without_a_condition_creates_or_replaces_in_every_race(script: Scr
     assert Agent.objects.get(agent_id="text-agent").name == "Again"
 
 
-def test_a_revoked_key_has_no_successor(script: Script) -> None:
-    """Rotating a key while it is revoked returns 409, so a leaked key gets no successor."""
+def test_rotation_of_a_key_that_is_being_revoked_is_rejected(script: Script) -> None:
+    """A leaked key must not get a successor."""
     key = script.call("POST", "/agents/text-agent/keys", {}).json()["issued"]["id"]
     before = AgentKey.objects.count()
     path = f"/agents/text-agent/keys/{key}"
@@ -129,15 +124,13 @@ def test_a_revoked_key_has_no_successor(script: Script) -> None:
     assert AgentKey.objects.count() == before
 
 
-def test_a_key_for_an_agent_that_is_deleted_is_refused(script: Script) -> None:
-    """Issuing a key for an agent that is being deleted returns 409 and not 500."""
+def test_key_for_an_agent_that_is_being_deleted_is_rejected(script: Script) -> None:
     second_script = Script(script.headers["authorization"].removeprefix("Bearer "))
     with act_before_next_write(lambda: second_script.call("DELETE", "/agents/text-agent")):
         assert script.call("POST", "/agents/text-agent/keys", {}).status_code == 409
 
 
-def test_a_switch_beside_a_deletion_makes_nothing_again(script: Script) -> None:
-    """Switching an entry that is being deleted shows a message and creates no row and no revision."""
+def test_switch_of_an_entry_that_is_being_deleted_creates_nothing(script: Script) -> None:
     service = Service.objects.create(
         service_id="gone", name="gone", provider=Provider.objects.get(name="echo"), model="x"
     )
@@ -150,8 +143,8 @@ def test_a_switch_beside_a_deletion_makes_nothing_again(script: Script) -> None:
     assert "Someone else changed this" in browser.get("/matrix/").content.decode()
 
 
-def test_bulk_changes_count_versions_from_what_is_stored(script: Script) -> None:
-    """A form that was opened between two concurrent changes is refused as stale."""
+def test_bulk_change_beside_a_concurrent_change_is_rejected(script: Script) -> None:
+    """The form was opened between the two changes."""
     row = Provider.objects.get(name="echo")
     with act_before_next_write(lambda: script_rename("echo")):
         enable_providers(SYSTEM, [row], enabled=False)

@@ -1,4 +1,4 @@
-"""No transaction is open while bytes travel to or from the artifact store."""
+"""No database transaction is open while bytes are transferred to or from the artifact store."""
 
 from __future__ import annotations
 
@@ -44,13 +44,8 @@ def calls(settings: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> list
     return in_transaction
 
 
-def test_no_transaction_is_open_while_a_file_is_stored_read_shown_or_removed(
-    calls: list[bool], admin: Client, text_agent: Any
-) -> None:
-    """Files are stored, read, shown and removed outside of transactions.
-
-    This holds for both APIs, the pages and `prune`, for deleted artifacts and for bytes without a row.
-    """
+def test_no_transaction_is_open_during_a_transfer(calls: list[bool], admin: Client, text_agent: Any) -> None:
+    """This holds for both APIs, the pages and `prune`, for deleted artifacts and for bytes without a row."""
     agent, headers = text_agent.client, text_agent.headers
     row = Artifact.objects.get(pk=text_agent.upload("a.png", png()).json()["id"])
     text_agent.upload("large.bin", b"x" * 11_000_000)

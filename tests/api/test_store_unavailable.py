@@ -31,19 +31,18 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture(autouse=True)
 def s3() -> S3Server:
-    """An S3 server whose credentials the process has."""
+    """Return an S3 server whose credentials this process has."""
     return s3_server()
 
 
 @pytest.fixture
 def row(text_agent: Any) -> Artifact:
-    """An artifact stored before the outage."""
     return store_bytes(SYSTEM, png(), owner="text-agent", filename="a.png", declared="image/png")
 
 
 @pytest.fixture
 def silent_store(row: Artifact, settings: Any) -> str:
-    """Move the store to a bucket whose server does not answer; return its URL."""
+    """Move the store to a bucket whose server does not respond, and return its URL."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -59,8 +58,7 @@ def is_store_unavailable(answer: Any, address: str) -> bool:
     return address not in answer.content.decode() and "files" not in message
 
 
-def test_an_upload_is_refused_and_leaves_no_row(text_agent: Any, silent_store: str) -> None:
-    """Uploads of files and text are rejected on both APIs, and no row is stored."""
+def test_upload_is_rejected_on_both_apis_and_leaves_no_row(text_agent: Any, silent_store: str) -> None:
     before = Artifact.objects.count()
     assert is_store_unavailable(text_agent.upload("b.txt", b"words"), silent_store)
     upload = {"text": "words", "filename": "b.txt"}
@@ -74,16 +72,17 @@ def test_an_upload_is_refused_and_leaves_no_row(text_agent: Any, silent_store: s
 
 
 @pytest.mark.parametrize("address", ["/api/v1/artifacts/{}/raw", "/api/v1/artifacts/{}", "/v1/files/{}/content"])
-def test_a_file_that_cannot_be_asked_for_is_not_called_missing(
+def test_unreachable_file_is_not_reported_as_missing(
     text_agent: Any, row: Artifact, silent_store: str, address: str
 ) -> None:
-    """A file in an unavailable store is not reported as 410, which would make programs discard the reference."""
+    """Programs would discard the reference after a 410."""
     answer = text_agent.client.get(address.format(row.ref), headers=text_agent.headers)
     assert is_store_unavailable(answer, silent_store)
 
 
-def test_call_with_a_file_fails_and_is_logged_others_succeed(text_agent: Any, row: Artifact, silent_store: str) -> None:
-    """A call with a file fails and is logged, and the model is not called. Calls without files succeed."""
+def test_call_with_a_file_fails_and_is_logged_while_others_succeed(
+    text_agent: Any, row: Artifact, silent_store: str
+) -> None:
     content: list[dict[str, Any]] = [{"type": "file", "file": {"file_id": row.ref}}]
     body = {"model": "echo-vision", "messages": [{"role": "user", "content": content}]}
     options = {"content_type": "application/json", "headers": text_agent.headers}
@@ -96,8 +95,9 @@ def test_call_with_a_file_fails_and_is_logged_others_succeed(text_agent: Any, ro
     assert sorted(RequestLog.objects.values_list("outcome", "status")) == [("ok", 200), ("unavailable", 503)]
 
 
-def test_a_page_says_where_the_store_is_and_what_to_do(admin: Client, row: Artifact, silent_store: str) -> None:
-    """Page, download and upload return 503 with Retry-After; the library page still works."""
+def test_pages_that_need_the_store_return_503_and_the_library_works(
+    admin: Client, row: Artifact, silent_store: str
+) -> None:
     admin.raise_request_exception = False
     for name in ("artifact", "artifact_raw"):
         answer = admin.get(reverse(name, args=[row.pk]))
@@ -113,10 +113,9 @@ def test_a_page_says_where_the_store_is_and_what_to_do(admin: Client, row: Artif
     assert admin.get(reverse("artifacts")).status_code == 200
 
 
-def test_doctor_reports_the_unavailable_store(
+def test_doctor_names_the_url_of_the_unavailable_store(
     row: Artifact, silent_store: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`doctor` names the store's URL and reports that it cannot check whether files are intact."""
     with pytest.raises(SystemExit):
         call_command("doctor")
     output = capsys.readouterr()
@@ -135,13 +134,14 @@ def test_readiness_names_the_unavailable_store(row: Artifact, silent_store: str)
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-def test_first_start_without_its_store_fails_with_one_line(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """`make run` prints one line and creates nothing until the store answers."""
+def test_first_start_without_its_store_fails_and_creates_nothing(
+    settings: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     settings.ARTIFACTS_BUCKET = Bucket(name="files", endpoint="http://127.0.0.1:9", allows_http=True)
     with pytest.raises(CommandError, match=r"artifact store s3://files at .* is not responding"):
         call_command("bootstrap")
     assert not Revision.objects.exists()
-    assert not User.objects.exists()  # its password, which is printed only once, would be lost
+    assert not User.objects.exists()  # The password would be lost, since it is printed only once.
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
@@ -156,7 +156,7 @@ def test_later_start_without_its_store_warns_and_continues(settings: Any, capsys
 def test_dashboard_shows_since_when_and_why_the_store_is_unavailable(
     admin: Client, row: Artifact, silent_store: str
 ) -> None:
-    """Once the monitor has found the outage, later uses of the store need not discover it."""
+    """Later uses of the store need not discover the outage again."""
     assert "cannot use the artifact store" not in admin.get("/").content.decode()
     StoreMonitor().look()
     page_text = admin.get("/").content.decode()

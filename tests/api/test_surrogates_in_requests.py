@@ -1,4 +1,4 @@
-"""A lone surrogate in JSON is refused with a reason on every endpoint that reads JSON."""
+"""A lone surrogate in JSON is rejected with a reason by every endpoint that reads JSON."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ PATHS = [
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_half_a_pair_is_refused_with_a_reason(path: str, admin_account: Any) -> None:
-    """A lone surrogate returns a 4xx, for an agent's key and for an administrator's token."""
+def test_lone_surrogate_is_rejected_with_a_reason(path: str, admin_account: Any) -> None:
     client = Client(raise_request_exception=False)
     for bearer in (key_of("text-agent", scopes=SCOPES), token_of(admin_account)):
         for body in BODIES:
@@ -51,8 +50,7 @@ def test_half_a_pair_is_refused_with_a_reason(path: str, admin_account: Any) -> 
 
 
 @pytest.mark.parametrize("body", BODIES[:5])
-def test_an_import_with_half_a_pair_names_its_place(body: bytes, admin: Client) -> None:
-    """An import with a lone surrogate is rejected with its path, over the API and on the page, and changes nothing."""
+def test_import_with_a_lone_surrogate_names_its_path_and_changes_nothing(body: bytes, admin: Client) -> None:
     headers = {"authorization": f"Bearer {key_of('text-agent', scopes=SCOPES)}"}
     answer = Client().post("/api/v1/config/import", body, content_type="application/json", headers=headers)
     assert answer.status_code in (400, 422)

@@ -1,7 +1,4 @@
-"""Upload links: one link stores one file for one agent, once, within 15 minutes.
-
-Its secret is the only authentication.
-"""
+"""Upload links: one link stores one file for one agent, once, within 15 minutes. Its secret is the authentication."""
 
 from __future__ import annotations
 
@@ -44,8 +41,7 @@ def put(link: dict[str, Any] | str, data: bytes = PHOTO.data, kind: str = "", **
     return Client().put(url, data, content_type=kind, headers=headers)
 
 
-def test_the_file_becomes_the_agents_artifact_under_the_promised_reference(text_agent: AgentProgram) -> None:
-    """An upload by link needs no key. Its type is detected, and the audit log names the agent."""
+def test_uploaded_file_becomes_the_agents_artifact_under_the_promised_reference(text_agent: AgentProgram) -> None:
     link = create_link(text_agent)
     stored = put(link)
     assert stored.status_code == 201
@@ -57,8 +53,7 @@ def test_the_file_becomes_the_agents_artifact_under_the_promised_reference(text_
     assert (event.actor_kind, event.actor) == ("agent", "text-agent")
 
 
-def test_what_a_link_says(text_agent: AgentProgram) -> None:
-    """A link has URL, method, expiry and maximum size. Its row stores only a digest of the secret."""
+def test_link_has_url_method_expiry_and_size_and_is_stored_as_a_digest(text_agent: AgentProgram) -> None:
     link = create_link(text_agent)
     assert link["uploadUrl"].startswith(f"http://testserver{PATH}")
     assert (link["method"], link["maxBytes"]) == ("PUT", 25 * 1024 * 1024)
@@ -69,8 +64,7 @@ def test_what_a_link_says(text_agent: AgentProgram) -> None:
     assert token not in " ".join(str(value) for value in row.__dict__.values())
 
 
-def test_a_link_is_used_once(text_agent: AgentProgram) -> None:
-    """The second use of an upload link returns 410 with the stored reference and stores nothing."""
+def test_second_use_of_a_link_returns_410_and_stores_nothing(text_agent: AgentProgram) -> None:
     link = create_link(text_agent)
     put(link)
     repeated = put(link, b"other")
@@ -90,15 +84,14 @@ def test_a_link_past_its_time_is_410(text_agent: AgentProgram) -> None:
 
 
 @pytest.mark.parametrize("token", ["x", "a" * 72, "%2e%2e"])
-def test_unknown_link_is_404(text_agent: AgentProgram, token: str) -> None:
-    """An unknown link returns 404 in the API's format, even if its signature is valid but it was never offered."""
+def test_unknown_link_returns_404(text_agent: AgentProgram, token: str) -> None:
+    """This includes a link with a valid signature that was never issued."""
     assert put(PATH + token).status_code == 404
     never = put(PATH + make_token(timezone.now() + timedelta(minutes=5)))
     assert (never.status_code, never.json()["error"]) == (404, "not_found")
 
 
-def test_a_file_that_is_too_large_is_413_and_the_link_stays(text_agent: AgentProgram, settings: Any) -> None:
-    """A file that is too large returns 413 and is not stored, and the link stays valid."""
+def test_file_that_is_too_large_is_rejected_and_the_link_stays_valid(text_agent: AgentProgram, settings: Any) -> None:
     settings.MAX_UPLOAD_BYTES = 100
     link = create_link(text_agent)
     stored_link = set(byte_store().digests())
@@ -108,8 +101,7 @@ def test_a_file_that_is_too_large_is_413_and_the_link_stays(text_agent: AgentPro
     assert put(link, b"x" * 100).status_code == 201
 
 
-def test_a_file_known_to_be_too_large_gets_no_link(text_agent: AgentProgram) -> None:
-    """A file that is declared too large gets no link, but a message with the maximum size."""
+def test_file_declared_too_large_gets_no_link(text_agent: AgentProgram) -> None:
     answer = text_agent.post("/uploads", {"filename": "a.bin", "size": 26 * 1024 * 1024})
     assert answer.status_code == 413
     assert "26214400" in answer.json()["message"]
@@ -120,8 +112,8 @@ def test_an_empty_file_is_kept(text_agent: AgentProgram) -> None:
     assert put(create_link(text_agent), b"").json()["size"] == 0
 
 
-def test_the_links_type_counts_before_the_requests(text_agent: AgentProgram) -> None:
-    """A link without a type uses the request's type, except for default types that programs send unasked."""
+def test_type_of_the_link_outranks_the_type_of_the_request(text_agent: AgentProgram) -> None:
+    """Default types that programs send unasked are ignored."""
     assert put(create_link(text_agent, mimeType="text/markdown"), b"# x", "text/plain").json()["declaredMimeType"] == (
         "text/markdown"
     )
@@ -134,15 +126,14 @@ def test_the_links_type_counts_before_the_requests(text_agent: AgentProgram) -> 
 @pytest.mark.parametrize(
     ("kind", "headers"), [("multipart/form-data; boundary=x", {}), ("image/png", {"content-encoding": "gzip"})]
 )
-def test_what_is_not_the_bare_file_is_415(text_agent: AgentProgram, kind: str, headers: dict[str, str]) -> None:
-    """A multipart form returns 415, since its envelope would otherwise be stored. The link stays valid."""
+def test_multipart_form_is_rejected(text_agent: AgentProgram, kind: str, headers: dict[str, str]) -> None:
+    """Its envelope would otherwise be stored."""
     link = create_link(text_agent)
     assert put(link, PHOTO.data, kind, **headers).status_code == 415
     assert put(link).status_code == 201
 
 
-def test_a_link_ends_with_the_key_it_was_made_with(text_agent: AgentProgram) -> None:
-    """A link ends with the key that created it, or with the key's agent."""
+def test_link_ends_with_the_key_that_created_it(text_agent: AgentProgram) -> None:
     by_key, by_agent = create_link(text_agent), create_link(text_agent)
     revoke_key(SYSTEM, AgentKey.objects.get(public_id=text_agent.key.split("_")[1]))
     assert put(by_key).status_code == 410
@@ -151,8 +142,7 @@ def test_a_link_ends_with_the_key_it_was_made_with(text_agent: AgentProgram) -> 
     assert not Artifact.objects.filter(owner="text-agent").exists()
 
 
-def test_an_agent_that_acts_for_another_gets_its_links(text_agent: AgentProgram) -> None:
-    """A link requested on behalf of another agent stores the file for that agent."""
+def test_link_requested_on_behalf_of_another_agent_stores_for_that_agent(text_agent: AgentProgram) -> None:
     text_agent.call("PUT", "/agents/helper", {"taskType": "planning"})
     answer = text_agent.post("/uploads", {"filename": "a.txt"}, headers={"x-agent-id": "helper"})
     assert put(answer.json(), b"words").json()["owner"] == "helper"
@@ -170,8 +160,7 @@ def test_of_two_concurrent_uploads_one_is_stored(text_agent: AgentProgram) -> No
     assert upload_by_link(link.token, blocks(), "", None, "", "req_1").size == 5
 
 
-def test_prune_and_the_next_link_remove_expired_links(text_agent: AgentProgram) -> None:
-    """`prune` and the next link delete expired rows, which are not needed to reject the link."""
+def test_prune_and_the_next_link_delete_expired_links(text_agent: AgentProgram) -> None:
     create_link(text_agent)
     UploadLink.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     create_link(text_agent)
@@ -180,8 +169,7 @@ def test_prune_and_the_next_link_remove_expired_links(text_agent: AgentProgram) 
     assert not UploadLink.objects.exists()
 
 
-def test_token_verifies_without_the_database() -> None:
-    """Tokens are signed: they cannot be forged or extended."""
+def test_token_is_verified_by_its_signature_without_the_database() -> None:
     token = make_token(NOW + timedelta(minutes=15))
     assert check_token(token, NOW) is TokenState.VALID
     assert check_token(token, NOW + timedelta(minutes=15)) is TokenState.EXPIRED
@@ -190,8 +178,7 @@ def test_token_verifies_without_the_database() -> None:
     assert check_upload_address(f"/api/v1/artifacts/{token}") is None
 
 
-def test_a_secret_is_in_no_log() -> None:
-    """The function that redacts the server's log and the request log removes the secrets of upload links."""
+def test_redacted_logs_contain_no_secret_of_a_link() -> None:
     token = make_token(NOW)
     for line in (f"Gone: {PATH}{token}", f"https://h{PATH}{token}?x", f"//api//v1//uploads//{token} is not here"):
         assert token[8:20] not in redact(line)
@@ -208,10 +195,10 @@ def test_a_secret_is_in_no_log() -> None:
         ("localhost:8000", "http", "", "https://llm.example", None, "http://localhost:8000"),
     ],
 )
-def test_a_link_leads_where_the_agent_came_in(
+def test_link_has_the_host_that_the_agent_used(
     settings: Any, host: str, scheme: str, forwarded: str, public: str, proxies: Any, expected: str
 ) -> None:
-    """A link has the host that the agent used. It uses https if the server, a trusted proxy or the public URL does."""
+    """It uses https if the server, a trusted proxy or the public URL does."""
     settings.PUBLIC_URL, settings.SECURE_PROXY_SSL_HEADER, settings.ALLOWED_HOSTS = public, proxies, ["*"]
     headers = {"host": host, **({"x-forwarded-proto": forwarded} if forwarded else {})}
     pairs = [(name.encode(), value.encode()) for name, value in headers.items()]

@@ -42,7 +42,7 @@ IN_PATHS = {
     "alias": "gpt-4o",
     "code": "pt",
 }
-# This call accepts a file with its own validation.
+# This call accepts a file that has its own validation.
 FILES = "/config/import"
 
 _written = agents_api().get_openapi_schema(path_prefix="")
@@ -71,7 +71,6 @@ def schemas_by_type(schema: Schema) -> dict[str, Schema]:
 
 
 def minimal_value(schema: Schema) -> Any:
-    """Return a minimal valid value."""
     kind, branch = next((kind, branch) for kind, branch in schemas_by_type(schema).items() if kind != "null")
     if kind == "object":
         names = branch.get("required") or list(branch.get("properties", ()))[: branch.get("minProperties", 0)]
@@ -94,7 +93,7 @@ def out_of_bounds_values(schema: Schema) -> Iterator[Any]:
 
 
 def values_with_one_error(schema: Schema, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield values with exactly one error, each with its path."""
+    """Yield pairs of a path and a value whose only error is at this path."""
     allowed = schemas_by_type(schema)
     yield from ((path or "body", value) for kind, value in VALUE_OF_EACH_TYPE.items() if kind not in allowed)
     yield from ((path, value) for value in out_of_bounds_values(schema))
@@ -119,7 +118,7 @@ def values_with_one_error(schema: Schema, path: str = "") -> Iterator[tuple[str,
 
 
 class AgentOrAdministrator:
-    """An agent with every scope, and an administrator's script for the calls under /admin/."""
+    """A client that calls /admin/ as an administrator and everything else as an agent with every scope."""
 
     def __init__(self, agent: Any, token: str) -> None:
         self.agent, self.script = agent, AgentProgram("", token)
@@ -142,8 +141,8 @@ def error_fields(response: Any) -> tuple[int, list[str]]:
 
 
 @pytest.mark.parametrize("call", [call for call in BODIES if FILES not in call])
-def test_body_with_one_error_is_refused_with_its_path(agent: Any, call: str) -> None:
-    """The error is 422 with a path such as `message.attachments[0].size`. `false` is not 0, and `"7"` is not 7."""
+def test_body_with_one_error_is_rejected_with_its_path(agent: Any, call: str) -> None:
+    """`false` is not 0, and `"7"` is not 7."""
     wrong_values = list(values_with_one_error(BODIES[call]))
     refusals = [error_fields(agent.call(*call.split(), json.dumps(value).encode())) for _, value in wrong_values]
     assert list(zip(refusals, wrong_values, strict=True)) == [
@@ -152,15 +151,13 @@ def test_body_with_one_error_is_refused_with_its_path(agent: Any, call: str) -> 
 
 
 @pytest.mark.parametrize("value", [*VALUE_OF_EACH_TYPE.values()])
-def test_value_that_is_no_configuration_file_is_refused(agent: Any, value: Any) -> None:
-    """A JSON value that is not a configuration file returns 422."""
+def test_json_that_is_not_a_configuration_file_is_rejected(agent: Any, value: Any) -> None:
     status, paths = error_fields(agent.post(FILES, json.dumps(value).encode()))
     assert (status, bool(paths)) == (422, True)
 
 
 @pytest.mark.parametrize("call", QUERIES)
-def test_a_parameter_of_an_address_that_is_wrong_is_refused(agent: Any, call: str) -> None:
-    """An invalid query parameter returns 422 with its name: not a number, out of bounds or not in the enumeration."""
+def test_invalid_query_parameter_is_rejected_by_name(agent: Any, call: str) -> None:
     needed = {item["name"]: "x" for item in QUERIES[call] if item.get("required")}
     for parameter in QUERIES[call]:
         schema, name = parameter["schema"], parameter["name"]
@@ -169,8 +166,7 @@ def test_a_parameter_of_an_address_that_is_wrong_is_refused(agent: Any, call: st
         assert refusals == [(422, [name])] * len(values)
 
 
-def test_the_document_has_the_bounds_and_the_words_of_every_call() -> None:
-    """The OpenAPI document has the range of a temperature, the length of text and the values of an enumeration."""
+def test_document_has_the_bounds_and_enumerations_of_every_call() -> None:
     temperature, _ = BODIES["POST /llm/send"]["properties"]["temperature"]["anyOf"]
     assert (temperature["minimum"], temperature["maximum"]) == (0, 2)
     tokens, _ = BODIES["POST /llm/send"]["properties"]["maxTokens"]["anyOf"]
@@ -182,8 +178,7 @@ def test_the_document_has_the_bounds_and_the_words_of_every_call() -> None:
     assert (limit["schema"]["minimum"], limit["schema"]["maximum"]) == (1, 200)
 
 
-def test_unknown_keys_change_nothing(agent: Any) -> None:
-    """Unknown fields are ignored, at the top and inside objects."""
+def test_unknown_fields_are_ignored(agent: Any) -> None:
     message = {
         "text": "Look",
         "attachments": [{"artifactRef": "artifact:x", "type": "image", "colour": "red"}],
