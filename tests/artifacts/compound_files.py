@@ -1,6 +1,6 @@
 """Small binary Office files: compound files (before 2007), BIFF8 and BIFF12.
 
-Generated from the formats' published structure (MS-CFB, MS-XLS, MS-XLSB).
+They are generated from the formats' published structure (MS-CFB, MS-XLS, MS-XLSB).
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 END, FAT_SECTOR, FREE = 0xFFFFFFFE, 0xFFFFFFFD, 0xFFFFFFFF
-# Streams that are shorter than this are stored in the mini stream.
+# Streams shorter than this number of bytes are stored in the mini stream.
 SMALL = 4096
 
 
 @dataclass
 class Entry:
-    """Stream or storage in the directory of a compound file."""
+    """A stream or storage in a compound file's directory."""
 
     name: str
     kind: int
@@ -31,12 +31,12 @@ def pad(data: bytes, size: int) -> bytes:
 
 
 def chain(start: int, count: int) -> list[int]:
-    """Return the entries in the allocation table for consecutive sectors."""
+    """Return the allocation table's entries for consecutive sectors."""
     return [*range(start + 1, start + count), END] if count else []
 
 
 def build_compound_file(tree: Mapping[str, object]) -> bytes:
-    """Build a compound file. `tree` maps a name to bytes (a stream) or to another mapping (a storage)."""
+    """Build a compound file. `tree` maps names to bytes (a stream) or to another mapping (a storage)."""
     entries = [Entry("Root Entry", 5)]
     _add(entries, entries[0], tree)
     mini, mini_table = b"", list[int]()
@@ -69,7 +69,7 @@ def build_compound_file(tree: Mapping[str, object]) -> bytes:
 
 
 def _add(entries: list[Entry], parent: Entry, tree: Mapping[str, object]) -> None:
-    """Add the members of a storage, each as the right sibling of the previous member."""
+    """Add a storage's members, each as the right sibling of the previous member."""
     last: Entry | None = None
     for name, value in tree.items():
         entry = Entry(name, 2, value) if isinstance(value, bytes) else Entry(name, 1)
@@ -95,7 +95,9 @@ def _record(number: int, data: bytes = b"") -> bytes:
 
 
 def xls(day: int, text: str) -> bytes:
-    """Build a BIFF8 workbook with the sheet `Old`: `day` as a date and 2 in the first row, text in the third."""
+    """Build a BIFF8 workbook with the sheet `Old`, whose first row has the date `day` and 2, and whose third row has
+    text.
+    """
     styles = b"".join(_record(0xE0, struct.pack("<HH16x", 0, number)) for number in (0, 14))
     cells = _record(0x203, struct.pack("<HHHd", 0, 0, 1, day)) + _record(0x203, struct.pack("<HHHd", 0, 1, 0, 2))
     cells += _record(0x204, struct.pack("<HHHHB", 2, 1, 0, len(text), 1) + text.encode("utf-16-le"))
@@ -120,7 +122,7 @@ def _wide(text: str) -> bytes:
 
 
 def xlsb_parts(text: str) -> dict[str, bytes]:
-    """Build the parts of a workbook with the sheet `Bin`, whose first row contains 7 and text."""
+    """Build the parts of a workbook with the sheet `Bin`, whose first row contains 7 and `text`."""
     sheet = _binary_record(0x94, struct.pack("<4I", 0, 0, 0, 1)) + _binary_record(0x91)
     sheet += _binary_record(0x00, struct.pack("<I", 0) + bytes(13))
     sheet += _binary_record(0x05, struct.pack("<IId", 0, 0, 7)) + _binary_record(
@@ -134,7 +136,7 @@ def xlsb_parts(text: str) -> dict[str, bytes]:
 
 
 def msg_properties(sent: int) -> bytes:
-    """Build the fixed properties of a message. `sent` is the number of 100 ns ticks since 1601."""
+    """Build a message's fixed properties. `sent` is the number of 100 ns ticks since 1601."""
     return bytes(32) + struct.pack("<HHIQ", 0x40, 0x39, 6, sent)
 
 
@@ -159,7 +161,7 @@ def msg(subject: str, body: str, attachment: str) -> bytes:
 
 
 def doc(text: str, note: str = "", *, version: int = 193, flags: int = 0x200) -> bytes:
-    """Build a Word 97 document of two pieces: one with two bytes per character, the other with one byte."""
+    """Build a Word 97 document with two pieces, one with two bytes per character and one with one byte."""
     half = len(text) // 2
     wide, narrow = text[:half].encode("utf-16-le"), (text[half:] + note).encode("cp1252")
     start = 0x600
@@ -179,7 +181,7 @@ def _ppt_record(kind: int, data: bytes, head: int = 0) -> bytes:
 
 
 def ppt(title: str, box: str, *, token: int = 0xE391C05F) -> bytes:
-    """Build a presentation with one slide, which has a title in the outline and a text box, and an earlier edit."""
+    """Build a presentation with an outdated edit and one slide, which has a title in the outline and a text box."""
     outline = _ppt_record(0x3F3, struct.pack("<5I", 2, 0, 0, 256, 0)) + _ppt_record(0xFA0, title.encode("utf-16-le"))
     document = _ppt_record(0x3E8, _ppt_record(0xFF0, outline, 0xF), 0xF)
     slide = _ppt_record(0x3EE, _ppt_record(0xF00D, _ppt_record(0xFA8, box.encode("latin-1")), 0xF), 0xF)
@@ -201,13 +203,15 @@ def ppt(title: str, box: str, *, token: int = 0xE391C05F) -> bytes:
 
 
 def bare_xls(version: int) -> bytes:
-    """Build a sheet of BIFF2, 3 or 4: a text, a percentage and an error, in a second row a truth and a formula."""
+    """Build a BIFF2, 3 or 4 sheet with a text, a percentage and an error, and a boolean and a formula in the second
+    row.
+    """
 
     def record(kind: int, data: bytes, later: int = 0x200) -> bytes:
         return struct.pack("<HH", kind + (later if version > 2 else 0), len(data)) + data
 
     def cell(row: int, column: int, style: int) -> bytes:
-        # BIFF2 has the number of the format in a cell's attributes, and later versions that of a style.
+        # In BIFF2 a cell's attributes contain the number of its format, in later versions the number of its style.
         return struct.pack(
             "<HH3B" if version == 2 else "<HHH", row, column, *((0, style, 0) if version == 2 else (style,))
         )

@@ -1,4 +1,4 @@
-"""`python escapes.py DATA CONFINED READER < file`: try to leave the extraction process, in its own process.
+"""`python escapes.py DATA CONFINED READER < file`: try to escape from the extraction process.
 
 With CONFINED `yes`, the sandbox of the operation READER is applied first, without the audit hook, which does not bind
 native code. Otherwise only files are tried, to show that these attempts would succeed. DATA is a data directory. A JSON
@@ -52,7 +52,7 @@ def system_call(intel: int, arm: int, *arguments: object) -> Callable[[], None]:
 
 
 def call_32_bit_getpid() -> Callable[[], None]:
-    """Return an attempt that uses the numbers of 32-bit programs, among which no filter of 64-bit ones looks."""
+    """Return an attempt that uses the system call numbers of 32-bit programs, which a 64-bit filter misses."""
     code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     code.write(bytes.fromhex("b814000000cd80c3"))  # mov eax, 20 (getpid); int 0x80; ret
     start_of_code = ctypes.c_char.from_buffer(code)  # keeps the memory
@@ -112,14 +112,14 @@ FILES: dict[str, Callable[[], object]] = {
     "C: openat the parent's environment": library_call("openat", HERE, encode_path(PARENTS / "environ"), READ),
     "C: load a library of the data": lambda: pointer_call("dlopen", encode_path(SECRET), 2),
 }
-"""What Landlock forbids."""
+"""Attempts that Landlock prevents."""
 
 
 def pointer_call(name: str, *arguments: object) -> None:
     function = POINTERS[name]
     ctypes.set_errno(0)
     if not function(*arguments):
-        # The error number of dlopen is not reliable: a file that is no library is opened, too.
+        # The error number of dlopen is not reliable, since it also opens files that are not libraries.
         message = (POINTERS["dlerror"]() or b"").decode() if name == "dlopen" else ""
         raise OSError(errno.EACCES if "denied" in message else ctypes.get_errno(), name)
 
@@ -212,7 +212,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "C: swap": system_call(167, 224, encode_path(OTHER), 0),
     "C: the clock": system_call(159, 171, None),
 }
-"""What the filter of system calls forbids."""
+"""Attempts that the system call filter prevents."""
 
 if INTEL:
     CALLS["C: calls of 32 bits"] = call_32_bit_getpid()

@@ -1,4 +1,4 @@
-"""Find internal errors of file type detection in the log, since they are only logged and never fail an upload."""
+"""Find internal errors of file type detection in the log. They are only logged and never fail an upload."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _ErrorCollector(logging.Handler):
 
 @contextmanager
 def collect_errors() -> Iterator[list[logging.LogRecord]]:
-    """Collect the records with a traceback that `artifacts` logs in this block. Each of them is caused by a bug."""
+    """Collect the log records with a traceback from `artifacts` in this block. Each of them is caused by a bug."""
     handler, log = _ErrorCollector(), logging.getLogger("artifacts")
     log.addHandler(handler)
     try:

@@ -40,7 +40,7 @@ TITLES = {
     Kind.TEXT: "text",
     Kind.OTHER: "other",
 }
-# The word in a cell that says what a model gets.
+# The word in a table cell for what a model receives.
 OUTCOME_LABELS = {
     Outcome.NATIVE: "file",
     Outcome.INLINED: "text",
@@ -54,7 +54,7 @@ Cells = tuple[str, ...]
 
 
 class PlaceholderContent:
-    """Content that exists. None of its other properties matter."""
+    """Content that exists. Its other properties do not matter."""
 
     def blob(self) -> Blob:
         return make_blob(b"0")
@@ -80,7 +80,7 @@ def outcome_label(mime_type: str, protocol: str, model: Capabilities, policy: st
 
 
 def cells(mime_type: str, protocol: str) -> Cells:
-    """Return what the three models get under each policy, or a single word if all of them get the same."""
+    """Return what the three models receive under each policy, or a single word if it is always the same."""
     words_by_policy = (
         [outcome_label(mime_type, protocol, model, policy) for model in MODELS] for policy in FACTUAL_WORDS
     )
@@ -88,7 +88,7 @@ def cells(mime_type: str, protocol: str) -> Cells:
 
 
 def group_formats() -> dict[tuple[Kind, tuple[Cells, ...]], list[str]]:
-    """Map kind and cells for each protocol to the usual extensions of all formats that are treated this way."""
+    """Map kind and table cells to the usual extensions of all formats that are treated alike."""
     formats: dict[tuple[Kind, tuple[Cells, ...]], list[str]] = {}
     for mime_type, extensions in EXTENSIONS_OF_MIME.items():
         key = (mime_kind(mime_type), tuple(cells(mime_type, protocol) for protocol in PROTOCOLS))
@@ -97,7 +97,7 @@ def group_formats() -> dict[tuple[Kind, tuple[Cells, ...]], list[str]]:
 
 
 def table_lines() -> Iterator[str]:
-    """Yield the rows of the table. Formats and protocols that are treated alike are merged into one row."""
+    """Yield the table's rows. Formats and protocols that are treated alike share a row."""
     formats_by_cells = group_formats()
     for kind, title in TITLES.items():
         for (kind_found, by_protocol), formats in formats_by_cells.items():

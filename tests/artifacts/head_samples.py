@@ -30,7 +30,7 @@ def draw_image(name: str, mode: str = "RGB", **options: object) -> bytes:
 
 
 def package(**entries: bytes) -> bytes:
-    """Build a zip of these entries. `_` in a name is replaced by a slash."""
+    """Build a zip archive with these entries. `_` in a name is replaced by a slash."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, data in entries.items():
@@ -89,12 +89,12 @@ AAC = (b"\xff\xf1\x50\x80\x02\x1f\xfc" + bytes(9)) * 4
 FLAC = b"fLaC\x80\0\0\x22" + bytes(34) + b"\xff\xf8\xc9\x18" + bytes(60)
 ID = struct.Struct("<I").pack
 
-# Name, function that returns the content, type, kind and origin. Packages contain only the part that identifies them.
+# Name, builder, type, kind and origin. Packages contain only the part that identifies their format.
 HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     # Khronos KTX 1 and 2, §3.1: the identifier
     ("texture.ktx", lambda: b"\xabKTX 11\xbb\r\n\x1a\n\1\2\3\4" + bytes(48), "image/ktx", IMAGE, HEAD),
     ("texture.ktx2", lambda: b"\xabKTX 20\xbb\r\n\x1a\n" + bytes(68), "image/ktx2", IMAGE, HEAD),
-    # TIFF's layout with Panasonic's and Canon's marks (shared-mime-info, LibRaw)
+    # TIFF's layout with Panasonic's and Canon's identifiers (shared-mime-info, LibRaw)
     ("raw.rw2", lambda: b"IIU\0\x18\0\0\0" + bytes(40), "image/x-panasonic-rw2", IMAGE, HEAD),
     ("raw.cr2", lambda: b"II*\0\x10\0\0\0CR\2\0" + bytes(40), "image/x-canon-cr2", IMAGE, HEAD),
     ("raw.cr3", lambda: iso_media(b"crx ", b"vide"), "image/x-canon-cr3", IMAGE, HEAD),
@@ -252,7 +252,7 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ),
     ("plan.vsd", lambda: build_compound_file({"VisioDocument": b"v"}), "application/vnd.visio", DOCUMENT, "by hand"),
     ("unknown.ole", lambda: build_compound_file({"Contents": b"c"}), "application/x-ole-storage", DOCUMENT, "by hand"),
-    # a compound file inside a compound file lies deeper in its directory (MS-CFB §2.6, MS-OXMSG §2.2.2)
+    # In an embedded compound file, the directory is nested (MS-CFB §2.6, MS-OXMSG §2.2.2).
     (
         "letter attached.msg",
         lambda: build_compound_file(
@@ -279,10 +279,10 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
         DOCUMENT,
         "by hand",
     ),
-    # Jet 3 and ACE: the name behind the first four bytes (mdbtools, HACKING)
+    # Jet 3 and ACE have their name after the first four bytes (mdbtools, HACKING).
     ("data.mdb", lambda: b"\0\1\0\0Standard Jet DB\0" + bytes(60), "application/x-msaccess", OTHER, HEAD),
     ("data.accdb", lambda: b"\0\1\0\0Standard ACE DB\0" + bytes(60), "application/x-msaccess", OTHER, HEAD),
-    # RFC 8949 §3.4.6, {"a": [1, 2]} behind the tag
+    # RFC 8949 §3.4.6: the value {"a": [1, 2]} after the tag
     ("data.cbor", lambda: bytes.fromhex("d9d9f7a161618201f5"), "application/cbor", OTHER, "by hand"),
     ("words.ar", lambda: archive_member(b"a.txt/", b"hello\n"), "application/x-archive", OTHER, "by hand"),
     (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 FILES = Path(__file__).parent / "files"
 
-# File, program, kind, encoding, type, and the type detected without the name if the name makes it more specific.
+# File, program, kind, encoding, type, and the type detected without the name if that is less specific.
 SAMPLE_TABLE = """
 archiver.7z          | 7-zip 16.02      | other    |       | application/x-7z-compressed
 files.wim            | 7-zip 16.02      | other    |       | application/x-ms-wim
@@ -249,7 +249,7 @@ def expand_mime_type(mime_type: str) -> str:
 
 
 def rows() -> list[tuple[str, ...]]:
-    """Return the cells of each line: file, program, kind, encoding, type, and the type detected without the name."""
+    """Return each line's cells: file, program, kind, encoding, type, and the type detected without the name."""
     lines = [tuple(cell.strip() for cell in line.split("|")) for line in SAMPLE_TABLE.strip().splitlines()]
     return [
         (*cells[:4], expand_mime_type(cells[4]), expand_mime_type(cells[5]) if len(cells) > 5 else "")

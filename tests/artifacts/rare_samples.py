@@ -24,13 +24,13 @@ APPLE = "http://developer.apple.com/namespaces/"
 
 
 def apple_root(name: str, space: str) -> bytes:
-    """Build the beginning of the XML in which iWork '08 and '09 keep a document, as libetonyek reads it."""
+    """Build the beginning of an iWork '08 or '09 document's XML, as libetonyek reads it."""
     root = f'<{name} xmlns:sfa="{APPLE}sfa" xmlns:sf="{APPLE}sf" xmlns:{name.partition(":")[0]}="{APPLE}{space}"/>'
     return b'<?xml version="1.0"?>\n' + root.encode()
 
 
 def apple_part(number: bytes) -> bytes:
-    """Build a part of iWork since 2013: Snappy's literal with object 1, whose message has this number."""
+    """Build an iWork part (2013 and later): a Snappy literal with object 1, whose message has this number."""
     message = b"\x08" + number + b"\x12\3\1\0\5\x18\x10"
     archive = b"\x08\1\x12" + bytes([len(message)]) + message
     plain = bytes([len(archive)]) + archive + bytes(16)
@@ -39,7 +39,7 @@ def apple_part(number: bytes) -> bytes:
 
 
 def deflated(**entries: bytes) -> bytes:
-    """Build a zip of these entries, compressed."""
+    """Build a zip archive with these entries, compressed."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in entries.items():
@@ -49,9 +49,9 @@ def deflated(**entries: bytes) -> bytes:
 
 TABLES = {"Index/CalculationEngine.iwa": b"c", "Index/Tables/DataList.iwa": b"t"}
 
-# Name, function that returns the content, type, kind and origin. Packages contain only the part that identifies them.
+# Name, builder, type, kind and origin. Packages contain only the part that identifies their format.
 RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
-    # netpbm's pbm(5), pgm(5), ppm(5) and pam(5); Pillow's writer of IFUNC's format warns that it will be removed
+    # netpbm's pbm(5), pgm(5), ppm(5) and pam(5). Pillow warns that its writer of IFUNC's format will be removed.
     ("plain.pbm", lambda: b"P1\n# made here\n4 2\n1010\n0101\n", "image/x-portable-bitmap", IMAGE, HEAD),
     ("plain.pgm", lambda: b"P2\n3 2\n15\n 1  2  3\n13 14 15\n", "image/x-portable-graymap", IMAGE, HEAD),
     ("plain.ppm", lambda: b"P3\n2 1\n255\n255 0 0  0 0 255\n", "image/x-portable-pixmap", IMAGE, HEAD),
@@ -194,7 +194,7 @@ RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ("comic.cbz", lambda: package(**{"1.png": b"p"}), "application/vnd.comicbook+zip", OTHER, STD),
     # Blender's file-format README
     ("scene.blend", lambda: b"BLENDER-v405REND" + bytes(60), "application/x-blender", OTHER, HEAD),
-    # LHA's header.doc; Access's own name; SQLite's application id of GeoPackage
+    # LHA's header.doc; Access's own name; GeoPackage's SQLite application id
     (
         "files.lzh",
         lambda: b"\x1c\x5a-lh5-" + bytes(12) + b"\x20\0\5a.txt" + bytes(20),

@@ -32,9 +32,9 @@ from tests.artifacts.rare_samples import BARE, RARE
 
 @dataclass(frozen=True)
 class Sample:
-    """A file, how it was made, and the type, kind and encoding that are detected without a declared type.
+    """A file, its origin, and the type, kind and encoding that are detected without a declared type.
 
-    `bare` is the type that is detected without the name, if the name makes the type more specific.
+    `bare` is the type detected without the name, if the name makes the type more specific.
     """
 
     name: str
@@ -242,7 +242,7 @@ def box(name: bytes, *content: bytes) -> bytes:
 def iso_media(brand: bytes, *tracks: bytes, compatible: bytes = b"") -> bytes:
     traks = [
         box(b"trak", box(b"mdia", box(b"hdlr", bytes(8), track, bytes(12), b"\0"))) for track in tracks
-    ]  # version, flags and pre_defined, then the handler
+    ]  # Version, flags and pre_defined precede the handler.
     head = box(b"ftyp", brand, be32(0), brand + compatible)
     return head + (box(b"moov", box(b"mvhd", bytes(100)), *traks) if tracks else b"") + box(b"mdat", bytes(range(256)))
 

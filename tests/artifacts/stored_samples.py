@@ -43,7 +43,6 @@ class FileContent:
 
 
 def store_sample(store: FileStore, sample: Sample) -> StoredArtifact:
-    """Store the sample in the same way as an upload."""
     stored = store.put([sample.data])
     with store.reader(stored.sha256) as read_at:
         detected = detector().detect(read_at(0, 65536), stored.size, None, sample.name, read_at=read_at)

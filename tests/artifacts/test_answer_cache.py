@@ -37,8 +37,7 @@ class Clock:
         return self.now
 
 
-def test_repeated_question_is_answered_from_the_cache() -> None:
-    """A result is found again only for the same hash, operation and options."""
+def test_result_is_found_only_for_the_same_hash_operation_and_options() -> None:
     cache, process = AnswerCache(), Process()
     assert [cache.answer(("hash", "text", "{}"), process) for _ in range(3)] == [GOOD] * 3
     assert process.calls == 1
@@ -47,8 +46,7 @@ def test_repeated_question_is_answered_from_the_cache() -> None:
     assert process.calls == 4
 
 
-def test_cache_never_exceeds_its_size() -> None:
-    """The least recently used result is evicted first. A result larger than the cache is not stored."""
+def test_cache_evicts_the_least_recently_used_result() -> None:
     big = Result({}, b"x" * 1000)
     cache = AnswerCache(max_bytes=2 * (1000 + OVERHEAD))
     for name in ("a", "b", "a", "c"):
@@ -64,8 +62,8 @@ def test_cache_never_exceeds_its_size() -> None:
     assert (cache.used, huge.calls) == (used, 2)
 
 
-def test_empty_answers_count_towards_the_size() -> None:
-    """Each entry has an overhead, so many failures do not use unbounded memory."""
+def test_empty_results_count_towards_the_size() -> None:
+    """Without an overhead per entry, failures could use unbounded memory."""
     cache = AnswerCache(max_bytes=10 * OVERHEAD)
     for number in range(100):
         cache.answer((str(number),), Process([Result(reason="failed")]))
@@ -74,7 +72,7 @@ def test_empty_answers_count_towards_the_size() -> None:
 
 @pytest.mark.parametrize(("reason", "seconds"), [("failed", FAILURE_SECONDS), ("busy", BUSY_SECONDS)])
 def test_failure_is_cached_for_a_limited_time(reason: str, seconds: float) -> None:
-    """A failure may be temporary, so it expires. A success does not expire."""
+    """Unlike a success, a failure may be temporary."""
     clock = Clock()
     cache, process = AnswerCache(clock=clock), Process([Result(reason=reason), GOOD])
     cache.answer(("hash",), process)
@@ -88,7 +86,6 @@ def test_failure_is_cached_for_a_limited_time(reason: str, seconds: float) -> No
 
 
 def test_concurrent_callers_share_one_extraction() -> None:
-    """The second caller waits for the first instead of starting another process."""
     cache, process, barrier = AnswerCache(), Process(), Barrier(4)
 
     def ask() -> None:
@@ -103,8 +100,7 @@ def test_concurrent_callers_share_one_extraction() -> None:
     assert process.calls == 1
 
 
-def test_file_known_by_its_hash_is_read_once(tmp_path: Path) -> None:
-    """Cached text and images are returned without reading the file. Without a hash nothing is cached."""
+def test_cached_result_is_returned_without_reading_a_file_with_a_known_hash(tmp_path: Path) -> None:
     document, image = tmp_path / "a.pdf", tmp_path / "a.bmp"
     document.write_bytes(pdf("Only once"))
     image.write_bytes(draw_picture("BMP"))

@@ -44,7 +44,6 @@ def test_environment_names_the_endpoint_if_the_url_does_not() -> None:
 
 
 def test_virtual_host_address_begins_with_the_bucket() -> None:
-    """The request URL contains the bucket in the host name. The displayed address names the bucket separately."""
     bucket = parse_bucket("s3://files/p?endpoint_url=https://s3.example.com:9000&style=virtual")
     assert bucket.base_url == "https://files.s3.example.com:9000"
     assert str(bucket) == "s3://files/p at https://s3.example.com:9000"
@@ -60,19 +59,14 @@ def test_virtual_host_address_begins_with_the_bucket() -> None:
         *("s3://files?style=other", f"s3://files?allow_http={SECRET}"),
     ],
 )
-def test_url_without_a_bucket_is_refused_without_repeating_it(url: str) -> None:
-    """The error for an unusable bucket URL is one line and does not repeat a secret from the URL."""
+def test_url_without_a_bucket_is_rejected_without_repeating_its_secret(url: str) -> None:
     with pytest.raises(BucketAddressError) as error:
         parse_bucket(url)
     assert SECRET not in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_program_ends_with_that_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an unusable bucket URL, the program ends with an error that names the environment variable.
-
-    Without the variable, artifacts are stored as files.
-    """
+def test_program_ends_with_the_name_of_the_invalid_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROUTING_ADMIN_ARTIFACTS_URL", f"s3://files?token={SECRET}")
     with pytest.raises(SystemExit, match="ROUTING_ADMIN_ARTIFACTS_URL names no bucket") as error:
         artifacts_bucket(environ.Env())

@@ -49,7 +49,7 @@ def finish_with(upload: Upload, data: bytes) -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_every_call_reports_a_missing_bucket(tmp_path: Path, call: str) -> None:
-    """A missing bucket is not reported as missing bytes, since uploading the bytes again would not help."""
+    """Uploading the bytes again would not help, so they must not be reported as missing."""
     store = store_at(replace(s3_server().bucket, name="nobody-made-it"), tmp_path)
     with pytest.raises(StoreUnavailableError) as error:
         CALLS[call](store)
@@ -60,7 +60,7 @@ def test_every_call_reports_a_missing_bucket(tmp_path: Path, call: str) -> None:
 def test_hanging_service_counts_as_an_outage_while_the_check_still_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the store does not respond, the outage counts from the start of the check, so that the alert is not late."""
+    """The outage counts from the start of the check, so that the alert is not late."""
     monkeypatch.setattr(bucket_client, "UNANSWERED", timedelta(0))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         bucket = replace(s3_server().bucket, endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}")
@@ -72,7 +72,7 @@ def test_hanging_service_counts_as_an_outage_while_the_check_still_waits(
 
         assert store.outage is None
         threading.Thread(target=check, daemon=True).start()
-        # From here on the check is connected and waits for a response.
+        # From here on, the check is connected and waits for a response.
         silent.accept()
         assert store.outage is not None
         assert began <= store.outage.since <= datetime.now(UTC)
@@ -93,7 +93,6 @@ def test_every_call_reports_wrong_credentials_without_repeating_them(tmp_path: P
 
 
 def test_missing_credentials_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error is reported if neither the environment nor the machine's role provides credentials."""
     bucket = s3_server().new_prefix()
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
@@ -105,8 +104,7 @@ def test_missing_credentials_are_reported(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_every_call_reports_a_service_that_does_not_respond(tmp_path: Path, call: str) -> None:
-    """The message for callers contains no address, but the details for operators do."""
+def test_unresponsive_service_is_reported_with_its_address_for_operators_only(tmp_path: Path, call: str) -> None:
     store = store_at(replace(s3_server().new_prefix(), endpoint=f"http://127.0.0.1:{free_port()}"), tmp_path)
     with pytest.raises(StoreUnavailableError) as error:
         CALLS[call](store)
@@ -115,8 +113,7 @@ def test_every_call_reports_a_service_that_does_not_respond(tmp_path: Path, call
     assert "127.0.0.1" not in str(error.value)
 
 
-def test_during_an_outage_calls_fail_at_once_until_one_succeeds(tmp_path: Path) -> None:
-    """After calls without a response `is_silent` is true, so that further calls fail immediately."""
+def test_calls_fail_immediately_after_calls_without_a_response(tmp_path: Path) -> None:
     bucket = s3_server().new_prefix()
     store = store_at(replace(bucket, endpoint=f"http://127.0.0.1:{free_port()}"), tmp_path)
     for _ in range(20):
@@ -129,7 +126,6 @@ def test_during_an_outage_calls_fail_at_once_until_one_succeeds(tmp_path: Path) 
 
 
 def test_large_upload_cut_off_by_an_outage_leaves_nothing(tmp_path: Path) -> None:
-    """If an outage interrupts a large upload, no object is stored."""
     bucket = s3_server().new_prefix()
     store = store_at(bucket, tmp_path)
     upload = store.begin_upload()

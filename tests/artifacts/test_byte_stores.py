@@ -1,6 +1,6 @@
-"""Byte stores that use files or a bucket: bytes are stored completely or not at all, and never returned if damaged.
+"""Byte stores in files or a bucket: bytes are stored completely or not at all, and never returned if damaged.
 
-The server of the bucket is real and runs on this machine.
+The bucket is on a real S3 server on this machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.engines.s3 import s3_server
 from tests.stored_bytes import list_places, overwrite
 
 MISSING = hashlib.sha256(b"never stored").hexdigest()
-# This size needs more than one part in a multipart upload.
+# A size that needs more than one part in a multipart upload.
 LARGE = 6 * 1024 * 1024
 
 STORES: dict[str, Callable[[Path], ByteStore]] = {
@@ -39,7 +39,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> ByteStore:
 
 @pytest.mark.parametrize("kind", STORES)
 def test_stored_bytes_can_be_read_from_any_offset(tmp_path_factory: pytest.TempPathFactory, kind: str) -> None:
-    """Stored bytes have the hash and size of all blocks combined, and can be read from any offset."""
     store = STORES[kind](tmp_path_factory.getbasetemp() / "roundtrip")
 
     # The bucket is slower and is therefore tested with fewer examples.
@@ -54,8 +53,7 @@ def test_stored_bytes_can_be_read_from_any_offset(tmp_path_factory: pytest.TempP
     check_roundtrip()
 
 
-def test_large_upload_is_stored_whole_and_leaves_nothing_else(store: ByteStore) -> None:
-    """A large upload is one object named by its hash, and equal bytes are stored once."""
+def test_large_upload_is_one_object_named_by_its_hash(store: ByteStore) -> None:
     blocks = [bytes([number % 251]) * BLOCK for number in range(LARGE // BLOCK)]
     stored = store.put(blocks)
     assert stored.size == LARGE
@@ -67,8 +65,7 @@ def test_large_upload_is_stored_whole_and_leaves_nothing_else(store: ByteStore) 
 
 
 @pytest.mark.parametrize("block", [10, LARGE], ids=["small", "large"])
-def test_upload_over_the_limit_stops_while_reading_and_leaves_nothing(store: ByteStore, block: int) -> None:
-    """No block is read after the first block that exceeds the limit."""
+def test_upload_over_the_limit_stops_reading_and_leaves_nothing(store: ByteStore, block: int) -> None:
     read: list[int] = []
 
     def endless() -> Iterator[bytes]:
@@ -86,7 +83,6 @@ def test_upload_over_the_limit_stops_while_reading_and_leaves_nothing(store: Byt
 
 @pytest.mark.parametrize("size", [4, LARGE], ids=["small", "large"])
 def test_aborted_or_broken_upload_leaves_nothing(store: ByteStore, size: int) -> None:
-    """After an abort or an exception no object, temporary file or part of an upload remains."""
     before = s3_server().unfinished()
     with store.begin_upload() as upload:
         upload.write(bytes(size))
@@ -102,7 +98,6 @@ def test_aborted_or_broken_upload_leaves_nothing(store: ByteStore, size: int) ->
 
 
 def test_upload_can_be_finished_only_once(store: ByteStore) -> None:
-    """After `finish`, further calls raise an error and change nothing."""
     upload = store.begin_upload()
     upload.write(b"x")
     assert upload.sha256 == hashlib.sha256(b"x").hexdigest()
@@ -117,7 +112,6 @@ def test_upload_can_be_finished_only_once(store: ByteStore) -> None:
 @pytest.mark.requirement("ABR-8.1", "MCR-E4")
 @pytest.mark.parametrize("name", [MISSING, "../../etc/passwd", "", "A" * 64, "0" * 63, MISSING + "/x", MISSING + "\n"])
 def test_bytes_that_were_never_stored_are_missing_whatever_the_name(store: ByteStore, name: str) -> None:
-    """A hash that was never stored and any name that is not a hash raise `MissingError`."""
     with pytest.raises(MissingError) as error:
         store.open_blocks(name)
     assert isinstance(error.value, UnreadableError)
@@ -149,7 +143,6 @@ class _LocalBytes:
 
 
 def test_damaged_bytes_are_never_served(store: ByteStore) -> None:
-    """For damaged bytes, every method of reading raises an error before it returns the first block."""
     data = b"precious " * 1000
     stored = store.put([data])
     list(store.open_blocks(stored.sha256))
@@ -173,7 +166,6 @@ def test_uploading_damaged_bytes_again_repairs_them(store: ByteStore) -> None:
 
 
 def test_delete_removes_the_bytes_once(store: ByteStore) -> None:
-    """`delete` returns True the first time and False afterwards. A read in progress still completes."""
     stored = store.put([b"x" * (BLOCK + 1)])
     blocks = store.open_blocks(stored.sha256)
     first = next(blocks)
@@ -186,8 +178,7 @@ def test_delete_removes_the_bytes_once(store: ByteStore) -> None:
         store.open_blocks(stored.sha256)
 
 
-def test_random_access_reads_what_is_stored(store: ByteStore) -> None:
-    """At the end of the file fewer bytes are returned. An offset out of range is not an error."""
+def test_random_access_returns_fewer_bytes_at_the_end(store: ByteStore) -> None:
     stored = store.put([b"0123456789"])
     with store.reader(stored.sha256) as read_at:
         assert (read_at(2, 3), read_at(8, 5), read_at(50, 5), read_at(-4, 2)) == (b"234", b"89", b"", b"01")
@@ -197,7 +188,7 @@ def test_random_access_reads_what_is_stored(store: ByteStore) -> None:
 
 
 def test_random_access_reads_any_part_of_a_large_file(store: ByteStore) -> None:
-    """A read may cross the boundaries of cached blocks, and reads need not be in order."""
+    """Reads cross the boundaries of cached blocks and are out of order."""
     data = b"".join(number.to_bytes(4, "big") for number in range(LARGE // 4))
     stored = store.put([data])
     with store.reader(stored.sha256) as read_at:
@@ -207,7 +198,6 @@ def test_random_access_reads_any_part_of_a_large_file(store: ByteStore) -> None:
 
 
 def test_local_copy_is_removed_when_it_is_closed(store: ByteStore, tmp_path: Path) -> None:
-    """`local_file` yields a real file for libraries that need one, and afterwards removes a downloaded copy."""
     stored = store.put([b"0123456789"])
     before = sorted(tmp_path.rglob("*"))
     with store.local_file(stored.sha256) as path, path.open("rb") as file:
@@ -218,7 +208,6 @@ def test_local_copy_is_removed_when_it_is_closed(store: ByteStore, tmp_path: Pat
 
 
 def test_hashes_can_be_listed_without_recently_stored_ones(store: ByteStore) -> None:
-    """With `before`, only hashes that were not stored again since that time are listed."""
     stored = store.put([b"x"])
     assert list(store.digests()) == [stored.sha256]
     assert list(store.digests(before=1.0)) == []
@@ -228,7 +217,6 @@ def test_hashes_can_be_listed_without_recently_stored_ones(store: ByteStore) -> 
 
 
 def test_every_error_says_what_to_do_and_names_no_path() -> None:
-    """The message of a store's error consists of at least two sentences and contains no path."""
     full = (StorageFullError(), StorageFullError(9, 7), StorageFullError(9, 7, "reader"))
     errors = (TooLargeError(5), *full, MissingError(MISSING), CorruptError(MISSING), StoreUnavailableError("x"))
     for error in errors:

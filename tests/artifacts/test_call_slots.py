@@ -1,4 +1,4 @@
-"""The number of concurrent calls to a store is lower while it does not respond, so that few calls hang."""
+"""Fewer concurrent calls are allowed while the store does not respond, so that few calls hang."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ class Clock:
         return self.now
 
 
-def test_store_that_does_not_answer_gets_few_calls() -> None:
-    """The lower limit applies until the store responds again. A store that gets no calls does not count as slow."""
+def test_unresponsive_store_gets_few_calls_until_it_responds() -> None:
     clock = Clock()
     slots = CallSlots(clock)
     assert all(slots.acquire() for _ in range(MAX_UNANSWERED))
@@ -29,8 +28,7 @@ def test_store_that_does_not_answer_gets_few_calls() -> None:
     assert all(slots.acquire() for _ in range(MAX_CALLS))
 
 
-def test_call_waits_for_a_slot_while_others_are_answered() -> None:
-    """As long as a busy store responds, calls wait for a slot instead of being refused."""
+def test_calls_to_a_busy_store_wait_for_a_slot() -> None:
     slots, acquired = CallSlots(), threading.Event()
     assert all(slots.acquire() for _ in range(MAX_CALLS))
 

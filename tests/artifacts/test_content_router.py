@@ -31,8 +31,6 @@ class FakeServices:
 
 
 class UnreadableContent:
-    """Content whose bytes cannot be read."""
-
     def __init__(self, reason: str) -> None:
         self.reason = reason
 
@@ -118,7 +116,6 @@ def test_kind_and_service_decide_the_route(row: list[str]) -> None:
 
 @pytest.mark.requirement("ABR-3.2", "ABR-3.3", "ABR-7.1", "ABR-7.2", "ABR-7.3")
 def test_image_for_a_vision_model_is_a_data_url_with_its_type() -> None:
-    """For a vision model, an image is a data URL with its media type and metadata, and has no other fields."""
     assert ROUTER.route_content(PNG, "text+vision").as_json() == {
         "contentType": "image",
         "routing": "image_url",
@@ -139,7 +136,7 @@ def test_image_for_a_vision_model_is_a_data_url_with_its_type() -> None:
 
 @pytest.mark.requirement("ABR-7.4", "ABR-4.1")
 def test_document_for_a_file_model_is_a_file_object() -> None:
-    """`file` has name, type and base64 data. An artifact without a file name is named by its id."""
+    """An artifact without a file name is named by its id."""
     result = ROUTER.route_content(PDF, "text+file").as_json()
     assert result["file"] == {
         "type": "file",
@@ -163,15 +160,13 @@ def test_unreadable_file_is_described_with_name_type_size_and_a_suggestion() -> 
 
 @pytest.mark.requirement("ABR-5.1", "ABR-5.2", "ABR-5.3")
 def test_text_is_returned_unchanged_with_its_metadata() -> None:
-    """Text is returned unchanged, neither encoded nor extended, and its metadata has no `binaryType`."""
     result = ROUTER.route_content(TXT, "text+vision+file").as_json()
     assert result["content"] == "能力路由, as it is: YWJj"
     assert "binaryType" not in result["metadata"]
     assert set(result) == {"contentType", "routing", "content", "metadata"}
 
 
-def test_long_text_is_paged_with_the_offset_of_the_next_call() -> None:
-    """Calls with the offset from each note return the whole text once, without gaps or overlaps."""
+def test_pages_of_a_long_text_add_up_to_it() -> None:
     whole = "".join(chr(0x4E00 + index % 500) for index in range(50_000))
     first = ROUTER.route_content(text_artifact(whole), "text", language="en")
     assert first.metadata["totalChars"] == 50_000
@@ -201,7 +196,6 @@ def test_page_past_the_end_is_empty(offset: int, content: str) -> None:
     ("service", "warnings"), [("text", ()), ("nobody-knows", ("unknown_service",)), ("down", ("capabilities_unknown",))]
 )
 def test_unknown_or_failing_service_is_a_warning(service: str, warnings: tuple[str, ...]) -> None:
-    """The result for an unknown or failing service has a warning with the reason."""
     result = ROUTER.route_content(PNG, service)
     assert result.warnings == warnings
     assert result.as_json().get("warnings", []) == list(warnings)
@@ -212,7 +206,6 @@ def test_unknown_or_failing_service_is_a_warning(service: str, warnings: tuple[s
 @pytest.mark.parametrize("artifact", [PNG, PDF, TXT], ids=["image", "document", "text"])
 @pytest.mark.parametrize("known", [True, False], ids=["known beforehand", "found out while reading"])
 def test_unreadable_bytes_are_a_warning(reason: str, artifact: StoredArtifact, known: bool) -> None:
-    """The result is a text that reports the failure, with a warning, instead of an exception or a partial file."""
     broken = replace(artifact, unreadable=reason) if known else replace(artifact, content=UnreadableContent(reason))
     result = ROUTER.route_content(broken, "text+vision+file", language="zh").as_json()
     assert (result["routing"], result["warnings"]) == ("text", [reason])
@@ -233,15 +226,13 @@ def test_unreadable_bytes_are_a_warning(reason: str, artifact: StoredArtifact, k
         ("application/octet-stream", None, Kind.OTHER),
     ],
 )
-def test_binary_type_follows_from_type_then_name(mime_type: str, filename: str | None, kind: Kind) -> None:
-    """The binary type depends on the metadata: first on the MIME type, then on the file extension."""
+def test_binary_type_depends_on_mime_type_then_extension(mime_type: str, filename: str | None, kind: Kind) -> None:
     artifact = make_artifact(Kind.OTHER, mime_type, filename)
     assert ROUTER.detect_binary_type(artifact) is kind
 
 
 @pytest.mark.requirement("ABR-1.5", "ABR-8.2")
-def test_without_metadata_the_content_decides() -> None:
-    """Without metadata the type detected in the bytes is used, including in the data URL."""
+def test_without_metadata_the_detected_type_is_used() -> None:
     router = ArtifactContentRouter(FakeServices(), detect=lambda _: "image/gif")
     assert router.detect_binary_type(BIN) is Kind.IMAGE
     result = router.route_content(BIN, "text+vision").as_json()
@@ -250,9 +241,7 @@ def test_without_metadata_the_content_decides() -> None:
 
 
 @pytest.mark.requirement("ABR-8.3")
-def test_failing_detector_leaves_an_unknown_binary_that_is_described() -> None:
-    """If the detector raises an exception, the artifact is described. Only unexpected errors are logged."""
-
+def test_failing_detector_leads_to_a_description() -> None:
     def failing(error: Exception) -> ArtifactContentRouter:
         def detect(_: StoredArtifact) -> str | None:
             raise error
@@ -268,19 +257,16 @@ def test_failing_detector_leaves_an_unknown_binary_that_is_described() -> None:
 
 @pytest.mark.requirement("ABR-8.3")
 def test_undecodable_text_is_described() -> None:
-    """Bytes that do not decode are never put into `content`."""
     result = ROUTER.route_content(make_artifact(Kind.TEXT, "text/plain", "x.txt", b"\xff\xfe\x00\xff"), "text")
     assert (result.content_type, result.routing) == ("binary", "text")
     assert "[Unreadable] x.txt" in (result.content or "")
 
 
-def test_image_url_is_made_of_bytes_or_base64() -> None:
-    """Bytes and base64 result in the same object (ABR-3.3)."""
+def test_image_url_is_built_from_bytes_or_base64() -> None:
+    """ABR-3.3"""
     encoded = base64.b64encode(DATA).decode()
     assert ROUTER.format_image_url(DATA, "image/png") == ROUTER.format_image_url(encoded, "image/png")
 
-
-# -- properties ------------------------------------------------------------------------------------------------------
 
 SERVICES = st.lists(st.sampled_from(["vision", "audio", "video", "file"]), unique=True).map(
     lambda capabilities: "+".join(["text", *capabilities])
@@ -304,8 +290,7 @@ def test_any_text_equals_the_content(content: str, service: str) -> None:
 
 @pytest.mark.requirement("ABR-P2", "ABR-INV1", "ABR-6.1", "ABR-6.3")
 @given(artifact=BINARY, data=st.binary(min_size=16, max_size=100), service=SERVICES)
-def test_text_result_contains_nothing_of_the_bytes(artifact: StoredArtifact, data: bytes, service: str) -> None:
-    """A description contains no data of its file: no 16 consecutive bytes occur in it as base64."""
+def test_description_contains_no_data_of_its_file(artifact: StoredArtifact, data: bytes, service: str) -> None:
     result = ROUTER.route_content(replace(artifact, content=InMemory(data, artifact.kind), size=len(data)), service)
     if result.routing != "text":
         return
@@ -319,7 +304,6 @@ def test_text_result_contains_nothing_of_the_bytes(artifact: StoredArtifact, dat
 @pytest.mark.requirement("ABR-INV4", "ABR-INV5", "ABR-7.1", "ABR-7.2")
 @given(artifact=BINARY, service=SERVICES, broken=st.sampled_from([None, "artifact_missing", "artifact_corrupt"]))
 def test_every_result_is_complete_and_typed(artifact: StoredArtifact, service: str, broken: str | None) -> None:
-    """Exactly one of content, imageUrl and file is set, namely the one that `routing` names."""
     result = ROUTER.route_content(replace(artifact, unreadable=broken), service).as_json()
     assert result["contentType"] in ("image", "binary")
     field = {"text": "content", "image_url": "imageUrl", "file": "file"}[result["routing"]]
@@ -330,10 +314,9 @@ def test_every_result_is_complete_and_typed(artifact: StoredArtifact, service: s
 
 @pytest.mark.requirement("ABR-INV3")
 @given(first=BINARY, second=BINARY, service=SERVICES)
-def test_same_kind_and_capability_give_the_same_route(
+def test_name_size_and_bytes_do_not_affect_the_route(
     first: StoredArtifact, second: StoredArtifact, service: str
 ) -> None:
-    """Name, size and bytes of an artifact do not affect the route."""
     if ROUTER.detect_binary_type(first) is ROUTER.detect_binary_type(second):
         first_result, second_result = ROUTER.route_content(first, service), ROUTER.route_content(second, service)
         assert isinstance(first_result, ContentRouteResult)
@@ -345,8 +328,7 @@ def test_same_kind_and_capability_give_the_same_route(
     data=st.binary(min_size=100, max_size=200),
     mime_type=st.sampled_from(["image/jpeg", "image/png", "image/gif", "image/webp"]),
 )
-def test_any_bytes_of_an_image_reach_a_vision_model_whole(data: bytes, mime_type: str) -> None:
-    """The data URL contains the type and can be decoded to the same bytes."""
+def test_data_url_decodes_to_the_same_bytes(data: bytes, mime_type: str) -> None:
     result = ROUTER.route_content(make_artifact(Kind.IMAGE, mime_type, "x", data), "text+vision").as_json()
     head, _, encoded = result["imageUrl"]["image_url"]["url"].partition(",")
     assert head == f"data:{mime_type};base64"

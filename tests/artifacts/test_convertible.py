@@ -13,20 +13,19 @@ from capabilities.core.delivery.decision import CONVERTIBLE
 from capabilities.core.message import ConvertTo
 from capabilities.core.vocabulary import Kind
 
-# Photoshop's large format, which has the same type as the usual one but is not converted.
+# Photoshop's large format has the same type as the usual one but is not converted.
 UNSUPPORTED = {"magick.psb"}
 
 MADE = {cells[0] for cells in rows()} - UNSUPPORTED
 WRITTEN_IMAGES = [
     sample for sample in SAMPLES if sample.kind is Kind.IMAGE and (sample.name in MADE or sample.made == "Pillow")
 ]
-# One image of each type, written by a program.
+# One image of each type, written by another program.
 IMAGES = {sample.mime: sample for sample in WRITTEN_IMAGES}
 
 
 @pytest.mark.parametrize("sample", IMAGES.values(), ids=lambda sample: sample.name)
 def test_image_is_converted_exactly_if_its_type_is_convertible(sample: Sample, write_file) -> None:
-    """The image decoder can read a sample if and only if its type is in the table."""
     if sample.mime in ("image/heic", "image/heif") and find_spec("pi_heif") is None:
         pytest.skip("HEIC needs the extra")
     converted = convert_image(write_file(sample.data), ConvertTo(("image/png",)))

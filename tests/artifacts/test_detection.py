@@ -1,4 +1,4 @@
-"""Type detection: first for the table of sample files, then rule by rule."""
+"""Type detection, first for the table of sample files, then rule by rule."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ def detect(data: bytes, declared: str | None = None, filename: str | None = None
 @pytest.mark.requirement("ABR-1.1", "ABR-1.2", "ABR-1.3")
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_sample_has_its_type_kind_and_encoding(sample: Sample) -> None:
-    """Type, kind and encoding are detected from name and bytes, and no mismatch is reported."""
     detection = detect(sample.data, None, sample.name)
     assert (detection.mime_type, detection.kind, detection.encoding) == (sample.mime, sample.kind, sample.encoding)
     assert detection.is_binary is sample.is_binary
@@ -61,8 +60,7 @@ def test_sample_has_its_type_kind_and_encoding(sample: Sample) -> None:
 
 @pytest.mark.requirement("ABR-1.5", "ABR-8.2")
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if s.is_binary], ids=lambda sample: sample.name)
-def test_binary_sample_is_detected_without_name_and_declaration(sample: Sample) -> None:
-    """From the bytes alone the same type is detected, or the more general type that the table gives."""
+def test_binary_sample_is_detected_from_its_bytes_alone(sample: Sample) -> None:
     detection = (ALONE if sample.bare else DETECT).detect(sample.data)
     bare = sample.bare or sample.mime
     assert (detection.mime_type, detection.kind) == (bare, mime_kind(bare))
@@ -70,15 +68,14 @@ def test_binary_sample_is_detected_without_name_and_declaration(sample: Sample) 
 
 @pytest.mark.requirement("ABR-1.1")
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if not s.is_binary], ids=lambda sample: sample.name)
-def test_text_sample_is_detected_without_name_and_declaration(sample: Sample) -> None:
-    """The encoding of a text sample does not depend on its name."""
+def test_encoding_of_a_text_sample_does_not_depend_on_its_name(sample: Sample) -> None:
     detection = detect(sample.data)
     assert (detection.kind, detection.is_binary, detection.encoding) == (Kind.TEXT, False, sample.encoding)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_libmagic_changes_the_type_of_no_sample(sample: Sample) -> None:
-    """The product's table of signatures suffices to detect each sample."""
+    """The product's own table of signatures suffices."""
     detection = ALONE.detect(sample.data, None, None, sample.name)
     assert (detection.mime_type, detection.kind, detection.is_binary) == (sample.mime, sample.kind, sample.is_binary)
 
@@ -97,8 +94,8 @@ def test_names_and_contents_of_samples_are_unique() -> None:
 @pytest.mark.parametrize(
     "declared", ["image/png", "image/tiff", "audio/mpeg", "video/mp4", "application/pdf", "application/x-own-thing"]
 )
-def test_declared_type_is_kept_if_the_bytes_prove_nothing(declared: str) -> None:
-    """The declared type is kept for bytes without a signature (ABR-1.4)."""
+def test_declared_type_is_kept_if_the_bytes_have_no_signature(declared: str) -> None:
+    """ABR-1.4"""
     detection = detect(bytes(range(256)) * 4, declared, "whatever.bin")
     assert detection.mime_type == declared
     assert detection.is_binary
@@ -121,8 +118,7 @@ def test_declared_type_is_kept_if_the_bytes_prove_nothing(declared: str) -> None
         (PNG, "text/plain", "image/png"),
     ],
 )
-def test_proven_type_overrules_the_declared_one_and_is_a_mismatch(data: bytes, declared: str, mime: str) -> None:
-    """A signature with a valid structure has priority over a declared type of the same or another kind."""
+def test_signature_with_a_valid_structure_overrides_the_declared_type(data: bytes, declared: str, mime: str) -> None:
     detection = detect(data, declared)
     assert (detection.mime_type, detection.declared_mime_type, detection.detected_mime_type) == (mime, declared, mime)
     assert detection.mismatch
@@ -140,8 +136,7 @@ def test_proven_type_overrules_the_declared_one_and_is_a_mismatch(data: bytes, d
         b"ID3\xff\xff\xff\xff",
     ],
 )
-def test_signature_without_a_structure_is_only_a_hint(stub: bytes) -> None:
-    """Without a valid structure, a signature determines the type only if no type is declared."""
+def test_signature_without_a_structure_is_used_only_without_a_declared_type(stub: bytes) -> None:
     data = stub + b"\0\xfe\xff\x01" * 9
     assert detect(data, "audio/flac").mime_type == "audio/flac"
     assert ALONE.detect(data).mime_type != "application/octet-stream"
@@ -166,7 +161,7 @@ def test_signature_without_a_structure_is_only_a_hint(stub: bytes) -> None:
     ],
 )
 def test_short_signature_without_a_structure_names_no_type(data: bytes) -> None:
-    """A short signature alone determines no type, since two letters or a few NULs may occur by chance."""
+    """Two letters or a few NULs may occur by chance."""
     detection = ALONE.detect(data + b"\0\xfe\xff\x01" * 9)
     assert (detection.mime_type, detection.detected_mime_type) == ("application/octet-stream", None)
 
@@ -213,15 +208,14 @@ def test_text_that_begins_like_a_format_is_text(text: bytes) -> None:
 
 
 @pytest.mark.parametrize("word", ["FORM", "MAC ", "ORC", "LinS", "!BDN", "8BPS"])
-def test_legacy_text_whose_first_word_is_a_signature_is_the_text_that_its_name_says(word: str) -> None:
-    """A signature without its structure does not make media of what is named and decodes as text."""
+def test_legacy_text_that_begins_with_a_signature_is_text(word: str) -> None:
+    """A signature without its structure does not outweigh a text's name and encoding."""
     detection = detect(f"{word} und größere Wörter für Äpfel und Öl.\n".encode("cp1252") * 9, None, "notes.txt")
     assert (detection.mime_type, detection.encoding, detection.mismatch) == ("text/plain", "cp1252", False)
 
 
 @given(st.integers(1, 6), st.text("P0123456789 \n#\t\0\xffabc", max_size=80))
-def test_numbers_after_the_letters_of_a_pixmap_never_fail(kind: int, rest: str) -> None:
-    """Any such beginning is an image or not, without an error."""
+def test_numbers_after_a_pixmap_signature_never_cause_an_error(kind: int, rest: str) -> None:
     assert netpbm(f"P{kind}\n{rest}".encode("latin-1")) in (True, False)
 
 
@@ -232,8 +226,8 @@ def test_framemaker_file_is_text_of_its_own_type_unless_its_name_says_otherwise(
 
 
 @pytest.mark.parametrize("contents", [b"words", b"CHNK", b"", b"CHNKWKX" + bytes(5000)])
-def test_compound_file_with_other_contents_is_not_of_works(contents: bytes) -> None:
-    """The stream that Works calls `CONTENTS` may be in another program's file."""
+def test_compound_file_with_a_contents_stream_may_be_of_another_program(contents: bytes) -> None:
+    """The stream that Works calls `CONTENTS` also exists in other programs' files."""
     assert ALONE.detect(build_compound_file({"CONTENTS": contents})).mime_type == "application/x-ole-storage"
 
 
@@ -267,8 +261,8 @@ def test_xml_document_is_detected_by_its_root_element() -> None:
     "declared", ["image/png", "audio/mpeg", "application/zip", "application/pdf", "application/msword"]
 )
 @pytest.mark.parametrize("text", [b"just words\n", ZH.encode(), ZH.encode("gbk"), ZH.encode("utf-16-le")])
-def test_clean_text_declared_as_media_archive_or_office_is_text(declared: str, text: bytes) -> None:
-    """Media, archives and Office files are never valid text, so valid text has priority over such declared types."""
+def test_valid_text_overrides_a_declared_media_archive_or_office_type(declared: str, text: bytes) -> None:
+    """Such files are never valid text."""
     detection = detect(text, declared)
     assert (detection.mime_type, detection.kind, detection.mismatch) == ("text/plain", Kind.TEXT, True)
 
@@ -284,8 +278,8 @@ def test_clean_text_declared_as_media_archive_or_office_is_text(declared: str, t
         ("index.php", "text/html"),
     ],
 )
-def test_a_template_that_is_declared_as_a_page_is_source(name: str, mime_type: str) -> None:
-    """The name of a template counts more than `text/html`, which uploaders declare for any markup."""
+def test_template_declared_as_html_is_source(name: str, mime_type: str) -> None:
+    """Uploaders declare `text/html` for any markup, so the file name counts more."""
     page = b"<!doctype html><html><body><p>{{ name }}</p></body></html>"
     detection = detect(page, "text/html", name)
     assert (detection.mime_type, detection.declared_mime_type, detection.mismatch) == (mime_type, "text/html", False)
@@ -307,7 +301,7 @@ def test_undecodable_bytes_declared_as_text_are_binary(declared: str) -> None:
     "declared", [None, "", "octet", "application/octet-stream", "Application/Octet-Stream; x=y", "a/b/c"]
 )
 def test_meaningless_declared_type_counts_as_not_declared(declared: str | None) -> None:
-    """If the declared type is meaningless, the type depends on the file extension, then on the bytes."""
+    """The type then depends on the file extension, and after that on the bytes."""
     unknown = b"\x00\xfe\xff\x01" * 9
     assert detect(unknown, declared, "a.mp3").mime_type == "audio/mpeg"
     assert detect(PNG, declared, "noname").mime_type == "image/png"
@@ -329,20 +323,17 @@ def test_meaningless_declared_type_counts_as_not_declared(declared: str | None) 
         (7, None),
     ],
 )
-def test_declared_type_is_normalized(raw: object, clean: str | None) -> None:
-    """`clean_mime` returns the name that providers use for a type, or None if the text is not a type."""
+def test_declared_type_is_normalized_to_the_name_that_providers_use(raw: object, clean: str | None) -> None:
     assert clean_mime(raw) == clean
 
 
 @given(st.one_of(st.text(), st.binary(), st.none()))
 def test_normalizing_a_type_is_idempotent(raw: object) -> None:
-    """Normalizing a media type twice gives the same result as once."""
     cleaned = clean_mime(raw)
     assert cleaned is None or clean_mime(cleaned) == cleaned
 
 
 def test_every_type_in_the_tables_is_normalized_and_has_one_kind() -> None:
-    """The types in all tables are normalized, and no type is both text and binary."""
     names = [*ALIASES.values(), *EXTENSIONS_OF_MIME, *(row.mime for row in SIGNATURES)]
     assert [name for name in names if clean_mime(name) != name] == []
     assert not UNDECLARED & set(ALIASES)
@@ -353,7 +344,7 @@ def test_every_type_in_the_tables_is_normalized_and_has_one_kind() -> None:
 
 
 def test_svg_is_text_and_rtf_is_a_document() -> None:
-    """A model can read SVG as text, but not the markup of an RTF file."""
+    """A model can read SVG as text, but not RTF's markup."""
     assert (detect(SVG, "image/svg+xml").kind, detect(SVG).mime_type) == (Kind.TEXT, "image/svg+xml")
     assert detect(b"{\\rtf1 x}", "text/plain").kind is Kind.DOCUMENT
     assert mime_kind("application/vnd.ms-excel") is Kind.DOCUMENT
@@ -377,20 +368,20 @@ def test_rtf_begins_with_its_version_a_control_word_or_nothing(data: bytes, kind
     ("layer", "sizes"), [(b"\xff", (312, 316)), (b"\xfd", (522, 523)), (b"\xfb", (417, 418))], ids=["I", "II", "III"]
 )
 def test_mp3_frame_with_padding_is_longer(layer: bytes, sizes: tuple[int, int]) -> None:
-    """Padding adds four bytes in layer I and a byte in the other layers (ISO 11172-3, 2.4.3.1)."""
+    """Padding adds four bytes in layer I and one byte in the other layers (ISO 11172-3, 2.4.3.1)."""
     assert (mp3_frame(b"\xff" + layer + b"\x90\0"), mp3_frame(b"\xff" + layer + b"\x92\0")) == sizes
 
 
 @pytest.mark.parametrize("before", [b"\n\n", b"\xef\xbb\xbf", b"\r\n \t"])
 @pytest.mark.parametrize("declared", ["application/pdf", "text/plain", None])
-def test_pdf_after_blank_lines_or_a_byte_order_mark_is_a_pdf(before: bytes, declared: str | None) -> None:
-    """A PDF may begin with blank lines or a BOM, since PDF readers search the first 1024 bytes for the header."""
+def test_pdf_may_begin_with_blank_lines_or_a_bom(before: bytes, declared: str | None) -> None:
+    """PDF readers search the first 1024 bytes for the header."""
     detection = detector().detect(before + b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n%%EOF\n", None, declared)
     assert (detection.mime_type, detection.kind) == ("application/pdf", Kind.DOCUMENT)
 
 
 def test_truncated_container_keeps_its_declared_type() -> None:
-    """A truncated Office file has no directory, so the declared type of the same container is kept."""
+    """A truncated Office file has no directory that could prove its type."""
     cut = docx("x" * 50)[:60]
     kind = f"{OOXML}wordprocessingml.document"
     assert (detect(cut, kind).mime_type, detect(cut, kind).mismatch) == (kind, False)
@@ -400,7 +391,7 @@ JAR = build_zip({"META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\n", "a/B.class"
 
 
 def zip_streamed(entries: dict[str, bytes]) -> bytes:
-    """Build a zip as it is written to a pipe, with the length of each part after it."""
+    """Build a zip archive as it is written to a pipe, with each part's length after the part."""
     written = bytearray()
 
     class Pipe(io.RawIOBase):
@@ -422,8 +413,8 @@ def zip_uncompressed(entries: dict[str, bytes]) -> bytes:
 
 
 @pytest.mark.parametrize("write", [build_zip, zip_uncompressed, zip_streamed])
-def test_zip_that_holds_a_jar_is_a_zip(write: Callable[[dict[str, bytes]], bytes]) -> None:
-    """This is so wherever it is cut off, although the program's own names are among its bytes."""
+def test_zip_that_contains_a_jar_is_a_zip(write: Callable[[dict[str, bytes]], bytes]) -> None:
+    """It must not be taken for a jar wherever it is truncated, although the jar's entry names are among its bytes."""
     whole = write({"readme.txt": b"words", "lib/tool.jar": JAR, "notes.txt": b"more words"})
     assert {ALONE.detect(whole[:end]).mime_type for end in range(40, len(whole) + 1)} == {"application/zip"}
 
@@ -435,13 +426,13 @@ def test_cut_off_jar_is_known_by_the_names_of_its_parts(write: Callable[[dict[st
 
 
 @pytest.mark.parametrize("data", [b"<page/>", b"<sl:document/>", b"<x:document xmlns:x='urn:x'>", b"\0\xff" * 50, b""])
-def test_zip_with_an_index_of_its_own_is_a_zip(data: bytes) -> None:
-    """The root element of a document of Apple is in one of its namespaces."""
+def test_zip_with_its_own_index_xml_is_a_zip(data: bytes) -> None:
+    """The root element of an Apple document has one of Apple's namespaces."""
     assert ALONE.detect(build_zip({"index.xml": data})).mime_type == "application/zip"
 
 
-def test_damaged_part_of_a_document_of_apple_is_read_without_an_error() -> None:
-    """Then the names of the parts decide."""
+def test_damaged_part_of_an_apple_document_causes_no_error() -> None:
+    """The names of the parts then determine the type."""
     whole = next(sample.data for sample in SAMPLES if sample.name == "sums 09.numbers")
     start = whole.index(b"index.xml") + 9
     damaged = whole[:start] + b"\xff" * 20 + whole[start + 20 :]
@@ -451,9 +442,7 @@ def test_damaged_part_of_a_document_of_apple_is_read_without_an_error() -> None:
 
 @pytest.mark.parametrize("subtype", ["presentationml.slideshow", "presentationml.template"])
 def test_template_and_slide_show_keep_their_declared_types(subtype: str) -> None:
-    """Templates and slide shows have the same parts as a presentation, so their declared types do not count as a
-    mismatch.
-    """
+    """They have the same parts as a presentation, so the declared type is no mismatch."""
     detection = detect(pptx("x"), f"{OOXML}{subtype}", "a.ppsx")
     assert (detection.mime_type, detection.mismatch) == (f"{OOXML}{subtype}", False)
     assert detect(docx("x"), f"{OOXML}{subtype}").mismatch
@@ -469,7 +458,7 @@ def test_template_and_slide_show_keep_their_declared_types(subtype: str) -> None
     ],
 )
 def test_package_that_allows_macros_may_have_none(name: str, declared: str) -> None:
-    """The declared type only allows macros, so it is not a mismatch if the file has none."""
+    """The declared type allows macros but does not require them."""
     data = next(sample.data for sample in SAMPLES if sample.name == name)
     assert (detect(data, declared).mime_type, detect(data, declared).mismatch) == (declared, False)
 
@@ -490,10 +479,8 @@ def test_jpeg_ls_is_not_detected_as_jpeg() -> None:
     assert detect(draw_picture("JPEG")).mime_type == "image/jpeg"
 
 
-def test_extension_of_the_same_container_is_no_mismatch() -> None:
-    """An `.mp4` file with only sound is detected as audio, and this is not a mismatch. If declared as video, it is a
-    mismatch.
-    """
+def test_audio_in_a_container_named_as_video_is_no_mismatch() -> None:
+    """It is a mismatch only if it is declared as video."""
     sound = iso_media(b"isom", b"soun")
     assert (detect(sound, None, "a.mp4").mime_type, detect(sound, None, "a.mp4").mismatch) == ("audio/mp4", False)
     assert detect(sound, "video/mp4").mismatch
@@ -508,13 +495,13 @@ def test_declared_encoding_is_used_if_it_decodes() -> None:
 
 
 def test_preferred_language_decides_between_two_valid_encodings() -> None:
-    """With the language `zh`, four bytes that are valid in GB18030 and in Big5 are detected as GB18030."""
+    """The same four bytes are valid in GB18030 and in Big5."""
     both = "中文".encode("gbk")
     assert BinaryDetector(prefer="zh").detect(both).encoding == "gb18030"
 
 
 def test_text_is_judged_by_the_whole_file() -> None:
-    """NULs or invalid bytes far after the head make a file binary. Chinese text far after it is taken into account."""
+    """NULs and invalid bytes far after the head make it binary, and Chinese text there counts."""
     plain = b"line of words\n" * 10_000
 
     def detect_whole(data: bytes) -> Detection:
@@ -528,8 +515,8 @@ def test_text_is_judged_by_the_whole_file() -> None:
     assert detect_whole(plain + ZH.encode()).encoding == "utf-8"
 
 
-def test_head_without_the_rest_is_judged_alone() -> None:
-    """If the end of the head is inside a character, the file is not regarded as invalid."""
+def test_head_that_ends_inside_a_character_is_valid() -> None:
+    """The rest of the file is not available here."""
     data = ("x" + ZH * 3).encode("gbk")
     for length in (100, 101, 102, 103):
         assert DETECT.detect(data[:length], len(data)).encoding == "gb18030"
@@ -542,8 +529,7 @@ def test_empty_file_is_text(declared: str | None) -> None:
     assert detect(b"", "image/png").kind is Kind.IMAGE
 
 
-def test_evidence_is_json_and_each_reason_is_a_sentence() -> None:
-    """The evidence lists the steps, such as the declared type and the type of the signature. A page shows them."""
+def test_evidence_is_json_with_a_sentence_per_step() -> None:
     rows = json.loads(json.dumps(detect(pdf("x"), "image/png", "a.png").evidence_json()))
     assert [(row["step"], row["says"]) for row in rows] == [
         ("declared", "image/png"),
@@ -555,8 +541,8 @@ def test_evidence_is_json_and_each_reason_is_a_sentence() -> None:
 
 
 @pytest.mark.requirement("ABR-8.3")
-def test_failing_sniffer_and_guesser_leave_unknown_binary() -> None:
-    """The errors are logged. A declared type is kept, and undeclared bytes are unknown binary (ABR-8.2, 8.3)."""
+def test_failing_sniffer_and_guesser_yield_unknown_binary() -> None:
+    """ABR-8.2 and ABR-8.3"""
     with collect_errors() as faults:
         detection = FAILING.detect(b"\xff\x00\x81")
     assert (detection.mime_type, detection.kind, detection.is_binary) == ("application/octet-stream", Kind.OTHER, True)
@@ -565,7 +551,6 @@ def test_failing_sniffer_and_guesser_leave_unknown_binary() -> None:
 
 
 def test_failing_guesser_does_not_affect_decoding_trials() -> None:
-    """GB18030 is found by decoding trials even if the guesser fails."""
     detection = FAILING.detect(ZH.encode("gb18030"))
     assert (detection.kind, detection.encoding) == (Kind.TEXT, "gb18030")
     assert "failed" not in [item.reason for item in detection.evidence]
@@ -573,6 +558,5 @@ def test_failing_guesser_does_not_affect_decoding_trials() -> None:
 
 @pytest.mark.requirement("ABR-1.2")
 def test_binary_type_is_one_of_five() -> None:
-    """`detect_binary_type` returns image, audio, video, document or other."""
     kinds = {DETECT.detect_binary_type(sample.data, None, sample.name) for sample in SAMPLES}
     assert kinds == set(Kind) - {Kind.TEXT}

@@ -43,8 +43,7 @@ BUDGET_SECONDS = 2.0
         ("newlines", b"\n" * 65536, Kind.TEXT),
     ],
 )
-def test_misleading_file_has_the_type_of_its_bytes(name: str, data: bytes, kind: Kind) -> None:
-    """The type of a polyglot file depends on the structure at its beginning."""
+def test_polyglot_has_the_type_of_the_structure_at_its_beginning(name: str, data: bytes, kind: Kind) -> None:
     detection = DETECT.detect(data)
     if name == "gif header before a pdf":
         assert not any(item.reason == "signature" for item in detection.evidence)
@@ -70,7 +69,7 @@ def test_misleading_file_has_the_type_of_its_bytes(name: str, data: bytes, kind:
     ],
 )
 def test_hostile_bytes_take_bounded_time(name: str, data: bytes) -> None:
-    """The time for detection depends on the number of bytes that are read, not on the sizes that they declare."""
+    """The time depends on the number of bytes that are read, not on the sizes that they declare."""
     began = time.perf_counter()
     detection = DETECT.detect(data[:65536], len(data), read_at=lambda offset, length: data[offset : offset + length])
     assert time.perf_counter() - began < BUDGET_SECONDS
@@ -87,10 +86,7 @@ def test_hostile_bytes_take_bounded_time(name: str, data: bytes) -> None:
 def test_detection_never_raises_and_is_complete(
     data: bytes, declared: str | None, name: str | None, encoding: str | None
 ) -> None:
-    """For any bytes and metadata the type is normalized, and text has an encoding that can decode it.
-
-    The test also fails because of an internal error that detection only logs.
-    """
+    """This also fails for an internal error that detection only logs."""
     with expect_no_internal_error():
         detection = DETECT.detect(data, None, declared, name, encoding=encoding)
     assert clean_mime(detection.mime_type) == detection.mime_type or detection.mime_type == "application/octet-stream"
@@ -105,7 +101,6 @@ def test_detection_never_raises_and_is_complete(
 
 @given(st.sampled_from([s for s in SAMPLES if s.is_binary]), st.integers(0, 600), st.integers(0, 255))
 def test_damaged_or_truncated_sample_is_still_detected(sample, position: int, byte: int) -> None:
-    """If a byte is changed or the rest of the file is missing, neither detection nor a container reader raises."""
     damaged = sample.data[:position] + bytes([byte]) + sample.data[position + 1 :]
     for data in (damaged, sample.data[:position]):
         with expect_no_internal_error():
@@ -118,7 +113,6 @@ def test_damaged_or_truncated_sample_is_still_detected(sample, position: int, by
 @given(st.binary(min_size=20, max_size=400), st.sampled_from(["image/png", "image/jpeg", "image/gif", "image/webp"]))
 @pytest.mark.requirement("ABR-P3")
 def test_unsigned_binary_keeps_its_declared_image_type(data: bytes, declared: str) -> None:
-    """Bytes that are neither text nor have a signature keep a declared image type."""
     alone = DETECT.detect(data)
     if alone.kind is Kind.TEXT or any(item.reason == "signature" for item in alone.evidence):
         return
@@ -126,8 +120,6 @@ def test_unsigned_binary_keeps_its_declared_image_type(data: bytes, declared: st
 
 
 def test_failing_reader_does_not_fail_the_upload() -> None:
-    """If reading fails while a container is inspected, the declared type is kept."""
-
     def broken(offset: int, length: int) -> bytes:
         raise OSError("disk")
 
@@ -138,7 +130,7 @@ def test_failing_reader_does_not_fail_the_upload() -> None:
 
 
 def test_internal_error_is_logged_with_its_traceback_and_fails_no_upload() -> None:
-    """The declared type is kept, and `expect_no_internal_error`, which other tests use, notices the error."""
+    """The declared type is kept, and `expect_no_internal_error` notices the error in other tests."""
 
     def raise_type_error(offset: int, length: int) -> bytes:
         raise TypeError("a bytes-like object is required, not 'str'")
@@ -152,7 +144,6 @@ def test_internal_error_is_logged_with_its_traceback_and_fails_no_upload() -> No
 
 
 def test_libmagic_is_named_and_used_only_for_unknown_binary() -> None:
-    """`describe_sniffer` names the library in use. Text and known signatures are detected without it."""
     assert describe_sniffer().startswith(("libmagic", "pylibmagic", "none"))
     heads: list[bytes] = []
     counting = BinaryDetector(lambda head: heads.append(head))

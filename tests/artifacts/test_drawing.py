@@ -1,4 +1,4 @@
-"""Pages are rendered once per size, and those of stored files are kept on the disk within bounds."""
+"""Pages are rendered once per size. Images of stored files are cached on disk within bounds."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_a_text_is_not_kept_on_the_disk(scan: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_stored", [True, False])
-def test_targets_whose_limits_the_pages_do_not_reach_share_them(scan: Path, tmp_path: Path, is_stored: bool) -> None:
-    """A page of 556 pixels is the same for every target that accepts as many. For a smaller limit, it is drawn anew."""
+def test_targets_share_pages_that_reach_none_of_their_limits(scan: Path, tmp_path: Path, is_stored: bool) -> None:
+    """A page of 556 pixels is the same for every target that accepts that size."""
     stored = StoredResults(tmp_path / "pages") if is_stored else None
     drawn = pictures(draw_pages(scan, JPEG, cache_key=SHA256, stored=stored))
     small = draw_pages(scan, ConvertTo(("image/jpeg",), None, 300), cache_key=SHA256, stored=stored)
@@ -76,8 +76,7 @@ def test_targets_whose_limits_the_pages_do_not_reach_share_them(scan: Path, tmp_
     assert draw_pages(scan, ConvertTo(("image/jpeg",), None, 200), cache_key=SHA256, stored=stored) is None
 
 
-def test_pages_are_drawn_a_few_at_a_time(scan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several processes draw the pages in turn; the result is that of one."""
+def test_pages_are_drawn_by_several_processes_as_by_one(scan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = draw_pages(scan, JPEG)
     monkeypatch.setattr(drawing, "PAGES_AT_ONCE", 2)
     parts = draw_pages(scan, JPEG)
@@ -106,8 +105,8 @@ def test_results_used_longest_ago_are_deleted_first(tmp_path: Path) -> None:
     assert [name for name, result in found.items() if result] == ["b", "c"]
 
 
-def test_damaged_result_is_not_used(tmp_path: Path) -> None:
-    """A file that was cut, for example by a full disk or a crash, counts as none."""
+def test_damaged_cached_image_is_not_used(tmp_path: Path) -> None:
+    """A crash or a full disk may truncate it."""
     stored = StoredResults(tmp_path)
     stored.keep(KEY, Result({"bytes": 3}, b"abc"))
     assert stored.find(KEY) == Result({"bytes": 3}, b"abc")
@@ -123,8 +122,8 @@ def test_result_is_not_kept_where_nothing_can_be_written(tmp_path: Path) -> None
     assert stored.find(KEY) is None
 
 
-def test_stored_pages_are_among_the_thumbnails(settings, tmp_path: Path) -> None:
-    """So they are deleted with their file, left out of backups and removed on a full disk."""
+def test_cached_pages_are_stored_with_the_thumbnails(settings, tmp_path: Path) -> None:
+    """They are then deleted with their file, omitted from backups, and removed when the disk is full."""
     settings.DATA_DIR = tmp_path
     renew()
     stored_pages().keep(KEY, Result({"bytes": 3}, b"abc"))

@@ -57,14 +57,12 @@ DOCUMENTS = {
 
 
 @pytest.mark.parametrize("source", DOCUMENTS)
-def test_document_becomes_text_with_markers(write_file, source: str) -> None:
-    """Pages, sheets and slides are marked, cells are separated by tabs, and scripts and styles are omitted."""
+def test_document_text_has_markers_for_pages_sheets_and_slides(write_file, source: str) -> None:
     data, mime, text = DOCUMENTS[source]
     assert extract_text(write_file(data), mime) == Text(text, source, "")
 
 
-def test_long_text_is_cut_with_a_note(write_file) -> None:
-    """The note says which part was read, such as `[truncated: pages 1-2 of 9]`."""
+def test_long_text_is_truncated_with_a_note(write_file) -> None:
     extracted = extract_text(write_file(pdf(*["Hello world"] * 9)), "application/pdf", max_chars=30)
     assert extracted == Text(extracted.text, "pdf", "[truncated: pages 1-2 of 9]", 1 / 9)
     assert len(extracted.text) <= 30
@@ -72,14 +70,12 @@ def test_long_text_is_cut_with_a_note(write_file) -> None:
 
 @pytest.mark.parametrize("mime", ["image/png", "application/x-7z-compressed", "application/vnd.visio"])
 def test_type_without_a_reader_has_no_text(write_file, mime: str) -> None:
-    """`extract_text` returns None for a type that no reader supports."""
     assert extract_text(write_file(b"x"), mime) is None
     assert not can_extract(mime)
 
 
 @pytest.mark.parametrize("name", ["TIFF", "BMP", "AVIF", "GIF", "PNG", "JPEG", "WEBP"])
 def test_image_is_converted_for_a_model(write_file, name: str) -> None:
-    """The result is PNG or JPEG, respects the maximum side, and has the correct width and height."""
     converted = convert_image(
         write_file(draw_picture(name, (300, 200))), ConvertTo(("image/png", "image/jpeg"), None, 100)
     )
@@ -89,7 +85,7 @@ def test_image_is_converted_for_a_model(write_file, name: str) -> None:
 
 
 def test_converted_image_respects_its_size_limit(write_file) -> None:
-    """The quality is reduced first, then the size. If the limit cannot be met, the result is None."""
+    """The quality is reduced first, then the size."""
     path = write_file(draw_picture("BMP", (600, 400)))
     converted = convert_image(path, ConvertTo(("image/jpeg",), 20_000))
     assert converted.blob.size <= 20_000
@@ -99,7 +95,6 @@ def test_converted_image_respects_its_size_limit(write_file) -> None:
 
 
 def test_rotated_photograph_is_upright_and_without_metadata(write_file) -> None:
-    """The EXIF orientation is applied, and all metadata is removed."""
     exif = Image.Exif()
     exif[0x0112] = 6
     exif[0x010E] = "secret place"
@@ -109,14 +104,12 @@ def test_rotated_photograph_is_upright_and_without_metadata(write_file) -> None:
 
 
 def test_thumbnail_is_a_small_png(write_file) -> None:
-    """A thumbnail has at most 256 pixels per side."""
     image = Image.open(io.BytesIO(thumbnail(write_file(draw_picture("JPEG", (800, 400)))) or b""))
     assert (image.format, image.size) == ("PNG", (256, 128))
     assert thumbnail(write_file(b"no image")) is None
 
 
 def test_facts_are_measured(write_file) -> None:
-    """Facts are the pages and encryption of a PDF, the seconds of audio, and the pixels of an image."""
     assert facts(write_file(pdf("a", "b")), "application/pdf") == Facts(pages=2, encrypted=False)
     assert facts(write_file(wav(1.5)), "audio/wav") == Facts(seconds=1.5)
     assert facts(write_file(mp3(50)), "audio/mpeg").seconds == pytest.approx(1.306, abs=0.1)
@@ -135,15 +128,14 @@ def encrypted_pdf() -> bytes:
 
 
 def test_encrypted_document_has_no_text_and_is_reported(write_file) -> None:
-    """No text is extracted from an encrypted PDF, and the facts say that it is encrypted."""
     path = write_file(encrypted_pdf())
     assert extract_text(path, "application/pdf") is None
     assert facts(path, "application/pdf") == Facts(encrypted=True)
     assert inspect(path, "application/pdf") == Inspection(locked=True)
 
 
-def test_recording_is_measured_and_not_locked(write_file) -> None:
-    """`inspect` returns duration and encryption, which must be known before a model is called with the file."""
+def test_duration_and_encryption_of_a_recording_are_measured(write_file) -> None:
+    """Both must be known before a model is called with the file."""
     assert inspect(write_file(wav(1.5)), "audio/wav") == Inspection(seconds=1.5)
     assert inspect(write_file(b"x"), "video/mp4") == Inspection()
 
@@ -175,7 +167,7 @@ EXTERNAL = b'<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]><d><p><t>&x;<
 @pytest.mark.parametrize(
     ("data", "mime"),
     [
-        (zip_bomb, DOCX),  # made by its test: packing 200 MB takes a second
+        (zip_bomb, DOCX),  # The test builds this file, since compressing 200 MB takes a second.
         (build_zip({"[Content_Types].xml": TYPES, "word/document.xml": BILLION_LAUGHS}), DOCX),
         (build_zip({"[Content_Types].xml": TYPES, "word/document.xml": EXTERNAL}), DOCX),
         (docx("x")[:200], DOCX),
@@ -186,16 +178,16 @@ EXTERNAL = b'<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]><d><p><t>&x;<
     ],
     ids=["zip bomb", "billion laughs", "external entity", "cut docx", "cut pdf", "empty", "broken xml", "many entries"],
 )
-def test_bomb_or_damaged_file_yields_nothing_soon(write_file, data: bytes | Callable[[], bytes], mime: str) -> None:
-    """For a decompression bomb or a damaged file, `extract_text` returns None within seconds and does not raise."""
+def test_bomb_or_damaged_file_yields_none_within_seconds(
+    write_file, data: bytes | Callable[[], bytes], mime: str
+) -> None:
     file = write_file(data if isinstance(data, bytes) else data())
     began = time.monotonic()
     assert extract_text(file, mime) is None
     assert time.monotonic() - began < 20
 
 
-def test_pixel_bomb_is_not_unpacked(write_file) -> None:
-    """An image that declares 3.6 gigapixels is neither converted nor given a thumbnail."""
+def test_image_with_gigapixels_is_neither_converted_nor_given_a_thumbnail(write_file) -> None:
     assert convert_image(write_file(pixel_bomb()), ConvertTo(("image/png",))) is None
     assert thumbnail(write_file(pixel_bomb())) is None
 

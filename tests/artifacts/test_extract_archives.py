@@ -1,4 +1,4 @@
-"""The text of an archive is a list of names, sizes and dates. Nothing is unpacked."""
+"""An archive's text is a list of names, sizes and dates. Nothing is unpacked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def read(tmp_path: Path):
 
 
 def test_zip_is_listed_by_names_sizes_and_dates(read) -> None:
-    """A ZIP is listed by names, sizes and dates. Names are decoded as UTF-8 if the entry's flag says so."""
     lines = "- a/计划.txt (5 bytes, 1980-01-01)\n- b.bin (9 bytes, 1980-01-01)"
     assert read(build_zip({"a/计划.txt": b"hello", "b.bin": bytes(9)}), ZIP) == Text(
         f"[archive: 2 entries, 14 bytes unpacked]\n{lines}", "zip"
@@ -39,14 +38,13 @@ def test_zip_is_listed_by_names_sizes_and_dates(read) -> None:
 
 
 def test_gbk_names_in_a_zip_are_recognized(read) -> None:
-    """File names in GBK are recognized. Chinese versions of Windows write them without a flag."""
+    """Chinese versions of Windows write such names without a flag."""
     data = build_zip({"AAAA季度工作计划与总结报告.txt".replace("季度工作计划与总结报告", "B" * 22): b""})
     data = data.replace(b"B" * 22, "季度工作计划与总结报告".encode("gbk"))
     assert "- AAAA季度工作计划与总结报告.txt (0 bytes, " in read(data, ZIP).text
 
 
-def test_tar_is_listed_compressed_or_not(read) -> None:
-    """A compressed file that is not a tar has no text."""
+def test_tar_is_listed_whether_it_is_compressed_or_not(read) -> None:
     tar = build_tar("notes/a.txt", b"hello")
     listing = "[archive]\n- notes/a.txt (5 bytes, 1970-01-01)"
     assert read(tar, TAR) == Text(listing, "tar")
@@ -62,15 +60,14 @@ def many_entries() -> bytes:
     return buffer.getvalue()
 
 
-def test_long_listing_ends_with_a_note(read) -> None:
-    """The list of an archive's files ends after 5,000 names with a note."""
+def test_listing_ends_with_a_note_after_5000_names(read) -> None:
     extracted = read(many_entries(), ZIP)
     assert extracted.text.startswith("[archive: 6000 entries,")
     assert extracted.text.endswith("(the first 5000 of more)")
 
 
 def gzip_bomb() -> bytes:
-    """Build a compressed tar with one file of 600 MB of zeros."""
+    """Build a compressed tar archive with one file of 600 MB of zeros."""
     head = tarfile.TarInfo("a")
     head.size = 600 << 20
     buffer = io.BytesIO()
@@ -86,8 +83,7 @@ def gzip_bomb() -> bytes:
     [(gzip_bomb, GZIP), (b"PK\x05\x06" + b"\xff" * 18, ZIP), (b"\xff" * 5000, TAR), (b"\x1f\x8b\x08", GZIP)],
     ids=["bomb", "wild directory", "no tar", "cut"],
 )
-def test_bomb_or_damaged_archive_yields_nothing(read, data: bytes | Callable[[], bytes], mime: str) -> None:
-    """For a decompression bomb or a damaged archive, `extract_text` returns None and raises no exception."""
+def test_bomb_or_damaged_archive_yields_none(read, data: bytes | Callable[[], bytes], mime: str) -> None:
     assert read(data if isinstance(data, bytes) else data(), mime) is None
 
 
@@ -100,7 +96,7 @@ class CountingFile(io.BytesIO):
 
 
 def test_entry_larger_than_its_file_takes_few_reads() -> None:
-    """If a file of a few kilobytes declares an entry of a terabyte, its end is reached after few reads."""
+    """A file of a few kilobytes may declare an entry of a terabyte."""
     head = tarfile.TarInfo("a")
     head.size = 1 << 40
     source = CountingFile(head.tobuf(tarfile.GNU_FORMAT))

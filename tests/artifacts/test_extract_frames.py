@@ -1,4 +1,4 @@
-"""The pages of a TIFF and a few frames of an animation are converted in order."""
+"""The pages of a TIFF and some frames of an animation are converted in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PNG = ConvertTo(("image/png",))
 
 
 def build_frames(name: str, count: int) -> bytes:
-    """Return an image whose frames have the grey 10, 20, 30 …."""
+    """Return an image whose frames have the grey levels 10, 20, 30 …."""
     first, *others = (Image.new("L", (9, 7), 10 * number) for number in range(1, count + 1))
     data = io.BytesIO()
     options = {"lossless": True} if name == "WEBP" else {}

@@ -35,7 +35,7 @@ def convert_and_open(path: Path) -> Image.Image:
 
 
 def test_heic_is_converted(write_file) -> None:
-    """If the optional package is installed, HEIC is converted with its colours, and has facts and a thumbnail."""
+    """This needs an optional package."""
     pytest.importorskip("pi_heif")
     path = write_file(HEIC)
     image = convert_and_open(path)
@@ -43,8 +43,7 @@ def test_heic_is_converted(write_file) -> None:
     assert (facts(path, "image/heic").width, thumbnail(path) is not None) == (32, True)
 
 
-def test_psd_and_icns_are_converted(write_file) -> None:
-    """The merged image of a PSD file and the largest icon of an ICNS file are used."""
+def test_merged_image_of_a_psd_and_largest_icon_of_an_icns_are_converted(write_file) -> None:
     layers = psd()[:26] + bytes(12) + bytes(2) + b"\x40" * 600 + b"\x80" * 600 + b"\xc0" * 600
     assert convert_and_open(write_file(layers)).getpixel((0, 0)) == (0x40, 0x80, 0xC0)
     png = draw_picture("PNG", (128, 128))
@@ -62,6 +61,5 @@ def test_psd_and_icns_are_converted(write_file) -> None:
     ],
     ids=["cut heic", "heic of 4 gigapixels", "psd of 900 megapixels", "icon beyond its end"],
 )
-def test_damaged_or_giant_image_is_not_unpacked(write_file, data: bytes) -> None:
-    """For a damaged or huge image, `convert_image` returns None and raises no exception."""
+def test_damaged_or_giant_image_yields_none(write_file, data: bytes) -> None:
     assert convert_image(write_file(data), PNG) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from samples import SAMPLES
 
-# Maps a file name to a word in the text of the file.
+# Maps a file name to a word in the file's text.
 WORDS = {
     "plain.doc": "你好",
     "letter.dot": "你好",
@@ -33,7 +33,6 @@ WORDS = {
 
 @pytest.mark.parametrize("name", WORDS)
 def test_text_of_a_file_written_by_another_program_is_extracted(name: str, read) -> None:
-    """Text is extracted from templates and files with macros as from ordinary documents."""
     sample = next(candidate for candidate in SAMPLES if candidate.name == name)
     extracted = read(sample.data, sample.mime)
     assert extracted is not None

@@ -1,4 +1,4 @@
-"""The text of mail in all formats consists of headers, body and a list of attachments."""
+"""The text of mail in all formats: headers, body and a list of attachments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ HEAD = "From: Ann <ann@example.com>\nTo: ben@example.com\nDate: Sun, 22 Nov 2026
 
 
 def test_mail_has_headers_body_and_a_list_of_attachments(read) -> None:
-    """Attachments are listed with name and size, a forwarded mail is read. The HTML alternative is omitted."""
     message = mail()
     message.add_alternative("<p>Hello</p>", subtype="html")
     message.add_attachment(b"a,b\n", maintype="text", subtype="csv", filename="数据.csv")
@@ -37,28 +36,24 @@ def test_mail_has_headers_body_and_a_list_of_attachments(read) -> None:
     assert read(bytes(message), EML) == Text(f"{HEAD}\n\nHello\n\n[attachments]\n{listed}\n\n{inner}", "eml")
 
 
-def test_mail_with_html_only_is_read_without_its_markup(read) -> None:
-    """If there is no plain text body, the text of the HTML body is used."""
+def test_mail_with_html_only_is_read_without_markup(read) -> None:
     message = mail()
     message.set_content("<style>p{}</style><p>Hi <b>you</b></p>", subtype="html")
     assert read(bytes(message), EML).text.endswith("\n\nHi you")
 
 
 def test_mail_is_decoded_by_its_declared_charset_or_by_detection(read) -> None:
-    """A known charset is used as declared. If it is unknown, the charset is detected from the bytes."""
     for charset, declared in (("gb2312", "gb2312"), ("iso-2022-jp", "iso-2022-jp"), ("utf-8", "unknown-9")):
         head = f"Subject: x\r\nContent-Type: text/plain; charset={declared}\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"
         assert read(head.encode() + "今日".encode(charset), EML).text == "Subject: x\n\n今日"
 
 
 def test_saved_page_is_read_like_a_mail(read) -> None:
-    """The text of an MHTML file contains title and text of the page and a list of embedded images."""
     expected = "Subject: A page\n\nCafé\n\n[attachments]\n1. unnamed (image/png, 8 bytes)"
     assert read(MHT, MHTML) == Text(expected, "mht")
 
 
 def test_outlook_message_is_read_by_its_properties(read) -> None:
-    """The text of an Outlook message has the sender's address, the time in UTC, the body and a list of attachments."""
     expected = (
         "From: Ann <ann@example.com>\nTo: Ben\nDate: 2026-11-22 09:00:00 UTC\nSubject: 计划\n\nHello\nyou\n\n"
         "[attachments]\n1. 数据.csv (text/csv, 5 bytes)"
@@ -67,7 +62,7 @@ def test_outlook_message_is_read_by_its_properties(read) -> None:
 
 
 def test_outlook_message_without_plain_text_is_read_from_html_or_rtf(read) -> None:
-    """In an Outlook message without plain text, HTML is preferred to compressed RTF (an example from MS-OXRTFCP)."""
+    """HTML is preferred to compressed RTF. The RTF is an example from MS-OXRTFCP."""
     page = {"__properties_version1.0": msg_properties(0), "__substg1.0_10130102": b"<p>Page</p>"}
     assert read(build_compound_file(page), MSG).text == "Page"
     packed = bytes.fromhex(
@@ -99,8 +94,7 @@ LOOP[-512:-496] = struct.pack("<4I", 0, 0, 0, 0)
     ],
     ids=["deep nesting", "empty", "noughts", "no message", "cut", "no chains"],
 )
-def test_file_that_is_no_mail_yields_nothing(read, data: bytes, mime: str) -> None:
-    """For a file that is not mail, `extract_text` returns None and raises no exception."""
+def test_file_that_is_not_mail_yields_none(read, data: bytes, mime: str) -> None:
     assert read(data, mime) is None
 
 

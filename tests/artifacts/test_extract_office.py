@@ -37,11 +37,8 @@ STYLES = (
 )
 
 
-def test_headings_keep_their_level(read) -> None:
-    """The level depends on the name or outline level of the style, or on the paragraph's own outline level.
-
-    In Chinese versions of Word the id of the style for headings is `1`.
-    """
+def test_headings_have_their_level(read) -> None:
+    """In Chinese versions of Word, the heading style's id is `1`."""
     body = (
         paragraph("One", '<w:pStyle w:val="1"/>')
         + paragraph("words")
@@ -59,7 +56,7 @@ def test_page_headers_and_footers_appear_once(read) -> None:
 
 
 def test_text_of_a_drawing_appears_once(read) -> None:
-    """The text of a drawing appears once: the copy that Word adds for older programs is omitted."""
+    """Word adds a copy for older programs."""
     alternatives = f"<mc:AlternateContent><mc:Choice>{paragraph('Box')}</mc:Choice><mc:Fallback>{paragraph('Box')}"
     assert read(word(f"{alternatives}</mc:Fallback></mc:AlternateContent>"), DOCX) == Text("Box", "docx")
 
@@ -87,14 +84,12 @@ def talk() -> bytes:
     )
 
 
-def test_presentation_is_in_its_order_with_notes(read) -> None:
-    """Slides are in the order of the presentation, and speaker notes follow their slide."""
+def test_slides_are_in_the_order_of_the_presentation_with_notes(read) -> None:
     expected = "[slide 1]\nFirst\n\n[slide 2]\nLast\n[notes of slide 2]\nSmile"
     assert read(talk(), PPTX) == Text(expected, "pptx")
 
 
-def test_notebook_is_read_cell_by_cell(read) -> None:
-    """Code and text are marked, and output and error messages are included. Images and colours are omitted."""
+def test_notebook_cells_are_marked_with_output_and_errors(read) -> None:
     expected = "[markdown 1]\n# Title\n\n[code 2]\nprint(1)\n1/0\n[output 2]\n1\n\nZeroDivisionError: division by zero"
     assert read(notebook(), IPYNB) == Text(expected, "ipynb")
 
@@ -104,13 +99,12 @@ def test_notebook_is_read_cell_by_cell(read) -> None:
     [b"[" * 100_000, b'{"a": 1}', json.dumps({"nbformat": 4, "cells": [1, {"outputs": {"a": 1}}, None]}).encode()],
     ids=["deep nesting", "other json", "cells of nothing"],
 )
-def test_invalid_notebook_yields_nothing(read, data: bytes) -> None:
-    """`extract_text` returns None for deep nesting, other JSON and invalid cells."""
+def test_invalid_notebook_yields_none(read, data: bytes) -> None:
     assert read(data, IPYNB) is None
 
 
-def test_presentation_without_text_yields_nothing(read) -> None:
-    """`extract_text` returns None, so that the presentation is described instead of sent as a list of empty slides."""
+def test_presentation_without_text_yields_none(read) -> None:
+    """It is then described, instead of sent as a list of empty slides."""
     assert read(pptx("", ""), PPTX) is None
 
 
@@ -118,7 +112,7 @@ def test_presentation_without_text_yields_nothing(read) -> None:
     ("name", "reader"), [("locked.docx", "docx"), ("locked.docx", "pptx"), ("locked.xlsx", "xlsx")]
 )
 def test_encrypted_office_file_is_reported(name: str, reader: str) -> None:
-    """An encrypted Office file is reported. It is a compound file, so its type depends on its name."""
+    """It is a compound file, so its type depends on its name."""
     result = run(FILES / name, "text", {"reader": reader, "max_chars": 100}, max_output=4096)
     assert result.reason == "encrypted"
     data = (FILES / name).read_bytes()

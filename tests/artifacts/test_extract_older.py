@@ -20,23 +20,18 @@ RICH = (
 )
 
 
-def test_rtf_is_read_in_every_notation(read) -> None:
-    """Code pages of fonts and Unicode escapes are decoded. Font tables, titles and pictures are omitted."""
+def test_rtf_code_pages_and_unicode_escapes_are_decoded(read) -> None:
     assert read(RICH, RTF) == Text("Café\t—done\n你好\n[link](x)\n😀 {braces}", "rtf")
 
 
 def test_word_document_before_2007_is_read_by_its_pieces(read) -> None:
-    """A piece has one or two bytes per character.
-
-    Fields are replaced by their results, links have addresses, tabs separate cells, and footnotes are at the end.
-    """
+    """A piece has one or two bytes per character."""
     link = "\x13HYPERLINK x\x14link\x15, \x13IF \x13PAGE\x141\x15 = 1\x14yes\x15"
     text = f"标题\rsee {link} caf\xe9\ra\x07b\x07\r"
     assert read(doc(text, "note\r"), DOC) == Text("标题\nsee [link](x), yes café\na\tb\n\n[footnotes]\nnote", "doc")
 
 
-def test_presentation_before_2007_is_read_by_its_newest_edit(read) -> None:
-    """Text boxes follow the outline, and the text of an earlier edit is omitted."""
+def test_presentation_before_2007_has_the_text_of_its_latest_edit(read) -> None:
     assert read(ppt("标题", "Box"), PPT) == Text("[slide 1]\n标题\nBox", "ppt")
 
 
@@ -61,13 +56,11 @@ USER = struct.pack("<5I", 0, 0, 0, 0xE391C05F, 8)
     ],
     ids=["deep braces", "no rtf", "Word 95", "encrypted", "cut", "all ones", "locked", "wild numbers", "empty"],
 )
-def test_damaged_locked_or_too_old_file_yields_nothing(read, data: bytes, mime: str) -> None:
-    """For a damaged, encrypted or too old file, `extract_text` returns None and raises no exception."""
+def test_damaged_encrypted_or_too_old_file_yields_none(read, data: bytes, mime: str) -> None:
     assert read(data, mime) is None
 
 
-def test_circular_chain_of_edits_ends(read) -> None:
-    """In a PowerPoint file, a cyclic chain of edits is followed only once."""
+def test_cyclic_chain_of_edits_is_followed_once(read) -> None:
     data = bytearray(ppt("Title", "Box"))
     edit = data.rindex(struct.pack("<HI", 0xFF5, 28)) - 2
     struct.pack_into("<I", data, edit + 16, edit - 512)

@@ -1,4 +1,4 @@
-"""Old and new spreadsheets are converted to rows of text with real dates. Nothing is returned for hostile files."""
+"""Old and new spreadsheets become rows of text with real dates. Hostile files yield None."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read(tmp_path: Path):
 
 
 def test_date_is_not_a_serial_number(read) -> None:
-    """The style of a cell determines whether its number is a date, a date with time, or a duration."""
+    """A cell's style determines whether its number is a date, a date with time, or a duration."""
     # Style and value of each cell. Day 46348 in Excel's calendar is 22 November 2026.
     cells = ((1, "46348"), (2, "46348.5"), (3, "1.25"), (0, "2"), (0, "0.1"))
     row = "".join(
@@ -39,7 +39,7 @@ def test_date_is_not_a_serial_number(read) -> None:
 
 
 def test_xls_and_xlsb_are_read(read) -> None:
-    """XLS contains BIFF8 in a compound file, and XLSB contains BIFF12 in a package."""
+    """XLS contains BIFF8 in a compound file, XLSB contains BIFF12 in a package."""
     assert read(xls(46348, "你好"), XLS) == Text("[sheet: Old]\n2026-11-22\t2\n\t你好", "xls")
     assert read(xlsb("你好"), XLSB) == Text("[sheet: Bin]\n7\t你好", "xlsb")
 
@@ -55,8 +55,8 @@ def test_an_old_sheet_that_is_torn_says_so_after_its_rows(read) -> None:
     assert read(bare_xls(2) + note, XLS).text.endswith("sum\n[this sheet could not be read to its end]")
 
 
-def test_cells_of_opendocument_are_as_they_are_shown(read) -> None:
-    """Repeated cells are repeated so that columns remain aligned."""
+def test_opendocument_cells_have_their_displayed_text(read) -> None:
+    """Repeated cells are repeated, so that columns remain aligned."""
     cells = (
         '<table:table-cell office:value-type="date" office:date-value="2026-11-22"><text:p>22.11.</text:p>',
         '<table:table-cell table:number-columns-repeated="2">',
@@ -68,8 +68,7 @@ def test_cells_of_opendocument_are_as_they_are_shown(read) -> None:
     assert extracted == Text("[sheet: S]\n22.11.\t\t\t30:00", "ods")
 
 
-def test_large_sheet_is_cut_with_a_note(read) -> None:
-    """The note on a truncated workbook says which sheets were read at least in part."""
+def test_truncated_workbook_names_the_sheets_that_were_read(read) -> None:
     extracted = read(xlsx({"A": [["x"]] * 400, "B": [["y"]]}), max_chars=50)
     assert (extracted.note, len(extracted.text) <= 50) == ("[truncated: sheets 1-1 of 2]", True)
 
@@ -92,8 +91,7 @@ REPEATED = (
     ],
     ids=["cut xls", "cut bare xls", "cut xlsb", "broken chains"],
 )
-def test_hostile_workbook_yields_nothing(read, data: bytes, mime: str) -> None:
-    """`extract_text` returns None for a damaged file."""
+def test_hostile_workbook_yields_none(read, data: bytes, mime: str) -> None:
     assert read(data, mime) is None
 
 

@@ -25,8 +25,7 @@ def list_files(store: FileStore) -> list[Path]:
     return [path for path in store.root.rglob("*") if path.is_file()]
 
 
-def test_equal_bytes_are_stored_once_under_their_hash_with_private_modes(store: FileStore) -> None:
-    """The path is `obj/ab/cd/<sha256>`. Directories have mode 0700 and files 0600, and no other file remains."""
+def test_equal_bytes_are_one_file_named_by_their_hash_with_private_modes(store: FileStore) -> None:
     first, second = store.put([b"same"]), store.put([b"sa", b"me"])
     assert first == second
     (path,) = list_files(store)
@@ -38,14 +37,11 @@ def test_equal_bytes_are_stored_once_under_their_hash_with_private_modes(store: 
 
 
 class FullDisk(FileStore):
-    """A store whose disk is full when the uploaded file is renamed."""
-
     def adopt(self, temporary: Path, sha256: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_full_disk_is_an_error_that_leaves_no_temporary_file(tmp_path: Path) -> None:
-    """If the disk is full, `put` raises `StorageFullError` and removes the temporary file."""
+def test_disk_that_is_full_at_the_rename_causes_an_error_without_leftovers(tmp_path: Path) -> None:
     store = FullDisk(tmp_path)
     with pytest.raises(StorageFullError):
         store.put([b"x"])
@@ -53,10 +49,7 @@ def test_full_disk_is_an_error_that_leaves_no_temporary_file(tmp_path: Path) -> 
 
 
 def test_disk_that_fills_while_writing_is_an_error(tmp_path: Path) -> None:
-    """If the disk fills up during a write, an error is raised.
-
-    The test simulates this by limiting files to ten bytes.
-    """
+    """The test simulates a full disk by limiting files to ten bytes."""
     store = FileStore(tmp_path)
     upload, (soft, hard) = store.begin_upload(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
@@ -69,7 +62,7 @@ def test_disk_that_fills_while_writing_is_an_error(tmp_path: Path) -> None:
 
 
 def test_damage_that_keeps_size_and_time_is_detected(store: FileStore) -> None:
-    """Restoring the modification time does not hide the damage, since the change time of the inode differs."""
+    """The inode's change time differs, even if the modification time is restored."""
     stored = store.put([b"precious"])
     list(store.open_blocks(stored.sha256))
     (path,) = list_files(store)
@@ -81,7 +74,6 @@ def test_damage_that_keeps_size_and_time_is_detected(store: FileStore) -> None:
 
 
 def test_truncated_or_linked_files_are_corrupt(store: FileStore, tmp_path: Path) -> None:
-    """A truncated file, and a symbolic link in the place of a file, raise `CorruptError`."""
     stored = store.put([b"precious"])
     (path,) = list_files(store)
     path.write_bytes(b"prec")
@@ -96,7 +88,7 @@ def test_truncated_or_linked_files_are_corrupt(store: FileStore, tmp_path: Path)
 
 
 def test_only_stale_temporary_files_are_swept(store: FileStore) -> None:
-    """A temporary file that is more than an hour old is removed. A newer file is in use."""
+    """A newer file may be in use."""
     stale, current = store.begin_upload(), store.begin_upload()
     stale.write(b"dead")
     current.write(b"alive")
@@ -110,8 +102,7 @@ def test_only_stale_temporary_files_are_swept(store: FileStore) -> None:
     stale.abort()
 
 
-def test_memory_stays_flat_whatever_the_size(store: FileStore) -> None:
-    """A file of 24 MiB is stored and read with less than 2 MiB of memory."""
+def test_24_mib_are_stored_and_read_in_less_than_2_mib_of_memory(store: FileStore) -> None:
     block = bytes(BLOCK)
     tracemalloc.start()
     stored = store.put(block for _ in range(96))

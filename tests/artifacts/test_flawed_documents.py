@@ -1,4 +1,4 @@
-"""Documents that need a password or cannot be opened are found, whichever program locked them."""
+"""Documents that need a password or cannot be opened are recognized, whichever program encrypted them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def workbook(*records: int) -> bytes:
         (b"{\\rtf1 rich}", "application/rtf", SOUND),
         (b"not a film", "video/mp4", SOUND),
     ],
-    ids=itertools.count(),  # by default, those of short files would have the time at which they were packed
+    ids=itertools.count(),  # By default, entries of short files would have the time at which they were compressed.
 )
 def test_a_file_that_needs_a_password_or_cannot_be_opened_is_found(
     tmp_path: Path, data: bytes, mime: str, found: Inspection

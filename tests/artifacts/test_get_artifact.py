@@ -1,4 +1,4 @@
-"""The tool get_artifact: validation of references, results that can be parsed again, and tool definitions."""
+"""The tool get_artifact: validation of references, results that can be parsed, and tool definitions."""
 
 from __future__ import annotations
 
@@ -75,7 +75,6 @@ def test_artifact_is_found_with_and_without_its_prefix(ref: str) -> None:
 
 @pytest.mark.requirement("ABR-8.1")
 def test_missing_artifact_is_an_error_that_names_its_reference() -> None:
-    """The error has exactly the fields listed in the test, and its message is in the language of the request."""
     error = get_artifact(FakeStore(), ROUTER, "artifact:gone", "eyes", language="zh")
     assert error.as_json() == {
         "error": "artifact_not_found",
@@ -100,7 +99,6 @@ BAD_REFS = [
 
 @pytest.mark.parametrize("ref", BAD_REFS)
 def test_invalid_reference_never_reaches_the_store(ref: str) -> None:
-    """An invalid reference is reported as not found."""
     store = FakeStore(PNG)
     assert isinstance(get_artifact(store, ROUTER, ref, "eyes"), ArtifactNotFound)
     assert store.requested == []
@@ -108,20 +106,14 @@ def test_invalid_reference_never_reaches_the_store(ref: str) -> None:
 
 @given(ref=st.text(max_size=140))
 def test_only_harmless_ids_are_accepted(ref: str) -> None:
-    """Accepted ids consist of ASCII letters, digits, underscores and hyphens."""
     accepted_id = artifact_id(ref)
     assert accepted_id is None or (accepted_id.replace("-", "a").replace("_", "a").isalnum() and accepted_id.isascii())
 
 
-# -- parsing results ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("artifact", "service"), [(PNG, "eyes"), (PDF, "reader")], ids=["image", "file"])
 @pytest.mark.parametrize("status", [{}, {"status": "success"}], ids=["plain", "with status"])
-def test_result_in_a_tool_message_is_parsed_into_its_file(
-    artifact: StoredArtifact, service: str, status: dict[str, str]
-) -> None:
-    """A parsed tool result has the file's kind, type, name, id and bytes. `led` means that its name precedes it."""
+def test_result_in_a_tool_message_is_parsed(artifact: StoredArtifact, service: str, status: dict[str, str]) -> None:
+    """`led` means that the file's name precedes the data."""
     text = json.dumps({**status, **ROUTER.route_content(artifact, service).as_json()})
     part = read_tool_result(text)
     assert part == FilePart(artifact.kind, artifact.mime_type, artifact.filename, artifact.size, artifact.id, led=True)
@@ -131,7 +123,7 @@ def test_result_in_a_tool_message_is_parsed_into_its_file(
 
 
 def test_svg_in_the_image_slot_is_text() -> None:
-    """A model can read SVG as text, so it is not treated as an unsupported image type."""
+    """A model can read SVG as text, so it is not an unsupported image type."""
     url = "data:image/svg+xml;base64," + base64.b64encode(b"<svg/>").decode()
     result = {"contentType": "image", "routing": "image_url", "imageUrl": {"image_url": {"url": url}}}
     part = read_tool_result(json.dumps(result))
@@ -140,13 +132,13 @@ def test_svg_in_the_image_slot_is_text() -> None:
 
 
 @pytest.mark.parametrize("ref", [None, 7, ["a"]])
-def test_value_that_is_no_string_is_no_id(ref: object) -> None:
+def test_id_that_is_not_a_string_is_no_id(ref: object) -> None:
     """A model may call the tool with any JSON value."""
     assert artifact_id(ref) is None
 
 
-def test_short_result_is_read_by_its_id() -> None:
-    """If the result contains no data, the part has only the id. A caller with access to the store adds the content."""
+def test_short_result_has_only_the_id() -> None:
+    """A caller with access to the store adds the content."""
     metadata = {"id": "pic_1", "filename": "plan.png", "mimeType": "image/png", "size": 8}
     short = {"status": "success", "contentType": "image", "routing": "image_url", "metadata": metadata}
     part = read_tool_result(json.dumps(short))
@@ -179,13 +171,11 @@ def test_invalid_size_is_unknown(size: object) -> None:
         '{"routing": ' + "[" * 100_000,
     ],
 )
-def test_every_other_text_is_no_result(text: str) -> None:
-    """`read_tool_result` returns None for plain text, other JSON, descriptions and truncated results."""
+def test_text_that_is_no_result_yields_none(text: str) -> None:
     assert read_tool_result(text) is None
 
 
 def test_invalid_base64_is_an_error_without_the_data() -> None:
-    """The error for invalid base64 names the field and contains none of the data."""
     inner = {"type": "file", "file": {"filename": "a.pdf", "mimeType": "application/pdf", "data": "%%%SECRET%%%"}}
     text = json.dumps({"contentType": "binary", "routing": "file", "file": inner, "metadata": {"id": "a"}})
     with pytest.raises(BadBase64Error, match=r"file\.data") as caught:
@@ -194,7 +184,7 @@ def test_invalid_base64_is_an_error_without_the_data() -> None:
 
 
 def test_text_in_a_file_slot_is_read_as_text() -> None:
-    """Text in a file slot is read as text, so that it can be delivered to any model."""
+    """It can then be delivered to any model."""
     data = base64.b64encode("名称,数量".encode()).decode()
     inner = {"type": "file", "file": {"filename": "t.csv", "mimeType": "text/csv", "data": data}}
     part = read_tool_result(json.dumps({"contentType": "binary", "routing": "file", "file": inner, "metadata": {}}))
@@ -210,7 +200,6 @@ def test_text_in_a_file_slot_is_read_as_text() -> None:
     data=st.binary(max_size=60), filename=st.none() | st.text(max_size=20), service=st.sampled_from(["eyes", "reader"])
 )
 def test_every_result_of_get_artifact_can_be_parsed_back(data: bytes, filename: str | None, service: str) -> None:
-    """For any bytes and name, the parsed file has the bytes of the file in the result."""
     kind, mime_type = (Kind.IMAGE, "image/png") if service == "eyes" else (Kind.DOCUMENT, "application/pdf")
     sent = StoredArtifact("a1", mime_type, kind, True, len(data), filename, content=InMemory(data, kind))
     part = read_tool_result(json.dumps(ROUTER.route_content(sent, service).as_json(), ensure_ascii=False))
@@ -220,16 +209,12 @@ def test_every_result_of_get_artifact_can_be_parsed_back(data: bytes, filename: 
     assert b"".join(part.content.blob().blocks()) == data
 
 
-# -- with the detector ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.requirement("ABR-P3", "ABR-3.1", "ABR-1.4")
 @given(
     data=st.binary(min_size=100, max_size=300),
     mime_type=st.sampled_from(["image/jpeg", "image/png", "image/gif", "image/webp"]),
 )
 def test_bytes_declared_as_an_image_reach_a_vision_model_as_image_url(data: bytes, mime_type: str) -> None:
-    """Bytes that are neither text nor have a signature keep the declared type."""
     assume(_is_unrecognized(data))
     detection = BinaryDetector().detect(data, declared_mime=mime_type)
     artifact = StoredArtifact(
@@ -252,7 +237,7 @@ def test_bytes_declared_as_an_image_reach_a_vision_model_as_image_url(data: byte
     mime_type=st.sampled_from(["image/jpeg", "image/png", "image/gif", "image/webp"]),
 )
 def test_bytes_with_control_characters_keep_their_declared_image_type(data: bytes, mime_type: str) -> None:
-    """The property above holds for bytes that begin unlike any text or signature, so no example is excluded."""
+    """These bytes begin unlike any text or signature, so no example has to be excluded."""
     junk = bytes([1, 2, 3, 4, 5, 6, 14, 15, 16, 17, 18, 19]) * 12 + data
     detection = BinaryDetector().detect(junk, declared_mime=mime_type)
     artifact = StoredArtifact(
@@ -267,12 +252,8 @@ def _is_unrecognized(data: bytes) -> bool:
     return BinaryDetector().detect(data).mime_type == "application/octet-stream"
 
 
-# -- tool definitions -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("language", ["en", "zh", None, "fr"])
-def test_tools_are_ready_for_a_chat_request(language: str | None) -> None:
-    """Tools have OpenAI's function format and describe every parameter, and both main tools are included."""
+def test_tools_have_the_function_format_and_describe_every_parameter(language: str | None) -> None:
     tools = tool_definitions(language)
     names = [tool["function"]["name"] for tool in tools]
     assert {"get_artifact", "find_capable_agents"} <= set(names)

@@ -34,8 +34,8 @@ def test_korean_is_recognized_whatever_the_language_of_the_reader(encoding: str,
     assert read("한글 문서".encode(encoding), prefer=prefer) == "한글 문서"
 
 
-def test_guess_decides_between_two_likely_encodings() -> None:
-    """The language of the user decides only if the encoding guesser returns nothing."""
+def test_guesser_decides_between_two_likely_encodings() -> None:
+    """The user's language decides only if the guesser returns nothing."""
     both = "技情".encode("gbk")
     assert encoding_of(both, prefer="zh") == "gb18030"
     assert encoding_of(both, prefer="zh", guess=lambda _: "cp949") == "cp949"
@@ -65,7 +65,7 @@ def test_escape_sequences_are_tried_before_utf8(text: str, encoding: str) -> Non
     "text", [b"\x1b[31mred\x1b[0m\n", b"\x1b(B plain\n", b"a = ~{ b, c ~}\n", b"echo ${x:~{ab}~}\n"]
 )
 def test_escape_without_east_asian_text_is_ascii(text: bytes) -> None:
-    """Escape sequences alone are no proof of an East Asian encoding: they also occur in terminal colours."""
+    """Escape sequences also occur in terminal colours."""
     assert encoding_of(text) == "utf-8"
 
 
@@ -87,8 +87,8 @@ def test_escape_without_east_asian_text_is_ascii(text: bytes) -> None:
         ("Subject: x\r\nContent-Type: text/plain;\r\n charset=ks_c_5601-1987\r\n\r\n한\r\n", "cp949"),
     ],
 )
-def test_encoding_declared_in_a_text_is_tried_after_that_of_the_uploader(text: str, encoding: str) -> None:
-    """XML, HTML, CSS, source code, gettext catalogues and mails can declare their encoding."""
+def test_encoding_declared_in_a_text_is_tried_after_the_uploaders(text: str, encoding: str) -> None:
+    """XML, HTML, CSS, source code, gettext catalogues and mail can declare their encoding."""
     data = text.encode(encoding)
     text_encoding = detect_text(data, whole=True, guess=guess_encoding)
     assert text_encoding is not None
@@ -96,8 +96,8 @@ def test_encoding_declared_in_a_text_is_tried_after_that_of_the_uploader(text: s
     assert detect_text(data, whole=True, declared="cp437").trial == "uploader"
 
 
-def test_declared_encoding_that_the_bytes_refute_is_ignored() -> None:
-    """The declaration is ignored for valid UTF-8, if it says UTF-16 in ASCII letters, and if its name is unknown."""
+def test_declared_encoding_that_contradicts_the_bytes_is_ignored() -> None:
+    """For example, the text is valid UTF-8, or says UTF-16 in ASCII letters."""
     assert encoding_of('<meta charset="gbk"><p>价格</p>'.encode()) == "utf-8"
     assert encoding_of(f'<?xml version="1.0" encoding="UTF-16"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
     assert encoding_of(f'<?xml version="1.0" encoding="x-none"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
@@ -130,7 +130,7 @@ def test_russian_is_recognized_in_all_its_encodings(encoding: str) -> None:
     ],
 )
 def test_language_is_recognized_by_its_letters(text: str, encoding: str) -> None:
-    """Letters that are specific to a language have priority over Western European encodings."""
+    """Letters specific to a language outweigh Western European encodings."""
     data = text.encode(encoding)
     assert read(data) == text
     assert "".join(decode_blocks([data], encoding_of(data))) == text
@@ -139,7 +139,7 @@ def test_language_is_recognized_by_its_letters(text: str, encoding: str) -> None
 @pytest.mark.parametrize("text", [ZH, KO, RU, "Plain words, Größe\n"])
 @pytest.mark.parametrize("encoding", ["utf-32-le", "utf-32-be"])
 def test_utf32_without_a_byte_order_mark_is_text(text: str, encoding: str) -> None:
-    """UTF-32 is recognized, since each character has a NUL in the same position."""
+    """Each character has a NUL in the same position."""
     assert (encoding_of(text.encode(encoding)), read(text.encode(encoding))) == (encoding, text)
 
 
@@ -175,8 +175,8 @@ def test_web_names_of_encodings_are_known(name: str, expected: str) -> None:
     assert canonical_encoding(name) == expected
 
 
-def test_extended_japanese_is_read_completely() -> None:
-    """Microsoft's circled digits and characters from JIS X 0213 are read, even if they are far after the head."""
+def test_extended_japanese_is_decoded_completely() -> None:
+    """Microsoft's circled digits and JIS X 0213 characters may occur far after the head."""
     assert read(f"{JA}①②".encode("cp932")) == f"{JA}①②"
     assert read(f"{JA}俱".encode("euc_jis_2004")) == f"{JA}俱"
     late = (JA * 1500 + "①").encode("cp932")
@@ -197,8 +197,8 @@ def test_extended_japanese_is_read_completely() -> None:
         ("да".encode("cp1251"), False),
     ],
 )
-def test_uncertain_encoding_is_reported_as_guessed(data: bytes, certain: bool) -> None:
-    """An encoding is uncertain if there are few characters or a similarly likely encoding. The evidence says so."""
+def test_uncertain_encoding_is_reported_as_a_guess(data: bytes, certain: bool) -> None:
+    """There are few characters, or another encoding is similarly likely."""
     detection = DETECT.detect(data)
     assert detection.encoding_certain is certain
     assert next(item.reason for item in detection.evidence if item.step == "text") == (
@@ -217,7 +217,6 @@ GUESSED = DETECT.detect("Müller\n".encode("cp1252"), None, None, "a.csv")
 
 
 def test_corrected_encoding_is_certain_and_applies_to_the_same_bytes() -> None:
-    """A corrected encoding does not change the type, and the evidence records the correction."""
     corrected = correct(GUESSED, encoding="latin2")
     assert (corrected.encoding, corrected.encoding_certain, corrected.mime_type) == ("iso8859-2", True, "text/csv")
     assert [item.reason for item in corrected.evidence[-2:]] == ["corrected", "corrected"]
@@ -225,10 +224,6 @@ def test_corrected_encoding_is_certain_and_applies_to_the_same_bytes() -> None:
 
 
 def test_corrected_type_outranks_metadata_and_bytes() -> None:
-    """A corrected binary type has no encoding. If the encoding of a corrected text is unknown, UTF-8 is a guess.
-
-    No mismatch is reported after a correction.
-    """
     image = correct(GUESSED, mime_type="IMAGE/JPG; q=1")
     assert (image.mime_type, image.kind, image.is_binary, image.encoding) == ("image/jpeg", Kind.IMAGE, True, None)
     noise = Detection(
@@ -247,8 +242,8 @@ def test_corrected_type_outranks_metadata_and_bytes() -> None:
 
 
 @pytest.mark.parametrize(("correction", "field"), [({"encoding": "base64"}, "encoding"), ({"mime_type": "x"}, "type")])
-def test_correction_to_an_unknown_value_is_refused(correction: dict[str, str], field: str) -> None:
-    """The error for an invalid correction names the field, so that the form can show the error there."""
+def test_correction_to_an_unknown_value_is_rejected(correction: dict[str, str], field: str) -> None:
+    """The error names the field, so that the form can show the error there."""
     with pytest.raises(CorrectionError) as refused:
         correct(GUESSED, **correction)
     assert refused.value.field == field
@@ -270,11 +265,8 @@ def test_every_offered_encoding_is_known_by_that_name() -> None:
         b"Ez\xf8\xc7\xa0A\x93GGH",
     ],
 )
-def test_few_bytes_that_decode_by_chance_are_no_text(blob: bytes) -> None:
-    """Mixed alphabets, capitals inside words or a brace show that the bytes are not text.
-
-    With the file extension `.txt` they are text if they can be decoded.
-    """
+def test_few_bytes_that_decode_by_chance_are_not_text(blob: bytes) -> None:
+    """Mixed alphabets, capitals inside words or a brace reveal them. With the extension `.txt` they count as text."""
     assert DETECT.detect(blob).kind is Kind.OTHER
     assert DETECT.detect(blob, None, None, "a.bin").kind is Kind.OTHER
     decoded = detect_text(blob, whole=True, guess=guess_encoding)
@@ -299,13 +291,12 @@ def test_few_bytes_that_decode_by_chance_are_no_text(blob: bytes) -> None:
         ("ΑΘΗΝΑ", "cp1253"),
     ],
 )
-def test_few_words_in_a_legacy_encoding_are_text(text: str, encoding: str) -> None:
-    """A few words suffice to detect text without a file name."""
+def test_few_words_in_a_legacy_encoding_are_detected_as_text_without_a_name(text: str, encoding: str) -> None:
     assert DETECT.detect(text.encode(encoding)).kind is Kind.TEXT
 
 
 @pytest.mark.parametrize("encoding", ["cp1251", "koi8-u"])
-def test_ukrainian_is_found_where_its_letters_are(encoding: str) -> None:
-    """Of the two KOI8 encodings, only koi8-u has the letters ґ, є, і and ї."""
+def test_ukrainian_is_decoded_as_koi8_u(encoding: str) -> None:
+    """Only koi8-u has the letters ґ, є, і and ї."""
     text = "Щастя їй дісталося нелегко, але є ще їжа і ґанок.\n"
     assert read(text.encode(encoding)) == text

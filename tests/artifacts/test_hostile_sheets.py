@@ -1,4 +1,4 @@
-"""Hostile parts of a spreadsheet leave the rest of it, or end in a reason, within the bounds of a reader."""
+"""Hostile parts of a spreadsheet leave the rest readable or cause a reported error, within the reader's limits."""
 
 from __future__ import annotations
 

@@ -18,7 +18,6 @@ FORMATS = {
 @pytest.mark.parametrize("name", FORMATS)
 @given(st.integers(1, 300), st.integers(1, 300))
 def test_size_in_the_header_equals_that_of_the_decoder(name: str, width: int, height: int) -> None:
-    """Width and height are equal for every supported format and any size."""
     data = draw_picture(name, (width, height))
     assert image_size(data, FORMATS[name], lambda start, n: data[start : start + n]) == (width, height)
 
@@ -30,7 +29,7 @@ def test_all_kinds_of_webp_are_measured(options: dict[str, object]) -> None:
 
 
 def test_frame_of_a_jpeg_is_found_after_large_metadata() -> None:
-    """Three full segments move the frame to a position after the head of 64 KB, so more of the file is read."""
+    """Three full segments move the frame behind the first 64 KB, so more of the file is read."""
     data = draw_picture("JPEG", (40, 30))
     fat = data[:2] + (b"\xff\xe1" + be16(65535) + bytes(65533)) * 3 + data[2:]
     assert image_size(fat[:65536], "image/jpeg") is None
@@ -39,13 +38,12 @@ def test_frame_of_a_jpeg_is_found_after_large_metadata() -> None:
 
 @given(st.binary(max_size=200), st.sampled_from([*FORMATS.values(), "image/x-icon", "image/svg+xml", "audio/mpeg"]))
 def test_any_bytes_yield_a_size_or_none(data: bytes, mime: str) -> None:
-    """For arbitrary bytes, `image_size` raises no exception and returns no side of 0."""
     size = image_size(data, mime)
     assert size is None or min(size) > 0
 
 
 def test_icon_and_psd_are_measured() -> None:
-    """The size of an icon is that of its largest entry, and the size of a PSD file is that of its canvas."""
+    """The size is that of an icon's largest entry, and of a PSD file's canvas."""
     by_name = {sample.name: sample for sample in SAMPLES}
     assert image_size(by_name["icon.ico"].data, "image/x-icon") == (16, 16)
     assert image_size(by_name["layers.psd"].data, "image/vnd.adobe.photoshop") == (30, 20)

@@ -1,4 +1,4 @@
-"""Numbers are written as Excel shows them in a cell with the format."""
+"""Numbers are formatted as Excel shows them in a cell with that format."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def test_a_number_without_a_format_is_short_but_keeps_whole_digits(value: float,
 
 
 @pytest.mark.parametrize("code", ["0", "0.00", "#,##0.0", "0%", "0.000%", '#,##0.00 "kg"', "0000.0", "0.0,"])
-def test_the_short_way_writes_what_the_long_one_does(code: str) -> None:
-    """Python's own formatting, which most formats use, gives the same text as rendering token by token."""
+def test_fast_formatting_equals_rendering_token_by_token(code: str) -> None:
+    """Most formats use Python's own formatting."""
     values = [whole + part / 1000 for whole in (0, 1, 9, 99, 12345, 999999) for part in range(0, 1000, 5)]
     short, long = NumberFormat(code), NumberFormat(f"[>=0]{code};{code}")
     assert [short.number(value) for value in values] == [long.number(value) for value in values]

@@ -1,4 +1,4 @@
-"""Items of lists are counted as word processors count them, whatever a damaged file says."""
+"""List items are numbered as in word processors, even in damaged files."""
 
 from __future__ import annotations
 

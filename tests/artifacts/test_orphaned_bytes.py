@@ -1,4 +1,4 @@
-"""Only bytes and thumbnails that belong to no artifact are deleted, bytes after an hour."""
+"""Only bytes and thumbnails without an artifact are deleted, bytes after an hour."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def _own_directory(settings, tmp_path: Path) -> None:
 
 
 def store_aged(seconds: float, data: bytes = ORPHAN) -> str:
-    """Store bytes without a row and set their age. Return their hash."""
+    """Store bytes without a row, set their age, and return their hash."""
     stored = byte_store().put([data])
     age(byte_store(), stored.sha256, seconds)
     return stored.sha256
 
 
 def test_bytes_without_an_artifact_are_deleted_after_an_hour() -> None:
-    """The row for a new upload may still be written, and a deleted artifact can be restored, so both are kept."""
+    """An upload writes its row after its bytes, and a deleted artifact can be restored."""
     old, young = store_aged(GRACE_SECONDS + 60), store_aged(GRACE_SECONDS - 60, b"young")
     living, deleted = store_bytes(SYSTEM, b"living"), store_bytes(SYSTEM, b"deleted")
     delete_artifacts(SYSTEM, [deleted.pk])
@@ -49,7 +49,7 @@ def test_bytes_without_an_artifact_are_deleted_after_an_hour() -> None:
 
 
 def test_storing_equal_bytes_again_resets_their_age() -> None:
-    """An upload that finds equal bytes writes its row later. A sweep must not delete the bytes in between."""
+    """An upload of equal bytes writes its row later. A cleanup must not delete the bytes in between."""
     sha256 = store_aged(GRACE_SECONDS + 60)
     byte_store().put([ORPHAN])
     assert sweep_bytes(time.time()) == (0, 0)
@@ -57,7 +57,7 @@ def test_storing_equal_bytes_again_resets_their_age() -> None:
 
 
 def test_bytes_stored_again_need_no_second_verification(tmp_path: Path) -> None:
-    """The cache of verified files is updated when bytes are stored again."""
+    """Storing bytes also updates the cache of verified files."""
     store = FileStore(tmp_path / "own")
     sha256 = store.put([ORPHAN]).sha256
     store.put([ORPHAN])

@@ -236,7 +236,7 @@ NUMBERED = (
 
 
 def open_parts(**parts: str) -> bytes:
-    """Build an OpenDocument text. A name with two underscores is one in a folder."""
+    """Build an OpenDocument text. Two underscores in a name stand for a slash."""
     spaces = " ".join(
         f'xmlns:{name}="urn:{name}"'
         for name in ("office", "text", "style", "draw", "xlink", "dc", "table", "presentation")
@@ -413,7 +413,7 @@ PLANTED = (
     ("rtf", RTF, "text that is there in Unicode, too", "after你好\n"),
     ("rtf", RTF, "row of a table with paragraphs in a cell", "\nAnn B\t12\nEnd"),
 )
-"""Reader, content, fact, and the text in which it is found."""
+"""Reader, content, fact, and the text in which the fact is found."""
 
 
 @pytest.mark.parametrize(("reader", "data", "fact", "expected"), PLANTED, ids=[f"{r[0]}: {r[2]}" for r in PLANTED])
@@ -434,8 +434,7 @@ def test_planted_office_fact_is_found(reader: str, data: bytes, fact: str, expec
         (item("x", 8, 6), ""),
     ],
 )
-def test_hostile_word_document_is_read(unit: str, end: str) -> None:
-    """Fields that never end, formulas in formulas and the like neither fail nor hide what follows."""
+def test_unclosed_fields_and_nested_formulas_hide_nothing_in_a_word_document(unit: str, end: str) -> None:
     body = f"<w:p>{unit * 2_000}{end * 2_000}</w:p><w:p><w:r><w:t>Words</w:t></w:r></w:p>"
     data = build_zip({"word/document.xml": part("document", body), "word/numbering.xml": part("numbering", SHARED)})
     assert answer(io.BytesIO(data), {"reader": "docx", "max_chars": 10**6})[1].endswith(b"Words")
@@ -454,8 +453,7 @@ def test_hostile_word_document_is_read(unit: str, end: str) -> None:
         ),
     ],
 )
-def test_hostile_open_document_is_read(units: tuple[str, str]) -> None:
-    """Lists in lists and objects that contain themselves end."""
+def test_recursive_lists_and_objects_in_an_open_document_end(units: tuple[str, str]) -> None:
     content = f"<text:p>Words</text:p>{units[0] * 2_000}{units[1] * 2_000}"
     data = open_parts(content=content, Own__content=content)
     assert b"Words" in answer(io.BytesIO(data), {"reader": "odt", "max_chars": 10**6})[1]
@@ -473,7 +471,6 @@ def test_hostile_open_document_is_read(units: tuple[str, str]) -> None:
         r"\outlinelevel1 \super x\nosupersub\par",
     ],
 )
-def test_hostile_rtf_is_read(unit: str) -> None:
-    """Groups that are never closed neither fail nor take more time than others."""
+def test_unclosed_groups_in_rtf_take_no_longer(unit: str) -> None:
     data = rb"{\rtf1 Words\par " + unit.encode() * 2_500
     assert answer(io.BytesIO(data), {"reader": "rtf", "max_chars": 10**6})[1].startswith(b"Words")

@@ -60,7 +60,7 @@ def forwarding_mail() -> bytes:
 
 
 def outlook_mail() -> bytes:
-    """Build a message in Windows-1251 to a recipient with an address, with another one attached."""
+    """Build a message in Windows-1251, with another message attached."""
     page = struct.pack("<HHIQ", 3, 0x3FFD, 6, 1251)
 
     def text(**values: str) -> dict[str, bytes]:
@@ -114,7 +114,7 @@ def draw_table(left: int, top: int, *rows: str) -> str:
 
 
 def build_pdf(content: str, *objects: str, page: str = "", catalog: str = "") -> bytes:
-    """Build a PDF of one page whose objects are at other places than its cross references say."""
+    """Build a one-page PDF whose objects are not at the offsets in its cross-reference table."""
     stream = f"BT /F 10 Tf {content} ET"
     bodies = (
         f"<</Type/Catalog/Pages 2 0 R{catalog}>>",
@@ -148,7 +148,7 @@ FORM = build_pdf(
 
 
 def draw_lines(xs: tuple[int, ...], ys: tuple[int, ...], as_boxes: bool = False) -> str:
-    """Draw the lines of a table, or a box for each of its cells, between two texts."""
+    """Draw a table's lines, or a box for each of its cells, between two texts."""
     if as_boxes:
         boxes = (f"{x} {y} {right - x} {top - y} re S" for x, right in pairwise(xs) for y, top in pairwise(ys))
         return f"ET {' '.join(boxes)} BT /F 10 Tf "
@@ -266,12 +266,12 @@ PLANTED = (
     ("ipynb", NOTEBOOK, "last line of it", "step\nthe end\n"),
     ("ipynb", NOTEBOOK, "output in Markdown", "[output 3]\n**bold**\n"),
 )
-"""Reader, content, fact, and the text in which it is found."""
+"""Reader, content, fact, and the text in which the fact is found."""
 
 
 @cache
 def read_in_process(reader: str, content: str | bytes) -> str:
-    """Return the text of a document, which is read in this process."""
+    """Return a document's text, extracted in this process."""
     data = content.encode() if isinstance(content, str) else content
     _, text = answer(io.BytesIO(data), {"reader": reader, "max_chars": 100_000})
     return text.decode()
@@ -282,8 +282,8 @@ def test_planted_fact_is_found(reader: str, content: str | bytes, fact: str, exp
     assert expected in f"{read_in_process(reader, content)}\n"
 
 
-def test_what_a_browser_hides_is_not_read() -> None:
-    """Hidden elements and the values of hidden fields are omitted, since a reader of the page cannot see them."""
+def test_text_hidden_by_a_browser_is_omitted() -> None:
+    """A reader of the page cannot see hidden elements and the values of hidden fields."""
     assert "unseen" not in read_in_process(HTML, PAGE)
     assert "SECRET" not in read_in_process(HTML, PAGE)
 
@@ -292,8 +292,8 @@ def test_password_in_a_form_is_not_read() -> None:
     assert "SECRET" not in read_in_process("pdf", FORM) + read_in_process("pdf", NOTED)
 
 
-def test_table_of_very_many_cells_is_read_without_columns() -> None:
-    """Columns are looked for among some thousand cells of a page. The other lines are read as they are."""
+def test_table_with_very_many_cells_is_read_without_columns() -> None:
+    """Columns are searched in some thousand cells per page."""
     rows = ["a|b|c|d|e|f" for _ in range(2_000)]
     text = read_in_process("pdf", build_pdf(draw_table(50, 700, *rows)))
     assert text.count("a\tb\tc\td\te\tf\n") > 500
@@ -314,8 +314,7 @@ def test_table_of_very_many_cells_is_read_without_columns() -> None:
         "<math><mfrac>",
     ],
 )
-def test_hostile_page_is_read(unit: str) -> None:
-    """Unclosed constructs neither fail nor use up the stack."""
+def test_unclosed_html_neither_fails_nor_exhausts_the_stack(unit: str) -> None:
     assert read_in_process(HTML, f"<p>Words{unit * (50_000 // len(unit))}").startswith("Words")
 
 

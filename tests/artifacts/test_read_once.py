@@ -1,4 +1,4 @@
-"""A preview extracts the text of a file only once, no matter how many services it shows."""
+"""A preview extracts a file's text only once, no matter how many services it shows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ def make_artifact(content: CountingContent) -> StoredArtifact:
 
 
 def test_text_and_conversions_are_extracted_once() -> None:
-    """Each result is cached by its arguments. Content that cannot be rendered has no render method when wrapped."""
     content = CountingContent()
     cached = read_once(make_artifact(content)).content
     assert {cached.text() for _ in range(36)} == {Text("words", "utf-8")}

@@ -1,6 +1,4 @@
-"""Agents share a few extraction processes fairly: long-running work for one agent does not delay other agents' small
-files.
-"""
+"""Agents share a few extraction processes fairly: one agent's slow files do not delay other agents' small files."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ OPTIONS = {"reader": "pdf", "max_chars": 99}
 
 
 class ReadingThread:
-    """A file that is being read in a thread for an agent."""
+    """A thread that reads a file for an agent."""
 
     def __init__(self, file: Any, agent: str, done: list[str], *, is_quick: bool = True) -> None:
         self._is_quick = is_quick
@@ -43,7 +41,7 @@ class ReadingThread:
 
 @contextmanager
 def held_slots(slots: FairSlots, name: str, count: int) -> Iterator[ExitStack]:
-    """Hold `count` slots for an agent. `close` on the yielded object releases them early."""
+    """Occupy `count` slots for an agent. `close` on the yielded object releases them early."""
     with ExitStack() as stack:
         for _ in range(count):
             slots.acquire(name)
@@ -53,13 +51,12 @@ def held_slots(slots: FairSlots, name: str, count: int) -> Iterator[ExitStack]:
 
 @pytest.fixture
 def longer_quick_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Allow more time for small files, which may need more than the usual limit on a busy machine."""
+    """Allow more time for small files, since a busy machine may exceed the usual limit."""
     monkeypatch.setattr(process, "QUICK", Budget(60.0, 20.0))
 
 
 @pytest.mark.usefixtures("longer_quick_limit")
 def test_small_file_is_read_during_long_work_of_another_agent(write_file: Any) -> None:
-    """While one agent holds both long slots, another agent's small file is still read."""
     with held_slots(long_slots(), "many", 2):
         token = requester.set("other")
         result = run(write_file(pdf("words")), "text", OPTIONS, max_output=4096)
@@ -67,8 +64,7 @@ def test_small_file_is_read_during_long_work_of_another_agent(write_file: Any) -
     assert (result.reason, b"words" in result.payload) == ("", True)
 
 
-def test_others_compute_while_an_extraction_waits(write_file: Any) -> None:
-    """While one agent's extraction waits for a slot, other agents can use the CPU. The extraction continues later."""
+def test_agents_can_compute_while_an_extraction_waits_for_a_slot(write_file: Any) -> None:
     file, done = write_file(pdf("long")), list[Result]()
 
     def work() -> None:
@@ -91,7 +87,7 @@ def test_file_that_exceeds_the_quick_time_is_read_in_a_long_slot(
     write_file: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The extraction releases its quick slot, waits for a long slot, and then starts from the beginning."""
-    # This is too short for any file.
+    # No file can be read in this time.
     monkeypatch.setattr(process, "QUICK", Budget(0.001))
     with held_slots(long_slots(), "many", 2) as long_work:
         reading = ReadingThread(write_file(pdf("long")), "other", [])
@@ -115,8 +111,7 @@ def test_file_that_exceeds_the_quick_cpu_time_is_read_in_a_long_slot(
 
 
 @pytest.mark.usefixtures("longer_quick_limit")
-def test_many_files_of_one_agent_do_not_delay_another(write_file: Any) -> None:
-    """Each agent gets one of the two quick slots, and its other files wait for that slot."""
+def test_many_files_of_one_agent_leave_a_slot_for_another(write_file: Any) -> None:
     done: list[str] = []
     with held_slots(long_slots(), "x", 2), held_slots(quick_slots(), "many", 1) as quick:
         file, readings = write_file(pdf("words")), []
@@ -137,7 +132,7 @@ def test_full_queue_is_busy_at_once(write_file: Any, monkeypatch: pytest.MonkeyP
 
 
 def test_scan_waits_for_a_long_slot_while_a_small_file_is_read(write_file: Any) -> None:
-    """Work that is known to be slow takes no quick slot, so that these stay free."""
+    """Work that is known to be slow uses no quick slot."""
     done: list[str] = []
     with held_slots(long_slots(), "x", 2) as long_work:
         scans = [ReadingThread(write_file(pdf("scan")), "many", done, is_quick=False) for _ in range(3)]
@@ -160,8 +155,8 @@ def wait_for(slots: FairSlots, name: str, patience: float, served: list[str], la
 
 
 @pytest.mark.parametrize(("patience", "order"), [(60.0, ["small", "large"]), (0.0, ["large", "small"])])
-def test_small_file_overtakes_a_larger_one_that_is_patient(patience: float, order: list[str]) -> None:
-    """A file of the same agent goes before a larger one that came earlier, unless that one has waited for long."""
+def test_small_file_overtakes_a_larger_one_of_the_same_agent(patience: float, order: list[str]) -> None:
+    """A file that has waited long is no longer overtaken."""
     slots, served = FairSlots(slots=1, queue=9, wait_seconds=60), list[str]()
     slots.acquire("x")
     wait_for(slots, "a", patience, served, "large")

@@ -1,7 +1,7 @@
-"""`sample_table.txt` lists the expected type of each sample and how it is delivered to five models (readers).
+"""`sample_table.txt` lists each sample's expected type and how it is delivered to five models.
 
 The models use the `openai` protocol without a content policy, as the demo's services do. test_sample_deliveries tests
-the results of get_artifact for the same files, and docs/files.md has the results for other policies.
+get_artifact for the same files, and docs/files.md has the results for other policies.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from capabilities.core.wire import Target
 
 pytestmark = pytest.mark.smoke
 
-# There is one line per file. Types are abbreviated as in `made_samples`.
+# One line per file. Types are abbreviated as in `made_samples`.
 TABLE = Path(__file__).with_name("sample_table.txt").read_text("utf-8")
 
 
 def rows() -> dict[str, tuple[str, ...]]:
-    """Return a mapping from each file to its kind, its encoding, the five outcomes and its type."""
+    """Map each file to its kind, its encoding, the five outcomes and its type."""
     lines = [tuple(cell.strip() for cell in line.split("|")) for line in TABLE.strip().splitlines()]
     assert lines[0] == ("file", "kind", "encoding", *READERS, "type")
     return {name: tuple(cells) for name, *cells in lines[1:]}
@@ -42,8 +42,7 @@ def test_every_sample_has_exactly_one_line() -> None:
 
 @pytest.mark.requirement("ABR-1.1", "ABR-2.1", "MCR-2.1")
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_sample_is_detected_and_delivered_as_the_table_says(sample: Sample, tmp_path: Path) -> None:
-    """Each sample is stored and detected without a declared type, then prepared for each model as in a request."""
+def test_sample_is_detected_and_delivered_as_in_the_table(sample: Sample, tmp_path: Path) -> None:
     artifact = store_sample(FileStore(tmp_path), sample)
     file, (kind, encoding, *outcomes, mime_type) = artifact.part(), EXPECTED[sample.name]
     assert (file.kind.value, artifact.encoding or "", file.mime_type) == (kind, encoding, expand_mime_type(mime_type))

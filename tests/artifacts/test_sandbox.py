@@ -93,7 +93,7 @@ print(out.getvalue().split(b"\\n")[0].decode())
 def test_file_is_read_where_the_kernel_lacks_a_part_of_the_sandbox(
     write_file, change: str, expected: dict[str, object]
 ) -> None:
-    """What the kernel does not have is left out and reported; the file is still read."""
+    """What is missing is reported."""
     code = LACKING.format(root=str(ROOT), change=change)
     with write_file(draw_picture("PNG", (20, 20))).open("rb") as source:
         output = subprocess.run([sys.executable, "-c", code], stdin=source, capture_output=True, check=True).stdout
@@ -102,7 +102,7 @@ def test_file_is_read_where_the_kernel_lacks_a_part_of_the_sandbox(
 
 
 def decide(machine: str, name: str, *arguments: int, architecture: int | None = None) -> str:
-    """Run the filter for a call as the kernel would."""
+    """Return the filter's decision for a call, as the kernel would evaluate it."""
     column, own = ARCHITECTURES[machine]
     program = b"".join(call_filter(column, own, PROCESS))
     number = NUMBERS[machine].get(name, 9999)
@@ -145,7 +145,7 @@ NUMBERS = {
         ("openat", (0, 0, os.O_RDWR), DENIED),
         ("openat", (0, 0, os.O_CREAT), DENIED),
         ("openat", (0, 0, os.O_TRUNC), DENIED),
-        ("clone", (0x3D0F00,), ALLOWED),  # as pthread_create does
+        ("clone", (0x3D0F00,), ALLOWED),  # pthread_create makes this call.
         ("clone", (17,), DENIED),
         ("clone", (0x3D0F00 | 0x10000000,), DENIED),
         ("tgkill", (PROCESS, 1, 6), ALLOWED),
@@ -165,8 +165,9 @@ NUMBERS = {
         ("kill", (1, 9), UNKNOWN),
     ],
 )
-def test_filter_decides_each_call(machine: str, name: str, arguments: tuple[int, ...], decision: str) -> None:
-    """On both architectures, a call passes only with the arguments that it may have."""
+def test_filter_allows_calls_only_with_permitted_arguments(
+    machine: str, name: str, arguments: tuple[int, ...], decision: str
+) -> None:
     assert decide(machine, name, *arguments) == decision
     assert decide(machine, name, *arguments, architecture=0x40000003) == DENIED
 

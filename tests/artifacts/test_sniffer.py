@@ -21,8 +21,7 @@ print(describe_sniffer(), sniff(b"x"), found.mime_type)
 """
 
 
-def test_without_libmagic_the_own_table_is_used() -> None:
-    """Without libmagic `describe_sniffer` returns `none`, nothing fails, and a PNG is still recognized."""
+def test_without_libmagic_our_own_table_is_used() -> None:
     result = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, cwd=ROOT, check=True)
     assert result.stdout.split() == ["none", "None", "image/png"]
 
@@ -34,7 +33,6 @@ def test_doubtful_type_of_libmagic_is_ignored() -> None:
 
 
 def test_threads_share_no_handle_of_libmagic() -> None:
-    """Four threads that use libmagic at the same time get the same results as a single thread."""
     if describe_sniffer() == "none":
         return
     alone = [sniff(sample.data) for sample in SAMPLES]

@@ -22,8 +22,8 @@ def detect_encoding(data: bytes, declared: str | None = None, name: str = "a.txt
 
 @pytest.mark.parametrize("declared", [None, "utf-8", "gb18030"])
 @pytest.mark.parametrize("position", [0, len("第0行：今天".encode()), len(CHINESE)], ids=["first", "early", "last"])
-def test_one_stray_byte_does_not_destroy_a_thousand_lines(position: int, declared: str | None) -> None:
-    """Where the byte is does not matter: the last one is far behind the head that is looked at first."""
+def test_one_invalid_byte_does_not_destroy_a_thousand_lines(position: int, declared: str | None) -> None:
+    """The last position is far after the head that is examined first."""
     assert detect_encoding(CHINESE[:position] + b"\xff" + CHINESE[position:], declared) == ("utf-8", False)
 
 

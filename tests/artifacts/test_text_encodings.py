@@ -31,24 +31,20 @@ def read(data: bytes, **options: object) -> str | None:
 @pytest.mark.requirement("ABR-5.3", "ABR-1.1")
 @given(UNICODE)
 def test_any_text_in_utf8_is_decoded(text: str) -> None:
-    """UTF-8 is always detected. Text that begins with U+FEFF is excluded, since this counts as a BOM."""
+    """Text that begins with U+FEFF is excluded, since this counts as a BOM."""
     assume(not text.startswith("\ufeff"))
     assert read(text.encode()) == text
 
 
 @given(UNICODE, st.sampled_from(["utf-8-sig", "utf-16", "utf-32"]))
 def test_any_text_with_a_byte_order_mark_is_decoded(text: str, encoding: str) -> None:
-    """The BOM determines the encoding and is not part of the text."""
     assume(not text.startswith("\ufeff"))
     assert read(text.encode(encoding)) == text
 
 
 @given(ZH_WORDS, st.sampled_from(["gb18030", "gbk", "gb2312"]))
 def test_chinese_text_in_a_national_encoding_is_decoded(text: str, encoding: str) -> None:
-    """Common words in GB 2312, GBK or GB18030, mixed with line breaks and ASCII, are decoded correctly.
-
-    Text whose bytes are valid UTF-8 as well is excluded. For example, the bytes of 一 are the letter һ in UTF-8.
-    """
+    """Text whose bytes are also valid UTF-8 is excluded. For example, the bytes of 一 are the letter һ in UTF-8."""
     data = f"{text}\nabc, 1\n{text}".encode(encoding)
     assume(not is_clean([data], "utf-8"))
     assert read(data) == f"{text}\nabc, 1\n{text}"
@@ -65,7 +61,6 @@ def test_chinese_text_in_utf16_without_a_byte_order_mark_is_decoded(text: str, e
     st.sampled_from(["utf-16-le", "utf-16-be"]),
 )
 def test_ascii_text_in_utf16_without_a_byte_order_mark_is_decoded(text: str, encoding: str) -> None:
-    """UTF-16 is recognized, since every second byte is NUL."""
     assert read(text.encode(encoding)) == text
 
 
@@ -112,8 +107,7 @@ def test_decoding_never_raises_and_does_not_depend_on_block_boundaries(data: byt
 
 
 @given(ZH_WORDS, st.integers(1, 40), st.sampled_from(["utf-8", "gb18030", "big5", "utf-16-le"]))
-def test_stream_is_clean_wherever_its_blocks_end(text: str, size: int, encoding: str) -> None:
-    """A character that is split between blocks is valid. A character that the end of the file cuts is not."""
+def test_character_split_between_blocks_is_valid(text: str, size: int, encoding: str) -> None:
     data = text.encode(encoding, "ignore")
     assume(len(data) > 2)
     blocks = [data[start : start + size] for start in range(0, len(data), size)]
@@ -125,7 +119,7 @@ def test_stream_is_clean_wherever_its_blocks_end(text: str, size: int, encoding:
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_chinese_without_ascii_is_text_despite_a_nul_byte(encoding: str) -> None:
-    """The NUL byte in U+4E00 does not make the file binary, although nothing else indicates UTF-16."""
+    """The NUL byte is part of U+4E00."""
     text = "这是一个测试文件，共有一万条记录。"
     text_encoding = detect_text(text.encode(encoding), whole=True)
     assert text_encoding is not None
@@ -142,12 +136,11 @@ def test_latin_word_is_not_taken_for_chinese_in_utf16(word: str) -> None:
 
 @pytest.mark.parametrize("data", [b"\0", b"a\0b", bytes(range(256)), b"\x01\x02\x03words", b"\xff" * 40 + b"\0"])
 def test_bytes_with_nul_or_many_control_characters_are_no_text(data: bytes) -> None:
-    """A single NUL shows that a file is not text, as do many control characters."""
     assert read(data) is None
 
 
 def test_log_with_colours_is_text() -> None:
-    """Escape, tab, form feed and carriage return are allowed, since logs and terminal output contain them."""
+    """Logs and terminal output contain escape, tab, form feed and carriage return."""
     assert read(b"\x1b[31mred\x1b[0m\tand\r\n\x0c") == "\x1b[31mred\x1b[0m\tand\r\n\x0c"
 
 
@@ -157,7 +150,7 @@ def test_head_cut_inside_a_character_is_text() -> None:
 
 
 def test_file_cut_inside_its_last_character_is_text() -> None:
-    """A truncated file loses only its last character. A single incomplete character does not prove UTF-8."""
+    """A single incomplete character does not prove UTF-8."""
     cut = ZH.rstrip().encode()[:-1]
     assert read(cut) == ZH.rstrip()[:-1] + "\ufffd"
     long = ZH.rstrip().encode() * 3000
@@ -181,7 +174,7 @@ def test_file_cut_inside_its_last_character_is_text() -> None:
         ("", None),
     ],
 )
-def test_name_of_an_encoding_is_normalized(name: str, expected: str | None) -> None:
+def test_encoding_name_is_normalized(name: str, expected: str | None) -> None:
     """`canonical` returns a wider encoding that contains the named one, or None for codecs that are not for text."""
     assert canonical_encoding(name) == expected
 
@@ -189,10 +182,7 @@ def test_name_of_an_encoding_is_normalized(name: str, expected: str | None) -> N
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 1000])
 def test_wide_encodings_without_a_byte_order_mark_are_little_endian(encoding: str, step: int) -> None:
-    """UTF-16 and UTF-32 without a BOM are little-endian, as in browsers.
-
-    Half a character at the end is decoded as U+FFFD or dropped.
-    """
+    """Browsers do the same. Half a character at the end becomes U+FFFD or is dropped."""
     data = ("Grüße, 季度报告 🙂" * 9).encode(f"{encoding}-le")
     blocks = [data[start : start + step] for start in range(0, len(data), step)]
     assert "".join(decode_blocks(blocks, encoding)) == "Grüße, 季度报告 🙂" * 9
