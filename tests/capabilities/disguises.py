@@ -1,4 +1,5 @@
-"""Disguised spellings of forbidden addresses: host names, whole URLs, and the addresses that host names resolve to.
+"""Disguised spellings of forbidden addresses: host names, whole URLs, and the addresses that host names
+resolve to.
 
 `{host}` and `{port}` are placeholders for an address that may not be called.
 """
@@ -44,7 +45,7 @@ PLAIN_IPV6 = (
 
 
 def look_alikes(address: str) -> Iterator[str]:
-    """Yield the address in characters that Unicode normalization turns into digits and dots."""
+    """Yield spellings of the address in characters that Unicode normalization turns into digits and dots."""
     for zero in (0xFF10, 0x1D7CE, 0x1D7D8, 0x1D7E2, 0x1D7EC, 0x1D7F6, 0x0660, 0x06F0, 0x0966, 0x1FBF0):
         yield "".join(chr(zero + int(char)) if char.isdigit() else char for char in address)
     yield "".join("⓪①②③④⑤⑥⑦⑧⑨"[int(char)] if char.isdigit() else char for char in address)
@@ -59,13 +60,13 @@ NAMES = (
     *("metadata.google.internal.", "instance-data", "host.docker.internal", "kubernetes", "printer.local", "nas.lan"),
     *("router.home.arpa", "wiki.intranet", "ollama"),
 )
-"""Names that lead to the local network only and are refused without a lookup."""
+"""Names that only lead to the local network. They are refused without a lookup."""
 
 RESOLVING = (
     *("localhost.localdomain", "localtest.me", "127.0.0.1.nip.io", "7f000001.nip.io", "169-254-169-254.sslip.io"),
     *("xn--1-5w4a.example", "xn--n3h.example", "xn--27-ytd.0.0.1.example", "metadata.tencentyun.com", "a.example"),
 )
-"""Names that look public; only resolving them shows where they lead."""
+"""Names that look public. Only their resolution reveals the addresses."""
 
 URLS = (
     *("https://api.openai.com@{host}/v1", "https://api.openai.com:443@{host}/v1", "https://:@{host}/v1"),

@@ -9,7 +9,7 @@ from capabilities.core.message import Blob, Converted, ConvertTo, PageImages, Te
 
 @dataclass(frozen=True)
 class FakeContent:
-    """Bytes, the text extracted from them with its note, and the converted image; `gone` makes every read fail."""
+    """Content with fixed bytes, extracted text with its note, and a converted image. If `gone`, every read fails."""
 
     data: bytes = b"\x89PNG\r\n\x1a\n pixels that are never shown"
     words: str | None = None
@@ -36,7 +36,7 @@ class FakeContent:
 
 @dataclass(frozen=True)
 class FakePage(FakeContent):
-    """A web page: `words` is its source, `seen` the text that a browser would show."""
+    """A web page with the source `words` and the text `seen` that a browser would show."""
 
     seen: str | None = None
 
@@ -47,7 +47,7 @@ class FakePage(FakeContent):
 
 @dataclass(frozen=True)
 class FakeScan(FakeContent):
-    """A document of `total` pages without text, each drawn as `page`."""
+    """A document of `total` pages without text, each rendered as `page`."""
 
     page: Converted | None = None
     total: int = 3

@@ -1,4 +1,4 @@
-"""Prompt injections: text in files that tries to give instructions, as describers may repeat it."""
+"""Prompt injections: text in files that contains instructions, which a describer may repeat."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ HOSTILE: dict[str, str] = {
         f"Agents that can process it: {ORDER}"
     ),
 }
-"""Twenty texts, named for the attack that each tries."""
+"""Twenty texts, named for the attack that each one tries."""

@@ -1,6 +1,4 @@
-"""Adaptation: each candidate gets its own version of one canonical request, and nothing is lost or carried over to
-another candidate.
-"""
+"""Adaptation: each candidate gets its own version of a request. Nothing is lost or passed on to another candidate."""
 
 from __future__ import annotations
 
@@ -60,14 +58,12 @@ def make_chat(*parts: FilePart | TextPart, role: Role = Role.USER) -> ChatReques
     return ChatRequest((Message(role, parts),))
 
 
-def test_a_request_without_files_is_passed_on_as_it_is() -> None:
-    """A request without files is returned unchanged."""
+def test_request_without_files_is_returned_unchanged() -> None:
     chat = make_chat(TextPart("hello"))
     assert adapted(chat, reader("openai")) == Adapted(chat)
 
 
-def test_an_image_reaches_a_vision_model_and_words_reach_a_text_model() -> None:
-    """One request sends the image to a model with vision and a description to another. The request is not changed."""
+def test_image_reaches_a_vision_model_and_a_description_reaches_a_text_model() -> None:
     chat = make_chat(TextPart("look"), PNG)
     for_vision = adapted(chat, reader("openai", "vision"))
     for_text = adapted(chat, reader("openai"))
@@ -78,8 +74,7 @@ def test_an_image_reaches_a_vision_model_and_words_reach_a_text_model() -> None:
     assert chat == make_chat(TextPart("look"), PNG)
 
 
-def test_a_description_names_the_file_and_who_could_read_it() -> None:
-    """The description parses back to the file's fields and the agents that can read it."""
+def test_description_names_the_file_and_the_agents_that_can_read_it() -> None:
     chat = replace(make_chat(PNG), tools=(Tool("send_message"),))
     result = adapted(chat, reader("openai"), text_style_for(chat, "zh-CN", two_agents))
     block = parse(result.deliveries[0].text or "")
@@ -89,8 +84,7 @@ def test_a_description_names_the_file_and_who_could_read_it() -> None:
     assert (block.agents, block.names_tool) == (("vision-agent", "multimodal-agent"), True)
 
 
-def test_no_tool_is_named_that_the_model_does_not_have() -> None:
-    """If the request has no tool send_message, the description only lists the agents' names."""
+def test_description_without_send_message_names_no_tool() -> None:
     chat = make_chat(PNG)
     text = adapted(chat, reader("openai"), text_style_for(chat, "en", two_agents)).deliveries[0].text or ""
     assert "send_message" not in text
@@ -98,13 +92,12 @@ def test_no_tool_is_named_that_the_model_does_not_have() -> None:
 
 
 def test_text_file_is_inlined_in_the_message() -> None:
-    """Every model reads text files; the file's name precedes the text (ABR-5.1)."""
+    """ABR-5.1: every model reads text files, and the file's name precedes the text."""
     part = adapted(make_chat(CSV), reader("anthropic")).chat.messages[0].parts[0]
     assert part == TextPart("Artifact content (table.csv):\na,b")
 
 
-def test_a_long_text_keeps_its_head_and_tail_and_says_how_to_read_on() -> None:
-    """The note on truncated text gives the whole length, and names get_artifact only if the model has that tool."""
+def test_truncated_text_keeps_head_and_tail_and_names_an_available_tool() -> None:
     text = "".join(chr(97 + index % 26) for index in range(100))
     long_file = replace(CSV, content=FakeContent(words=text))
     candidate = replace(reader("openai"), text_limit=TextLimit(unknown_chars=55))
@@ -123,8 +116,8 @@ def test_a_long_text_keeps_its_head_and_tail_and_says_how_to_read_on() -> None:
     assert "artifact:a7" in delivered
 
 
-def test_a_note_never_names_a_call_that_could_not_be_made() -> None:
-    """Long text without a reference is truncated with a note that names no tool, even if the model has get_artifact."""
+def test_note_on_truncated_text_never_names_an_impossible_call() -> None:
+    """The text has no reference, so get_artifact could not read on."""
     file = replace(CSV, artifact_id=None, content=FakeContent(words="x" * 100))
     candidate = replace(reader("openai"), text_limit=TextLimit(unknown_chars=55))
     text = adapted(make_chat(file), candidate, TextStyle("en", has_get_artifact=True)).deliveries[0].text or ""
@@ -143,8 +136,8 @@ HISTORY = ChatRequest(
 )
 
 
-def test_files_of_tool_results_move_into_one_user_message_after_the_run() -> None:
-    """With OpenAI, tool messages keep their ids and refer to a user message after them, which introduces each file."""
+def test_files_of_openai_tool_results_move_into_one_user_message() -> None:
+    """Tool messages keep their ids and refer to the user message, which introduces each file."""
     result = adapted(HISTORY, reader("openai", "vision", "file"))
     roles = [message.role for message in result.chat.messages]
     assert roles == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL, Role.TOOL, Role.USER, Role.USER]
@@ -157,23 +150,20 @@ def test_files_of_tool_results_move_into_one_user_message_after_the_run() -> Non
     assert summary(result.deliveries) == "image=native;image=described;image=hoisted;file=hoisted"
 
 
-def test_files_of_tool_results_stay_where_the_protocol_takes_them() -> None:
-    """With Anthropic, files are native parts of the tool results, and no message is added."""
+def test_files_of_anthropic_tool_results_stay_native() -> None:
     result = adapted(HISTORY, reader("anthropic", "vision", "file"))
     assert len(result.chat.messages) == len(HISTORY.messages)
     assert isinstance(result.chat.messages[3].parts[0], NativePart)
     assert summary(result.deliveries) == "image=native:2;image=described;file=native"
 
 
-def test_files_of_tool_results_at_the_end_are_not_forgotten() -> None:
-    """Files are moved even if tool results are the last messages in the request."""
+def test_files_of_tool_results_at_the_end_are_moved() -> None:
     result = adapted(ChatRequest(HISTORY.messages[:5]), reader("openai", "vision", "file"))
     assert result.chat.messages[-1].role is Role.USER
     assert len(result.chat.messages[-1].parts) == 5
 
 
-def test_nameless_files_are_numbered() -> None:
-    """Files without name or id are numbered, in the tool result and in the user message."""
+def test_files_without_name_and_id_are_numbered() -> None:
     file = replace(PNG, filename=None, artifact_id=None)
     chat = ChatRequest((Message(Role.TOOL, (file, file), tool_call_id="c1"),))
     moved = adapted(chat, reader("openai", "vision")).chat.messages[1]
@@ -183,8 +173,8 @@ def test_nameless_files_are_numbered() -> None:
     ]
 
 
-def test_media_that_came_out_of_get_artifact_is_led_by_its_name() -> None:
-    """A part with `led` is introduced by its file name even if it is not moved. Other parts have no introduction."""
+def test_media_from_get_artifact_is_introduced_by_its_name() -> None:
+    """Only parts with `led` have an introduction."""
     parts = adapted(make_chat(replace(PNG, led=True), PNG), reader("openai", "vision")).chat.messages[0].parts
     assert parts[0] == TextPart("Artifact content (plan.png):")
     assert [type(part) for part in parts] == [TextPart, NativePart, NativePart]
@@ -206,8 +196,7 @@ def test_unreadable_file_is_described_with_its_reference(file: FilePart) -> None
 SMALL_PNG = Converted(make_blob(b"small"), "image/png", 10, 10)
 
 
-def test_a_converted_image_goes_natively_in_its_new_form() -> None:
-    """A converted image has its new type and bytes. The delivery's reason says why it had to be converted."""
+def test_converted_image_has_its_new_type_and_bytes_and_a_reason() -> None:
     file = replace(TIFF, content=FakeContent(image=SMALL_PNG))
     result = adapted(make_chat(file), reader("openai", "vision", policy="convert"))
     lead, native = result.chat.messages[0].parts
@@ -229,8 +218,7 @@ def test_a_converted_image_goes_natively_in_its_new_form() -> None:
         (Converted(make_blob(b"too large by far"), "image/png"), ReasonCode.TOO_LARGE),
     ],
 )
-def test_an_image_that_does_not_convert_is_described_and_says_so(image: Converted | None, code: ReasonCode) -> None:
-    """An image that cannot be converted, or is still too large afterwards, is described, and the reason is given."""
+def test_image_that_cannot_be_converted_is_described_with_the_reason(image: Converted | None, code: ReasonCode) -> None:
     candidate = reader("openai", "vision", policy="convert")
     candidate = replace(candidate, slots=with_limits(candidate.slots, {"image": {"maxBytes": 10}}))
     delivery = adapted(make_chat(replace(TIFF, content=FakeContent(image=image))), candidate).deliveries[0]
@@ -240,8 +228,7 @@ def test_an_image_that_does_not_convert_is_described_and_says_so(image: Converte
 PDF_LEAD = "Artifact content (report.pdf):\nArtifact ID: artifact:a4\nDone: extracted as text from: PDF document"
 
 
-def test_a_document_is_extracted_and_one_without_text_is_described() -> None:
-    """A document's text is extracted if there is any. Otherwise the description says that no text was found."""
+def test_document_is_extracted_or_described_as_having_no_text() -> None:
     candidate = reader("openai", policy="extract")
     extracted = adapted(make_chat(replace(PDF, content=FakeContent(words="[page 1]\nTotal: 3"))), candidate).deliveries[
         0
@@ -271,8 +258,8 @@ HTML = replace(CSV, mime_type="text/html", filename="page.html")
         (FakeContent(words=SOURCE), Outcome.INLINED, SOURCE),
     ],
 )
-def test_a_web_page_is_read_as_a_browser_shows_it(content: FakeContent, outcome: Outcome, text: str) -> None:
-    """With `extract`, a page is rendered without its markup. A page that renders to nothing is inlined as source."""
+def test_web_page_is_rendered_without_markup(content: FakeContent, outcome: Outcome, text: str) -> None:
+    """A page that renders to nothing is inlined as source."""
     page = replace(HTML, content=content)
     delivery = adapted(make_chat(page), reader("openai", policy="extract")).deliveries[0]
     assert delivery.delivery.outcome is outcome
@@ -298,15 +285,13 @@ def test_a_model_that_writes_code_gets_the_source_of_pages_alone(mime_type: str,
     assert (delivery.text or "").endswith(SOURCE if outcome is Outcome.INLINED else "Sum\n42")
 
 
-def test_notes_of_the_extraction_precede_the_text() -> None:
-    """A note that only some pages were extracted is placed before the text."""
+def test_note_on_partial_extraction_precedes_the_text() -> None:
     content = FakeContent(words="page one", note="[pages 1-1 of 200]")
     text = adapted(make_chat(replace(PDF, content=content)), reader("openai", policy="extract")).deliveries[0].text
     assert text == f"{PDF_LEAD}\n[pages 1-1 of 200]\npage one"
 
 
-def test_native_only_names_the_file_the_candidate_cannot_read() -> None:
-    """Under `native_only`, a candidate that cannot read a file is skipped, with the file as the reason."""
+def test_native_only_skips_the_candidate_and_names_the_file() -> None:
     chat = make_chat(TextPart("look"), PNG)
     refused = adapt(chat, reader("openai", policy="native_only"), ENGLISH)
     assert isinstance(refused, CannotRead)
@@ -314,8 +299,8 @@ def test_native_only_names_the_file_the_candidate_cannot_read() -> None:
     assert isinstance(adapt(chat, reader("openai", "vision", policy="native_only"), ENGLISH), Adapted)
 
 
-def test_a_limit_on_files_counts_across_the_messages_and_keeps_the_newest() -> None:
-    """If two of three images are allowed, the oldest is described, since the newest are what the request is about."""
+def test_limit_on_files_keeps_the_newest_files_of_a_conversation() -> None:
+    """The newest files are what the request is about."""
     candidate = reader("openai", "vision")
     candidate = replace(candidate, slots=with_limits(candidate.slots, {"image": {"maxCount": 2}}))
     chat = ChatRequest((Message(Role.USER, (PNG,)), Message(Role.USER, (PNG,)), Message(Role.USER, (PNG,))))
@@ -323,19 +308,14 @@ def test_a_limit_on_files_counts_across_the_messages_and_keeps_the_newest() -> N
     assert outcomes == [Outcome.DESCRIBED, Outcome.NATIVE, Outcome.NATIVE]
 
 
-def test_within_one_message_a_limit_keeps_the_first_files() -> None:
-    """Within one message, a limit on the number of files keeps the first ones."""
+def test_limit_on_files_keeps_the_first_files_of_one_message() -> None:
     candidate = reader("openai", "vision")
     candidate = replace(candidate, slots=with_limits(candidate.slots, {"image": {"maxCount": 2}}))
     outcomes = [delivery.delivery.outcome for delivery in adapted(make_chat(PNG, PNG, PNG), candidate).deliveries]
     assert outcomes == [Outcome.NATIVE, Outcome.NATIVE, Outcome.DESCRIBED]
 
 
-def test_the_size_of_a_request_counts_words_and_files() -> None:
-    """The caller's text counts toward the limit on a request.
-
-    A described file counts with the size of its description.
-    """
+def test_limit_on_a_request_counts_text_and_descriptions() -> None:
     candidate = reader("openai", "vision")
     candidate = replace(candidate, slots=with_limits(candidate.slots, {"maxRequestBytes": 60 + 1000}))
     chat = make_chat(TextPart("x" * 1000), PNG, PNG)
@@ -343,8 +323,8 @@ def test_the_size_of_a_request_counts_words_and_files() -> None:
     assert outcomes == [Outcome.NATIVE, Outcome.DESCRIBED]
 
 
-def test_a_remote_file_is_described_with_its_url() -> None:
-    """The gateway never fetches a URL. A model or agent that reads the description can."""
+def test_remote_file_is_described_with_its_url() -> None:
+    """The gateway never fetches a URL, but a model or agent that reads the description can."""
     remote = FilePart(Kind.IMAGE, "image/png", url="https://example.org/a.png")
     text = adapted(make_chat(remote), reader("openai")).deliveries[0].text or ""
     assert "https://example.org/a.png" in text
@@ -352,23 +332,20 @@ def test_a_remote_file_is_described_with_its_url() -> None:
     assert native == NativePart(Kind.IMAGE, "image/png", url="https://example.org/a.png")
 
 
-def test_a_type_that_is_only_a_guess_is_no_line_in_the_description() -> None:
-    """The type of a URL without an extension is unknown, and `image/*` is not a MIME type (MCR-3: if known)."""
+def test_guessed_type_is_omitted_from_the_description() -> None:
+    """MCR-3 asks for the type if it is known, and `image/*` is not a MIME type."""
     remote = FilePart(Kind.IMAGE, "image/*", url="https://example.org/a")
     described = parse(adapted(make_chat(remote), reader("openai")).deliveries[0].text or "")
     assert described is not None
     assert (described.url, described.mime_type) == ("https://example.org/a", None)
 
 
-def test_the_header_counts_outcomes_by_kind() -> None:
-    """The header is kind=outcome[:count], joined by semicolons; documents and other kinds are called `file`."""
+def test_header_counts_outcomes_by_kind() -> None:
     archive = replace(PDF, kind=Kind.OTHER, mime_type="application/zip")
     result = adapted(make_chat(PNG, PDF, archive), reader("openai", "vision"))
     assert summary(result.deliveries) == "image=native;file=described:2"
     assert summary(()) == ""
 
-
-# Properties
 
 MIMES = {
     Kind.TEXT: ["text/plain", "text/csv"],
@@ -427,11 +404,7 @@ def chat_files(chat: ChatRequest) -> list[FilePart]:
 
 @pytest.mark.requirement("MCR-P2", "MCR-P3")
 @given(chat=CHATS, candidate=READERS)
-def test_every_file_ends_in_exactly_one_outcome_and_none_is_left(chat: ChatRequest, candidate: Reader) -> None:
-    """Deliveries correspond to files one to one and in order.
-
-    There are as many native parts as native outcomes.
-    """
+def test_every_file_has_exactly_one_delivery_in_order(chat: ChatRequest, candidate: Reader) -> None:
     result = adapted(chat, candidate)
     assert [delivery.file for delivery in result.deliveries] == chat_files(chat)
     assert chat_files(result.chat) == []
@@ -447,8 +420,7 @@ def test_every_file_ends_in_exactly_one_outcome_and_none_is_left(chat: ChatReque
 
 @pytest.mark.requirement("MCR-P3", "ABR-INV1")
 @given(chat=CHATS, candidate=READERS)
-def test_native_parts_need_the_capability_and_an_allowed_position(chat: ChatRequest, candidate: Reader) -> None:
-    """A native part needs its capability, a user or tool message, and within a tool message a slot that accepts it."""
+def test_native_part_needs_its_capability_and_an_allowed_position(chat: ChatRequest, candidate: Reader) -> None:
     for message in adapted(chat, candidate).chat.messages:
         for part in message.parts:
             if isinstance(part, NativePart):
@@ -462,8 +434,7 @@ def test_native_parts_need_the_capability_and_an_allowed_position(chat: ChatRequ
 
 @pytest.mark.requirement("ABR-INV1", "ABR-6.1", "ABR-6.3")
 @given(chat=CHATS, candidate=READERS)
-def test_no_text_holds_base64_of_a_files_bytes(chat: ChatRequest, candidate: Reader) -> None:
-    """No text outside a media slot contains 15 bytes of any file's data as base64."""
+def test_no_text_contains_base64_of_a_files_bytes(chat: ChatRequest, candidate: Reader) -> None:
     texts = [
         part.text
         for message in adapted(chat, candidate).chat.messages
@@ -473,16 +444,15 @@ def test_no_text_holds_base64_of_a_files_bytes(chat: ChatRequest, candidate: Rea
     all_text = "\n".join(texts)
     for file in chat_files(chat):
         data = file.content.data if isinstance(file.content, FakeContent) else b""
-        # Base64 encodes three bytes at a time, so only these starts give the same characters.
+        # Base64 encodes three bytes at a time, so only these offsets give the same characters.
         for start in range(0, len(data) - 15, 3):
             assert base64.b64encode(data[start : start + 15]).decode() not in all_text
 
 
 @given(chat=CHATS, candidate=READERS, candidates_before=st.lists(READERS, max_size=3))
-def test_what_one_candidate_gets_does_not_depend_on_those_before_it(
+def test_payload_does_not_depend_on_earlier_candidates(
     chat: ChatRequest, candidate: Reader, candidates_before: list[Reader]
 ) -> None:
-    """A candidate's payload depends on the message and the candidate alone, not on earlier candidates."""
     adapted_alone = adapt(chat, candidate, ENGLISH)
     for other in candidates_before:
         adapt(chat, other, ENGLISH)
@@ -490,8 +460,8 @@ def test_what_one_candidate_gets_does_not_depend_on_those_before_it(
 
 
 @given(chat=CHATS, candidate=READERS)
-def test_the_conversation_itself_stays_as_it_was(chat: ChatRequest, candidate: Reader) -> None:
-    """Order, roles, ids and the caller's texts are kept. Only user messages with tool output are added."""
+def test_adaptation_keeps_order_roles_ids_and_texts(chat: ChatRequest, candidate: Reader) -> None:
+    """Only user messages with tool output are added."""
     adapted_messages = adapted(chat, candidate).chat.messages
     added = [
         message

@@ -45,10 +45,9 @@ profiles = st.builds(AgentProfile, id=names, capabilities=st.sampled_from((TEXT,
 
 @pytest.mark.requirement("MCR-P4", "MCR-P5", "MCR-3.1", "MCR-3.2", "MCR-3.3", "MCR-3.4", "MCR-3.5", "MCR-3.6")
 @given(attachments, st.lists(profiles, max_size=3, unique_by=lambda agent: agent.id), st.sampled_from(("zh", "en")))
-def test_text_and_fields_agree_and_are_complete(
+def test_text_and_fields_of_a_description_have_the_same_values(
     attachment: AttachmentInfo, agents: list[AgentProfile], language: str
 ) -> None:
-    """Reference, type, name, size and agents are in the text and in the fields, and parse back to the same values."""
     directory = AgentDirectory(agents)
     adapted = ContentAdapter(SERVICES, directory, language).adapt_to_text(attachment)
     parsed = description.parse(adapted.text)
@@ -76,18 +75,13 @@ def test_text_and_fields_agree_and_are_complete(
         (None, "file", "file"),
     ],
 )
-def test_an_attachments_type_decides_its_capability(kind: str | None, content_type: str, capability: str) -> None:
-    """Image, audio and video types need the capability of that name.
-
-    Any other, unknown or missing type needs `file`.
-    """
+def test_attachment_type_determines_the_capability(kind: str | None, content_type: str, capability: str) -> None:
     attachment = AttachmentInfo(kind, "artifact:a")
     info = ContentAdapter(SERVICES, AGENTS).adapt_to_text(attachment).structured_info
     assert (attachment.capability, info["contentType"]) == (capability, content_type)
 
 
-def test_the_fields_have_the_seeds_keys() -> None:
-    """The fields have the keys of `AdaptedContent.structuredInfo`; the key of an unknown value is absent."""
+def test_fields_have_the_keys_of_structured_info_without_unknown_values() -> None:
     adapter = ContentAdapter(SERVICES, AGENTS, "zh")
     full = adapter.adapt_to_text(AttachmentInfo("image", "artifact:a", "a.png", 3, "image/png"))
     assert full.structured_info == {
@@ -109,8 +103,8 @@ def test_several_attachments_are_described_in_order() -> None:
     assert adapter.adapt_multiple([]) == []
 
 
-def test_only_agents_that_can_really_read_the_file_are_suggested() -> None:
-    """A delivery decision that is passed in can exclude an agent: both have the capability, but only one reads TIFF."""
+def test_only_agents_that_can_read_the_file_are_suggested() -> None:
+    """Both agents have the capability, but only one reads TIFF."""
 
     def can_read(agent: AgentProfile, file: FilePart) -> bool:
         return agent.capabilities.has("vision") and (file.mime_type != "image/tiff" or agent.id == "multimodal-agent")
@@ -139,8 +133,7 @@ def test_asking_agent_is_never_suggested_to_itself() -> None:
 
 
 @pytest.mark.requirement("MCR-4.1", "MCR-4.2")
-def test_capable_agents_and_services_are_found_by_capability() -> None:
-    """A capability finds the agents that have it, and the services that a new agent could use."""
+def test_capability_finds_its_agents_and_services() -> None:
     adapter = ContentAdapter(SERVICES, AGENTS)
     assert adapter.find_capable_agents("vision") == ["vision-agent", "multimodal-agent"]
     assert adapter.find_capable_agents("video") == []
@@ -148,8 +141,7 @@ def test_capable_agents_and_services_are_found_by_capability() -> None:
 
 
 @pytest.mark.requirement("MCR-E4")
-def test_an_attachment_that_could_not_be_read_keeps_its_reference_for_another_try() -> None:
-    """A description says that its file could not be read, and its fields are unchanged."""
+def test_unreadable_attachment_is_described_with_its_reference() -> None:
     adapted = ContentAdapter(SERVICES, AGENTS).adapt_to_text(AttachmentInfo("image", "artifact:a"), unreadable=True)
     parsed = description.parse(adapted.text)
     assert parsed is not None
@@ -162,7 +154,6 @@ def test_an_attachments_part_carries_its_facts_and_no_content() -> None:
     assert AttachmentInfo("file", "artifact:a", mime_type="application/zip").kind is Kind.OTHER
 
 
-def test_without_send_message_the_text_names_no_tool() -> None:
-    """The text for a model without the tool send_message has only the agents' names."""
+def test_text_without_send_message_names_no_tool() -> None:
     adapter = ContentAdapter(SERVICES, AGENTS, "zh", has_send_message=False)
     assert "send_message" not in adapter.adapt_to_text(AttachmentInfo("image", "artifact:a")).text

@@ -32,10 +32,9 @@ profiles = st.lists(
 
 @pytest.mark.requirement("MCR-4.1", "MCR-4.2")
 @given(profiles, capabilities, st.sampled_from(list(Direction)))
-def test_agents_by_capability_are_exactly_those_that_have_it(
+def test_agents_with_a_capability_are_listed_in_order_and_by_direction(
     agents: list[AgentProfile], capability: str, direction: Direction
 ) -> None:
-    """The agents with a capability are listed by id, in the directory's order and by direction."""
     capable = AgentDirectory(agents).find_capable(capability, direction)
     assert capable == [agent.id for agent in agents if agent.capabilities.has(capability, direction)]
 
@@ -48,15 +47,14 @@ def test_input_and_output_are_distinguished() -> None:
 
 
 def test_invalid_direction_finds_no_agent_and_warns(caplog: pytest.LogCaptureFixture) -> None:
-    """An unknown direction finds no agents and logs a warning, as in the capability registry."""
     with caplog.at_level(logging.WARNING):
         assert AGENTS.find_capable("text", "sideways") == []
     assert "sideways" in caplog.text
 
 
 @pytest.mark.requirement("MCR-4.3")
-def test_an_agents_context_shows_its_capabilities_and_its_helpers() -> None:
-    """An agent's context is the response of GET /agents/me."""
+def test_agent_context_has_its_capabilities_and_helpers() -> None:
+    """The context is the response of GET /agents/me."""
     assert AGENTS.context("seer") == {
         "id": "seer",
         "name": "Seer",
@@ -70,8 +68,7 @@ def test_an_agents_context_shows_its_capabilities_and_its_helpers() -> None:
 
 @pytest.mark.requirement("MCR-4.4")
 @given(profiles, capabilities)
-def test_helpers_are_the_others_that_have_the_capability(agents: list[AgentProfile], capability: str) -> None:
-    """An agent is never its own helper. Vision, audio and file are always among the keys."""
+def test_helpers_are_the_other_agents_with_the_capability(agents: list[AgentProfile], capability: str) -> None:
     directory = AgentDirectory(agents)
     for agent in agents:
         helpers = directory.forward_to(agent.id)
@@ -84,7 +81,6 @@ def test_helpers_are_the_others_that_have_the_capability(agents: list[AgentProfi
 
 
 def test_video_is_listed_only_if_an_agent_reads_video() -> None:
-    """An agent's helpers always have the keys vision, audio and file, and video only if an agent reads it."""
     assert list(AGENTS.forward_to("writer")) == ["vision", "audio", "file"]
     watcher = AgentProfile("watcher", capabilities=Capabilities(("text", "video")))
     assert AgentDirectory([WRITER, watcher]).forward_to("writer") == {
@@ -106,15 +102,12 @@ READ_BY_DEFAULT = {
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-def test_by_default_a_kind_is_read_by_who_has_its_capability(kind: Kind) -> None:
-    """By default an agent reads images with `vision`, and documents and other files with `file`."""
+def test_by_default_the_capability_decides_whether_an_agent_reads_a_kind(kind: Kind) -> None:
     assert AGENTS.find_readers(FilePart(kind)) == READ_BY_DEFAULT[kind]
 
 
 @pytest.mark.requirement("MCR-4.4")
-def test_who_can_read_this_very_file_is_the_callers_decision() -> None:
-    """Whether an agent can read a file is decided by a function that is passed in; the asking agent is left out."""
-
+def test_function_that_is_passed_in_decides_which_agents_read_a_file() -> None:
     def small_enough(agent: AgentProfile, file: FilePart) -> bool:
         return (file.size or 0) <= {"seer": 10, "all-ears": 100}.get(agent.id, 0)
 

@@ -34,8 +34,7 @@ def runtime(agent: AgentProfile) -> AgentRuntime:
 
 
 @pytest.mark.requirement("MCR-6.3", "MCR-4.3")
-def test_the_router_and_the_capabilities_are_in_an_agents_runtime() -> None:
-    """An agent's runtime has the router, the model's capabilities and the agents that can help."""
+def test_runtime_has_router_capabilities_and_helpers() -> None:
     own = runtime(WRITER)
     assert isinstance(own.router, CapabilityRouter)
     assert own.context["capabilities"] == {"input": ["text"], "output": ["text"]}
@@ -43,8 +42,7 @@ def test_the_router_and_the_capabilities_are_in_an_agents_runtime() -> None:
 
 
 @pytest.mark.requirement("MCR-4.4", "MCR-2.1", "MCR-2.2")
-def test_text_agent_learns_which_agent_reads_the_image() -> None:
-    """A text agent is told which agent can help. Forwarded by its reference, the image arrives unchanged."""
+def test_text_agent_forwards_an_image_by_reference_to_a_capable_agent() -> None:
     routed = runtime(WRITER).receive(PICTURE)
     assert not routed.can_process
     parsed = description.parse(routed.text_description or "")
@@ -59,8 +57,8 @@ def test_text_agent_learns_which_agent_reads_the_image() -> None:
     assert base64.b64encode(PIXELS).decode() in str(routed_to_helper.processed_content)
 
 
-def test_an_agent_without_a_service_reads_text_and_is_never_named_to_itself() -> None:
-    """An agent without a service has unknown capabilities, which count as text only (MCR-1.5)."""
+def test_agent_without_a_service_reads_text_only() -> None:
+    """MCR-1.5"""
     routed = runtime(WITHOUT_SERVICE).receive(PICTURE)
     assert routed.processed_content == f"What is this?\n\n{routed.text_description}"
     parsed = description.parse(routed.text_description or "")
@@ -68,7 +66,7 @@ def test_an_agent_without_a_service_reads_text_and_is_never_named_to_itself() ->
     assert "homeless" not in parsed.agents
 
 
-def test_an_agent_outside_the_directory_still_sees_itself() -> None:
-    """An agent that has just expired can still read its own capabilities."""
+def test_agent_outside_the_directory_can_read_its_own_context() -> None:
+    """It may have just expired."""
     unlisted = AgentProfile("stranger", capabilities=VISION)
     assert runtime(unlisted).context["capabilities"]["input"] == ["text", "vision"]

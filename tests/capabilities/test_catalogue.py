@@ -89,15 +89,14 @@ SMALL = Catalogue(
         ("mistral-small3.1:24b", {"text", "vision"}),
     ],
 )
-def test_models_people_use_are_known(model: str, reads: set[str]) -> None:
-    """The catalogue knows models in common use, which no single source lists completely."""
+def test_models_in_common_use_are_known(model: str, reads: set[str]) -> None:
+    """No single source lists all of them."""
     entry = lookup(None, model)
     assert entry is not None
     assert set(entry.capabilities.input) == reads
 
 
-def test_what_gpt_4o_reads_is_answered_with_source_and_date() -> None:
-    """An entry has token limits, its sources and the date of the check."""
+def test_entry_has_token_limits_sources_and_date() -> None:
     entry = lookup("openai", "gpt-4o")
     assert entry is not None
     assert entry.capabilities.input == ("text", "vision", "file")
@@ -111,14 +110,14 @@ def test_what_gpt_4o_reads_is_answered_with_source_and_date() -> None:
     "model",
     ["gpt-4o-mini-tts", "gpt-4o-transcribe", "gpt-4o-realtime-preview", "qwen3-embedding-8b", "qwen3-reranker-8b"],
 )
-def test_a_model_that_does_not_chat_is_not_taken_for_its_namesake(model: str) -> None:
-    """The pattern of a family of chat models does not match its speech, embedding or transcription models."""
+def test_model_that_does_not_chat_does_not_match_its_family(model: str) -> None:
+    """These are speech, embedding and transcription models."""
     assert lookup(None, model) is None
 
 
 @pytest.mark.parametrize("model", ["unheard-of", "", "text-embedding-3-small", "constructor", "__class__"])
-def test_unlisted_model_stays_unknown(model: str) -> None:
-    """The lookup of an unknown model returns None, so that the model is not shown as reading text only."""
+def test_unknown_model_has_no_entry(model: str) -> None:
+    """It must not be shown as reading text only."""
     assert lookup("openai", model) is None
 
 
@@ -135,25 +134,23 @@ def test_unlisted_model_stays_unknown(model: str) -> None:
         (None, "hawk-eye-2", "pattern", ("text", "vision"), 5),
     ],
 )
-def test_the_asked_provider_takes_precedence_over_the_maker_and_all_hosts(
+def test_entry_of_the_provider_precedes_those_of_maker_and_other_hosts(
     hint: str | None, model: str, matched_by: str, reads: tuple[str, ...], limit: int
 ) -> None:
-    """The entry of the requested provider is preferred, then the maker's, then what all hosts agree on."""
     entry = SMALL.lookup(hint, model)
     assert entry is not None
     assert (entry.matched_by, entry.capabilities.input, entry.max_input_tokens) == (matched_by, reads, limit)
 
 
 def test_pattern_has_its_own_source_and_date() -> None:
-    """The manually kept table of patterns has its own source, date and verdict."""
     entry = SMALL.lookup(None, "hawk-eye")
     assert entry is not None
     assert (entry.source, entry.checked_on, entry.matched) == ("patterns", date(2026, 3, 4), "*-eye*")
     assert {fact.verdict for fact in entry.facts.values()} == {FactVerdict.PATTERN}
 
 
-def test_each_fact_has_the_verdict_of_its_sources() -> None:
-    """The sources of a fact agree, contradict each other, or are a single one. A contested fact counts as no."""
+def test_fact_has_the_verdict_of_its_sources() -> None:
+    """A contested fact counts as no."""
     bird, fish, owl = (SMALL.lookup("openai", name) for name in ("gpt-bird", "gpt-fish", "gpt-owl"))
     assert bird
     assert fish
@@ -167,15 +164,14 @@ def test_each_fact_has_the_verdict_of_its_sources() -> None:
     assert set(owl.contested) == {("input", "vision"), ("input", "file")}
 
 
-def test_hosts_of_one_source_that_differ_make_a_fact_contested() -> None:
-    """If hosts within one source differ, the fact is contested."""
+def test_fact_is_contested_if_hosts_of_one_source_differ() -> None:
     entry = SMALL.lookup(None, "fish")
     assert entry is not None
     assert entry.facts["input", "file"] == Fact(False, FactVerdict.CONTESTED, ("List 1",), ("List 1",))
 
 
 def test_limit_is_the_smallest_and_contested_beyond_rounding() -> None:
-    """A limit is contested if values differ beyond rounding: 1,000,000 and 1,048,576 agree, 10 and 12 do not."""
+    """1,000,000 and 1,048,576 agree, 10 and 12 do not."""
     bird, owl = SMALL.lookup(None, "gpt-bird"), SMALL.lookup(None, "gpt-owl")
     assert bird
     assert bird.max_output
@@ -187,8 +183,7 @@ def test_limit_is_the_smallest_and_contested_beyond_rounding() -> None:
     )
 
 
-def test_a_provider_that_lists_its_own_models_decides_with_one_other_but_not_alone() -> None:
-    """A provider's own list and one other source settle a fact against a third. The list alone against two does not."""
+def test_providers_own_list_settles_a_fact_only_with_another_source() -> None:
     yes, no = Statement(yes="v"), Statement(no="v")
     with_second_list = judge_fact("v", [Witness("a", yes), Witness("b", no), Witness("own", no, own=True)])
     own_list_alone = judge_fact("v", [Witness("a", yes), Witness("b", yes), Witness("own", no, own=True)])
@@ -196,7 +191,7 @@ def test_a_provider_that_lists_its_own_models_decides_with_one_other_but_not_alo
     assert own_list_alone == Fact(False, FactVerdict.CONTESTED, ("a", "b"), ("own",))
 
 
-def test_the_contested_images_of_deepseek_v4_flash_count_as_no() -> None:
+def test_contested_images_of_deepseek_v4_flash_count_as_no() -> None:
     """LiteLLM says that the model reads images. models.dev says no, and four bug reports say that it returns 400."""
     entry = lookup("deepseek", "deepseek-v4-flash")
     assert entry is not None
@@ -217,27 +212,20 @@ def test_the_contested_images_of_deepseek_v4_flash_count_as_no() -> None:
         ("openai", "gpt-owl", date(2026, 12, 24), "by hand"),
     ],
 )
-def test_a_models_last_day_is_the_asked_hosts_then_its_makers(
-    hint: str | None, model: str, day: date, source: str
-) -> None:
-    """The requested host's date of retirement is preferred to the maker's, and the vendor's SDK to other lists."""
+def test_retirement_date_of_the_host_precedes_the_makers(hint: str | None, model: str, day: date, source: str) -> None:
     last_day = SMALL.retirement(hint, model)
     assert last_day is not None
     assert (last_day.day, last_day.source) == (day, source)
 
 
-def test_a_host_that_lists_a_model_without_a_last_day_is_believed() -> None:
-    """A reseller may serve a model that its maker has retired.
-
-    A version without a date does not inherit its model's.
-    """
+def test_host_without_a_retirement_date_is_believed() -> None:
+    """A reseller may serve a model that its maker has retired."""
     assert SMALL.retirement("groq", "gpt-bird") is None
     assert SMALL.retirement(None, "gpt-bird-2026-01-01") is None
     assert SMALL.retirement(None, "unheard-of") is None
 
 
-def test_a_retirement_names_who_says_otherwise_and_the_successor_with_its_source() -> None:
-    """A retirement names sources that disagree, and the successor only if the vendor names one."""
+def test_retirement_names_disagreeing_sources_and_the_vendors_successor() -> None:
     last_day = SMALL.retirement("openai", "gpt-bird")
     assert last_day == Retirement(
         model="gpt-bird",
@@ -260,8 +248,8 @@ def test_a_retirement_names_who_says_otherwise_and_the_successor_with_its_source
         ("gemini", "gemini-2.5-pro", date(2026, 12, 1)),
     ],
 )
-def test_the_last_days_of_models_people_use_are_known(hint: str, model: str, day: date) -> None:
-    """Retirement dates of common models are known from LiteLLM and the SDKs of OpenAI and Anthropic."""
+def test_retirement_dates_of_common_models_are_known(hint: str, model: str, day: date) -> None:
+    """They come from LiteLLM and the SDKs of OpenAI and Anthropic."""
     last_day = retirement(hint, model)
     assert last_day is not None
     assert last_day.day == day
@@ -288,8 +276,7 @@ def test_provider_is_recognized_by_name_preset_or_address(hint: str | None, prov
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.example.split(" ")[0])
-def test_each_form_of_the_matching_table_does_what_its_example_says(form: NameForm) -> None:
-    """Each form of model names has an example: the written name, the result, and whether that is the exact version."""
+def test_each_pattern_of_names_works_as_its_example(form: NameForm) -> None:
     spelling, _, name = form.example.partition(" is ")
     assert name.removeprefix("a ") in list(list_lookup_names(spelling))
     assert form.version == (version_name(spelling) == name) == (not name.startswith("a "))
@@ -305,8 +292,7 @@ def test_a_name_is_tried_as_it_is_then_without_tag_and_date() -> None:
 
 
 @given(st.none() | st.text(), st.text() | st.from_regex(r"[a-z/:@*\[\]-]+(-latest|-20250101)*", fullmatch=True))
-def test_any_question_is_answered_with_standard_words_or_none(hint: str | None, model: str) -> None:
-    """A lookup never raises and returns only standard capabilities, text first."""
+def test_lookup_never_raises_and_returns_standard_capabilities_only(hint: str | None, model: str) -> None:
     entry = lookup(hint, model)
     if entry is not None:
         for names in (entry.capabilities.input, entry.capabilities.output):
@@ -314,14 +300,12 @@ def test_any_question_is_answered_with_standard_words_or_none(hint: str | None, 
             assert set(names) <= set(STANDARD_CAPABILITIES)
 
 
-def test_the_shipped_catalogue_is_small_and_read_once() -> None:
-    """The shipped catalogue is smaller than 50 KB and is read once per process."""
+def test_shipped_catalogue_is_small_and_read_once() -> None:
     assert len(files("capabilities.catalogue").joinpath("models.json.gz").read_bytes()) < 50_000
     assert default_catalogue() is default_catalogue()
 
 
-def test_every_announced_successor_is_a_known_model_that_is_not_announced_to_end() -> None:
-    """Each announced successor has a vendor's page, is in the catalogue and is not being retired itself."""
+def test_every_announced_successor_is_known_and_not_retiring() -> None:
     table = json.loads(files("capabilities.catalogue").joinpath("retirements.json").read_text())
     for row in table["retirements"]:
         assert row["source"].startswith("https://"), row
@@ -332,8 +316,7 @@ def test_every_announced_successor_is_a_known_model_that_is_not_announced_to_end
         assert last_day.successor == row["successor"], row
 
 
-def test_every_hand_kept_pattern_can_be_reached() -> None:
-    """No pattern is hidden by a wider one before it, and all use standard capabilities."""
+def test_no_pattern_is_hidden_by_an_earlier_one() -> None:
     document = json.loads(files("capabilities.catalogue").joinpath("patterns.json").read_text())
     only_patterns = Catalogue(CatalogueDocument((FIRST,), {}, {}), document)
     for entry in document["patterns"]:

@@ -35,8 +35,8 @@ from capabilities.core.providers.catalogue.sources import (
 WHEELS = Path(__file__).parents[2] / ".catalogue"
 
 
-def test_the_shipped_catalogue_is_the_text_whose_digest_is_recorded() -> None:
-    """The build records the digest, so a manual edit of the catalogue is detected."""
+def test_shipped_catalogue_has_the_recorded_digest() -> None:
+    """This detects manual edits."""
     text = gzip.decompress(build.TARGET.read_bytes()).decode()
     assert build.digest(text) == build.DIGEST.read_text().strip()
     assert to_json(from_json(json.loads(text))) == text
@@ -47,8 +47,7 @@ def test_the_shipped_catalogue_is_the_text_whose_digest_is_recorded() -> None:
 
 
 @pytest.mark.skipif(not WHEELS.exists(), reason="the pinned packages are not there: make catalogue")
-def test_the_same_wheels_give_the_same_text() -> None:
-    """A rebuild from the pinned packages gives the shipped file, byte for byte."""
+def test_rebuild_from_the_pinned_packages_gives_the_shipped_file() -> None:
     assert build.digest(to_json(build.build(WHEELS))) == build.DIGEST.read_text().strip()
     assert build.digest(build.build_prices(WHEELS)) == build.PRICES_DIGEST.read_text().strip()
 
@@ -80,8 +79,7 @@ def test_prices_are_built_from_the_sources_as_their_packages_hold_them(tmp_path:
     ]
 
 
-def test_the_shipped_catalogue_names_its_sources() -> None:
-    """The catalogue and its notice name each source with edition, date and licence."""
+def test_shipped_catalogue_names_edition_date_and_licence_of_its_sources() -> None:
     document = from_json(json.loads(gzip.decompress(build.TARGET.read_bytes())))
     assert [(note.name, note.licence) for note in document.notes] == [
         ("LiteLLM", "MIT"),
@@ -98,8 +96,8 @@ def test_the_shipped_catalogue_names_its_sources() -> None:
     assert notice.count("Permission is hereby granted") == 2
 
 
-def test_the_document_counts_what_the_sources_say_now() -> None:
-    """`python -m capabilities.catalogue.report` writes the table, and the counts of each fact add up to all models."""
+def test_document_has_the_current_counts_of_the_sources() -> None:
+    """`python -m capabilities.catalogue.report` writes the table."""
     text = report.DOCUMENT.read_text("utf-8")
     counts = report.table(default_catalogue())
     assert report.fill(text, counts) == text
@@ -108,11 +106,8 @@ def test_the_document_counts_what_the_sources_say_now() -> None:
         assert sum(int(number) for number in line.strip("|").split("|")[1:]) == models, line
 
 
-def test_litellms_map_is_read_for_chat_models_that_say_something() -> None:
-    """An absent field is neither yes nor no.
-
-    Models without such fields and models other than chat models are left out.
-    """
+def test_litellm_map_is_read_for_chat_models_with_statements() -> None:
+    """An absent field is neither yes nor no."""
     models = {
         "sample_spec": {"mode": "one of: chat", "supports_vision": True},
         "chatty": {
@@ -137,8 +132,8 @@ def test_litellms_map_is_read_for_chat_models_that_say_something() -> None:
     ]
 
 
-def test_models_devs_list_is_read_for_models_that_take_and_give_text() -> None:
-    """In models.dev, an absent modality means no. Models of other kinds and malformed rows are left out."""
+def test_models_dev_list_is_read_for_text_models() -> None:
+    """Here an absent modality means no."""
     text = {"input": ["text", "image", "pdf"], "output": ["text"]}
     api = {
         "host": {
@@ -158,7 +153,7 @@ def test_models_devs_list_is_read_for_models_that_take_and_give_text() -> None:
     ]
 
 
-def test_the_sdks_are_read_for_last_days() -> None:
+def test_sdks_are_read_for_retirement_dates() -> None:
     """OpenAI's SDK has the dates in a docstring, Anthropic's in a table of English dates."""
     openai = '''"""Deprecated values:
 
@@ -178,8 +173,7 @@ def test_the_sdks_are_read_for_last_days() -> None:
     assert read_anthropic_ends(anthropic) == {"claude-a": date(2025, 7, 21), "claude-b": date(2026, 11, 30)}
 
 
-def test_rows_of_many_hosts_are_merged_under_their_maker_or_all() -> None:
-    """If a host has several names for a model, the first is used. A fact that differs between regions is contested."""
+def test_rows_of_many_hosts_are_merged_by_maker() -> None:
     rows = group_rows(
         [
             Listing("openai", "gpt-a", Statement("v")),
@@ -201,8 +195,7 @@ def test_rows_of_many_hosts_are_merged_under_their_maker_or_all() -> None:
     }
 
 
-def test_the_earliest_of_a_hosts_last_days_counts() -> None:
-    """If regions retire a model on different dates, the earliest is used. Unknown hosts are left out."""
+def test_earliest_retirement_date_of_a_hosts_regions_counts() -> None:
     last_days = group_ends(
         [
             Listing("azure", "azure/us/gpt-a", Statement(), date(2027, 1, 2)),
@@ -214,8 +207,7 @@ def test_the_earliest_of_a_hosts_last_days_counts() -> None:
     assert last_days == {"azure": {"gpt-a": date(2027, 1, 1)}}
 
 
-def test_a_document_is_read_back_from_its_file() -> None:
-    """Writing and reading a catalogue keep the order of rows and sources; makers' dates are first."""
+def test_catalogue_is_read_from_its_file_in_the_same_order() -> None:
     first, maker = SourceNote("List", "1", "2026-01-02", "MIT"), SourceNote("Maker", "3", "2026-01-01")
     document = build_document(
         [(first, {"openai": {"gpt-b": Statement("v"), "gpt-a": Statement("v", "f", "s", 7, 8)}})],
@@ -227,6 +219,5 @@ def test_a_document_is_read_back_from_its_file() -> None:
 
 
 @pytest.mark.parametrize("statements", [(None, Statement("v", "f", "", 1)), (Statement("", "v"), None), (Statement(),)])
-def test_row_round_trips_through_its_statements(statements: tuple[Statement | None, ...]) -> None:
-    """Encoding and decoding a row are inverse, even for absent values."""
+def test_encoded_row_decodes_to_its_statements(statements: tuple[Statement | None, ...]) -> None:
     assert decode_row(encode_row(statements)) == statements

@@ -1,4 +1,4 @@
-"""Refreshing the catalogue from uploaded files and providers' own lists, and which files are refused."""
+"""Refreshing the catalogue from uploaded files and providers' own lists, and rejecting other files."""
 
 from __future__ import annotations
 
@@ -65,11 +65,7 @@ def verdict(document: CatalogueDocument, model: str, name: str) -> FactVerdict:
     return entry.facts["input", name].verdict
 
 
-def test_models_devs_list_renews_its_own_part_alone() -> None:
-    """A new list from models.dev replaces only its own statements.
-
-    LiteLLM's statements are kept and may now be contested.
-    """
+def test_models_dev_list_replaces_only_its_own_statements() -> None:
     new = read_edition(json.dumps(API).encode(), BASE, TODAY)
     assert [note.label for note in new.sources] == ["LiteLLM 1", "models.dev 2026-11-22"]
     assert verdict(new, "gpt-a", "vision") is FactVerdict.CONTESTED
@@ -77,8 +73,7 @@ def test_models_devs_list_renews_its_own_part_alone() -> None:
     assert new.ends == BASE.ends
 
 
-def test_litellms_map_renews_its_part_and_its_last_days() -> None:
-    """LiteLLM's map replaces its own statements and dates; a maker's own date still takes precedence."""
+def test_litellm_map_replaces_its_own_statements_and_dates() -> None:
     new = read_edition(json.dumps(MAP).encode(), BASE, TODAY)
     assert [note.label for note in new.sources] == ["LiteLLM 2026-11-22", "models.dev 2"]
     end, sdk = (asking(new).retirement("openai", name) for name in ("gpt-a", "gpt-b"))
@@ -87,8 +82,7 @@ def test_litellms_map_renews_its_part_and_its_last_days() -> None:
 
 
 @pytest.mark.parametrize("pack", [str.encode, lambda text: gzip.compress(text.encode())], ids=["plain", "packed"])
-def test_a_builds_own_file_replaces_all_of_it(pack: Any) -> None:
-    """A file written by the build replaces the whole catalogue, compressed or not."""
+def test_file_of_the_build_replaces_the_whole_catalogue(pack: Any) -> None:
     shipped = to_json(default_catalogue().document)
     assert to_json(read_edition(pack(shipped), BASE, TODAY)) == shipped
 
@@ -111,8 +105,7 @@ def test_a_builds_own_file_replaces_all_of_it(pack: Any) -> None:
         (gzip.compress(b" " * (LARGEST + 1)), "too large"),
     ],
 )
-def test_a_file_that_is_no_catalogue_is_refused_in_one_sentence(data: bytes, error: str) -> None:
-    """A file that is not a catalogue is rejected with a message, and no other exception is raised."""
+def test_file_that_is_no_catalogue_is_rejected_with_a_message(data: bytes, error: str) -> None:
     with pytest.raises(UnreadableCatalogueError, match=error):
         read_edition(data, BASE, TODAY)
 
@@ -149,16 +142,13 @@ def test_a_file_that_is_no_catalogue_is_refused_in_one_sentence(data: bytes, err
     ],
     ids=["openrouter", "anthropic", "mistral", "gemini", "openai"],
 )
-def test_providers_own_lists_are_read_as_they_write_them(
-    entry: dict[str, Any], statement: Statement, ends: date | None
-) -> None:
-    """Each vendor's list has its own fields; an absent field states nothing."""
+def test_lists_of_each_vendor_are_read(entry: dict[str, Any], statement: Statement, ends: date | None) -> None:
+    """Each vendor has its own fields. An absent field states nothing."""
     (listing,) = read_provider_list("host", [entry, {"id": "names-only"}, {"id": "text-embedding-9"}, "odd"])
     assert (listing.statement, listing.ends) == (statement, ends)
 
 
-def test_a_providers_own_list_settles_what_was_contested_with_one_other() -> None:
-    """A provider's own list settles contested facts for its host, and its retirement date precedes all others."""
+def test_providers_own_list_settles_contested_facts_for_its_host() -> None:
     contested = read_edition(json.dumps(API).encode(), BASE, TODAY)
     entries = [{"id": "gpt-a", "capabilities": {"vision": True}, "shutdown_date": "2026-12-11"}]
     new = read_own_list("ours", list_host("ours", "https://api.openai.com/v1"), entries, contested, TODAY)
@@ -168,8 +158,7 @@ def test_a_providers_own_list_settles_what_was_contested_with_one_other() -> Non
     assert (end.day, end.source) == (date(2026, 12, 11), "ours 2026-11-22")
 
 
-def test_unknown_host_is_listed_under_its_address() -> None:
-    """The list of an unknown host is stored under its URL and counts for that host alone."""
+def test_list_of_an_unknown_host_counts_for_its_url_only() -> None:
     entries = [{"id": "house-model", "capabilities": {"vision": True}}]
     host = list_host("ours", "https://llm.example.org:8443/v1")
     catalogue = asking(read_own_list("ours", host, entries, BASE, TODAY))
@@ -179,16 +168,14 @@ def test_unknown_host_is_listed_under_its_address() -> None:
     assert catalogue.entry_at("other", "https://other.example.org/v1", "house-model") is None
 
 
-def test_a_list_of_names_alone_is_refused() -> None:
-    """A provider's list is rejected if it has only model names, as on most compatible servers."""
+def test_list_with_names_only_is_rejected() -> None:
+    """Most compatible servers send such a list."""
     with pytest.raises(UnreadableCatalogueError, match="only lists model names"):
         read_own_list("ours", "openai", [{"id": "gpt-a"}], BASE, TODAY)
 
 
 def test_difference_lists_added_removed_and_changed_models() -> None:
-    """The difference lists added, removed and changed models. A confirmed capability that becomes contested is a
-    change.
-    """
+    """A confirmed capability that becomes contested is a change."""
     change = compare_editions(BASE, read_edition(json.dumps(API).encode(), BASE, TODAY))
     assert change.added == (("openai", "gpt-c"),)
     assert change.removed == ()

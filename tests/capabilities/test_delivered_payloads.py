@@ -89,8 +89,7 @@ def leaves(value: Any) -> Iterator[Any]:
 
 @pytest.mark.requirement("MCR-P2", "MCR-2.1", "MCR-2.3", "MCR-2.5")
 @pytest.mark.parametrize("preset", HOSTS, ids=lambda host: host.name)
-def test_every_native_file_is_really_in_the_payload(preset: HostPreset) -> None:
-    """The payload has one media value per native file, and none is replaced by a note on the way."""
+def test_every_native_file_is_in_the_payload(preset: HostPreset) -> None:
     result, payload = encode(conversation(FILES), preset, CAPABILITY_NAMES)
     natives = [part for message in result.chat.messages for part in message.parts if isinstance(part, NativePart)]
     written = [leaf for leaf in leaves(payload) if isinstance(leaf, MediaData)]
@@ -100,8 +99,7 @@ def test_every_native_file_is_really_in_the_payload(preset: HostPreset) -> None:
 
 
 @pytest.mark.parametrize("preset", HOSTS, ids=lambda host: host.name)
-def test_every_native_url_is_really_in_the_payload(preset: HostPreset) -> None:
-    """A remote file is passed on, or described with its URL."""
+def test_every_native_url_is_in_the_payload(preset: HostPreset) -> None:
     result, payload = encode(conversation(REMOTE), preset, CAPABILITY_NAMES)
     text = json.dumps(payload, default=str)
     assert "cannot be sent here" not in text
@@ -116,10 +114,9 @@ def test_every_native_url_is_really_in_the_payload(preset: HostPreset) -> None:
     capabilities=st.lists(st.sampled_from(CAPABILITY_NAMES), unique=True),
     chosen=st.lists(st.sampled_from(FILES), max_size=6),
 )
-def test_no_string_of_a_payload_holds_a_files_base64(
+def test_no_text_of_a_payload_contains_base64_of_a_file(
     preset: HostPreset, capabilities: list[str], chosen: list[FilePart]
 ) -> None:
-    """File data is only in media values, for every provider, every set of capabilities and every file."""
     files = [replace(named, content=named.content) for named in chosen]
     _, payload = encode(conversation(files), preset, capabilities)
     text = "\n".join(leaf for leaf in leaves(payload) if isinstance(leaf, str))

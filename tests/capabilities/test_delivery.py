@@ -1,6 +1,4 @@
-"""The delivery decision: a file's kind, capability and protocol determine the outcome, and limits and policies refine
-it.
-"""
+"""The delivery decision: kind, capability and protocol determine a file's outcome; limits and policies refine it."""
 
 from __future__ import annotations
 
@@ -95,8 +93,9 @@ def rows() -> list[tuple[str, str, str, str]]:
 
 
 @pytest.mark.parametrize(("name", "capability", "protocol", "outcome"), rows())
-def test_kind_and_capability_and_protocol_decide(name: str, capability: str, protocol: str, outcome: str) -> None:
-    """A file is sent natively exactly where the model has its capability and the protocol a slot for its type."""
+def test_file_is_native_if_the_model_has_its_capability_and_the_protocol_a_slot(
+    name: str, capability: str, protocol: str, outcome: str
+) -> None:
     capabilities = () if capability == "-" else (capability,)
     assert decide(FILES[name], reader(protocol, *capabilities)).outcome == outcome
 
@@ -112,8 +111,9 @@ def test_kind_and_capability_and_protocol_decide(name: str, capability: str, pro
         ("CSV", "vision", "openai", ReasonCode.READABLE_TEXT),
     ],
 )
-def test_every_delivery_says_why(name: str, capability: str, protocol: str, code: ReasonCode) -> None:
-    """The reason of a delivery is the first obstacle, or that the file fits, as an English sentence."""
+def test_every_delivery_has_its_reason_as_a_sentence(
+    name: str, capability: str, protocol: str, code: ReasonCode
+) -> None:
     reason = decide(FILES[name], reader(protocol, capability)).reason
     assert reason.code is code
     assert reason.sentence().endswith(".")
@@ -145,10 +145,10 @@ def limited(protocol: str = "openai", **image: object) -> Reader:
         ),
     ],
 )
-def test_a_file_over_a_limit_is_described_with_that_limit(
+def test_file_over_a_limit_is_described_with_that_limit(
     limits: dict[str, object], file: FilePart, position: Position, code: ReasonCode
 ) -> None:
-    """One byte, pixel or file over a limit exceeds it."""
+    """One byte, pixel or file is enough."""
     delivery = decide(file, limited(**limits), position)
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, code)
     assert {"limit", "actual"} <= set(delivery.reason.facts)
@@ -164,27 +164,23 @@ def test_a_file_over_a_limit_is_described_with_that_limit(
         ({"maxSide": 8000, "crowdCount": 20, "crowdMaxSide": 2000}, replace(PNG, width=3000), Position(total=20)),
     ],
 )
-def test_a_file_at_its_limit_is_still_native(limits: dict[str, object], file: FilePart, position: Position) -> None:
-    """A limit is the largest value that is allowed."""
+def test_file_at_its_limit_is_native(limits: dict[str, object], file: FilePart, position: Position) -> None:
     assert decide(file, limited(**limits), position).outcome is Outcome.NATIVE
 
 
-def test_a_document_with_too_many_pages_is_described() -> None:
-    """A document above the page limit is described, if its number of pages is known."""
+def test_document_with_too_many_pages_is_described_if_their_number_is_known() -> None:
     delivery = decide(replace(PDF, pages=601), reader("anthropic", "file"))
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.TOO_MANY_PAGES)
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini", "echo"])
-def test_what_cannot_be_measured_is_no_reason_to_describe(protocol: str) -> None:
-    """A file whose size, pixels and pages are unknown is sent natively."""
+def test_file_of_unknown_size_is_native(protocol: str) -> None:
     for file in (PNG, PDF):
         unknown = replace(file, size=None, width=None, height=None, pages=None)
         assert decide(unknown, reader(protocol, "vision", "file")).outcome is Outcome.NATIVE
 
 
-def test_a_request_that_would_grow_too_large_takes_no_more_files() -> None:
-    """The limit on a request covers files as base64 and everything already in it."""
+def test_limit_on_a_request_counts_base64_and_earlier_content() -> None:
     strict = reader("openai", "vision")
     strict = replace(strict, slots=with_limits(strict.slots, {"maxRequestBytes": 160}))
     assert decide(PNG, strict, Position(request_bytes=100)).outcome is Outcome.NATIVE
@@ -192,7 +188,7 @@ def test_a_request_that_would_grow_too_large_takes_no_more_files() -> None:
 
 
 @pytest.mark.parametrize("role", [Role.SYSTEM, Role.ASSISTANT])
-def test_a_file_in_a_system_or_assistant_message_is_described(role: Role) -> None:
+def test_file_in_a_system_or_assistant_message_is_described(role: Role) -> None:
     """Protocols accept files from users and tools only. Text files are inlined as text in any role."""
     delivery = decide(PNG, reader("openai", "vision"), Position(role))
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.ROLE)
@@ -215,16 +211,14 @@ TOOL_RESULTS = [
 
 
 @pytest.mark.parametrize(("protocol", "file", "tool_media", "outcome"), TOOL_RESULTS)
-def test_media_in_a_tool_result_goes_where_the_protocol_takes_it(
+def test_media_in_a_tool_result_stay_move_or_are_described_by_protocol(
     protocol: str, file: FilePart, tool_media: ToolMedia | None, outcome: Outcome
 ) -> None:
-    """A tool's file is left in the result, moves after the results or is described, by protocol or by `tool_media`."""
     candidate = Reader(slots_for(protocol), EVERYTHING, tool_media=tool_media)
     assert decide(file, candidate, Position(Role.TOOL)).outcome is outcome
 
 
-def test_a_url_goes_where_the_protocol_takes_urls() -> None:
-    """A remote file is passed on or described, and its content is never fetched."""
+def test_url_is_passed_on_or_described_and_never_fetched() -> None:
     remote = FilePart(Kind.IMAGE, "image/png", url="https://example.org/a.png")
     assert decide(remote, reader("openai", "vision")).outcome is Outcome.NATIVE
     assert decide(remote, reader("openai")).reason.code is ReasonCode.NO_CAPABILITY
@@ -233,8 +227,8 @@ def test_a_url_goes_where_the_protocol_takes_urls() -> None:
     assert decide(replace(remote, kind=Kind.TEXT), local).reason.code is ReasonCode.URL
 
 
-def test_an_empty_file_is_described_as_empty() -> None:
-    """An empty file is described, since providers reject empty media. Empty text is inlined."""
+def test_empty_file_is_described() -> None:
+    """Providers reject empty media. Empty text is inlined."""
     assert decide(replace(PNG, size=0), reader("openai", "vision")).reason.code is ReasonCode.EMPTY
     assert decide(replace(CSV, size=0), reader("openai")).outcome is Outcome.INLINED
 
@@ -273,10 +267,7 @@ def test_native_only_skips_no_candidate_for_an_unreadable_file(
     ],
 )
 def test_can_read_agrees_with_the_delivery_decision(file: FilePart, expected: bool) -> None:
-    """`can_read` considers type, size and limits.
-
-    It does not need the content, since another agent will read the file.
-    """
+    """It does not need the content, since another agent will read the file."""
     candidate = limited(maxBytes=1000)
     assert can_read(file, candidate) is expected
 
@@ -309,15 +300,14 @@ POLICIES = [
 
 
 @pytest.mark.parametrize(("policy", "file", "capabilities", "outcome"), POLICIES)
-def test_a_policy_finds_another_form_for_what_does_not_fit(
+def test_policies_choose_extraction_conversion_or_rejection(
     policy: str, file: FilePart, capabilities: tuple[str, ...], outcome: Outcome
 ) -> None:
     """`extract` uses text and archive listings, `convert` re-encodes images, `native_only` rejects the rest."""
     assert decide(file, reader("openai", *capabilities, policies=parse_policies(policy))).outcome is outcome
 
 
-def test_conversion_aims_at_the_limits_of_the_slot() -> None:
-    """An oversized image is converted to a type, size and side length that the slot accepts."""
+def test_conversion_meets_the_limits_of_the_slot() -> None:
     delivery = decide(
         replace(PNG, width=9000, height=100), reader("anthropic", "vision", policies=parse_policies("convert"))
     )
@@ -327,22 +317,19 @@ def test_conversion_aims_at_the_limits_of_the_slot() -> None:
     assert (delivery.target.max_side, delivery.target.max_bytes) == (8000, 7_864_320)
 
 
-def test_conversion_does_not_make_room_for_one_file_too_many() -> None:
-    """Too many files are still too many after a conversion."""
+def test_conversion_does_not_help_against_too_many_files() -> None:
     full = limited(maxCount=1)
     delivery = decide(TIFF, replace(full, policies=parse_policies("convert")), Position(counts={"image": 1}))
     assert delivery.outcome is Outcome.DESCRIBED
 
 
-def test_an_unknown_policy_is_an_error_that_names_it() -> None:
-    """An unknown policy raises an error that names it, so that a typing error is not ignored."""
+def test_unknown_policy_is_an_error_that_names_it() -> None:
     with pytest.raises(ValueError, match="shrink"):
         parse_policies("extract+shrink")
     assert parse_policies(None) == {ContentPolicy.DESCRIBE}
 
 
-def test_the_tables_are_complete() -> None:
-    """The tables have an entry for every outcome, every reason and every kind."""
+def test_tables_have_every_outcome_reason_and_kind() -> None:
     assert set(FORMS) == set(Outcome) == set(WRITERS)
     assert {*FORMS.values(), DeliveryForm.CUT} == set(DeliveryForm)
     assert set(SENTENCES) == set(ReasonCode)
@@ -366,8 +353,7 @@ BETWEEN_AGENTS = {
 @pytest.mark.requirement("MCR-2.1", "MCR-2.2", "MCR-2.3", "MCR-2.4", "MCR-2.5", "MCR-2.6")
 @pytest.mark.parametrize("name", list(FILES))
 @pytest.mark.parametrize("capability", ["vision", "audio", "video", "file"])
-def test_between_agents_capability_alone_decides(name: str, capability: str) -> None:
-    """Between agents, a file is native exactly if the agent has its capability. Text files count as files."""
+def test_between_agents_only_the_capability_decides(name: str, capability: str) -> None:
     needed = BETWEEN_AGENTS[name]
     outcome = decide(FILES[name], Reader(MESSAGE_SLOTS, Capabilities(("text", capability)))).outcome
     assert outcome is (Outcome.NATIVE if capability == needed else Outcome.DESCRIBED)
@@ -386,15 +372,12 @@ GET_ARTIFACT = {
 @pytest.mark.requirement("ABR-2.2", "ABR-2.3", "ABR-4.1", "ABR-INV3")
 @pytest.mark.parametrize("name", list(GET_ARTIFACT))
 @pytest.mark.parametrize("capability", ["vision", "audio", "video", "file"])
-def test_get_artifact_also_takes_audio_and_video_as_files(name: str, capability: str) -> None:
-    """An image needs `vision`. Other binary files need `file`, but audio may have `audio` and video `video` instead."""
+def test_get_artifact_returns_audio_and_video_as_files(name: str, capability: str) -> None:
     delivery = decide(FILES[name], Reader(GET_ARTIFACT_SLOTS, Capabilities(("text", capability))))
     slot = GET_ARTIFACT[name].get(capability)
     assert delivery.outcome is (Outcome.NATIVE if slot else Outcome.DESCRIBED)
     assert (delivery.slot.name if delivery.slot else None) == slot
 
-
-# Properties
 
 KINDS = st.sampled_from(Kind)
 TYPES = st.sampled_from(["image/png", "image/tiff", "audio/wav", "audio/x-odd", "video/mp4", "application/pdf", "a/b"])
@@ -433,7 +416,6 @@ POSITIONS = st.builds(
 def test_every_file_has_one_decision_and_native_needs_the_capability(
     file: FilePart, candidate: Reader, position: Position
 ) -> None:
-    """For any file, service and position there is one deterministic decision, and native media need the capability."""
     delivery = decide(file, candidate, position)
     assert delivery == decide(file, candidate, position)
     assert delivery.reason.sentence()
@@ -447,15 +429,16 @@ def test_every_file_has_one_decision_and_native_needs_the_capability(
 
 
 @given(file=PARTS, candidate=READERS, position=POSITIONS)
-def test_a_capability_never_makes_things_worse(file: FilePart, candidate: Reader, position: Position) -> None:
-    """A file that is sent natively with fewer capabilities is sent natively with all of them."""
+def test_file_that_is_native_with_fewer_capabilities_is_native_with_all(
+    file: FilePart, candidate: Reader, position: Position
+) -> None:
     capable = replace(candidate, capabilities=EVERYTHING)
     if decide(file, candidate, position).outcome in (Outcome.NATIVE, Outcome.HOISTED):
         assert decide(file, capable, position).outcome in (Outcome.NATIVE, Outcome.HOISTED)
 
 
-def test_a_request_without_anything_else_takes_a_file_of_its_whole_size() -> None:
-    """No bytes count as sent before the first file: 44 bytes are 60 as base64."""
+def test_file_of_the_whole_request_size_fits() -> None:
+    """No bytes are sent before the first file: 44 bytes are 60 as base64."""
     strict = reader("openai", "vision")
     assert decide(PNG, replace(strict, slots=with_limits(strict.slots, {"maxRequestBytes": 60}))).outcome is (
         Outcome.NATIVE

@@ -1,4 +1,4 @@
-"""Which describer can describe a file: it must get the file natively, converted or as pages, within the limits."""
+"""Whether a describer can describe a file: it must get the file natively, converted or as pages, within the limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOTHING = Inspection()
 
 @dataclass(frozen=True)
 class Inspected(FakeScan):
-    """The content of a scan or clip with results of its inspection."""
+    """A scan's or clip's content with a given inspection result."""
 
     found: Inspection = NOTHING
 
@@ -51,8 +51,7 @@ SEEING = reader("vision", protocol="openai")
         (replace(PNG, content=None, url="https://example.com/dot.png"), SEEING),
     ],
 )
-def test_a_file_that_reaches_the_describer_is_described(file: FilePart, describer: Reader) -> None:
-    """A file can be described if the describer gets it natively, converted or as images of its pages."""
+def test_file_that_reaches_the_describer_can_be_described(file: FilePart, describer: Reader) -> None:
     assert obstacle_to_describing(file, describer) is None
 
 
@@ -75,15 +74,15 @@ def test_a_file_that_reaches_the_describer_is_described(file: FilePart, describe
         (replace(SCAN, content=Inspected(gone="artifact_missing")), EVERYTHING, ReasonCode.UNREADABLE),
     ],
 )
-def test_what_cannot_be_described_says_why(file: FilePart, describer: Reader, code: ReasonCode) -> None:
-    """The reason why a file cannot be described is found before a describer is called and paid for."""
+def test_undescribable_file_has_a_reason(file: FilePart, describer: Reader, code: ReasonCode) -> None:
+    """It is found before a describer is called and paid for."""
     reason = obstacle_to_describing(file, describer)
     assert reason is not None
     assert reason.code is code
 
 
-def test_the_length_of_a_recording_is_looked_up_where_it_is_not_known() -> None:
-    """A clip from a request is measured first. If its length cannot be measured, it is described."""
+def test_unknown_length_of_a_recording_is_measured() -> None:
+    """If it cannot be measured, the recording is described."""
     long = replace(CLIP, seconds=None, content=Inspected(found=Inspection(seconds=900.2)))
     reason = obstacle_to_describing(long, EVERYTHING)
     assert reason is not None

@@ -1,4 +1,4 @@
-"""The text that replaces a file for a model: worded exactly as required, and parsed back for any file name."""
+"""The text that replaces a file for a model, worded exactly as required, and parsed back for any file name."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ Suggested agents: vision-agent, multimodal-agent"""
 @pytest.mark.requirement("MCR-3.1", "MCR-3.2", "MCR-3.3", "MCR-3.4", "MCR-3.5")
 @pytest.mark.parametrize(("language", "expected"), [("zh", SEED_BLOCK), ("en", ENGLISH_BLOCK)])
 def test_the_attachment_block_is_the_seeds_to_the_letter(language: str, expected: str) -> None:
-    """The Chinese attachment block is the requirement's example; the English one is its translation."""
+    """The English block is a translation of the requirement's Chinese example."""
     text = description.attachment_block(
         "image",
         "artifact:abc123-def456",
@@ -123,8 +123,7 @@ def test_the_attachment_block_is_the_seeds_to_the_letter(language: str, expected
         ),
     ],
 )
-def test_each_kind_names_the_capability_it_takes(kind: str, zh: str, en: str) -> None:
-    """Each kind names the capability it needs. Documents and unknown kinds need `file`."""
+def test_each_kind_names_the_capability_it_needs(kind: str, zh: str, en: str) -> None:
     chinese, english = (
         description.attachment_block(kind, "artifact:a", None, None, None, tag, ["b"]) for tag in ("zh", "en")
     )
@@ -133,8 +132,8 @@ def test_each_kind_names_the_capability_it_takes(kind: str, zh: str, en: str) ->
 
 
 @pytest.mark.requirement("MCR-3.5")
-def test_missing_capable_agent_is_stated_in_text() -> None:
-    """If no agent can read the file, the text says so. Otherwise a model would invent a recipient."""
+def test_missing_capable_agent_is_stated() -> None:
+    """Otherwise a model would invent a recipient."""
     text = description.attachment_block("audio", "artifact:a", None, 0, None, "zh", [])
     assert text.endswith("\n目前没有智能体能够处理此类内容。")
     assert "建议转发给" not in text
@@ -162,7 +161,7 @@ def test_missing_capable_agent_is_stated_in_text() -> None:
     ],
 )
 def test_a_few_agents_are_named_and_the_others_counted(language: str, last_lines: list[str]) -> None:
-    """A description is as long for a hundred agents that can read the file as for a few."""
+    """The description must not grow with the number of agents."""
     agents = [f"a{number}" for number in range(128)]
     text = description.attachment_block("image", "artifact:a", None, 0, None, language, agents, has_send_message=False)
     assert text.split("\n")[-2:] == last_lines
@@ -175,8 +174,8 @@ def test_a_few_agents_are_named_and_the_others_counted(language: str, last_lines
         ("en", "No configured agent can process this type of content."),
     ],
 )
-def test_a_text_that_stays_says_that_no_configured_agent_can_read_it(language: str, last_line: str) -> None:
-    """If no agent can read the file, text that remains in the conversation says so of configured agents only."""
+def test_text_that_remains_speaks_of_configured_agents_only(language: str, last_line: str) -> None:
+    """Agents created at run time may exist only for a while."""
     text = description.attachment_block("image", "artifact:a", None, 0, None, language, [], only_configured=True)
     assert text.endswith(f"\n{last_line}")
     parsed = description.parse(text)
@@ -189,7 +188,6 @@ def test_a_text_that_stays_says_that_no_configured_agent_can_read_it(language: s
     [("zh", "可处理此内容的智能体: vision-agent"), ("en", "Agents that can process it: vision-agent")],
 )
 def test_model_without_send_message_gets_names_but_no_tool(language: str, last_line: str) -> None:
-    """A tool that the model does not have is never named."""
     text = description.attachment_block(
         "image", "artifact:a", None, None, None, language, ["vision-agent"], has_send_message=False
     )
@@ -198,14 +196,12 @@ def test_model_without_send_message_gets_names_but_no_tool(language: str, last_l
 
 
 def test_unknown_facts_have_no_line_and_zero_is_a_size() -> None:
-    """The block omits lines with unknown values. A size of 0 is known."""
     block = description.attachment_block("file", "artifact:a", None, None, None, "zh", [])
     assert block.split("\n")[:4] == ["【收到附件】", "类型: 文件", "工件ID: artifact:a", ""]
     assert "文件大小: 0 B" in description.attachment_block("file", "artifact:a", "", 0, "", "zh", [])
 
 
-def test_a_remote_file_is_described_with_its_url() -> None:
-    """A remote file is described with its URL. A data URL is never written."""
+def test_remote_file_is_described_with_its_url_but_never_a_data_url() -> None:
     text = description.attachment_block("image", None, None, None, None, "en", [], url="https://example.com/a.png")
     assert "URL: https://example.com/a.png" in text.split("\n")
     data = "data:image/png;base64," + base64.b64encode(bytes(range(200))).decode()
@@ -214,8 +210,7 @@ def test_a_remote_file_is_described_with_its_url() -> None:
 
 @pytest.mark.requirement("MCR-E4")
 @pytest.mark.parametrize(("language", "expected"), [("zh", "状态: 无法读取文件内容"), ("en", "could not be read")])
-def test_an_unreadable_attachment_says_so_and_keeps_its_reference(language: str, expected: str) -> None:
-    """The block of an unreadable file says so and keeps the reference for another try."""
+def test_unreadable_attachment_keeps_its_reference(language: str, expected: str) -> None:
     text = description.attachment_block("image", "artifact:a", "a.png", 3, None, language, ["b"], unreadable=True)
     assert expected in text
     assert "artifact:a" in text
@@ -240,8 +235,7 @@ def test_an_unreadable_attachment_says_so_and_keeps_its_reference(language: str,
         "unreadable": False,
     }
 )
-def test_an_attachment_block_gives_its_fields_back(facts: dict[str, object]) -> None:
-    """Every known fact is in an attachment block and parses back exactly, no matter what the names contain."""
+def test_attachment_block_parses_back_to_its_fields(facts: dict[str, object]) -> None:
     text = description.attachment_block(**facts)  # type: ignore[arg-type]
     parsed = description.parse(text)
     assert parsed is not None
@@ -261,8 +255,7 @@ def test_an_attachment_block_gives_its_fields_back(facts: dict[str, object]) -> 
 
 
 @given(attachments())
-def test_a_name_never_adds_or_breaks_a_line(facts: dict[str, object]) -> None:
-    """An attachment block has as many lines as facts, by any definition of line ends, and no invisible characters."""
+def test_name_never_adds_or_breaks_a_line(facts: dict[str, object]) -> None:
     text = description.attachment_block(**facts)  # type: ignore[arg-type]
     known = sum(facts[name] is not None for name in ("artifact_ref", "filename", "size", "mime_type", "url"))
     line_count = 5 + known + bool(facts["unreadable"]) + bool(facts["has_send_message"])
@@ -287,25 +280,23 @@ def test_a_name_never_adds_or_breaks_a_line(facts: dict[str, object]) -> None:
         ),
     ],
 )
-def test_the_unreadable_block_is_the_seeds_with_a_size(language: str, expected: str) -> None:
-    """The unreadable block is the requirement's template with a size line (ABR-4.3), and its translation."""
+def test_unreadable_block_is_the_required_template_with_a_size(language: str, expected: str) -> None:
+    """ABR-4.3"""
     assert description.unreadable_block("report.pdf", "def456", "application/pdf", 2_621_440, language) == expected
     block = description.unreadable_block("report.pdf", "artifact:def456", "application/pdf", None, language)
     assert block.split("\n") == [line for line in expected.split("\n") if "2.5 MB" not in line]
 
 
-def test_without_a_name_the_id_is_shown_and_without_both_that_it_is_unknown() -> None:
-    """An unreadable file is shown by its filename, else its id, else as 未知文件."""
+def test_unreadable_file_is_shown_by_name_then_id_then_as_unknown() -> None:
     first = description.unreadable_block(None, "abc", "x/y", None, "zh").split("\n")[0]
     assert first == "[无法读取] abc (artifact:abc)"
     assert description.unreadable_block("", None, "x/y", None, "zh").startswith("[无法读取] 未知文件 (artifact:未知)")
 
 
 @given(names, names, st.sampled_from([*FORMAT_OF, *WHOLE]) | names, sizes, languages, st.sampled_from([None, *Flaw]))
-def test_an_unreadable_block_gives_its_fields_back(
+def test_unreadable_block_parses_back_to_its_fields(
     filename: str, artifact_id: str, mime_type: str, size: int | None, language: str, flaw: Flaw | None
 ) -> None:
-    """Name, reference, type, size and flaw of an unreadable block are parsed back, no matter what they contain."""
     text = description.unreadable_block(filename, artifact_id, mime_type, size, language, flaw)
     parsed = description.parse(text)
     assert parsed is not None
@@ -334,16 +325,14 @@ def test_an_unreadable_block_gives_its_fields_back(
     ],
 )
 @pytest.mark.requirement("MCR-E4")
-def test_the_failed_block_is_the_seeds_and_keeps_the_reference_in_messages(
+def test_failed_block_is_the_required_text_with_the_reference(
     artifact_id: str | None, language: str, expected: str
 ) -> None:
-    """The failed block is the requirement's error text; in messages, a line with the reference follows."""
     assert description.failed_block("report.pdf", artifact_id, language) == expected
 
 
 @given(names, maybe_names, languages)
-def test_a_failed_block_gives_its_fields_back(filename: str, artifact_id: str | None, language: str) -> None:
-    """Name and reference of a failed block are parsed back, no matter what they contain."""
+def test_failed_block_parses_back_to_its_fields(filename: str, artifact_id: str | None, language: str) -> None:
     parsed = description.parse(description.failed_block(filename, artifact_id, language))
     assert parsed is not None
     assert (parsed.block, parsed.language, parsed.filename) == ("failed", language, filename)
@@ -351,8 +340,7 @@ def test_a_failed_block_gives_its_fields_back(filename: str, artifact_id: str | 
     assert parsed.unreadable
 
 
-def test_the_truncated_note_is_the_glossarys() -> None:
-    """The note on truncated text names the next call of get_artifact. Without that tool it names the reference."""
+def test_truncation_note_names_the_next_call_or_the_reference() -> None:
     note = description.truncated_note
     assert note(182_000, 0, 40_000, 4_000, None, True, "zh") == (
         "[已截断: 共 182,000 字符，此处为 0–40,000 与末尾 4,000；继续读取请调用 get_artifact(ref, offset=40000)]"
@@ -369,10 +357,9 @@ counts = st.integers(0, 10**12)
 
 
 @given(counts, counts, counts, counts, maybe_names, st.booleans(), languages)
-def test_a_truncated_note_gives_its_numbers_and_reference_back(
+def test_truncation_note_parses_back_to_numbers_and_reference(
     total: int, start: int, end: int, tail: int, reference: str | None, has_tool: bool, language: str
 ) -> None:
-    """The note on truncated text is one line whose numbers and reference parse back."""
     text = description.truncated_note(total, start, end, tail, reference, has_tool, language)
     parsed = description.parse(text)
     assert parsed is not None
@@ -402,8 +389,7 @@ plain_texts = st.sampled_from(("请看这张图", "What is this?\n\nAnd that?", 
 
 
 @given(st.lists(st.tuples(blocks, plain_texts), max_size=4), plain_texts)
-def test_blocks_in_a_larger_message_are_all_found_in_order(parts: list[tuple[str, str]], first: str) -> None:
-    """Several blocks, separated by text and blank lines, are parsed in order."""
+def test_several_blocks_in_a_message_are_parsed_in_order(parts: list[tuple[str, str]], first: str) -> None:
     message = "\n\n".join([first, *(piece for part in parts for piece in part)])
     expected = [description.parse(block) for block, _ in parts]
     assert list(description.parse_all(message)) == expected
@@ -411,8 +397,7 @@ def test_blocks_in_a_larger_message_are_all_found_in_order(parts: list[tuple[str
 
 
 @given(st.text() | st.lists(st.sampled_from(SEED_BLOCK.split("\n"))).map("\n".join))
-def test_other_text_is_no_block_and_never_raises(text: str) -> None:
-    """Any text parses without an exception. Only text that begins like a block is parsed as one."""
+def test_any_other_text_is_no_block_and_never_raises(text: str) -> None:
     description.parse_all(text)
     parsed = description.parse(text)
     if parsed is not None and parsed.block == "attachment":
@@ -439,13 +424,12 @@ def test_names_are_written_injectively(name: str) -> None:
     ],
 )
 def test_ordinary_names_stay_unchanged(name: str) -> None:
-    """Chinese, spaces, quotes, brackets, backslashes and emoji in names are written unchanged."""
     assert escape_name(name) == name
 
 
 @given(st.binary(min_size=16, max_size=200), kinds, languages, st.sampled_from(("data:", " DATA:")))
-def test_a_data_url_never_brings_its_data_into_the_text(data: bytes, kind: str, language: str, scheme: str) -> None:
-    """No text may contain base64 of a file's data (ABR-6). A remote file is named by its URL, inline data is not."""
+def test_data_url_never_puts_its_data_into_the_text(data: bytes, kind: str, language: str, scheme: str) -> None:
+    """ABR-6: no text may contain base64 of a file's data."""
     encoded = base64.b64encode(data).decode()
     url = f"{scheme}image/png;base64,{encoded}"
     text = description.attachment_block(kind, "artifact:a", "a.png", len(data), None, language, ["b"], url=url)
@@ -465,8 +449,7 @@ def test_a_data_url_never_brings_its_data_into_the_text(data: bytes, kind: str, 
         (2**60, "1024.0 PB"),
     ],
 )
-def test_sizes_are_written_as_people_write_them(size: int, text: str) -> None:
-    """Sizes are written as `1023 B`, `1.0 KB` or `1.2 MB`; the next unit is used instead of 1024.0."""
+def test_sizes_are_written_in_the_largest_fitting_unit(size: int, text: str) -> None:
     assert description.human_size(size) == text
 
 
@@ -507,8 +490,7 @@ SEED_TYPES = {
 
 
 @pytest.mark.parametrize(("mime_type", "name"), SEED_TYPES.items())
-def test_the_seeds_table_of_friendly_types_holds(mime_type: str, name: str) -> None:
-    """The Chinese names of file types match the requirements."""
+def test_chinese_names_of_file_types_match_the_requirements(mime_type: str, name: str) -> None:
     assert friendly_type(mime_type, "zh-CN") == name
 
 
@@ -527,13 +509,11 @@ def test_the_seeds_table_of_friendly_types_holds(mime_type: str, name: str) -> N
         ("application/x-made-up", "application/x-made-up"),
     ],
 )
-def test_english_types_follow_the_glossary_and_unknown_ones_stay(mime_type: str, name: str) -> None:
-    """A type outside the table of names is shown as its MIME string."""
+def test_unknown_type_is_shown_as_its_mime_string(mime_type: str, name: str) -> None:
     assert friendly_type(mime_type, "en") == name
 
 
 def test_a_file_without_a_type_is_a_binary_file() -> None:
-    """Without a MIME type, the file counts as application/octet-stream."""
     parsed = description.parse(description.unreadable_block("a", "a1", "", None, "zh"))
     assert parsed is not None
     assert parsed.type_name == "二进制文件"
@@ -544,13 +524,13 @@ def test_every_kind_has_a_content_type() -> None:
     assert {description.content_type_name(kind) for kind in Kind} == {"image", "audio", "video", "file"}
 
 
-def test_number_of_any_length_is_read() -> None:
+def test_note_with_a_number_of_any_length_is_parsed() -> None:
     """A forged note with more digits than Python converts is plain text."""
     assert description.parse_all("[已截断: 共 1" + ",000" * 2_000 + " 字符，此处为 0–1]") == ()
 
 
-def test_no_opening_of_a_block_begins_another() -> None:
-    """No first line of a block is a prefix of another's, so it determines how the block is parsed."""
+def test_no_first_line_of_a_block_is_a_prefix_of_another() -> None:
+    """The first line determines how a block is parsed."""
     openings = [opening for opening, _, _ in READERS]
     assert len(set(openings)) == len(openings) == 10
     assert not [(a, b) for a in openings for b in openings if a != b and a.startswith(b)]
@@ -565,7 +545,7 @@ def test_no_opening_of_a_block_begins_another() -> None:
         (r"C:\u{a}\users", r"C:\u{5c}u{a}\users"),
     ],
 )
-def test_control_characters_in_a_name_are_shown_by_number(name: str, expected: str) -> None:
-    """Bidi and zero-width marks in names are escaped, and a name that looks escaped is escaped again."""
+def test_control_characters_in_a_name_are_escaped(name: str, expected: str) -> None:
+    """A name that looks escaped is escaped again."""
     assert escape_name(name) == expected
     assert unescape_name(expected) == name

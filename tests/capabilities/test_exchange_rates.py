@@ -1,4 +1,4 @@
-"""Amounts are converted by configured rates only: forward, backward and through the common currency."""
+"""Amounts are converted only by configured rates: forward, backward and through the common currency."""
 
 from __future__ import annotations
 
@@ -29,13 +29,11 @@ TODAY = date(2026, 11, 23)
         (0, "XXX", "CNY", 0),
     ],
 )
-def test_an_amount_is_converted_by_the_rates_there_are(nanos: int, currency: str, into: str, expected: int | None):
-    """Amounts are converted directly, backward and across. Without a rate the result is None."""
+def test_amount_is_converted_directly_backward_and_across(nanos: int, currency: str, into: str, expected: int | None):
     assert TABLE.convert(nanos, currency, into) == expected
 
 
-def test_a_total_is_of_all_or_of_none():
-    """A total is None if one of its parts cannot be converted."""
+def test_total_is_none_if_one_part_cannot_be_converted():
     assert TABLE.total({"USD": 1_000, "CNY": 100, "XXX": 0}) == 7_200
     assert TABLE.total({"USD": 1_000, "JPY": 1}) is None
     assert ExchangeTable().total({"USD": 1_000}) is None
@@ -75,8 +73,8 @@ def test_invalid_rate_is_reported_at_its_field(change: dict[str, str], field: st
     assert [problem.field for problem in check_rate(replace(DOLLAR, **change), (), TODAY)] == [field]
 
 
-def test_all_rates_lead_into_one_currency():
-    """All rates convert to one currency, since several target currencies would give several totals."""
+def test_all_rates_lead_to_one_currency():
+    """Several target currencies would give several totals."""
     assert [*check_rate(EURO, [DOLLAR], TODAY)] == []
     reverse_rate = ExchangeRate("CNY", "EUR", "0.12", "2026-11-22", "bank")
     assert [problem.field for problem in check_rate(reverse_rate, [DOLLAR], TODAY)] == ["into"]

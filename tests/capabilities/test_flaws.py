@@ -1,4 +1,4 @@
-"""A locked or damaged document is described with the reason, also for a model that reads such files natively."""
+"""A locked or damaged document is described with the reason, even for a model that reads such files natively."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOCKED, DAMAGED = Inspection(locked=True), Inspection(damaged=True)
 
 @dataclass(frozen=True)
 class OpenedContent(FakeContent):
-    """Content that is opened, with what is found."""
+    """Content with a given inspection result."""
 
     found: Inspection = field(default_factory=Inspection)
 

@@ -1,4 +1,4 @@
-"""A TIFF of several pages and an animation that a model cannot take reach it as images, and what is lost is said."""
+"""A multi-page TIFF and an animation that a model cannot read are sent as images, and the loss is reported."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ SPEAKING = [name for name in PROTOCOLS if name != "echo"]
 
 
 def draw(name: str) -> FilePart:
-    """Return an image that shows the hostile text; every fifth file is a scanned page."""
+    """Return an image that shows the hostile text. Every fifth file is a scanned page."""
     image = Image.new("RGB", (640, 240), "white")
     ImageDraw.Draw(image).text((8, 8), HOSTILE[name][:400].encode("ascii", "replace").decode(), fill="black")
     scanned, buffer = list(HOSTILE).index(name) % 5 == 4, io.BytesIO()
@@ -52,7 +52,7 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def describe(file: FilePart, describer: str, message: int) -> ModelDescription:
-    """Play a describer that repeats a file's content word for word."""
+    """Describe a file by repeating its content word for word."""
     text = HOSTILE[(file.filename or "").removesuffix(".bin")]
     return ModelDescription(DescriptionState.BY_MODEL, describer, quote_text(text, describer, "en"))
 
@@ -60,8 +60,8 @@ def describe(file: FilePart, describer: str, message: int) -> ModelDescription:
 @pytest.mark.parametrize("role", [Role.USER, Role.TOOL])
 @pytest.mark.parametrize("protocol", SPEAKING)
 @pytest.mark.parametrize("name", HOSTILE)
-def test_instructions_of_a_file_appear_only_quoted(name: str, protocol: str, role: Role) -> None:
-    """In every vendor's payload, hostile lines are quoted, in messages and tool results; the file is not sent."""
+def test_instructions_in_a_file_are_sent_only_as_a_quotation(name: str, protocol: str, role: Role) -> None:
+    """This holds for every vendor's payload, in messages and tool results."""
     slots = slots_for(protocol)
     blind = Reader(slots, policies=parse_policies("extract+convert+describer"), describer_for=lambda _: SEER)
     candidate = ModelEndpoint(PROTOCOLS[protocol], Target("p", "https://example.org/v1", "m"), blind)

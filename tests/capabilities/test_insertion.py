@@ -1,4 +1,6 @@
-"""Values inserted in Chinese sentences: a space beside Latin letters and digits, no space beside Chinese characters."""
+"""Values inserted into Chinese sentences have a space beside Latin letters and digits, and none beside Chinese
+characters.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,15 @@ from capabilities.core.translatable import insert_facts
         ("版本%(number)s中的%(name)s", {"number": 7, "name": ""}, "版本 7 中的"),
     ],
 )
-def test_spaces_separate_only_chinese_from_latin(sentence: str, facts: dict[str, object], expected: str) -> None:
+def test_spaces_only_separate_chinese_from_latin(sentence: str, facts: dict[str, object], expected: str) -> None:
     """The spaces that a translator wrote around the placeholder do not matter."""
     assert insert_facts(sentence, facts) == expected
 
 
-def test_a_sentence_in_latin_letters_stays_as_it_is() -> None:
-    """A Chinese name in an English sentence keeps the sentence's spaces."""
+def test_sentence_in_latin_letters_keeps_its_spaces() -> None:
     assert insert_facts("Open %(name)s now (%(code)s)", {"name": "图片", "code": "图"}) == "Open 图片 now (图)"
 
 
-def test_a_fact_that_is_missing_is_an_error() -> None:
-    """A missing value raises `KeyError`, as in Python's own formatting."""
+def test_missing_value_raises_key_error() -> None:
     with pytest.raises(KeyError):
         insert_facts("%(name)s", {})

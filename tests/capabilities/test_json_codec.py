@@ -1,4 +1,4 @@
-"""The JSON codec gives the same results as the standard library, which is used for values that the codec rejects."""
+"""The JSON codec gives the same results as the standard library, which handles the values that the codec rejects."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ JSON = st.recursive(
 
 
 def no_default() -> Callable[[Any], Any]:
-    """Return a `default` that refuses everything."""
-
     def refuse(value: Any) -> Any:
         raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
@@ -35,14 +33,14 @@ def no_default() -> Callable[[Any], Any]:
 
 
 @given(JSON)
-def test_what_is_written_is_read_by_both_as_the_same_value(value: Any) -> None:
-    """Codec and standard library parse written JSON to the same value. The library writes numbers beyond 64 bits."""
+def test_written_json_is_read_alike_by_codec_and_standard_library(value: Any) -> None:
+    """The library writes numbers beyond 64 bits."""
     assert json.loads(write_json(value, no_default)) == value
 
 
 @pytest.mark.parametrize("text", ['{"a": NaN}', '{"a": -Infinity}', '"\\ud800"', "123456789012345678", "[]", '"é"'])
-def test_what_the_codec_refuses_the_standard_library_reads(text: str) -> None:
-    """NaN, infinities and lone surrogates, which providers send, are read by the standard library."""
+def test_standard_library_reads_what_the_codec_rejects(text: str) -> None:
+    """Providers send NaN, infinities and lone surrogates."""
     assert repr(read_json(text)) == repr(json.loads(text))
     assert repr(read_json(text.encode())) == repr(json.loads(text))
 

@@ -1,4 +1,4 @@
-"""Incoming JSON is counted before it is parsed; large documents are parsed in steps to the same value."""
+"""Incoming JSON is counted before it is parsed. Large documents are parsed in steps to the same value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VALUES = st.recursive(
 
 @pytest.fixture
 def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the steps, so that every escape crosses the end of one."""
+    """Shorten the steps, so that every escape crosses the end of a step."""
     monkeypatch.setattr(json_codec, "BLOCK", 16)
     monkeypatch.setattr(json_codec, "PIECE_BYTES", 20)
 
@@ -42,8 +42,7 @@ def count(value: Any) -> int:
 
 @pytest.mark.usefixtures("short_steps")
 @given(value=VALUES, escaped=st.booleans())
-def test_any_document_parsed_in_steps_is_what_it_is_in_one_step(value: Any, escaped: bool) -> None:
-    """Parsing in steps gives the same value: long strings are lifted out, and no character is split."""
+def test_document_parsed_in_steps_has_the_same_value(value: Any, escaped: bool) -> None:
     text = json.dumps(value, ensure_ascii=escaped).encode()
     scan = scan_json(text, 10**6)
     skeleton, texts = extract_strings(text, scan, orjson.loads, "@@")
@@ -55,7 +54,6 @@ def test_any_document_parsed_in_steps_is_what_it_is_in_one_step(value: Any, esca
 @pytest.mark.parametrize("number", range(12, 40))
 @pytest.mark.parametrize("before", ["", "a" * 40])
 def test_quotes_after_any_number_of_backslashes_are_recognized(number: int, before: str) -> None:
-    """A long string is skipped up to the next quotation mark, which may be escaped."""
     value = [before + "\\" * number + '"' + "b" * 40, "\\" * number, {"c": []}]
     scan = scan_json(text := json.dumps(value).encode(), 10**6)
     skeleton, texts = extract_strings(text, scan, orjson.loads, "@@")
@@ -63,8 +61,7 @@ def test_quotes_after_any_number_of_backslashes_are_recognized(number: int, befo
     assert restore_strings(orjson.loads(skeleton), texts) == value
 
 
-def test_text_in_a_string_counts_as_no_values() -> None:
-    """A string is one value, even if it contains JSON."""
+def test_json_inside_a_string_counts_as_one_value() -> None:
     prose = json.dumps({"text": 'He said: "[1, 2, {3}]", and left.\\ ' * 5_000}).encode()
     assert scan_json(prose, 3).values == 3
 
@@ -72,8 +69,7 @@ def test_text_in_a_string_counts_as_no_values() -> None:
 @pytest.mark.parametrize(
     "part", [b"[],", b"{},", b'"",', b'"a":1,', b"1,1,1,1,", b"[[],{}],", b'{"a":"b"},'], ids=lambda part: part.decode()
 )
-def test_many_small_values_are_refused_as_soon_as_they_are_counted(part: bytes, settings: Any) -> None:
-    """Too many small values are refused before anything is parsed, and the error names the setting."""
+def test_too_many_values_are_rejected_before_parsing(part: bytes, settings: Any) -> None:
     settings.MAX_JSON_VALUES = 1_000
     text = b"[" + part * 1_000_000
     with pytest.raises(JsonTooLargeError, match=r"1000 JSON values.*ROUTING_ADMIN_MAX_JSON_VALUES") as refusal:
@@ -87,8 +83,7 @@ def test_as_many_values_as_may_be_are_parsed(settings: Any) -> None:
     assert len(load_json(text)) == 799
 
 
-def test_json_is_bounded_in_bytes_beside_its_files(settings: Any) -> None:
-    """The limit on a body's bytes counts text, but neither base64 nor the text of an artifact."""
+def test_byte_limit_counts_text_without_files(settings: Any) -> None:
     settings.MAX_JSON_BYTES = 5 * 1024 * 1024
     text, file = "word, word " * 500_000, "data:image/png;base64," + "QUJD" * 2_000_000
     assert load_json(json.dumps({"url": file}).encode(), counts_text=True) == {"url": file}
@@ -101,15 +96,13 @@ def test_json_is_bounded_in_bytes_beside_its_files(settings: Any) -> None:
 
 
 @pytest.mark.parametrize("ending", ["\\ud83d", "\\ud83dx", "\x01", "\\x", "\\u12"])
-def test_a_large_document_is_refused_for_what_a_small_one_is(ending: str) -> None:
-    """Lone surrogates, control characters and invalid escapes are rejected even far into a long string."""
+def test_large_document_is_rejected_for_the_same_reasons_as_a_small_one(ending: str) -> None:
     for filling in ("", "a" * 5_000_000):
         with pytest.raises(ValueError, match=re.compile("surrogate|control|escape|hex", re.I)):
             load_json(f'{{"a":"{filling}{ending}"}}'.encode())
 
 
-def test_json_within_a_string_is_bounded_too() -> None:
-    """JSON within a string, such as a call's arguments, has its own limit. With too many values it is kept as text."""
+def test_json_within_a_string_has_its_own_limit() -> None:
     shallow, crowded = '{"a":' + "[" * 9 + "]" * 9 + "}", '{"a":[' + "[]," * 500_000 + "[]]}"
     assert parse_arguments(shallow) == json.loads(shallow)
     assert parse_arguments(crowded) == {"_raw": crowded}

@@ -1,4 +1,4 @@
-"""The URL of an agent's page: it is parsed into its parts, and its secret is redacted from log lines."""
+"""The URL of an agent's page: its parts are parsed, and its secret is redacted from log lines."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from capabilities.core.services.agents import LINK_KIND, find_public_id, find_se
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
-def test_no_line_holds_a_links_secret_whatever_surrounds_it(before: str, behind: str) -> None:
-    """The redaction of log lines removes a link's secret, no matter what text surrounds it."""
+def test_no_log_line_contains_the_secret_of_a_link(before: str, behind: str) -> None:
     text, public, _ = make_key(LINK_KIND)
     assert (find_public_id(text), len(find_secret(text))) == (public, 43)
     assert find_secret(text) not in redact(f"{before} /agent-page/{text}/{behind}")

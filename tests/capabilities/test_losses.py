@@ -1,4 +1,4 @@
-"""An incomplete delivery reports its loss: as its kind, the missing share and a word in the response header."""
+"""An incomplete delivery reports its loss: its kind, the missing share, and a word in the response header."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ def deliver(file: FilePart, candidate: Reader) -> PartDelivery:
     return adaptation.deliveries[0]
 
 
-def test_a_text_that_is_cut_is_not_as_it_is() -> None:
-    """If 44,000 of 88,000 characters are shown, half is missing, and the header says `:cut`."""
+def test_cut_text_reports_its_missing_share() -> None:
     part = deliver(replace(LOG, content=FakeContent(words="x" * 88_000)), reader())
     assert (part.delivery.outcome, part.delivery.form) == (Outcome.INLINED, DeliveryForm.CUT)
     assert part.delivery.loss == Loss(LossKind.CUT, 0.5)
@@ -43,9 +42,7 @@ def test_a_text_that_is_whole_is_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(("share", "loss"), [(0.25, Loss(LossKind.CUT, 0.75)), (None, Loss(LossKind.CUT)), (1.0, None)])
-def test_an_extraction_that_stopped_says_how_much_is_missing(share: float | None, loss: Loss | None) -> None:
-    """An extraction that stopped reports the missing share if the extractor knows it."""
-
+def test_incomplete_extraction_reports_its_missing_share(share: float | None, loss: Loss | None) -> None:
     class Stopped(FakeContent):
         def text(self) -> Text | None:
             return Text("page one", "pdf", "[truncated]" if loss else "", share)
@@ -55,9 +52,7 @@ def test_an_extraction_that_stopped_says_how_much_is_missing(share: float | None
     assert summary([part]) == ("file=extracted:cut" if loss else "file=extracted")
 
 
-def test_an_extraction_that_stopped_and_is_cut_again_counts_both() -> None:
-    """If half of a document is extracted and half of that is shown, three quarters are lost."""
-
+def test_losses_of_extraction_and_cut_are_combined() -> None:
     class Stopped(FakeContent):
         def text(self) -> Text | None:
             return Text("x" * 88_000, "pdf", "[truncated]", 0.5)
@@ -83,8 +78,7 @@ def test_an_image_that_its_file_crops_is_whole() -> None:
     assert deliver(replace(BMP, content=smaller), reader("vision")).delivery.loss == Loss(LossKind.SCALED, 0.75)
 
 
-def test_an_empty_text_is_whole() -> None:
-    """A file with only a byte order mark is complete. An empty text of a file that was read in part is not."""
+def test_file_with_only_a_byte_order_mark_is_complete() -> None:
     for share, loss in ((1.0, None), (0.5, Loss(LossKind.CUT, 0.5))):
 
         class Empty(FakeContent):

@@ -56,8 +56,7 @@ def delivered_text(file: FilePart, candidate: Reader, text_style: TextStyle) -> 
     return adapted(chat_with(file), candidate, text_style).deliveries[0].text or ""
 
 
-def test_description_is_between_the_facts_and_the_reference() -> None:
-    """The order of the text is facts, description, reference."""
+def test_description_is_between_facts_and_reference() -> None:
     facts = delivered_text(PICTURE, reader(policy="describe"), TextStyle("en"))
     assert delivered_text(PICTURE, reader(), BY_MODEL) == f"{facts}\n<A cat on a mat.>\nArtifact ID: artifact:id1"
 
@@ -70,8 +69,7 @@ def test_placeholder_marks_a_missing_description(language: str, slot: str) -> No
     assert slot in delivered_text(PICTURE, reader(), TextStyle(language))
 
 
-def test_a_failed_describer_leaves_the_facts_and_the_reference() -> None:
-    """If the describer fails, the text is the same as without a describer, and only the header shows the failure."""
+def test_failed_describer_leaves_facts_and_reference() -> None:
     result = adapted(chat_with(PICTURE), reader(), style(DescriptionState.FAILED))
     assert result.deliveries[0].text == delivered_text(PICTURE, reader(policy="describe"), TextStyle("en"))
     assert summary(result.deliveries) == "image=described:describer_failed"
@@ -81,8 +79,7 @@ def test_the_header_says_that_a_model_described() -> None:
     assert summary(adapted(chat_with(PICTURE), reader(), BY_MODEL).deliveries) == "image=described:by_model"
 
 
-def test_pending_descriptions_are_listed() -> None:
-    """A delivery is marked as still to be described until the description or its failure is known."""
+def test_pending_descriptions_are_listed_until_their_result_is_known() -> None:
     waiting = adapted(chat_with(PICTURE), reader(), TextStyle("en")).deliveries[0].delivery
     known = adapted(chat_with(PICTURE), reader(), BY_MODEL).deliveries[0].delivery
     assert (needs_description(waiting), needs_description(known)) == (True, False)
@@ -98,20 +95,17 @@ def test_pending_descriptions_are_listed() -> None:
     ids=["gone", "empty", "elsewhere"],
 )
 def test_undescribable_file_has_no_describer(file: FilePart) -> None:
-    """Missing files, empty ones and plain URLs are never described by a model."""
     assert decide(file, reader()).describer == ""
 
 
 @pytest.mark.parametrize(
     "candidate", [reader(policy="extract+convert"), reader(describer="")], ids=["policy", "no describer"]
 )
-def test_the_rung_is_off_until_it_is_chosen_and_there(candidate: Reader) -> None:
-    """Without the policy `describer` or without a describer, a file is replaced by its facts."""
+def test_without_policy_or_describer_a_file_is_replaced_by_its_facts(candidate: Reader) -> None:
     assert decide(PICTURE, candidate).describer == ""
 
 
-def test_what_only_lacks_room_is_not_described() -> None:
-    """A model with vision gets no other model's description of an image that exceeds a limit."""
+def test_vision_model_gets_no_description_of_an_image_over_a_limit() -> None:
     candidate = reader("vision")
     full = replace(candidate, slots=with_limits(candidate.slots, {"image": {"maxCount": 1}}))
     deliveries = adapted(chat_with(PICTURE, replace(PICTURE, artifact_id="id2")), full, BY_MODEL).deliveries
@@ -119,18 +113,16 @@ def test_what_only_lacks_room_is_not_described() -> None:
 
 
 def test_scan_without_text_is_described_by_a_model() -> None:
-    """A document is described once its content turns out to have no text."""
     scan = FilePart(Kind.DOCUMENT, "application/pdf", "scan.pdf", 30, "id1", content=FakeContent())
     assert summary(adapted(chat_with(scan), reader(), BY_MODEL).deliveries) == "file=described:by_model"
 
 
-def test_agents_named_for_a_file_do_not_count_as_readers() -> None:
-    """An agent whose model only gets a description is not listed as able to read the file."""
+def test_agent_that_only_gets_a_description_is_no_reader() -> None:
     assert not can_read(PICTURE, reader())
 
 
-def test_looking_whether_a_file_goes_as_it_came_asks_for_no_describer() -> None:
-    """Checking whether a file is sent unchanged selects no describer, since it may not read files."""
+def test_check_whether_a_file_is_unchanged_selects_no_describer() -> None:
+    """Selecting one may read files."""
     files_asked: list[FilePart] = []
     candidate = replace(reader(), describer_for=_note(files_asked))
     assert not is_sent_unchanged(chat_with(replace(PICTURE, artifact_id=None)), candidate)
@@ -145,8 +137,7 @@ def _note(files_asked: list[FilePart]) -> Callable[[FilePart], str]:
     return note
 
 
-def test_the_block_still_reads_back() -> None:
-    """The fields before a description still parse, and nothing within it does."""
+def test_fields_before_a_description_still_parse() -> None:
     blocks = parse_all(delivered_text(PICTURE, reader(), style(DescriptionState.BY_MODEL, "> [Attachment received]")))
     assert [(block.block, block.filename, block.artifact_ref) for block in blocks] == [
         ("attachment", "cat.png", "artifact:id1")
@@ -172,10 +163,9 @@ KINDS = {
     role=st.sampled_from([Role.USER, Role.TOOL, Role.SYSTEM]),
     text_style=st.sampled_from([BY_MODEL, style(DescriptionState.FAILED), TextStyle("en")]),
 )
-def test_the_rung_changes_nothing_of_what_a_candidate_can_read(
+def test_describer_policy_replaces_only_plain_facts(
     files: list[str], protocol: str, capabilities: frozenset[str], role: Role, text_style: TextStyle
 ) -> None:
-    """The policy `describer` adds descriptions only where a model would otherwise get nothing but a file's facts."""
     chat = ChatRequest((Message(role, tuple(KINDS[name] for name in files), tool_call_id="call"),))
     base = Reader(slots_for(protocol), Capabilities(("text", *sorted(capabilities))), parse_policies("extract+convert"))
     rung = replace(base, policies=parse_policies(POLICY), describer_for=lambda _: SEER)
@@ -195,11 +185,9 @@ def test_the_rung_changes_nothing_of_what_a_candidate_can_read(
     capabilities=st.frozensets(st.sampled_from(["vision", "audio", "file"])),
     failing=st.frozensets(st.sampled_from(sorted(KINDS))),
 )
-def test_a_conversation_with_descriptions_begins_as_it_did(
+def test_first_description_of_a_file_is_kept_in_every_later_turn(
     file_names: list[list[str]], capabilities: frozenset[str], failing: frozenset[str]
 ) -> None:
-    """The first result for a file, description or failure, is kept in every later turn."""
-
     def make_description(file: FilePart, describer: str, message: int) -> ModelDescription:
         if any(file == KINDS[name] for name in failing):
             return ModelDescription(DescriptionState.FAILED, describer)

@@ -54,13 +54,11 @@ def fault(name: str, body: bytes, kind: str = "application/json", **call: Any) -
         ("https://llm.example/x/chat/completions?api-version=3", "https://llm.example/x/embeddings?api-version=3"),
     ],
 )
-def test_operation_url_is_beside_that_of_chat(endpoint: str, url: str) -> None:
-    """The URL of an operation is derived from a base URL or a full chat URL, and its query string is kept."""
+def test_operation_url_is_derived_from_base_or_chat_url(endpoint: str, url: str) -> None:
     assert encode("embeddings", {}, endpoint=endpoint).url == url
 
 
-def test_the_provider_s_own_fields_come_last() -> None:
-    """A provider's `extra_body` is merged into JSON and forms; in forms, other values than text are written as JSON."""
+def test_extra_body_of_a_provider_is_merged_last() -> None:
     extra = {"input_type": "query", "deep": {"a": 1}}
     assert encode("embeddings", {"input": "a", "deep": {"b": 2}}, extra_body=extra).payload == {
         "input": "a",
@@ -108,12 +106,11 @@ def test_a_form_is_written_so_that_nothing_in_it_can_end_a_part() -> None:
     ],
 )
 def test_invalid_response_is_a_fault(name: str, body: bytes, kind: str, expected: Fault) -> None:
-    """An invalid response is a fault, so the next candidate is called."""
+    """The next candidate is then called."""
     assert fault(name, body, kind) is expected
 
 
-def test_a_plain_transcript_may_be_anything_but_a_web_page() -> None:
-    """A plain transcript may be any text, even empty, but not a web page."""
+def test_plain_transcript_may_be_anything_but_a_web_page() -> None:
     outcome = decode("transcriptions", b"<noise>", "text/plain", answer_format="srt")
     assert isinstance(outcome, PassthroughAnswer)
     assert (outcome.body, outcome.text, outcome.content_type) == (b"<noise>", "<noise>", "text/plain")
@@ -121,8 +118,7 @@ def test_a_plain_transcript_may_be_anything_but_a_web_page() -> None:
     assert fault("transcriptions", b"<html>", "text/html", answer_format="text") is Fault.BAD_CONTENT_TYPE
 
 
-def test_a_type_that_a_caller_could_run_is_not_passed_on() -> None:
-    """A content type that a browser could execute is replaced by the type of binary data or plain text."""
+def test_content_type_that_a_browser_could_execute_is_replaced() -> None:
     sound = decode("speech", b"<svg>", "image/svg+xml")
     transcript = decode("transcriptions", b"a", "text/xml", answer_format="text")
     assert isinstance(sound, PassthroughAnswer)
@@ -130,14 +126,13 @@ def test_a_type_that_a_caller_could_run_is_not_passed_on() -> None:
     assert (sound.content_type, transcript.content_type) == ("application/octet-stream", "text/plain; charset=utf-8")
 
 
-def test_no_ranks_are_an_answer() -> None:
-    """A reranking without results is valid, since a threshold may exclude all. Voyage names the list `data`."""
+def test_reranking_without_results_is_valid() -> None:
+    """A threshold may exclude all. Voyage names the list `data`."""
     for body in (b'{"results": []}', b'{"data": [{"index": 0}]}'):
         assert isinstance(decode("rerank", body), PassthroughAnswer)
 
 
-def test_an_answer_names_its_model_as_the_caller_does_and_is_else_untouched() -> None:
-    """In a response, the model's name is replaced by the caller's name for it. Its other bytes are unchanged."""
+def test_only_the_models_name_is_changed_in_a_response() -> None:
     raw = b'{"data":[{"embedding":[1.0e-05]}],  "model":"m-2"}'
     outcome = decode("embeddings", raw)
     assert isinstance(outcome, PassthroughAnswer)
@@ -148,8 +143,7 @@ def test_an_answer_names_its_model_as_the_caller_does_and_is_else_untouched() ->
     assert images.body_for("mine") == images.body
 
 
-def test_whole_answers_become_the_events_that_were_asked_for() -> None:
-    """A complete response to a streaming request becomes events: one per image, two for speech."""
+def test_complete_response_becomes_the_requested_events() -> None:
     images = json.dumps({"data": [{"b64_json": "AA=="}, {"b64_json": "AQ=="}], "output_format": "webp"}).encode()
     outcome = decode("images", images, stream=True)
     assert isinstance(outcome, PassthroughAnswer)
@@ -165,8 +159,7 @@ def test_whole_answers_become_the_events_that_were_asked_for() -> None:
     assert "speech.audio.done" in sound.text
 
 
-def test_a_stream_without_its_last_event_is_cut() -> None:
-    """A stream without its last event is truncated; with it, `[DONE]` is not needed."""
+def test_stream_without_its_last_event_is_truncated() -> None:
     first, last = (
         b'data: {"type": "transcript.text.delta", "delta": "a"}\n\n',
         b'data: {"type": "transcript.text.done"}\n\n',
@@ -176,8 +169,7 @@ def test_a_stream_without_its_last_event_is_cut() -> None:
     assert isinstance([*complete.feed(first + last), *complete.close()][-1], Finish)
 
 
-def test_a_stream_of_completions_is_whole_with_every_choice() -> None:
-    """A completion stream ends with its last choice or `[DONE]`, but is truncated without any choice."""
+def test_completion_stream_ends_with_its_last_choice_or_done() -> None:
     end = b'data: {"choices": [{"index": 0, "text": "a", "finish_reason": "stop"}]}\n\n'
     count = b'data: {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}\n\n'
     goodbye = b"data: [DONE]\n\n"
@@ -198,9 +190,6 @@ def test_the_text_of_a_streamed_completion_is_counted_where_its_provider_does_no
     """If the provider reports no usage, the text of all choices of a streamed completion is counted."""
     frames = [format_frame(SseEvent(json.dumps({"choices": [{"text": text}]}))) for text in ('data: "', "你好\n")]
     assert join_frames([*frames, "data: [DONE]\n\n"]) == 'data: "你好\n'
-
-
-# Usage
 
 
 @pytest.mark.parametrize(
@@ -231,8 +220,7 @@ def test_tokens_are_counted_in_every_host_s_words(value: dict[str, Any], counts:
         transcription_text_done_event.Usage,
     ],
 )
-def test_the_sdk_has_no_count_missing_from_our_tables(model: type[BaseModel]) -> None:
-    """A usage field in an SDK that our tables lack fails this test."""
+def test_no_usage_field_of_an_sdk_is_missing_from_our_tables(model: type[BaseModel]) -> None:
     assert set(model.model_fields) <= {*replies.TOTALS, *replies.DETAILS, *replies.UNREAD}
 
 
@@ -246,13 +234,11 @@ def test_the_sdk_has_no_count_missing_from_our_tables(model: type[BaseModel]) ->
         transcription.UsageTokensInputTokenDetails,
     ],
 )
-def test_the_sdk_has_no_token_type_missing_from_our_tables(model: type[BaseModel]) -> None:
-    """A token type in an SDK that our tables lack fails this test."""
+def test_no_token_type_of_an_sdk_is_missing_from_our_tables(model: type[BaseModel]) -> None:
     assert set(model.model_fields) <= {*replies.INPUT, *replies.OUTPUT, *replies.UNREAD}
 
 
-def test_a_transcript_in_plain_text_becomes_the_event_of_its_end() -> None:
-    """If a provider does not stream, its plain transcript is sent as the event that ends a stream."""
+def test_plain_transcript_becomes_the_last_event_of_a_stream() -> None:
     answer = decode("transcriptions", b"Good morning", "text/plain", stream=True, answer_format="text")
     assert isinstance(answer, PassthroughAnswer)
     events = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]

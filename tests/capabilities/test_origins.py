@@ -1,4 +1,4 @@
-"""Which provider origins may be called, no matter how their URL is spelled."""
+"""The provider origins that may be called, no matter how their URL is spelled."""
 
 from __future__ import annotations
 
@@ -154,23 +154,20 @@ private_networks = st.sampled_from(
     private_networks.flatmap(lambda network: st.integers(0, network.num_addresses - 1).map(lambda n: network[n])),
     st.data(),
 )
-def test_no_way_of_writing_a_private_address_passes(address, data):
-    """Every spelling of a private address is rejected: decimal, hex, octal, short, mapped, NAT64, 6to4 and others."""
+def test_every_spelling_of_a_private_address_is_rejected(address, data):
     host = data.draw(st.sampled_from(mapped_addresses(address)))
     assert refuse_url(f"https://{host}/v1", CLOSED) is not None
     assert refuse_url(f"https://{host}:443/v1", CLOSED) is not None
 
 
 @given(st.ip_addresses(v=4) | st.ip_addresses(v=6))
-def test_what_ipaddress_calls_private_is_never_public(address):
-    """Addresses that the standard library calls private are never public to the gateway."""
+def test_private_addresses_of_the_standard_library_are_never_public(address):
     if not address.is_global or address.is_multicast:
         assert not is_public(str(address)) or getattr(address, "ipv4_mapped", None) is not None
 
 
 @pytest.mark.parametrize("address", PRIVATE)
-def test_a_name_that_resolves_to_a_private_address_is_refused(address):
-    """A host name is rejected if one of its addresses is private. The message names address and setting."""
+def test_name_that_resolves_to_a_private_address_is_rejected(address):
     sentence = check_addresses("https://evil.example/v1", ["8.8.8.8", address], CLOSED)
     assert address in sentence
     assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in sentence
@@ -189,8 +186,8 @@ def test_a_listed_origin_may_be_called_and_only_that_one():
 
 
 @pytest.mark.parametrize("address", ["100:0:0:1::1", "3fff::1", "5f00::1"])
-def test_networks_that_were_set_aside_lately_are_not_public(address):
-    """Recently reserved networks are not public, although the standard library does not know them."""
+def test_recently_reserved_networks_are_not_public(address):
+    """The standard library does not know them yet."""
     assert not is_public(address)
 
 
@@ -202,8 +199,8 @@ def test_a_proxy_is_held_to_the_same_rule_as_an_endpoint(proxy):
     assert "proxy" in refuse_proxy(proxy, CLOSED)
 
 
-def test_a_proxy_before_a_plain_endpoint_has_to_be_listed():
-    """A proxy could read the key sent to an endpoint without TLS, so a proxy for such an endpoint has to be listed."""
+def test_proxy_for_an_endpoint_without_tls_has_to_be_listed():
+    """It could read the key."""
     proxy, endpoint = "https://proxy.example", "HTTP://10.0.0.5:8000/v1"
     assert "it would read the key" in refuse_proxy(proxy, CLOSED, endpoint=endpoint)
     assert refuse_proxy(proxy, CLOSED, endpoint="https://api.example/v1") is None

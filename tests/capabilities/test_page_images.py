@@ -1,4 +1,4 @@
-"""A scanned document without text reaches a model with vision as images of its pages."""
+"""A scanned document without text is sent to a vision model as images of its pages."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ def native_parts(result: Adapted) -> list[NativePart]:
 
 
 @pytest.mark.parametrize("policy", ["extract+convert", "convert"])
-def test_pages_of_a_scan_reach_a_model_that_sees(policy: str) -> None:
-    """Text before the images says which pages of the document they are."""
+def test_text_before_the_images_says_which_pages_they_are(policy: str) -> None:
     result = adapted(reader("vision", policy=policy), SCAN)
     lead, *pages = result.chat.messages[0].parts
     assert isinstance(lead, TextPart)
@@ -57,8 +56,7 @@ def test_the_lead_of_pages_in_chinese() -> None:
     assert lead.text.endswith("处理方式: 第 1–3 页（共 3 页）已转换为图片，依次如下，原为 PDF 文档")
 
 
-def test_words_come_before_pages_and_the_file_before_both() -> None:
-    """A document is delivered natively, else as text, else as pages, else described."""
+def test_file_is_delivered_natively_then_as_text_then_as_pages() -> None:
     with_words = replace(SCAN, content=FakeScan(words="Total: 3", page=PAGE))
     assert adapted(reader("vision", "file"), with_words).deliveries[0].delivery.outcome is Outcome.NATIVE
     assert adapted(reader("vision"), with_words).deliveries[0].delivery.outcome is Outcome.EXTRACTED
@@ -77,48 +75,42 @@ def test_words_come_before_pages_and_the_file_before_both() -> None:
     ],
     ids=["blind", "no convert", "not drawn", "cannot draw", "too large", "no type"],
 )
-def test_scan_that_cannot_be_rendered_is_described(candidate: Reader, content: FakeContent) -> None:
-    """A scan that cannot be drawn is described, with the missing text as the reason."""
+def test_scan_that_cannot_be_rendered_is_described_as_having_no_text(candidate: Reader, content: FakeContent) -> None:
     result = adapted(candidate, replace(SCAN, content=content))
     assert native_parts(result) == []
     assert result.deliveries[0].delivery.outcome is Outcome.DESCRIBED
     assert result.deliveries[0].delivery.reason.code is ReasonCode.NO_TEXT_FOUND
 
 
-def test_more_pages_than_are_sent_are_a_cut() -> None:
-    """At most twenty pages of a document are sent, and the rest is reported as missing."""
+def test_pages_over_twenty_are_reported_as_missing() -> None:
     result = adapted(reader("vision"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
     assert len(native_parts(result)) == 20
     assert result.deliveries[0].delivery.loss == Loss(LossKind.CUT, 0.8)
     assert summary(result.deliveries) == "file=converted:cut"
 
 
-def test_pages_take_the_room_of_images() -> None:
-    """Pages count toward the limit on images: under a limit of four, two images leave room for two pages."""
+def test_pages_count_toward_the_limit_on_images() -> None:
+    """Under a limit of four, two images leave two for pages."""
     result = adapted(reader("vision", maxCount=4), PNG, PNG, SCAN, PNG)
     assert summary(result.deliveries) == "image=native:2;file=converted:cut;image=described"
     assert len(native_parts(result)) == 4
 
 
-def test_pages_of_a_scan_stay_below_the_crowd_limit() -> None:
-    """With more than twenty images Anthropic accepts only smaller ones, so fewer pages are sent."""
+def test_fewer_than_twenty_pages_are_sent_to_anthropic() -> None:
+    """With more than twenty images Anthropic accepts only smaller ones."""
     result = adapted(reader("vision", protocol="anthropic"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
     assert len(native_parts(result)) == 10
 
 
-def test_pages_of_a_tool_result_move_behind_it() -> None:
-    """OpenAI accepts no images in tool results, so the pages follow the results.
-
-    The text that introduces them remains in the result.
-    """
+def test_pages_of_an_openai_tool_result_follow_the_results() -> None:
+    """OpenAI accepts no images in tool results. The text that introduces the pages remains there."""
     result = adapted(reader("vision"), SCAN, role=Role.TOOL)
     assert [message.role for message in result.chat.messages] == [Role.TOOL, Role.USER]
     assert len(native_parts(result)) == 3
     assert result.deliveries[0].delivery.hoist
 
 
-def test_pages_that_make_room_for_newer_files_become_words() -> None:
-    """An older scan is described if a newer image needs its share of the limit."""
+def test_older_scan_is_described_if_a_newer_image_needs_the_limit() -> None:
     messages = (Message(Role.USER, (SCAN,)), Message(Role.USER, (PNG,)), Message(Role.USER, (PNG,)))
     result = adapt(ChatRequest(messages), reader("vision", maxCount=4), TextStyle("en"))
     assert isinstance(result, Adapted)

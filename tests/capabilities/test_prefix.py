@@ -1,7 +1,7 @@
-"""The prefix of a conversation: what a candidate received for a message stays the same in later turns.
+"""A conversation's prefix: what a candidate received for a message stays the same in later turns.
 
-A turn is one request from a client, which ends with the user's text or with all results of the called tools. The
-next\nturn repeats it and appends an answer and more.
+A turn is one request from a client, which ends with the user's text or with all results of the called tools. The next
+turn repeats it and appends an answer and more.
 """
 
 from __future__ import annotations
@@ -96,16 +96,13 @@ def encode_parts(messages: Sequence[Message], candidate: Reader) -> str:
         (4, (1, 6), "dNNNNdd"),
     ],
 )
-def test_a_full_limit_frees_half_of_it_at_once(max_count: int, groups: tuple[int, ...], expected: str) -> None:
-    """Exceeding a limit frees half of it: the oldest files are described, and files of one message stay together."""
+def test_exceeding_a_limit_frees_half_of_it(max_count: int, groups: tuple[int, ...], expected: str) -> None:
+    """The oldest files are described, and files of one message stay together."""
     assert encode_parts(growing_conversation(*groups)[-1], reader({"image": {"maxCount": max_count}})) == expected
 
 
-def test_bytes_are_freed_by_the_half_too() -> None:
-    """With a limit of 400 bytes and images of 100 bytes, a fifth image leaves two.
-
-    An oversized image displaces no other.
-    """
+def test_exceeding_a_byte_limit_frees_half_of_it() -> None:
+    """An oversized image displaces no other."""
     candidate = reader({"image": {"maxTotalBytes": 400}})
     assert encode_parts(growing_conversation(1, 1, 1, 1, size=100)[-1], candidate) == "NNNN"
     assert encode_parts(growing_conversation(1, 1, 1, 1, 1, size=100)[-1], candidate) == "ddNNN"
@@ -113,8 +110,7 @@ def test_bytes_are_freed_by_the_half_too() -> None:
     assert encode_parts((*growing_conversation(1, 1, 1, 1, size=100)[-1], huge), candidate) == "NNNNd"
 
 
-def test_words_that_fill_the_request_free_half_of_it() -> None:
-    """If text fills the request, the oldest images are described."""
+def test_text_that_fills_the_request_frees_half_of_it() -> None:
     candidate = reader({"maxRequestBytes": 2000})
     before = growing_conversation(1, 1, size=600)[-1]
     assert encode_parts(before, candidate) == "NN"
@@ -122,8 +118,8 @@ def test_words_that_fill_the_request_free_half_of_it() -> None:
     assert encode_parts((*before, *long_turns), candidate) == "dd"
 
 
-def test_the_ninth_image_changes_the_older_half_and_the_next_three_change_nothing() -> None:
-    """With a limit of 8, the prefix breaks once per four new images, and everything before the break is unchanged."""
+def test_ninth_image_changes_the_older_half_and_the_next_three_change_nothing() -> None:
+    """With a limit of 8, the prefix breaks once per four new images."""
     candidate, turns = reader({"image": {"maxCount": 8}}), growing_conversation(*(1,) * 14)
     states = [adapted(turn, candidate) for turn in turns]
     breaks = [find_break(*pair) for pair in itertools.pairwise(states)]
@@ -143,14 +139,12 @@ def test_the_ninth_image_changes_the_older_half_and_the_next_three_change_nothin
         ),
     ],
 )
-def test_a_preview_says_what_one_more_file_would_change(count: int, sentence: str) -> None:
-    """A preview says what one more file would change. Messages are counted from 1."""
+def test_preview_says_what_one_more_file_would_change(count: int, sentence: str) -> None:
+    """Messages are counted from 1."""
     candidate, chat = reader({"image": {"maxCount": 8}}), ChatRequest(growing_conversation(*(1,) * count)[-1])
     predicted = predict_break(chat, adapted(chat.messages, candidate), candidate, ENGLISH)
     assert describe_prediction(predicted) == sentence
 
-
-# Properties
 
 LIMITS = st.fixed_dictionaries(
     {},
@@ -280,7 +274,7 @@ def assert_continues(protocol: str, earlier: dict[str, Any], later: dict[str, An
     shape=st.none() | st.just(JSON_SHAPE),
     window=st.sampled_from([None, 3_000, 20_000]),
 )
-def test_each_turn_begins_with_the_turn_before_it(
+def test_each_turn_begins_with_the_previous_turn(
     protocol: str,
     turns: list[tuple[Message, ...]],
     limits: dict[str, Any],
@@ -289,8 +283,7 @@ def test_each_turn_begins_with_the_turn_before_it(
     shape: dict[str, Any] | None,
     window: int | None,
 ) -> None:
-    """The adapted messages and payload of a turn are a prefix of the next turn's. Only a limit can break this, and then
-    everything before the break is unchanged.
+    """Only a limit can break this, and then everything before the break is unchanged.
 
     Where a protocol merges consecutive messages of one role, the last turn may grow.
     """
@@ -316,34 +309,26 @@ def count_breaks(turns: Sequence[Sequence[Message]], candidate: Reader) -> int:
 
 
 @given(groups=GROUPS, max_count=st.integers(1, 9))
-def test_a_limit_on_files_breaks_the_prefix_once_for_half_of_it(groups: list[int], max_count: int) -> None:
-    """The prefix breaks at most once for every half of the limit in files sent, no matter how many are sent
-    together.
-    """
+def test_limit_on_files_breaks_the_prefix_once_per_half(groups: list[int], max_count: int) -> None:
     breaks = count_breaks(growing_conversation(*groups), reader({"image": {"maxCount": max_count}}))
     assert breaks * max_count <= 2 * sum(groups)
 
 
 @given(groups=GROUPS, size=st.integers(1, 100), max_bytes=st.integers(1, 500))
-def test_a_limit_on_bytes_breaks_the_prefix_once_for_half_of_it(groups: list[int], size: int, max_bytes: int) -> None:
-    """With a limit on bytes, the prefix changes at most once each time that half the limit has been sent."""
+def test_limit_on_bytes_breaks_the_prefix_once_per_half(groups: list[int], size: int, max_bytes: int) -> None:
     breaks = count_breaks(growing_conversation(*groups, size=size), reader({"image": {"maxTotalBytes": max_bytes}}))
     assert breaks * max_bytes <= 2 * sum(groups) * size
 
 
 @given(groups=GROUPS, max_count=st.integers(1, 9))
-def test_no_more_goes_than_a_limit_takes(groups: list[int], max_count: int) -> None:
-    """As many files of the newest message are sent as the limit allows."""
+def test_newest_message_sends_as_many_files_as_the_limit_allows(groups: list[int], max_count: int) -> None:
     sent_forms = encode_parts(growing_conversation(*groups)[-1], reader({"image": {"maxCount": max_count}}))
     assert sent_forms.count("N") <= max_count
     assert sent_forms[len(sent_forms) - groups[-1] :].count("N") == min(groups[-1], max_count)
 
 
-def test_a_crowd_breaks_the_prefix_once() -> None:
-    """Above a number of images, a smaller limit on side length applies to all of them.
-
-    The prefix breaks once for this.
-    """
+def test_smaller_size_limit_for_many_images_breaks_the_prefix_once() -> None:
+    """Above a number of images, a smaller limit on side length applies to all of them."""
     candidate = reader({"image": {"maxSide": 100, "crowdCount": 2, "crowdMaxSide": 10}})
     wide = [
         [replace(part, width=50) if isinstance(part, FilePart) else part for part in message.parts]
@@ -356,8 +341,7 @@ def test_a_crowd_breaks_the_prefix_once() -> None:
     assert count_breaks([messages[: 2 * number + 1] for number in range(6)], candidate) == 1
 
 
-def test_a_prediction_is_about_one_more_of_the_last_file() -> None:
-    """The prediction assumes another file of the same size as the last one."""
+def test_prediction_assumes_another_file_like_the_last() -> None:
     who = reader({"image": {"maxTotalBytes": 100}})
     small, large = picture(0, 10), picture(1, 60)
     for files, breaks in (((small, large), True), ((large, small), False)):

@@ -37,8 +37,8 @@ EXPECTED_URLS = {
 """Hosts that must be known, with their base URLs. Keys are sent to no other address."""
 
 
-def test_every_well_known_host_has_a_whole_row() -> None:
-    """A row has names in both languages, a URL without trailing slash, a protocol, valid quirks and a source."""
+def test_every_preset_is_complete() -> None:
+    """It has names in both languages, a URL without trailing slash, a protocol, valid quirks and a source."""
     assert {name: BY_NAME[name].base_url for name in EXPECTED_URLS} == EXPECTED_URLS
     assert {preset.name: preset.protocol for preset in PRESETS if preset.protocol != "openai"} == {
         "openai-responses": "openai-responses",
@@ -58,8 +58,7 @@ def test_every_well_known_host_has_a_whole_row() -> None:
         assert bool(preset.key_url) is preset.needs_key
 
 
-def test_a_row_s_slots_are_a_template_or_its_protocol_alone() -> None:
-    """Hosts with their own limits refer to an existing template."""
+def test_limits_of_a_preset_refer_to_an_existing_template() -> None:
     templates = set(limits.TEMPLATES)
     for name in ("mistral", "openrouter", "vllm", "ollama", "dashscope", "deepseek", "groq", "minimax", "mimo"):
         assert BY_NAME[name].slots in templates
@@ -77,8 +76,7 @@ def test_a_row_s_slots_are_a_template_or_its_protocol_alone() -> None:
         ("", None),
     ],
 )
-def test_a_host_is_known_by_its_whole_name(host: str, name: str | None) -> None:
-    """A host's preset is found by its whole name, and a local server has no preset."""
+def test_preset_is_found_by_the_whole_host_name(host: str, name: str | None) -> None:
     preset = preset_for_host(host)
     assert (preset.name if preset else None) == name
 
@@ -101,8 +99,7 @@ def test_the_protocol_is_read_from_the_endpoint(endpoint: str, protocol: str) ->
     assert endpoint_protocol(endpoint) == protocol
 
 
-def test_a_providers_own_option_takes_precedence_over_its_hosts() -> None:
-    """A provider's own quirk takes precedence over its host's. Null counts as absent."""
+def test_quirk_of_a_provider_precedes_its_hosts() -> None:
     endpoint = "https://api.mistral.ai/v1"
     assert quirks_for(endpoint, {})["input_audio_shape"] == "string"
     assert quirks_for(endpoint, {"input_audio_shape": "object"})["input_audio_shape"] == "object"
@@ -121,8 +118,9 @@ def test_a_providers_own_option_takes_precedence_over_its_hosts() -> None:
         ([], "quirks", "type", "error"),
     ],
 )
-def test_invalid_option_is_reported_with_its_path(quirks: Any, field: str, constraint: str, severity: str) -> None:
-    """An invalid value of a quirk is an error, an unknown quirk a warning."""
+def test_invalid_quirk_is_an_error_and_an_unknown_one_a_warning(
+    quirks: Any, field: str, constraint: str, severity: str
+) -> None:
     (problem,) = check_quirks(quirks)
     assert (problem.field, problem.constraint, problem.severity) == (field, constraint, severity)
     assert field in problem.message
@@ -133,15 +131,14 @@ def test_invalid_option_is_reported_with_its_path(quirks: Any, field: str, const
         st.sampled_from(list(QUIRKS)), st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text())
     )
 )
-def test_an_option_in_effect_is_always_valid(quirks: dict[str, Any]) -> None:
-    """No matter what is configured, the effective value of a quirk is valid: an invalid value counts as absent."""
+def test_effective_quirk_is_always_valid(quirks: dict[str, Any]) -> None:
     for protocol in PROTOCOLS:
         effective = {name: quirk(quirks, name, protocol) for name in QUIRKS}
         assert check_quirks(effective) == ()
 
 
-def test_every_option_says_what_it_means_in_two_sentences_at_most() -> None:
-    """A quirk's meaning has at most two sentences, and its `by_protocol` names only protocols."""
+def test_every_quirk_has_a_meaning_of_at_most_two_sentences() -> None:
+    """`by_protocol` names only protocols."""
     for known in QUIRKS.values():
         assert known.meaning.endswith(".")
         assert known.meaning[:-1].count(". ") <= 1

@@ -1,4 +1,4 @@
-"""Probes test what a model reads: it must name the words in two files and find none in an empty control file."""
+"""Probes test what a model reads: it must name the words in two files, and no word in an empty control file."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from tests.lab.received_requests import Media
 SECRETS = {"vision": "LANTERN", "audio": "4271", "video": "UMBRELLA", "file": "WALNUT"}
 
 
-def test_every_readable_kind_has_a_probe() -> None:
-    """Every capability except text has a probe. The plain greeting tests text."""
+def test_every_capability_except_text_has_a_probe() -> None:
+    """A plain greeting tests text."""
     assert set(PROBES) == {CAPABILITY_OF_KIND[kind] for kind in Kind} - {"text"}
 
 
-def test_a_word_is_drawn_in_letters_that_people_read() -> None:
+def test_word_is_drawn_in_readable_letters() -> None:
     """A letter has seven rows and five columns of pixels, with a gap between letters."""
     rows = ["".join("#" if pixel == 0 else "." for pixel in row) for row in draw("KEY", 17, 7, 1)]
     assert rows == [
@@ -53,8 +53,7 @@ def test_a_word_is_drawn_in_letters_that_people_read() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(PROBES))
-def test_a_file_is_what_it_says_and_holds_its_word(name: str) -> None:
-    """A probe's file has its type and contains its word; the control file has none."""
+def test_probe_has_its_type_and_word_and_the_control_file_none(name: str) -> None:
     probe = PROBES[name]
     full, empty = probe.make_file(SECRETS[name]), probe.make_file("")
     assert word_in(Media("", data=full)) == SECRETS[name]
@@ -68,8 +67,7 @@ def test_every_word_is_drawn_whole(name: str) -> None:
     assert [word_in(Media("", data=PROBES[name].make_file(word))) for word in WORDS] == list(WORDS)
 
 
-def test_other_programs_open_the_files() -> None:
-    """Pillow, pypdf and the standard library open the probes' files."""
+def test_pillow_pypdf_and_the_standard_library_open_the_probes() -> None:
     assert Image.open(io.BytesIO(PROBES["vision"].make_file("ACORN"))).size == (560, 160)
     assert len(PdfReader(io.BytesIO(PROBES["file"].make_file("ACORN")), strict=True).pages) == 1
     with wave.open(io.BytesIO(PROBES["audio"].make_file("0000"))) as sound:
@@ -78,8 +76,7 @@ def test_other_programs_open_the_files() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(PROBES))
-def test_nothing_but_the_file_gives_the_word_away(name: str) -> None:
-    """Neither the question nor the file's name contains a word of the vocabulary."""
+def test_neither_question_nor_filename_reveals_the_word(name: str) -> None:
     probe = PROBES[name]
     assert not probe.vocabulary.find(f"{probe.question} {probe.filename}")
     file = build_request(probe, SECRETS[name]).messages[0].parts[1]
@@ -87,8 +84,8 @@ def test_nothing_but_the_file_gives_the_word_away(name: str) -> None:
     assert (file.mime_type, file.filename) == (probe.mime_type, probe.filename)
 
 
-def test_two_words_that_differ_are_one_of_more_than_a_thousand() -> None:
-    """The chance of guessing both words without reading is below one in a thousand."""
+def test_guessing_both_words_succeeds_less_than_once_in_a_thousand() -> None:
+    """A model may answer without reading."""
     for probe in PROBES.values():
         assert probe.vocabulary.size * (probe.vocabulary.size - 1) > 1000
         first, second = probe.vocabulary.draw_two(random.Random(1).sample)
@@ -136,8 +133,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("name", "text", "reading"), ANSWERS)
-def test_an_answer_counts_as_what_it_says(name: str, text: str, reading: AnswerReading) -> None:
-    """An answer is right if it names the file's word exactly, regardless of its politeness, language and case."""
+def test_answer_is_right_if_it_names_exactly_the_word(name: str, text: str, reading: AnswerReading) -> None:
     assert read_answer(PROBES[name], SECRETS[name], ProbeAnswer(text=text)) is reading
 
 
@@ -153,8 +149,8 @@ def test_an_answer_counts_as_what_it_says(name: str, text: str, reading: AnswerR
         (Fault.READ_TIMEOUT, AnswerReading.FAILED),
     ],
 )
-def test_a_refusal_is_one_and_trouble_on_the_way_is_none(fault: Fault, reading: AnswerReading) -> None:
-    """A missing key, a rate limit or a network error does not show what a model reads."""
+def test_only_a_refusal_shows_that_a_model_does_not_read(fault: Fault, reading: AnswerReading) -> None:
+    """A missing key, a rate limit or a network error shows nothing."""
     assert read_answer(PROBES["vision"], "LANTERN", ProbeAnswer(fault=fault)) is reading
 
 
@@ -187,14 +183,14 @@ HEDGED, SILENT, FAILED = AnswerReading.HEDGED, AnswerReading.SILENT, AnswerReadi
         (FAILED, DENIED, None, ProbeOutcome.UNCLEAR, ProbeReason.FAILED),
     ],
 )
-def test_two_files_and_a_control_prove_it_or_nothing(
+def test_both_files_must_agree(
     first: AnswerReading,
     second: AnswerReading,
     control: AnswerReading | None,
     outcome: ProbeOutcome,
     reason: ProbeReason,
 ) -> None:
-    """Both files must agree for a yes or a no. Everything else is unclear, with a reason."""
+    """Everything else is unclear, with a reason."""
     assert conclude((first, second), control) == (outcome, reason)
 
 
@@ -207,10 +203,8 @@ TEXTS = st.one_of(
 
 
 @given(name=st.sampled_from(sorted(PROBES)), answers=st.tuples(TEXTS, TEXTS, TEXTS))
-def test_an_answer_that_does_not_depend_on_the_file_is_right_for_one_word_at_most(
-    name: str, answers: tuple[str, str, str]
-) -> None:
-    """To be believed without reading, a model would have to guess both words, one of size × (size - 1) pairs."""
+def test_constant_answer_is_right_for_at_most_one_word(name: str, answers: tuple[str, str, str]) -> None:
+    """To be believed without reading, a model would have to guess one of size × (size - 1) pairs."""
     probe = PROBES[name]
     words_found = [sorted(probe.vocabulary.find(text)) for text in answers[:2]]
     for text, names in zip(answers, words_found, strict=False):

@@ -1,4 +1,4 @@
-"""Probes over real sockets in every protocol: models that guess, refuse or hedge never count as reading."""
+"""Probes over real sockets in every protocol: models that guess, refuse or evade never count as reading."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def read_first_letters(request: ReceivedRequest) -> str:
 
 
 def find_in_nothing(request: ReceivedRequest) -> str:
-    """Return a model that reads files, but claims to see something in an empty one."""
+    """Read files correctly, but claim to see something in an empty one."""
     return f"say:{word_in(request.media[0]) or 'A kitten on a sofa.'}"
 
 
@@ -114,26 +114,22 @@ def probe(protocol: str, model: Model) -> dict[str, ProbeOutcome]:
 @pytest.mark.parametrize("protocol", PROBED_PROTOCOLS)
 @pytest.mark.parametrize("model", LIARS)
 def test_model_that_cannot_read_is_never_believed(protocol: str, model: str) -> None:
-    """A model that does not read never counts as reading, no matter what it says."""
     assert ProbeOutcome.YES not in probe(protocol, LIARS[model]()).values()
 
 
 @pytest.mark.parametrize("protocol", PROBED_PROTOCOLS)
 @pytest.mark.parametrize("reader", READERS)
 def test_model_that_reads_is_believed(protocol: str, reader: str) -> None:
-    """A model that reads counts as reading every kind with a slot, regardless of its wording."""
     outcomes = probe(protocol, READERS[reader]())
     assert len(outcomes) >= 2
     assert set(outcomes.values()) == {ProbeOutcome.YES}
 
 
 @pytest.mark.parametrize("model", ["denies", "denies politely", "denies in Chinese", "refuses", "calls it wrong"])
-def test_model_that_denies_or_refuses_does_not_read(model: str) -> None:
-    """If a provider refuses both files, or the model denies reading them, the outcome is no."""
+def test_model_that_denies_or_refuses_both_files_does_not_read(model: str) -> None:
     assert set(probe("gemini", LIARS[model]()).values()) == {ProbeOutcome.NO}
 
 
 @pytest.mark.parametrize("model", ["says yes", "hedges", "echoes the question", "says nothing", "has no time"])
-def test_evasive_model_proves_nothing(model: str) -> None:
-    """The result for an evasive model is unclear for every kind."""
+def test_result_of_an_evasive_model_is_unclear(model: str) -> None:
     assert set(probe("gemini", LIARS[model]()).values()) == {ProbeOutcome.UNCLEAR}

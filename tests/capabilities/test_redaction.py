@@ -27,8 +27,7 @@ SURROUNDINGS = st.text(max_size=30).map(lambda text: text + " ") | st.just("") |
     secret=SECRET,
     after=st.sampled_from(["", " ", ".", '"', "\n", "&x=1", " and more"]),
 )
-def test_no_known_form_of_a_key_survives(before: str, form: str, secret: str, after: str) -> None:
-    """A key in a known format is removed from any text, including the one-line message."""
+def test_key_in_a_known_format_is_removed(before: str, form: str, secret: str, after: str) -> None:
     assume(secret not in before)
     text = before + form.format(secret) + after
     assert secret not in redact(text)
@@ -61,10 +60,8 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=8).map("".join))
-def test_no_pattern_finds_anything_that_its_words_did_not_announce(text: str) -> None:
-    """Each pattern is skipped unless one of its marker words occurs. The result is the same as after trying all
-    patterns.
-    """
+def test_marker_words_skip_no_pattern_that_matches(text: str) -> None:
+    """A pattern is tried only if one of its marker words occurs."""
     for announcing_words, pattern in PATTERNS:
         found = text.isascii() and pattern.search(text)
         assert not (announcing_words and found) or any(announcing in text.lower() for announcing in announcing_words)
@@ -79,8 +76,7 @@ def test_no_pattern_finds_anything_that_its_words_did_not_announce(text: str) ->
 
 
 @given(text=st.text(max_size=60), secret=st.text(min_size=4, max_size=20))
-def test_a_key_that_is_known_is_gone_whatever_it_looks_like(text: str, secret: str) -> None:
-    """A provider's own key is removed by value, regardless of its format."""
+def test_known_key_is_removed_whatever_its_format(text: str, secret: str) -> None:
     cleaned = redact(f"{text}{secret}{text}", secrets=[secret])
     assert secret not in cleaned or secret in redact("…" + text + "…")
 
@@ -110,8 +106,7 @@ def test_a_message_is_one_short_line(text: str) -> None:
         ("Cookie: session=abcdefgh12345678; path=/", "Cookie: …; path=/"),
     ],
 )
-def test_what_is_no_key_stays_readable(text: str, expected: str) -> None:
-    """Redaction keeps the kind of key, the surrounding words and text that is not a key."""
+def test_text_that_is_no_key_stays_readable(text: str, expected: str) -> None:
     assert redact(text) == expected
 
 

@@ -60,7 +60,7 @@ SEED_DOCUMENT: dict[str, Any] = {
 
 
 def service(**changes: Any) -> dict[str, Any]:
-    """Return a valid entry without capabilities, as in older files, with some fields changed."""
+    """Return a valid entry without capabilities, as in older files, with `changes` applied."""
     return {
         "id": "old",
         "name": "Old",
@@ -102,8 +102,7 @@ near_services = st.fixed_dictionaries(
 
 
 @pytest.mark.requirement("MCR-1.1", "MCR-1.3", "MCR-5.1", "MCR-5.5")
-def test_the_seeds_example_loads_as_written() -> None:
-    """The requirement's example of three services loads in order and without a problem."""
+def test_example_of_the_requirements_loads_without_a_problem() -> None:
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
     assert loaded.problems == ()
     assert [entry.id for entry in loaded] == ["text-model", "vision-model", "multimodal-model"]
@@ -121,8 +120,9 @@ def test_the_seeds_example_loads_as_written() -> None:
 
 @pytest.mark.requirement("MCR-1.2", "MCR-6.1", "MCR-6.2", "MCR-6.4", "MCR-P7")
 @given(capability_lists, capability_lists, capability_names)
-def test_answers_equal_the_configuration(reads: list[str], writes: list[str], capability: str) -> None:
-    """Input, output and both are distinguished. `get_capabilities` returns what was configured, without duplicates."""
+def test_capabilities_equal_the_configuration_without_duplicates(
+    reads: list[str], writes: list[str], capability: str
+) -> None:
     loaded = registry(service(capabilities={"input": reads, "output": writes}))
     assert loaded.has_capability("old", capability) == (capability in reads)
     assert loaded.has_capability("old", capability, "input") == (capability in reads)
@@ -141,9 +141,7 @@ def test_answers_equal_the_configuration(reads: list[str], writes: list[str], ca
         {}, optional={"input": json_values | capability_lists, "output": json_values | capability_lists}
     )
 )
-def test_invalid_capabilities_are_reported(raw: Any) -> None:
-    """Valid lists are kept. Anything else counts as text only, with a warning that names the entry."""
-
+def test_invalid_capabilities_count_as_text_only_with_a_warning(raw: Any) -> None:
     def valid_side(side: Any) -> bool:
         return side is None or (isinstance(side, list) and all(isinstance(name, str) and name for name in side))
 
@@ -166,10 +164,10 @@ def test_invalid_capabilities_are_reported(raw: Any) -> None:
 
 @pytest.mark.requirement("MCR-1.5", "MCR-5.2", "MCR-5.3", "MCR-P6")
 @pytest.mark.parametrize("absent", [{}, {"capabilities": None}, {"capabilities": {}}], ids=["absent", "null", "empty"])
-def test_a_service_without_capabilities_reads_and_writes_text(
+def test_service_without_capabilities_reads_and_writes_text(
     absent: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Older files load unchanged and without a log line."""
+    """Older files have no capabilities and must load without a log line."""
     with caplog.at_level(logging.DEBUG):
         loaded = registry(service(**absent))
     assert loaded.get_capabilities("old") == TEXT_ONLY
@@ -182,10 +180,7 @@ def test_a_service_without_capabilities_reads_and_writes_text(
 
 @pytest.mark.requirement("MCR-P6")
 @given(st.text(min_size=1), st.text(min_size=1), st.text(), st.text(), st.lists(st.text()))
-def test_any_older_service_keeps_every_field(
-    name: str, model: str, key: str, description: str, tags: list[str]
-) -> None:
-    """Any service without `capabilities` loads as text only, and its other fields are unchanged."""
+def test_older_service_keeps_every_field(name: str, model: str, key: str, description: str, tags: list[str]) -> None:
     loaded = registry(
         service(id=name, name=name, model=model, apiKey=key, description=description, capabilityTags=tags)
     )
@@ -198,8 +193,7 @@ def test_any_older_service_keeps_every_field(
     assert not loaded.has_capability(name, "vision")
 
 
-def test_one_missing_list_is_text_and_an_empty_list_stays_empty() -> None:
-    """A missing list counts as [text], duplicates are dropped, and an empty list is kept."""
+def test_missing_list_is_text_and_an_empty_list_stays_empty() -> None:
     assert parse_capabilities({"input": ["vision", "vision"]}) == (Capabilities(("vision",), ("text",)), [])
     assert parse_capabilities({"output": []}) == (Capabilities(("text",), ()), [])
     assert parse_capabilities({"input": None, "output": ["text"]}) == (TEXT_ONLY, [])
@@ -218,10 +212,7 @@ def test_one_missing_list_is_text_and_an_empty_list_stays_empty() -> None:
         ({"inputs": ["vision"]}, "services[0].capabilities"),
     ],
 )
-def test_bad_capabilities_warn_by_name_and_the_service_still_loads(
-    raw: Any, field: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Invalid capabilities give a warning that names the entry, and the service counts as text only."""
+def test_service_with_invalid_capabilities_still_loads(raw: Any, field: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         loaded = registry(service(capabilities=raw))
     assert loaded.get_capabilities("old") == TEXT_ONLY
@@ -232,8 +223,7 @@ def test_bad_capabilities_warn_by_name_and_the_service_still_loads(
 
 
 @pytest.mark.requirement("MCR-E2", "MCR-5.4")
-def test_a_custom_type_is_accepted_with_a_debug_line(caplog: pytest.LogCaptureFixture) -> None:
-    """An unknown capability is accepted and logged at DEBUG."""
+def test_custom_type_is_accepted_and_logged_at_debug(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         loaded = registry(service(capabilities={"input": ["text", "smell"]}))
     assert loaded.has_capability("old", "smell")
@@ -242,8 +232,7 @@ def test_a_custom_type_is_accepted_with_a_debug_line(caplog: pytest.LogCaptureFi
 
 
 @pytest.mark.requirement("MCR-E3")
-def test_an_unknown_service_is_false_or_none_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """An unknown service has no capabilities, and a one-line warning is logged even if its name has a line break."""
+def test_unknown_service_has_no_capabilities_and_is_logged_on_one_line(caplog: pytest.LogCaptureFixture) -> None:
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
     with caplog.at_level(logging.WARNING):
         assert loaded.has_capability("no\nbody", "text") is False
@@ -255,7 +244,7 @@ def test_an_unknown_service_is_false_or_none_with_a_warning(caplog: pytest.LogCa
 @pytest.mark.requirement("MCR-E3")
 @pytest.mark.parametrize("service_id", [None, 7, ["a"], {}])
 def test_value_that_is_no_id_is_an_unknown_service(service_id: Any) -> None:
-    """A value that is not an id counts as an unknown service: for an agent without a service it is None."""
+    """For an agent without a service it is None."""
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
     assert loaded.has_capability(service_id, "text") is False
     assert loaded.get_capabilities(service_id) is None
@@ -270,8 +259,7 @@ def test_a_direction_that_is_none_is_false_with_a_warning(caplog: pytest.LogCapt
     assert parse_direction("both") is Direction.BOTH
 
 
-def test_capabilities_cannot_be_changed_from_outside() -> None:
-    """get_capabilities returns an immutable value."""
+def test_capabilities_are_immutable() -> None:
     document = json.loads(json.dumps(SEED_DOCUMENT))
     loaded = LlmServiceRegistry.from_document(document)
     document["services"][0]["capabilities"]["input"].append("vision")
@@ -304,8 +292,7 @@ def test_an_invalid_service_is_skipped_with_its_problem_and_the_others_load(
 
 
 @pytest.mark.parametrize("name", ["id", "name", "baseURL", "model", "apiKey", "description", "capabilityTags"])
-def test_each_required_field_is_named_when_it_is_missing(name: str) -> None:
-    """All problems of a service are listed, not only the first."""
+def test_all_missing_fields_are_named(name: str) -> None:
     entry = service()
     del entry[name]
     parsed, problems = parse_service(entry, "services[3]")
@@ -313,8 +300,7 @@ def test_each_required_field_is_named_when_it_is_missing(name: str) -> None:
     assert [(problem.field, problem.constraint) for problem in problems] == [(f"services[3].{name}", "required")]
 
 
-def test_a_tag_that_is_no_string_is_left_out_with_a_warning() -> None:
-    """An invalid tag does not affect the service's capabilities."""
+def test_invalid_tag_is_left_out_with_a_warning() -> None:
     loaded = registry(service(capabilityTags=["视觉理解", 7]))
     entry = loaded.get("old")
     assert entry is not None
@@ -331,16 +317,14 @@ def test_of_two_services_with_one_id_the_second_is_reported() -> None:
 
 
 @pytest.mark.parametrize("document", [None, [], "services", 7, {}, {"services": None}, {"services": {}}])
-def test_a_document_of_another_shape_is_an_empty_registry_with_one_problem(document: Any) -> None:
-    """A document with another structure gives an empty registry and a problem that says what it should contain."""
+def test_document_of_another_structure_is_an_empty_registry_with_one_problem(document: Any) -> None:
     loaded = LlmServiceRegistry.from_document(document)
     assert len(loaded) == 0
     assert len(loaded.problems) == 1
     assert "services" in loaded.problems[0].message
 
 
-def test_unknown_fields_are_kept_aside() -> None:
-    """Unknown fields such as `maxTokens` and `timeout` are written back on export."""
+def test_unknown_fields_are_written_back_on_export() -> None:
     entry = registry(service(maxTokens=10, timeout=5)).get("old")
     assert entry is not None
     assert entry.extra == {"maxTokens": 10, "timeout": 5}
@@ -349,8 +333,7 @@ def test_unknown_fields_are_kept_aside() -> None:
 @given(
     json_values | st.fixed_dictionaries({"services": json_values | st.lists(near_services | json_values, max_size=4)})
 )
-def test_no_document_raises_and_every_loaded_service_answers(document: Any) -> None:
-    """from_document accepts any JSON value; what is loaded is valid, and what is left out is reported as a problem."""
+def test_no_document_raises_and_every_loaded_service_is_valid(document: Any) -> None:
     loaded = LlmServiceRegistry.from_document(document)
     for entry in loaded:
         assert entry.id
@@ -362,7 +345,7 @@ def test_no_document_raises_and_every_loaded_service_answers(document: Any) -> N
 
 
 def test_hundred_thousand_nested_lists_raise_nothing() -> None:
-    """Problems name a value by its type and never write it out, so its depth does not matter."""
+    """Problems name a value by its type and never write it out."""
     nested: list[Any] = []
     for _ in range(100_000):
         nested = [nested]
@@ -377,7 +360,6 @@ def test_hundred_thousand_nested_lists_raise_nothing() -> None:
 
 
 def test_keys_are_in_no_repr_problem_or_log_line(caplog: pytest.LogCaptureFixture) -> None:
-    """API keys are hidden wherever a service or its problems are shown."""
     with caplog.at_level(logging.DEBUG):
         loaded = registry(
             service(extra_key="sk-secret"),
@@ -394,8 +376,7 @@ def test_an_empty_key_means_not_needed(key: str, needed: bool) -> None:
     assert entry.needs_key == needed
 
 
-def test_the_local_file_is_read_instead(tmp_path: Path) -> None:
-    """`llmservices.local.json` is read instead of `llmservices.json` in the same directory."""
+def test_local_file_is_read_instead_of_the_shared_one(tmp_path: Path) -> None:
     path = tmp_path / "llmservices.json"
     assert document_path(path) == path
     (tmp_path / "llmservices.local.json").write_text("{}")

@@ -1,4 +1,4 @@
-"""CapabilityRouter adapts a message between agents; each attachment needs its own capability."""
+"""CapabilityRouter adapts a message between agents. Each attachment needs its own capability."""
 
 from __future__ import annotations
 
@@ -102,8 +102,7 @@ PARTS = {
 
 @pytest.mark.requirement("MCR-2.1", "MCR-2.3", "MCR-2.5")
 @pytest.mark.parametrize("name", list(PARTS))
-def test_a_supported_attachment_is_included_with_its_data(name: str) -> None:
-    """A supported attachment is included as OpenAI's content part for its kind, after the text."""
+def test_supported_attachment_is_included_with_its_data(name: str) -> None:
     attachment, capability, part = PARTS[name]
     result = router().route_content(AgentMessage("请看", (attachment,)), f"text+{capability}")
     assert result == RoutingResult(True, [{"type": "text", "text": "请看"}, part])
@@ -112,8 +111,7 @@ def test_a_supported_attachment_is_included_with_its_data(name: str) -> None:
 
 @pytest.mark.requirement("MCR-2.2", "MCR-2.4", "MCR-2.6")
 @pytest.mark.parametrize("name", list(PARTS))
-def test_an_unsupported_attachment_is_described_and_never_read(name: str) -> None:
-    """An unsupported attachment is described by reference and metadata, and its data is not loaded."""
+def test_unsupported_attachment_is_described_and_never_read(name: str) -> None:
     attachment, capability, _ = PARTS[name]
     service = "+".join(["text", *(readable for readable in CAPABILITY_NAMES if readable != capability)])
 
@@ -133,8 +131,7 @@ def test_an_unsupported_attachment_is_described_and_never_read(name: str) -> Non
     )
 
 
-def test_the_description_is_the_seeds_to_the_letter() -> None:
-    """A description between agents is the requirement's example, with the agents that can read the file."""
+def test_description_between_agents_is_the_requirements_example() -> None:
     image = AttachmentInfo("image", "artifact:abc123-def456", "screenshot.png", 1258291, "image/png")
     result = router().route_content(AgentMessage("", (image,)), "text")
     assert result.processed_content == (
@@ -144,8 +141,7 @@ def test_the_description_is_the_seeds_to_the_letter() -> None:
     )
 
 
-def test_mixed_attachments_give_parts_and_descriptions_together() -> None:
-    """With mixed attachments, the first part is the text with all descriptions, separated by blank lines."""
+def test_mixed_attachments_give_one_text_with_all_descriptions() -> None:
     result = router().route_content(AgentMessage("look", (FILE, IMAGE, WAV)), "text+vision").as_json()
     text, image = result["processedContent"]
     assert text["text"] == f"look\n\n{result['textDescription']}"
@@ -158,21 +154,18 @@ def test_mixed_attachments_give_parts_and_descriptions_together() -> None:
     json.dumps(result)
 
 
-def test_a_message_without_attachments_is_its_text() -> None:
-    """A message without attachments is returned as plain text."""
+def test_message_without_attachments_is_its_text() -> None:
     assert router().route_content(AgentMessage("hello"), "text") == RoutingResult(True, "hello")
     assert router().route_content(AgentMessage(), "unknown-model") == RoutingResult(True, "")
 
 
 @pytest.mark.requirement("MCR-E3", "MCR-1.5")
-def test_an_unknown_service_reads_text_only() -> None:
-    """Nothing is assumed about an unknown service."""
+def test_unknown_service_reads_text_only() -> None:
     assert not router().route_content(AgentMessage("", (IMAGE,)), "unknown-model").can_process
 
 
 @pytest.mark.requirement("MCR-E4")
-def test_an_attachment_that_cannot_be_read_says_so_and_keeps_its_reference() -> None:
-    """A supported attachment that cannot be read is replaced by a sentence that says so; the others are sent."""
+def test_unreadable_attachment_is_replaced_by_a_sentence_with_its_reference() -> None:
     missing = AttachmentInfo("image", "artifact:gone", "plan.png", 48, "image/png")
     result = router().route_content(AgentMessage("look", (missing, IMAGE)), "text+vision")
     assert not result.can_process
@@ -183,8 +176,7 @@ def test_an_attachment_that_cannot_be_read_says_so_and_keeps_its_reference() -> 
     assert [part["type"] for part in result.processed_content if isinstance(part, dict)] == ["text", "image_url"]
 
 
-def test_the_required_capabilities_of_a_message_are_named_once_each() -> None:
-    """A message requires text, then each attachment's capability once; an unknown type needs `file`."""
+def test_required_capabilities_of_a_message_are_listed_once() -> None:
     required_capabilities = router().get_required_capabilities
     assert required_capabilities(AgentMessage("hello")) == ["text"]
     assert required_capabilities(AgentMessage("", (IMAGE, IMAGE))) == ["text", "vision"]
@@ -207,10 +199,9 @@ SERVICE = st.sampled_from([service.id for service in REGISTRY])
 
 @pytest.mark.requirement("MCR-P2", "MCR-P3")
 @given(text=st.text(max_size=20), attachments=ATTACHMENTS, service=SERVICE, language=st.sampled_from(["en", "zh"]))
-def test_data_is_included_exactly_where_the_capability_is(
+def test_data_is_included_exactly_for_supported_attachments(
     text: str, attachments: tuple[AttachmentInfo, ...], service: str, language: str
 ) -> None:
-    """A supported attachment is one part with its data, an unsupported one is one description without data."""
     result = router(language).route_content(AgentMessage(text, attachments), service)
     supported = [attachment for attachment in attachments if REGISTRY.has_capability(service, attachment.capability)]
     lacking = tuple(attachment for attachment in attachments if attachment not in supported)

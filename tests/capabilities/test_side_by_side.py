@@ -12,7 +12,6 @@ TEXTS = st.lists(st.text("ab你 ", max_size=6), max_size=12).map("\n".join)
 
 @given(TEXTS, TEXTS)
 def test_every_changed_line_of_both_texts_has_a_row(before: str, after: str) -> None:
-    """With enough context, the rows of a comparison contain both texts in order. Equal texts have no rows."""
     rows = compare_lines(before, after, context=99)
     left = [row.left for row in rows if row.left_number]
     right = [row.right for row in rows if row.right_number]
@@ -23,8 +22,7 @@ def test_every_changed_line_of_both_texts_has_a_row(before: str, after: str) -> 
 
 
 @given(TEXTS, TEXTS, st.integers(0, 3))
-def test_lines_left_out_before_a_row_are_counted(before: str, after: str, context: int) -> None:
-    """The lines on the left are numbered on from one row to the next, after those that were left out."""
+def test_omitted_lines_before_a_row_are_counted(before: str, after: str, context: int) -> None:
     number = 0
     for row in compare_lines(before, after, context=context):
         number += row.skipped
@@ -34,16 +32,15 @@ def test_lines_left_out_before_a_row_are_counted(before: str, after: str, contex
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
-def test_the_pieces_of_a_line_are_the_line(line: str, other_line: str) -> None:
-    """Joined, the parts of a line are the line. Equal lines have no marks."""
+def test_parts_of_a_line_add_up_to_it(line: str, other_line: str) -> None:
     parts = mark_words(line, other_line)
     assert "".join(text for text, _ in parts) == line
     if line == other_line:
         assert not any(is_different for _, is_different in parts)
 
 
-def test_words_are_marked_and_chinese_sign_by_sign() -> None:
-    """Only the differing words of a line are marked; very long lines are not compared by words."""
+def test_changed_words_are_marked_and_chinese_by_character() -> None:
+    """Very long lines are not compared by words."""
     (row,) = compare_lines("size: 12 kB 收到", "size: 34 kB 收文")
     assert row.left_parts == (("size: ", False), ("12", True), (" kB 收", False), ("到", True))
     assert row.right_parts == (("size: ", False), ("34", True), (" kB 收", False), ("文", True))

@@ -1,4 +1,4 @@
-"""Slots, which define the files that a protocol accepts, and limits are data with a source and a date."""
+"""Slots define the files that a protocol accepts. Slots and limits are data with a source and a date."""
 
 from __future__ import annotations
 
@@ -22,15 +22,13 @@ ALL = {**PROTOCOLS, **TEMPLATES, "messages": MESSAGES, "get_artifact": GET_ARTIF
 
 
 @pytest.mark.parametrize("name", list(ALL))
-def test_the_data_itself_has_no_problem(name: str) -> None:
-    """The shipped tables pass the check for administrators' changes."""
+def test_shipped_tables_pass_the_check_for_administrators(name: str) -> None:
     assert check_limits(ALL[name]) == ()
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 @pytest.mark.parametrize("template", [None, *TEMPLATES])
-def test_every_slot_says_where_its_numbers_come_from(protocol: str, template: str | None) -> None:
-    """Each slot has the source and date of the table that changed it last."""
+def test_every_slot_has_the_source_and_date_of_its_last_change(protocol: str, template: str | None) -> None:
     for slot in slots_for(protocol, template).by_kind.values():
         assert slot.source
         assert re.fullmatch(r"20\d\d-\d\d-\d\d", slot.checked_on)
@@ -60,7 +58,9 @@ echo      audio audio       anything                             -   -     -    
 echo      video video       anything                             -   -     -     -      yes yes
 echo      file  file        anything                             -   -     -     -      yes yes
 """
-"""What each protocol takes according to the vendors' pages: subtypes of the MIME types, and each file's limits."""
+"""Each protocol's accepted files according to the vendors' pages: subtypes of the MIME types, and each
+file's limits.
+"""
 
 MIB = 1024 * 1024
 REQUEST_BYTES = {
@@ -74,7 +74,7 @@ TOOLS = {"openai": "hoist", "openai-responses": "native", "anthropic": "native",
 
 
 def parse_line(line: str) -> tuple[object, ...]:
-    """Split a line into values; the order of the types does not matter."""
+    """Split a line into values. The order of the types does not matter."""
     before, types, after = line.split()[:3], line.split()[3], line.split()[4:]
     return (*before, frozenset(types.split(",")), *after)
 
@@ -87,8 +87,8 @@ def format_slot(protocol: str, key: str, slot: Slot) -> str:
     return " ".join([protocol, key, slot.name, types, *numbers, *marks])
 
 
-def test_each_protocol_takes_what_its_line_says() -> None:
-    """The slots are compared to a manually written table, so that no number changes by accident."""
+def test_slots_equal_the_table() -> None:
+    """The table was written by hand, so that no number changes by accident."""
     rows = [
         format_slot(protocol, key, slot)
         for protocol in PROTOCOLS
@@ -108,13 +108,11 @@ def test_anthropic_accepts_only_smaller_images_if_there_are_more_than_20() -> No
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-def test_every_kind_belongs_to_one_slot_name(kind: Kind) -> None:
-    """Documents and others share `file`; no kind is missing or listed twice."""
+def test_every_kind_belongs_to_one_slot(kind: Kind) -> None:
     assert [key for key, kinds in SLOT_KINDS.items() if kind in kinds] == [slot_key(kind)]
 
 
-def test_a_template_changes_only_what_it_names() -> None:
-    """Ollama's template accepts no GIF, no URL and no file, and equals OpenAI's in everything else."""
+def test_ollamas_template_differs_from_openai_only_in_what_it_names() -> None:
     openai, ollama = slots_for("openai"), slots_for("openai", "ollama")
     image, before = ollama.by_kind[Kind.IMAGE], openai.by_kind[Kind.IMAGE]
     assert not image.carries("image/gif")
@@ -125,8 +123,7 @@ def test_a_template_changes_only_what_it_names() -> None:
     assert ollama.tool_media is ToolMedia.HOIST
 
 
-def test_limits_of_the_administrator_win() -> None:
-    """A service's overrides take precedence over protocol and template, slot by slot and field by field."""
+def test_overrides_of_an_administrator_take_precedence_by_field() -> None:
     slots = slots_for(
         "openai",
         "vllm",
@@ -159,10 +156,10 @@ def test_limits_of_the_administrator_win() -> None:
         ("https://bedrock.example.com/v1", "claude-opus-5", (7.5, 600, 600, True)),
     ],
 )
-def test_the_bounds_of_claude_depend_on_its_model_and_on_who_serves_it(
+def test_limits_of_claude_depend_on_model_and_host(
     endpoint: str, model: str, expected: tuple[float, int, int, bool]
 ) -> None:
-    """Claude's limits depend on model and host, and preparing a call uses the same slots."""
+    """Preparing a call uses the same slots."""
     slots = slots_for("anthropic", limits_template(endpoint, "anthropic"), None, None, model)
     image, file = slots.by_kind[Kind.IMAGE], slots.by_kind[Kind.DOCUMENT]
     assert ((image.max_bytes or 0) / MIB, image.max_count, file.max_pages, image.takes_url) == expected
@@ -172,8 +169,7 @@ def test_the_bounds_of_claude_depend_on_its_model_and_on_who_serves_it(
     )
 
 
-def test_a_cloud_that_serves_other_models_has_no_bounds_of_claude() -> None:
-    """A cloud's host for models other than Claude has the limits of its protocol."""
+def test_other_models_of_a_cloud_have_the_limits_of_their_protocol() -> None:
     assert limits_template("https://bedrock-mantle.us-east-1.api.aws/v1", "openai") is None
     assert slots_for("openai", None, None, None, "claude-opus-5") == slots_for("openai")
 
@@ -201,7 +197,6 @@ def test_an_unknown_template_changes_nothing_and_an_unknown_protocol_takes_no_me
     ],
 )
 def test_invalid_limit_is_reported_with_its_path_and_ignored(data: object, field: str, severity: str) -> None:
-    """A problem names the field of an invalid limit, and no part of that limit is applied."""
     problems = check_limits(data)
     assert [(problem.field, problem.severity) for problem in problems] == [(field, severity)]
     assert slots_for("openai", None, data) == slots_for("openai")  # type: ignore[arg-type]
@@ -209,8 +204,8 @@ def test_invalid_limit_is_reported_with_its_path_and_ignored(data: object, field
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 @pytest.mark.parametrize("template", [None, "ollama", "openrouter", "deepseek"])
-def test_slots_written_as_json_read_back_the_same(protocol: str, template: str | None) -> None:
-    """Slots that are written as JSON and read again are equal, since administrators edit the JSON."""
+def test_slots_written_as_json_are_read_alike(protocol: str, template: str | None) -> None:
+    """Administrators edit the JSON."""
     slots = slots_for(protocol, template)
     restored, problems = from_json(json.loads(json.dumps(to_json(slots))), slots.name)
     assert (restored, problems) == (slots, ())
@@ -228,8 +223,7 @@ def test_slots_written_as_json_read_back_the_same(protocol: str, template: str |
         max_leaves=10,
     )
 )
-def test_no_json_whatsoever_breaks_the_reading_of_limits(data: object) -> None:
-    """Any JSON results in slots and problems, never in an exception."""
+def test_any_json_yields_slots_and_problems(data: object) -> None:
     slots, problems = from_json(data)
     assert isinstance(slots, Slots)
     assert all(problem.message and problem.field.startswith("limits") for problem in problems)
@@ -238,8 +232,8 @@ def test_no_json_whatsoever_breaks_the_reading_of_limits(data: object) -> None:
 @pytest.mark.parametrize(
     "preset", [preset for preset in PRESETS if preset.protocol == "openai"], ids=lambda preset: preset.name
 )
-def test_the_template_of_a_preset_says_what_its_compatibility_options_can_write(preset: HostPreset) -> None:
-    """Slots and quirks describe the same provider; a contradiction would lose a file when the request is encoded."""
+def test_slots_of_a_preset_agree_with_its_quirks(preset: HostPreset) -> None:
+    """A contradiction would lose a file when the request is encoded."""
     unbounded = slots_for("openai", preset.slots)
     bounded = slots_for("openai", preset.slots, None, preset.quirks)
     assert preset.slots in TEMPLATES
@@ -260,13 +254,11 @@ def test_the_template_of_a_preset_says_what_its_compatibility_options_can_write(
         ({"video_part": "video_url"}, {Kind.IMAGE, Kind.AUDIO, Kind.VIDEO, Kind.DOCUMENT, Kind.OTHER}),
     ],
 )
-def test_what_the_compatibility_options_cannot_write_is_no_slot(quirks: dict[str, object], kinds: set[Kind]) -> None:
-    """Even an administrator's override does not open a slot that the encoder could not fill."""
+def test_override_opens_no_slot_that_the_encoder_cannot_write(quirks: dict[str, object], kinds: set[Kind]) -> None:
     assert set(slots_for("openai", None, {"file": {"maxCount": 3}}, quirks).by_kind) == kinds
 
 
-def test_options_decide_about_urls_and_tool_results() -> None:
-    """A URL that the provider does not fetch is described; media it does not take from tools are described or moved."""
+def test_quirks_decide_about_urls_and_tool_results() -> None:
     slots = slots_for("openai", None, None, {"no_remote_image_urls": True, "tool_media": "native"})
     assert not slots.by_kind[Kind.IMAGE].takes_url
     assert slots.by_kind[Kind.IMAGE].in_tool_result
@@ -274,8 +266,7 @@ def test_options_decide_about_urls_and_tool_results() -> None:
     assert slots_for("anthropic", None, None, {"tool_media": "text"}).tool_media is ToolMedia.TEXT
 
 
-def test_the_seeds_tables_carry_every_type_and_any_size() -> None:
-    """Between agents and in get_artifact there are no limits, and only the capability decides."""
+def test_slots_between_agents_and_of_get_artifact_have_no_limits() -> None:
     for slots in (MESSAGE_SLOTS, GET_ARTIFACT_SLOTS):
         for slot in slots.by_kind.values():
             assert slot.carries("application/x-never-heard-of")
@@ -292,10 +283,9 @@ def test_the_seeds_tables_carry_every_type_and_any_size() -> None:
         ("nebius", Kind.IMAGE, 7.5, None),
     ],
 )
-def test_measured_hosts_take_files_up_to_the_measured_size(
+def test_host_limit_of_20_mib_base64_accepts_files_of_15_mib(
     template: str, kind: Kind, mib: float, count: int | None
 ) -> None:
-    """A host that limits the base64 of a file to 20 MiB takes files of 15 MiB."""
     slot = slots_for("openai", template).by_kind[kind]
     assert (slot.max_bytes or 0) / MIB == mib
     if count is not None:

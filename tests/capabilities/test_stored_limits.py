@@ -1,4 +1,4 @@
-"""Reading the limits that an agent's row stores."""
+"""Parsing the limits in an agent's row."""
 
 from __future__ import annotations
 

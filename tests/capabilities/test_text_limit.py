@@ -1,4 +1,6 @@
-"""The model's window decides how much text of a file it gets; what follows the file in the conversation never does."""
+"""The model's context window limits how much of a file's text it gets. What follows the file in the conversation does
+not.
+"""
 
 from __future__ import annotations
 
@@ -121,10 +123,9 @@ PARTS = st.one_of(
 
 
 @given(st.lists(PARTS, min_size=1, max_size=5), PARTS, st.sampled_from([None, 8_000, 32_000, 200_000]))
-def test_no_later_message_changes_an_earlier_text(
+def test_later_message_never_changes_an_earlier_text(
     parts: Sequence[FilePart | TextPart], later: FilePart | TextPart, window: int | None
 ) -> None:
-    """The prefix of a conversation is the same in every later turn."""
     candidate = replace(reader(window), capabilities=Capabilities(("text", "vision")))
     messages = tuple(Message(Role.USER, (part,)) for part in parts)
     earlier = adapt(ChatRequest(messages), candidate, TextStyle("en"))

@@ -1,4 +1,4 @@
-"""Token limits of a model: their source, and when a request counts as too long."""
+"""A model's token limits: their source, and when a request counts as too long."""
 
 from __future__ import annotations
 
@@ -34,26 +34,23 @@ def adapted_text(count: int) -> Adapted:
         ({"contextTokens": 0, "outputTokens": True}, None, None, None),
     ],
 )
-def test_the_administrators_limit_takes_precedence_over_the_catalogues(stated, entry, context, output):
-    """An administrator's limits precede the catalogue's, separately for context and output."""
+def test_limit_of_an_administrator_precedes_the_catalogues(stated, entry, context, output):
     assert token_limits(stated, entry) == TokenLimits(context, output)
 
 
 @pytest.mark.parametrize(("tokens", "fits"), [(1500, True), (1501, False)])
-def test_a_request_is_too_long_from_half_as_much_again(tokens: int, fits: bool):
-    """A request is tried up to 1.5 times the context size, since the estimate may be wrong."""
+def test_request_is_too_long_above_one_and_a_half_windows(tokens: int, fits: bool):
+    """The estimate may be wrong, so shorter requests are tried."""
     assert (TokenLimits(TokenLimit(1000)).obstacle(adapted_text(tokens), "m") is None) is fits
 
 
-def test_the_two_are_limits_that_may_be_written():
-    """`contextTokens` and `outputTokens` are numbers; anything else is a problem that names its path."""
+def test_other_token_limits_are_problems_with_their_path():
     assert check_limits({"contextTokens": 32_000, "outputTokens": 8_000}) == ()
     (problem,) = check_limits({"contextTokens": "many"})
     assert problem.field == "limits.contextTokens"
 
 
-def test_tools_calls_and_files_count_too():
-    """A request's estimate counts images by their model's rule and tools by their JSON."""
+def test_estimate_counts_images_and_tools():
     picture = FilePart(Kind.IMAGE, width=512, height=512)
     chat = ChatRequest((Message(Role.USER, (TextPart("four"), picture)),), tools=(Tool("look", "four" * 100),))
     assert estimate_chat(chat, "gpt-4o") > 1 + 255 + 100

@@ -31,8 +31,7 @@ PUBLISHED = [
 
 
 @pytest.mark.parametrize(("model", "width", "height", "tokens"), PUBLISHED)
-def test_images_count_as_the_vendors_examples_do(model: str, width: int, height: int, tokens: int) -> None:
-    """The estimates for images equal those in the vendors' published examples."""
+def test_estimates_for_images_equal_the_vendors_examples(model: str, width: int, height: int, tokens: int) -> None:
     estimate = file_tokens(model, FilePart(Kind.IMAGE, width=width, height=height))
     assert estimate is not None
     assert estimate.tokens == tokens
@@ -63,8 +62,7 @@ def test_what_is_unknown_has_no_estimate(model: str, file: FilePart) -> None:
     assert file_tokens(model, file) is None
 
 
-def test_text_counts_a_token_a_chinese_character_and_a_quarter_for_others() -> None:
-    """Text is estimated at one token per Chinese character and a quarter for others, rounded up."""
+def test_text_is_one_token_per_chinese_character_and_a_quarter_per_other() -> None:
     assert text_tokens("").tokens == 0
     assert text_tokens("hello").tokens == 2
     assert text_tokens("能力路由").tokens == 4
@@ -93,18 +91,17 @@ FULL_HD = {
     "gemini-2.5-pro": 1548,
     "qwen-vl-max": 2691,
 }
-"""Tokens of an image of 1920 x 1080 pixels by the vendors' formulas, one model per row of the table."""
+"""Tokens for an image of 1920 x 1080 pixels by the vendors' formulas, one model per row of the table."""
 
 
 @pytest.mark.parametrize("model", FULL_HD)
-def test_each_family_of_models_counts_in_its_own_way(model: str) -> None:
-    """Each family of models counts an image by its own formula; the expected counts are computed by hand."""
+def test_each_model_family_has_its_own_formula_for_images(model: str) -> None:
+    """The expected counts were computed by hand."""
     estimate = file_tokens(model, FilePart(Kind.IMAGE, width=1920, height=1080))
     assert (estimate and estimate.tokens) == FULL_HD[model]
 
 
-def test_no_pattern_hides_behind_an_earlier_one() -> None:
-    """No row is hidden by an earlier one: each is the first match of one of the models above."""
+def test_no_pattern_is_hidden_by_an_earlier_one() -> None:
     patterns = [pattern for pattern, _ in FAMILIES]
     assert [next(pattern for pattern in patterns if fnmatchcase(model, pattern)) for model in FULL_HD] == patterns
 
