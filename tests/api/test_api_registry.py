@@ -163,7 +163,7 @@ def test_agent_expires_without_any_other_change(text_agent: Any) -> None:
 
 
 def test_agents_are_found_by_output_capability(text_agent: Any) -> None:
-    """MCR-4.2"""
+    """Required by MCR-4.2."""
     agents = {
         (capability, direction): text_agent.get("/agents", capability=capability, direction=direction).json()["agents"]
         for capability in ("structured_output", "vision")

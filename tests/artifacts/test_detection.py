@@ -95,7 +95,7 @@ def test_names_and_contents_of_samples_are_unique() -> None:
     "declared", ["image/png", "image/tiff", "audio/mpeg", "video/mp4", "application/pdf", "application/x-own-thing"]
 )
 def test_declared_type_is_kept_if_the_bytes_have_no_signature(declared: str) -> None:
-    """ABR-1.4"""
+    """Required by ABR-1.4."""
     detection = detect(bytes(range(256)) * 4, declared, "whatever.bin")
     assert detection.mime_type == declared
     assert detection.is_binary
@@ -542,7 +542,7 @@ def test_evidence_is_json_with_a_sentence_per_step() -> None:
 
 @pytest.mark.requirement("ABR-8.3")
 def test_failing_sniffer_and_guesser_yield_unknown_binary() -> None:
-    """ABR-8.2 and ABR-8.3"""
+    """Required by ABR-8.2 and ABR-8.3."""
     with collect_errors() as faults:
         detection = FAILING.detect(b"\xff\x00\x81")
     assert (detection.mime_type, detection.kind, detection.is_binary) == ("application/octet-stream", Kind.OTHER, True)

@@ -281,7 +281,7 @@ def test_name_never_adds_or_breaks_a_line(facts: dict[str, object]) -> None:
     ],
 )
 def test_unreadable_block_is_the_required_template_with_a_size(language: str, expected: str) -> None:
-    """ABR-4.3"""
+    """Required by ABR-4.3."""
     assert description.unreadable_block("report.pdf", "def456", "application/pdf", 2_621_440, language) == expected
     block = description.unreadable_block("report.pdf", "artifact:def456", "application/pdf", None, language)
     assert block.split("\n") == [line for line in expected.split("\n") if "2.5 MB" not in line]

@@ -1,7 +1,7 @@
-"""A table of all configuration fields: the values that a field can have, and the exports that cannot express it.
+"""A table of all configuration fields: each field's possible values, and the exports that cannot express
+it.
 
-Arbitrary configurations are built from the rows of this table. A test fails and names the field if a field of a spec
-has no row.
+Arbitrary configurations are built from the table's rows. A test fails and names the field if a spec's field has no row.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FILE = "file"
 
 @dataclass(frozen=True)
 class FieldRow:
-    """The values of a field: `values` generates any of them, and `sample` is a value other than the default.
+    """A field's values: `values` generates any of them, and `sample` is a value other than the default.
 
     `unsaid` maps an export that cannot express the field to the reason.
     """
@@ -221,7 +221,7 @@ def providers(draw: st.DrawFn) -> ProviderSpec:
 
 @st.composite
 def services(draw: st.DrawFn, known: tuple[ProviderSpec, ...]) -> ServiceSpec:
-    """Build a service of one of the known providers, with arbitrary capabilities and sources of them."""
+    """Build a service of one of the known providers, with arbitrary capabilities and origins of these capabilities."""
     provider = draw(st.sampled_from(known))
     cells = st.lists(st.sampled_from(["text", "vision", "audio", "自定义"]), max_size=3, unique=True)
     sides = {"input": draw(cells), "output": draw(cells)}
@@ -246,7 +246,7 @@ def services(draw: st.DrawFn, known: tuple[ProviderSpec, ...]) -> ServiceSpec:
 
 
 def unique(items: st.SearchStrategy[Any], name: str, *, minimum: int = 0, maximum: int = 2) -> st.SearchStrategy[Any]:
-    """Build a tuple of items that all differ in the attribute that is called `name`."""
+    """Build a tuple of items whose attributes called `name` all differ."""
     return st.lists(items, min_size=minimum, max_size=maximum, unique_by=lambda item: getattr(item, name)).map(tuple)
 
 

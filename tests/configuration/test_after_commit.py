@@ -1,4 +1,6 @@
-"""A committed change is reported as done, no matter what fails afterwards. A deleted user is reported as not found."""
+"""A committed change is reported as done, even if something fails afterwards. A deleted user is reported
+as not found.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,9 @@ def write_route(script: Client, name: str) -> Any:
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("failing", ["refresh", "hint", "publish"])
-def test_a_change_that_was_committed_is_answered_as_done(
+def test_failure_after_the_commit_is_logged_and_the_change_reported_as_done(
     failing: str, script: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A failure after the commit is logged without a traceback, and the next read returns the change."""
-
     def fail(*_: Any) -> Any:
         raise OperationalError("database is locked")
 
@@ -63,8 +63,7 @@ def test_a_change_that_was_committed_is_answered_as_done(
 
 
 @pytest.mark.parametrize("act", ["role", "active", "link", "withdraw"])
-def test_deleted_user_is_404_on_the_page(act: str, admin_account: User) -> None:
-    """An action on a user or invitation that was just deleted returns 404."""
+def test_action_on_a_deleted_user_returns_404(act: str, admin_account: User) -> None:
     user = person("gone")
     client = browser_of(admin_account)
     form = {"role": "editor", "was": "viewer", "active": "0"}
@@ -73,8 +72,7 @@ def test_deleted_user_is_404_on_the_page(act: str, admin_account: User) -> None:
     assert client.post(f"/users/{user.pk}/{act}/", form).status_code == 404
 
 
-def test_a_user_who_goes_while_it_is_acted_upon_is_not_found(admin_account: User) -> None:
-    """Each action reads the user again in its transaction and raises NotFoundError if it was deleted."""
+def test_action_on_a_user_deleted_meanwhile_raises_not_found(admin_account: User) -> None:
     user, _token = people.invite(ADA, "ines", "viewer")
     User.objects.filter(pk=user.pk).delete()
     acts = (
@@ -89,8 +87,7 @@ def test_a_user_who_goes_while_it_is_acted_upon_is_not_found(admin_account: User
             act()
 
 
-def test_a_new_link_does_not_take_away_a_password_chosen_meanwhile(admin_account: User) -> None:
-    """If the user has accepted the invitation meanwhile, a new link does not remove the chosen password."""
+def test_new_link_keeps_a_password_chosen_meanwhile(admin_account: User) -> None:
     stale, _token = people.invite(ADA, "ines", "viewer")
     people.choose_password(ADA, User.objects.get(pk=stale.pk), "violet umbrella quarterly sonnet")
     people.new_link(ADA, stale)

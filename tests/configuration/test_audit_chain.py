@@ -27,7 +27,7 @@ def five_entries() -> None:
 
 
 def run_without_triggers(statement: str) -> None:
-    """Run SQL statements while the triggers are removed, as the owner of the database could."""
+    """Run SQL without the triggers, as the owner of the database could."""
     with connection.cursor() as cursor:
         for sql in [*statements_to_allow(connection.vendor), *statement.split(";")]:
             cursor.execute(sql)
@@ -38,8 +38,8 @@ def problems(*heads: AuditHead) -> tuple[str, ...]:
     return verify_audit(heads).problems
 
 
-def test_lines_are_numbered_without_gap_and_the_chain_is_whole(five_entries: None) -> None:
-    """Numbers have no gap and each entry has the previous entry's hash, even after a rolled-back transaction."""
+def test_entries_are_numbered_without_gaps_and_chained(five_entries: None) -> None:
+    """This also holds after a rolled-back transaction."""
     with transaction.atomic():
         write_event(ADA, AuditedAction("key.revoke"))
         transaction.set_rollback(True)
@@ -58,21 +58,19 @@ def test_lines_are_numbered_without_gap_and_the_chain_is_whole(five_entries: Non
         f"INSERT INTO {TABLE} SELECT * FROM {TABLE} WHERE number = 3",
     ],
 )
-def test_the_database_refuses_to_change_a_line(five_entries: None, statement: str) -> None:
-    """The database itself rejects UPDATE, DELETE and a replacing INSERT of audit entries."""
+def test_database_rejects_changes_of_audit_entries(five_entries: None, statement: str) -> None:
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement.replace("INSERT INTO", "INSERT OR REPLACE INTO" * (connection.vendor == "sqlite")))
     assert problems() == ()
 
 
-def test_a_changed_line_is_found(five_entries: None) -> None:
-    """A changed entry is reported by its number."""
+def test_changed_entry_is_reported_by_its_number(five_entries: None) -> None:
     run_without_triggers(f"UPDATE {TABLE} SET actor = 'eve' WHERE number = 3")
     assert problems() == ("Number 3 was changed: what it says does not fit its hash.",)
 
 
-def test_a_changed_line_with_a_new_hash_is_found(five_entries: None) -> None:
-    """A changed entry with a recomputed hash is detected, since the next entry still has the old hash."""
+def test_changed_entry_with_a_recomputed_hash_is_found(five_entries: None) -> None:
+    """The next entry still has the old hash."""
     row = AuditEvent.objects.get(number=3)
     entry = AuditEntry(3, "2026-01-01T00:00:00.000000+00:00", "person", "eve", "", "", "key.issue", "", "")
     new_digest = digest_entry(entry)
@@ -80,16 +78,14 @@ def test_a_changed_line_with_a_new_hash_is_found(five_entries: None) -> None:
     assert any("Number 4 does not follow" in problem for problem in problems())
 
 
-def test_a_missing_line_is_found(five_entries: None) -> None:
-    """Missing entries are reported by their numbers."""
+def test_missing_entries_are_reported_by_their_numbers(five_entries: None) -> None:
     run_without_triggers(f"DELETE FROM {TABLE} WHERE number = 2")
     assert problems() == ("Number 2 is missing.",)
     run_without_triggers(f"DELETE FROM {TABLE} WHERE number = 3")
     assert problems() == ("Numbers 2 to 3 are missing.",)
 
 
-def test_swapped_lines_are_found(five_entries: None) -> None:
-    """Swapped entries are each reported with the number under which they were written."""
+def test_swapped_entries_are_reported_by_their_old_numbers(five_entries: None) -> None:
     run_without_triggers(
         f"UPDATE {TABLE} SET number = -1 WHERE number = 2; UPDATE {TABLE} SET number = 2 WHERE number = 4;"
         f"UPDATE {TABLE} SET number = 4 WHERE number = -1"
@@ -99,8 +95,8 @@ def test_swapped_lines_are_found(five_entries: None) -> None:
     assert "Number 4 says what was written as number 2: lines were swapped." in problems_found
 
 
-def test_swapped_contents_of_two_lines_are_found(five_entries: None) -> None:
-    """Swapped contents are detected although numbers and hashes are unchanged."""
+def test_swapped_contents_of_two_entries_are_found(five_entries: None) -> None:
+    """Numbers and hashes are unchanged."""
     renumbered = [
         AuditEntry(number, "2026-01-01", "person", "ada", "", "", "key.issue", "agent", name)
         for number, name in enumerate(("one", "two"), start=1)
@@ -122,10 +118,7 @@ def audit_fields(entry: AuditEntry) -> dict[str, object]:
 
 
 def test_truncated_chain_is_detected_by_a_recorded_head(five_entries: None) -> None:
-    """Entries missing at the end are detected if the number and hash of the newest entry were recorded.
-
-    The record is the file in the data directory, or a copy kept elsewhere and passed to `verify_audit`.
-    """
+    """The record is the file in the data directory, or a copy kept elsewhere and passed to `verify_audit`."""
     output = StringIO()
     call_command("audit_verify", stdout=output)
     noted = output.getvalue().split()[-1]
@@ -148,7 +141,7 @@ def test_rewritten_chain_is_detected_by_a_recorded_head(five_entries: None) -> N
 
 
 def test_missing_trigger_is_found(five_entries: None) -> None:
-    """Dropped triggers are reported. `refuse_changes`, which runs after every migration, creates them again."""
+    """`refuse_changes`, which runs after every migration, creates it again."""
     with connection.cursor() as cursor:
         for sql in statements_to_allow(connection.vendor):
             cursor.execute(sql)
@@ -158,9 +151,7 @@ def test_missing_trigger_is_found(five_entries: None) -> None:
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
-def test_many_writers_at_once_leave_no_gap() -> None:
-    """Concurrent writers produce consecutive numbers."""
-
+def test_concurrent_writers_leave_no_gap() -> None:
     def write() -> None:
         try:
             for _ in range(5):

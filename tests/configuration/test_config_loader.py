@@ -36,16 +36,16 @@ def validation_errors(value: Any) -> set[tuple[str, str]]:
 
 @pytest.mark.requirement("MMR-P1")
 @given(routing_files())
-def test_a_configuration_written_and_read_again_is_the_same(value: dict[str, Any]) -> None:
-    """For any legal configuration, parse(serialize(c)) == c."""
+def test_serialized_configuration_parses_back_to_itself(value: dict[str, Any]) -> None:
     config = parsed(value)
     assert ConfigLoader.parse(ConfigLoader.serialize(config)) == config
 
 
 @pytest.mark.requirement("MMR-P2")
 @given(routing_files(), unknown_fields, st.data())
-def test_unknown_fields_change_nothing(value: dict[str, Any], unknown: dict[str, Any], data: st.DataObject) -> None:
-    """In any legal file, unknown fields at the root, in a provider or in a route do not change the parsed value."""
+def test_unknown_fields_do_not_change_the_parsed_value(
+    value: dict[str, Any], unknown: dict[str, Any], data: st.DataObject
+) -> None:
     extended = copy.deepcopy(value)
     objects = [extended, *extended["providers"], *extended["routing"].values()]
     chosen = data.draw(st.sampled_from(objects))
@@ -55,8 +55,7 @@ def test_unknown_fields_change_nothing(value: dict[str, Any], unknown: dict[str,
 
 @pytest.mark.requirement("MMR-P3")
 @given(routing_files(with_own_fields=False), st.data())
-def test_a_missing_required_field_is_named(value: dict[str, Any], data: st.DataObject) -> None:
-    """If any required field is removed, a problem has the field's path and name, and `parse` raises an error."""
+def test_missing_required_field_is_named(value: dict[str, Any], data: st.DataObject) -> None:
     route = data.draw(st.sampled_from(sorted(value["routing"])))
     index = data.draw(st.integers(0, len(value["providers"]) - 1))
     broken = copy.deepcopy(value)
@@ -76,8 +75,7 @@ def test_a_missing_required_field_is_named(value: dict[str, Any], data: st.DataO
 
 @pytest.mark.requirement("MMR-P4")
 @given(routing_files(with_own_fields=False), words, st.data())
-def test_a_route_to_an_unknown_provider_is_an_error(value: dict[str, Any], name: str, data: st.DataObject) -> None:
-    """An unknown provider, whether as the primary or as a fallback, is reported as an error of the kind `reference`."""
+def test_route_to_an_unknown_provider_is_an_error(value: dict[str, Any], name: str, data: st.DataObject) -> None:
     unknown = f"missing-{name}".replace("/", "-")
     route = value["routing"][data.draw(st.sampled_from(sorted(value["routing"])))]
     if data.draw(st.booleans()):
@@ -95,7 +93,6 @@ def test_a_route_to_an_unknown_provider_is_an_error(value: dict[str, Any], name:
     | st.builds(lambda providers, routing: {"providers": providers, "routing": routing}, json_values, json_values)
 )
 def test_any_json_value_is_validated_without_an_exception(value: Any) -> None:
-    """For any JSON value, validation returns problems, each with a known constraint."""
     constraints = {"required", "type", "reference", "enum", "duplicate", "range"}
     problems = ConfigLoader.validate(value)
     assert {problem.constraint for problem in problems} <= constraints
@@ -104,7 +101,6 @@ def test_any_json_value_is_validated_without_an_exception(value: Any) -> None:
 
 @given(routing_files(with_own_fields=False), json_values, st.data())
 def test_any_value_at_any_path_is_validated_without_an_exception(value: Any, junk: Any, data: st.DataObject) -> None:
-    """A valid file with one field replaced by any JSON value is either accepted or changes nothing."""
     objects = [value, value["routing"], *value["providers"], *value["routing"].values()]
     chosen = data.draw(st.sampled_from(objects))
     chosen[data.draw(st.sampled_from(sorted(chosen)))] = junk
@@ -113,8 +109,7 @@ def test_any_value_at_any_path_is_validated_without_an_exception(value: Any, jun
 
 
 @pytest.mark.requirement("MMR-E3")
-def test_an_invalid_file_lists_every_problem_and_nothing_starts_on_it(tmp_path: Path) -> None:
-    """`load` raises one error that lists all problems with their paths."""
+def test_invalid_file_raises_one_error_with_every_problem(tmp_path: Path) -> None:
     value = example()
     del value["providers"][0]["endpoint"]
     value["routing"]["planning"]["temperature"] = 3
@@ -134,8 +129,8 @@ def test_an_invalid_file_lists_every_problem_and_nothing_starts_on_it(tmp_path: 
 
 
 @pytest.mark.requirement("MMR-E2")
-def test_where_there_is_no_file_there_is_no_configuration(tmp_path: Path) -> None:
-    """`load` returns None for a missing file, so that the environment can be used instead."""
+def test_missing_file_yields_none(tmp_path: Path) -> None:
+    """The environment can then be used instead."""
     assert ConfigLoader.load(tmp_path / "llm-routing.json") is None
     config = ConfigLoader.load(EXAMPLE)
     assert config is not None
@@ -145,8 +140,7 @@ def test_where_there_is_no_file_there_is_no_configuration(tmp_path: Path) -> Non
 
 
 @pytest.mark.requirement("MMR-E1")
-def test_a_variable_overrides_its_providers_key_and_an_empty_one_does_not() -> None:
-    """LLM_PROVIDER_{NAME}_API_KEY replaces the provider's key, unless the variable is empty."""
+def test_variable_overrides_its_providers_key_unless_it_is_empty() -> None:
     config = ConfigLoader.load(EXAMPLE)
     assert config is not None
     env = {"LLM_PROVIDER_OPENAI_API_KEY": "sk-from-env", "LLM_PROVIDER_ANTHROPIC_API_KEY": ""}
@@ -173,8 +167,9 @@ def test_a_variable_overrides_its_providers_key_and_an_empty_one_does_not() -> N
         ({"deadline": 0}, "routing.planning.deadline", "range"),
     ],
 )
-def test_each_rule_of_a_route_has_its_path_and_constraint(change: dict[str, Any], field: str, constraint: str) -> None:
-    """Each invalid value of a route field is a problem with the field's path and constraint."""
+def test_invalid_route_field_is_a_problem_with_path_and_constraint(
+    change: dict[str, Any], field: str, constraint: str
+) -> None:
     value = example()
     value["routing"]["planning"].update(change)
     assert validation_errors(value) == {(field, constraint)}
@@ -196,10 +191,7 @@ def test_each_rule_of_a_route_has_its_path_and_constraint(change: dict[str, Any]
         ({"protocol": "smtp"}, "providers[1].protocol", "enum"),
     ],
 )
-def test_each_rule_of_a_provider_has_its_path_and_constraint(
-    change: dict[str, Any], field: str, constraint: str
-) -> None:
-    """Each invalid value of a provider field is a problem with path and constraint. No message contains a key."""
+def test_invalid_provider_field_is_a_problem_without_a_key(change: dict[str, Any], field: str, constraint: str) -> None:
     value = example()
     value["providers"][1].update(change)
     for route in value["routing"].values():
@@ -210,8 +202,7 @@ def test_each_rule_of_a_provider_has_its_path_and_constraint(
 
 
 @pytest.mark.parametrize("severity", ["warning"])
-def test_repeats_equal_names_and_placeholders_stop_nothing(severity: str) -> None:
-    """Duplicate fallbacks, similar names and placeholder keys are warnings, and the file is imported."""
+def test_duplicates_similar_names_and_placeholders_are_only_warnings(severity: str) -> None:
     value = example()
     value["providers"] += [{**value["providers"][0], "providerName": "OpenAI", "apiKey": "xxx"}]
     value["providers"] += [{**value["providers"][0], "providerName": "深度", "apiKey": "NOT_NEEDED"}]
@@ -239,8 +230,7 @@ def test_repeats_equal_names_and_placeholders_stop_nothing(severity: str) -> Non
         (b"", "line 1"),
     ],
 )
-def test_invalid_json_or_utf_8_is_reported_by_position_or_encoding(data: bytes, words_in_it: str) -> None:
-    """A file that is not UTF-8 JSON has one problem, which names the line and column, the encoding, or the depth."""
+def test_invalid_json_is_located_by_position_encoding_or_depth(data: bytes, words_in_it: str) -> None:
     with pytest.raises(InvalidConfigurationError, match=words_in_it) as caught:
         ConfigLoader.parse(data)
     assert len(caught.value.problems) == 1
@@ -250,8 +240,8 @@ def test_a_byte_order_mark_is_accepted() -> None:
     assert ConfigLoader.parse(b"\xef\xbb\xbf" + EXAMPLE.read_bytes()) == ConfigLoader.load(EXAMPLE)
 
 
-def test_a_field_written_twice_is_a_problem_with_its_path() -> None:
-    """A field that occurs twice is an error, because its value is ambiguous."""
+def test_field_written_twice_is_an_error() -> None:
+    """Its value is ambiguous."""
     text = EXAMPLE.read_text(encoding="utf-8").replace('"temperature": 0.8', '"temperature": 0.1, "temperature": 0.8')
     with pytest.raises(InvalidConfigurationError) as caught:
         ConfigLoader.parse(text)
@@ -261,8 +251,8 @@ def test_a_field_written_twice_is_a_problem_with_its_path() -> None:
     assert errors(caught.value.problems)
 
 
-def test_a_providers_key_is_in_no_repr() -> None:
-    """The representation of a provider does not contain its key, since it may end up in a log."""
+def test_representation_of_a_provider_contains_no_key() -> None:
+    """It may be logged."""
     value = example()
     value["providers"][0]["apiKey"] = "sk-very-secret-indeed"
     assert "very-secret" not in repr(parsed(value))
@@ -279,10 +269,10 @@ def test_a_providers_key_is_in_no_repr() -> None:
         ({"fallbackOn": ["no_such_error"]}, [(".fallbackOn", "enum", "warning")]),
     ],
 )
-def test_every_value_of_an_error_table_is_validated(
+def test_unknown_action_in_an_error_table_is_an_error(
     table: dict[str, Any], expected: list[tuple[str, str, str]]
 ) -> None:
-    """An unknown action is an error. An unknown fault has no effect and is a warning."""
+    """An unknown fault has no effect and is only a warning."""
     value = example()
     value["routing"]["default"]["onError"] = table
     path = "routing.default.onError"
@@ -292,8 +282,8 @@ def test_every_value_of_an_error_table_is_validated(
     ]
 
 
-def test_an_option_or_a_time_that_has_no_effect_is_a_warning_and_a_wrong_one_an_error() -> None:
-    """A misspelt option is a warning, since it has no effect. An invalid value is an error."""
+def test_invalid_option_is_an_error_and_a_misspelled_one_a_warning() -> None:
+    """A misspelled option has no effect."""
     value = example()
     value["providers"][0] |= {"quirks": {"sistem_role": "developer"}, "timeouts": {"conect": 5}}
     value["providers"][1] |= {"quirks": {"system_role": "boss"}, "timeouts": {"connect": 0}}
@@ -306,8 +296,8 @@ def test_an_option_or_a_time_that_has_no_effect_is_a_warning_and_a_wrong_one_an_
 
 
 @pytest.mark.parametrize("name", ["", "  "])
-def test_empty_task_type_is_reported_on_reading(name: str) -> None:
-    """A task type without a name is an error, since no request can name it."""
+def test_empty_task_type_is_an_error(name: str) -> None:
+    """No request could name it."""
     value = example()
     value["routing"][name] = {"provider": "openai"}
     (problem,) = ConfigLoader.validate(value)

@@ -31,8 +31,7 @@ def changed(**fields: Any) -> Configuration:
 
 
 @given(routing_files(), routing_files())
-def test_there_is_no_difference_exactly_when_the_configurations_are_equal(first: Any, second: Any) -> None:
-    """diff(a, b) is empty iff a == b, and every change has a sentence."""
+def test_difference_is_empty_exactly_if_configurations_are_equal(first: Any, second: Any) -> None:
     old, new = (import_values(EMPTY, [value]).configuration for value in (first, second))
     changes = diff(old, new)
     assert (changes == ()) == (old == new)
@@ -41,8 +40,7 @@ def test_there_is_no_difference_exactly_when_the_configurations_are_equal(first:
 
 
 @given(routing_files(), services_files())
-def test_a_difference_turned_round_adds_what_it_removed(routing: Any, services: Any) -> None:
-    """An object that is added in the difference of a and b is removed in the difference of b and a."""
+def test_reversed_difference_adds_what_was_removed(routing: Any, services: Any) -> None:
     new = import_values(EMPTY, [routing, services]).configuration
     forward, backward = diff(EMPTY, new), diff(new, EMPTY)
     added = [
@@ -54,8 +52,7 @@ def test_a_difference_turned_round_adds_what_it_removed(routing: Any, services: 
 
 
 @given(routing_files(keys=literal_keys))
-def test_no_key_is_in_a_difference(routing: Any) -> None:
-    """Changes, sentences and the side-by-side view contain no key and no ciphertext."""
+def test_no_difference_contains_a_key(routing: Any) -> None:
     new = import_values(EMPTY, [routing]).configuration
     snapshot = to_json(new)
     for provider in snapshot["providers"]:
@@ -78,13 +75,12 @@ def test_no_key_is_in_a_difference(routing: Any) -> None:
         ({"on_error": {"a.b": "next"}}, 'on_error["a.b"] of task route “planning” is set to “next”.'),
     ],
 )
-def test_a_changed_field_is_one_sentence(fields: dict[str, Any], expected: str) -> None:
-    """The sentence about a change names the field, the object, the old value and the new value."""
+def test_sentence_about_a_change_names_field_object_and_values(fields: dict[str, Any], expected: str) -> None:
     assert [sentence(change) for change in diff(example(), changed(**fields))] == [expected]
 
 
-def test_changed_chain_is_shown_whole_in_its_order() -> None:
-    """The order of a chain matters, so the change shows the whole chain before and after."""
+def test_changed_chain_is_shown_completely() -> None:
+    """The order of a chain matters."""
     candidates = to_json(example())["routes"][0]["candidates"]
     (change,) = diff(example(), changed(candidates=candidates[::-1]))
     assert sentence(change) == (
@@ -93,7 +89,6 @@ def test_changed_chain_is_shown_whole_in_its_order() -> None:
 
 
 def test_added_removed_and_moved_entries_are_one_change_each() -> None:
-    """An added object, a removed object and a new order are one change each."""
     snapshot = to_json(example())
     snapshot["routes"] = [snapshot["routes"][1], snapshot["routes"][0], snapshot["routes"][2] | {"task_type": "other"}]
     changes = diff(example(), from_json(snapshot))
@@ -106,8 +101,7 @@ def test_added_removed_and_moved_entries_are_one_change_each() -> None:
     assert sentence(changes[2]) == "The order of the task routes is now: chapter_generation, planning."
 
 
-def test_two_texts_are_side_by_side_with_their_line_numbers() -> None:
-    """A changed line is one row with both texts. Unchanged lines are omitted unless they are next to a change."""
+def test_texts_are_compared_side_by_side_with_line_numbers() -> None:
     rows = side_by_side(example(), changed(temperature=0.9), context=1)
     assert [(row.tag, row.left.strip(), row.right.strip()) for row in rows] == [
         ("equal", '"model": "gpt-4",', '"model": "gpt-4",'),
@@ -118,8 +112,8 @@ def test_two_texts_are_side_by_side_with_their_line_numbers() -> None:
     assert side_by_side(example(), example()) == ()
 
 
-def test_a_change_is_a_value_that_pages_can_say_in_their_own_words() -> None:
-    """A change has kind, name, field, old and new value as data, so that a page can describe it in its own words."""
+def test_change_has_its_values_as_data() -> None:
+    """Pages describe it in their own words."""
     assert diff(example(), changed(retries=1)) == (
         Change(action=ChangeKind.ADDED, kind="route", name="planning", field="retries", before=None, after=1),
     )

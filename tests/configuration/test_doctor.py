@@ -37,8 +37,7 @@ def problems() -> dict[str, list[str]]:
     return {name: found_problems for name, check in CHECKS.items() if (found_problems := check())}
 
 
-def test_a_whole_installation_has_no_problem(capsys: pytest.CaptureFixture[str]) -> None:
-    """An intact installation passes all checks. A low limit on open files is only a warning."""
+def test_intact_installation_has_no_problem(capsys: pytest.CaptureFixture[str]) -> None:
     store_bytes(SYSTEM, b"whole", filename="a.bin")
     assert problems() == {}
     call_command("doctor")
@@ -66,8 +65,7 @@ def test_a_retired_model_is_named_with_its_day_and_successor(
     assert "its vendor recommends gpt-5.6-sol (https://developers.openai.com/" in gpt_4
 
 
-def test_a_contested_price_is_named_until_the_administrator_has_one(capsys: pytest.CaptureFixture[str]) -> None:
-    """Price lists that contradict each other are a warning until the administrator sets a price."""
+def test_contested_price_is_a_warning_until_the_administrator_sets_one(capsys: pytest.CaptureFixture[str]) -> None:
     address, model = "https://api.mistral.ai/v1", "magistral-medium-latest"
     with ledger.change(SYSTEM, AuditedAction("service.add", "service", "paid")):
         provider = Provider.objects.create(name="paid", endpoint=address, default_model=model, key_source="none")
@@ -81,7 +79,6 @@ def test_a_contested_price_is_named_until_the_administrator_has_one(capsys: pyte
 
 
 def test_missing_and_damaged_bytes_are_named_by_their_artifact() -> None:
-    """Missing and damaged files are found by reading every stored file."""
     missing = store_bytes(SYSTEM, b"will be missing", filename="a.bin")
     damaged = store_bytes(SYSTEM, b"will be damaged", filename="b.bin")
     byte_store().delete(missing.sha256)
@@ -91,14 +88,13 @@ def test_missing_and_damaged_bytes_are_named_by_their_artifact() -> None:
     assert damaged.pk in lines
 
 
-def test_rows_that_were_written_past_the_ledger_are_found() -> None:
-    """Rows that differ from the newest revision are reported."""
+def test_rows_that_differ_from_the_newest_revision_are_found() -> None:
     TaskRoute.objects.filter(task_type="planning").update(temperature=1.5)
     assert list(problems()) == ["configuration"]
 
 
-def test_a_revision_that_was_changed_afterwards_is_found() -> None:
-    """A changed revision no longer matches its digest."""
+def test_changed_revision_is_found() -> None:
+    """It no longer matches its digest."""
     revision = Revision.objects.latest("number")
     revision.snapshot["providers"] = []
     Revision.objects.filter(pk=revision.pk).update(snapshot=revision.snapshot)
@@ -113,15 +109,14 @@ def test_undecryptable_provider_key_is_found_and_not_shown(settings: Any) -> Non
         provider.stored_key = store_key("sk-very-secret-1234", provider.endpoint)
         provider.save()
     assert problems() == {}
-    settings.SECRET_FILES = {}  # otherwise the old encryption key would be read from the file again
+    settings.SECRET_FILES = {}  # Otherwise the old encryption key would be read from the file again.
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
     lines = problems()["provider keys"]
     assert lines[0].startswith("openai: ")
     assert "secret" not in lines[0]
 
 
-def test_installation_without_an_administrator_is_found(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without an active administrator the command recommends `set-password` and exits with 1."""
+def test_installation_without_an_administrator_is_told_how_to_set_one(capsys: pytest.CaptureFixture[str]) -> None:
     User.objects.update(is_active=False)
     with pytest.raises(SystemExit) as end:
         call_command("doctor")
@@ -129,8 +124,7 @@ def test_installation_without_an_administrator_is_found(capsys: pytest.CaptureFi
     assert "set-password" in capsys.readouterr().err
 
 
-def test_secrets_that_others_can_read_are_found(settings: Any, tmp_path: Path) -> None:
-    """Files in the data directory that others can read are reported with the command that changes this."""
+def test_secrets_that_others_can_read_are_found_with_a_remedy(settings: Any, tmp_path: Path) -> None:
     settings.DATA_DIR = tmp_path
     os.chmod(tmp_path, 0o700)
     for name in ("keys", "routing_admin.sqlite3", "logs.sqlite3-wal"):
@@ -144,8 +138,7 @@ def test_secrets_that_others_can_read_are_found(settings: Any, tmp_path: Path) -
     assert integrity.file_permissions() == [f"{tmp_path} can be read by others. Run: chmod 700 {tmp_path}"]
 
 
-def test_a_start_takes_back_what_others_could_read(settings: Any, tmp_path: Path) -> None:
-    """At the start, files that an earlier version made readable for others become private."""
+def test_start_makes_files_of_an_earlier_version_private(settings: Any, tmp_path: Path) -> None:
     settings.DATA_DIR = tmp_path
     for name, mode in (("logs.sqlite3", 0o644), ("keys", 0o600)):
         (tmp_path / name).write_text("k")

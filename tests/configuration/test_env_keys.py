@@ -38,8 +38,7 @@ def resolve_key(provider: ProviderSpec, env: dict[str, str]) -> str | None:
 
 @pytest.mark.requirement("MMR-E1")
 @given(any_text)
-def test_name_is_upper_cased_with_every_other_character_an_underscore(provider: str) -> None:
-    """The name in the variable is the upper-cased provider name with `_` for each character except A–Z and 0–9."""
+def test_name_in_a_variable_is_upper_case_with_underscores(provider: str) -> None:
     name = name_part(provider)
     assert len(name) == len(provider.upper())
     for character, written in zip(provider.upper(), name, strict=True):
@@ -48,8 +47,7 @@ def test_name_is_upper_cased_with_every_other_character_an_underscore(provider: 
 
 @pytest.mark.requirement("MMR-E1")
 @given(st.text(st.sampled_from("ABCLMPROVIDERKEYS_0a$"), max_size=25) | any_text, words)
-def test_a_variable_outside_the_allow_list_never_resolves(variable: str, secret: str) -> None:
-    """Only LLM_PROVIDER_*_API_KEY, with or without a number, and explicitly allowed variables yield a value."""
+def test_only_variables_for_provider_keys_yield_a_value(variable: str, secret: str) -> None:
     unnumbered = variable.rstrip("0123456789").removesuffix("_") if variable[-1:].isdigit() else variable
     allowed = unnumbered.startswith("LLM_PROVIDER_") and unnumbered.endswith("_API_KEY") and len(unnumbered) > 21
     assert (read_variable(variable, {variable: secret}) is None) or allowed
@@ -112,7 +110,6 @@ def test_an_override_belongs_to_exactly_one_provider(names: dict[str, None]) -> 
 
 
 def test_env_name_distinguishes_colliding_provider_names() -> None:
-    """A provider's `envName` replaces the name in the variable, or the whole variable."""
     names = {"a.b": None, "a-b": "A_B_TWO", "深度": "LLM_PROVIDER_DEEPSEEK_API_KEY", "a b": None}
     result = find_overrides(names)
     assert result.variables == {"a-b": "LLM_PROVIDER_A_B_TWO_API_KEY", "深度": "LLM_PROVIDER_DEEPSEEK_API_KEY"}
@@ -121,10 +118,7 @@ def test_env_name_distinguishes_colliding_provider_names() -> None:
 
 
 @pytest.mark.requirement("MMR-E1")
-def test_an_override_wins_over_the_variable_a_provider_names() -> None:
-    """The variable with the provider's name takes precedence over the variable that its key refers to, unless it is
-    unset or empty.
-    """
+def test_variable_named_after_the_provider_precedes_a_referenced_one() -> None:
     key = KeySpec(KeyKind.ENV, "LLM_PROVIDER_SHARED_API_KEY")
     provider = ProviderSpec("p", "https://x.example/v1", "m", key=key)
     shared, named = {"LLM_PROVIDER_SHARED_API_KEY": "shared"}, {"LLM_PROVIDER_P_API_KEY": "own"}
@@ -133,10 +127,7 @@ def test_an_override_wins_over_the_variable_a_provider_names() -> None:
     assert resolve_key(provider, {}) is None
 
 
-def test_processes_that_start_at_once_agree_on_a_secret(tmp_path: Path) -> None:
-    """If several processes generate a secret at the same time, all use the secret stored first, and no other file
-    remains.
-    """
+def test_processes_that_start_together_agree_on_a_secret(tmp_path: Path) -> None:
     path, start = tmp_path / "secret_key", threading.Barrier(8)
 
     def begin(number: int) -> str:

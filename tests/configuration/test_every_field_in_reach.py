@@ -53,21 +53,20 @@ NOT_IN_FORM: Mapping[type, Mapping[str, str]] = {
     },
     CandidateSpec: {"extra": KEPT_UNKNOWN},
 }
-"""Maps a field to its name (or the prefix of its names) in the form, or to the reason why it is not in the form."""
+"""Maps a field to its name (or name prefix) in the form, or to the reason why it is not in the form."""
 
 
 def form_fields(kind: type) -> set[str]:
     if kind is ProviderSpec:
         return set(ProviderForm(instance=Provider(endpoint="https://a.example/v1")).fields)
-    if kind is ServiceSpec:  # an existing service has switches in its form, a new one has an id field
+    if kind is ServiceSpec:  # An existing service has switches in its form, a new one an id field.
         return {*ServiceForm(instance=Service()).fields, *ServiceForm(instance=Service(pk=1)).fields}
     return set({RouteSpec: RouteForm, CandidateSpec: CandidateForm}[kind].base_fields)
 
 
 @pytest.mark.parametrize("kind", NOT_IN_FORM)
 @pytest.mark.django_db
-def test_every_field_is_in_its_form_or_left_out_for_a_reason(kind: type) -> None:
-    """Every field is in the form, or `NOT_IN_FORM` gives the reason why it is not."""
+def test_every_field_is_in_its_form_or_omitted_for_a_reason(kind: type) -> None:
     form_names, reasons = form_fields(kind), NOT_IN_FORM[kind]
     missing = [field.name for field in fields(kind) if field.name not in form_names and field.name not in reasons]
     assert missing == []
@@ -76,7 +75,7 @@ def test_every_field_is_in_its_form_or_left_out_for_a_reason(kind: type) -> None
 
 
 def admin_entries(kind: type, name: str) -> Iterator[Any]:
-    """Yield entries as the admin API returns and accepts them, with the field set to its sample value."""
+    """Yield entries as the administrators' API returns and accepts them, with the field set to its sample value."""
     for configuration in with_sample(kind, name):
         if kind is ProviderSpec:
             yield write_entry(configuration, EntryKind.PROVIDER, configuration.providers[0].name)
@@ -94,8 +93,7 @@ def list_keys(entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in NOT_IN_FORM for name in TABLE[kind]])
-def test_every_field_of_a_file_is_in_its_document(kind: type, name: str) -> None:
-    """Every key of an entry is described in docs/configuration.md, to which the admin API refers."""
+def test_every_key_of_an_entry_is_documented(kind: type, name: str) -> None:
     keys = {key for entry in admin_entries(kind, name) for key in list_keys(entry) if not key.startswith("x-")}
     assert keys
     assert [key for key in sorted(keys) if not re.search(rf"\b{key}\b", DOCUMENT)] == []

@@ -52,7 +52,6 @@ def without_unexported(configuration: Configuration) -> Configuration:
 
 
 def test_every_field_of_every_spec_has_a_row() -> None:
-    """Each field of a spec has a row in `TABLE`, from which the tests in this module take values."""
     missing = [
         f"{kind.__name__}.{field.name}" for kind in SPECS for field in fields(kind) if field.name not in TABLE[kind]
     ]
@@ -60,8 +59,7 @@ def test_every_field_of_every_spec_has_a_row() -> None:
 
 
 @given(configurations())
-def test_a_full_export_makes_the_same_configuration_in_an_empty_installation(configuration: Configuration) -> None:
-    """For any configuration c, import(export(c)) differs from c only in keys and is exported as the same bytes."""
+def test_full_export_recreates_the_configuration_except_for_keys(configuration: Configuration) -> None:
     files = export_texts(configuration)
     outcome = import_files(EMPTY, files)
     assert outcome.accepted, outcome.problems
@@ -71,11 +69,7 @@ def test_a_full_export_makes_the_same_configuration_in_an_empty_installation(con
 
 
 @given(configurations())
-def test_a_configuration_imported_onto_itself_changes_nothing(configuration: Configuration) -> None:
-    """Importing the export of the current configuration changes nothing, with or without pruning.
-
-    Stored keys are kept.
-    """
+def test_import_of_the_current_configuration_changes_nothing(configuration: Configuration) -> None:
     for prune in (False, True):
         outcome = import_files(configuration, export_texts(configuration), prune=prune)
         assert outcome.accepted, outcome.problems
@@ -85,8 +79,7 @@ def test_a_configuration_imported_onto_itself_changes_nothing(configuration: Con
 
 
 @given(configurations())
-def test_an_entry_that_was_read_and_written_back_changes_nothing(configuration: Configuration) -> None:
-    """A GET followed by a PUT of a provider, service or route changes nothing."""
+def test_entry_written_back_as_it_was_read_changes_nothing(configuration: Configuration) -> None:
     entries = [
         *((EntryKind.PROVIDER, provider.name) for provider in configuration.providers),
         *((EntryKind.SERVICE, service.id) for service in configuration.services),
@@ -100,16 +93,14 @@ def test_an_entry_that_was_read_and_written_back_changes_nothing(configuration: 
 
 
 @given(configurations())
-def test_a_revision_keeps_all_of_it(configuration: Configuration) -> None:
-    """from_json(to_json(c)) == c, through real JSON."""
+def test_revision_preserves_every_field(configuration: Configuration) -> None:
     assert same_value(from_json(json.loads(json.dumps(to_json(configuration)))), configuration)
 
 
 @settings(max_examples=40)
 @given(configurations())
 @pytest.mark.django_db
-def test_rows_keep_all_of_it(configuration: Configuration) -> None:
-    """Reading the rows returns the configuration that was written, no matter what was stored before."""
+def test_rows_preserve_every_field(configuration: Configuration) -> None:
     stored = without_stored_keys(configuration)
     rows.write(stored)
     assert diff(stored, rows.read()) == ()
@@ -185,8 +176,7 @@ def _sampled(*exports: str) -> list[tuple[type, str]]:
 
 
 @pytest.mark.parametrize(("kind", "name"), _sampled(SEED), ids=lambda value: getattr(value, "__name__", value))
-def test_the_seed_export_says_a_field_in_its_files_or_on_stderr(kind: type, name: str) -> None:
-    """A change to any field changes the seed export or its list of what is left out."""
+def test_seed_export_writes_a_field_or_reports_its_omission(kind: type, name: str) -> None:
     before = [export(BASE, file_format, Mode.SEED) for file_format in FileFormat]
     for configuration in with_sample(kind, name):
         assert (
@@ -200,11 +190,9 @@ EVERY = pytest.mark.parametrize(("kind", "name"), _sampled(), ids=lambda value: 
 
 @EVERY
 @pytest.mark.django_db
-def test_each_way_keeps_every_field(kind: type, name: str) -> None:
-    """Rows, undo, revisions and files each preserve every field.
-
-    If one of them loses a field, the test for that field fails. For undo, the configuration without the sample is
-    written over the rows that contain it.
+def test_each_storage_preserves_every_field(kind: type, name: str) -> None:
+    """If a storage loses a field, that field's test fails. For undo, the configuration without the sample is written
+    over the rows that contain it.
     """
     for configuration in with_sample(kind, name):
         rows.write(configuration)
@@ -220,6 +208,6 @@ def test_each_way_keeps_every_field(kind: type, name: str) -> None:
 
 
 @EVERY
-def test_the_difference_sees_every_field(kind: type, name: str) -> None:
-    """The difference contains every field, since a change without a difference would create no revision."""
+def test_difference_contains_every_field(kind: type, name: str) -> None:
+    """A change without a difference would create no revision."""
     assert all(diff(BASE, configuration) for configuration in with_sample(kind, name) if configuration != BASE)

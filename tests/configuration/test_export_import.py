@@ -42,11 +42,8 @@ def example(name: str) -> Any:
 
 
 @pytest.mark.requirement("MMR-P1", "MCR-5.2")
-def test_the_seeds_files_export_as_they_came() -> None:
-    """The example files are exported unchanged, with order, Chinese text and indentation.
-
-    Only a placeholder key is replaced by a reference to its variable.
-    """
+def test_example_files_are_exported_unchanged() -> None:
+    """Only a placeholder key is replaced by a reference to its variable."""
     routing = (EXAMPLES / "llm-routing.json").read_text(encoding="utf-8")
     services = (EXAMPLES / "llmservices.json").read_text(encoding="utf-8")
     outcome = import_files(EMPTY, [services, routing])
@@ -59,8 +56,7 @@ def test_the_seeds_files_export_as_they_came() -> None:
 
 
 @pytest.mark.requirement("MCR-5.5")
-def test_the_template_that_the_demo_loads_has_examples_of_capabilities() -> None:
-    """The demo's files cause no warning, are exported byte for byte, and have text, vision, audio and file input."""
+def test_demo_files_cause_no_warning_and_have_all_input_capabilities() -> None:
     files = [(DEMO / f"{name}.json").read_text(encoding="utf-8") for name in FileFormat]
     outcome = import_files(EMPTY, files)
     assert outcome.problems == ()
@@ -75,8 +71,7 @@ def test_the_template_that_the_demo_loads_has_examples_of_capabilities() -> None
 
 
 @given(routing_files(), services_files())
-def test_the_second_export_equals_the_first_byte_for_byte(routing: Any, services: Any) -> None:
-    """For any two valid files, export(import(export(import(files)))) equals export(import(files))."""
+def test_second_export_equals_the_first_byte_for_byte(routing: Any, services: Any) -> None:
     first = export_texts(imported(routing, services).configuration)
     second = import_files(EMPTY, first)
     assert second.accepted, second.problems
@@ -84,8 +79,7 @@ def test_the_second_export_equals_the_first_byte_for_byte(routing: Any, services
 
 
 @given(routing_files(), services_files(), st.booleans())
-def test_importing_what_was_exported_changes_nothing(routing: Any, services: Any, prune: bool) -> None:
-    """Importing export(c) onto c results in c, with and without pruning, including stored keys."""
+def test_importing_an_export_changes_nothing(routing: Any, services: Any, prune: bool) -> None:
     configuration = imported(routing, services).configuration
     outcome = import_files(configuration, export_texts(configuration), prune=prune)
     assert outcome.configuration == configuration
@@ -93,16 +87,14 @@ def test_importing_what_was_exported_changes_nothing(routing: Any, services: Any
 
 
 @given(routing_files(keys=st.just("${LLM_PROVIDER_SHARED_API_KEY}") | st.just("NOT_NEEDED") | st.just("")))
-def test_a_configuration_of_its_export_is_the_configuration(routing: Any) -> None:
-    """If no key is stored, import(export(c)) == c in an empty installation. Exports never contain stored keys."""
+def test_export_without_stored_keys_recreates_the_configuration(routing: Any) -> None:
     configuration = imported(routing).configuration
     assert import_files(EMPTY, export_texts(configuration)[:1]).configuration == configuration
 
 
 @pytest.mark.requirement("MMR-P2")
 @given(routing_files(), services_files())
-def test_export_contains_everything_of_the_file(routing: Any, services: Any) -> None:
-    """Except for keys, the exported JSON equals the imported JSON, including unknown fields and unusual notation."""
+def test_export_contains_everything_in_the_file_except_keys(routing: Any, services: Any) -> None:
     files_written = [json.loads(text) for text in export_texts(imported(routing, services).configuration)]
     for value, kind in (
         (routing, "providers"),
@@ -118,7 +110,6 @@ def test_export_contains_everything_of_the_file(routing: Any, services: Any) -> 
 @pytest.mark.requirement("MMR-E1")
 @given(routing_files(keys=literal_keys), services_files(keys=literal_keys), st.sampled_from(list(Mode)))
 def test_no_key_is_in_any_export_snapshot_or_problem(routing: Any, services: Any, mode: Mode) -> None:
-    """Literal keys are returned separately from the configuration, and exports contain only `${…}` references."""
     outcome = imported(routing, services)
     secrets = [entry["apiKey"] for entry in (*routing["providers"], *services["services"])]
     all_text = "".join(
@@ -131,14 +122,13 @@ def test_no_key_is_in_any_export_snapshot_or_problem(routing: Any, services: Any
 
 
 @given(routing_files(), services_files())
-def test_a_snapshot_is_the_configuration(routing: Any, services: Any) -> None:
-    """from_json(to_json(c)) == c through real JSON text."""
+def test_snapshot_parses_back_to_the_configuration(routing: Any, services: Any) -> None:
     configuration = imported(routing, services).configuration
     assert from_json(json.loads(json.dumps(to_json(configuration)))) == configuration
 
 
-def test_words_of_a_snapshot_become_members_of_their_enumerations() -> None:
-    """The strings of a snapshot become members of enumerations. A test for equality could not check it."""
+def test_strings_of_a_snapshot_become_enumeration_members() -> None:
+    """A member equals its string, so a test for equality would not notice."""
     sources = {"input:vision": Source.PROBED}
     configuration = replace(EMPTY, services=(ServiceSpec("s", "s", "p", "m", sources=sources),))
     (service,) = from_json(json.loads(json.dumps(to_json(configuration)))).services
@@ -146,8 +136,7 @@ def test_words_of_a_snapshot_become_members_of_their_enumerations() -> None:
 
 
 @given(routing_files(), services_files())
-def test_exports_for_others_are_valid_files(routing: Any, services: Any) -> None:
-    """Files of the gateway and seed exports have no errors, except that the default route may be missing."""
+def test_exports_for_other_programs_are_valid_files(routing: Any, services: Any) -> None:
     configuration = imported(routing, services).configuration
     for mode in (Mode.SEED, Mode.GATEWAY):
         routed, served = (json.loads(text) for text in export_texts(configuration, mode))
@@ -155,8 +144,7 @@ def test_exports_for_others_are_valid_files(routing: Any, services: Any) -> None
         assert {item.field for item in errors} <= {"routing.default"}
 
 
-def test_unknown_fields_are_reported_with_their_paths() -> None:
-    """Unknown fields are kept, and the import lists them."""
+def test_unknown_fields_are_kept_and_listed() -> None:
     routing, services = example("llm-routing.json"), example("llmservices.json")
     routing["schema"] = 1
     routing["routing"]["a.b"] = {"provider": "openai", "note": "x", "fallback": [{"provider": "openai", "why": 1}]}
@@ -170,8 +158,7 @@ def test_unknown_fields_are_reported_with_their_paths() -> None:
     )
 
 
-def test_a_bad_file_changes_nothing_even_beside_a_good_one() -> None:
-    """An error in any file rejects the whole import, and the problems of all files are reported."""
+def test_error_in_one_file_rejects_the_whole_import() -> None:
     valid, invalid = example("llm-routing.json"), {"services": [{"id": "x"}]}
     outcome = import_values(EMPTY, [valid, invalid])
     assert outcome.configuration == EMPTY
@@ -184,8 +171,7 @@ def test_a_bad_file_changes_nothing_even_beside_a_good_one() -> None:
 
 @pytest.mark.requirement("MMR-E1")
 @pytest.mark.parametrize("text", ["", "NOT_NEEDED", "xxx", "sk-****cdef", "${LLM_PROVIDER_OPENAI_API_KEY}"])
-def test_a_stored_key_gives_way_to_another_key_only(text: str) -> None:
-    """An empty, masked, placeholder or `${…}` value keeps the stored key, unless the origin changes."""
+def test_stored_key_is_replaced_only_by_another_key_or_origin(text: str) -> None:
     value = example("llm-routing.json")
     value["providers"][0]["apiKey"] = "sk-first-key"
     stored = imported(value).configuration
@@ -201,8 +187,7 @@ def test_a_stored_key_gives_way_to_another_key_only(text: str) -> None:
     assert changed.keys == {"openai": "sk-second-key"}
 
 
-def test_services_meet_the_routing_files_provider_with_the_same_base_and_key() -> None:
-    """A service belongs to the provider in the routing file that has the same base URL and key."""
+def test_service_belongs_to_the_provider_with_its_url_and_key() -> None:
     services = example("llmservices.json")
     services["services"][0] |= {
         "baseURL": "https://api.openai.com/v1",
@@ -216,8 +201,7 @@ def test_services_meet_the_routing_files_provider_with_the_same_base_and_key() -
     assert [item.name for item in configuration.providers if item.in_routing_file] == ["openai", "anthropic"]
 
 
-def test_each_distinct_base_url_and_key_is_one_provider_with_a_stable_name() -> None:
-    """A provider created for a service is named after the host. A later import in another order keeps the names."""
+def test_each_url_and_key_is_one_provider_with_a_stable_name() -> None:
     entry = example("llmservices.json")["services"][0]
     origins = [("https://a.cn/v1", "sk-one-1"), ("https://a.cn/v1", "sk-two-2"), ("https://a.cn/v2/", "sk-one-1")]
     services = [entry | {"id": f"s{i}", "baseURL": url, "apiKey": key} for i, (url, key) in enumerate(origins * 2)]
@@ -233,8 +217,7 @@ def test_each_distinct_base_url_and_key_is_one_provider_with_a_stable_name() -> 
     assert after.keys == {"a-v1": "sk-new-3"}
 
 
-def test_merging_keeps_what_the_file_does_not_mention_and_pruning_removes_it() -> None:
-    """Merging keeps the stored order and appends new items. Pruning keeps only the file's items and used providers."""
+def test_merging_keeps_what_is_stored_and_pruning_removes_it() -> None:
     configuration = imported(example("llm-routing.json"), example("llmservices.json")).configuration
     small = {
         "providers": [example("llm-routing.json")["providers"][1]],
@@ -259,10 +242,7 @@ def test_merging_keeps_what_the_file_does_not_mention_and_pruning_removes_it() -
         ("a", "a", None),
     ],
 )
-def test_a_fallback_is_a_whole_provider_name_first_then_provider_and_model(
-    entry: str, provider: str, model: str | None
-) -> None:
-    """A fallback entry names a provider if a provider has that name. Otherwise it is split at the first `/`."""
+def test_fallback_names_a_provider_or_a_provider_and_model(entry: str, provider: str, model: str | None) -> None:
     base = example("llm-routing.json")["providers"][0]
     value = {
         "providers": [base | {"providerName": name} for name in ("siliconflow", "a/b", "a")],
@@ -276,8 +256,7 @@ def test_a_fallback_is_a_whole_provider_name_first_then_provider_and_model(
     }
 
 
-def test_a_chain_edited_after_the_import_wins_over_how_the_file_wrote_it() -> None:
-    """The notation from the imported file is exported only while it means the same as the configuration."""
+def test_imported_notation_is_exported_while_it_has_the_same_meaning() -> None:
     value = example("llm-routing.json")
     value["routing"]["default"] |= {"fallback": [{"provider": "anthropic"}], "temperature": None, "enabled": True}
     configuration = imported(value).configuration
@@ -289,8 +268,7 @@ def test_a_chain_edited_after_the_import_wins_over_how_the_file_wrote_it() -> No
 
 
 @given(words)
-def test_removing_a_service_that_an_agent_uses_is_refused(name: str) -> None:
-    """An import with pruning that would remove an agent's service is an error and changes nothing."""
+def test_pruning_import_that_removes_a_used_service_is_rejected(name: str) -> None:
     snapshot = to_json(imported(example("llmservices.json")).configuration)
     snapshot["agents"] = [{"id": name, "name": name, "service_id": "vision-model"}]
     configuration = from_json(snapshot)
@@ -299,11 +277,7 @@ def test_removing_a_service_that_an_agent_uses_is_refused(name: str) -> None:
     assert outcome.configuration == configuration
 
 
-def test_seed_export_has_an_entry_per_provider_and_model_and_lists_omissions() -> None:
-    """The seed export has complete endpoint URLs and one provider for each model of a fallback.
-
-    What it cannot express is reported as left out.
-    """
+def test_seed_export_has_one_provider_per_model_and_reports_omissions() -> None:
     value = example("llm-routing.json")
     value["providers"][0]["endpoint"] = "https://api.openai.com/v1"
     value["providers"].append(example("llm-routing.json")["providers"][0] | {"providerName": "e", "protocol": "echo"})
@@ -320,8 +294,7 @@ def test_seed_export_has_an_entry_per_provider_and_model_and_lists_omissions() -
     )
 
 
-def test_the_gateway_export_points_every_task_and_service_at_us() -> None:
-    """The gateway export keeps task types and service ids and sets all endpoints to the gateway's URL."""
+def test_gateway_export_uses_the_gateways_url_for_every_task_and_service() -> None:
     configuration = imported(example("llm-routing.json"), example("llmservices.json")).configuration
     routing, services = (json.loads(text) for text in export_texts(configuration, Mode.GATEWAY))
     assert [item["endpoint"] for item in routing["providers"]] == ["http://127.0.0.1:8000/v1/chat/completions"]
@@ -333,8 +306,7 @@ def test_the_gateway_export_points_every_task_and_service_at_us() -> None:
         export(configuration, FileFormat.ROUTING, Mode.GATEWAY)
 
 
-def test_a_stored_key_is_not_missed_in_the_environment() -> None:
-    """Importing an export again does not warn about a missing variable if the key is stored."""
+def test_import_does_not_miss_a_variable_for_a_stored_key() -> None:
     value = example("llm-routing.json")
     value["providers"][0]["apiKey"] = "sk-first-key"
     stored = imported(value).configuration
@@ -343,17 +315,14 @@ def test_a_stored_key_is_not_missed_in_the_environment() -> None:
     assert stored.providers[0].key == KeySpec(KeyKind.STORED, fingerprint=stored.providers[0].key.fingerprint)
 
 
-def test_an_origin_that_may_not_be_called_is_a_warning() -> None:
-    """An endpoint that the deployment may not call is only a warning, and the import is accepted."""
+def test_origin_that_may_not_be_called_is_only_a_warning() -> None:
     around = KeyContext(refusal=lambda endpoint: "it may not be called" if "anthropic" in endpoint else None)
     outcome = import_values(EMPTY, [example("llm-routing.json")], key_context=around)
     assert outcome.accepted
     assert [(item.field, item.severity) for item in outcome.problems] == [("providers[1].endpoint", "warning")]
 
 
-def test_prints_that_depend_on_the_origin_find_their_keys_again() -> None:
-    """With fingerprints that depend on the origin, importing the same files again adds no key."""
-
+def test_fingerprints_that_depend_on_the_origin_recognize_their_keys() -> None:
     def fingerprint(key: str, endpoint: str) -> str:
         return f"{key[-1]}@{endpoint.split('/')[2]}"
 

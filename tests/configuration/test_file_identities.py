@@ -34,7 +34,7 @@ def full(configuration: Configuration) -> list[str]:
 
 
 def reimported(configuration: Configuration) -> list[Configuration]:
-    """Export the configuration and return three imports of it: into an empty one, onto itself, and with pruning."""
+    """Return three imports of the exported configuration: into an empty one, onto itself, and with pruning."""
     files = full(configuration)
     outcomes = [
         import_files(EMPTY, files),
@@ -45,8 +45,8 @@ def reimported(configuration: Configuration) -> list[Configuration]:
 
 
 @pytest.mark.parametrize("mode", [Mode.FULL, Mode.SEED])
-def test_no_export_pairs_a_key_with_the_address_of_another_provider(mode: Mode) -> None:
-    """No export pairs a provider's key with the base URL that a moved service kept from its old provider."""
+def test_no_export_pairs_a_key_with_another_providers_url(mode: Mode) -> None:
+    """A moved service may keep the base URL of its old provider."""
     moved = ServiceSpec("s", "S", "new", "m", base_url="https://old.example/v1")
     configuration = Configuration(providers=(OLD, NEW), services=(moved,))
     entry = json.loads(export(configuration, FileFormat.SERVICES, mode).text)["services"][0]
@@ -54,8 +54,7 @@ def test_no_export_pairs_a_key_with_the_address_of_another_provider(mode: Mode) 
     assert all(diff(without_foreign_base_urls(configuration), imported) == () for imported in reimported(configuration))
 
 
-def test_twins_at_one_address_keep_their_own_services() -> None:
-    """If two providers have the same base URL and variable, each keeps its own services."""
+def test_providers_with_the_same_url_keep_their_own_services() -> None:
     services = tuple(ServiceSpec(f"s-{provider.name}", "S", provider.name, "m") for provider in TWINS)
     for configuration in (
         Configuration(providers=TWINS, services=services),
@@ -79,8 +78,7 @@ def test_twins_at_one_address_keep_their_own_services() -> None:
     ],
     ids=lambda fields: next(iter(fields)),
 )
-def test_a_provider_that_only_services_brought_in_keeps_what_was_set(fields: dict[str, Any]) -> None:
-    """A provider created only for services is exported to the routing file as soon as one of its fields is set."""
+def test_provider_created_for_services_is_exported_once_a_field_is_set(fields: dict[str, Any]) -> None:
     values = {"services": [{**SERVICE, "baseURL": "https://api.example.com/v1"}]}
     brought = import_values(EMPTY, [values]).configuration
     assert routing_value(brought)["providers"] == []
@@ -105,8 +103,7 @@ def test_a_provider_that_nothing_uses_survives_the_removal_of_what_files_do_not_
     assert all(diff(configuration, imported) == () for imported in reimported(configuration))
 
 
-def test_a_changed_endpoint_is_the_same_provider_with_its_services() -> None:
-    """A changed endpoint replaces the base URL of a service even if the file had an unusual notation for it."""
+def test_changed_endpoint_replaces_the_url_of_its_services() -> None:
     values = [{"services": [SERVICE | {"baseURL": "https://api.example.com/v1/chat/completions"}]}]
     brought = import_values(EMPTY, values).configuration
     assert brought.services[0].base_url == "https://api.example.com/v1/chat/completions"
@@ -116,11 +113,8 @@ def test_a_changed_endpoint_is_the_same_provider_with_its_services() -> None:
         assert services_value(imported)["services"][0]["baseURL"] == "https://elsewhere.example/v1"
 
 
-def test_the_provider_that_an_entry_names_wins_over_its_address() -> None:
-    """The `providerName` of a service has priority over its base URL.
-
-    If they contradict each other, this is a warning, or an error if the entry has a key as well.
-    """
+def test_provider_name_of_a_service_precedes_its_url() -> None:
+    """A contradiction is a warning, or an error if the entry has a key as well."""
     configuration = Configuration(providers=(OLD, NEW))
     entry = SERVICE | {"providerName": "new", "baseURL": OLD.endpoint}
     outcome = import_values(configuration, [{"services": [entry]}])
@@ -138,22 +132,19 @@ def test_the_provider_that_an_entry_names_wins_over_its_address() -> None:
     assert accepted.keys == {"new": "sk-a-key-of-new"}
 
 
-def test_an_entry_that_names_a_new_provider_makes_it() -> None:
-    """A service that names an unknown provider creates a provider with that name, no matter what its host is."""
+def test_service_that_names_an_unknown_provider_creates_it() -> None:
     outcome = import_values(EMPTY, [{"services": [SERVICE | {"providerName": "ours"}]}])
     assert [provider.name for provider in outcome.configuration.providers] == ["ours"]
 
 
-def test_a_configuration_without_a_route_is_imported() -> None:
-    """A file that contains only providers is valid. A file with routes needs `default`."""
+def test_file_with_providers_only_is_valid() -> None:
     configuration = Configuration(providers=(OLD,))
     assert all(diff(configuration, imported) == () for imported in reimported(configuration))
     invalid_file = routing_value(replace(configuration, routes=(RouteSpec("task", (CandidateSpec("old"),)),)))
     assert [problem.field for problem in import_values(EMPTY, [invalid_file]).problems] == ["routing.default"]
 
 
-def test_the_seed_export_gives_out_no_key_that_is_disabled() -> None:
-    """The seed export uses the first enabled key. A provider without such a key and its services are left out."""
+def test_seed_export_contains_no_disabled_key() -> None:
     further = KeySpec(KeyKind.ENV, "LLM_PROVIDER_OLD_API_KEY_2", name="b")
     off = replace(OLD.key, enabled=False)
     routes = (RouteSpec("default", (CandidateSpec("old"), CandidateSpec("new"))),)

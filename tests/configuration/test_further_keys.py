@@ -39,8 +39,7 @@ FURTHER = [
 ]
 
 
-def test_an_export_holds_a_variable_for_each_key_and_the_second_equals_the_first():
-    """A stored or missing key is exported as the variable with the next free number. The file contains no key."""
+def test_stored_key_is_exported_as_the_variable_with_the_next_free_number():
     first = import_files(EMPTY, [routing_file(keyName="main", keys=FURTHER)])
     assert (first.problems[0].field, first.keys) == ("providers[0].keys[2].apiKey", {"openai": SECRETS[0]})
     assert first.further_keys == {"openai": (SECRETS[1],)}
@@ -62,8 +61,7 @@ def test_an_export_holds_a_variable_for_each_key_and_the_second_equals_the_first
     assert import_files(first.configuration, [text]).configuration == first.configuration, "stored keys stay stored"
 
 
-def test_absent_list_keeps_further_keys_and_an_empty_one_removes_them():
-    """Importing a file without `keys` keeps additional keys, unless with pruning. An empty list removes them."""
+def test_absent_list_keeps_additional_keys_and_an_empty_one_removes_them():
     full = import_files(EMPTY, [routing_file(keyName="main", keys=FURTHER)]).configuration
     merged = import_files(full, [routing_file()]).configuration.providers[0]
     assert (merged.key.name, [key.name for key in merged.more_keys]) == ("main", ["second", "3", "fourth"])
@@ -71,15 +69,14 @@ def test_absent_list_keeps_further_keys_and_an_empty_one_removes_them():
     assert import_files(full, [routing_file()], prune=True).configuration.providers[0].more_keys == ()
 
 
-def test_further_keys_do_not_follow_to_another_origin():
-    """Additional keys are removed if an import changes the origin, since the keys were not entered for that origin."""
+def test_additional_keys_are_removed_if_the_origin_changes():
+    """They were not entered for the new origin."""
     full = import_files(EMPTY, [routing_file(keys=FURTHER)]).configuration
     moved = import_files(full, [routing_file(endpoint="https://elsewhere.example/v1")]).configuration
     assert moved.providers[0].more_keys == ()
 
 
-def test_seed_export_writes_the_first_key_and_lists_omissions():
-    """The seed export contains only the first key and reports the others as left out (decision 20)."""
+def test_seed_export_contains_the_first_key_and_lists_omissions():
     full = import_files(EMPTY, [routing_file(keys=FURTHER)]).configuration
     exported = export(full, FileFormat.ROUTING, Mode.SEED)
     assert '"keys"' not in exported.text
@@ -100,16 +97,14 @@ def test_seed_export_writes_the_first_key_and_lists_omissions():
         ([{"apiKey": "", "enabled": "no"}], "providers[0].keys[0].enabled", "type"),
     ],
 )
-def test_every_problem_of_a_further_key_has_its_path(keys, field, constraint):
-    """An invalid additional key rejects the import with its path."""
+def test_invalid_additional_key_rejects_the_import_with_its_path(keys, field, constraint):
     outcome = import_files(EMPTY, [routing_file(keys=keys)])
     assert not outcome.accepted
     assert (field, constraint) in {(problem.field, problem.constraint) for problem in outcome.problems}
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_rows_equal_the_value_and_undo_needs_no_plaintext():
-    """A restored revision has equal rows again, and its stored keys can be decrypted."""
+def test_restored_revision_has_equal_rows_and_its_keys_can_be_decrypted():
     applied = import_configuration(ADA, [routing_file(keys=FURTHER)])
     before = rows.read()
     assert [key.kind for key in before.providers[0].keys] == [KeyKind.STORED, KeyKind.STORED, KeyKind.ENV, KeyKind.ENV]
@@ -129,8 +124,7 @@ def test_rows_equal_the_value_and_undo_needs_no_plaintext():
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_the_keys_that_take_turns_are_those_that_can_be_used(monkeypatch):
-    """Disabled, missing and duplicate keys are not in the pool. A single remaining key is used without a pool."""
+def test_only_usable_keys_are_in_the_pool(monkeypatch):
     monkeypatch.setenv("LLM_PROVIDER_OPENAI_API_KEY_9", SECRETS[0])
     keys = [*FURTHER, {"name": "same", "apiKey": "${LLM_PROVIDER_OPENAI_API_KEY_9}"}]
     import_configuration(ADA, [routing_file(keys=keys)])

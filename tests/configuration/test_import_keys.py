@@ -29,8 +29,7 @@ FILE = json.dumps(
 )
 
 
-def test_importing_the_same_literal_key_twice_makes_no_second_revision() -> None:
-    """Preview and import compute the same fingerprint of key and origin, so the same key is not a change."""
+def test_importing_the_same_literal_key_twice_creates_no_second_revision() -> None:
     assert import_configuration(ADA, [FILE]).revision is not None
     assert preview_import([FILE]).changes == ()
     assert import_configuration(ADA, [FILE]).revision is None
@@ -38,7 +37,6 @@ def test_importing_the_same_literal_key_twice_makes_no_second_revision() -> None
 
 
 def test_another_literal_key_for_the_same_origin_is_a_change() -> None:
-    """A new key in a file replaces the stored one in one revision, which does not contain the key."""
     import_configuration(ADA, [FILE])
     import_configuration(ADA, [FILE.replace(KEY, "sk-live-another-key-0000")])
     newest = Revision.objects.first()

@@ -1,4 +1,4 @@
-"""The line and column in a JSON file to which the path of a problem refers."""
+"""The line and column in a JSON file to which a problem's path refers."""
 
 from __future__ import annotations
 
@@ -69,8 +69,7 @@ def paths(value: Any, path: str = "") -> Iterator[str]:
 
 
 @given(JSON, st.sampled_from([None, 1, 2]))
-def test_the_places_of_any_json_text_are_those_of_its_value(value: Any, indent: int | None) -> None:
-    """For any value and indentation, exactly the paths of the value are found, each at a non-blank character."""
+def test_every_path_of_any_json_text_is_located(value: Any, indent: int | None) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     positions, lines = find_positions(text), text.split("\n")
     assert set(positions) == set(paths(value))

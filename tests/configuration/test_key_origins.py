@@ -63,8 +63,7 @@ def file_with(name: str, **fields: str) -> Any:
     return {"providers": [provider], "routing": {"default": {"provider": "echo"}}}
 
 
-def test_a_token_that_changes_the_address_does_not_take_the_key_along() -> None:
-    """If a token changes the endpoint, the key is withheld until the endpoint has the old origin again."""
+def test_token_that_changes_the_endpoint_cannot_redirect_the_key() -> None:
     body = {"endpoint": HOSTILE, "defaultModel": "gpt-4o"}
     assert by_token("PUT", "/providers/keyed", body, "providers:write").status_code == 200
     assert usable_key("keyed") is None
@@ -87,8 +86,7 @@ def test_a_token_that_changes_the_address_does_not_take_the_key_along() -> None:
         ("other", {"apiKey": "${LLM_PROVIDER_SPARE_API_KEY}"}),
     ],
 )
-def test_imported_provider_at_another_host_gets_no_foreign_key(name: str, fields: dict[str, str]) -> None:
-    """No imported provider with another host gets the key, whether by its name, `envName` or a reference."""
+def test_imported_provider_with_another_host_gets_no_existing_key(name: str, fields: dict[str, str]) -> None:
     assert by_agent(file_with(name, **fields)).status_code == 200
     assert usable_key(name) is None
     answer = by_token("POST", "/config/import", file_with(name, **fields, displayName="again"), "config:write")
@@ -96,8 +94,7 @@ def test_imported_provider_at_another_host_gets_no_foreign_key(name: str, fields
     assert usable_key(name) is None
 
 
-def test_the_name_of_a_deleted_provider_does_not_bring_its_key_to_another_host() -> None:
-    """A variable remains bound to its origin after its provider is deleted."""
+def test_variable_stays_bound_to_its_origin_after_its_provider_is_deleted() -> None:
     delete_provider(ADA, Provider.objects.get(name="keyed"))
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     assert usable_key("keyed") is None
@@ -113,8 +110,8 @@ def test_a_further_key_is_bound_like_the_first(monkeypatch: pytest.MonkeyPatch) 
     assert [key.state.value for key in snapshot.current().provider_keys["keyed"].every] == [None, None]
 
 
-def test_an_administrators_edit_waits_for_the_button_too() -> None:
-    """Saving the form does not allow a new origin, since the form may contain another user's text."""
+def test_form_does_not_allow_a_new_origin() -> None:
+    """It may contain another user's text, so a separate button allows the origin."""
     row = Provider.objects.get(name="keyed")
     row.endpoint = HOSTILE
     save_provider(ADA, row)
@@ -129,8 +126,7 @@ def allow(client: Client, **fields: str) -> Any:
     return client.post("/providers/keyed/keys/allow/", body)
 
 
-def test_one_button_allows_the_new_address_and_the_audit_says_so(admin_account: User) -> None:
-    """Allowing the origin is audited and stored. A later undo needs no further approval."""
+def test_allowed_origin_is_audited_and_survives_undo(admin_account: User) -> None:
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     admin = browser_of(admin_account)
     assert Page(admin.get("/providers/keyed/")).button("Send this variable's key to https://evil.example:443")
@@ -148,8 +144,7 @@ def test_one_button_allows_the_new_address_and_the_audit_says_so(admin_account: 
     assert usable_key("keyed") == SECRET
 
 
-def test_only_an_administrator_on_the_page_allows_an_origin(viewer_account: User) -> None:
-    """Only administrators can allow an origin. Editors and viewers see why the key is withheld."""
+def test_only_administrators_can_allow_an_origin(viewer_account: User) -> None:
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     for account in (person("eve", is_editor=True), viewer_account):
         page = Page(browser_of(account).get("/providers/keyed/"))
@@ -162,16 +157,16 @@ def test_only_an_administrator_on_the_page_allows_an_origin(viewer_account: User
 @pytest.mark.parametrize(
     "fields", [{"origin": "https://worse.example:443"}, {"variable": "LLM_PROVIDER_SPARE_API_KEY"}, {"origin": ""}]
 )
-def test_only_what_the_page_showed_is_allowed(admin_account: User, fields: dict[str, str]) -> None:
-    """An approval applies only to the origin and variable that the page showed."""
+def test_approval_applies_only_to_the_displayed_origin_and_variable(
+    admin_account: User, fields: dict[str, str]
+) -> None:
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     before = VariableOrigin.objects.count()
     assert allow(browser_of(admin_account), **fields).status_code == 302
     assert (usable_key("keyed"), VariableOrigin.objects.count()) == (None, before)
 
 
-def test_undo_restore_and_import_respect_the_binding() -> None:
-    """After a revision is restored, the key is used only if the provider's origin is allowed."""
+def test_restored_revision_uses_the_key_only_for_an_allowed_origin() -> None:
     first = snapshot.current().revision
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     second = snapshot.current().revision
@@ -183,16 +178,15 @@ def test_undo_restore_and_import_respect_the_binding() -> None:
     assert usable_key("keyed") is None
 
 
-def test_what_a_script_makes_before_the_variable_is_set_works_once_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A provider created before its variable was set can use the key, since there was no key to protect."""
+def test_provider_created_before_its_variable_can_use_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There was no key to protect."""
     by_token("PUT", "/providers/later", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     monkeypatch.setenv("LLM_PROVIDER_LATER_API_KEY", SECRET)
     snapshot.refresh()
     assert usable_key("later") == SECRET
 
 
-def test_existing_installation_keeps_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The migration binds all variables, including those of additional keys, to their providers' current origins."""
+def test_migration_binds_all_variables_to_their_current_origins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"{VARIABLE}_2", SECRET)
     row = Provider.objects.get(name="keyed")
     add_provider_key(ADA, row, "second", KeyChange(KeyAct.ENVIRONMENT))

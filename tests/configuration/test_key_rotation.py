@@ -20,7 +20,6 @@ ENDPOINT, KEYS = "https://api.example/v1", ("sk-first-of-the-two", "sk-second-of
 
 @pytest.fixture
 def stored(settings: Any) -> list[StoredKey]:
-    """Store two provider keys encrypted with the old key."""
     settings.ENCRYPTION_KEYS = [OLD]
     return [store_key(key, ENDPOINT) for key in KEYS]
 
@@ -29,8 +28,7 @@ def opened() -> list[str]:
     return [open_key(row, ENDPOINT) for row in StoredKey.objects.order_by("pk")]
 
 
-def test_a_new_key_in_front_opens_nothing_less(stored: list[StoredKey], settings: Any) -> None:
-    """A new key at the first position encrypts from then on, and the old key can still decrypt."""
+def test_old_key_still_decrypts_after_a_new_one_is_put_first(stored: list[StoredKey], settings: Any) -> None:
     settings.ENCRYPTION_KEYS = [NEW, OLD]
     assert opened() == list(KEYS)
     store_key("sk-third-of-them-all", ENDPOINT)
@@ -40,8 +38,7 @@ def test_a_new_key_in_front_opens_nothing_less(stored: list[StoredKey], settings
         opened()
 
 
-def test_after_rotation_the_old_key_is_not_needed(stored: list[StoredKey], settings: Any) -> None:
-    """A rotation encrypts every stored key again, keeps fingerprints, and is audited without a secret."""
+def test_rotation_encrypts_every_stored_key_again(stored: list[StoredKey], settings: Any) -> None:
     settings.ENCRYPTION_KEYS = [NEW, OLD]
     output = StringIO()
     call_command("rotate_keys", stdout=output)
@@ -52,8 +49,7 @@ def test_after_rotation_the_old_key_is_not_needed(stored: list[StoredKey], setti
     assert AuditEvent.objects.get(action="keys.rotate").details == {"keys": 2}
 
 
-def test_a_key_that_nothing_opens_stops_the_rotation(stored: list[StoredKey], settings: Any) -> None:
-    """A rotation that cannot decrypt a key fails and changes nothing."""
+def test_rotation_that_cannot_decrypt_a_key_changes_nothing(stored: list[StoredKey], settings: Any) -> None:
     before = list(StoredKey.objects.order_by("pk").values_list("ciphertext", flat=True))
     settings.ENCRYPTION_KEYS = [OTHER]
     with pytest.raises(CommandError, match="Nothing was changed"):

@@ -1,4 +1,4 @@
-"""`llmservices.local.json` is read instead of `llmservices.json` next to it (decision 5)."""
+"""`llmservices.local.json` is read instead of `llmservices.json` next to it."""
 
 from __future__ import annotations
 
@@ -40,15 +40,13 @@ def stored() -> list[str]:
 
 
 @pytest.mark.requirement("MCR-1.1")
-def test_import_config_reads_the_local_file_and_says_so(file: Path) -> None:
-    """`import_config` reads the local file instead of the common file and says so on stderr."""
+def test_import_config_reads_the_local_file_and_reports_it(file: Path) -> None:
     _, messages = run("import_config", file)
     assert f"Reading {file.with_name('llmservices.local.json')} instead of {file}." in messages
     assert stored() == ["local"]
 
 
-def test_a_local_file_that_is_named_beside_the_common_one_is_read_once(file: Path) -> None:
-    """The local services file is imported once, even if it is named in addition to the common file."""
+def test_local_file_named_beside_the_common_one_is_imported_once(file: Path) -> None:
     run("import_config", file, file.with_name("llmservices.local.json"))
     assert stored() == ["local"]
 
@@ -60,16 +58,14 @@ def test_without_a_local_file_the_common_one_is_read(file: Path) -> None:
     assert stored() == ["common"]
 
 
-def test_check_config_checks_what_would_be_read(file: Path) -> None:
-    """`check_config` reports an error in the local file, even if the common file is valid."""
+def test_check_config_checks_the_local_file(file: Path) -> None:
     file.with_name("llmservices.local.json").write_text("{}")
     with pytest.raises(SystemExit):
         run("check_config", file)
     assert not Revision.objects.exists()
 
 
-def test_the_first_start_reads_the_local_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first start reads the local file if LLM_SERVICES_CONFIG names the common one."""
+def test_first_start_reads_the_local_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLM_SERVICES_CONFIG", str(file))
     monkeypatch.delenv("LLM_ROUTING_CONFIG", raising=False)
     _, messages = run("bootstrap", "--no-demo")

@@ -24,8 +24,7 @@ def problems(outcome: Imported) -> list[tuple[str, str]]:
     return [(problem.field, problem.constraint) for problem in outcome.problems]
 
 
-def test_a_file_with_one_route_is_merged_into_what_is_stored(stored: Configuration) -> None:
-    """A file with only a route is merged, since its provider and the default route are already stored."""
+def test_file_with_one_route_is_merged_into_the_stored_configuration(stored: Configuration) -> None:
     outcome = import_values(stored, [{"routing": {"new": {"provider": "a", "fallback": ["a/other"]}}}])
     assert problems(outcome) == []
     assert [route.task_type for route in outcome.configuration.routes] == ["default", "new"]
@@ -33,33 +32,27 @@ def test_a_file_with_one_route_is_merged_into_what_is_stored(stored: Configurati
     assert outcome.configuration.providers == stored.providers
 
 
-def test_a_file_with_one_provider_is_merged_into_what_is_stored(stored: Configuration) -> None:
-    """A file with only a provider is merged into the stored configuration."""
+def test_file_with_one_provider_is_merged_into_the_stored_configuration(stored: Configuration) -> None:
     outcome = import_values(stored, [{"providers": [{**A, "providerName": "b"}]}])
     assert problems(outcome) == []
     assert [provider.name for provider in outcome.configuration.providers] == ["a", "b"]
     assert outcome.configuration.routes == stored.routes
 
 
-def test_a_route_may_name_a_provider_of_another_file(stored: Configuration) -> None:
-    """A route may name a provider of another file, regardless of the order of the files."""
+def test_route_may_name_a_provider_of_another_file(stored: Configuration) -> None:
     route, provider = {"routing": {"new": {"provider": "b"}}}, {"providers": [{**A, "providerName": "b"}]}
     for files in ([route, provider], [provider, route]):
         assert problems(import_values(stored, files)) == []
 
 
 def test_unknown_provider_is_reported(stored: Configuration) -> None:
-    """A route to a provider that is neither in the file nor stored is an error."""
     outcome = import_values(stored, [{"routing": {"new": {"provider": "ghost"}}}])
     assert problems(outcome) == [("routing.new.provider", "reference")]
 
 
-def test_colliding_variables_are_reported_across_file_and_database(
+def test_variable_that_collides_with_a_stored_provider_is_reported(
     stored: Configuration,
 ) -> None:
-    """If a new provider's variable is already used by a stored provider, this is reported with the new provider's
-    path.
-    """
     outcome = import_values(stored, [{"providers": [{**A, "providerName": "A"}]}])
     assert problems(outcome) == [("providers[0].providerName", "duplicate")]
 
@@ -71,9 +64,8 @@ def test_colliding_variables_are_reported_across_file_and_database(
         ({"providers": [A]}, ["routing"]),
     ],
 )
-def test_replacing_import_needs_a_complete_file(
+def test_pruning_or_first_import_needs_a_complete_file(
     stored: Configuration, value: dict[str, Any], missing: list[str]
 ) -> None:
-    """With `prune` or in an empty installation the file must be complete by itself."""
     assert [field for field, _ in problems(import_values(stored, [value], prune=True))] == missing
     assert [field for field, _ in problems(import_values(EMPTY, [value]))] == missing

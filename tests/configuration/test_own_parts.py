@@ -47,8 +47,7 @@ CONFIGURATION = Configuration(
 )
 
 
-def test_old_export_leaves_unmentioned_parts_unchanged() -> None:
-    """Importing a file without aliases, agents, languages and budgets keeps those stored, even with pruning."""
+def test_import_keeps_parts_that_the_file_does_not_contain() -> None:
     for prune in (False, True):
         after = import_values(CONFIGURATION, [ROUTING], prune=prune)
         assert after.accepted
@@ -58,8 +57,7 @@ def test_old_export_leaves_unmentioned_parts_unchanged() -> None:
         )
 
 
-def test_a_part_that_the_file_has_is_merged_or_made_the_same() -> None:
-    """A part that the file contains is merged item by item. With pruning only the file's items remain."""
+def test_part_in_the_file_is_merged_or_replaced_with_pruning() -> None:
     value = ROUTING | {"aliases": {"new": "auto"}}
     merged, pruned = (import_values(CONFIGURATION, [value], prune=prune).configuration for prune in (False, True))
     assert [alias.name for alias in merged.aliases] == ["gpt-4", "*", "new"]
@@ -68,23 +66,20 @@ def test_a_part_that_the_file_has_is_merged_or_made_the_same() -> None:
     assert pruned.agents == merged.agents == CONFIGURATION.agents
 
 
-def test_keys_of_agents_are_in_no_file_and_stay_where_they_are() -> None:
-    """Exports contain neither the keys of agents nor their terms, and an import keeps the stored ones."""
+def test_keys_of_agents_are_not_exported_and_kept_by_imports() -> None:
     text = json.dumps(routing_value(CONFIGURATION))
     assert "pk" not in text
     assert import_values(CONFIGURATION, [routing_value(CONFIGURATION)]).configuration.agents[0].keys == AGENT.keys
 
 
-def test_custom_default_language_is_imported_into_another_installation() -> None:
-    """A custom default language is exported together with its directive, so that the import is valid."""
+def test_custom_default_language_is_imported_with_its_directive() -> None:
     outcome = import_values(EMPTY, [routing_value(CONFIGURATION)])
     assert outcome.accepted
     assert outcome.configuration.default_language == "pt"
     assert not import_values(EMPTY, [ROUTING | {"defaultLanguage": "pt"}]).accepted
 
 
-def test_exports_for_other_programs_have_no_own_parts() -> None:
-    """The seed export reports agents, languages and budgets as left out. The gateway export does not need them."""
+def test_exports_for_other_programs_omit_own_parts() -> None:
     seed = export(CONFIGURATION, FileFormat.ROUTING, Mode.SEED)
     assert "Not in this file: agents, languages, label budgets, refreshed catalogue." in seed.left_out
     gateway = export(CONFIGURATION, FileFormat.ROUTING, Mode.GATEWAY, public_url="http://here")
@@ -126,23 +121,21 @@ def test_exports_for_other_programs_have_no_own_parts() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_a_bad_part_is_named_with_its_place(part: dict[str, Any], field: str) -> None:
-    """An invalid part is one error with its path, and nothing is imported."""
+def test_invalid_part_is_one_error_with_its_path(part: dict[str, Any], field: str) -> None:
     outcome = import_values(EMPTY, [ROUTING | part])
     assert [problem.field for problem in outcome.problems if problem.severity == "error"] == [field]
     assert outcome.configuration == EMPTY
 
 
-def test_every_limit_that_an_agent_can_have_is_taken() -> None:
-    """An agent in a file may have every existing limit. A new limit must be added to this test."""
+def test_agent_in_a_file_may_have_every_limit() -> None:
+    """A new limit must be added to this test."""
     amounts = {meter.value: "2.5" if meter in MONEY else 7 for meter in Meter}
     limits = amounts | {"models": ["s"], "currency": "USD", "unpriced": "count", "unpricedPrice": "0.5"}
     assert limits.keys() == LIMIT_FIELDS
     assert import_values(EMPTY, [ROUTING | {"agents": [{"id": "x", "limits": limits}]}]).problems == ()
 
 
-def test_an_unknown_field_of_an_agent_and_an_alias_that_leads_nowhere_are_warned_of() -> None:
-    """An unknown field of an agent and an alias without a target are only warnings."""
+def test_unknown_field_and_alias_without_target_are_only_warnings() -> None:
     outcome = import_values(EMPTY, [ROUTING | {"agents": [{"id": "x", "key": "k"}], "aliases": {"old": "gone"}}])
     assert [(problem.field, problem.severity) for problem in outcome.problems] == [
         ("agents[0].key", "warning"),
@@ -160,11 +153,8 @@ PROBED = ServiceSpec(
 )
 
 
-def test_an_import_keeps_what_probes_and_the_catalogue_found_and_what_was_switched_off() -> None:
-    """An import and a PUT keep capabilities that probes or the catalogue found.
-
-    They are removed if the model changes, and replaced by what the file declares.
-    """
+def test_import_keeps_capabilities_found_by_probes_and_catalogue() -> None:
+    """They are removed if the model changes, and replaced by what the file declares."""
     configuration = replace(CONFIGURATION, services=(PROBED,))
     entry = services_value(configuration)["services"][0]
     assert entry["capabilitySources"] == {
@@ -194,8 +184,8 @@ def test_an_import_keeps_what_probes_and_the_catalogue_found_and_what_was_switch
     assert cleared.sources == {}
 
 
-def test_the_seed_export_has_what_was_found_among_the_capabilities() -> None:
-    """The seed export includes capabilities from probes and the catalogue, since other programs rely on them."""
+def test_seed_export_includes_capabilities_found_by_probes() -> None:
+    """Other programs rely on them."""
     configuration = replace(CONFIGURATION, services=(PROBED,))
     entry = json.loads(export(configuration, FileFormat.SERVICES, Mode.SEED).text)["services"][0]
     assert entry["capabilities"] == {"input": ["text", "vision"], "output": ["text"]}

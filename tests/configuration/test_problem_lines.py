@@ -33,7 +33,6 @@ PATHS = {problem.field for problem in validate(INVALID) if problem.severity == "
 
 
 def check_lines(lines: list[str]) -> None:
-    """Assert that each path has a line that names it once."""
     assert {next(path for path in PATHS if line.startswith(path)) for line in lines} == PATHS
     for line in lines:
         path = next(candidate for candidate in PATHS if line.startswith(candidate))
@@ -49,14 +48,12 @@ def check_lines(lines: list[str]) -> None:
         (Problem("", "Nothing is there.", "required"), "Nothing is there."),
     ],
 )
-def test_a_problem_is_one_line_that_says_where_it_is(problem: Problem, line: str) -> None:
-    """The line of a problem begins with its path, which is not repeated."""
+def test_line_of_a_problem_begins_with_its_path(problem: Problem, line: str) -> None:
     assert problem.line == line
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_a_command_names_each_place_once(demo: None, tmp_path: Path) -> None:
-    """A command prints one line per problem, and nothing is imported."""
+def test_command_prints_one_line_per_problem(demo: None, tmp_path: Path) -> None:
     file = tmp_path / "llm-routing.json"
     file.write_text(json.dumps(INVALID))
     with pytest.raises(CommandError) as refused:
@@ -64,16 +61,14 @@ def test_a_command_names_each_place_once(demo: None, tmp_path: Path) -> None:
     check_lines(str(refused.value).splitlines())
 
 
-def test_the_api_names_each_place_once(caller: Callable[..., Any]) -> None:
-    """The API's message contains each path once, and `details` contains the paths separately."""
+def test_api_error_contains_each_path_once(caller: Callable[..., Any]) -> None:
     answer = caller("text-agent", "config:write").post("/config/import", INVALID)
     assert answer.status_code == 422
     check_lines(answer.json()["message"].split("; "))
     assert {detail["path"] for detail in answer.json()["details"]} == PATHS
 
 
-def test_a_page_names_each_place_once(admin: Client, demo: None) -> None:
-    """A page shows each path once, in a code element before the sentence."""
+def test_page_shows_each_path_once_before_its_sentence(admin: Client, demo: None) -> None:
     page = admin.post("/config/import/", {"text": json.dumps(INVALID)}).content.decode()
     for path in PATHS:
         assert f"<code>{path}</code>" in page
@@ -81,8 +76,7 @@ def test_a_page_names_each_place_once(admin: Client, demo: None) -> None:
 
 
 @pytest.mark.parametrize("value", [0, -1, MAX_TOKENS[1] + 1])
-def test_a_limit_on_tokens_out_of_range_says_the_range(value: int, caller: Callable[..., Any]) -> None:
-    """A token limit out of range is reported with the limits in files, forms and API calls."""
+def test_token_limit_out_of_range_is_reported_with_the_range(value: int, caller: Callable[..., Any]) -> None:
     routing = {"routing": {"default": {"provider": "a", "maxTokens": value}}}
     (message,) = (
         problem.message for problem in validate(INVALID | routing) if problem.field == "routing.default.maxTokens"

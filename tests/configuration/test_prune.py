@@ -1,4 +1,4 @@
-"""Pruning removes expired data with everything that belongs to it and keeps the rest."""
+"""Pruning removes expired data with everything that belongs to it, and nothing else."""
 
 from __future__ import annotations
 
@@ -48,8 +48,7 @@ def test_requests_past_their_days_go_with_attempts_and_bodies() -> None:
     assert list(AttemptLog.objects.values_list("request_id", flat=True)) == ["young"]
 
 
-def test_more_than_a_batch_goes_too() -> None:
-    """Pruning continues in batches until all expired requests are removed."""
+def test_pruning_continues_in_batches() -> None:
     RequestLog.objects.bulk_create(
         RequestLog(id=f"r{n}", started_at=NOW - 31 * DAY, surface="chat", outcome="ok") for n in range(BATCH + 3)
     )
@@ -57,8 +56,7 @@ def test_more_than_a_batch_goes_too() -> None:
     assert not RequestLog.objects.exists()
 
 
-def test_an_expired_artifact_goes_with_its_bytes() -> None:
-    """An artifact is removed if it has expired, or if it was deleted longer ago than the undo period."""
+def test_expired_and_long_deleted_artifacts_are_removed_with_their_bytes() -> None:
     expired = artifact(b"expired", expires_at=NOW - DAY)
     deleted = artifact(b"deleted", deleted_at=NOW - UNDO_WINDOW)
     recent = artifact(b"recent", deleted_at=NOW - UNDO_WINDOW + timedelta(minutes=1))
@@ -70,8 +68,8 @@ def test_an_expired_artifact_goes_with_its_bytes() -> None:
     assert set(Artifact.objects.values_list("pk", flat=True)) == {recent.pk, living.pk}
 
 
-def test_bytes_shared_with_another_artifact_stay() -> None:
-    """Bytes that another artifact shares are kept, since equal files are stored only once."""
+def test_bytes_shared_with_another_artifact_are_kept() -> None:
+    """Equal files are stored only once."""
     expired, recent = artifact(b"the same", expires_at=NOW - DAY), artifact(b"the same")
     pruned = prune(SYSTEM, NOW)
     assert (pruned.artifacts, pruned.bytes) == (1, 0)
@@ -79,8 +77,7 @@ def test_bytes_shared_with_another_artifact_stay() -> None:
     byte_store().verify(recent.sha256)
 
 
-def test_ended_sessions_and_agents_made_at_run_time_go() -> None:
-    """Expired sessions and expired agents created at run time are removed. An administrator's agent is always kept."""
+def test_expired_sessions_and_run_time_agents_are_removed() -> None:
     Session.objects.create(session_key="ended", session_data="", expire_date=NOW - DAY)
     Session.objects.create(session_key="open", session_data="", expire_date=NOW + DAY)
     Agent.objects.create(agent_id="old", origin=Agent.Origin.RUNTIME, expires_at=NOW - 2 * UNDO_WINDOW)
@@ -92,7 +89,7 @@ def test_ended_sessions_and_agents_made_at_run_time_go() -> None:
 
 
 def test_every_prune_is_audited() -> None:
-    """Every prune is audited, even if it removes nothing, since an alert depends on the time of the last one."""
+    """An alert depends on the time of the last one, even if it removed nothing."""
     Installation.objects.get_or_create(id=1)
     request("old", 31 * DAY)
     prune(SYSTEM, NOW)
@@ -108,8 +105,7 @@ def test_the_command_says_what_went(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("Removed 1 request, 0 artifacts (0 B)")
 
 
-def test_command_prunes_earlier_on_request() -> None:
-    """`--requests` and `--deleted` remove requests and deleted artifacts before their time."""
+def test_command_can_prune_requests_and_deleted_artifacts_earlier() -> None:
     recent, living = artifact(b"recent", deleted_at=timezone.now()), artifact(b"living")
     request("old", 3 * DAY)
     request("young", DAY)

@@ -29,8 +29,7 @@ def add_provider(name: str) -> None:
     save_provider(SYSTEM, row)
 
 
-def test_every_change_writes_both_files(demo: None, settings: Any, tmp_path: Path) -> None:
-    """After each change the published files equal the exports and are readable by others. No temporary file is left."""
+def test_every_change_publishes_both_files(demo: None, settings: Any, tmp_path: Path) -> None:
     settings.PUBLISH_DIR = str(tmp_path / "published")
     for name in ("one", "two"):
         add_provider(name)
@@ -41,8 +40,7 @@ def test_every_change_writes_both_files(demo: None, settings: Any, tmp_path: Pat
         assert name in [provider["providerName"] for provider in json.loads(files[0].read_text())["providers"]]
 
 
-def test_undo_is_published_too(demo: None, settings: Any, tmp_path: Path) -> None:
-    """After an undo the files of the current configuration are published."""
+def test_undo_is_published(demo: None, settings: Any, tmp_path: Path) -> None:
     settings.PUBLISH_DIR = str(tmp_path)
     before = exports.export(exports.FILES[0]).text
     add_provider("one")
@@ -51,16 +49,14 @@ def test_undo_is_published_too(demo: None, settings: Any, tmp_path: Path) -> Non
 
 
 def test_action_without_a_configuration_change_publishes_nothing(demo: None, settings: Any, tmp_path: Path) -> None:
-    """An action without a new revision publishes nothing."""
     settings.PUBLISH_DIR = str(tmp_path)
     issue_key(SYSTEM, Agent.objects.get(agent_id="text-agent"))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_unwritable_directory_prevents_no_change(
+def test_unwritable_directory_prevents_no_change_and_is_logged(
     demo: None, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """If the files cannot be written, the change is kept and the log names the setting."""
     (tmp_path / "file").write_text("")
     settings.PUBLISH_DIR = str(tmp_path / "file" / "below")
     with caplog.at_level(logging.ERROR):
@@ -78,8 +74,7 @@ def publish_in_another_process(settings: Any, directory: Path) -> None:
     settings.PUBLISH_DIR = str(directory)
 
 
-def test_a_serving_process_publishes_what_another_one_did_not(demo: None, settings: Any, tmp_path: Path) -> None:
-    """A serving process publishes at its start and after every change. It does not write unchanged files."""
+def test_serving_process_publishes_changes_of_other_processes(demo: None, settings: Any, tmp_path: Path) -> None:
     publisher = Publisher()
     settings.PUBLISH_DIR = str(tmp_path)
     publisher.look()
@@ -94,8 +89,8 @@ def test_a_serving_process_publishes_what_another_one_did_not(demo: None, settin
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-def test_what_is_published_is_read_behind_the_lock(settings: Any, tmp_path: Path) -> None:
-    """The newest revision is published, even if the cached snapshot is older."""
+def test_newest_revision_is_published(settings: Any, tmp_path: Path) -> None:
+    """The cached snapshot may be older."""
     load_demo()
     settings.PUBLISH_DIR = str(tmp_path)
     with another_process() as bob:

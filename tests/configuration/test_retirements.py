@@ -11,8 +11,7 @@ from routing_admin.core.configuration.specs import CandidateSpec, Configuration,
 OPENAI = "https://api.openai.com/v1"
 
 
-def test_defaults_services_and_chains_are_looked_through_once_each() -> None:
-    """Retired models in defaults, services and candidates are listed once each."""
+def test_retired_models_in_defaults_services_and_candidates_are_listed_once() -> None:
     configuration = Configuration(
         providers=(ProviderSpec("ours", OPENAI, "gpt-5"), ProviderSpec("echo", "echo://local", "echo-text", "echo")),
         services=(ServiceSpec("old", "Old", "ours", "gpt-4", OPENAI), ServiceSpec("e", "E", "echo", "x", "echo://")),

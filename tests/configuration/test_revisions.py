@@ -1,4 +1,4 @@
-"""A change to the configuration is one transaction that writes one revision and one audit event."""
+"""A configuration change is one transaction that writes one revision and one audit event."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ def create_provider(name: str = "deepseek", **fields: object) -> Provider:
     return row
 
 
-def test_a_change_makes_one_revision_and_one_audit_event() -> None:
-    """A change is recorded as a revision with actor and difference, and as an audit event that refers to it."""
+def test_change_creates_one_revision_and_one_audit_event() -> None:
     create_provider()
     revision = Revision.objects.get()
     assert (revision.actor, revision.changes[0]["kind"], revision.changes[0]["name"]) == ("ada", "provider", "deepseek")
@@ -49,21 +48,18 @@ def test_a_change_makes_one_revision_and_one_audit_event() -> None:
     assert (event.action, event.object_name, event.revision) == ("provider.add", "deepseek", revision.number)
 
 
-def test_a_change_that_changes_nothing_makes_no_revision() -> None:
-    """An action that changes nothing is audited but creates no revision."""
+def test_action_without_a_change_is_audited_and_creates_no_revision() -> None:
     provider = create_provider()
     save_provider(ADA, provider)
     assert (Revision.objects.count(), AuditEvent.objects.count()) == (1, 2)
 
 
-def test_changes_inside_a_change_join_its_revision(demo: None) -> None:
-    """A change that consists of several actions, such as loading the demo, is one revision."""
+def test_nested_changes_share_one_revision(demo: None) -> None:
     assert Revision.objects.count() == 1
     assert AuditEvent.objects.filter(action="configuration.import", revision=Revision.objects.get().number).exists()
 
 
-def test_an_action_inside_a_change_has_the_revision_of_the_outermost_one(demo: None) -> None:
-    """A nested action gets the revision of the outermost change, or None if nothing changed."""
+def test_nested_action_has_the_revision_of_the_outermost_change(demo: None) -> None:
     with ledger.change(ADA, AuditedAction("test")) as outer:
         inner = save_alias(ADA, "gpt-4o", "task:default")
         assert inner.revision is None
@@ -71,8 +67,7 @@ def test_an_action_inside_a_change_has_the_revision_of_the_outermost_one(demo: N
     assert save_alias(ADA, "gpt-4o", "task:default").revision is None
 
 
-def test_an_invalid_configuration_is_rolled_back_whole(demo: None) -> None:
-    """A change that results in an invalid configuration is rolled back."""
+def test_invalid_configuration_is_rolled_back(demo: None) -> None:
     before = rows.read()
     with pytest.raises(InvalidError) as refused, ledger.change(ADA, AuditedAction("test")):
         TaskRoute.objects.create(task_type="hollow", position=99)
@@ -81,8 +76,8 @@ def test_an_invalid_configuration_is_rolled_back_whole(demo: None) -> None:
     assert Revision.objects.count() == 1
 
 
-def test_second_creation_of_the_same_name_is_refused(demo: None) -> None:
-    """If two users create an object with the same name, the second gets an error message, not a database error."""
+def test_second_creation_of_the_same_name_is_rejected(demo: None) -> None:
+    """The user gets an error message and no database error."""
     first, second = (TaskRoute(task_type="drafts") for _ in range(2))
     save_route(ADA, first, [CandidateSpec("echo")])
     with override("en"):
@@ -95,8 +90,7 @@ def test_second_creation_of_the_same_name_is_refused(demo: None) -> None:
     assert Revision.objects.count() == 2
 
 
-def test_a_stale_version_is_refused_and_changes_nothing() -> None:
-    """If two users edit the same version, the second gets a conflict."""
+def test_change_of_an_outdated_version_is_a_conflict() -> None:
     provider = create_provider()
     version = provider.version
     save_provider(ADA, provider, expected=version)
@@ -107,8 +101,7 @@ def test_a_stale_version_is_refused_and_changes_nothing() -> None:
     assert Provider.objects.get().default_model == "deepseek-chat"
 
 
-def test_undo_takes_the_newest_revision_back_and_can_itself_be_undone(demo: None) -> None:
-    """Undo restores the state before a change. Undoing the undo restores the state after the change."""
+def test_undo_restores_the_previous_state_and_can_itself_be_undone(demo: None) -> None:
     before = rows.read()
     create_provider()
     after = rows.read()
@@ -118,16 +111,15 @@ def test_undo_takes_the_newest_revision_back_and_can_itself_be_undone(demo: None
     assert rows.read() == after
 
 
-def test_undo_of_an_older_revision_is_refused(demo: None) -> None:
-    """Only the newest revision can be undone, since undo must not discard a later change."""
+def test_undo_of_an_older_revision_is_rejected(demo: None) -> None:
+    """It would discard a later change."""
     first = Revision.objects.first().number
     create_provider()
     with pytest.raises(ConflictError):
         undo(ADA, first)
 
 
-def test_the_whole_demo_is_removed_and_brought_back_by_undo(demo: None) -> None:
-    """Removing the demo is a single change that can be undone."""
+def test_removal_of_the_demo_can_be_undone(demo: None) -> None:
     before = rows.read()
     removal = load.remove(ADA)
     assert rows.read() == EMPTY
@@ -135,8 +127,8 @@ def test_the_whole_demo_is_removed_and_brought_back_by_undo(demo: None) -> None:
     assert rows.read() == before
 
 
-def test_a_restored_provider_has_its_key() -> None:
-    """Undo restores the stored key as well, although the revision contains only its fingerprint."""
+def test_undo_restores_the_stored_key() -> None:
+    """The revision contains only its fingerprint."""
     provider = create_provider()
     save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))
     delete_provider(ADA, provider)
@@ -145,8 +137,7 @@ def test_a_restored_provider_has_its_key() -> None:
     assert "very-secret" not in str(list(Revision.objects.values())) + str(list(AuditEvent.objects.values()))
 
 
-def test_a_stored_key_does_not_follow_its_provider_to_another_origin() -> None:
-    """A stored key is valid for one origin. If the origin changes, the key has to be entered again."""
+def test_stored_key_is_valid_for_one_origin_only() -> None:
     provider = create_provider()
     save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))
     provider.endpoint = "https://elsewhere.example.org"
@@ -155,8 +146,7 @@ def test_a_stored_key_does_not_follow_its_provider_to_another_origin() -> None:
     assert StoredKey.objects.get().ciphertext.find("sk-very") == -1
 
 
-def test_a_variable_outside_the_allowed_names_is_no_key() -> None:
-    """A `${…}` reference can only name a variable for provider keys (decision 10)."""
+def test_reference_to_another_variable_is_no_key() -> None:
     with pytest.raises(InvalidError):
         save_provider(
             ADA, Provider(name="x", endpoint="https://x.example"), key=KeyChange(KeyAct.SET, "${DATABASE_URL}")
@@ -165,8 +155,7 @@ def test_a_variable_outside_the_allowed_names_is_no_key() -> None:
 
 
 @pytest.mark.requirement("MMR-E1")
-def test_the_environment_overrides_a_stored_key() -> None:
-    """`LLM_PROVIDER_{NAME}_API_KEY` overrides the stored key, unless the variable is empty."""
+def test_variable_overrides_the_stored_key_unless_it_is_empty() -> None:
     provider = create_provider("Deep Seek")
     save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-stored-0123456789"))
     os.environ["LLM_PROVIDER_DEEP_SEEK_API_KEY"] = "sk-from-environment"
@@ -178,8 +167,7 @@ def test_the_environment_overrides_a_stored_key() -> None:
         del os.environ["LLM_PROVIDER_DEEP_SEEK_API_KEY"]
 
 
-def test_a_provider_in_use_is_not_deleted_and_the_sentence_names_its_users(demo: None) -> None:
-    """A provider in use cannot be deleted. The error names what uses it, and the database protects the row as well."""
+def test_provider_in_use_cannot_be_deleted_and_its_uses_are_named(demo: None) -> None:
     echo = Provider.objects.get(name="echo")
     with pytest.raises(InUseError, match="design"):
         delete_provider(ADA, echo)
@@ -187,8 +175,7 @@ def test_a_provider_in_use_is_not_deleted_and_the_sentence_names_its_users(demo:
         echo.delete()
 
 
-def test_the_database_keeps_chains_free_of_gaps(demo: None) -> None:
-    """Even a DELETE in SQL leaves no gap in the positions of a chain."""
+def test_database_leaves_no_gap_in_the_positions_of_a_chain(demo: None) -> None:
     route = TaskRoute.objects.get(task_type="design")
     with pytest.raises(IntegrityError), transaction.atomic():
         Candidate.objects.create(route=route, position=9, provider=Provider.objects.get(name="echo"))
@@ -213,22 +200,20 @@ def test_a_chain_is_reordered_as_one_revision(demo: None) -> None:
     assert Revision.objects.count() == 2
 
 
-def test_the_default_route_has_to_stay(demo: None) -> None:
-    """The default route cannot be deleted while there are other routes."""
+def test_default_route_cannot_be_deleted_before_the_others(demo: None) -> None:
     with pytest.raises(InUseError):
         delete_route(ADA, TaskRoute.objects.get(task_type="default"))
 
 
-def test_rows_give_back_the_value_they_were_written_from() -> None:
-    """Writing a configuration to rows and reading it again gives the same value."""
+def test_rows_return_the_configuration_that_was_written() -> None:
     files = [(EXAMPLES / name).read_bytes() for name in ("llm-routing.json", "llmservices.json")]
     preview = preview_import(files)
     import_configuration(ADA, files)
     assert rows.read() == preview.imported.configuration
 
 
-def test_a_configuration_of_thousands_can_be_read(demo: None) -> None:
-    """A configuration can be read even if it has more providers than SQLite allows parameters in a query."""
+def test_configuration_with_thousands_of_providers_can_be_read(demo: None) -> None:
+    """SQLite limits the number of parameters in a query."""
     numbers = range(1500)
     providers = [Provider(name=f"p{n}", endpoint="https://p.example/v1", default_model="m") for n in numbers]
     Provider.objects.bulk_create(providers)
@@ -239,8 +224,7 @@ def test_a_configuration_of_thousands_can_be_read(demo: None) -> None:
     assert configuration.route("task-1499").candidates == (CandidateSpec("p1499"),)
 
 
-def test_an_agent_uses_a_service_or_a_route_that_is_there(demo: None) -> None:
-    """An agent may name a service or a route but not both, and it must exist."""
+def test_agent_names_an_existing_service_or_route_but_not_both(demo: None) -> None:
     service = Service.objects.get(service_id="echo-text")
     with pytest.raises(InvalidError):
         save_agent(ADA, Agent(agent_id="both", service=service, task_type="design"))
@@ -251,8 +235,8 @@ def test_an_agent_uses_a_service_or_a_route_that_is_there(demo: None) -> None:
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
-def test_eight_writers_wait_for_one_another_and_none_is_lost() -> None:
-    """SQLite writers queue (transaction mode IMMEDIATE), and each change gets its own revision."""
+def test_eight_concurrent_writers_each_get_a_revision() -> None:
+    """SQLite writers queue in transaction mode IMMEDIATE."""
 
     def write(number: int) -> None:
         try:
@@ -268,8 +252,7 @@ def test_eight_writers_wait_for_one_another_and_none_is_lost() -> None:
     assert (Provider.objects.count(), Revision.objects.count()) == (8, 8)
 
 
-def test_descriptions_name_the_agents_that_can_really_read_a_file(demo: None) -> None:
-    """Only agents that can receive the file are suggested: by capability, media type and limits."""
+def test_descriptions_name_only_agents_that_can_read_the_file(demo: None) -> None:
     picture = FilePart(Kind.IMAGE, "image/png", "plan.png", 2048, content=None)
     sound = FilePart(Kind.AUDIO, "audio/mpeg", "note.mp3", 2048)
     file = FilePart(Kind.IMAGE, "image/x-unheard-of", "plan.odd", 2048)
@@ -279,8 +262,7 @@ def test_descriptions_name_the_agents_that_can_really_read_a_file(demo: None) ->
     assert list_readers(snapshot.current(), picture, but="vision-agent") == ["multimodal-agent"]
 
 
-def test_removing_the_demo_leaves_added_entries_and_what_they_use(demo: None) -> None:
-    """Removing the demo keeps what a user added, and the providers and the default route that this needs."""
+def test_removing_the_demo_keeps_added_entries_and_what_they_need(demo: None) -> None:
     mine = TaskRoute(task_type="mine")
     save_route(ADA, mine, [CandidateSpec("echo", "echo-text")])
     load.remove(ADA)
@@ -290,8 +272,7 @@ def test_removing_the_demo_leaves_added_entries_and_what_they_use(demo: None) ->
     assert (remaining.agents, remaining.services) == ((), ())
 
 
-def test_a_dry_run_refuses_what_applying_would_refuse() -> None:
-    """A preview rejects what the import would reject, such as a slash in a provider's name."""
+def test_dry_run_rejects_what_the_import_would_reject() -> None:
     files = [
         b'{"providers": [{"providerName": "a/b", "apiKey": "", "endpoint": "https://x.example/v1",'
         b' "defaultModel": "m"}],'

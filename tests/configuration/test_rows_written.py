@@ -33,8 +33,8 @@ def write(configuration: Configuration) -> int:
 
 
 @pytest.mark.parametrize("field", ["extra", "quirks", "timeouts"])
-def test_true_over_one_is_written_as_one_revision(field: str) -> None:
-    """Changing 1 to true creates a revision, although these values are equal in Python."""
+def test_true_instead_of_one_creates_a_revision(field: str) -> None:
+    """The values are equal in Python."""
     configurations = [
         replace(CONFIGURATION, providers=(replace(A, **{field: {"x": value}}),)) for value in (1, True, 0, False)
     ]
@@ -44,8 +44,8 @@ def test_true_over_one_is_written_as_one_revision(field: str) -> None:
     ] == ["{'x': False}"] * 2
 
 
-def test_order_of_further_keys_is_written_and_listed() -> None:
-    """The order of additional keys is stored and listed as a change, since keys are used in that order."""
+def test_order_of_additional_keys_is_a_change() -> None:
+    """Keys are used in that order."""
     write(CONFIGURATION)
     reordered = replace(CONFIGURATION, providers=(replace(A, more_keys=KEYS[::-1]),))
     sentences = [sentence(change) for change in diff(CONFIGURATION, reordered)]
@@ -56,13 +56,13 @@ def test_order_of_further_keys_is_written_and_listed() -> None:
     assert [change.field for change in diff(CONFIGURATION, fewer)] == ['more_keys["2"]']
 
 
-def test_the_order_of_languages_means_nothing() -> None:
-    """A different order of languages is not a change, since rows are always read in the same order."""
+def test_order_of_languages_is_no_change() -> None:
+    """Rows are always read in the same order."""
     assert diff(CONFIGURATION, replace(CONFIGURATION, languages=CONFIGURATION.languages[::-1])) == ()
 
 
-def test_what_reads_back_as_something_else_is_rolled_back() -> None:
-    """A change is rolled back if reading the rows does not return it, for example a number as a key in JSON."""
+def test_value_that_reads_back_differently_is_rolled_back() -> None:
+    """An example is a number as a key in JSON."""
     unwritable: Any = {1: "x"}
     with pytest.raises(InvalidError, match="cannot be stored: provider a extra"):
         write(replace(CONFIGURATION, providers=(replace(A, extra=unwritable),)))
@@ -70,8 +70,7 @@ def test_what_reads_back_as_something_else_is_rolled_back() -> None:
     assert Revision.objects.count() == 0
 
 
-def test_a_catalogue_that_is_not_here_is_warned_of() -> None:
-    """The name of an unknown catalogue is kept, and a warning is reported."""
+def test_unknown_catalogue_is_kept_with_a_warning() -> None:
     provider = '{"providerName": "a", "apiKey": "NOT_NEEDED", "endpoint": "https://a.example/v1", "defaultModel": "m"}'
     result = import_configuration(ADA, [f'{{"providers": [{provider}], "routing": {{}}, "catalogue": "of a day"}}'])
     assert [problem.field for problem in result.preview.imported.problems] == ["catalogue"]

@@ -35,8 +35,7 @@ def imported(**changes: Any) -> Configuration:
 
 @pytest.mark.requirement("MCR-1.1", "MCR-1.2", "MCR-5.1", "MCR-P1")
 @given(capabilities)
-def test_declared_capabilities_are_the_services_and_are_written_back(declared: dict[str, list[str]]) -> None:
-    """For any input and output lists, the service and the export have exactly those capabilities."""
+def test_declared_capabilities_are_imported_and_exported(declared: dict[str, list[str]]) -> None:
     configuration = imported(capabilities=declared)
     able = configuration.services[0].capabilities
     assert able is not None
@@ -46,8 +45,7 @@ def test_declared_capabilities_are_the_services_and_are_written_back(declared: d
 
 @pytest.mark.requirement("MCR-1.5", "MCR-5.2", "MCR-5.3", "MCR-P6")
 @given(services_files())
-def test_files_without_capabilities_load_and_mean_text(value: dict[str, Any]) -> None:
-    """In a file without capabilities every service has text input and output, and the export declares none either."""
+def test_service_without_capabilities_has_text_and_is_exported_without_them(value: dict[str, Any]) -> None:
     for entry in value["services"]:
         entry.pop("capabilities", None)
     outcome = import_values(EMPTY, [value])
@@ -59,8 +57,7 @@ def test_files_without_capabilities_load_and_mean_text(value: dict[str, Any]) ->
 
 @pytest.mark.requirement("MCR-1.3", "MCR-5.4")
 @given(words)
-def test_any_name_is_a_capability(name: str) -> None:
-    """Custom capabilities are accepted without a problem."""
+def test_any_name_is_accepted_as_a_capability(name: str) -> None:
     value = {"services": [SERVICE | {"capabilities": {"input": ["text", name], "output": ["text"]}}]}
     assert validate_services(value) == []
     able = import_values(EMPTY, [value]).configuration.services[0].effective_capabilities
@@ -77,8 +74,7 @@ def test_any_name_is_a_capability(name: str) -> None:
         ({"output": [""]}, "services[0].capabilities.output[0]"),
     ],
 )
-def test_bad_capabilities_are_a_warning_that_names_the_entry_and_the_service_loads(value: Any, field: str) -> None:
-    """Invalid capabilities are a warning. The service has only text, and the export contains them unchanged."""
+def test_invalid_capabilities_are_a_warning_and_exported_unchanged(value: Any, field: str) -> None:
     outcome = import_values(EMPTY, [{"services": [SERVICE | {"capabilities": value}]}])
     assert [(item.field, item.severity) for item in outcome.problems] == [(field, "warning")]
     assert outcome.configuration.services[0].effective_capabilities == TEXT_ONLY
@@ -87,8 +83,7 @@ def test_bad_capabilities_are_a_warning_that_names_the_entry_and_the_service_loa
 
 @pytest.mark.requirement("MCR-1.4")
 @given(services_files(), json_values)
-def test_an_invalid_service_is_left_out_with_its_problem_and_the_others_load(value: dict[str, Any], junk: Any) -> None:
-    """The registry leaves out an invalid service and keeps the others. An import rejects the whole file."""
+def test_invalid_service_is_left_out_by_the_registry_and_rejected_by_imports(value: dict[str, Any], junk: Any) -> None:
     spoilt = {**value, "services": [*value["services"], {"id": "spoilt", "name": junk}]}
     registry = LlmServiceRegistry.from_document(spoilt)
     assert [service.id for service in registry] == [entry["id"] for entry in value["services"]]
@@ -100,8 +95,7 @@ def test_an_invalid_service_is_left_out_with_its_problem_and_the_others_load(val
 
 @pytest.mark.requirement("MCR-1.4")
 @pytest.mark.parametrize("name", ["id", "name", "baseURL", "model", "apiKey", "capabilityTags", "description"])
-def test_each_required_field_of_a_service_is_named_when_it_is_missing(name: str) -> None:
-    """A missing required field of a service is reported with its path (decision 5)."""
+def test_missing_required_field_of_a_service_is_reported_with_its_path(name: str) -> None:
     entry = {key: item for key, item in SERVICE.items() if key != name}
     assert [(item.field, item.constraint) for item in validate_services({"services": [entry]})] == [
         (f"services[0].{name}", "required")
@@ -115,14 +109,12 @@ def test_two_services_with_one_id_are_reported() -> None:
 
 @given(json_values | st.builds(lambda services: {"services": services}, json_values | st.lists(json_values)))
 def test_any_json_value_is_validated_without_an_exception(value: Any) -> None:
-    """Validation and loading never raise for any JSON value."""
     assert isinstance(validate_services(value), list)
     assert isinstance(LlmServiceRegistry.from_document(value).problems, tuple)
     assert import_values(EMPTY, [value]).configuration is not None
 
 
-def test_what_was_probed_or_looked_up_is_not_written_as_if_declared() -> None:
-    """An export declares only capabilities that were declared, not those found by probes or in the catalogue."""
+def test_only_declared_capabilities_are_exported() -> None:
     snapshot = to_json(imported(capabilities={"input": ["text"], "output": ["text"]}))
     snapshot["services"][0] |= {
         "capabilities": {"input": ["text", "vision"], "output": ["text"]},
@@ -134,8 +126,7 @@ def test_what_was_probed_or_looked_up_is_not_written_as_if_declared() -> None:
     assert entry["capabilities"] == {"input": ["text"], "output": ["text"]}
 
 
-def test_services_with_placeholder_keys_join_the_provider_whose_key_was_entered() -> None:
-    """Importing the same file again after a key was stored changes neither the key nor the provider's name."""
+def test_import_after_a_key_was_stored_changes_neither_key_nor_name() -> None:
     value = {"services": [SERVICE | {"apiKey": "xxx"}]}
     stored = import_values(EMPTY, [{"services": [SERVICE | {"apiKey": "sk-a-real-key"}]}]).configuration
     assert import_values(stored, [value]).configuration == stored
@@ -145,8 +136,7 @@ def test_services_with_placeholder_keys_join_the_provider_whose_key_was_entered(
 
 
 @pytest.mark.requirement("MCR-5.3")
-def test_a_services_own_times_and_fields_of_its_requests_survive_export_and_import() -> None:
-    """`timeouts` and `extraBody` survive export and import, and are exported only if they are set."""
+def test_timeouts_and_extra_body_survive_export_and_import() -> None:
     fields = {"timeouts": {"firstContent": 300}, "extraBody": {"enable_thinking": False}}
     configuration = imported(**fields)
     service = configuration.services[0]

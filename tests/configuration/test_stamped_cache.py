@@ -1,4 +1,4 @@
-"""After an idle period a call uses what another process changed more than a second ago.
+"""After an idle period, a call uses what another process changed more than a second ago.
 
 The tests set the clock. The other process is a separate connection to the same database.
 """
@@ -31,7 +31,7 @@ REVOKED = "UPDATE capabilities_agentkey SET revoked_at = '2026-11-20 00:00:00'"
 
 @dataclass
 class Clock:
-    """Clock that a test sets and that records which threads have read it."""
+    """A clock that a test sets and that records which threads have read it."""
 
     now: float = 1000.0
     threads_asked: set[int] = field(default_factory=set)
@@ -75,8 +75,7 @@ def is_admitted(cache: KeyCache, key: str) -> bool:
     return isinstance(cache.authenticate({"authorization": f"Bearer {key}"}), Principal)
 
 
-def test_after_an_idle_time_one_call_revalidates_for_all(key, clock):
-    """After an idle period one caller reads the stamp, and the others wait for the new configuration that it builds."""
+def test_after_an_idle_period_one_caller_rebuilds_the_value_for_all(key, clock):
     stamp_reads = []
 
     def stamp() -> int:
@@ -97,7 +96,6 @@ def test_after_an_idle_time_one_call_revalidates_for_all(key, clock):
 
 
 def test_key_revoked_by_another_process_admits_no_call_after_an_idle_time(key, clock, newest):
-    """A key revoked by another process during an idle period is rejected by every later call."""
     cache = KeyCache(newest, clock)
     assert is_admitted(cache, key)
     execute_in_other_connection(REVOKED, NEXT_STAMP)
@@ -105,15 +103,13 @@ def test_key_revoked_by_another_process_admits_no_call_after_an_idle_time(key, c
     assert run_concurrently(lambda: is_admitted(cache, key)) == [False] * CALLERS
 
 
-def test_value_checked_within_a_second_costs_no_query(key, newest, django_assert_num_queries):
-    """Within a second after a check, no caller queries the database again."""
+def test_value_checked_within_a_second_needs_no_query(key, newest, django_assert_num_queries):
     newest.current()
     with django_assert_num_queries(0):
         newest.current()
 
 
 def test_failed_revalidation_keeps_the_value_and_its_time(key, clock, newest):
-    """If the new value cannot be read, calls use the cached value. `unread_since` returns the time of the failure."""
     old = newest.current()
     with unreadable_tables("routing_admin_alias"):
         execute_in_other_connection(NEXT_STAMP)
@@ -129,8 +125,7 @@ def test_failed_revalidation_keeps_the_value_and_its_time(key, clock, newest):
     assert newest.unread_since() is None
 
 
-def test_calls_do_not_wait_for_repeated_failing_reads(key, clock, newest, django_assert_num_queries):
-    """A failed check is not repeated sooner than a successful one."""
+def test_failed_check_is_not_repeated_sooner_than_a_successful_one(key, clock, newest, django_assert_num_queries):
     newest.current()
     with unreadable_tables("routing_admin_installation"):
         clock.now += PAUSE
@@ -139,8 +134,7 @@ def test_calls_do_not_wait_for_repeated_failing_reads(key, clock, newest, django
             newest.current()
 
 
-def test_a_key_is_checked_though_the_configuration_behind_its_change_cannot_be_read(key, clock, newest):
-    """A revoked key is rejected even if the new configuration cannot be read."""
+def test_revoked_key_is_rejected_even_if_the_configuration_is_unreadable(key, clock, newest):
     cache = KeyCache(newest, clock)
     assert is_admitted(cache, key)
     with unreadable_tables("routing_admin_alias"):
@@ -149,8 +143,7 @@ def test_a_key_is_checked_though_the_configuration_behind_its_change_cannot_be_r
         assert not is_admitted(cache, key)
 
 
-def test_without_a_database_a_known_key_works_for_fifteen_minutes(key, clock, newest):
-    """Without a database known keys stay valid for 15 minutes, and unknown keys cause an error."""
+def test_known_keys_work_without_a_database_for_fifteen_minutes(key, clock, newest):
     cache = KeyCache(newest, clock)
     assert is_admitted(cache, key)
     with unreadable_tables("routing_admin_installation", "capabilities_agentkey"):
@@ -165,8 +158,7 @@ def test_without_a_database_a_known_key_works_for_fifteen_minutes(key, clock, ne
     assert is_admitted(cache, key)
 
 
-def test_a_snapshot_is_never_half_of_two_revisions(key):
-    """If another connection commits while a snapshot is read, the snapshot is the state before that commit."""
+def test_snapshot_never_mixes_two_revisions(key):
     before = snapshot.build()
     changed = []
 

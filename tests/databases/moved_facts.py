@@ -1,6 +1,7 @@
-"""Print an installation's contents as JSON for comparison: `python tests/databases/moved_facts.py [make|add]`.
+"""Print an installation's contents as JSON for comparison: `python tests/databases/moved_facts.py
+[make|add]`.
 
-With `make` it first creates an installation with data of all kinds. With `add` it first stores another artifact.
+`make` first creates an installation with data of all kinds. `add` first stores another artifact.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def make() -> None:
 
 
 def add() -> None:
-    """Store an artifact, which adds an audit event. Both must be numbered after the moved rows."""
+    """Store an artifact and thus an audit event. Both must be numbered after the moved rows."""
     from artifacts.library import store_text
     from capabilities.acts import SYSTEM
 

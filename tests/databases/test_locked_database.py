@@ -1,4 +1,4 @@
-"""While a database is locked, calls that store nothing are served, and others get an error soon."""
+"""While a database is locked, calls that store nothing are served, and other calls fail soon."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def clear_uses(file: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", LOCKS)
-def test_while_the_database_is_locked_calls_that_store_nothing_succeed(tmp_path: Path, mode: str) -> None:
-    """While the database is locked, known keys stay valid, although the time of their last use cannot be written."""
+def test_calls_that_store_nothing_succeed_while_the_database_is_locked(tmp_path: Path, mode: str) -> None:
+    """Known keys stay valid, although the time of their last use cannot be written."""
     file = tmp_path / MAIN
     with served(tmp_path) as server:
         clear_uses(file)
@@ -55,12 +55,11 @@ def test_while_the_database_is_locked_calls_that_store_nothing_succeed(tmp_path:
                 assert (reply.status, reply.headers["x-routing-provider"]) == (200, "one")
 
 
-def test_key_use_noted_during_a_lock_is_written_by_the_end_of_the_server(tmp_path: Path) -> None:
-    """If a key is used during the lock, the time is written afterwards, at the latest when the server ends."""
+def test_key_use_during_a_lock_is_written_at_the_latest_when_the_server_ends(tmp_path: Path) -> None:
     file = tmp_path / MAIN
     with served(tmp_path) as server:
         clear_uses(file)
-        reread_at = time.monotonic() + FRESH_SECONDS  # calls after this time have read the reset row
+        reread_at = time.monotonic() + FRESH_SECONDS  # Later calls have read the reset row.
         with locked(file, "IMMEDIATE"):
             began = 0.0
             while began <= reread_at:
@@ -113,8 +112,8 @@ def test_agents_api_answers_a_locked_database_with_a_503_in_its_own_shape(tmp_pa
         (ValueError("no error of a database"), False),
     ],
 )
-def test_only_an_unavailable_database_becomes_a_503(error: Exception, unavailable: bool) -> None:
-    """A violated constraint or invalid SQL still causes a 500."""
+def test_only_an_unavailable_database_causes_a_503(error: Exception, unavailable: bool) -> None:
+    """A violated constraint or invalid SQL causes a 500."""
     assert is_unavailable(error) is unavailable
 
 
@@ -122,7 +121,7 @@ LOCK_TIMEOUT_QUERY = "SELECT setting FROM pg_settings WHERE name = 'lock_timeout
 
 
 def current_lock_timeout() -> float:
-    """Return the lock timeout of the database in seconds."""
+    """Return the database's lock timeout in seconds."""
     query = "PRAGMA busy_timeout" if connection.vendor == "sqlite" else LOCK_TIMEOUT_QUERY
     with connection.cursor() as cursor:
         cursor.execute(query)
@@ -161,7 +160,7 @@ def test_calls_that_share_a_thread_do_not_add_up_their_lock_timeouts() -> None:
 @rows
 @pytest.mark.sqlite
 def test_failed_statement_is_closed_at_once() -> None:
-    """A statement left open could be garbage-collected in another thread, which would then wait for the lock."""
+    """An open statement could be garbage-collected in another thread, which would then wait for the lock."""
     with lock_timeout(0), locked(), connection.cursor() as cursor:
         with pytest.raises(OperationalError):
             cursor.execute("BEGIN IMMEDIATE")
@@ -175,7 +174,6 @@ def browser_in(language: str, account: Any) -> Client:
 
 @rows
 def test_page_that_must_write_to_a_locked_database_answers_503(key: str, admin_account: Any) -> None:
-    """A page that has to write returns 503 with Retry-After, and nothing is changed."""
     client, before = browser_in("en", admin_account), snapshot.build().configuration
     with lock_timeout(0), locked():
         response = client.post(reverse("demo_remove"))
@@ -186,8 +184,10 @@ def test_page_that_must_write_to_a_locked_database_answers_503(key: str, admin_a
 
 @rows
 @pytest.mark.parametrize(("language", "sentence"), [("en", "for up to 15 minutes"), ("zh-hans", "最长 15 分钟")])
-def test_unreadable_database_makes_every_page_a_503(key: str, language: str, sentence: str, admin_account: Any) -> None:
-    """Every page returns 503 and says since when the database is unavailable and that known keys still work."""
+def test_every_page_returns_503_if_the_database_is_unreadable(
+    key: str, language: str, sentence: str, admin_account: Any
+) -> None:
+    """The page says since when, and that known keys still work."""
     client, headers = browser_in(language, admin_account), {"authorization": f"Bearer {key}"}
     assert client.get(reverse("dashboard")).status_code == 200
     assert isinstance(key_cache.principal_by_key(headers), Principal)
@@ -204,8 +204,7 @@ def test_unreadable_database_makes_every_page_a_503(key: str, language: str, sen
 
 
 @rows
-def test_last_use_of_a_key_is_written_by_upkeep_at_most_once_a_minute(key: str) -> None:
-    """A call only notes the time when its key was used. The upkeep thread writes it, at most once a minute."""
+def test_last_use_of_a_key_is_written_at_most_once_a_minute(key: str) -> None:
     row = AgentKey.objects.get(public_id=key.split("_")[1])
     assert isinstance(authenticate({"x-api-key": key}), Principal)
     row.refresh_from_db()
@@ -222,8 +221,7 @@ def test_last_use_of_a_key_is_written_by_upkeep_at_most_once_a_minute(key: str) 
 
 
 @rows
-def test_key_use_that_cannot_be_written_stays_noted(key: str) -> None:
-    """A noted time of use is kept until it can be written, and pages already show it."""
+def test_key_use_that_cannot_be_written_is_kept_and_shown(key: str) -> None:
     row, uses = AgentKey.objects.get(public_id=key.split("_")[1]), LastUses()
     uses.note(row, now := timezone.now())
     with lock_timeout(0), locked():
@@ -235,8 +233,7 @@ def test_key_use_that_cannot_be_written_stays_noted(key: str) -> None:
     assert row.last_used_at == now
 
 
-def test_while_the_log_is_locked_entries_are_spooled_and_written_later(tmp_path: Path) -> None:
-    """While the log is locked, entries are spooled. After a restart without the lock the log is complete."""
+def test_entries_are_spooled_while_the_log_is_locked(tmp_path: Path) -> None:
     with served(tmp_path) as server:
         with locked(tmp_path / LOG, "IMMEDIATE"):
             ids = []
@@ -262,8 +259,7 @@ def test_while_the_log_is_locked_entries_are_spooled_and_written_later(tmp_path:
 
 
 @rows
-def test_refused_file_is_written_by_upkeep_after_the_lock(key: str) -> None:
-    """That a provider refused a file is written after the lock, and only for capabilities that the service declares."""
+def test_refused_file_is_recorded_after_the_lock(key: str) -> None:
     refused = RefusedFile("echo", "echo-vision", frozenset({"vision", "audio"}), "r1", 400, timezone.now())
     refusals = RefusalBuffer()
     refusals.note(refused)

@@ -1,6 +1,6 @@
 """Moving an installation to PostgreSQL and S3 and back keeps every row, file and key.
 
-A move that was interrupted can be continued.
+An interrupted move can be continued.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tests.preloaded import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 FACTS = Path(__file__).with_name("moved_facts.py")
-pytestmark = pytest.mark.sqlite  # the tests start their own PostgreSQL and S3
+pytestmark = pytest.mark.sqlite  # This module starts its own PostgreSQL and S3.
 
 
 @dataclass(frozen=True)
 class Installation:
-    """An installation, which is defined by its environment variables."""
+    """An installation, defined by its environment variables."""
 
     environment: Mapping[str, str]
 
@@ -51,7 +51,7 @@ class Installation:
 
 @dataclass(frozen=True)
 class Move:
-    """An installation that is stored in files, the facts about its contents, and the targets it is moved to."""
+    """An installation stored in files, the facts about its contents, and the targets of its move."""
 
     home: Installation
     folder: Path
@@ -66,7 +66,7 @@ class Move:
 
 @pytest.fixture(scope="module")
 def move_case(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Move]:
-    """Create an installation with data of all kinds. The tests in this module move it and depend on their order."""
+    """Create an installation with data of all kinds. The module's tests move it and depend on their order."""
     if find_programs() is None:
         pytest.skip("PostgreSQL is not installed")
     server, folder = s3_server(), tmp_path_factory.mktemp("home")
@@ -80,7 +80,7 @@ def move_case(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Move]:
 
 
 def test_installation_in_use_cannot_be_moved(move_case: Move) -> None:
-    """The move is refused while another process has the database open, since its changes would be lost."""
+    """Changes by the other process would be lost."""
     with closing(sqlite3.connect(move_case.folder / "routing_admin.sqlite3")) as connection:
         connection.execute("SELECT count(*) FROM routing_admin_revision").fetchone()
         result = move_case.home.move("--to", move_case.postgresql, "--artifacts", move_case.bucket)
@@ -92,13 +92,12 @@ def test_installation_in_use_cannot_be_moved(move_case: Move) -> None:
     ("address", "sentence"), [("ftp://host", "must be files or a bucket"), ("files", "already there")]
 )
 def test_artifact_target_must_be_another_bucket_or_directory(address: str, sentence: str) -> None:
-    """An invalid or unchanged target for artifacts is rejected before the target is contacted."""
+    """An invalid or unchanged target is rejected before it is contacted."""
     with pytest.raises(MoveError, match=sentence):
         open_target_store(address)
 
 
 def test_unreachable_target_is_reported_in_one_line(move_case: Move) -> None:
-    """An unreachable target is reported in one line without a password."""
     result = move_case.home.move("--to", "postgres://tests:secret@127.0.0.1:9/none")
     assert result.returncode == 1
     assert "The target is not responding" in result.stderr
@@ -137,18 +136,18 @@ with exclude_writers(list_tables()), lock_timeout(0.1):
             print(error)
         other.close()
 """
-"""Program that writes over a second connection during a move."""
+"""A program that writes over a second connection during a move."""
 
 
 def test_other_processes_cannot_write_during_a_move(move_case: Move) -> None:
-    """Other processes cannot write during a move, since their changes would be lost."""
+    """Their changes would be lost."""
     for installation, refusal in ((move_case.home, "database is locked"), (move_case.target, "lock timeout")):
         result = installation.at(DJANGO_SETTINGS_MODULE="routing_admin.settings").run("-c", CONCURRENT_WRITE)
         assert (result.returncode, result.stdout.count(refusal)) == (0, 2), result
 
 
-def test_target_with_data_is_refused(move_case: Move) -> None:
-    """A target with data is refused, since it may be an installation in use."""
+def test_target_with_data_is_rejected(move_case: Move) -> None:
+    """It may be an installation in use."""
     result = move_case.home.move("--to", move_case.postgresql)
     assert result.returncode == 1
     assert "The target is not empty" in result.stderr
@@ -180,7 +179,7 @@ if sys.argv[2] == "behind its last row":
     target.execute("target_logs", f"DROP TABLE {MARKS}")
 os._exit(9)
 """
-"""Program that begins a move and ends itself at a given moment."""
+"""A program that begins a move and kills itself at a given moment."""
 
 
 @pytest.mark.parametrize("moment", ["before its tables", "behind its tables", "behind its last row"])
@@ -198,10 +197,7 @@ def test_move_killed_before_or_after_its_rows_is_continued(moment: str, move_cas
 
 
 def test_move_killed_among_its_rows_is_continued_with_rows_added_meanwhile(move_case: Move) -> None:
-    """A move that was killed while it copied rows can be continued.
-
-    Rows that were added after an earlier move are numbered after the moved rows.
-    """
+    """Rows that were added after an earlier move are numbered after the moved rows."""
     moved = move_case.target.facts("add")
     assert len(moved["bytes"]) == len(move_case.facts["bytes"]) + 1
     back = {"DATABASE_URL": f"sqlite:///{move_case.folder}/back.sqlite3"}

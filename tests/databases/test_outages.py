@@ -1,4 +1,4 @@
-"""A database that is read-only, denies a right, or has another schema version: no logged request is lost."""
+"""A database that is read-only, denies a right, or has another schema version loses no logged request."""
 
 from __future__ import annotations
 
@@ -85,10 +85,9 @@ def sqlite_error(code: int, text: str = "") -> DatabaseError:
         ("0A000", NotSupportedError, DatabaseFault.CODE),  # feature_not_supported
     ],
 )
-def test_postgresql_error_codes_are_classified_as_outage_value_or_code(
+def test_postgresql_error_codes_are_classified_as_outage_value_or_bug(
     code: str, kind: type[DatabaseError], fault: DatabaseFault
 ) -> None:
-    """The classification depends on the error code and not on the exception class of the driver."""
     error = make_error(kind, psycopg.errors.lookup(code)())
     assert classify_error(error) is fault
     assert is_unavailable(error) is (fault not in (DatabaseFault.VALUE, DatabaseFault.CODE))
@@ -113,7 +112,6 @@ def test_sqlite_error_codes_are_classified(code: int, text: str, fault: Database
 
 
 def test_explanation_names_the_kind_of_outage() -> None:
-    """The error message says whether the database is read-only, denies a right, or lacks a table or column."""
     messages = [
         explain(make_error(InternalError, psycopg.errors.lookup(code)())) for code in ("25006", "42501", "42P01")
     ]
@@ -210,8 +208,8 @@ def test_no_request_of_an_outage_is_lost(journal: Journal, outage: str, caplog: 
     ("right", "table", "is_probed"),
     [("INSERT", "attemptlog", True), ("UPDATE", "usagesum", True), ("INSERT", "auditevent", False)],
 )
-def test_missing_right_is_found(right: str, table: str, is_probed: bool) -> None:
-    """If a right on the request log is missing, the write check fails. `doctor` names missing rights to insert."""
+def test_missing_right_on_the_log_is_found(right: str, table: str, is_probed: bool) -> None:
+    """The write check fails, and `doctor` names the missing right."""
     with other_connection() as connection:
         connection.execute("CREATE ROLE limited; GRANT ALL ON ALL TABLES IN SCHEMA public TO limited")
         connection.execute(f"REVOKE {right} ON routing_admin_{table} FROM limited")
@@ -284,14 +282,13 @@ def is_read_only(reply: Reply) -> bool:
 
 @pytest.mark.skipif(not is_postgresql(), reason="about PostgreSQL: python -m tests.engines")
 def test_server_with_a_read_only_database_answers_calls_and_loses_no_entry(tmp_path: Path) -> None:
-    """While the database is read-only, calls are answered. After the outage the log is complete."""
     database = database_environment(tmp_path)["DATABASE_URL"].rpartition("/")[2]
     with served(tmp_path) as server:
         text = {"text": "a few words", "filename": "notes.txt"}
         ids = [f"before-{number}" for number in range(3)]
         assert [chat(server, name).status for name in ids] == [200] * 3
         switch(tmp_path, f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
-        wait_until(lambda: is_read_only(ask(server, "POST", "/api/v1/artifacts", text)))  # connections are terminated
+        wait_until(lambda: is_read_only(ask(server, "POST", "/api/v1/artifacts", text)))  # This terminates connections.
         assert is_read_only(ask(server, "POST", "/v1/chat/completions", chat_body(image(PNG_URL), model="one/lab")))
         meanwhile = [f"meanwhile-{number}" for number in range(20)]
         assert [chat(server, name).status for name in meanwhile] == [200] * 20
@@ -326,7 +323,6 @@ def switch(directory: Path, statement: str, *, end: bool = True) -> None:
 def test_page_that_must_write_to_a_read_only_database_answers_503(
     demo: None, admin_account: Any, language: str, sentence: str
 ) -> None:
-    """While the database is read-only, pages that write and the sign-in return 503 with Retry-After."""
     signed_in = browser_of(admin_account, raise_request_exception=False, headers={"accept-language": language})
     anonymous = Client(raise_request_exception=False, headers={"accept-language": language})
     with read_only():

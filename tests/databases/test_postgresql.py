@@ -52,7 +52,7 @@ def days():
 
 
 def test_request_is_in_the_partition_of_its_day(days: None) -> None:
-    """Partitions for yesterday, today and the next days are created once. A day begins at midnight in UTC."""
+    """A day begins at midnight in UTC."""
     assert make_days(NOW) == 0
     request("before midnight", NOW.replace(hour=0) - timedelta(microseconds=1))
     request("midnight", NOW.replace(hour=0))
@@ -74,7 +74,7 @@ def test_row_without_a_partition_moves_when_its_day_is_created(days: None) -> No
 
 
 def test_expired_days_are_dropped_as_partitions(days: None) -> None:
-    """Partitions of expired days are dropped. Rows are only deleted from the default partition."""
+    """Only the default partition's rows are deleted one by one."""
     request("yesterday", NOW - DAY)
     request("today", NOW)
     request("long ago", NOW - 90 * DAY)
@@ -89,7 +89,7 @@ def test_expired_days_are_dropped_as_partitions(days: None) -> None:
 
 
 class Statements:
-    """Wrapper for database calls that records every SQL statement."""
+    """A wrapper for database calls that records every SQL statement."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -99,8 +99,8 @@ class Statements:
         return execute(sql, *arguments)
 
 
-def test_id_of_another_day_overwrites_nothing(days: None) -> None:
-    """A request whose id was used on another day overwrites nothing, although uniqueness holds per partition only."""
+def test_request_with_an_id_of_another_day_overwrites_nothing(days: None) -> None:
+    """Uniqueness holds per partition only."""
     for began in (NOW - DAY, NOW, NOW):
         write([build_entry(RequestFacts("same", began, "v1", error=translatable("x")), ())])
     assert RequestLog.objects.get(pk="same").started_at == NOW - DAY
@@ -113,7 +113,7 @@ def test_change_notifies_the_listening_processes_on_commit() -> None:
     listener.start()
     try:
         until = timezone.now() + timedelta(seconds=30)
-        while not notified.wait(0.2) and timezone.now() < until:  # the first change may happen before the LISTEN
+        while not notified.wait(0.2) and timezone.now() < until:  # The first change may happen before the LISTEN.
             with transaction.atomic():
                 Installation.objects.update_or_create(id=1, defaults={"version": snapshot.stamp() + 1})
         assert notified.is_set()
@@ -122,7 +122,6 @@ def test_change_notifies_the_listening_processes_on_commit() -> None:
 
 
 def test_statement_waits_for_a_lock_only_as_long_as_its_timeout(key: str) -> None:
-    """A statement waits for a lock no longer than its timeout. The next statement has the usual timeout again."""
     with psycopg.connect(**plain_parameters()) as second_connection:
         second_connection.execute("LOCK TABLE routing_admin_installation IN EXCLUSIVE MODE")
         with lock_timeout(0.05), pytest.raises(OperationalError, match="lock timeout"):
@@ -134,7 +133,6 @@ def test_statement_waits_for_a_lock_only_as_long_as_its_timeout(key: str) -> Non
 
 
 def test_connection_closed_by_the_server_is_replaced(key: str) -> None:
-    """After the server has closed a connection, one statement fails, and the next statement uses a new connection."""
     backend_pid = connection.cursor().execute("SELECT pg_backend_pid()").fetchone()
     with psycopg.connect(**plain_parameters(), autocommit=True) as second_connection:
         second_connection.execute("SELECT pg_terminate_backend(%s, 5000)", backend_pid)
@@ -169,7 +167,6 @@ def two_months() -> Iterator[None]:
 
 
 def test_pages_of_a_search_cover_all_days_without_a_gap(two_months: None) -> None:
-    """The pages of a search cover all days without a gap, forwards and backwards."""
     for number in range(PAGE + 20):
         request(f"r{number:02}", NOW - number * DAY)
     for typed, newest in (("", 0), ("provider:p", 0), ("provider:p until:2031-05-04", 4)):
@@ -184,7 +181,6 @@ def test_pages_of_a_search_cover_all_days_without_a_gap(two_months: None) -> Non
 def test_search_with_enough_results_queries_the_newest_partitions_only(
     two_months: None, django_assert_num_queries: Any
 ) -> None:
-    """A search queries only the newest partitions if these contain enough results."""
     for number in range(PAGE + 1):
         request(f"r{number}", NOW - timedelta(minutes=number))
     with django_assert_num_queries(1, using="logs") as queries:

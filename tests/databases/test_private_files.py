@@ -15,7 +15,7 @@ pytestmark = pytest.mark.sqlite
 
 
 def test_new_database_and_its_log_are_private_to_their_owner(tmp_path: Path) -> None:
-    """A new database file is private, regardless of the umask of the process."""
+    """This does not depend on the process's umask."""
     usual = os.umask(0)
     try:
         settings = {**connections["default"].settings_dict, "NAME": tmp_path / "new.sqlite3"}
@@ -31,7 +31,6 @@ def test_new_database_and_its_log_are_private_to_their_owner(tmp_path: Path) -> 
 
 
 def test_existing_database_keeps_its_permissions(tmp_path: Path) -> None:
-    """The permissions of an existing database are not changed, even if others can read it."""
     path = tmp_path / "there.sqlite3"
     path.write_bytes(b"bytes")
     path.chmod(0o640)

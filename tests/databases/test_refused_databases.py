@@ -23,7 +23,7 @@ on_postgresql = pytest.mark.skipif(connection.vendor != "postgresql", reason="as
 
 
 def failing(directory: Path, url: str, *arguments: str) -> str:
-    """Run a command, assert that it fails with status 1 and a single line of output, and return the line."""
+    """Run a command, check that it fails with status 1 and a single line of output, and return the line."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ROUTING_ADMIN_", "DJANGO"))}
     environment = inherited | {"DATABASE_URL": url, "ROUTING_ADMIN_DATA_DIR": str(directory)}
     result = run_python(environment, "manage.py", *arguments)
@@ -37,7 +37,6 @@ def failing(directory: Path, url: str, *arguments: str) -> str:
     "arguments", [("serve",), ("bootstrap",), ("doctor",), ("migrate",), ("changepassword", "ann")]
 )
 def test_unreachable_server_is_named_by_its_address(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """If the server is unreachable, every command names its address."""
     assert f"Nothing answers at {UNREACHABLE_ADDRESS}. Start PostgreSQL" in failing(tmp_path, UNREACHABLE, *arguments)
 
 
@@ -52,7 +51,6 @@ def test_unreachable_server_is_named_by_its_address(tmp_path: Path, arguments: t
     ],
 )
 def test_invalid_database_url_is_refused(tmp_path: Path, url: str, sentence: str) -> None:
-    """An invalid DATABASE_URL is rejected with a message that says what is wrong."""
     assert sentence in failing(tmp_path, url, "doctor")
 
 
@@ -76,7 +74,7 @@ def test_database_url_is_parsed_into_connection_settings() -> None:
     ],
 )
 def test_several_hosts_default_to_the_one_that_accepts_writes(addresses: str, hosts: str, ports: str) -> None:
-    """With several hosts `target_session_attrs` is `read-write` by default. A password may contain a comma."""
+    """A password may contain a comma, which otherwise separates hosts."""
     default = postgresql_databases(f"postgres://ann:p,%40@{addresses}/gateway")["default"]
     assert (default["HOST"], default["PORT"], default["PASSWORD"]) == (hosts, ports, "p,@")
     assert default["OPTIONS"]["target_session_attrs"] == "read-write"
@@ -93,7 +91,6 @@ def test_missing_driver_is_named_with_the_command_that_installs_it() -> None:
 
 
 def test_bug_is_not_explained_as_a_database_problem() -> None:
-    """A bug is not explained as a database problem and keeps its traceback."""
     assert explain_failure(ValueError("no error of a database")) is None
 
 
@@ -115,8 +112,7 @@ def test_wrong_password_and_unknown_database_have_different_messages(tmp_path: P
 
 
 @on_postgresql
-def test_commands_fail_without_tables_and_name_bootstrap(tmp_path: Path) -> None:
-    """If the tables do not exist, a command fails and names the command that creates them."""
+def test_commands_without_tables_name_bootstrap(tmp_path: Path) -> None:
     empty = os.environ["DATABASE_URL"]
     assert "Run: routing-admin bootstrap" in failing(tmp_path, empty, "serve")
     assert "Run: routing-admin bootstrap" in failing(tmp_path, empty, "issue_agent_key", "text-agent")
@@ -132,7 +128,6 @@ def test_commands_fail_without_tables_and_name_bootstrap(tmp_path: Path) -> None
 )
 @on_postgresql
 def test_tls_problems_have_different_messages(driver_message: str, sentence: str) -> None:
-    """A server without TLS, an untrusted certificate, and missing TLS settings cause different messages."""
     explanation = explain_failure(OperationalError(driver_message))
     assert explanation is not None
     assert sentence in explanation
@@ -140,7 +135,7 @@ def test_tls_problems_have_different_messages(driver_message: str, sentence: str
 
 @on_postgresql
 def test_pool_reports_the_reason_of_the_driver() -> None:
-    """A connection pool reports the driver's reason and not only that it has no connection."""
+    """Otherwise it would only say that it has no connection."""
     script = (
         "import django; django.setup(); from django.db import connection; "
         "from routing_admin.platform.databases.explaining import pool_connections; "

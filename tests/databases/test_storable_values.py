@@ -56,14 +56,12 @@ def test_settled_json_equals_the_json_of_the_settled_value(value: Any) -> None:
 
 @given(value=VALUES)
 def test_storable_value_is_stored_unchanged(value: Any) -> None:
-    """A storable value is stored unchanged, except for the notation of a number."""
     if not list(find_unstorable(value)):
         assert make_storable(value) == value
 
 
 @pytest.mark.parametrize("odd", [-0.0, 1e16, 4.5e17, -(2**63), 1.0, "\U0001f600"])
-def test_unusual_storable_values_leave_an_intact_history(odd: Any, demo: None) -> None:
-    """Unusual but storable values leave an intact history and audit chain."""
+def test_unusual_values_leave_history_and_audit_chain_intact(odd: Any, demo: None) -> None:
     row = Provider.objects.get(name="echo")
     row.extra = {"odd": odd}
     save_provider(SYSTEM, row)
@@ -90,14 +88,13 @@ def test_import_rejects_an_unstorable_value_with_its_path(odd: str, demo: None) 
 
 @pytest.mark.parametrize("odd", ["-0.0", "1e16", r'"\ud83d\ude00"', "5e-324"])
 def test_import_of_an_unusual_value_is_idempotent(odd: str, demo: None) -> None:
-    """An unusual value is stored as written in the file, so importing the file again changes nothing."""
+    """Unusual values are stored as written in the file."""
     assert import_configuration(SYSTEM, [FILE % odd]).revision
     assert Provider.objects.get(name="odd").extra == {"note": {"deep": [json.loads(odd)]}}
     assert import_configuration(SYSTEM, [FILE % odd]).revision is None
 
 
-def test_unknown_field_of_an_additional_key_is_a_warning(demo: None) -> None:
-    """A warning says that an unknown field of an additional key is not kept."""
+def test_unknown_field_of_an_additional_key_is_dropped_with_a_warning(demo: None) -> None:
     file = json.loads(FILE % 1)
     file["providers"][0]["keys"] = [{"name": "b", "apiKey": "${LLM_PROVIDER_ODD_API_KEY_2}", "note": 1}]
     preview = import_configuration(SYSTEM, [json.dumps(file)]).preview
@@ -122,7 +119,6 @@ def script(demo: None, admin_account: Any) -> Script:
     ],
 )
 def test_script_gets_the_path_of_an_unstorable_value(path: str, body: Any, field_path: str, script: Script) -> None:
-    """A value that cannot be stored returns 422 with its path."""
     answer = script.call("POST" if path.endswith("keys") else "PUT", path, body)
     assert (answer.status_code, answer.json()["details"][0]["path"]) == (422, field_path)
 
@@ -141,13 +137,12 @@ def test_script_gets_the_path_of_an_unstorable_value(path: str, body: Any, field
     ],
 )
 def test_name_with_control_characters_is_rejected(path: str, body: Any, script: Script) -> None:
-    """A name with line breaks or other control characters returns 422 in every call."""
     answer = script.call("POST" if path.endswith(("keys", "links")) else "PUT", path, body)
     assert answer.status_code == 422, answer.content
 
 
 def test_existing_multiline_name_blocks_no_other_change(demo: None) -> None:
-    """An existing name with several lines does not prevent other changes, but a new one is rejected."""
+    """A new name with several lines is rejected."""
     Provider.objects.filter(name="echo").update(display_name="a\nb")
     old = rows.read()
     assert check(old, old) == []
@@ -156,7 +151,6 @@ def test_existing_multiline_name_blocks_no_other_change(demo: None) -> None:
 
 
 def test_agent_cannot_store_unstorable_values(demo: None, text_agent: AgentProgram) -> None:
-    """If the name of an agent or the metadata of an artifact cannot be stored, the call returns 422."""
     assert text_agent.call("PUT", "/agents/made", {"name": "a\nb"}).status_code == 422
     for odd in (1e300, "\0", [2**63]):
         answer = text_agent.post("/artifacts", {"text": "x", "metadata": {"a": odd}})
