@@ -1,7 +1,8 @@
-"""`python tests/deploy/confined.py UNIT COMMAND…`: run a command under the unit's restrictions without systemd.
+"""`python tests/deploy/confined.py UNIT COMMAND…`: run a command under the unit's restrictions without
+systemd.
 
 The kernel restricts system calls, address families, executable memory, capabilities, umask and core dumps, as it does
-for systemd. Restrictions on the file system are not applied.
+for systemd. File system restrictions are not applied.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ALLOW, REFUSE, EQUAL, LAST_CAPABILITY = 0x7FFF0000, 0x00050000 | 1, 4, 40
 
 
 class RepeatedLines(dict[str, Any]):
-    """A section of a unit file, which collects the lines of a repeated key."""
+    """A section of a unit file that collects the lines of a repeated key."""
 
     def __setitem__(self, key: str, value: Any) -> None:
         if isinstance(value, list) and key in self:
@@ -34,7 +35,7 @@ class RepeatedLines(dict[str, Any]):
 
 
 class Comparison(ctypes.Structure):
-    """The struct `scmp_arg_cmp` of libseccomp."""
+    """libseccomp's struct `scmp_arg_cmp`."""
 
     _fields_ = [("arg", ctypes.c_uint), ("op", ctypes.c_int), ("a", ctypes.c_uint64), ("b", ctypes.c_uint64)]
 
@@ -63,7 +64,7 @@ def set_process(option: int, value: int = 0) -> int:
 
 @cache
 def calls_in(group: str) -> frozenset[str]:
-    """Return the system calls that belong to a group defined by systemd."""
+    """Return the system calls in a group that systemd defines."""
     if not group.startswith("@"):
         return frozenset({group})
     command = ["systemd-analyze", "syscall-filter", "--no-pager", group]
@@ -82,13 +83,13 @@ def allowed_calls(lines: list[str]) -> frozenset[str]:
 
 
 def filter_calls(names: frozenset[str], families: list[str]) -> None:
-    """Refuse all system calls except `names`, and sockets of other address families, from now on."""
+    """Reject all system calls except `names`, and sockets of other address families, from now on."""
     seccomp = ctypes.CDLL("libseccomp.so.2")
     seccomp.seccomp_init.restype = ctypes.c_void_p
     context = ctypes.c_void_p(seccomp.seccomp_init(REFUSE))
     for name in names - {"socket"}:
         number = seccomp.seccomp_syscall_resolve_name(name.encode())
-        if number >= 0:  # a negative number means that only other architectures have this call
+        if number >= 0:  # A negative number means that only other architectures have this call.
             seccomp.seccomp_rule_add_array(context, ALLOW, number, 0, None)
     number = seccomp.seccomp_syscall_resolve_name(b"socket")
     for family in families:
@@ -105,7 +106,7 @@ def confine(unit: configparser.SectionProxy) -> None:
     for number in range(LAST_CAPABILITY + 1):
         set_process(DROP_FROM_BOUNDING_SET, number)
     set_process(NO_NEW_PRIVILEGES, 1)
-    set_process(DENY_WRITE_EXECUTE, 1)  # since Linux 6.3; systemd uses a seccomp filter as well
+    set_process(DENY_WRITE_EXECUTE, 1)  # Available since Linux 6.3. Systemd uses a seccomp filter as well.
     filter_calls(calls, unit["RestrictAddressFamilies"].split())
 
 

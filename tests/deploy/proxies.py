@@ -18,7 +18,7 @@ from tests.processes import free_port, is_listening, wait_until
 
 CONF = ROOT / "deploy/nginx.conf"
 MIN_RESOLVING_VERSION = (1, 27, 3)
-"""The first version whose `server` directive supports `resolve`."""
+"""The first nginx version whose `server` directive supports `resolve`."""
 REMOVED_VARIABLES = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "REDIS_URL", "TESTS_")
 """Prefixes of variables that a service does not inherit from this machine."""
 
@@ -77,7 +77,7 @@ def tls_proxy(folder: Path, inner: str, address: str) -> Iterator[str]:
 
 @contextmanager
 def running_nginx(folder: Path, name: str, text: str, port: int) -> Iterator[None]:
-    """Run nginx with `text` in its `http` block, and yield as soon as it responds at the port."""
+    """Run nginx with `text` in its `http` block, and yield once it responds at the port."""
     home = folder / f"nginx-{name}"
     home.mkdir()
     paths = "".join(

@@ -1,7 +1,8 @@
-"""`python tests/deploy/render_chart.py CHART < VALUES`: render, lint and validate a chart with Helm's own library.
+"""`python tests/deploy/render_chart.py CHART < VALUES`: render, lint and validate a chart with Helm's
+own library.
 
-It needs the packages of `make release`. `VALUES` is JSON. The output is JSON: the objects, what `helm lint` and the
-schemas of Kubernetes say against them, and the error if the chart refuses the values.
+It needs the packages of `make release`. `VALUES` is JSON. The JSON output contains the objects, the complaints of `helm
+lint` and of Kubernetes' schemas, and the error if the chart rejects the values.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import yaml
 
 OLDEST, NEWEST = "1.27", "1.35"
 RECOMMENDED = 1
-"""The severity of what `helm lint` only recommends, such as an icon."""
+"""The severity of recommendations by `helm lint`, such as an icon."""
 
 
 def list_problems(manifest: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""The Helm chart: what it renders is valid, private, and stops no later than Kubernetes allows."""
+"""The Helm chart renders valid objects with few rights, whose servers stop no later than Kubernetes allows."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ DOCUMENTED = yaml.safe_load(
 
 @pytest.fixture(scope="module", params=[NEEDED, EVERYTHING], ids=["defaults", "everything"])
 def rendered(request: pytest.FixtureRequest) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return values, and by kind what they render."""
+    """Return the values, and the rendered objects by kind."""
     answer = render(request.param)
     assert answer["problems"] == []
     return request.param, {manifest["kind"]: manifest for manifest in answer["objects"]}
@@ -109,7 +109,7 @@ def test_variables_are_settings_and_secrets_only_references(rendered) -> None:
 
 
 def test_servers_stop_gracefully_and_one_at_a_time(rendered) -> None:
-    """There is time to drain after load balancers have learned of the end."""
+    """Load balancers need time to notice the stop before the server drains."""
     values, objects = rendered
     deployment = objects["Deployment"]["spec"]
     pod = deployment["template"]["spec"]

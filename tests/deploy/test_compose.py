@@ -1,7 +1,7 @@
 """The services in deploy/compose.yaml work when started as processes instead of containers.
 
-No image is downloaded. PostgreSQL, Redis and nginx are already installed on this machine, and the S3 store belongs to
-the tests.
+No image is downloaded. PostgreSQL, Redis and nginx are installed on this machine, and the tests start their own S3
+store.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ SECRETS = {
 
 @dataclass(frozen=True)
 class Installation:
-    """A running installation: the environment of its services, the URL of the proxy, and the server processes."""
+    """A running installation: its services' environment, the proxy's URL, and the server processes."""
 
     environment: Mapping[str, str]
     url: str
@@ -65,14 +65,14 @@ def variables(value: Any) -> set[str]:
 
 
 def fill(text: str, replacements: Mapping[str, str]) -> str:
-    """Replace the addresses of services and the variables in a value from the file."""
+    """Replace the services' addresses and the variables in a value from the file."""
     for name, value in replacements.items():
         text = text.replace(name, value)
     return VARIABLE.sub(lambda match: SECRETS[match[1]], text)
 
 
 def service_command(service: str) -> list[str]:
-    """Return the command of a service, to be run by the Python of the tests."""
+    """Return a service's command, to be run by the tests' Python."""
     return [sys.executable, "-m", "routing_admin", *SERVICES[service]["command"]]
 
 
@@ -109,7 +109,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
 
 
 def environment_for(name: str, environment: Mapping[str, str], folder: Path, port: int = 0) -> dict[str, str]:
-    """Return the environment of a container, which has its own data directory and port."""
+    """Return a container's environment, with its own data directory and port."""
     data = folder / name
     data.mkdir(exist_ok=True)
     return {**environment, "ROUTING_ADMIN_DATA_DIR": str(data), "ROUTING_ADMIN_PORT": str(port or 8000)}
@@ -164,7 +164,7 @@ def test_image_builds_the_wheel_of_the_checkout_from_the_files_it_copies(tmp_pat
     assert wheels[0] == wheels[1]
 
 
-def test_image_runs_the_program_without_root_on_a_read_only_file_system():
+def test_image_runs_without_root_on_a_read_only_file_system():
     """The user is given by number, so that Kubernetes sees that it is not root. The data directory is a volume."""
     _build, image = CONTAINERFILE.split("\nFROM ${BASE}\n")
     lines = image.splitlines()
@@ -177,8 +177,8 @@ def test_image_runs_the_program_without_root_on_a_read_only_file_system():
         assert SERVICES[name]["tmpfs"] == ["/tmp"]
 
 
-def test_probes_check_the_right_thing_and_outlast_the_answer():
-    """The image checks liveness and compose checks readiness. Each timeout exceeds the probe's own time limit."""
+def test_probes_outlast_their_own_time_limit():
+    """The image checks liveness and compose checks readiness."""
     server = SERVICES["one"]["healthcheck"]
     assert "8000/healthz', timeout=4)" in CONTAINERFILE
     assert "8000/readyz', timeout=4)" in server["test"][-1]
@@ -204,8 +204,7 @@ def test_two_servers_behind_the_proxy_are_one_installation(installation):
     assert all(answer.json()["choices"][0]["message"]["content"] for answer in answers)
 
 
-def test_callers_do_not_notice_a_stopped_server(installation):
-    """If one of two servers receives SIGTERM, no call fails."""
+def test_no_call_fails_if_one_of_two_servers_is_stopped(installation):
     with caller(installation) as agent:
         installation.servers["two"].terminate()
         answers = [agent.post("/v1/chat/completions", json=CHAT) for _ in range(40)]

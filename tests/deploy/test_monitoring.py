@@ -36,7 +36,7 @@ DASHBOARDS: Mapping[str, Any] = {path.name: json.loads(path.read_text()) for pat
 RULE_TESTS = sorted(HERE.glob("alert_rules*_test.yaml"))
 
 SCRAPED = {"up": {"job", "instance"}}
-"""What Prometheus adds itself."""
+"""Labels that Prometheus adds itself."""
 METRIC = re.compile(r"\b((?:routing_admin|gen_ai|process)_[a-z0-9_]+|up)\b(?:\{([^}]*)\})?")
 MATCHER = re.compile(r'(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"')
 GROUPED = re.compile(r"\b(?:by|on|without|ignoring)\s*\(([^)]*)\)")
@@ -52,7 +52,7 @@ VALUES: Mapping[str, set[str]] = {
 }
 """The values that a selector may use, by label. A dashboard's variables are always allowed.
 
-Those of `kind` depend on the metric.
+The values of `kind` depend on the metric.
 """
 VALUES_OF_KIND = {"routing_admin_alerts_open": {*AlertKind}, "routing_admin_tokens_total": {*TOKENS}}
 
@@ -73,12 +73,12 @@ def expressions() -> Iterator[tuple[str, str]]:
 
 
 def metrics_in(query: str) -> list[tuple[str, str]]:
-    """Return each metric of a query with its selector."""
+    """Return each of a query's metrics with its selector."""
     return METRIC.findall(GROUPED.sub("", query))
 
 
 def read_labels() -> dict[str, set[str]]:
-    """Return the labels of every series by the name it has in `/metrics`, whether or not it has a value now."""
+    """Return every series' labels by its name in `/metrics`, whether or not it has a value now."""
     counted, pids = board().collect()
     found = {name: set(labels) for name, labels in SCRAPED.items()}
     for family in (*counted, *read_sources(server_hooks().families), *list_process_families(pids)):
@@ -92,8 +92,7 @@ def read_labels() -> dict[str, set[str]]:
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_every_metric_and_label_of_rules_and_dashboards_is_exposed(demo: None) -> None:
-    """The gateway exposes every metric, label and label value that rules and dashboards use."""
+def test_every_metric_label_and_value_in_rules_and_dashboards_is_exposed(demo: None) -> None:
     known = read_labels()
     text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     printed = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
@@ -115,7 +114,7 @@ def test_every_metric_and_label_of_rules_and_dashboards_is_exposed(demo: None) -
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_legends_and_descriptions_name_only_labels_of_their_query(demo: None) -> None:
-    """Legends and alerts use only labels of their query. A label that an aggregation drops would be empty."""
+    """A label that an aggregation drops would be empty."""
     known = read_labels()
     named = [
         (target["expr"], re.findall(r"{{(\w+)}}", target["legendFormat"]))
@@ -143,8 +142,8 @@ def test_alert_has_a_severity_sentences_and_a_page(rule: dict[str, Any]) -> None
         assert (rule["labels"]["severity"], rule["annotations"]["page"]) == (row.severity, row.page)
 
 
-def test_every_kind_of_the_program_has_a_rule_or_is_left_to_it() -> None:
-    """The comment at the head of the rules lists the kinds that only the program itself reports."""
+def test_every_kind_has_a_rule_or_is_listed_as_reported_by_the_program() -> None:
+    """The comment at the beginning of the rules has this list."""
     head = ALERTS.read_text().split("groups:")[0]
     left = set(re.findall(r"\w+", head)) & {*AlertKind}
     ruled = {rule["labels"]["kind"] for rule in RULES if "kind" in rule["labels"]}
@@ -159,7 +158,7 @@ def test_scrape_example_reads_these_rules_under_the_job_they_name() -> None:
 
 @pytest.mark.parametrize("name", DASHBOARDS)
 def test_dashboard_can_be_imported(name: str) -> None:
-    """Every panel has a title, a unit and a position. The data source is a variable, not an installation's id."""
+    """The data source is a variable, not an installation's id."""
     dashboard = DASHBOARDS[name]
     assert {"title", "description", "tags", "uid", "schemaVersion", "time"} <= set(dashboard)
     assert "id" not in dashboard

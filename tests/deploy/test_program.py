@@ -80,8 +80,8 @@ def test_completions_have_every_command_and_its_options(shell: str, capsys: pyte
     assert "dry-run" in script
 
 
-def test_a_checkout_has_the_program_from_any_folder(tmp_path: Path) -> None:
-    """`make` writes it beside the Python of the virtual environment, no matter which checkout that belongs to."""
+def test_checkout_has_the_program_from_any_folder(tmp_path: Path) -> None:
+    """`make` writes it beside the virtual environment's Python, whichever checkout that belongs to."""
     checkout = tmp_path / "a checkout"
     (checkout / ".venv" / "bin").mkdir(parents=True)
     for name in ("Makefile", "routing_admin", "pyproject.toml"):

@@ -1,4 +1,4 @@
-"""What a release consists of: the same bytes from the same commit, and a list of all that is in it."""
+"""A release: the same commit gives the same bytes, and a list names every package in it."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def build(folder: Path, out: Path) -> Mapping[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in out.iterdir()}
 
 
-def test_the_same_files_give_the_same_bytes_wherever_and_whenever_they_are_built(tmp_path: Path) -> None:
-    """The wheel is also what the source distribution builds, so that both hold the same program."""
+def test_same_files_give_the_same_bytes_anywhere_and_at_any_time(tmp_path: Path) -> None:
+    """The source distribution builds the same wheel."""
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in names.strip("\0").split("\0"):
         (copy := tmp_path / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, copy)  # with the time of now
+        shutil.copy(ROOT / name, copy)  # These copies have the current modification time.
     first, second = build(ROOT, tmp_path / "first"), build(tmp_path / "copy", tmp_path / "second")
     assert first == second
     wheel, source = (next(name for name in first if name.endswith(ending)) for ending in (".whl", ".tar.gz"))
@@ -44,20 +44,20 @@ def test_the_same_files_give_the_same_bytes_wherever_and_whenever_they_are_built
     assert build(tmp_path / source.removesuffix(".tar.gz"), tmp_path / "third")[wheel] == first[wheel]
 
 
-def test_version_is_the_newest_of_the_changelog() -> None:
-    """It is written in pyproject.toml alone."""
+def test_version_is_the_newest_in_the_changelog() -> None:
+    """Only pyproject.toml contains it."""
     (newest, *_rest) = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest == program_version()
 
 
 def normalize_name(name: str) -> str:
-    """Return the name of a package as the lock file writes it."""
+    """Return a package's name as the lock file writes it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 @pytest.mark.skipif(not (DIST / "SHA256SUMS").exists(), reason="no release was built: make release")
-def test_list_of_parts_and_licenses_name_every_package_of_the_lock_file() -> None:
-    """Packages for other systems or versions of Python are not in this environment."""
+def test_lists_of_parts_and_licenses_name_every_locked_package() -> None:
+    """This environment lacks packages for other systems or Python versions."""
     lock = PINNED.findall((ROOT / "requirements.txt").read_text())
     pinned = {name: version for name, version, marker in lock if not marker}
     parts = json.loads((DIST / "sbom.cdx.json").read_text())

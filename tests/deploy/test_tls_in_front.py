@@ -26,7 +26,7 @@ SETTINGS = {"PUBLIC_URL": f"https://{SITE}", "TRUSTED_PROXIES": "1", "ADMIN_PASS
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Server that returns the forwarding headers it received."""
+    """A server that returns the forwarding headers it received."""
 
     def do_GET(self) -> None:
         body = json.dumps([self.headers.get_all(name) for name in FORGED]).encode()
@@ -36,7 +36,7 @@ class Echo(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Log nothing."""
+        pass
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def client(url: str, address: str) -> httpx.Client:
 
 
 def test_sign_in_behind_tls_is_not_redirected_and_logged_with_its_address(tmp_path: Path) -> None:
-    """Forwarding headers set by the outer proxy are used. Those sent by its caller are ignored."""
+    """Forwarding headers from the outer proxy are used. Those from its caller are ignored."""
     data = tmp_path / "data"
     data.mkdir()
     with (

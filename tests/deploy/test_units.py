@@ -25,18 +25,17 @@ DEPLOY = ROOT / "deploy"
 PROGRAM = "/opt/routing-admin/bin/routing-admin"
 UNITS = ("routing-admin.service", "routing-admin-daily.service")
 
-# On the scale of `systemd-analyze security`, from 0 to 10.
+# The level is on the scale of `systemd-analyze security`, from 0 to 10.
 MAX_EXPOSURE = 3.0
 TEXT = "a lantern for the heron"
 
 
 def skip_or_fail(reason: str) -> None:
-    """Skip the test, or fail it in continuous integration."""
     pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
 
 
 def test_systemd_unit_runs_the_program():
-    """Migrations may take their time: they are no part of the start. The unit waits longer than draining takes."""
+    """Migrations are not part of the start and may take long. The unit waits longer than draining takes."""
     unit = read_unit(DEPLOY / "routing-admin.service")
     assert unit["ExecStart"] == PROGRAM
     assert unit.get("Type", "simple") == "simple"
@@ -45,7 +44,6 @@ def test_systemd_unit_runs_the_program():
 
 @pytest.mark.parametrize("name", UNITS)
 def test_exposure_of_a_unit_is_low(name: str):
-    """The exposure level of each unit, according to `systemd-analyze security`, is low."""
     if reason := missing():
         skip_or_fail(reason)
     command = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(DEPLOY / name)]
@@ -77,7 +75,7 @@ def test_program_works_under_the_restrictions_of_its_unit(tmp_path: Path):
 
 
 def check_work(url: str, key: str) -> None:
-    """Send a call with an image and a PDF that contains text, and a call with a scan that has to be rendered."""
+    """Send a call with an image and a text PDF, and a call with a scan that has to be rendered."""
     picture, scan = io.BytesIO(), io.BytesIO()
     for kind, file in (("PNG", picture), ("PDF", scan)):
         Image.new("RGB", (400, 300), "teal").save(file, kind)
@@ -97,12 +95,13 @@ def check_work(url: str, key: str) -> None:
     assert "converted" in scan_answer.headers["x-routing-adaptation"]
 
 
-def test_daily_unit_runs_existing_commands(tmp_path):
-    """The commands of the daily unit run. The newest fourteen backups are kept."""
+def test_daily_unit_runs_existing_commands_and_keeps_fourteen_backups(tmp_path):
     backups, data = tmp_path / "backups", tmp_path / "data"
     for number in range(14):
         (backups / f"2020-01-{number + 10}").mkdir(parents=True)
-    (backups / "2020-02-01.part" / "artifacts").mkdir(parents=True)  # left by a killed backup of an earlier version
+    (backups / "2020-02-01.part" / "artifacts").mkdir(
+        parents=True
+    )  # A killed backup of an earlier version left this directory.
     environment = {**own_environment(), "ROUTING_ADMIN_DATA_DIR": str(data)}
     subprocess.run([sys.executable, "manage.py", "bootstrap"], cwd=ROOT, env=environment, check=True)
     for line in read_unit(DEPLOY / "routing-admin-daily.service")["ExecStart"].splitlines():

@@ -1,4 +1,4 @@
-"""Models and routes for the fault lab: a model that reads images, a model that does not, and the route for describing
+"""Models and routes for the fault lab: a model that reads images, one that does not, and the route for describing
 files.
 """
 
@@ -34,10 +34,11 @@ def describing_lab(
     policy: str = POLICY,
     retries: int | None = None,
 ) -> Iterator[Lab]:
-    """Run the lab with the model `seer` on the route `describe`, `blind` on the route `blind`, and both on `both`.
+    """Run the lab with the model `seer` on the route `describe`, `blind` on the route `blind`, and both
+    on `both`.
 
-    The arguments `seer` and `blind` are the protocols of these models. The process starts and ends with an empty run
-    context. `retries` are the describer's retries; set them to 0 if waiting for a retry shows nothing new.
+    The arguments `seer` and `blind` are these models' protocols. The process starts and ends with an empty run context.
+    `retries` are the describer's retries: use 0 if waiting for retries is of no interest.
     """
     with Lab({"seer": f"say:{WORDS}", **(script or {})}) as lab:
         for name, protocol in (("seer", seer), ("blind", blind)):

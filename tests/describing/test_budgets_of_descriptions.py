@@ -1,4 +1,4 @@
-"""Descriptions count towards the limits of the calling agent. If the limits leave no room, files are not described."""
+"""Descriptions count towards the calling agent's limits. If these leave no budget, files are not described."""
 
 from __future__ import annotations
 
@@ -30,11 +30,8 @@ def ask(key: str) -> Any:
     return post(key, chat_body(LOOK, image(), model="task:blind", language="en", max_tokens=50))
 
 
-def test_tokens_of_describer_and_answer_are_both_counted(key: str) -> None:
-    """The describer's and the answer's tokens are counted.
-
-    If the description is cached, only the answer's tokens are.
-    """
+def test_tokens_of_describer_and_answer_are_counted(key: str) -> None:
+    """If the description is cached, only the answer's tokens are."""
     limit_agent(tokensPerDay=1_000_000)
     with describing_lab():
         row = logged(ask(key).headers["x-request-id"])
@@ -46,10 +43,7 @@ def test_tokens_of_describer_and_answer_are_both_counted(key: str) -> None:
         assert used_tokens() == 2 * own + call["promptTokens"] + call["completionTokens"]
 
 
-def test_file_is_not_described_if_the_budget_has_no_room_for_it(key: str) -> None:
-    """If there are only enough tokens for the answer, the file is not described, the call is answered, and the log has
-    the reason.
-    """
+def test_file_is_not_described_if_the_budget_is_too_small(key: str) -> None:
     limit_agent(tokensPerDay=5_000)
     with describing_lab() as lab:
         answer = ask(key)
@@ -61,7 +55,6 @@ def test_file_is_not_described_if_the_budget_has_no_room_for_it(key: str) -> Non
 
 
 def test_llm_send_describes_files_and_counts_their_tokens(text_agent: AgentProgram) -> None:
-    """`/llm/send` describes files and counts the descriptions' tokens as the chat API does."""
     limit_agent(tokensPerDay=1_000_000)
     with describing_lab():
         ref = text_agent.stored("dot.png", PNG, "image/png")["ref"]
@@ -79,9 +72,6 @@ def test_llm_send_describes_files_and_counts_their_tokens(text_agent: AgentProgr
 
 
 def test_simulation_shows_a_placeholder_until_a_real_call_describes_the_file(admin: Client) -> None:
-    """A simulation shows a placeholder and does not call the describer. After a real call, simulations show the
-    description.
-    """
     with describing_lab() as lab:
         row = store_bytes(SYSTEM, PNG, filename="dot.png")
         form = {"task": "blind", "sim-message": "What is it?", "sim-artifact": row.pk, "sim-language": "en"}

@@ -1,7 +1,7 @@
 """get_artifact and /messages/route describe a file only on request, with `describe`, and only for a key that may call
 models.
 
-The facts of a file are its name, type and size. A model that cannot read the file receives them in its place.
+A file's facts are its name, type and size. A model that cannot read the file receives them instead.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ def test_file_is_not_described_without_the_describe_parameter(text_agent: AgentP
 
 
 def test_get_artifact_appends_the_description_to_the_facts(text_agent: AgentProgram) -> None:
-    """The description is quoted after the facts. The describer is called once, and its call is in the log."""
     with describing_lab() as lab:
         ref = text_agent.stored("dot.png", PNG)["ref"]
         facts = text_agent.artifact(ref, language="en")["content"]
@@ -48,7 +47,6 @@ def test_get_artifact_appends_the_description_to_the_facts(text_agent: AgentProg
 
 
 def test_routed_message_contains_the_description(text_agent: AgentProgram) -> None:
-    """A routed message has the model's description of its file in `textDescription` and in `processedContent`."""
     with describing_lab():
         ref = text_agent.stored("dot.png", PNG)["ref"]
         routed = text_agent.post("/messages/route", message(ref, describe=True)).json()
@@ -81,8 +79,8 @@ def test_missing_describe_route_gives_a_warning(text_agent: AgentProgram) -> Non
     assert text_agent.get(f"/artifacts/{ref}", describe="true").json()["warnings"] == ["no_describer"]
 
 
-def test_a_key_that_may_not_call_models_is_refused(caller: Callable[..., AgentProgram]) -> None:
-    """A key whose scopes do not allow calling models cannot request a description, which would call a model."""
+def test_key_that_may_not_call_models_is_rejected(caller: Callable[..., AgentProgram]) -> None:
+    """A description would call a model."""
     reader = caller("text-agent", "artifacts:read", "artifacts:write")
     ref = reader.stored("dot.png", PNG)["ref"]
     answers = [
@@ -93,7 +91,6 @@ def test_a_key_that_may_not_call_models_is_refused(caller: Callable[..., AgentPr
 
 
 def test_an_agent_that_may_not_use_the_route_gets_the_facts(text_agent: AgentProgram) -> None:
-    """If an agent's limits do not allow the route `describe`, the agent receives only the facts."""
     limit_agent(models=["task:planning"])
     with describing_lab() as lab:
         ref = text_agent.stored("dot.png", PNG)["ref"]

@@ -51,7 +51,7 @@ def test_route_with_a_describer_that_reads_no_media_is_refused(demo: None) -> No
 
 
 def test_route_named_describe_is_not_checked_without_a_describing_policy(demo: None) -> None:
-    """A route named `describe` may serve any purpose as long as no policy describes files."""
+    """Such a route may serve any purpose."""
     save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND,)))
     save_route(SYSTEM, TaskRoute.objects.get(task_type="describe"))
 
@@ -63,7 +63,7 @@ def test_a_describer_has_no_describer(demo: None) -> None:
 
 
 def routing_file(*models: str, policy: str = "") -> str:
-    """Return a routing file with these models of echo on the route `describe` and this policy on `default`."""
+    """Return a routing file with these echo models on the route `describe` and this policy on `default`."""
     fallback = [f"echo/{model}" for model in models[1:]]
     routes = {
         "default": {"provider": "echo", **({"content": {"policy": policy}} if policy else {})},
@@ -73,7 +73,6 @@ def routing_file(*models: str, policy: str = "") -> str:
 
 
 def test_import_of_a_describer_that_reads_no_media_is_refused(demo: None) -> None:
-    """An import whose describer reads no media is refused, and its preview names the same problem."""
     before = Revision.objects.count()
     text = routing_file("echo-text", policy=POLICY)
     (problem,) = [item for item in preview_import([text]).imported.problems if item.severity == "error"]
@@ -86,9 +85,6 @@ def test_import_of_a_describer_that_reads_no_media_is_refused(demo: None) -> Non
 
 
 def test_policies_of_installation_and_service_are_checked_too(demo: None) -> None:
-    """The describer is also checked for the installation's policy, for a service's own policy and in the
-    administrators' API.
-    """
     save_route_as(SYSTEM, None, RouteSpec(DESCRIBE_ROUTE, (BLIND,)))
     with pytest.raises(InvalidError):
         set_content_policy(SYSTEM, POLICY)
@@ -129,7 +125,7 @@ def test_describer_that_stops_reading_media_is_only_a_warning(
         save_route_as(SYSTEM, None, RouteSpec("third", (BLIND,), content={"policy": POLICY}))
 
 
-def test_import_of_a_model_with_unknown_capabilities_only_warns(demo: None) -> None:
-    """A routing file may be imported before the capabilities of its models are known, so the import only warns."""
+def test_import_of_a_describer_with_unknown_capabilities_only_warns(demo: None) -> None:
+    """A file may be imported before its models' capabilities are known."""
     applied = import_configuration(SYSTEM, [routing_file("not-known-yet", policy=POLICY)])
     assert "warning" in {problem.severity for problem in applied.preview.imported.problems}

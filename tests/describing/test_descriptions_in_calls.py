@@ -1,7 +1,7 @@
 """If a candidate cannot read a file, another model describes the file first, over real sockets.
 
-The model that describes files is the describer, here `seer`. The facts of a file are its name, type and size, which
-replace it if there is no description.
+This model is called the describer, here `seer`. A file's facts are its name, type and size, which replace it if there
+is no description.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SLOW = ("silent", "drip")
 OTHERS = sorted(
     name for name, scenario in SCENARIOS.items() if scenario.plain and "openai" in scenario.needs and name not in FAULTS
 )
-"""All other faults of the lab that are not streamed, in OpenAI's protocol."""
+"""All other non-streaming faults of the lab in OpenAI's protocol."""
 
 
 def picture(colour: str) -> dict[str, Any]:
@@ -66,10 +66,7 @@ def last_text(body: Any) -> str:
     return content if isinstance(content, str) else "\n".join(part["text"] for part in content)
 
 
-def test_text_candidate_receives_the_marked_description(key: str) -> None:
-    """A candidate that cannot read the image receives the facts, a line that names the describer, the description and
-    the reference. The header says so.
-    """
+def test_text_candidate_receives_facts_describer_description_and_reference(key: str) -> None:
     with describing_lab() as lab:
         answer = ask(key)
         (describer_body,), (candidate_body,) = received_bodies(lab, "seer"), received_bodies(lab, "blind")
@@ -87,9 +84,7 @@ def test_text_candidate_receives_the_marked_description(key: str) -> None:
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_describer_and_candidate_may_use_any_protocol(key: str, protocol: str, stream: bool) -> None:
-    """The describer and the candidate use different protocols. Each protocol is tried on both sides, plain and
-    streamed.
-    """
+    """Each protocol is tried on both sides, plain and streamed."""
     other = PROTOCOLS[(PROTOCOLS.index(protocol) + 1) % len(PROTOCOLS)]
     with describing_lab(seer=protocol, blind=other) as lab:
         answer = ask(key, stream=stream)
@@ -100,12 +95,13 @@ def test_describer_and_candidate_may_use_any_protocol(key: str, protocol: str, s
 
 
 def call_with_fault(key: str, lab: Lab, scenario: str, stream: bool = False) -> tuple[Any, ...]:
-    """Return what a call is answered and what its candidate reads, if the describer fails in this way."""
+    """Return a call's outcome and what its candidate received, if the describer fails in this way."""
     lab.play({"seer": scenario})
-    renew(process_run_context)  # otherwise the describer would cool down from the fault before
+    renew(process_run_context)  # Otherwise the describer would be on cooldown from the previous fault.
     number = (*FAULTS, *OTHERS).index(scenario)
     answer = ask(key, LOOK, picture(f"#{number:06x}"), stream=stream)
-    # As Django's test client does with a whole answer: the end of a request would close the test's connection.
+    # Django's test client does the same with a complete response, since the end of a request would close the
+    # connection.
     request_finished.disconnect(close_old_connections)
     answer.close()
     request_finished.connect(close_old_connections)
@@ -116,16 +112,13 @@ def call_with_fault(key: str, lab: Lab, scenario: str, stream: bool = False) -> 
 
 
 WITH_FACTS_ALONE = (200, "image=described:describer_failed", True, False)
-"""The call is answered, the header reports the failure, and the candidate has the facts and no description."""
+"""The call is answered, the header reports the failure, and the candidate receives the facts without a description."""
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_failing_describer_does_not_fail_the_call(key: str, protocol: str, stream: bool) -> None:
-    """If the describer fails, the candidate receives the facts, the header reports the failure, and the call is
-    answered.
-    """
-    # It is enough to wait for retries in one combination.
+    # Waiting for retries in one combination is enough.
     retries = None if protocol == "openai" and not stream else 0
     with describing_lab(seer=protocol, retries=retries) as lab:
         outcomes = {scenario: call_with_fault(key, lab, scenario, stream) for scenario in FAULTS}
@@ -133,7 +126,7 @@ def test_failing_describer_does_not_fail_the_call(key: str, protocol: str, strea
 
 
 def test_other_faults_of_a_describer_do_not_fail_the_call(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other faults do not fail the call either, and neither does a describer that is silent or too slow."""
+    """Among them are a describer that is silent and one that is too slow."""
     outcomes = {}
     with describing_lab(retries=0) as lab:
         for scenario in OTHERS:
@@ -146,7 +139,6 @@ def test_other_faults_of_a_describer_do_not_fail_the_call(key: str, monkeypatch:
 
 
 def test_later_vision_candidate_receives_the_image(key: str) -> None:
-    """A candidate that cannot read images receives the description. A later candidate that can receives the image."""
     with describing_lab({"blind": "http_529"}) as lab:
         answer = ask(key, model="task:both")
         described, native = received_bodies(lab, "seer")
@@ -157,7 +149,6 @@ def test_later_vision_candidate_receives_the_image(key: str) -> None:
 
 
 def test_nothing_is_described_for_a_candidate_that_is_not_called(key: str) -> None:
-    """If the first candidate reads images, nothing is described for the second."""
     with describing_lab() as lab:
         add_route("seeing", "seer", "blind", content={"policy": POLICY})
         answer = ask(key, model="task:seeing")
@@ -167,7 +158,7 @@ def test_nothing_is_described_for_a_candidate_that_is_not_called(key: str) -> No
 
 @pytest.mark.parametrize("outcome", [f"say:{WORDS}", "http_500"], ids=["words", "failure"])
 def test_next_turn_reuses_the_outcome_of_the_first_turn(key: str, outcome: str) -> None:
-    """A conversation keeps its first outcome, a description or a failure, even if the describer has recovered since."""
+    """The describer has recovered since."""
     turn = [{"role": "user", "content": [LOOK, image()]}]
     next_turn = [*turn, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "And now?"}]
     body = {"model": "task:blind", "language": "en"}
@@ -183,10 +174,7 @@ def test_next_turn_reuses_the_outcome_of_the_first_turn(key: str, outcome: str) 
 FAILED, BY_MODEL = "image=described:describer_failed", "image=described:by_model"
 
 
-def test_another_conversation_asks_again_and_both_use_its_description(key: str) -> None:
-    """A failure is stored for its own conversation. Another conversation calls the describer again, and both use the
-    new description.
-    """
+def test_failure_is_stored_only_for_its_own_conversation(key: str) -> None:
     question = {"type": "text", "text": "Tell me about this."}
     with describing_lab({"seer": ["http_500"] * 3 + [f"say:{WORDS}"]}):
         outcomes = [ask(key, *content).headers["x-routing-adaptation"] for content in ((), (question, image()), ())]
@@ -223,10 +211,7 @@ def talk(key: str, body: Any) -> tuple[str, dict[str, Any]]:
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
-def test_continued_conversation_keeps_the_outcome_it_was_answered_with(key: str, stream: bool) -> None:
-    """A conversation with the same beginning calls the describer again after the cooldown, and has the description from
-    then on.
-    """
+def test_conversation_with_the_same_beginning_is_described_after_the_cooldown(key: str, stream: bool) -> None:
     turn = [{"role": "user", "content": [LOOK, image()]}]
     follow_up = {"role": "user", "content": "And now?"}
     body = {"model": "task:blind", "language": "en", "stream": stream}
@@ -238,7 +223,7 @@ def test_continued_conversation_keeps_the_outcome_it_was_answered_with(key: str,
         failed, first_answer = talk(key, {**body, "messages": turn})
         again, _ = talk(key, {**body, "messages": turn})
         assert len(received_bodies(lab, "seer")) == 1
-        # From now on, the cooldown of the failure has ended.
+        # From now on, the failure's cooldown has ended.
         FileDescription.objects.update(created_at=timezone.now() - ASK_AGAIN)
         talk(key, {**body, "messages": turn})
         assert len(received_bodies(lab, "seer")) == 2
@@ -251,8 +236,8 @@ def test_continued_conversation_keeps_the_outcome_it_was_answered_with(key: str,
         assert len(received_bodies(lab, "seer")) == 3
 
 
-def test_failure_in_an_earlier_message_holds_for_the_same_file_sent_again(key: str) -> None:
-    """If the file is sent again, the failure applies to it as well. Otherwise one message would contradict another."""
+def test_failure_applies_to_the_same_file_sent_again(key: str) -> None:
+    """Otherwise one message would contradict another."""
     turn = [{"role": "user", "content": [LOOK, image()]}]
     with describing_lab({"seer": ["http_500", f"say:{WORDS}"]}, retries=0):
         first = post(key, {"model": "task:blind", "language": "en", "messages": turn})
@@ -272,7 +257,7 @@ def test_description_is_shared_between_conversations(key: str) -> None:
 
 
 def test_question_is_sent_to_the_describer_if_the_policy_says_so(key: str) -> None:
-    """The user's question is quoted. Another question about the same image needs another description."""
+    """Another question about the same image needs another description."""
     with describing_lab(policy=f"{POLICY}+question") as lab:
         ask(key)
         ask(key, {"type": "text", "text": "Which colour?"}, image())
@@ -282,7 +267,6 @@ def test_question_is_sent_to_the_describer_if_the_policy_says_so(key: str) -> No
 
 
 def test_equal_files_share_one_description(key: str) -> None:
-    """Each file has its own description, and equal files share one."""
     with describing_lab() as lab:
         answer = ask(key, LOOK, image(), picture("red"), image())
         assert len(received_bodies(lab, "seer")) == 2
@@ -292,7 +276,7 @@ def test_equal_files_share_one_description(key: str) -> None:
 
 @pytest.mark.parametrize("state", ["absent", "disabled"])
 def test_without_the_describe_route_nothing_is_described(key: str, state: str) -> None:
-    """Without the route `describe`, nothing is described, and the route `default` does not take its place."""
+    """The route `default` does not take its place."""
     with describing_lab() as lab:
         route = TaskRoute.objects.get(task_type="describe")
         if state == "absent":
@@ -308,7 +292,6 @@ def test_without_the_describe_route_nothing_is_described(key: str, state: str) -
 
 
 def test_file_sent_to_the_describer_directly_is_not_described(key: str) -> None:
-    """If a call to `task:describe` has a file that the describer cannot read, the facts replace the file."""
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:
         file.setparams((1, 2, 8000, 0, "NONE", ""))
@@ -344,7 +327,7 @@ def test_call_of_the_describer_is_logged(key: str) -> None:
 
 
 def test_stored_description_does_not_contain_the_question(key: str) -> None:
-    """The stored description has only a digest of the user's question."""
+    """It has only the question's digest."""
     with describing_lab(policy=f"{POLICY}+question"):
         ask(key)
     (row,) = FileDescription.objects.all()

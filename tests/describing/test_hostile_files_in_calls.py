@@ -1,4 +1,4 @@
-"""If a describer repeats the instructions in a file, the next model receives them only as a quotation."""
+"""If a describer repeats a file's instructions, the next model receives them only as a quotation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def image_part(name: str) -> dict[str, Any]:
-    """Return an image on which the text of one hostile file is drawn."""
+    """Return an image that shows the text of a hostile file."""
     picture, buffer = Image.new("RGB", (320, 120), "white"), io.BytesIO()
     ImageDraw.Draw(picture).text(
         (4, 4), f"{name}\n{HOSTILE[name][:200]}".encode("ascii", "replace").decode(), fill="black"

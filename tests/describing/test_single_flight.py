@@ -24,8 +24,6 @@ def is_shareable(_: str) -> bool:
 
 
 def test_concurrent_calls_share_one_request() -> None:
-    """A second, concurrent call waits for the result of the first. A later call makes its own request."""
-
     async def run() -> tuple[list[str], list[str]]:
         flights, gate, askers = SingleFlight[str](), asyncio.Event(), list[str]()
         tasks = [asyncio.create_task(flights.join("k", asker(name, gate, askers), is_shareable)) for name in "ab"]
@@ -38,9 +36,7 @@ def test_concurrent_calls_share_one_request() -> None:
     assert asyncio.run(run()) == (["words", "words"], ["a", "c"])
 
 
-def test_waiting_call_asks_itself_if_the_first_is_cancelled() -> None:
-    """If the call that makes the request is cancelled, a call that waits for it makes the request itself."""
-
+def test_waiting_call_sends_the_request_itself_if_the_first_is_cancelled() -> None:
     async def run() -> tuple[str, list[str]]:
         flights, gate, askers = SingleFlight[str](), asyncio.Event(), list[str]()
         first = asyncio.create_task(flights.join("k", asker("a", gate, askers), is_shareable))
@@ -56,7 +52,7 @@ def test_waiting_call_asks_itself_if_the_first_is_cancelled() -> None:
 
 
 def test_result_valid_for_one_caller_only_is_not_shared() -> None:
-    """A result such as an exhausted budget applies to one caller only, so it is not shared."""
+    """An example is an exhausted budget."""
 
     async def run() -> tuple[list[str], list[str]]:
         flights, gate, askers = SingleFlight[str](), asyncio.Event(), list[str]()

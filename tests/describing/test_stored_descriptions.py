@@ -1,6 +1,4 @@
-"""Stored descriptions are shared by all conversations. A failure is stored for the conversations that were answered
-with it.
-"""
+"""Stored descriptions are shared by all conversations. A failure is stored for the conversations answered with it."""
 
 from __future__ import annotations
 
@@ -56,7 +54,7 @@ def test_every_part_of_the_key_counts(change: dict[str, object]) -> None:
 
 
 def test_only_recently_used_descriptions_are_kept() -> None:
-    """A description is stored as long as logged requests are, counted from its last use."""
+    """Descriptions are stored as long as logged requests, counted from their last use."""
     now = datetime.now(UTC)
     for name in ("a", "b"):
         store_description(replace(KEY, describer=name), "mine", WORDS)
@@ -68,7 +66,6 @@ def test_only_recently_used_descriptions_are_kept() -> None:
 
 
 def test_deleting_an_artifact_deletes_its_description() -> None:
-    """A deleted artifact leaves no description behind."""
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png")
     key = replace(KEY, content=row.sha256)
     store_description(key, "mine", WORDS)
@@ -83,7 +80,7 @@ def expire_failures() -> None:
 
 
 def test_failure_is_retried_after_its_cooldown() -> None:
-    """A failure is stored for the length of its cooldown. A second failure starts the cooldown again."""
+    """A second failure starts the cooldown again."""
     for _ in range(2):
         store_description(KEY, "mine", FAILURE)
         assert find_description(KEY, "mine") == FAILURE
@@ -103,7 +100,7 @@ def test_unanswered_conversation_uses_another_ones_description_at_once() -> None
 
 
 class TestConversations(TestCase):
-    """Perform steps of several conversations about one file, in any order."""
+    """Steps of several conversations about one file, in any order."""
 
     databases = {"default", "logs"}
 
@@ -113,7 +110,6 @@ class TestConversations(TestCase):
         )
     )
     def test_answered_conversation_always_gets_the_same_outcome(self, steps: list[tuple[int, str]]) -> None:
-        """Once answered, a conversation always gets the same outcome, even if other conversations begin alike."""
         outcomes: dict[int, DescriptionOutcome] = {}
         answered: dict[int, str] = {}
         for conversation, step in steps:
@@ -128,7 +124,7 @@ class TestConversations(TestCase):
                 outcome = WORDS if step == "words" else FAILURE
                 outcomes[conversation] = deliver(opening, outcome, "")
             for number, answer in answered.items():
-                # The describer would fail now, which must not affect a conversation that has been answered.
+                # The describer would fail now, which must not affect a conversation that was answered.
                 assert deliver(f"opening {number % 2}", FAILURE, answer) == outcomes[number]
 
 

@@ -1,4 +1,4 @@
-"""Which request id and trace headers a provider receives."""
+"""The request id and trace headers that a provider receives."""
 
 from __future__ import annotations
 
@@ -40,23 +40,19 @@ def headers_received(quirks: Mapping[str, Any], caller: Mapping[str, str] = CALL
 
 
 def test_no_caller_headers_are_forwarded_by_default(demo: None):
-    """Neither the request id, nor the trace headers, nor any other header from the caller is forwarded."""
     sent = headers_received({})
     assert not {"x-request-id", "x-client-request-id", "traceparent", "tracestate", "x-secret"} & {*sent}
 
 
 @pytest.mark.parametrize("name", ["X-Client-Request-Id", "x-ms-client-request-id"])
 def test_request_id_is_forwarded_under_the_vendors_header(demo: None, name: str):
-    """The forwarded id is the gateway's own request id, as in the response and in the log, not an id that the caller
-    sent.
-    """
+    """The forwarded id is the gateway's own, as in the response and in the log, not one that the caller sent."""
     sent = headers_received({"request_id_header": name})
     assert sent[name.lower()] == "my-call"
     assert "traceparent" not in sent
 
 
-def test_trace_headers_are_forwarded_if_configured(demo: None):
-    """The trace headers are forwarded unchanged."""
+def test_trace_headers_are_forwarded_unchanged_if_configured(demo: None):
     sent = headers_received({"trace_context": True})
     assert (sent["traceparent"], sent["tracestate"]) == (TRACE, "a=1")
     assert "traceparent" not in headers_received({"trace_context": True}, {})
@@ -66,5 +62,5 @@ def test_trace_headers_are_forwarded_if_configured(demo: None):
     ("endpoint", "expected"), [("https://api.openai.com/v1", True), ("https://api.deepseek.com/v1", False)]
 )
 def test_openais_own_host_receives_the_request_id(endpoint: str, expected: bool):
-    """OpenAI's own host accepts `X-Client-Request-Id`. Other hosts do not receive this header."""
+    """Only this host accepts `X-Client-Request-Id`."""
     assert ("x-request-id" in passed_headers(quirks_for(endpoint, {}))) is expected

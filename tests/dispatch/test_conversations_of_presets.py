@@ -1,4 +1,5 @@
-"""Three rounds of tool calls with each provider preset's strict fake host, with and without switching to another host.
+"""Three rounds of tool calls with each provider preset's strict fake host, with and without switching to
+another host.
 
 The client sends back either every field that it received or only the fields of OpenAI's API.
 """
@@ -48,7 +49,7 @@ class Conversation:
         ]
 
     def ask(self, name: str) -> dict[str, Any]:
-        """Return the next message of the preset's model and append it with the results of its tool calls."""
+        """Return the next message of the preset's model and append it with its tool calls' results."""
         endpoint, host = ENDPOINTS[name], self.hosts[name]
         body = {"model": "m", "messages": self.messages, "tools": [OFFERED], "max_tokens": 50}
         chat = self.memory.complete("ada", parse(json.loads(json.dumps(body)), lambda ref: None).chat)
@@ -84,7 +85,7 @@ class Conversation:
 
 
 def assemble_message(written: bytes) -> dict[str, Any]:
-    """Assemble the message as a client does: join texts, merge tool calls by index, append details."""
+    """Assemble a message as a client does: join texts, merge tool calls by index, append details."""
     message: dict[str, Any] = {}
     for event in written.split(b"\n\n"):
         if not event.startswith(b"data: {"):
@@ -126,7 +127,7 @@ def test_three_rounds_of_tools_with_one_host(name: str, *, stream: bool, keeps: 
 @both_clients
 @whole_and_streamed
 def test_conversation_may_switch_to_any_other_host(*, stream: bool, keeps: bool) -> None:
-    """Each of two hosts has one round, the first host has another round, and the second host gives the final answer."""
+    """Each of two hosts has one round, the first host has another round, and the second gives the final answer."""
     for first, second in permutations(PLACES, 2):
         conversation = Conversation(stream=stream, keeps=keeps)
         for name in (first, second, first):
@@ -134,7 +135,7 @@ def test_conversation_may_switch_to_any_other_host(*, stream: bool, keeps: bool)
         assert conversation.ask(second)["content"] == "done", (first, second)
 
 
-# By host, a change to a valid history that the host must refuse.
+# Maps a host to a change that makes a valid history invalid for it.
 BREAKS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
     "deepseek": lambda message: message.pop("reasoning_content"),
     "moonshot": lambda message: message.pop("reasoning_content"),
@@ -146,8 +147,8 @@ BREAKS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
 
 
 @pytest.mark.parametrize("name", list(BREAKS))
-def test_strict_hosts_refuse_broken_histories(name: str) -> None:
-    """Tests the fake hosts themselves: each of their rules refuses a history that violates it."""
+def test_strict_hosts_reject_broken_histories(name: str) -> None:
+    """This tests the fake hosts themselves: each of their rules rejects a history that violates it."""
     host = strict_host(name, "openai")
     history: list[dict[str, Any]] = [{"role": "user", "content": "Look."}]
     answer = json.loads(host.answer({"messages": history}, stream=False))["choices"][0]["message"]
@@ -163,8 +164,7 @@ def test_strict_hosts_refuse_broken_histories(name: str) -> None:
         host.answer({"messages": history}, stream=False)
 
 
-def test_claude_s_host_refuses_thoughts_that_are_missing_or_forged() -> None:
-    """The fake Anthropic host rejects a request in which an earlier thinking block is missing or changed."""
+def test_claudes_host_rejects_missing_or_forged_thinking_blocks() -> None:
     host = strict_host("anthropic", "anthropic")
     question = {"role": "user", "content": [{"type": "text", "text": "Look."}]}
     blocks = json.loads(host.answer({"model": "m", "messages": [question], "max_tokens": 9}, stream=False))["content"]
@@ -180,8 +180,8 @@ def test_claude_s_host_refuses_thoughts_that_are_missing_or_forged() -> None:
             answer_after(broken)
 
 
-def test_gemini_s_host_refuses_calls_whose_proof_is_missing_or_forged() -> None:
-    """A call made by Gemini itself needs its genuine signature. The placeholder is only for other models' calls."""
+def test_geminis_host_rejects_calls_without_a_genuine_signature() -> None:
+    """The placeholder signature is only for other models' calls."""
     host = strict_host("gemini", "gemini")
     question = {"role": "user", "parts": [{"text": "Look."}]}
     call = json.loads(host.answer({"contents": [question]}, stream=False))["candidates"][0]["content"]["parts"][1]

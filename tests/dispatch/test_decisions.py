@@ -96,9 +96,7 @@ def test_uncallable_and_unknown_names_are_not_cached(state: Snapshot) -> None:
 
 
 def test_full_cache_is_cleared_and_plans_stay_correct(state: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Callers choose names and parameters, so their number is unlimited. A full cache is cleared, and the plans are
-    still correct.
-    """
+    """Callers choose names and parameters, so their number is unlimited."""
     monkeypatch.setattr(decisions, "MAX_DECISIONS", 3)
     cache, route = Decisions(state), RouteSpec("draft", (ECHO,))
     # Request more plans than the cache holds, then the first plan again.

@@ -47,7 +47,7 @@ def set_key(name: str, key: str) -> str:
 
 
 def cooling_providers() -> set[str]:
-    """Return the providers that are on cooldown or whose key is."""
+    """Return the providers on cooldown and those with a key on cooldown."""
     context = process_run_context()
     with_cooling_key = {name for name in ("echo", "openai") if context.pools.look(name, KEY)}
     return {provider for (provider, _), _ in context.cooldowns.list_cooling()} | with_cooling_key
@@ -55,7 +55,7 @@ def cooling_providers() -> set[str]:
 
 @pytest.fixture
 def context(demo: None) -> Iterator[RunContext]:
-    """This process's run context, with two providers on cooldown."""
+    """Return this process's run context with two providers on cooldown."""
     for name in ("echo", "openai"):
         exhaust(name)
     yield process_run_context()
@@ -63,10 +63,9 @@ def context(demo: None) -> Iterator[RunContext]:
 
 
 @pytest.mark.parametrize(("providers", "remaining"), [((), set()), (("openai",), {"echo"})])
-def test_command_ends_cooldowns_and_is_audited(
+def test_command_ends_all_or_the_given_providers_cooldowns_and_is_audited(
     context: RunContext, providers: tuple[str, ...], remaining: set[str]
 ) -> None:
-    """The command covers all providers, or the given ones, with their candidates and keys."""
     out = StringIO()
     call_command("try_again", *providers, stdout=out)
     assert "openai" in out.getvalue()
@@ -75,15 +74,14 @@ def test_command_ends_cooldowns_and_is_audited(
     assert "openai" in event.details["providers"]
 
 
-def test_unknown_provider_is_refused_with_the_known_ones(context: RunContext) -> None:
-    """The error for an unknown provider lists the known ones, and no cooldown ends."""
+def test_unknown_provider_is_rejected_with_the_known_ones(context: RunContext) -> None:
     with pytest.raises(CommandError, match=r"There is no provider unknown\. There are: .*openai"):
         call_command("try_again", "unknown")
     assert cooling_providers() == {"echo", "openai"}
 
 
 def test_reset_reaches_another_process_once(context: RunContext) -> None:
-    """Other processes learn of the reset from the audit log. Failures that they find later count again."""
+    """Other processes read the reset from the audit log. Later failures count again."""
     snapshot.refresh()
     other_process = CooldownResets()
     other_process.look()
@@ -99,7 +97,6 @@ def test_reset_reaches_another_process_once(context: RunContext) -> None:
 def test_resets_are_looked_for_only_after_a_change(
     context: RunContext, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    """Processes look for ended cooldowns only after a change of the configuration."""
     snapshot.refresh()
     other_process = CooldownResets()
     other_process.look()
@@ -111,8 +108,7 @@ def test_resets_are_looked_for_only_after_a_change(
     assert cooling_providers() == {"echo", "openai"}
 
 
-def test_new_key_ends_the_cooldown_of_its_provider(context: RunContext) -> None:
-    """A new key does not end the cooldown of other providers."""
+def test_new_key_ends_the_cooldown_of_its_provider_only(context: RunContext) -> None:
     snapshot.refresh()
     other_process = CooldownResets()
     other_process.look()
@@ -122,7 +118,7 @@ def test_new_key_ends_the_cooldown_of_its_provider(context: RunContext) -> None:
 
 
 def test_key_is_read_from_standard_input_and_never_printed(demo: None, capsys: pytest.CaptureFixture[str]) -> None:
-    """A provider's first key can be set without a browser. Neither output nor errors contain the key."""
+    """A provider's first key can thus be set without a browser."""
     output = set_key("openai", "sk-another-key-0123456789\n")
     assert "openai is now called with the key …6789" in output
     assert snapshot.current().keys["openai"].value == "sk-another-key-0123456789"
@@ -148,8 +144,7 @@ def test_dashboard_lists_cooldowns_and_ends_them(context: RunContext, admin: Cli
     assert cooling_providers() == set()
 
 
-def test_viewer_sees_cooldowns_without_a_button(context: RunContext, viewer: Client) -> None:
-    """Only administrators may end a cooldown."""
+def test_only_administrators_can_end_a_cooldown(context: RunContext, viewer: Client) -> None:
     html = viewer.get(reverse("dashboard")).content.decode()
     assert "is cooling down for" in html
     assert "Try again now" not in html

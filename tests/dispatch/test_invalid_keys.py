@@ -1,6 +1,4 @@
-"""One invalid key of five over real sockets, with a simulated clock. The key is skipped, and used again once it is
-valid.
-"""
+"""One invalid key of five, over real sockets with a simulated clock, is skipped and used again once it is valid."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ TEN_MINUTES = 600
 
 @pytest.fixture
 def lab(demo: None) -> Iterator[Lab]:
-    """A provider with five keys. The provider rejects one of the keys."""
+    """Yield a lab with a provider that has five keys and rejects one of them."""
     with Lab({f"pool/{DEAD}": 401}) as lab:
         provider = {
             "providerName": "pool",
@@ -45,7 +43,7 @@ def lab(demo: None) -> Iterator[Lab]:
 
 
 def ask(stage: Stage, text: str, *, stream: bool) -> str:
-    """Send one request and return the outcome of its only candidate."""
+    """Send one request and return its only candidate's outcome."""
     state = snapshot.current()
     chat = ChatRequest((Message(Role.USER, (TextPart(text),)),))
     planned = plan_request(state, state.configuration.route("pooled"), chat, stream=stream)
@@ -62,7 +60,7 @@ def ask(stage: Stage, text: str, *, stream: bool) -> str:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_dead_key_is_tried_every_ten_minutes_and_used_again_once_valid(lab, stream):
-    """An invalid key is retried every ten minutes and used again once it is valid. Meanwhile no request fails."""
+    """Meanwhile no request fails."""
     stage = Stage()
     for turn in range(2):
         assert {ask(stage, f"question {turn} {number}", stream=stream) for number in range(10)} == {"ok"}

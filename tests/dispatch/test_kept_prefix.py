@@ -1,4 +1,4 @@
-"""A conversation on `/v1` keeps its prefix when agents are added or removed and when the limit on images is reached."""
+"""A conversation on `/v1` keeps its prefix when agents change and when the limit on images is reached."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def picture(number: int) -> FilePart:
 
 
 def conversation(turns: int) -> ChatRequest:
-    """Return a conversation in which the user sends a picture in each turn."""
+    """Return a conversation in which the user sends an image in each turn."""
     messages: list[Message] = []
     for number in range(turns):
         parts: tuple[Part, ...] = (TextPart("look"), picture(number))
@@ -33,14 +33,14 @@ def conversation(turns: int) -> ChatRequest:
 
 
 def payload(model: str, chat: ChatRequest) -> list[Any]:
-    """Return the messages that this model of the demo would receive."""
+    """Return the messages that this demo model would receive."""
     route = RouteSpec("now", (CandidateSpec("echo", model),))
     done = simulate(snapshot.current(), route, chat, language="en", agent="text-agent")
     return list(done.stops[0].payload["messages"])
 
 
 def test_agent_created_at_run_time_changes_no_message(demo: None) -> None:
-    """Descriptions name only configured agents, so an agent created at run time does not change earlier messages."""
+    """Descriptions name only configured agents."""
     before = payload("echo-text", conversation(10))
     agents.put_agent(SYSTEM, "text-agent", "eye-1", service_id="vision-model")
     snapshot.refresh()
@@ -49,7 +49,6 @@ def test_agent_created_at_run_time_changes_no_message(demo: None) -> None:
 
 
 def test_configured_agents_are_named_in_the_order_of_the_pages(demo: None) -> None:
-    """A description lists the configured agents that can read the file, sorted by id as on the pages."""
     agents.save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
     snapshot.refresh()
     assert "Agents that can process it: multimodal-agent, painter, vision-agent" in str(
@@ -76,7 +75,7 @@ def test_message_says_if_no_configured_agent_can_process_the_file(demo: None, la
 
 
 def test_reached_image_limit_replaces_half_of_the_images_at_once(demo: None) -> None:
-    """At the ninth image, the four oldest are replaced together. No earlier message changes in the next three turns."""
+    """No earlier message changes in the next three turns."""
     Service.objects.filter(service_id="echo-vision").update(limits={"image": {"maxCount": 8}})
     snapshot.refresh()
     turns = [payload("echo-vision", conversation(count)) for count in range(1, 14)]

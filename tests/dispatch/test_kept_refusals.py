@@ -1,6 +1,4 @@
-"""Parameters that a model refuses are stored. Restarted and other processes know them until the model or the URL
-changes.
-"""
+"""Parameters that a model rejects are stored, and other processes use them until the model or the URL changes."""
 
 from __future__ import annotations
 
@@ -64,8 +62,7 @@ def learn(*params: str) -> Process:
 LEARNED = {"temperature": None, "top_p": None, "max_tokens": "max_completion_tokens"}
 
 
-def test_refusals_survive_a_restart() -> None:
-    """Both refused parameters are stored, and so is the other name of the token limit."""
+def test_rejected_parameters_survive_a_restart() -> None:
     learn("temperature", "top_p")
     assert Process().synchronise().known == LEARNED
 
@@ -78,7 +75,7 @@ def test_refusal_before_the_first_sync_is_stored() -> None:
 
 
 def test_processes_share_refusals_and_add_to_them() -> None:
-    """Neither process overwrites what the other learned."""
+    """Neither process overwrites the other's findings."""
     first, second = Process().synchronise(), Process().synchronise()
     first.memory.refuse(*MODEL_KEY, "temperature")
     second.memory.refuse(*MODEL_KEY, "seed")
@@ -120,7 +117,7 @@ def delete(row: Service) -> None:
 def test_refusals_are_forgotten_when_model_or_address_changes(
     service: Service, change: Callable[[Service], None], is_running: bool
 ) -> None:
-    """Running and new processes forget what was refused, including refused values, and the rows are deleted."""
+    """This includes rejected values and the stored rows, in running and new processes."""
     process = learn("temperature")
     process.memory.refuse(*MODEL_KEY, "reasoning_effort", value_only=True)
     change(service)
@@ -140,7 +137,7 @@ def test_other_configuration_changes_forget_no_refusal(service: Service) -> None
 
 
 def test_refused_values_and_unconfigured_models_are_kept_in_memory_only() -> None:
-    """The model may accept another value of the parameter, and callers can invent any number of model names."""
+    """The model may accept another value, and callers can invent any number of model names."""
     process = Process().synchronise()
     process.memory.refuse(*MODEL_KEY, "reasoning_effort", value_only=True)
     process.memory.refuse("picky", "made-up", "seed")

@@ -1,4 +1,4 @@
-"""A token limit is never dropped. If one parameter name is refused, the other name is tried, over real sockets."""
+"""A token limit is never dropped. If one parameter name is rejected, the other name is tried, over real sockets."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RouterHarness:
         snapshot.refresh()
 
     def ask(self, name: str, chat: ChatRequest = HELLO, **route: Any) -> RouterError | tuple[Attempt, ...]:
-        """Send one request to this provider alone. Return its attempts or the error it raised."""
+        """Send a request to this provider only, and return its attempts or the raised error."""
         draft = RouteSpec("draft", (CandidateSpec(name),), **route)
         dispatch = Dispatch(plan_request(snapshot.current(), draft, chat), run_context=self.stage.run_context)
         try:
@@ -62,23 +62,20 @@ class RouterHarness:
 
 @pytest.fixture
 def plane(request: pytest.FixtureRequest, demo: None) -> Iterator[RouterHarness]:
-    """The lab with the script that the decorator `lab` gives it."""
+    """Yield a harness for the lab with the script from the decorator `lab`."""
     with Lab(request.param) as lab:
         yield RouterHarness(lab)
         run_sync(process_upstream().close())
 
 
 def lab(**script: str) -> pytest.MarkDecorator:
-    """Run a test with this script for the lab. It names each provider's fault."""
+    """Return a decorator that sets the lab's script, which maps a provider to its fault."""
     return pytest.mark.parametrize("plane", [script], indirect=True, ids=["lab"])
 
 
 @lab(picky=f"parameter:param={NEW}")
 def test_refused_newer_limit_name_is_replaced_by_the_older(plane: RouterHarness) -> None:
-    """If a provider rejects the newer name of the limit, the request is repeated with the older name.
-
-    Later requests start with the older name.
-    """
+    """Later requests start with the older name."""
     plane.provider("picky", max_tokens_field=NEW)
     first, second = plane.ask("picky"), plane.ask("picky")
     assert plane.limits == [{NEW: 7}, {OLD: 7}, {OLD: 7}]
@@ -97,7 +94,7 @@ def test_refused_older_limit_name_is_replaced_by_the_newer(plane: RouterHarness)
 
 @lab(picky=f"parameter:param={OLD}")
 def test_a_streamed_request_keeps_its_limit_too(plane: RouterHarness) -> None:
-    """The provider refuses the limit before the stream begins, and the stream then runs under the other name."""
+    """The provider rejects the limit before the stream begins."""
     plane.provider("picky")
     route = RouteSpec("draft", (CandidateSpec("picky"),))
     planned = plan_request(snapshot.current(), route, HELLO, stream=True)
@@ -111,8 +108,7 @@ def test_a_streamed_request_keeps_its_limit_too(plane: RouterHarness) -> None:
 
 
 @lab(picky=f"parameter:param={NEW}+temperature")
-def test_refusal_is_remembered_after_a_day(plane: RouterHarness) -> None:
-    """After a day, the limit is still sent under its other name, and the refused parameter is still omitted."""
+def test_rejected_parameter_and_renamed_limit_are_remembered_after_a_day(plane: RouterHarness) -> None:
     plane.provider("picky", max_tokens_field=NEW)
     chat = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
     plane.ask("picky", chat)
@@ -124,8 +120,8 @@ def test_refusal_is_remembered_after_a_day(plane: RouterHarness) -> None:
 
 
 @lab(picky="parameter:param=temperature")
-def test_parameter_dropped_from_memory_is_listed_if_the_request_had_it(plane: RouterHarness) -> None:
-    """Every attempt lists the parameters that it omitted, even if they were omitted because of an earlier refusal."""
+def test_omitted_parameter_is_listed_by_every_attempt(plane: RouterHarness) -> None:
+    """Later attempts omit it because of the earlier refusal."""
     plane.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
     dropped = [plane.ask("picky", chat)[0].dropped_params for chat in (warm, warm, HELLO)]
@@ -134,7 +130,6 @@ def test_parameter_dropped_from_memory_is_listed_if_the_request_had_it(plane: Ro
 
 @lab(good="ok")
 def test_parameter_without_an_equivalent_is_listed_as_dropped(plane: RouterHarness) -> None:
-    """A parameter without an equivalent in the provider's protocol is omitted, and the attempt names it."""
     plane.provider("good")
     attempts = plane.ask("good", ChatRequest(HELLO.messages, inner=("messages[0].audio",)))
     assert (attempts[0].outcome, attempts[0].dropped_params) == ("ok", ("messages[0].audio",))
@@ -142,7 +137,7 @@ def test_parameter_without_an_equivalent_is_listed_as_dropped(plane: RouterHarne
 
 @lab(picky=f"parameter:param={OLD}+temperature")
 def test_refused_limit_and_refused_parameter_are_corrected_in_one_request(plane: RouterHarness) -> None:
-    """Renaming the limit does not count as omitting a parameter, so one parameter may still be omitted afterwards."""
+    """Renaming the limit does not count as omitting a parameter."""
     plane.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
     attempts = plane.ask("picky", warm)
@@ -153,7 +148,7 @@ def test_refused_limit_and_refused_parameter_are_corrected_in_one_request(plane:
 
 @lab(stern=f"parameter:param={OLD}+{NEW}")
 def test_request_fails_rather_than_being_sent_without_a_limit(plane: RouterHarness) -> None:
-    """If both names of the limit are rejected, the request fails. Nothing is remembered, because neither name works."""
+    """Nothing is remembered, since neither name works."""
     plane.provider("stern")
     for _ in range(2):
         error = plane.ask("stern")
@@ -179,7 +174,7 @@ def test_next_candidate_is_called_if_both_limit_names_are_refused(plane: RouterH
 @pytest.mark.parametrize("protocol", ["anthropic", "gemini"])
 @lab(stern=f"parameter:param={OLD}+maxOutputTokens")
 def test_protocol_with_one_limit_name_never_drops_it(plane: RouterHarness, protocol: str) -> None:
-    """In these protocols, `max_tokens` and `maxOutputTokens` have no other name, so the refusal is final."""
+    """`max_tokens` and `maxOutputTokens` have no other name in these protocols, so the refusal is final."""
     plane.provider("stern", protocol)
     name = {"anthropic": OLD, "gemini": "maxOutputTokens"}[protocol]
     for _ in range(2):
@@ -190,7 +185,7 @@ def test_protocol_with_one_limit_name_never_drops_it(plane: RouterHarness, proto
 @pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
 @lab(up="ok")
 def test_drop_params_never_removes_a_limit(plane: RouterHarness, protocol: str) -> None:
-    """`drop_params` never removes a limit. If the protocol has two names for it, listing one selects the other."""
+    """If the protocol has two names for the limit, listing one selects the other."""
     plane.provider("up", protocol, drop_params=["max_tokens", "maxOutputTokens", "temperature"])
     plane.ask("up", ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7))
     name = {"openai": NEW, "anthropic": OLD, "gemini": "maxOutputTokens"}[protocol]
@@ -200,7 +195,7 @@ def test_drop_params_never_removes_a_limit(plane: RouterHarness, protocol: str) 
 
 @lab(picky=f"parameter:param={OLD}")
 def test_limit_in_extra_body_is_renamed_too(plane: RouterHarness) -> None:
-    """`extraBody` is merged last. A limit in it is retried under the other name as well."""
+    """`extraBody` is merged last."""
     plane.provider("picky")
     Service.objects.create(
         service_id="own", provider=Provider.objects.get(name="picky"), model="lab", extra_body={OLD: 5}
@@ -212,7 +207,7 @@ def test_limit_in_extra_body_is_renamed_too(plane: RouterHarness) -> None:
 
 @lab(picky=f"parameter:param={OLD}+temperature")
 def test_simulation_uses_the_remembered_limit_name(plane: RouterHarness) -> None:
-    """Simulation starts from this process's memory but stores nothing in it."""
+    """It stores nothing in this process's memory."""
     plane.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
     plane.ask("picky", warm)

@@ -19,8 +19,7 @@ ACTOR = Actor("agent", "text-agent")
 IMAGE = Media(Kind.IMAGE, "image/png", base64.b64encode(PNG).decode())
 
 
-def test_generated_image_belongs_to_the_agent_that_asked() -> None:
-    """A generated image is stored for the agent that asked. The answer has the artifact's id and size."""
+def test_generated_image_is_stored_for_the_calling_agent() -> None:
     stored = store_generated(ACTOR, IMAGE, "echo/draws")
     row = Artifact.objects.get()
     assert (stored.artifact_id, stored.size) == (row.pk, len(PNG))
@@ -31,6 +30,6 @@ def test_generated_image_belongs_to_the_agent_that_asked() -> None:
     "media", [Media(Kind.VIDEO, "video/mp4", url="https://example.org/v"), Media(Kind.IMAGE, "", "?")]
 )
 def test_media_without_readable_data_is_returned_unchanged(media: Media) -> None:
-    """Media that is only a URL, or invalid base64, is not stored."""
+    """It is only a URL, or invalid base64."""
     assert store_generated(ACTOR, media, "echo/draws") is media
     assert not Artifact.objects.exists()

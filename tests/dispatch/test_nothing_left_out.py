@@ -1,4 +1,4 @@
-"""If nothing of a request may be dropped, candidates that do not support all of it are skipped with a reason."""
+"""If nothing in a request may be dropped, candidates that do not support everything are skipped with a reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNSUPPORTED = Failure(Fault.UNSUPPORTED_PARAMETER, "no seed here", 400, param="s
 
 @pytest.fixture
 def lab(demo: None) -> Iterator[Lab]:
-    """A host with Anthropic's protocol, which has no `seed`, and a host with OpenAI's protocol, which has it."""
+    """Yield a host with Anthropic's protocol, which has no `seed`, and a host with OpenAI's, which has it."""
     with Lab({"claude": "ok", "gpt": "ok"}) as lab:
         for name, protocol in (("claude", "anthropic"), ("gpt", "openai")):
             url = lab.url(protocol, name)
@@ -60,14 +60,13 @@ def test_candidate_that_would_drop_a_parameter_is_skipped(lab: Lab, on_drop: str
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_by_default_the_first_candidate_answers_and_lists_what_it_dropped(lab: Lab):
-    """Dropping is the default, and the attempt lists what was dropped."""
     (attempt,) = send(RouteSpec("draft", ROUTE.candidates)).attempts
     assert (attempt.outcome, attempt.dropped_params) == ("ok", ("seed",))
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_request_is_refused_if_every_candidate_would_drop_something(lab: Lab):
-    """If every candidate would drop a parameter, the request is a 400 with `param`, because a retry would not help."""
+def test_request_that_every_candidate_would_change_is_rejected(lab: Lab):
+    """It is a 400 with `param`, since a retry would not help."""
     with pytest.raises(RequestNotAcceptedError) as caught:
         send(RouteSpec("draft", (CandidateSpec("claude"),), on_drop=REFUSE))
     assert (caught.value.status, caught.value.code, caught.value.param) == (400, "would_drop", "seed")
@@ -83,8 +82,8 @@ def test_simulation_skips_the_same_candidates(lab: Lab):
     assert answering.attempt.dropped_params == ("seed",)
 
 
-def test_refused_parameter_is_not_dropped_for_a_retry():
-    """If a provider refuses a parameter, the next candidate is called, and there is no retry without the parameter."""
+def test_rejected_parameter_is_not_dropped_for_a_retry():
+    """The next candidate is called instead."""
     upstream = FakeUpstream({"a": [UNSUPPORTED], "b": ["ok"]})
     end = Stage().run(Plan(chain("a", "b"), refuses_drops=True), upstream)
     assert isinstance(end, RunResult)
@@ -103,7 +102,7 @@ def test_outage_among_skipped_candidates_is_still_an_outage():
 
 
 def test_refusal_of_all_candidates_is_translated_without_the_attempts() -> None:
-    """A page lists the attempts itself, so its translated message does not repeat them."""
+    """A page lists the attempts itself."""
     refused = RequestNotAcceptedError(
         (Attempt("echo", "m", "skipped_would_drop", error="It would leave out seed."),), "seed"
     )

@@ -19,7 +19,6 @@ def test_placeholder_has_the_stated_size(kind: Kind) -> None:
 
 
 def test_only_texts_and_documents_have_text() -> None:
-    """A document's text is shorter than its size in bytes."""
     lengths = {}
     for kind in Kind:
         content = build_placeholder(kind, 2_000).content

@@ -75,7 +75,7 @@ def artifact(name: str) -> Artifact:
 
 
 def test_preview_shows_the_source_of_a_page_where_a_service_gets_it(key):
-    """Services that differ in this setting alone do not share an adapted request."""
+    """Services that differ only in this setting do not share an adapted request."""
     previewer = Previewer(artifact("page.html"))
     endpoint = previewer.endpoints[0]
     coder = replace(endpoint, reader=replace(endpoint.reader, html_source=True))
@@ -86,7 +86,6 @@ def test_preview_shows_the_source_of_a_page_where_a_service_gets_it(key):
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_previewed_payload_equals_the_payload_sent(key, name):
-    """For every demo service the preview equals the payload sent, with the route's directive and parameters."""
     row = artifact(name)
     TaskRoute.objects.filter(task_type="default").update(temperature=0.3, max_tokens=77)
     snapshot.refresh()
@@ -107,8 +106,8 @@ def test_previewed_payload_equals_the_payload_sent(key, name):
         assert dispatch.prepared[0].deliveries[0].delivery.outcome is shown[service.id].outcome
 
 
-def test_preview_says_why_no_model_describes_a_file_only_where_one_should(key):
-    """The reason is shown only if the route's policy is to describe files by a model."""
+def test_preview_says_why_no_model_describes_a_file(key):
+    """The reason is shown only if the route's policy is to have files described by a model."""
     row, state = artifact("dot.png"), snapshot.current()
     reasons = {}
     for policy in ("describe", "describer"):
@@ -120,7 +119,7 @@ def test_preview_says_why_no_model_describes_a_file_only_where_one_should(key):
 
 
 def test_retry_after_a_capability_mismatch_describes_the_image(key):
-    """The same candidate is called again with the image described. Other candidates would still receive the image."""
+    """Other candidates would still receive the image."""
     state, row = snapshot.current(), artifact("dot.png")
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
     transport = ScriptedUpstream([Failure(Fault.CAPABILITY_MISMATCH, "no images", 400, param="vision")])
@@ -146,7 +145,7 @@ def test_native_only_route_skips_a_candidate_that_needs_a_description(key):
 
 
 def test_inline_media_becomes_an_artifact_only_where_it_is_described(key):
-    """A model that reads images needs no reference. For a model that does not, an image is stored once per agent."""
+    """A model that reads images needs no reference. For other models, an image is stored once per agent."""
     post(key, chat_body(image(), model="echo-vision"))
     assert not Artifact.objects.exists()
     first, second = post(key, chat_body(image(), model="echo-text")), post(key, chat_body(image(), model="echo-text"))
@@ -158,7 +157,7 @@ def test_inline_media_becomes_an_artifact_only_where_it_is_described(key):
 
 
 def test_every_payload_depends_on_the_request_and_its_candidate_alone(key):
-    """Neither an earlier candidate's payload nor its failure affects the payload of the next candidate."""
+    """Neither an earlier candidate's payload nor its failure affects it."""
     state = snapshot.current()
     chat = inject_directive(request_for(open_artifact(artifact("dot.png"))), "")
     text, vision = CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision")
@@ -186,10 +185,8 @@ def test_missing_bytes_are_described_and_the_request_is_answered(key):
     assert response.headers["x-routing-adaptation"] == "image=described"
 
 
-def test_the_description_names_the_tool_only_when_the_request_has_it(key):
-    """A client without tools reads which agents can process the image. A client with the tool `send_message` also reads
-    how to pass the image on.
-    """
+def test_description_names_a_tool_only_if_the_request_has_it(key):
+    """Without the tool `send_message`, a client only reads which agents can process the image."""
     tool = {"type": "function", "function": {"name": "send_message", "parameters": {"type": "object"}}}
     plain = post(key, chat_body(image(), model="echo-text")).json()["choices"][0]["message"]["content"]
     tooled = post(key, chat_body(image(), model="echo-text", tools=[tool])).json()["choices"][0]["message"]["content"]
@@ -199,7 +196,7 @@ def test_the_description_names_the_tool_only_when_the_request_has_it(key):
 
 
 def test_image_of_a_tool_result_reaches_a_vision_model_with_its_name(key):
-    """In a request, a line `工件内容 (…):` precedes the image of a tool result. The log records the delivery."""
+    """A line `工件内容 (…):` precedes the image of a tool result. The log records the delivery."""
     result = {
         "contentType": "image",
         "routing": "image_url",

@@ -33,7 +33,7 @@ LIMITS: dict[str, dict[str, int]] = {
 
 @pytest.fixture
 def lab(demo: None) -> Iterator[Lab]:
-    """Models whose services declare context windows of 2,000 and 9,000 tokens, and one model without limits."""
+    """Yield models whose services declare context windows of 2,000 and 9,000 tokens, and one without limits."""
     with Lab({"small": "ok", "large": "ok", "strict": "context_length"}) as lab:
         for name in ("small", "large", "strict"):
             row = Provider.objects.create(
@@ -56,7 +56,6 @@ def send(route: RouteSpec, request: ChatRequest) -> Any:
 
 
 def test_model_is_skipped_if_the_request_clearly_exceeds_its_context(lab: Lab):
-    """A model is skipped if the request clearly exceeds its limit. The attempt names both, in tokens."""
     first, second = send(ROUTE, chat(LONG)).attempts
     assert (first.outcome, second.outcome, second.provider) == (SkipReason.TOO_LONG, "ok", "large")
     assert first.error == "It reads up to about 2,000 tokens; this request has about 5,500."
@@ -64,13 +63,13 @@ def test_model_is_skipped_if_the_request_clearly_exceeds_its_context(lab: Lab):
 
 
 def test_estimate_near_the_limit_skips_no_candidate(lab: Lab):
-    """An estimate may be off by half, so a candidate is skipped only if the estimate clearly exceeds its limit."""
+    """An estimate may be off by half."""
     (attempt,) = send(ROUTE, chat("many words " * 1000)).attempts
     assert (attempt.outcome, attempt.provider) == ("ok", "small")
 
 
 def test_model_is_skipped_if_the_requested_output_is_too_long(lab: Lab):
-    """The requested output length is exact, so no margin applies to it."""
+    """The requested length is exact, so no margin applies."""
     first, second = send(ROUTE, chat("hello", max_tokens=501)).attempts
     assert (first.error, second.provider) == ("It writes up to 500 tokens; this request asks for up to 501.", "large")
     (only,) = send(ROUTE, chat("hello", max_tokens=500)).attempts
@@ -83,13 +82,12 @@ def test_by_default_no_model_is_skipped_for_its_length(lab: Lab):
 
 
 def test_request_too_long_for_all_models_is_sent_anyway(lab: Lab):
-    """If a request is too long for every candidate, the first one is called anyway."""
     (attempt,) = send(ROUTE, chat(LONG * 4)).attempts
     assert (attempt.outcome, attempt.provider) == ("ok", "small")
 
 
 def test_model_without_known_limits_is_called(lab: Lab):
-    """A model whose limits are unknown is called. If it reports an overflow itself, the next candidate is called."""
+    """If the model itself reports an overflow, the next candidate is called."""
     route = RouteSpec("draft", (CandidateSpec("strict"), CandidateSpec("large")), on_overflow=SKIP)
     first, second = send(route, chat("hello")).attempts
     assert (first.outcome, second.outcome) == ("http_400_context", "ok")

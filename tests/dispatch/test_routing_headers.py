@@ -1,4 +1,4 @@
-"""The headers of an answer and of an error that say how it was routed."""
+"""The headers of an answer and of an error that describe its routing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes share cooldowns, key states and the keys of conversations through Redis. No call waits for Redis."""
+"""Processes share cooldowns, key states and conversations' keys through Redis. No call waits for Redis."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def process(redis_server: RedisServer) -> Callable[[], Process]:
 
 
 def test_cooldown_of_a_candidate_is_shared(process):
-    """The processes share a cooldown's failure and remaining time, regardless of the offset between their clocks."""
+    """The offset between their clocks does not matter."""
     first, second = process(), process()
     first.fail()
     first.share()
@@ -69,9 +69,7 @@ def test_cooldown_of_a_candidate_is_shared(process):
 
 
 def test_usage_of_the_failed_call_is_not_shared(process):
-    """Another process learns why a candidate is on cooldown. It does not learn the usage of the failed call, which must
-    be billed only once.
-    """
+    """The usage must be billed only once."""
     first, second = process(), process()
     first.fail(failure=LIMITED.counted(Usage(7, 3)))
     first.share()
@@ -81,8 +79,7 @@ def test_usage_of_the_failed_call_is_not_shared(process):
     assert cooling.failure == LIMITED
 
 
-def test_recovery_of_a_candidate_is_shared(process):
-    """If a candidate recovers in one process, its cooldown also ends in the process that found the failure."""
+def test_recovery_of_a_candidate_ends_its_cooldown_in_other_processes(process):
     first, second = process(), process()
     first.fail()
     first.share()
@@ -93,7 +90,6 @@ def test_recovery_of_a_candidate_is_shared(process):
 
 
 def test_failures_in_a_row_are_counted_across_processes(process):
-    """Failures are counted across processes: two in one process and one in another make three in a row."""
     failure = Failure(Fault.HTTP_500, "no", 500)
     first, second = process(), process()
     for _ in range(2):
@@ -117,7 +113,6 @@ def test_own_later_success_wins_over_a_shared_failure(process):
 
 
 def test_cooldown_of_a_key_is_shared(process):
-    """If a key is on cooldown in one process, the other process chooses another key."""
     first, second = process(), process()
     key = first.memory.pools.choose("one", KEYS, "", frozenset())
     first.memory.pools.record("one", key, LIMITED)
@@ -128,7 +123,6 @@ def test_cooldown_of_a_key_is_shared(process):
 
 
 def test_key_of_a_conversation_is_shared(process):
-    """In one conversation, a second process uses the provider key that the first process has chosen."""
     first, second = process(), process()
     key = first.memory.pools.choose("one", KEYS, "talk", frozenset())
     first.share()
@@ -138,7 +132,7 @@ def test_key_of_a_conversation_is_shared(process):
 
 
 def test_new_process_learns_earlier_findings(process):
-    """A worker that replaces another worker starts with the cooldowns that are already known."""
+    """A new worker replaces another one."""
     first = process()
     first.fail()
     first.share()

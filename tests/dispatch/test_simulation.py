@@ -1,4 +1,4 @@
-"""Simulation of a route without a network, and administrators' connection tests over a real one."""
+"""Simulating a route without network access, and administrators' connection tests with it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ def state(demo: None) -> snapshot.Snapshot:
 
 
 def test_draft_chain_is_simulated_without_waiting(state):
-    """The simulation has the retries with their backoff, then the next candidate. Every candidate has its payload, even
-    if it is not reached.
-    """
+    """Every candidate has its payload, even if it is not reached."""
     chain = (
         CandidateSpec("openai", "gpt-4"),
         CandidateSpec("echo", "echo-vision"),
@@ -57,7 +55,7 @@ def test_draft_chain_is_simulated_without_waiting(state):
     assert f"<{len(PNG)} bytes>" in repr(simulation.stops[1].payload)
 
 
-# By scripted outcome of the only candidate, the status that the caller receives, streamed or not.
+# Maps the only candidate's scripted outcome to the status that the caller receives, streamed or not.
 SEEN = {
     "200": 200,
     "cut": 200,
@@ -85,7 +83,6 @@ SEEN = {
 
 @pytest.mark.parametrize("word", sorted(SCRIPTED))
 def test_every_scripted_outcome_ends_as_a_real_request_would(state, word):
-    """The simulation ends with an answer, or with a status and an error code."""
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
     simulation = simulate(state, route, LOOK, {0: [word]}, stream=True)
     assert simulation.ok == (word == "200")
@@ -108,7 +105,6 @@ class Recorder:
 
 
 def test_simulated_payload_equals_the_payload_sent(state):
-    """For every demo service, the simulated payload equals the one sent."""
     for service in state.configuration.services:
         route = RouteSpec("draft", (CandidateSpec(service.provider, service.model),))
         payload = simulate(state, route, LOOK, assume_usable=True).stops[0].payload
@@ -124,7 +120,6 @@ def test_unknown_scripted_outcome_is_refused(state):
 
 
 def test_provider_check_reports_an_answer_or_a_missing_key(demo: None):
-    """The embedded provider answers. A provider without a key is not called, and the result says so."""
     assert provider_checker().test("echo", "").fault == ""
     assert provider_checker().models("echo").models == ("echo-text", "echo-vision", "echo-503")
     refused = provider_checker().test("openai", "")
@@ -133,7 +128,6 @@ def test_provider_check_reports_an_answer_or_a_missing_key(demo: None):
 
 
 def test_a_connection_is_tested_over_a_real_socket(demo: None):
-    """The result of a connection test has the provider's fault and status."""
     with Lab({"up": "ok", "down": "http_401"}) as lab:
         for name in ("up", "down"):
             Provider.objects.create(

@@ -1,4 +1,4 @@
-"""Conversations that switch vendors every other turn. No vendor refuses what another vendor produced.
+"""Conversations that switch vendors every other turn. No vendor rejects what another vendor produced.
 
 The tests cover each chat API against strict fakes of the vendors, with tools, images, reasoning and several turns. The
 client sends back everything it received.
@@ -93,7 +93,7 @@ class Chat:
         return Chunks("m", origin=origin)
 
     def take(self, value: Json | bytes) -> str:
-        """Append an answer or a stream, with results of its tool calls. Return its text, or "" if it called a tool."""
+        """Append an answer or a stream, with its tool calls' results. Return its text, or "" if it called a tool."""
         message = assemble_message(value) if isinstance(value, bytes) else value["choices"][0]["message"]
         calls = message.get("tool_calls") or ()
         for call in calls:
@@ -280,8 +280,8 @@ TOO_MANY_STOPS: Mapping[str, Json] = {
 
 
 @pytest.mark.parametrize("protocol", GOOD)
-def test_strict_vendors_refuse_invalid_requests(protocol: str) -> None:
-    """Tests the fake hosts themselves: each kind of rule refuses a request that violates it."""
+def test_strict_vendors_reject_invalid_requests(protocol: str) -> None:
+    """This tests the fake hosts themselves: each rule rejects a request that violates it."""
     valid, tool = GOOD[protocol], TOOL_ENTRY[protocol]
     assert not list(refusals_of(protocol, valid))
     assert not list(refusals_of(protocol, {**valid, "tools": [tool("look", {"type": "object"})]}))

@@ -1,4 +1,4 @@
-"""Tool names, call ids and tool counts. Some vendors' limits are stricter than others'."""
+"""Tool names, call ids and tool counts. Some vendors have stricter limits than others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def make_chat(name: str, call_id: str = "call_1") -> ChatRequest:
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
-# All names but `add` are too long or have characters that a vendor refuses.
+# All names but `add` are too long or contain characters that a vendor rejects.
 @pytest.mark.parametrize("name", ["files.read/line", "x" * 90, "7 days", "名前", "add"])
 def test_tool_name_is_valid_for_the_vendor_in_every_place(protocol: str, name: str) -> None:
     chat, names = fit_tools(make_chat(name), protocol)
@@ -71,7 +71,7 @@ def test_different_names_stay_different_and_are_restored(names: list[str]) -> No
     ],
 )
 def test_too_many_tools_are_a_capability_mismatch(sentence: str) -> None:
-    """If a model refuses the number of tools, the next candidate is called without a retry with described files."""
+    """The next candidate is called, since describing files would not help."""
     body = json.dumps({"error": {"message": sentence, "type": "invalid_request_error", "param": "tools"}}).encode()
     failure = PROTOCOLS["openai"].decode(400, {}, body)
     assert isinstance(failure, Failure)

@@ -16,13 +16,12 @@ def answer_with_calls(*ids: str, **more: object) -> Answer:
 
 
 def history(call_id: str = "c1", **more: object) -> ChatRequest:
-    """Return what is sent back by a client that does not know the fields of reasoning."""
+    """Return the history that a client sends back if it does not know the reasoning fields."""
     bare = Message(Role.ASSISTANT, (), (ToolCall(call_id, "look", "{}"),), **more)  # type: ignore[arg-type]
     return ChatRequest((Message(Role.USER, (TextPart("hi"),)), bare))
 
 
-def test_turn_is_completed_by_its_call_id() -> None:
-    """A turn that is found by its call id gets back its reasoning with proof and signature, marked with its origin."""
+def test_turn_found_by_its_call_id_gets_its_reasoning_back() -> None:
     memory = ReasoningCache()
     memory.keep("ada", build_answered_turn(answer_with_calls("c1", "c2")), ORIGIN)
     completed = memory.complete("ada", history("c2")).messages[1]
@@ -32,7 +31,6 @@ def test_turn_is_completed_by_its_call_id() -> None:
 
 
 def test_reasoning_that_the_caller_sent_is_not_replaced() -> None:
-    """The cache adds missing reasoning to a request, but does not replace reasoning that the caller sent."""
     memory = ReasoningCache()
     memory.keep("ada", build_answered_turn(answer_with_calls("c1")), ORIGIN)
     own = ReasoningBlock(ThoughtForm.TEXT, "mine", "OWN", origin=ORIGIN)
@@ -40,8 +38,7 @@ def test_reasoning_that_the_caller_sent_is_not_replaced() -> None:
     assert (completed.reasoning, completed.thoughts) == ("mine", (own,))
 
 
-def test_other_agents_and_unknown_calls_get_no_reasoning() -> None:
-    """A call id does not give an agent access to reasoning that another agent received."""
+def test_call_id_reveals_no_reasoning_of_another_agent() -> None:
     memory = ReasoningCache()
     memory.keep("ada", build_answered_turn(answer_with_calls("c1")), ORIGIN)
     for agent, call_id in (("bob", "c1"), ("ada", "c9")):
@@ -50,7 +47,6 @@ def test_other_agents_and_unknown_calls_get_no_reasoning() -> None:
 
 
 def test_streamed_turn_is_cached_from_its_deltas() -> None:
-    """A streamed turn is cached: its reasoning in pieces, the block with its proof, and the tool call."""
     turn = AnsweredTurn()
     for delta in (
         Delta(reasoning="h"),
@@ -72,7 +68,7 @@ def _whole_turn() -> ChatRequest:
 
 
 def test_answer_without_calls_is_not_cached() -> None:
-    """An answer without tool calls is not cached, because a turn is found by the ids of its calls."""
+    """A turn is found by its calls' ids."""
     memory = ReasoningCache()
     memory.keep("ada", build_answered_turn(Answer("yes", (), "hm", thoughts=(THOUGHT,))), ORIGIN)
     chat = history()
@@ -80,7 +76,7 @@ def test_answer_without_calls_is_not_cached() -> None:
 
 
 def test_oldest_turns_are_evicted() -> None:
-    """The cache limits both the number of turns and their total size. The oldest turns are evicted first."""
+    """Both the number of turns and their total size are limited."""
     by_number, by_size = ReasoningCache(max_turns=2), ReasoningCache(max_characters=25)
     for memory in (by_number, by_size):
         for call_id in ("c1", "c2", "c3"):

@@ -40,7 +40,7 @@ FILES: Mapping[str, Sequence[str]] = {
         "latency_charts",
     ),
 }
-"""Tests that read, write, count or lock rows, some concurrently. Most tests of pages use the same queries."""
+"""Tests that read, write, count or lock rows, some concurrently. Most page tests use the same queries."""
 
 
 def list_files() -> list[str]:
@@ -48,7 +48,7 @@ def list_files() -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server is stopped as well
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # The server is then stopped as well.
     names_files = any(Path(argument.partition("::")[0]).exists() for argument in arguments)
     selected = arguments if names_files else [*list_files(), *arguments]
     try:

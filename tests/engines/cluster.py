@@ -30,7 +30,7 @@ OPTIONS = {
     "listen_addresses": "127.0.0.1",
     "max_connections": "200",
     "password_encryption": "scram-sha-256",
-    "timezone": "Asia/Shanghai",  # differs from the product's, so that no code relies on the server's zone
+    "timezone": "Asia/Shanghai",  # This differs from the product's time zone, so that no code relies on the server's.
 }
 
 RUNUSER = find_program("runuser") or "runuser"
@@ -73,7 +73,7 @@ class Cluster:
         self._run("pg_ctl", "-w", "-m", mode, "-D", str(self.folder / "data"), "stop")
 
     def pause(self) -> None:
-        """Suspend all processes of the server, as if its machine hung."""
+        """Suspend all server processes, as if the machine hung."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -107,10 +107,10 @@ class Cluster:
             os.kill(process, number)
 
     def _run(self, program: str, *arguments: str) -> str:
-        """Run a program, as the user postgres if this process runs as root, since PostgreSQL rejects root."""
+        """Run a program, as the user postgres if this process is root, since PostgreSQL rejects root."""
         as_user: Sequence[str] = (RUNUSER, "-u", "postgres", "--") if os.geteuid() == 0 else ()
         command = [*as_user, str(self.programs / program), *arguments]
-        with tempfile.TemporaryFile() as output:  # the server would keep a pipe open
+        with tempfile.TemporaryFile() as output:  # The server would keep a pipe open.
             result = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, cwd="/", check=False)
             output.seek(0)
             text = output.read().decode()

@@ -42,7 +42,7 @@ def other_connection(database: Path | str = "default") -> Iterator[Any]:
 
 @contextmanager
 def locked(database: Path | str = "default", mode: str = "EXCLUSIVE") -> Iterator[None]:
-    """Keep the database locked by a write transaction on another connection. `mode` is used on SQLite only."""
+    """Lock the database with a write transaction on another connection. `mode` is used on SQLite only."""
     with other_connection(database) as connection:
         if is_postgresql():
             connection.execute(f"BEGIN; LOCK TABLE {', '.join(_tables(connection, database))} IN EXCLUSIVE MODE")

@@ -1,4 +1,4 @@
-"""Finds the server programs that tests start."""
+"""Find the server programs that tests start."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ import shutil
 
 
 def find_program(*names: str) -> str | None:
-    """Return the path of the first program found. Also look in /usr/sbin, where Debian keeps some for root only."""
+    """Return the path of the first program found. Also search /usr/sbin, where Debian installs some programs."""
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
     return next(filter(None, (shutil.which(name, path=path) for name in names)), None)

@@ -22,7 +22,7 @@ MISSING = "Redis is missing: apt-get install redis-server"
 
 @dataclass
 class RedisServer:
-    """A server without persistence. After a restart it is empty."""
+    """A server without persistence, which is empty after a restart."""
 
     directory: Path
     options: Sequence[str] = ()
@@ -47,7 +47,7 @@ class RedisServer:
         wait_until(lambda: is_listening(port), 20)
 
     def kill(self) -> None:
-        """Kill the server. Its data is lost."""
+        """Kill the server, whose data is lost."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -64,7 +64,7 @@ class RedisServer:
 
 @contextmanager
 def redis_running(directory: Path, *options: str) -> Iterator[RedisServer]:
-    """Yield a running server. If Redis is not installed, skip the test, or in continuous integration fail it."""
+    """Yield a running server. If Redis is not installed, skip the test, or fail it in continuous integration."""
     if find_program(*PROGRAMS) is None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(MISSING)
     server = RedisServer(directory, options)

@@ -43,7 +43,7 @@ class S3Server:
         return replace(self.bucket, name=name)
 
     def raw(self, bucket: Bucket) -> S3Store:
-        """Return a client for the objects of a bucket and prefix that bypasses the product's store."""
+        """Return a client for a bucket and prefix that bypasses the product's store."""
         return S3Store(
             bucket.name,
             prefix=bucket.prefix or None,
@@ -55,14 +55,14 @@ class S3Server:
         return sorted(entry["path"] for page in obstore.list(self.raw(bucket)) for entry in page)
 
     def date(self, bucket: Bucket, key: str, moment: float) -> None:
-        """Set the modification time of an object to `moment`, in seconds since 1970."""
+        """Set an object's modification time to `moment`, in seconds since 1970."""
         stored_bucket = s3_backends[ACCOUNT]["aws"].buckets[bucket.name]
         stored_bucket.keys[f"{bucket.prefix}/{key}".lstrip("/")].last_modified = datetime.fromtimestamp(
             moment, UTC
         ).replace(tzinfo=None)
 
     def unfinished(self, bucket: Bucket | None = None) -> str:
-        """Return the service's list of unfinished multipart uploads."""
+        """Return the server's XML list of unfinished multipart uploads."""
         return self._call("GET", f"/{(bucket or self.bucket).name}?uploads")
 
     @contextmanager

@@ -24,8 +24,6 @@ ACCEPTED: Reply = (200, b'{"errcode": 0, "code": 0, "errmsg": "ok"}')
 
 @dataclass
 class Received:
-    """A received notice."""
-
     path: str
     headers: dict[str, str]
     body: Any
@@ -33,7 +31,7 @@ class Received:
 
 @dataclass
 class WebhookReceiver:
-    """A chat that records the notices it receives. It responds with `replies` in order, then with `ACCEPTED`."""
+    """A server that records received notices. It responds with `replies` in order, then with `ACCEPTED`."""
 
     base: str
     received: list[Received] = field(default_factory=list)
@@ -61,7 +59,7 @@ def running_receiver() -> Iterator[WebhookReceiver]:
             self.wfile.write(answer)
 
         def log_message(self, *_: Any) -> None:
-            """Log nothing."""
+            pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     chat = WebhookReceiver(f"http://127.0.0.1:{server.server_port}")
@@ -70,7 +68,7 @@ def running_receiver() -> Iterator[WebhookReceiver]:
     try:
         yield chat
     finally:
-        if settings.configured:  # the upstream was used in the event loop of a thread, so it is closed in that loop
+        if settings.configured:  # The upstream was used in a thread's event loop, so it is closed in that loop.
             run_sync(process_upstream().close())
         server.shutdown()
         server.server_close()

@@ -14,11 +14,10 @@ class DatabaseOperations(base.DatabaseOperations):
     def sql_flush(self, style: Any, tables: Collection[str], **options: Any) -> list[str]:
         """Delete rows, since TRUNCATE creates new files for each table and index."""
         deletions = "; ".join(f"DELETE FROM {self.quote_name(table)}" for table in tables)
-        # In the role of a replica no triggers run, so neither foreign keys nor the append-only audit log reject this.
+        # With the session's role `replica`, no triggers run, so neither foreign keys nor the append-only audit log
+        # prevent this.
         return [f"SET session_replication_role = replica; {deletions}; SET session_replication_role = origin"]
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """The product's wrapper with the operations above."""
-
     ops_class = DatabaseOperations
