@@ -1,7 +1,7 @@
 """`python -m tests.bench.bench_artifacts`: upload and download files that are stored on disk and in a local bucket.
 
-The bucket is served by moto in a separate process, which is slower than a real S3 server. The CPU time of the product
-is therefore more meaningful than the throughput. The throughput of moto alone is shown for comparison.
+moto serves the bucket in a separate process, which is slower than a real S3 server. The product's CPU time is therefore
+more meaningful than the throughput. moto's own throughput is shown for comparison.
 """
 
 from __future__ import annotations

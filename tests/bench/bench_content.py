@@ -1,7 +1,7 @@
 """`python -m tests.bench.bench_content`: delivery decisions, type detection, and a large file in a request body.
 
-Time and memory of a body are measured in a separate process and compared with the minimum: read, encode, write the
-file. Memory is the kernel's peak of resident memory above the idle process's.
+A body's time and memory are measured in a separate process and compared with the minimum: read, encode, write the file.
+Memory is the kernel's peak of resident memory above that of an idle process.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def in_this_process(variant: str, size: int) -> dict[str, float]:
 
 
 def write_file(folder: Path, size: int) -> Path:
-    """Write an incompressible file of `size` bytes, block by block so that it is never in memory as a whole."""
+    """Write an incompressible file of `size` bytes, block by block to save memory."""
     path = folder / "media.png"
     block = bytes((n * 193 + n // 7) % 256 for n in range(64 * 1024))
     with path.open("wb") as file:
@@ -109,28 +109,26 @@ def gateway(folder: Path, size: int) -> Callable[[], None]:
             for block in request_blocks(prepared.request.pieces()):
                 file.write(block)
 
-    store.verify(stored.sha256)  # the first call hashes every byte, but only later calls are to be measured
+    store.verify(stored.sha256)  # The first call hashes every byte, but only later calls are to be measured.
     return run
 
 
 @dataclass(frozen=True)
 class Bytes:
-    """A file's content that has no text and cannot be converted."""
-
     bytes: Any
 
     def blob(self) -> Any:
         return self.bytes
 
     def text(self) -> None:
-        """Return None, because the content has no text."""
+        pass
 
     def convert(self, target: object) -> None:
-        """Return None, because the content has no other format."""
+        pass
 
 
 def reader_of_everything() -> tuple[Any, Any]:
-    """Return an endpoint that accepts every kind of file of any size, and the texts for descriptions."""
+    """Return an endpoint that accepts files of every kind and size, and the texts for descriptions."""
     from capabilities.core.delivery.adaptation import TextStyle
     from capabilities.core.delivery.model_endpoint import model_endpoint
     from capabilities.core.vocabulary import Capabilities
@@ -161,7 +159,7 @@ def in_own_process(variant: str, size: int) -> dict[str, float]:
 
 
 def decisions() -> None:
-    """Print the table of delivery decisions: microseconds per file before any of its bytes are read."""
+    """Print the table of delivery decisions: microseconds per file before its bytes are read."""
     from capabilities.core.delivery.adaptation import TextStyle, adapt
     from capabilities.core.delivery.decision import decide
     from capabilities.core.delivery.model_endpoint import model_endpoint
@@ -189,7 +187,7 @@ def decisions() -> None:
 
 
 def detections() -> None:
-    """Print the table of type detection: all samples of the tests together, and the ten slowest by name."""
+    """Print the table of type detection: all test samples together, and the ten slowest by name."""
     sys.path.insert(0, str(Path(__file__).parent.parent / "artifacts"))
     from samples import SAMPLES
 

@@ -2,9 +2,9 @@
 
 All features are enabled: keys, adaptation of files to models, fallback and the request log. The baseline
 (`lean_proxy.py`) only forwards. The rounds of all servers are interleaved, so that other load on the machine affects
-all of them. CPU is the user and system time of the serving processes. Ratios within a run are comparable, but absolute
-numbers from other machines are not. `BENCH_ROUNDS`, `BENCH_SECONDS` and `BENCH_CALLS` change the duration, which is
-less than four minutes by default.
+all of them. CPU is the serving processes' user and system time. Ratios within a run are comparable, absolute numbers
+from different machines are not. `BENCH_ROUNDS`, `BENCH_SECONDS` and `BENCH_CALLS` change the duration, which is less
+than four minutes by default.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Target:
         self.measurements.setdefault(name, []).append(value)
 
     def get(self, name: str) -> float:
-        """Return the median of the rounds, or NaN if the value was not measured."""
+        """Return the rounds' median, or NaN if the value was not measured."""
         return statistics.median(self.measurements.get(name, [float("nan")]))
 
 
@@ -105,7 +105,7 @@ async def images(target: Target, megabytes: int, body: dict[str, Any]) -> None:
 
 
 async def failover(target: Target, number: int) -> None:
-    """Measure calls whose first candidate fails immediately, and in turn calls whose first candidate answers.
+    """Measure calls whose first candidate fails immediately, alternating with calls whose first candidate answers.
 
     Each route is called once before the measurement, so that it is already planned. No provider fails three times,
     which would start a cooldown.
@@ -149,8 +149,8 @@ async def measure(targets: list[Target]) -> None:
 
 
 async def compare_workers(single: Target, double: Target) -> None:
-    """Measure the CPU time of a small call, in turn with one worker and with two."""
-    await closed_loop(double.served.port, double.request("plain"), 16, 2)  # until both workers have started
+    """Measure a small call's CPU time, alternately with one worker and with two."""
+    await closed_loop(double.served.port, double.request("plain"), 16, 2)  # Wait until both workers have started.
     for _ in range(ROUNDS):
         for target in (single, double):
             await small(target, 16, "workers")
@@ -192,7 +192,7 @@ def measure_lasting(provider: Served, folder: Path, own: Target) -> None:
 
 
 def measure_kills(provider: Served, folder: Path, own: Target) -> None:
-    """Measure which calls are missing from the logs of servers that are killed under load."""
+    """Count the calls that are missing from the logs of servers killed under load."""
     environment, key = install(provider, folder)
     ages = []
     for number in range(KILLS):
@@ -225,12 +225,12 @@ def own_target(served: Served) -> Target:
 
 
 def model_name(behaviour: str) -> str:
-    """Return the model name with which our server makes the upstream behave in a given way."""
+    """Return the model name with which our server makes the upstream play a behaviour."""
     return f"task:{behaviour}" if behaviour.startswith("failover") else f"{behaviour}/{NAME}"
 
 
 def main() -> None:
-    """Print the medians of all targets, how ours compares with the baseline, and the goals."""
+    """Print all targets' medians, our server's relation to the baseline, and the goals."""
     logging.disable(logging.CRITICAL)
     with (
         tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as name,

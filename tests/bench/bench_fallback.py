@@ -27,7 +27,7 @@ CALLS = 300
 
 @dataclass(frozen=True)
 class Durations:
-    """The durations of repeated runs, in milliseconds, in the order of the runs."""
+    """The durations of repeated runs in milliseconds, in the order of the runs."""
 
     name: str
     values: list[float]
@@ -45,7 +45,7 @@ class Durations:
 
 
 async def failover(lab: Lab, upstream: Upstream, scenario: str, *, stream: bool, calls: int) -> Durations:
-    """Measure the time from the end of the failing response to the arrival of the request to the next candidate."""
+    """Measure the time from the end of the failing response to the arrival of the next candidate's request."""
     urls = {"bad": lab.url("openai", "bad"), "good": lab.url("openai", "good")}
     chain = (PlannedCandidate(0, "bad", f"fault:{scenario}"), PlannedCandidate(1, "good", "lab-model"))
     values = []
@@ -99,7 +99,7 @@ async def measure(calls: int = CALLS) -> list[Durations]:
 
 
 def main() -> None:
-    logging.getLogger("routing_admin.routing").setLevel(logging.ERROR)  # one line per fallback would bury the table
+    logging.getLogger("routing_admin.routing").setLevel(logging.ERROR)  # One line per fallback would obscure the table.
     rows = asyncio.run(measure())
     print(f"{'':<52} {'median':>10} {'p99':>10}")
     for row in rows:

@@ -1,7 +1,7 @@
 """`python -m tests.bench.bench_journal`: CPU time of logging a request, on the event loop and in the writer.
 
-A recorder passes the entries to a separate journal, which writes them to a temporary data directory in batches of the
-size that a busy process has.
+A recorder passes the entries to a separate journal, which writes them to a temporary data directory in batches as large
+as those of a busy process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MICROSECONDS = 1_000_000
 
 @dataclass(frozen=True)
 class Call:
-    """What is logged about a call: its plan, its attempts, and what was sent to each candidate."""
+    """The logged facts about a call: its plan, its attempts, and what was sent to each candidate."""
 
     name: str
     plan: Plan
@@ -111,7 +111,7 @@ def record(journal: Journal, call: Call, ids: Sequence[str]) -> None:
 
 
 def cpu(work: Callable[[], object]) -> float:
-    """Return the CPU time of this thread for a batch, in microseconds per entry."""
+    """Return this thread's CPU time for a batch, in microseconds per entry."""
     began = time.thread_time()
     work()
     return (time.thread_time() - began) * MICROSECONDS / BATCH

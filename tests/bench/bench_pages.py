@@ -1,8 +1,8 @@
 """`python -m tests.bench.bench_pages [--rows N]`: CPU time per page of a large installation.
 
-200 model services of 20 providers, 100 task routes, 10,000 artifacts and a million logged requests in a temporary data
-directory, or in the empty PostgreSQL database that DATABASE_URL names; every page of the navigation and a few others,
-called through all middleware. CPU time of other threads is included.
+It has 200 model services of 20 providers, 100 task routes, 10,000 artifacts and a million logged requests in a
+temporary data directory, or in the empty PostgreSQL database that DATABASE_URL names. Every page of the navigation and
+some others are requested through all middleware. Other threads' CPU time is included.
 """
 
 from __future__ import annotations
@@ -153,19 +153,19 @@ def on_postgresql() -> bool:
 
 
 def request_id() -> str:
-    """Return SQL for the id of row i."""
+    """Return SQL for row i's id."""
     return "'req_' || lpad(to_hex(i), 24, '0')" if on_postgresql() else "printf('req_%024x', i)"
 
 
 def moment(rows: int) -> str:
-    """Return SQL for the time of row i in Django's format. The times are spread over the last thirty days."""
+    """Return SQL for row i's time in Django's format. The times are spread over the last thirty days."""
     if on_postgresql():
         return f"now() - (({rows} - i) * {MONTH}.0 / {rows}) * interval '1 second'"
     return f"strftime('%Y-%m-%d %H:%M:%f000', 'now', '-' || (({rows} - i) * {MONTH}.0 / {rows}) || ' seconds')"
 
 
 def chain(*codes: str) -> str:
-    """Return the chips of a row in the list of requests as a SQL literal."""
+    """Return, as a SQL literal, the status chips that the list of requests shows for a row."""
     tones = {"200": "ok", "429": "warn", "503": "bad"}
     chips = [
         {"name": f"provider{position}/model{position}", "code": code, "tone": tones[code]}
@@ -204,7 +204,7 @@ def requests(cursor: Any, rows: int) -> None:
 
 
 def attempts(cursor: Any, rows: int) -> None:
-    """Insert the first attempt of every request, and the second of those that fell back."""
+    """Insert every request's first attempt, and a second attempt for requests that fell back."""
     from routing_admin.models import AttemptLog
 
     columns = {
@@ -236,11 +236,11 @@ SPANS_ON_POSTGRESQL = (
     ("d", "date_trunc('day', started_at)", "now() - interval '40 days'"),
     ("h", "date_trunc('hour', started_at)", "now() - interval '7 days'"),
 )
-"""Roll-ups: their mark, the start of a period, and the first period."""
+"""Roll-ups: their period's letter, the start of a period, and the first period."""
 
 
 def sums(cursor: Any) -> None:
-    """Insert daily roll-ups of a month and hourly roll-ups of a week. Half of the requests have a price."""
+    """Insert a month of daily roll-ups and a week of hourly ones. Half of the requests have a price."""
     names = "agent, task_type, provider, model"
     counted = (
         "COUNT(*), COUNT(*) FILTER (WHERE outcome != 'ok'), COUNT(*) FILTER (WHERE fell_back), 0, "
@@ -296,7 +296,7 @@ def administrator() -> Any:
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Yield the name and the URL of every page in the navigation, and of other frequently used pages."""
+    """Yield the name and URL of every page in the navigation and of other frequently used pages."""
     from django.urls import NoReverseMatch, reverse
 
     from artifacts.models import Artifact
@@ -328,7 +328,7 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def timed(client: Any, name: str, url: str) -> list[object] | None:
-    """Return the table's row for a page. If the page fails, print a message to stderr and return None."""
+    """Return a page's row in the table. If the page fails, print a message to stderr and return None."""
     from django.db import connections
     from django.test.utils import CaptureQueriesContext
 

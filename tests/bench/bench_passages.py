@@ -80,7 +80,7 @@ def actions() -> dict[str, Callable[[], Any]]:
 
 
 def _fields(page: str) -> dict[str, list[str]]:
-    """Return all form fields on a page with their values, as a browser would send them."""
+    """Return a page's form fields with their values, as a browser would send them."""
     fields: dict[str, list[str]] = {}
     for tag in re.findall(r"<input\b[^>]*>", page):
         if not re.search(r'type="(checkbox|radio)"', tag) or " checked" in tag:

@@ -1,8 +1,8 @@
-"""`python -m tests.bench scale`: measure the load that each step in docs/scale.md can carry, with real engines.
+"""`python -m tests.bench scale`: measure the load that each setup in docs/scale.md can handle, with real engines.
 
 Engines are PostgreSQL, Redis and S3. They share the machine with the callers, the upstream and the product, whose CPU
-time shows what one core can carry. `BENCH_ROUNDS` and `BENCH_SECONDS` change the duration, and `BENCH_LOG_ROWS` changes
-the size of the log.
+time shows what one core can handle. `BENCH_ROUNDS` and `BENCH_SECONDS` change the duration, and `BENCH_LOG_ROWS` the
+log's size.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ http {{
 
 @dataclass(frozen=True)
 class Setup:
-    """A way to serve: its name, its processes, its port, and the keys of two agents, the second with limits."""
+    """A deployment: its name, its processes, its port, and two agents' keys, the second of which has limits."""
 
     name: str
     serving: Sequence[Served]
@@ -93,7 +93,7 @@ class Setup:
 
 
 def main() -> None:
-    """Print both tables. A step whose engine is not installed is skipped with a message."""
+    """Print both tables. A setup whose engine is not installed is skipped with a message."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as name, ExitStack() as stack:
         folder = Path(name)
         os.chmod(folder, 0o711)
@@ -137,7 +137,9 @@ def steps(provider: Served, folder: Path, cluster: Cluster | None, has_redis: bo
 def install_gateway(
     provider: Served, folder: Path, engines: Mapping[str, str]
 ) -> tuple[dict[str, str], tuple[str, str]]:
-    """Set up an installation with these engines. Return its environment and two agents' keys, the second limited."""
+    """Create an installation with these engines. Return its environment and two agents' keys, the second of which has
+    limits.
+    """
     environment, key = install(provider, folder, engines)
     manage(environment, "shell", "-c", LIMITS)
     return environment, (key, manage(environment, "issue_agent_key", LIMITED))
@@ -156,7 +158,7 @@ def second_machine_environment(environment: Mapping[str, str], folder: Path) -> 
 
 @contextmanager
 def machines(environments: Sequence[dict[str, str]], workers: int) -> Iterator[tuple[list[Served], int]]:
-    """Start a server in each environment. Yield the servers and the port of the first."""
+    """Start a server in each environment. Yield the servers and the first one's port."""
     with ExitStack() as stack:
         serving = [stack.enter_context(serve(environment, "", workers)) for environment in environments]
         yield serving, serving[0].port
@@ -190,7 +192,7 @@ def absent(name: str) -> None:
 
 
 def log_line(name: str, engines: Mapping[str, str], folder: Path) -> list[object]:
-    """Return the log's row of the table with these engines: rows per second, CPU time and size."""
+    """Return the table's row for the log with these engines: rows per second, CPU time and size."""
     plain = {variable: value for variable, value in os.environ.items() if variable not in ("DATABASE_URL", "REDIS_URL")}
     command = [sys.executable, "-m", "tests.bench.log_rows", str(folder), str(LOG_ROWS)]
     result = subprocess.run(command, cwd=ROOT, env={**plain, **engines}, capture_output=True, text=True, check=True)

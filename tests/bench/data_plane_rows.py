@@ -1,4 +1,4 @@
-"""The rows in the table for the data plane: what is measured, what it is compared with, and the goal."""
+"""The rows in the table for the data plane: the measurement, its comparison, and the goal."""
 
 from __future__ import annotations
 

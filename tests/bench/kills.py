@@ -11,13 +11,13 @@ from tests.bench.load import Connection, connect, fixed_rate
 from tests.bench.processes import Served, read_log
 
 KILLS = 5
-"""How many servers are killed, each at another time in the journal's cycle."""
+"""The number of servers that are killed, each at another time in the journal's cycle."""
 LOADED_SECONDS, STEP_SECONDS = 1.5, 0.023
-"""How long the first server is under load, and by how much this time grows for each later server."""
+"""Seconds for which the first server is under load, and by which this time grows for each later server."""
 
 
 async def call_until_killed(served: Served, request: bytes, per_second: float, seconds: float) -> dict[str, float]:
-    """Send calls at a fixed rate and kill the server. Return how old, in ms, each answered call was at that time."""
+    """Send calls at a fixed rate and kill the server. Return each answered call's age at that time, in ms."""
     idle: list[Connection] = []
     answered: dict[str, float] = {}
 
@@ -31,11 +31,11 @@ async def call_until_killed(served: Served, request: bytes, per_second: float, s
     calls = [asyncio.ensure_future(call(name)) async for name in names]
     served.process.kill()
     end = time.perf_counter()
-    await asyncio.gather(*calls, return_exceptions=True)  # pending calls were not answered
+    await asyncio.gather(*calls, return_exceptions=True)  # Pending calls were not answered.
     return {name: (end - moment) * 1000 for name, moment in answered.items() if moment <= end}
 
 
 def oldest_missing(folder: Path, answered: Mapping[str, float]) -> float:
-    """Return the greatest age among the calls that are missing from an installation's log, or 0 if none is missing."""
+    """Return the greatest age among the calls missing from an installation's log, or 0 if none is missing."""
     logged = {name for (name,) in read_log(folder, "select id from routing_admin_requestlog where id like 'killed-%'")}
     return max((age for name, age in answered.items() if name not in logged), default=0.0)

@@ -40,7 +40,6 @@ class Connection(asyncio.Protocol):
             self._done.set_exception(ConnectionError("the connection was closed"))
 
     def data_received(self, data: bytes) -> None:
-        """Look only for the end of the response."""
         if self._head is None:
             self._rest += data
             end = self._rest.find(b"\r\n\r\n")
@@ -71,7 +70,7 @@ def request_bytes(port: int, path: str, body: bytes, key: str) -> bytes:
 
 
 async def closed_loop(port: int, request: bytes, in_flight: int, seconds: float) -> list[float]:
-    """Send calls from `in_flight` callers, each without a pause. Return the milliseconds of every call."""
+    """Send calls from `in_flight` callers, each without a pause. Return every call's milliseconds."""
     until = time.perf_counter() + seconds
     durations: list[float] = []
 
@@ -97,12 +96,12 @@ async def fixed_rate(per_second: float, seconds: float) -> AsyncIterator[int]:
 
 
 async def open_loop(port: int, request: bytes, per_second: float, seconds: float) -> list[float]:
-    """Send calls at a fixed rate without waiting for responses. Return the milliseconds of every answered call."""
+    """Send calls at a fixed rate without waiting for responses. Return every answered call's milliseconds."""
     idle: list[Connection] = []
     durations: list[float] = []
 
     async def call() -> None:
-        while idle and idle[-1].transport.is_closing():  # the server closes idle connections
+        while idle and idle[-1].transport.is_closing():  # The server closes idle connections.
             idle.pop()
         connection = idle.pop() if idle else await connect(port)
         began = time.perf_counter()

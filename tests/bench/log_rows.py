@@ -1,7 +1,7 @@
 """`python -m tests.bench.log_rows FOLDER ROWS`: print the cost of logging plain calls in a new installation as JSON.
 
-A recorder passes the entries to the journal. It writes them to the database that DATABASE_URL names, in batches of the
-size that a busy process has. The size of the entries includes tables, indexes and the roll-ups for the page Usage.
+A recorder passes the entries to the journal, which writes them to the database that DATABASE_URL names, in batches as
+large as those of a busy process. The entries' size includes tables, indexes and the roll-ups for the page Usage.
 """
 
 from __future__ import annotations

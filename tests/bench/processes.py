@@ -1,4 +1,4 @@
-"""The processes of the benchmark of the data plane: upstream, baseline and our server, with CPU time and memory."""
+"""The processes of the data plane's benchmark: upstream, baseline and our server, with CPU time and memory."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tests.processes import free_port, is_listening
 
 OWN_VARIABLES = ("DJANGO", "ROUTING_ADMIN_", "LLM_", "DATABASE_URL", "REDIS_URL")
 FAILOVERS = 10
-"""How many fallbacks are measured per round."""
+"""The number of fallbacks measured per round."""
 FAILING = 5 * FAILOVERS
-"""Number of failing providers. Each is called in one round only, so that none fails often enough for a cooldown."""
+"""The number of failing providers. Each is called in one round only, so that none fails often enough for a cooldown."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Served:
         return pids
 
     def cpu_seconds(self) -> float:
-        """Return the user and system time so far. /proc counts only hundredths of a second, so clocks are read."""
+        """Return the user and system time so far. /proc counts only hundredths of a second, so CPU clocks are read."""
         return sum(time.clock_gettime(cpu_clock(pid)) for pid in self.members())
 
     def memory_mb(self, *, peak: bool = False) -> float:
@@ -104,7 +104,7 @@ def lean_proxy(provider: Served) -> Iterator[Served]:
 def install(
     provider: Served, directory: Path, engines: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[dict[str, str], str]:
-    """Set up an installation whose routes lead to the upstream. Return its environment and an agent's key.
+    """Create an installation whose routes lead to the upstream. Return its environment and an agent's key.
 
     `engines` are environment variables that select engines other than the default.
     """
@@ -123,7 +123,7 @@ def install(
 
 @contextmanager
 def gateway(provider: Served, directory: Path, workers: int = 1) -> Iterator[Served]:
-    """Serve a new installation with everything enabled, its routes leading to the upstream."""
+    """Serve a new installation with all features enabled and routes that lead to the upstream."""
     environment, key = install(provider, directory)
     with serve(environment, key, workers) as server:
         yield server

@@ -1,7 +1,7 @@
-"""`python -m tests.bench.profile [plain|stream|paced|image|failover]`: which parts of the program use a call's CPU.
+"""`python -m tests.bench.profile [plain|stream|paced|image|failover]`: the CPU time of each program part in a call.
 
-The application is served in this process, called by another one, and sampled once per millisecond of CPU time: the
-innermost file that the table lists gives the part. Each thread is measured by its own CPU clock.
+The application is served in this process, called by another one, and sampled once per millisecond of CPU time. A sample
+counts for the part of the innermost file that the table lists. Each thread has its own CPU clock.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ FUNCTIONS = int(os.environ.get("BENCH_FUNCTIONS", "25"))
 WARM_SECONDS = 1.0
 EVERY_SECONDS = 0.001
 IN_FLIGHT = {"plain": 16, "stream": 8, "paced": 8, "image": 2, "failover": 1}
-"""The workloads that can be profiled, and the number of calls in flight for each."""
+"""The workloads that can be profiled, and the number of concurrent calls in each."""
 THREADS = ("journal", "upkeep", "upstream")
-"""The names of our threads."""
 LIBRARIES = "site-packages/"
 NO_AREA = "loop and interpreter"
 
@@ -76,7 +75,7 @@ AREAS: tuple[tuple[str, tuple[str, ...]], ...] = (
     )),
     ("log entry", ("routing_admin/request_log/",)),
 )  # fmt: skip
-"""The files and folders of each part, ours or a library's. The first match counts."""
+"""Each part's files and folders, ours or a library's. The first match counts."""
 
 
 @lru_cache(maxsize=10_000)
@@ -88,7 +87,7 @@ def find_area(file: str) -> str | None:
 
 
 class Sampler:
-    """Counts samples by the part and by the function that the main thread is in."""
+    """Count samples by the main thread's current part and function."""
 
     def __init__(self) -> None:
         self.areas: Counter[str] = Counter()
@@ -160,7 +159,7 @@ def call(port: int, request: bytes, in_flight: int, seconds: float) -> int:
 
 
 def clocks() -> dict[str, float]:
-    """Return the CPU seconds so far: of the main thread, of our threads by name, and of all others together."""
+    """Return the CPU seconds so far of the main thread, of our threads by name, and of all others together."""
     seconds = {"main": _thread_clock(threading.main_thread())}
     seconds |= {thread.name: _thread_clock(thread) for thread in threading.enumerate() if thread.name in THREADS}
     return seconds | {"others": time.process_time() - sum(seconds.values())}
@@ -173,13 +172,13 @@ def _thread_clock(thread: threading.Thread) -> float:
 
 def measure(workload: str, port: int, key: str) -> Profile:
     """Serve in this process while another process sends calls. Re-raise an exception from the calls."""
-    import uvicorn  # imported only now, since the environment selects the installation
+    import uvicorn  # Import only now, since the environment selects the installation.
 
     from routing_admin.asgi import application
     from routing_admin.core.fallback.cooldown import LocalCooldowns
     from routing_admin.platform.server.http_protocol import Protocol
 
-    if workload == "failover":  # otherwise cooldowns would skip the provider after its third failure
+    if workload == "failover":  # Otherwise cooldowns would skip the provider after its third failure.
         LocalCooldowns.record_failure = lambda *_: None  # type: ignore[method-assign]
     sampler, results = Sampler(), list[Profile | BaseException]()
     options: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False, "proxy_headers": False}
@@ -189,7 +188,7 @@ def measure(workload: str, port: int, key: str) -> Profile:
     def drive() -> None:
         try:
             results.append(_drive(workload, port, request_for(workload, port, key), sampler))
-        except BaseException as error:  # raised again in the main thread
+        except BaseException as error:  # The main thread raises this again.
             results.append(error)
         finally:
             server.should_exit = True

@@ -17,14 +17,14 @@ PARTS = [part for _, parts in AREAS for part in parts]
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_every_part_of_a_room_exists(part):
-    """Every listed file or folder exists. If one was renamed, its time would silently be added to its caller's."""
+def test_every_listed_file_or_folder_exists(part):
+    """The time of a renamed one would silently count for its caller."""
     library = find_spec(part.split("/")[0]) if part.count("/") == 1 and part.endswith("/") else None
     assert (ROOT / part).exists() or library is not None or part == "uvicorn/protocols/"
 
 
-def test_no_part_is_in_two_rooms():
-    """A path that is listed in two parts would be counted only in the first."""
+def test_no_path_is_listed_twice():
+    """It would be counted only in the first part."""
     assert len(set(PARTS)) == len(PARTS)
 
 
@@ -41,13 +41,12 @@ def test_no_part_is_in_two_rooms():
     ],
 )
 def test_file_belongs_to_the_first_area_that_names_it(file, area):
-    """The time in a file without a part, such as one that all parts use, is attributed to its caller."""
+    """The time in a file without an area, such as one that all parts use, counts for its caller."""
     assert find_area(f"{ROOT}/{file}") == area
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="clocks of threads are read as Linux has them")
-def test_short_profile_attributes_most_of_the_time_to_rooms():
-    """After half a second of small calls, each part of a call has a row, and the event loop has the smaller share."""
+def test_short_profile_attributes_most_of_the_time_to_areas():
     prefixes = ("DJANGO", "ROUTING_ADMIN_", "LLM_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
     output = subprocess.run(

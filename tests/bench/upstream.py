@@ -1,7 +1,7 @@
 """`python -m tests.bench.upstream PORT`: a provider that is as fast as possible, so that it hardly affects results.
 
-The first segment of the path selects the response: `plain` is a small completion, `fail` is 503, `stream` has 200
-chunks at full speed, and `paced` has as many with a delay before each. Of a request, only the length is read.
+The URL's first segment selects the response: `plain` is a small completion, `fail` is 503, `stream` has 200 chunks at
+full speed, and `paced` has as many with a delay before each. Only a request's length is parsed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def completion() -> bytes:
 
 
 def event(delta: dict[str, str], finish: str | None = None) -> bytes:
-    """Return a chunk of a streamed completion, framed for HTTP's chunked encoding."""
+    """Return a streamed completion's chunk, framed for HTTP's chunked encoding."""
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
     value = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": NAME, "choices": [choice]}
     data = b"data: " + json.dumps(value).encode() + b"\n\n"
@@ -63,7 +63,6 @@ class Provider(asyncio.Protocol):
             self.pacing.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Read the head of a request, skip its body, and send the response."""
         if self.missing:
             self.missing -= len(data)
         else:

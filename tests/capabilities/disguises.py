@@ -1,5 +1,4 @@
-"""Disguised spellings of forbidden addresses: host names, whole URLs, and the addresses that host names
-resolve to.
+"""Disguised spellings of forbidden addresses: host names, whole URLs, and the addresses that host names resolve to.
 
 `{host}` and `{port}` are placeholders for an address that may not be called.
 """

@@ -1,5 +1,4 @@
-"""A table of all configuration fields: each field's possible values, and the exports that cannot express
-it.
+"""A table of all configuration fields: each field's possible values, and the exports that cannot express it.
 
 Arbitrary configurations are built from the table's rows. A test fails and names the field if a spec's field has no row.
 """

@@ -1,5 +1,4 @@
-"""Print an installation's contents as JSON for comparison: `python tests/databases/moved_facts.py
-[make|add]`.
+"""Print an installation's contents as JSON for comparison: `python tests/databases/moved_facts.py [make|add]`.
 
 `make` first creates an installation with data of all kinds. `add` first stores another artifact.
 """

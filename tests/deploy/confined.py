@@ -1,5 +1,4 @@
-"""`python tests/deploy/confined.py UNIT COMMAND…`: run a command under the unit's restrictions without
-systemd.
+"""`python tests/deploy/confined.py UNIT COMMAND…`: run a command under the unit's restrictions without systemd.
 
 The kernel restricts system calls, address families, executable memory, capabilities, umask and core dumps, as it does
 for systemd. File system restrictions are not applied.

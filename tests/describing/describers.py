@@ -34,8 +34,7 @@ def describing_lab(
     policy: str = POLICY,
     retries: int | None = None,
 ) -> Iterator[Lab]:
-    """Run the lab with the model `seer` on the route `describe`, `blind` on the route `blind`, and both
-    on `both`.
+    """Run the lab with the model `seer` on the route `describe`, `blind` on the route `blind`, and both on `both`.
 
     The arguments `seer` and `blind` are these models' protocols. The process starts and ends with an empty run context.
     `retries` are the describer's retries: use 0 if waiting for retries is of no interest.

@@ -1,5 +1,4 @@
-"""Three rounds of tool calls with each provider preset's strict fake host, with and without switching to
-another host.
+"""Three rounds of tool calls with each provider preset's strict fake host, with and without switching to another host.
 
 The client sends back either every field that it received or only the fields of OpenAI's API.
 """

@@ -5,8 +5,8 @@ Each row has these columns:
 - `seed`, `resilient`, `strict`: what a route with that preset does (retry, next, raise).
 - `tries`: how often a route with the preset `seed` and two retries calls the failing candidate.
 - `1st`, `3rd`: the cooldown in seconds after the first and after the third failure in a row.
-- `cools`: whether the cooldown is that of the model or of its whole provider.
-- `status`, `code`: what the agent sees if the fault is raised. `own` stands for the provider's status, and `stream` for
+- `cools`: whether the cooldown applies to the model or to its whole provider.
+- `status`, `code`: what the agent gets if the fault is raised. `own` stands for the provider's status, and `stream` for
   the content so far followed by an error event.
 - `exhausted`: the status of a chain in which every candidate failed in this way, or `-` if the chain ends at the first.
 - `mark`: whether an administrator is alerted.
@@ -79,7 +79,7 @@ fire_drill            next  next      next   1     -     -     -        503    f
 
 @dataclass(frozen=True)
 class ExpectedFault:
-    """One row as values. Cooldowns are in seconds, or None if there is no cooldown."""
+    """A row's values. Cooldowns are in seconds, or None if there is none."""
 
     fault: str
     seed: str
@@ -100,7 +100,7 @@ class ExpectedFault:
 
 
 NAMED_WAIT = 90.0
-"""The Retry-After in seconds of the faults that have a Retry-After."""
+"""The Retry-After in seconds of the faults that have one."""
 
 REFUSED_STATUS = 418
 """A 4xx status that has no row of its own."""

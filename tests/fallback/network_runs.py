@@ -1,4 +1,4 @@
-"""A fallback run over real sockets. The run, the upstream session and the fault lab are combined as in the gateway."""
+"""A fallback run over real sockets: run, upstream session and fault lab are combined as in the gateway."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def protocol(name: str) -> WireProtocol:
 
 @dataclass
 class NetworkRun:
-    """A run of one request over the network. All providers, given by URL, have the same protocol."""
+    """A request's run over the network. All providers, given by URL, have the same protocol."""
 
     urls: Mapping[str, str]
     wire_protocol: WireProtocol

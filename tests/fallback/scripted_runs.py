@@ -1,4 +1,4 @@
-"""Helpers for the tests of routing: a scripted upstream, a clock that tests move, and generated chains."""
+"""Helpers for routing tests: a scripted upstream, clocks that tests set, and generated chains."""
 
 from __future__ import annotations
 
@@ -45,8 +45,6 @@ def make_outcome(word: ScriptedOutcome) -> Outcome:
 
 @dataclass
 class Clock:
-    """A clock that moves only when the test moves it."""
-
     now: float = 1000.0
 
     def __call__(self) -> float:
@@ -86,9 +84,7 @@ class FakeUpstream:
 
     @property
     def called(self) -> list[str]:
-        """Return the providers that were called, or `provider/key` if they have several keys, in order and with every
-        try.
-        """
+        """Return the called providers, or `provider/key` if they have several keys, in order and with every try."""
         return [candidate_label(call) for call in self.calls]
 
 
@@ -98,7 +94,7 @@ def candidate_label(call: Call) -> str:
 
 @dataclass
 class Stage:
-    """The context of a run: a clock, cooldowns, and a fixed random number."""
+    """A run's context: a clock, cooldowns, and a fixed random number."""
 
     clock: Clock = field(default_factory=Clock)
     random: float = 0.5

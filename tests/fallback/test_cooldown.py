@@ -27,8 +27,7 @@ def cooldowns(clock: Clock) -> LocalCooldowns:
     return LocalCooldowns(clock, lambda: 0.0)
 
 
-def test_the_third_failure_in_a_row_begins_a_cooldown(cooldowns):
-    """Two failures start no cooldown, and an answer resets the count."""
+def test_third_failure_in_a_row_starts_a_cooldown_and_an_answer_resets_the_count(cooldowns):
     for _ in range(2):
         record_failure(cooldowns, Fault.HTTP_500)
     assert cooldowns.enter("a", "m") is None
@@ -41,7 +40,7 @@ def test_the_third_failure_in_a_row_begins_a_cooldown(cooldowns):
 
 
 def test_cooldowns_grow_up_to_five_minutes_and_an_answer_resets_them(cooldowns, clock):
-    """The n-th cooldown in a row lasts n · 30 s, at most 300 s. An answer starts the count again."""
+    """The n-th cooldown in a row lasts n · 30 s, at most 300 s."""
     lengths = []
     for _ in range(12):
         record_failure(cooldowns, Fault.TOO_LARGE)
@@ -54,9 +53,7 @@ def test_cooldowns_grow_up_to_five_minutes_and_an_answer_resets_them(cooldowns, 
 
 
 def test_exhausted_quota_cools_for_at_least_ten_minutes(cooldowns):
-    """With an exhausted daily quota, Gemini sends the delay of its rate limit. The cooldown is ten minutes, or that
-    delay if it is longer.
-    """
+    """For an exhausted daily quota, Gemini sends its rate limit's delay, which is too short."""
     record_failure(cooldowns, Fault.HTTP_429_QUOTA, retry_after=34)
     assert cooldowns.look("a", "m").seconds == 600
     record_failure(cooldowns, Fault.HTTP_402, retry_after=1800)
@@ -64,9 +61,7 @@ def test_exhausted_quota_cools_for_at_least_ten_minutes(cooldowns):
 
 
 def test_after_a_cooldown_one_request_probes_and_others_are_skipped(cooldowns, clock):
-    """The first request claims the probe, and releases it if the request ends without a result. A success ends the
-    cooldown.
-    """
+    """The first request claims the probe, and releases it if the request ends without a result."""
     record_failure(cooldowns, Fault.TOO_LARGE)
     clock.now += 30
     assert cooldowns.enter("a", "m") is None
@@ -77,8 +72,8 @@ def test_after_a_cooldown_one_request_probes_and_others_are_skipped(cooldowns, c
     assert [cooldowns.enter("a", "m") for _ in range(3)] == [None, None, None]
 
 
-def test_a_probe_that_fails_begins_a_longer_cooldown_at_once(cooldowns, clock):
-    """After a cooldown, a single failure is enough, even if the fault normally needs three."""
+def test_failed_probe_starts_a_longer_cooldown_immediately(cooldowns, clock):
+    """A single failure is enough, even if the fault normally needs three."""
     for _ in range(3):
         record_failure(cooldowns, Fault.HTTP_503)
     clock.now += 30
@@ -105,9 +100,8 @@ def test_provider_fault_cools_all_models_of_the_provider(cooldowns):
 
 
 @given(st.floats(0.001, 10_000))
-def test_a_named_wait_is_kept_exactly_up_to_an_hour(seconds):
-    """A provider's Retry-After is used exactly, but at most one hour."""
-    # This is the highest jitter. It must not be added to a named wait.
+def test_retry_after_is_used_exactly_up_to_an_hour(seconds):
+    # This is the highest jitter. It must not be added to a provider's Retry-After.
     cooldowns = LocalCooldowns(Clock(), lambda: 0.999)
     record_failure(cooldowns, Fault.HTTP_429_WAIT, retry_after=seconds)
     assert cooldowns.look("a", "m").seconds == pytest.approx(min(seconds, 3600), abs=1e-6)
@@ -130,7 +124,7 @@ def test_jitter_adds_at_most_a_tenth_to_a_cooldown(fault, failures, chance):
 
 
 def test_processes_draw_different_jitter():
-    """Each process draws its own jitter, so that they do not all call the provider at the same moment."""
+    """Otherwise all processes would call the provider at the same moment."""
     lengths = []
     for chance in (0.0, 0.5):
         cooldowns = LocalCooldowns(Clock(), lambda chance=chance: chance)
@@ -141,7 +135,7 @@ def test_processes_draw_different_jitter():
 
 
 def test_rate_limit_with_an_invalid_wait_cools_for_a_minute(cooldowns):
-    """An invalid Retry-After counts as none. One such failure is enough for the cooldown, not three."""
+    """One such failure is enough for the cooldown, not three."""
     record_failure(cooldowns, Fault.HTTP_429_BAD_HEADER)
     assert cooldowns.look("a", "m").seconds == 60
     assert cooldowns.look("a", "other") is None
@@ -149,23 +143,19 @@ def test_rate_limit_with_an_invalid_wait_cools_for_a_minute(cooldowns):
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_402, Fault.HTTP_429_QUOTA])
 def test_payment_faults_cool_the_provider_for_ten_minutes(cooldowns, fault):
-    """An empty account does not recover within seconds, so the cooldown is ten minutes."""
+    """An empty account does not recover within seconds."""
     record_failure(cooldowns, fault)
     assert cooldowns.look("a", "other").seconds == 600
 
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_400, Fault.CONTEXT_LENGTH, Fault.HTTP_422, Fault.CAPABILITY_MISMATCH])
 def test_fault_of_the_request_starts_no_cooldown(cooldowns, fault):
-    """A fault of the request starts no cooldown, no matter how often it occurs."""
     for _ in range(10):
         record_failure(cooldowns, fault)
     assert cooldowns.look("a", "m") is None
 
 
 def test_cooldowns_are_listed_and_cleared_by_provider(cooldowns, clock):
-    """The list has the providers and models on cooldown, without those whose cooldown has ended. Clearing one
-    provider's cooldowns keeps the others.
-    """
     record_failure(cooldowns, Fault.HTTP_402)
     record_failure(cooldowns, Fault.TOO_LARGE, "n")
     verdict = Policy().verdict(Failure(Fault.HTTP_402))

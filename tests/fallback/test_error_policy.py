@@ -1,7 +1,7 @@
 """A route's error policy: presets, overrides, and what a caller can see.
 
 An override names a fault, a status or a group of faults. The expected row for each fault is in expected_faults.py and
-is tested in test_fault_outcomes.py.
+tested in test_fault_outcomes.py.
 """
 
 from __future__ import annotations
@@ -29,9 +29,6 @@ RAISED = ["400", "401", "403", "404", "413", "415", "422", "4xx"]
 @pytest.mark.requirement("MMR-P8", "MMR-P10")
 @pytest.mark.parametrize(("codes", "action"), [(RETRIED, Action.RETRY), (RAISED, Action.RAISE), (["402"], Action.NEXT)])
 def test_statuses_are_retried_passed_on_or_raised(codes, action):
-    """429 and 5xx are retried. 402 makes the chain move on to the next candidate. 400, 401, 403 and other 4xx are
-    raised.
-    """
     for code in codes:
         assert Policy().verdict(Failure(Fault(f"http_{code}"))).action is action
 
@@ -51,7 +48,7 @@ REFINED = [
 
 
 def test_strict_retries_every_429_and_5xx_and_raises_what_seed_raises():
-    """`strict` differs from `seed` only for faults that `seed` passes on to the next candidate without a retry."""
+    """`strict` differs from `seed` only for faults that `seed` passes on without a retry."""
     for fault in Fault:
         seed, strict = (Policy(preset).verdict(Failure(fault)).action for preset in (SEED, ErrorPreset.STRICT))
         if fault.value in REFINED:
@@ -60,8 +57,7 @@ def test_strict_retries_every_429_and_5xx_and_raises_what_seed_raises():
             assert seed is strict
 
 
-def test_resilient_passes_the_providers_refusals_on_with_an_alert():
-    """Of the 4xx that `seed` raises, only 401, 403, 404, 413 and 422 move on, each with an alert."""
+def test_resilient_passes_401_403_404_413_and_422_on_with_an_alert():
     for fault in Fault:
         seed, resilient = (Policy(preset).verdict(Failure(fault)) for preset in (SEED, ErrorPreset.RESILIENT))
         if fault.value in ("http_401", "http_403", "http_404", "http_413", "http_422"):
@@ -71,15 +67,15 @@ def test_resilient_passes_the_providers_refusals_on_with_an_alert():
 
 
 def test_payment_and_quota_cool_for_long_and_alert():
-    """A 402 or an exhausted quota does not end within seconds. The cooldown is long, and there is an alert."""
+    """Neither ends within seconds."""
     for fault in (Fault.HTTP_402, Fault.HTTP_429_QUOTA):
         verdict = Policy().verdict(Failure(fault))
         assert (verdict.effect, verdict.alert) == (Effect.LONG, True)
 
 
 @given(st.sampled_from(Fault), st.integers(400, 599), st.sampled_from(Action))
-def test_most_specific_word_of_a_route_wins(fault, status, action):
-    """A fault's own code takes precedence over its status, and the status over a group."""
+def test_most_specific_override_of_a_route_wins(fault, status, action):
+    """A fault's own code precedes its status, and the status precedes a group."""
     failure = Failure(fault, status=status)
     words = error_classes(failure)
     other = next(member for member in Action if member is not action)
@@ -89,13 +85,12 @@ def test_most_specific_word_of_a_route_wins(fault, status, action):
 
 
 def test_broken_stream_is_raised_whatever_the_route_says():
-    """After the first content or the deadline no other candidate is called."""
+    """After the first content or the deadline, no other candidate can be called."""
     for fault in (Fault.STREAM_STALL, Fault.STREAM_BROKEN, Fault.STREAM_TRUNCATED, Fault.DEADLINE):
         assert Policy(on_error={fault.value: Action.NEXT}).verdict(Failure(fault)).action is Action.RAISE
 
 
-def test_unknown_word_is_refused_with_the_known_groups():
-    """The message for an unknown group of errors names the unknown word and the known groups."""
+def test_unknown_override_is_rejected_with_the_known_groups():
     assert "nonsense" in error_class_problem("nonsense")
     assert all(group in error_class_problem("nonsense") for group in GROUPS)
 
@@ -111,10 +106,7 @@ def test_a_caller_never_sees_a_provider_s_401_or_403_as_its_own(fault, status):
         assert (shown, code) == (status, f"upstream_{status}")
 
 
-def test_an_error_can_be_explained():
-    """The explanation contains the fault's meaning, what the route does, and the words by which a route can override
-    it.
-    """
+def test_explanation_names_meaning_action_and_overrides():
     explanation = explain(Failure(Fault.HTTP_404, status=404))
     assert explanation.meaning
     assert explanation.verdict.action is Action.RAISE
@@ -123,8 +115,6 @@ def test_an_error_can_be_explained():
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_401, Fault.HTTP_404])
 def test_misconfiguration_cools_only_if_the_route_passes_it_on(fault):
-    """If the fault is raised, it starts no cooldown, so the next request gets the same error. If it is passed on, it
-    does.
-    """
+    """If the fault is raised, the next request gets the same error."""
     assert Policy().verdict(Failure(fault)).effect is Effect.NONE
     assert Policy(ErrorPreset.RESILIENT).verdict(Failure(fault)).effect is Effect.NOW

@@ -23,7 +23,7 @@ def outcomes(end: RunResult | RouterError) -> list[str]:
 
 @pytest.mark.requirement("MMR-P8")
 def test_rate_limited_provider_is_retried_then_the_next_one_answers():
-    """By default, a 429 is retried twice, and then the next candidate is called. All tries together are one attempt."""
+    """All tries together are one attempt."""
     upstream = FakeUpstream({"deepseek": [429], "gemini": ["hello"]})
     end = Stage().run(Plan(chain("deepseek", "gemini")), upstream)
     assert isinstance(end, RunResult)
@@ -33,40 +33,35 @@ def test_rate_limited_provider_is_retried_then_the_next_one_answers():
     assert [attempt.retry_attempts for attempt in end.attempts] == [2, 0]
 
 
-def test_a_retry_that_succeeds_stays_with_its_candidate():
-    """A candidate that answers on its second try counts as the one that answered, with one retry."""
+def test_candidate_that_answers_on_a_retry_is_the_one_that_answered():
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [503, "late"], "b": ["no"]}))
     assert isinstance(end, RunResult)
     assert (end.candidate.provider, end.attempts[0].retry_attempts) == ("a", 1)
 
 
-def test_waits_grow_with_the_retry_and_none_follows_the_last_try():
-    """Before retry n, the backoff is random · min(2, 0.2·2ⁿ). No wait follows the last try."""
+def test_backoff_grows_with_each_retry_and_none_follows_the_last_try():
+    """Before retry n, it is random · min(2, 0.2·2ⁿ) seconds."""
     stage = Stage(random=0.5)
     stage.run(Plan(chain("a", "b"), policy=Policy(retries=4)), FakeUpstream({"a": [500], "b": ["ok"]}))
     assert stage.waits == [0.2, 0.4, 0.8, 1.0]
 
 
 @pytest.mark.parametrize("fault", [Fault.READ_TIMEOUT, Fault.BAD_SHAPE, Fault.HTTP_501, Fault.HTTP_529, Fault.REDIRECT])
-def test_fault_without_retries_is_passed_on_at_once(fault):
-    """If the table does not retry a fault, the chain moves on without another call or a wait."""
+def test_fault_without_retries_is_passed_on_immediately(fault):
     stage, upstream = Stage(), FakeUpstream({"a": [Failure(fault)], "b": ["ok"]})
     stage.run(Plan(chain("a", "b")), upstream)
     assert upstream.called == ["a", "b"]
     assert stage.waits == []
 
 
-def test_a_short_retry_after_is_waited_out_exactly():
-    """A Retry-After of at most five seconds replaces the random backoff."""
+def test_short_retry_after_is_waited_for_exactly():
+    """Up to five seconds it replaces the random backoff."""
     stage = Stage()
     stage.run(Plan(chain("a")), FakeUpstream({"a": [Failure(Fault.HTTP_429, "", 429, retry_after=3), "ok"]}))
     assert stage.waits == [3]
 
 
 def test_long_retry_after_moves_on_and_cools_the_candidate_exactly_that_long():
-    """After a 429 with a long Retry-After, the chain moves on without a wait or a retry. The candidate's cooldown lasts
-    exactly that long.
-    """
     stage = Stage()
     upstream = FakeUpstream(
         {"a": [Failure(Fault.HTTP_429, "slow down", 429, retry_after=60), "back"], "b": ["ok"]}, seconds=0
@@ -82,7 +77,7 @@ def test_long_retry_after_moves_on_and_cools_the_candidate_exactly_that_long():
 
 @pytest.mark.parametrize("nonsense", [-1.0, 0.0, float("nan"), float("inf")])
 def test_invalid_retry_after_is_ignored(nonsense):
-    """A negative, zero, NaN or infinite wait is ignored."""
+    """Such waits are negative, zero, NaN or infinite."""
     stage = Stage()
     failed = Failure(Fault.HTTP_429, "", 429, retry_after=nonsense)
     assert outcomes(stage.run(Plan(chain("a")), FakeUpstream({"a": [failed, failed, "ok"]}))) == ["ok"]
@@ -94,8 +89,7 @@ def test_invalid_retry_after_is_ignored(nonsense):
     ("status", "caller", "code"),
     [(400, 400, "upstream_400"), (401, 502, "upstream_auth"), (403, 502, "upstream_forbidden")],
 )
-def test_a_refusal_is_raised_at_once_also_in_mid_chain_with_the_attempts_so_far(status, caller, code):
-    """400, 401 and 403 end the run. The caller sees the mapped status and every attempt so far."""
+def test_refusal_is_raised_immediately_with_the_attempts_so_far(status, caller, code):
     upstream = FakeUpstream({"a": [503], "b": [status], "c": ["never"]})
     end = Stage().run(Plan(chain("a", "b", "c")), upstream)
     assert isinstance(end, UpstreamRefused)
@@ -105,7 +99,6 @@ def test_a_refusal_is_raised_at_once_also_in_mid_chain_with_the_attempts_so_far(
 
 
 def test_route_may_pass_a_refusal_on():
-    """`on_error`, `fallback_on` or the preset can make the chain move on after a refusal."""
     for policy in (Policy(on_error={"404": Action.NEXT}), Policy(fallback_on=("4xx",)), Policy(ErrorPreset.RESILIENT)):
         end = Stage().run(Plan(chain("a", "b"), policy=policy), FakeUpstream({"a": [404], "b": ["ok"]}))
         assert outcomes(end) == ["http_404", "ok"]
@@ -123,9 +116,7 @@ def test_route_may_pass_a_refusal_on():
 )
 @pytest.mark.requirement("MMR-P9")
 def test_exhausted_chain_has_one_status(script, status):
-    """The status is 429 if all candidates were rate limited, 504 if all timed out, and otherwise 502. Each candidate
-    has one attempt.
-    """
+    """It is 429 if all candidates were rate limited, 504 if all timed out, and otherwise 502."""
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream(script))
     assert isinstance(end, AggregateRouterError)
     assert (end.status, end.code, end.should_retry) == (status, "all_providers_failed", False)
@@ -134,7 +125,6 @@ def test_exhausted_chain_has_one_status(script, status):
 
 
 def test_retry_after_is_the_shortest_wait_of_the_chain():
-    """Retry-After is the minimum over the candidates that named one."""
     named = {name: [Failure(Fault.HTTP_429, "", 429, retry_after=wait)] for name, wait in (("a", 90), ("b", 30))}
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream(named))
     assert isinstance(end, AggregateRouterError)
@@ -142,9 +132,6 @@ def test_retry_after_is_the_shortest_wait_of_the_chain():
 
 
 def test_uncallable_candidates_are_attempts_with_a_message():
-    """Candidates that are missing, disabled, without a key, unable to read the request or not allowed by their origin
-    are skipped with a message. The chain continues.
-    """
     reasons = [
         SkipReason.MISSING,
         SkipReason.DISABLED,
@@ -164,8 +151,8 @@ def test_repeated_candidate_is_skipped_as_duplicate():
     assert outcomes(end) == ["http_500", "http_500", "skipped_duplicate"]
 
 
-def test_unsupported_parameter_is_dropped_for_a_retry_and_from_then_on():
-    """The candidate is tried once more without the refused parameter. Later requests to the model omit it as well."""
+def test_unsupported_parameter_is_dropped_for_a_retry_and_in_later_requests():
+    """The candidate is tried once more without it."""
     stage = Stage()
     refused = Failure(Fault.UNSUPPORTED_PARAMETER, "no temperature", 400, param="temperature")
     upstream = FakeUpstream({"a": [refused, "ok"]})
@@ -178,7 +165,6 @@ def test_unsupported_parameter_is_dropped_for_a_retry_and_from_then_on():
 
 
 def test_parameters_refused_in_sequence_are_dropped_in_one_attempt():
-    """Parameters named in the same refusal are dropped together. The next request omits all of them."""
     refusals = [
         Failure(Fault.UNSUPPORTED_PARAMETER, "no", 400, param="temperature", further_params=("top_p",)),
         Failure(Fault.UNSUPPORTED_PARAMETER, "no", 400, param="seed"),
@@ -194,14 +180,11 @@ def test_refusals_of_ever_new_parameters_are_retried_a_dozen_times():
     names = iter(range(100))
     upstream = FakeUpstream({"a": [Failure(Fault.UNSUPPORTED_PARAMETER, "", 400, param=f"p{n}") for n in names]})
     assert isinstance(Stage().run(Plan(chain("a")), upstream), UpstreamRefused)
-    # These are the first call and a dozen adjusted calls.
+    # The first call and a dozen adjusted calls.
     assert len(upstream.called) == 13
 
 
 def test_capability_refusal_is_retried_with_a_description_then_passed_on():
-    """After a capability refusal, the candidate is tried once with a description, then the next candidate is called.
-    The refusal is never raised.
-    """
     refused = Failure(Fault.CAPABILITY_MISMATCH, "no images", 404, param="vision")
     upstream = FakeUpstream({"a": [refused], "b": ["ok"]})
     end = Stage().run(Plan(chain("a", "b")), upstream)
@@ -209,8 +192,8 @@ def test_capability_refusal_is_retried_with_a_description_then_passed_on():
     assert [call.without_capabilities for call in upstream.calls] == [frozenset(), {"vision"}, frozenset()]
 
 
-def test_total_time_ends_the_run_with_504():
-    """After the deadline, no further candidate is called. Only the candidates that were reached have attempts."""
+def test_deadline_ends_the_run_with_504():
+    """Only the candidates that were reached have attempts."""
     upstream = FakeUpstream({"a": [500], "b": ["late"]}, seconds=6)
     end = Stage().run(Plan(chain("a", "b"), timeouts=Timeouts(total=10)), upstream)
     assert isinstance(end, AggregateRouterError)
@@ -220,7 +203,6 @@ def test_total_time_ends_the_run_with_504():
 
 
 def test_calls_get_the_remaining_time():
-    """The total timeout of each call is the request's remaining time, and no other timeout is longer."""
     upstream = FakeUpstream({"a": [Failure(Fault.BAD_SHAPE)], "b": ["ok"]}, seconds=100)
     Stage().run(Plan(chain("a", "b"), timeouts=Timeouts(total=110)), upstream)
     assert [call.timeouts.total for call in upstream.calls] == [110, 10]
@@ -228,7 +210,6 @@ def test_calls_get_the_remaining_time():
 
 
 def test_all_cooling_after_rate_limits_calls_no_provider_and_returns_429():
-    """If every candidate is on cooldown after a 429, no provider is called. The response is a 429 with Retry-After."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     limited = {name: [Failure(Fault.HTTP_429, "", 429, retry_after=wait)] for name, wait in (("a", 90), ("b", 40))}
     stage.run(plan, FakeUpstream(limited, seconds=0))
@@ -240,7 +221,6 @@ def test_all_cooling_after_rate_limits_calls_no_provider_and_returns_429():
 
 
 def test_all_cooling_after_outages_tries_the_first_to_recover_once():
-    """The candidate whose cooldown ends first is called once, without retries. The others are recorded as cooling."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     down = {"a": [Failure(Fault.CONNECT_REFUSED)], "b": [Failure(Fault.DNS_ERROR)]}
     stage.run(plan, FakeUpstream(down))
@@ -250,10 +230,8 @@ def test_all_cooling_after_outages_tries_the_first_to_recover_once():
     assert upstream.called == ["a"]
 
 
-def test_the_last_resort_try_is_one_try():
-    """If only the last resort is left, it is tried only once, so that requests do not overload the provider during an
-    outage.
-    """
+def test_last_resort_is_tried_once():
+    """Requests must not overload the provider during an outage."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     down = {name: [Failure(Fault.CONNECT_REFUSED)] for name in ("a", "b")}
     stage.run(plan, FakeUpstream(down))
@@ -263,9 +241,7 @@ def test_the_last_resort_try_is_one_try():
 
 
 def test_retry_budget_of_a_failing_provider_runs_out():
-    """A hundred unanswered retries use up a provider's retry budget. Other providers keep theirs, and answers refill
-    it.
-    """
+    """Other providers keep theirs, and answers refill it."""
     stage = Stage()
     plan = Plan(chain("a", "b"))
     stage.run_context.budget.refund("b", 0)
@@ -287,7 +263,6 @@ def test_retry_budget_of_a_failing_provider_runs_out():
 
 
 def test_answer_refunds_the_budget_of_its_retries():
-    """A provider that recovers after a retry keeps its retry budget, no matter how often that happens."""
     stage = Stage()
     for _ in range(120):
         assert isinstance(stage.run(Plan(chain("a")), FakeUpstream({"a": [500, "ok"]})), RunResult)
@@ -311,7 +286,7 @@ def test_strict_raises_a_400_whatever_its_fault():
 
 
 def test_refusal_has_no_retry_after_of_another_candidate():
-    """A 400 after another candidate's rate limit has no Retry-After, since waiting does not help the caller."""
+    """Waiting would not help the caller."""
     limited = Failure(Fault.HTTP_429_WAIT, "later", 429, retry_after=30)
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [limited], "b": [400]}))
     assert isinstance(end, UpstreamRefused)
@@ -319,7 +294,6 @@ def test_refusal_has_no_retry_after_of_another_candidate():
 
 
 def test_strict_retries_every_429_and_5xx():
-    """`strict` retries 501, 529 and an exhausted quota like any other 429 or 5xx."""
     for fault, status in ((Fault.HTTP_501, 501), (Fault.HTTP_529, 529), (Fault.HTTP_429_QUOTA, 429)):
         upstream = FakeUpstream({"a": [Failure(fault, "", status)], "b": ["ok"]})
         Stage().run(Plan(chain("a", "b"), policy=Policy(ErrorPreset.STRICT)), upstream)
@@ -328,7 +302,6 @@ def test_strict_retries_every_429_and_5xx():
 
 @pytest.mark.requirement("MMR-E4")
 def test_each_switch_of_provider_is_logged(caplog):
-    """One log line per switch names the route, the failed candidate with its fault, and the next one."""
     with caplog.at_level("WARNING", logger="routing_admin.routing"):
         Stage().run(
             Plan(chain("a", "b", "c"), task_type="planning"), FakeUpstream({"a": [500], "b": [429], "c": ["ok"]})
@@ -340,7 +313,7 @@ def test_each_switch_of_provider_is_logged(caplog):
 
 
 def test_skipped_candidate_is_logged_below_warning(caplog):
-    """Skipping a provider on cooldown is logged below WARNING. Only the request's attempts show it."""
+    """During an outage, every request would repeat the warning."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     slow_down = Failure(Fault.HTTP_429, "slow down", 429, retry_after=60)
     stage.run(plan, FakeUpstream({"a": [slow_down], "b": ["ok"]}, seconds=0))
@@ -351,7 +324,7 @@ def test_skipped_candidate_is_logged_below_warning(caplog):
 
 
 def test_closed_run_records_the_attempt_in_progress_as_cancelled():
-    """If the caller disconnects, the attempt is recorded as cancelled."""
+    """The caller has disconnected."""
     stage = Stage()
     run: FallbackRun[object] = FallbackRun(Plan(chain("a")), stage.run_context)
     steps = run.steps()
@@ -361,7 +334,7 @@ def test_closed_run_records_the_attempt_in_progress_as_cancelled():
 
 
 def test_attempt_is_written_with_the_field_names_of_the_api():
-    """In an attempt's JSON, fields without a value are omitted."""
+    """Fields without a value are omitted."""
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [Failure(Fault.HTTP_529, "busy", 529)], "b": ["ok"]}))
     assert [attempt.as_json() for attempt in end.attempts] == [
         {
@@ -378,7 +351,6 @@ def test_attempt_is_written_with_the_field_names_of_the_api():
 
 
 def test_broken_stream_is_recorded_and_counts_against_its_candidate():
-    """The attempt of a broken stream records the failure. Three broken streams in a row start a cooldown."""
     stage, plan = Stage(), Plan(chain("a"))
     for _ in range(3):
         done = stage.run(plan, FakeUpstream({"a": ["once"]}), stream=True)
@@ -391,7 +363,7 @@ def test_broken_stream_is_recorded_and_counts_against_its_candidate():
 
 
 def test_error_has_its_attempts_and_retry_headers():
-    """The error lists all attempts. Its headers have Retry-After in whole seconds and disable the client's retries."""
+    """The headers disable the client's retries and have Retry-After in whole seconds."""
     end = Stage().run(Plan(chain("a")), FakeUpstream({"a": [Failure(Fault.HTTP_429, "slow", 429, retry_after=29.2)]}))
     assert isinstance(end, AggregateRouterError)
     assert retry_headers(end) == {"x-should-retry": "false", "Retry-After": "30"}
@@ -405,8 +377,8 @@ def test_error_has_its_attempts_and_retry_headers():
     assert refused.as_json()["error"] == "upstream_auth"
 
 
-def test_candidate_that_uses_up_its_own_total_is_passed_on():
-    """If a candidate uses up its own total timeout, the fault is a read timeout, and the next candidate is called."""
+def test_candidate_that_uses_up_its_own_timeout_is_passed_on():
+    """The fault is then a read timeout."""
     short = PlannedCandidate(0, "a", "m", timeouts=Timeouts(total=10))
     upstream = FakeUpstream({"a": [Failure(Fault.DEADLINE)], "b": ["ok"]}, seconds=10)
     end = Stage().run(Plan((short, PlannedCandidate(1, "b", "m")), timeouts=Timeouts(total=60)), upstream)
@@ -415,8 +387,8 @@ def test_candidate_that_uses_up_its_own_total_is_passed_on():
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
-def test_own_exception_ends_the_run_and_is_recorded_as_aborted(mode):
-    """An exception in the gateway's own code is raised unchanged, and the attempt is recorded as aborted."""
+def test_exception_of_the_gateway_is_raised_and_recorded_as_aborted(mode):
+    """It is not a provider's fault."""
     run: FallbackRun[Answer] = FallbackRun(Plan(chain("a", "b")), Stage().run_context)
 
     def call(step):

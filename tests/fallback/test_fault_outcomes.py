@@ -1,4 +1,4 @@
-"""The result of each fault, row by row: the route's action, the cooldown, and what the agent sees."""
+"""Each fault's result: the route's action, the cooldown, and what the agent gets."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def make_failure(expected: ExpectedFault) -> Failure:
 
 
 def make_upstream(expected: ExpectedFault) -> FakeUpstream:
-    """Return an upstream in which `a` and `c` always fail and `b` answers. For a deadline, a call takes all of the
-    time.
+    """Return an upstream in which `a` and `c` always fail and `b` answers. For a deadline, a call takes
+    all the time.
     """
     script = {"a": [make_failure(expected)], "b": ["hello"], "c": [make_failure(expected)]}
     return FakeUpstream(script, seconds=600 if expected.fault == "deadline" else 0.01)
@@ -60,9 +60,7 @@ def test_each_preset_acts_as_expected(expected: ExpectedFault) -> None:
 
 @EACH_FAULT
 def test_failing_candidate_is_called_as_often_as_expected(expected: ExpectedFault) -> None:
-    """In a chain of two, the second candidate answers unless the fault is raised. In that case, the agent sees the
-    fault's status and code.
-    """
+    """The second candidate answers unless the fault is raised. Then the agent gets the row's status and code."""
     upstream = make_upstream(expected)
     end = Stage().run(Plan(chain("a", "b")), upstream)
     assert upstream.called == ["a"] * expected.tries + ["b"] * (expected.seed != "raise")
@@ -86,9 +84,7 @@ def test_raised_fault_has_the_expected_status_and_code(expected: ExpectedFault) 
 @EACH_FAULT
 @pytest.mark.requirement("MMR-P9")
 def test_exhausted_chain_has_the_expected_status(expected: ExpectedFault) -> None:
-    """The status is 429 if every candidate was rate limited or out of quota, 504 if every candidate timed out, and
-    otherwise 502.
-    """
+    """It is 429 if every candidate was limited, 504 if every one timed out, and otherwise 502."""
     upstream = make_upstream(expected)
     policy = Policy(on_error={expected.fault: Action.NEXT})
     if expected.exhausted is None:

@@ -1,4 +1,4 @@
-"""Fire drills in a run. The provider counts as unavailable, without waits and without a cooldown."""
+"""Fire drills in a run: the provider counts as unavailable, without waits and without a cooldown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DRILL = DrillWindow(number=1, provider="a", actor="Ada", began=1000.0, ends=1060
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_drill_moves_on_at_once_and_leaves_no_cooldown(stream: bool) -> None:
-    """A drill causes one try, no wait and no cooldown, so the provider is called as before when it ends."""
+    """The provider is thus called as before when the drill ends."""
     stage, upstream = Stage(), FakeUpstream({"a": [DRILL.failure()], "b": ["ok"]})
     for _ in range(5):
         end = stage.run(Plan(chain("a", "b")), upstream, stream=stream)
@@ -31,7 +31,7 @@ def test_drill_moves_on_at_once_and_leaves_no_cooldown(stream: bool) -> None:
 
 @pytest.mark.parametrize("word", ["5xx", "503", "fire_drill"])
 def test_policy_for_an_unavailable_provider_applies_to_a_drill(word: str) -> None:
-    """A route that raises a 503 raises during a drill as well. A route that retries a 503 does not retry a drill."""
+    """A route that raises a 503 also raises here, but one that retries a 503 does not retry."""
     upstream = FakeUpstream({"a": [DRILL.failure()], "b": ["ok"]})
     raised = Stage().run(Plan(chain("a", "b"), policy=Policy(on_error={word: Action.RAISE})), upstream)
     assert isinstance(raised, UpstreamRefused)
@@ -43,7 +43,7 @@ def test_policy_for_an_unavailable_provider_applies_to_a_drill(word: str) -> Non
 
 
 def test_drill_lasts_from_its_start_to_its_end() -> None:
-    """A drill lasts from its start, with some tolerance for clock skew, to its end. Setting the clock back ends it."""
+    """Its start has some tolerance for clock skew. Setting the clock back ends it."""
     assert [DRILL.lasts(time) for time in (995.0, 1000.0, 1059.9, 1060.0)] == [True, True, True, False]
     assert not DRILL.lasts(1000.0 - SKEW_SECONDS - 1)
     assert DRILL.stops("a", 1030.0)
@@ -51,6 +51,6 @@ def test_drill_lasts_from_its_start_to_its_end() -> None:
     assert [DRILL.seconds_left(time) for time in (1000.0, 1059.5, 1060.0)] == [60, 1, 0]
 
 
-def test_failure_of_a_drill_is_a_fault_of_its_own() -> None:
-    """A fire drill has its own fault instead of an HTTP status, since the provider was not called."""
+def test_failure_of_a_drill_has_its_own_fault() -> None:
+    """There is no HTTP status, since the provider was not called."""
     assert DRILL.failure() == Failure(Fault.FIRE_DRILL, "Fire drill by Ada: not called.")

@@ -35,7 +35,7 @@ def make_failure(fault: Fault) -> Failure:
 
 @pytest.mark.parametrize("code", EXPECTED)
 def test_key_cools_after_its_own_faults_only(code):
-    """Only faults of the key itself put it on cooldown, for the seconds in expected_faults.py."""
+    """The expected seconds are in expected_faults.py."""
     clock = Clock()
     pools = pools_at(clock)
     pools.record("p", KEYS[0], make_failure(Fault(code)))
@@ -47,7 +47,7 @@ def test_key_cools_after_its_own_faults_only(code):
 @pytest.mark.parametrize("code", KEY_COOLDOWNS)
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_next_key_answers_within_the_same_attempt(code, stream):
-    """The calls with the failed key and with the next key are tries of one attempt, without a wait or a fallback."""
+    """Both calls are tries of one attempt, without a wait or a fallback."""
     stage, upstream = Stage(), FakeUpstream({"p/a": [make_failure(Fault(code))], "p/b": ["hello"]})
     result = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream, stream=stream)
     assert upstream.called == ["p/a", "p/b"]
@@ -57,16 +57,13 @@ def test_the_next_key_answers_within_the_same_attempt(code, stream):
 
 
 def test_provider_fault_is_retried_with_the_same_key():
-    """A 503 does not depend on the key, so the retry uses the same key."""
+    """A 503 does not depend on the key."""
     stage, upstream = Stage(), FakeUpstream({"p/a": [503, "hello"], "p/b": ["hello"]})
     result = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream)
     assert (upstream.called, result.attempts[0].outcome) == (["p/a", "p/a"], "ok")
 
 
-def test_401_of_every_key_is_raised():
-    """If the provider refuses every key with a 401, the error is raised immediately. The next request tries one key and
-    is refused as well.
-    """
+def test_401_of_every_key_is_raised_immediately():
     stage, upstream = Stage(), FakeUpstream({"p/a": [401], "p/b": [401], "p/c": [401], "q": ["hello"]})
     plan = Plan((pooled(0, "p", "a", "b", "c"), pooled(1, "q")))
     error = stage.run(plan, upstream)
@@ -76,8 +73,7 @@ def test_401_of_every_key_is_raised():
     assert (again.attempts[0].outcome, len(upstream.called)) == ("http_401", 4)
 
 
-def test_dead_key_among_limited_ones_counts_as_a_rate_limit():
-    """If one key is refused and another is rate limited, the chain moves on as after a rate limit."""
+def test_invalid_key_among_limited_ones_counts_as_a_rate_limit():
     stage = Stage()
     upstream = FakeUpstream({"p/a": [LIMITED], "p/b": [401], "q": ["hello"]})
     result = stage.run(Plan((pooled(0, "p", "a", "b"), pooled(1, "q"))), upstream)
@@ -85,8 +81,7 @@ def test_dead_key_among_limited_ones_counts_as_a_rate_limit():
     assert [attempt.outcome for attempt in result.attempts] == ["http_429_wait", "ok"]
 
 
-def test_shortest_wait_of_all_keys_is_waited_out():
-    """If every key's response specified a wait, the run waits for the shortest of them and calls that key again."""
+def test_shortest_wait_of_all_keys_is_waited_for():
     # This is below the longest wait that a run waits for.
     short, long = (Failure(Fault.HTTP_429, "slow down", 429, retry_after=seconds) for seconds in (2.0, 4.0))
     stage, upstream = Stage(), FakeUpstream({"p/a": [short, "hello"], "p/b": [long]}, seconds=0.0)
@@ -95,10 +90,7 @@ def test_shortest_wait_of_all_keys_is_waited_out():
     assert result.attempts[0].outcome == "ok"
 
 
-def test_dead_key_of_five_loses_no_call_and_is_used_again_once_valid():
-    """Once in ten minutes, a call tries the refused key and is then answered with the next key, until the refused key
-    works again.
-    """
+def test_invalid_key_is_tried_once_in_ten_minutes_and_loses_no_call():
     stage = Stage()
     upstream = FakeUpstream({f"p/{key}": ["hello"] for key in "abde"} | {"p/c": [401, 401, "hello"]})
     plan = Plan((pooled(0, "p", *"abcde"),))
@@ -114,7 +106,6 @@ def test_dead_key_of_five_loses_no_call_and_is_used_again_once_valid():
 
 
 def test_claim_on_a_key_is_released_if_the_call_ends_without_a_result():
-    """If a call that has claimed a key for a retry ends without a result, the claim is released."""
     clock = Clock()
     pools = pools_at(clock)
     pools.record("p", KEYS[0], make_failure(Fault.HTTP_401))
@@ -129,8 +120,7 @@ conversations = st.lists(st.sampled_from([f"conversation {n}" for n in range(6)]
 
 
 @given(conversations, st.sets(st.sampled_from(KEYS), max_size=4))
-def test_a_conversation_keeps_its_key_and_a_new_one_gets_the_least_used(calls, cooling):
-    """A conversation keeps a key that works. Otherwise it gets the least used key."""
+def test_conversation_keeps_its_key_and_a_new_one_gets_the_least_used(calls, cooling):
     pools, use_counts, assigned = pools_at(Clock()), Counter(), {}
     for key in cooling:
         pools.record("p", key, LIMITED)
@@ -147,10 +137,8 @@ def test_a_conversation_keeps_its_key_and_a_new_one_gets_the_least_used(calls, c
             assigned[conversation] = key
 
 
-def test_a_conversation_whose_key_was_refused_goes_on_with_another_and_stays_there():
-    """The conversation keeps using its second key, since the provider's prompt cache for that key now has the
-    conversation.
-    """
+def test_conversation_keeps_its_second_key_after_the_first_was_refused():
+    """The provider's prompt cache for the second key now has the conversation."""
     clock = Clock()
     pools = pools_at(clock)
     first = pools.choose("p", KEYS, "talk", ())
@@ -161,8 +149,8 @@ def test_a_conversation_whose_key_was_refused_goes_on_with_another_and_stays_the
     assert [pools.choose("p", KEYS, "talk", ()) for _ in range(3)] == [second] * 3
 
 
-def test_idle_conversations_are_forgotten_and_their_number_is_bounded():
-    """A conversation is forgotten after an hour without calls, and the number of known conversations is bounded."""
+def test_idle_conversations_expire_and_their_number_is_limited():
+    """They expire after an hour without calls."""
     clock = Clock()
     pools = pools_at(clock)
     assert [pools.choose("p", KEYS, "talk", ()).name for _ in range(2)] == ["a", "a"]

@@ -106,7 +106,6 @@ def test_refused_limit_is_renamed_and_never_dropped() -> None:
 
 
 def test_limit_name_follows_a_provider_that_changes_it() -> None:
-    """If the remembered name is refused, the other one is tried and remembered instead."""
     stage, upstream = Stage(), FakeUpstream({"a": [make_refusal(OLD), "ok", make_refusal(NEW), "ok", "ok"]})
     for _ in range(3):
         stage.run(Plan(chain("a")), upstream)
@@ -114,15 +113,14 @@ def test_limit_name_follows_a_provider_that_changes_it() -> None:
 
 
 def test_limit_refused_under_both_names_is_not_remembered() -> None:
-    """If both names are refused, the candidate's failure counts. The next request tries both names again."""
+    """The next request tries both names again."""
     stage, upstream = Stage(), FakeUpstream({"a": [make_refusal(OLD), make_refusal(NEW)]})
     assert isinstance(stage.run(Plan(chain("a")), upstream), UpstreamRefused)
     assert [call.limit_name for call in upstream.calls] == [None, NEW]
     assert stage.run_context.memory.refusals("a", "m") == ()
 
 
-def test_protocol_with_one_limit_name_or_strict_route_is_tried_once() -> None:
-    """Nothing is remembered if the protocol has a single name for the limit or the route is strict."""
+def test_limit_with_one_name_or_a_strict_route_is_tried_once() -> None:
     stage = Stage()
     for candidate, preset in (
         (PlannedCandidate(0, "a", "m", protocol="gemini"), ErrorPreset.SEED),
