@@ -1,4 +1,4 @@
-"""`make chaos`: stress a served installation in every way that could lose data; exit with 1 if anything is lost."""
+"""`make chaos`: stress a served installation in every way that could lose data. Exit with 1 if anything is lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCENARIOS: dict[str, tuple[Callable[[int], Finding], int, str]] = {
     "machines": (push_machines, 2, "stop and start PostgreSQL, Redis and S3 under three processes so often"),
     "engines": (push_engines, 1, "play every fault of PostgreSQL, Redis, S3 and our processes so often"),
 }
-"""Each piece of the run: its function, its default number of repetitions, and the help text of its option."""
+"""Each scenario's function, its default number of repetitions, and its option's help text."""
 MAX_PRINTED = 20
 
 
@@ -63,9 +63,6 @@ def main() -> int:
 
 
 def _run_scenario(name: str, run: Callable[[int], Finding], times: int) -> Finding:
-    """Run one piece of the chaos run and return its finding. An exception counts as a loss, so that the other pieces
-    still run.
-    """
     try:
         return run(times)
     except Exception as error:

@@ -46,7 +46,7 @@ def send(
 
 
 def ask(server: Server, method: str, path: str, value: Any = None, **headers: str) -> Reply:
-    """Send JSON as a program does. Underscores in the names of headers become hyphens."""
+    """Send JSON as a program does. Underscores in header names become hyphens."""
     defaults = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
     extra = {name.replace("_", "-"): header for name, header in headers.items()}
     return send(server, method, path, None if value is None else json.dumps(value).encode(), defaults | extra)
@@ -104,7 +104,7 @@ class Person:
 
 
 def at_once(*works: Callable[[], None]) -> list[BaseException]:
-    """Run the functions in threads until all have ended. Return their exceptions."""
+    """Run the functions in threads until all have ended, and return their exceptions."""
     raised: list[BaseException] = []
 
     def run(work: Callable[[], None]) -> None:
@@ -123,7 +123,7 @@ def at_once(*works: Callable[[], None]) -> list[BaseException]:
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one chaos scenario: what was tried, what was acknowledged, and what was lost despite that."""
+    """A scenario's result: what was tried, what was acknowledged, and what was lost despite that."""
 
     piece: str
     tries: str

@@ -37,7 +37,7 @@ def drain(times: int) -> Finding:
         losses += [f"{count} answers were cut" for end, count in ends.items() if end == "cut"]
         outcomes = dict(installation.rows("select outcome, count(*) from routing_admin_requestlog group by 1", "logs"))
         answered = ends["whole"] + ends[DRAINING]
-        logged = outcomes.get("ok", 0) + outcomes.get(DRAINING, 0) - 1  # the demo's own request is not counted
+        logged = outcomes.get("ok", 0) + outcomes.get(DRAINING, 0) - 1  # The demo's own request is not counted.
         losses += [
             f"the log calls {n} answers {outcome}" for outcome, n in outcomes.items() if outcome not in ("ok", DRAINING)
         ]
@@ -50,7 +50,7 @@ def drain(times: int) -> Finding:
 
 @dataclass
 class Caller:
-    """A caller that repeats its call, and how each call ended."""
+    """A caller that repeats its call, with the outcome of each call."""
 
     server: Server
     name: str
@@ -67,7 +67,6 @@ class Caller:
             self.ends.append("whole" if whole in content else DRAINING if DRAINING in content else "cut")
 
     def _answer(self, body: str) -> str | None:
-        """Return what was received, or None if nothing was."""
         headers = {"authorization": f"Bearer {self.server.key}", "x-request-id": f"{self.name}-{len(self.ends)}"}
         with closing(http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)) as connection:
             try:
@@ -78,5 +77,5 @@ class Caller:
             try:
                 return response.read().decode()
             except CUT:
-                # Headers arrived and then the connection ended, so the answer was cut.
+                # Headers arrived and then the connection ended, so the answer is incomplete.
                 return ""

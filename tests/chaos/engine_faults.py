@@ -49,7 +49,6 @@ def nothing(_: Machines) -> Iterator[None]:
 
 @contextmanager
 def stopped_database(machines: Machines) -> Iterator[None]:
-    """Shut PostgreSQL down and start it again."""
     machines.cluster.stop()
     try:
         yield
@@ -82,7 +81,7 @@ def _set_read_only(machines: Machines, value: str) -> None:
 
 @contextmanager
 def ended_backends(machines: Machines) -> Iterator[None]:
-    """End all connections of the product, several times."""
+    """End all the product's connections, several times."""
     for _ in range(5):
         machines.cluster.ask("postgres", END_BACKENDS)
         machines.finished.wait(0.3)
@@ -141,7 +140,6 @@ def flushed_redis(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def hanging_store(machines: Machines) -> Iterator[None]:
-    """Make S3 accept connections without responding."""
     machines.store_proxy.hold()
     try:
         yield
@@ -151,7 +149,6 @@ def hanging_store(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def stopped_store(machines: Machines) -> Iterator[None]:
-    """Make S3 refuse connections."""
     machines.store_proxy.shut()
     try:
         yield
@@ -168,7 +165,6 @@ def killed_worker(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def killed_machine(machines: Machines) -> Iterator[None]:
-    """Kill all processes of the last machine and start them again."""
     machines.kill_last()
     yield
 

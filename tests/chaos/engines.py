@@ -1,4 +1,4 @@
-"""Play every fault of PostgreSQL, Redis, S3 and our processes under a steady load, and check what was reported of it.
+"""Cause every fault of PostgreSQL, Redis, S3 and our processes under a steady load, and check the resulting alerts.
 
 Calls go to three machines. The last machine has two workers. If a machine ends before it has read a call, the call is
 sent to another machine, as a load balancer would do.
@@ -38,7 +38,7 @@ from tests.gateway.serving import manage
 CALLERS = 4
 SETTLE_SECONDS = 1.0
 ALERT_SECONDS = 25.0
-"""Seconds until an outage is sent: it must last ten, is checked every five, and the machine is busy."""
+"""Seconds until an outage is reported: it must last ten, is checked every five, and the machine is busy."""
 STATE = re.compile(
     r"^routing_admin_(\w*_(?:up|open|lost|waiting|repaired|stale|unread|failed|age|refused)\w*(?:\{[^}]*\})?) (\S+)$",
     re.M,
@@ -63,14 +63,14 @@ REPORT_HEADS = ("fault", "readyz", "alerts", "log lines", "metrics")
 
 @dataclass
 class Tally:
-    """The responses to the calls that began during a fault, and what was reported of the fault."""
+    """The responses to calls that began during a fault, and the fault's alerts, log lines and metrics."""
 
     fault: EngineFault
     answers: Counter[str] = field(default_factory=Counter)
     limited: Counter[int] = field(default_factory=Counter)
     uploads: Counter[int] = field(default_factory=Counter)
     answered: list[tuple[str, int, float, float]] = field(default_factory=list)
-    """Answered calls: the machine that answered, and when the call began and was answered."""
+    """Answered calls: the machine, and when the call began and was answered."""
     slowest: float = 0.0
     alerted: float = 0.0
     back: float = 0.0
@@ -117,10 +117,10 @@ class EngineFaultRun:
     tally: Tally
     tallies: list[Tally] = field(default_factory=list)
     reported: int = 0
-    """How many of the chat's notices were counted for earlier faults."""
+    """The number of received notices that belong to earlier faults."""
 
     def call(self, number: int) -> None:
-        """Send calls in sequence with a known key. Each starts at the next machine."""
+        """Send calls in sequence with a known key, starting at the next machine each time."""
         count = 0
         while not self.machines.finished.wait(PAUSE):
             count, tally = count + 1, self.tally
@@ -168,7 +168,7 @@ class EngineFaultRun:
             count, tally = count + 1, self.tally
             try:
                 getattr(tally, counter)[send_request(count % MACHINES).status] += 1
-            except ConnectionRefusedError:  # the machine has ended, so the call goes to the next machine
+            except ConnectionRefusedError:  # The machine has ended, so the call goes to the next one.
                 continue
             except CUT:
                 getattr(tally, counter)[0] += 1
@@ -216,7 +216,7 @@ class EngineFaultRun:
         return [kind.value for kind in AlertKind if f'"{kind.value}"' in bodies]
 
     def _wait_for_alert(self, kind: str, began: float) -> None:
-        """Wait until the chat shows the alert as ongoing.
+        """Wait until the alert is reported as ongoing.
 
         An alert that recurs within two minutes of its end is not sent again.
         """
@@ -300,9 +300,9 @@ def engine_fault_run() -> Iterator[EngineFaultRun]:
 
 
 def push_engines(rounds: int) -> Finding:
-    """Play every fault and return the finding.
+    """Cause every fault and return the finding.
 
-    No call with a known key may fail, no row may be lost or duplicated, and no artifact may be partial.
+    No call with a known key may fail, no row may be lost or duplicated, and no artifact may be incomplete.
     """
     losses, calls = list[str](), 0
     for _ in range(rounds):

@@ -21,12 +21,12 @@ from tests.gateway.serving import Server
 
 MIB = 1024 * 1024
 SLOW_FILES, SLOW_PAGES = 12, 6
-"""The number of slow files, which is more than asyncio has threads on two cores, and the pages of each.
+"""The number of slow files, which exceeds asyncio's threads on two cores, and the pages of each.
 
-A page takes some tenths of a second to read.
+Reading a page takes some tenths of a second.
 """
 SMALL_FILES, SMALL_FILE_SECONDS = 4, 2.5
-"""How many small files are uploaded and asked about in sequence meanwhile, and the time allowed for each."""
+"""The number of small files that are uploaded and described in sequence meanwhile, and the seconds allowed for each."""
 MANY_AGENTS = 400
 CHUNKED = b"POST /v1/chat/completions HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 AMBIGUOUS_REQUESTS = {
@@ -37,7 +37,9 @@ AMBIGUOUS_REQUESTS = {
 
 
 def trailers(stage: Stage) -> None:
-    """Send endless trailers and chunk extensions without a key, and heads that different servers parse differently."""
+    """Send endless trailers and chunk extensions without a key, and requests that different servers
+    parse differently.
+    """
     for start, unit in ((b"0\r\n", b"x-a: " + b"y" * 1000 + b"\r\n"), (b"3", b";name=" + b"v" * 1000)):
         sent, status = flood(stage.server, CHUNKED + start, unit * 64, 32 * MIB)
         stage.note(f"{status} to a flood", good=sent < 8 * MIB)
@@ -121,7 +123,7 @@ def large_calls(stage: Stage) -> None:
 
 
 def send_pieces(server: Server, path: str, pieces: Sequence[str]) -> Reply:
-    """Post a body piece by piece, because copying a large body would delay the measurement."""
+    """Post a body in pieces, because copying a large body would delay the measurement."""
     headers = {
         "authorization": f"Bearer {server.key}",
         "content-type": "application/json",
@@ -208,7 +210,7 @@ def artifact_details(server: Server, reference: str) -> Reply:
 
 
 def slow_pdf(number: int, pages: int = SLOW_PAGES, words: int = 20_000) -> bytes:
-    """Return a PDF of few bytes that has many pages with many words."""
+    """Return a small PDF that has many pages with many words."""
     content = zlib.compress(b"BT /F1 9 Tf " + b"(%d) Tj 0 1 Td " % number * words + b"ET", 9)
     kids = b" ".join(b"%d 0 R" % kid for kid in range(5, 5 + pages))
     page = (
@@ -257,7 +259,9 @@ def absurd_numbers(stage: Stage) -> None:
 
 
 def surrogate_halves(stage: Stage) -> None:
-    """Call a provider that sends lone surrogates. They must be joined or replaced, and the response must complete."""
+    """Call a provider that sends lone surrogates. They must be joined or replaced, and the response must
+    be complete.
+    """
     for stream in (False, True):
         reply = chat(stage.server, "", "one/fault:half_emojis", stream=stream)
         whole = b"[DONE]" in reply.body if stream else b"So" in reply.body
@@ -266,7 +270,7 @@ def surrogate_halves(stage: Stage) -> None:
 
 
 def _logged(server: Server, reply: Reply) -> dict[str, Any]:
-    """Return the log entry of a call, or an empty dictionary if there is none."""
+    """Return a call's log entry, or an empty dictionary if there is none."""
     response = ask(server, "GET", f"/api/v1/requests/{reply.headers.get('x-request-id', '')}")
     return dict(response.json) if response.status == 200 else {}
 

@@ -18,14 +18,14 @@ from tests.gateway.serving import Server, manage
 PAUSE = 0.02
 QUIET_SECONDS = 2.0
 SETTLE_SECONDS = 1.0
-"""Delay after an attack before the server's memory is measured again."""
+"""Delay in seconds after an attack before the server's memory is measured again."""
 
 
 @dataclass
 class Stage:
-    """The target of an attack, and what was recorded: responses by kind, and faults.
+    """An attack's target, and the recorded responses and faults.
 
-    `server` carries the attacker's key, `neighbour` another agent's.
+    `server` has the attacker's key, `neighbour` another agent's.
     """
 
     server: Server
@@ -42,7 +42,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Attack:
-    """An attack. `run` performs it, and the bounds limit the server's growth in memory and another agent's latency.
+    """An attack. `run` performs it, and the limits apply to the server's growth in memory and another agent's latency.
 
     That agent's calls may take `seconds` longer than without the attack.
     """
@@ -55,7 +55,7 @@ class Attack:
 
 @dataclass
 class Watch:
-    """The effect of an attack: the server's peak memory, and the responses to another agent."""
+    """An attack's effect: the server's peak memory, and the responses to another agent."""
 
     server: Server
     peak: float = 0.0
@@ -102,7 +102,7 @@ def watched(server: Server) -> Iterator[Watch]:
 
 
 def make_attacks(attacks: Sequence[Attack]) -> Finding:
-    """Run the attacks in sequence, print the cost of each, and return a finding with the bounds they exceeded."""
+    """Run the attacks in sequence, print each one's cost, and return a finding with the exceeded limits."""
     rows, losses = [], list[str]()
     with installed() as installation:
         key = manage(installation.environment, "create_agent", "neighbour", "--route", "chain", "--key")
@@ -124,7 +124,7 @@ def make_attacks(attacks: Sequence[Attack]) -> Finding:
 
 
 def _make(attack: Attack, stage: Stage, usual: float) -> tuple[tuple[object, ...], list[str]]:
-    """Run an attack. Return its row in the table and the bounds that it exceeded."""
+    """Run an attack, and return its row in the table and the exceeded limits."""
     before = memory_megabytes(stage.server)
     with watched(stage.neighbour) as watch:
         try:

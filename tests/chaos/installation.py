@@ -1,4 +1,4 @@
-"""An installation to be stressed. It is served by a separate process and has the fault lab as its provider."""
+"""An installation for stress tests. It is served by a separate process and has the fault lab as its provider."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCOPES = ("route", "artifacts:read", "artifacts:write", "agents:write", "config:
 
 @dataclass(frozen=True)
 class Installation:
-    """A data directory with the demo, and a key of its text agent with all scopes."""
+    """A data directory with the demo, and its text agent's key with all scopes."""
 
     directory: Path
     lab: Lab

@@ -1,4 +1,4 @@
-"""Test kill -9 during edits, imports, uploads and calls: what was acknowledged is still there after the next start."""
+"""Kill a server with -9 during edits, imports, uploads and calls: the next start must have everything acknowledged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.chaos.installation import Installation, installed
 from tests.gateway.serving import Server, manage
 
 LONGEST, SHORTEST = 1.5, 0.2
-"""The most and the least seconds until a server is killed."""
+"""The longest and shortest time in seconds until a server is killed."""
 TARGETS = ("task:planning", "task:default", "text-model", "vision-model")
 
 
@@ -22,7 +22,7 @@ TARGETS = ("task:planning", "task:default", "text-model", "vision-model")
 class Ledger:
     """What was acknowledged.
 
-    For a value that changes, it holds the last acknowledged value and the value in progress. Either may be stored.
+    For a value that changes, it has the last acknowledged value and the one in progress. Either may be stored.
     """
 
     alias: tuple[str, str] = ("", "")
@@ -36,7 +36,7 @@ class Ledger:
 
 @dataclass
 class LoadGenerator:
-    """The four callers that stress one server until it is killed."""
+    """The four callers that stress a server until it is killed."""
 
     server: Server
     person: Person
@@ -63,7 +63,7 @@ class LoadGenerator:
         while True:
             number += 1
             target, name = TARGETS[(self.cycle + number) % len(TARGETS)], f"{self.cycle}-{number}"
-            # The value is noted before the request. If the request is cut, either value may be stored.
+            # The value is noted before the request. If the request is interrupted, either value may be stored.
             self.ledger.alias = (self.ledger.alias[0], target)
             if person.post("/aliases/", name="pushed", target=target).status < 400:
                 self.ledger.alias = (target, target)
@@ -106,7 +106,7 @@ class LoadGenerator:
 
 
 def check(server: Server, installation: Installation, ledger: Ledger, files: dict[str, bytes]) -> None:
-    """Record acknowledged values that are missing. After that, the stored values are the expected ones."""
+    """Record acknowledged values that are missing, and expect the stored values from then on."""
     rows = installation.rows("select target from routing_admin_alias where name = 'pushed'")
     alias = rows[0][0] if rows else ""
     limit = ask(server, "GET", "/api/v1/config/llm-routing").json["routing"]["planning"]["maxTokens"]
@@ -134,7 +134,9 @@ def kill_again_and_again(times: int) -> Finding:
     ledger, moments, newest = Ledger(), random.Random(times), dict[str, bytes]()
     with installed() as installation:
         with installation.serve() as server:
-            person = Person(server).sign_in()  # only once: a kill during sign-in would count as a failed attempt
+            person = Person(
+                server
+            ).sign_in()  # Sign in only once, since a kill during sign-in would count as a failed attempt.
         for cycle in range(1, times + 1):
             with installation.serve() as server:
                 check(server, installation, ledger, newest)

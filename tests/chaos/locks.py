@@ -13,7 +13,7 @@ from tests.gateway.serving import Server
 
 CALLERS = 4
 LOCKED_SECONDS, UNLOCKED_SECONDS = 1.5, 0.5
-"""Seconds for which a database is locked, then unlocked."""
+"""Seconds for which a database is locked, and for which it is then unlocked."""
 CATCH_UP = 60
 """Seconds within which everything must be in the log."""
 
@@ -54,7 +54,7 @@ def lock_and_release(rounds: int) -> Finding:
 
 
 def missing(installation: Installation, server: Server, names: list[str]) -> list[str]:
-    """Return the calls that are still missing from the log after it has caught up."""
+    """Return the calls that are still missing from the log after some time."""
     until, missing_names = time.monotonic() + CATCH_UP, set(names)
     while missing_names and time.monotonic() < until:
         ask(server, "GET", f"/api/v1/requests/{names[-1]}")

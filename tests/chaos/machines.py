@@ -33,7 +33,7 @@ from tests.lab import Lab
 
 MACHINES = 3
 OUTAGE_SECONDS = 2.0
-"""Seconds for which an engine is stopped, and seconds between two stops during which all engines run."""
+"""Seconds for which an engine is stopped, and for which all engines then run."""
 PAUSE = 0.05
 """Seconds between two calls by a caller, so that concurrency is tested and not the machine's capacity."""
 AGREEMENT_SECONDS = 1.0
@@ -42,7 +42,7 @@ TIMEOUT_SECONDS = 60.0
 WRITE_SECONDS = 0.1
 """Seconds after which an answered call must survive the end of its process."""
 WORKERS = "2"
-"""Workers of the last machine, one of which is also killed."""
+"""The last machine's workers, one of which is also killed."""
 BUDGET = 3000
 SPENDER = "vision-agent"
 SAVE_LIMIT = (
@@ -85,7 +85,7 @@ class Machines:
         return listening(environment, self.keys[0], self.lab, directory, options)
 
     def call(self, number: int) -> None:
-        """Send calls to a machine in sequence. The last machine is killed at times, which cuts some calls."""
+        """Send calls to a machine in sequence. The last machine is killed at times, which interrupts some calls."""
         count, last = 0, number == MACHINES - 1
         while not self.finished.wait(PAUSE):
             count += 1
@@ -129,7 +129,6 @@ class Machines:
             self.losses.append(f"{fact}: all agreed after {seconds * 1000:.0f} ms")
 
     def change(self, number: int) -> None:
-        """Import a configuration through the first process."""
         content = ask(self.servers[0], "GET", "/api/v1/config/llm-routing").json
         content["routing"]["planning"]["maxTokens"] = number
         reply = ask(self.servers[0], "POST", "/api/v1/config/import", content)
@@ -189,7 +188,6 @@ class Machines:
         self.finished.wait(OUTAGE_SECONDS)
 
     def restart_redis(self) -> None:
-        """Kill Redis and start it again. It is empty after that."""
         self.stop_and_start(self.redis.kill, self.redis.start)
 
     def kill_last(self) -> None:

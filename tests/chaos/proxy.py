@@ -1,4 +1,4 @@
-"""A TCP proxy in front of a server that can cut all connections or hold back all bytes."""
+"""A TCP proxy that can close all connections or hold back all bytes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class BreakableProxy:
         self._listener.close()
 
     def _accept(self) -> None:
-        with contextlib.suppress(OSError):  # the listener is closed
+        with contextlib.suppress(OSError):  # The listener is closed.
             while True:
                 client, _ = self._listener.accept()
                 if self._open:

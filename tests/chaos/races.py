@@ -17,7 +17,7 @@ Outcome = tuple[list[int], object, object]
 
 
 def race(pairs: int) -> Finding:
-    """Run pairs of concurrent requests: two imports, two forms, and a change with a deletion, each of one version."""
+    """Run pairs of concurrent requests on the same version: two imports, two forms, and a change with a deletion."""
     counted, losses = Counter[str](), list[str]()
     with installed() as installation, installation.serve() as server:
         people = (Person(server).sign_in(), Person(server).sign_in())
@@ -41,7 +41,6 @@ def race(pairs: int) -> Finding:
 
 
 def import_pair(server: Server, number: int) -> Outcome:
-    """Send two imports that are based on the same revision."""
     export = ask(server, "GET", "/api/v1/config/llm-routing")
     numbers, statuses = (2 * number + 1, 2 * number + 2), [0, 0]
     contents = [copy.deepcopy(export.json), copy.deepcopy(export.json)]

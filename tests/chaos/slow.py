@@ -18,7 +18,7 @@ PARTIAL_REQUESTS = (
     b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n{",
 )
 ADDRESSES = 8
-"""How many source IP addresses half of the connections use besides 127.0.0.1."""
+"""The number of source IP addresses, besides 127.0.0.1, that half of the connections use."""
 LONGEST = 45.0
 """Seconds after which no connection may still be open."""
 
@@ -61,7 +61,7 @@ def connect(port: int, number: int) -> socket.socket:
 
 
 def read_ends(opened: list[socket.socket]) -> Counter[str]:
-    """Count how the connections ended: the status of the response, `closed` without a response, or `open`."""
+    """Count how the connections ended: by status, `closed` without a response, or `open`."""
     selector, ends = selectors.DefaultSelector(), Counter[str]()
     for connection in opened:
         selector.register(connection, selectors.EVENT_READ, [b""])

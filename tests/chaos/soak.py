@@ -19,11 +19,11 @@ from tests.chaos.installation import installed
 from tests.gateway.serving import Server
 
 SAMPLES = 20
-"""How many samples are taken, spread evenly over the time."""
+"""The number of samples, spread evenly over the time."""
 PAUSE = 0.02
 """Seconds between two calls by a caller."""
 SLACK = {"memory MB": 8.0, "descriptors": 8.0, "threads": 4.0, "tasks": 8.0}
-"""By how much the median of the last third may exceed that of the second and still count as flat."""
+"""How much the last third's median may exceed the second third's and still count as flat."""
 TASKS = re.compile(r"^routing_admin_tasks (\d+)$", re.MULTILINE)
 
 
@@ -99,7 +99,7 @@ def soak(seconds: float) -> tuple[list[Sample], Counter[str]]:
 
 
 def verdicts(samples: Sequence[Sample]) -> list[tuple[str, float, float, str]]:
-    """Return for each resource the medians of the second and the last third, and whether it is flat or grew."""
+    """Return each resource's medians of the second and the last third, and whether it is flat or grew."""
     third = len(samples) // 3
     rows = []
     for position, (name, slack) in enumerate(SLACK.items()):

@@ -10,14 +10,14 @@ from tests.chaos.kills import kill_again_and_again
 from tests.chaos.soak import Sample, verdicts
 
 
-def test_a_kill_loses_nothing_that_was_acknowledged():
+def test_kill_loses_nothing_that_was_acknowledged():
     """One kill is tested, while `make chaos` runs sixty or more."""
     finding = kill_again_and_again(1)
     assert finding.losses == ()
 
 
-def test_attack_that_exceeds_its_bounds_is_found(capsys):
-    """The attack is reported with exactly the bounds it exceeded. `python -m tests.chaos hostile` runs all attacks."""
+def test_attack_that_exceeds_its_limits_is_found(capsys):
+    """`python -m tests.chaos hostile` runs all attacks."""
     finding = make_attacks([replace(ATTACKS[0], megabytes=-1, seconds=-1)])
     assert [loss.split(",")[-1].split(" allowed")[0][:14] for loss in finding.losses] == [" -1", " -1 more than "]
     assert "hostile clients and providers" in capsys.readouterr().out

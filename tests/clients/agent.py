@@ -1,4 +1,4 @@
-"""A simulated client. It sends the requests of a recorded exchange, reads the answers, and continues with both."""
+"""A simulated client: it sends a recorded exchange's requests, reads the answers, and continues with both."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer, received as a whole or assembled from its stream: text, reasoning, tool calls, and its blocks as
-    received.
+    """An answer, complete or assembled from its stream: text, reasoning, tool calls, and its blocks as received.
 
     `broken` is the error event that ended the stream.
     """
@@ -84,7 +83,7 @@ def _with_ids(text: str, ids: list[str]) -> str:
 
 
 def _events(text: str) -> Iterator[Json]:
-    """Yield the events of a stream. Each event's name must equal the type in its data."""
+    """Yield a stream's events. Each event's name must equal the type in its data."""
     for block in text.strip().split("\n\n"):
         name, _, data = block.partition("\n")
         value: Json = json.loads(data.removeprefix("data: "))
@@ -113,7 +112,7 @@ class Responses:
         )
 
     def parse_events(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
-        """Return the response in the last event. The items and text deltas before it must add up to it."""
+        """Return the response in the last event. The earlier items and text deltas must add up to it."""
         assert [event["sequence_number"] for event in events] == list(range(len(events)))
         last = events[-1]
         if last["type"] == "response.failed":
@@ -148,7 +147,7 @@ class Messages:
         return Reply(200, headers, blocks, text, reasoning, calls, value["usage"])
 
     def parse_events(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
-        """Return the message assembled from its blocks. Each must be started, continued and stopped before the next."""
+        """Return the message assembled from its blocks. Each block must be stopped before the next one starts."""
         blocks: list[Json] = []
         last: Json = {}
         for event in events:
@@ -193,7 +192,7 @@ class Chat:
     key, header, scheme = "messages", "authorization", "Bearer "
 
     def events(self, text: str) -> Iterator[Json]:
-        """Yield the chunks of a stream, which ends with `[DONE]` or with an error."""
+        """Yield a stream's chunks. The stream ends with `[DONE]` or with an error."""
         *blocks, last = [block.removeprefix("data: ") for block in text.strip().split("\n\n") if block[0] != ":"]
         yield from map(json.loads, blocks)
         if last != "[DONE]":

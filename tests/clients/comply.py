@@ -1,7 +1,7 @@
 """llm-comply checks our APIs against their vendors' published schemas, with a model behind each protocol.
 
-llm-comply only warns about a missing endpoint for compaction. In this suite the warning is a failure, so that
-`differences.toml` must list it.
+llm-comply only warns about a missing endpoint for compaction. Here the warning is a failure, so that `differences.toml`
+must list it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FORMATS: dict[str, dict[str, Any]] = {
         "extra_headers": {"anthropic-version": "2023-06-01"},
     },
 }
-"""How llm-comply calls each of our APIs; the model names make it believe that the models can reason."""
+"""Each of our APIs, as llm-comply calls it. The model names make it believe that the models can reason."""
 
 
 def load_specification(name: str) -> SpecLoader:
@@ -59,7 +59,6 @@ CASES = [
 
 @pytest.mark.parametrize(("shape", "protocol", "case"), CASES)
 def test_complies(shape: str, protocol: str, case: Any) -> None:
-    """The case passes without an error, and a case about compaction also without a warning."""
     options = dict(FORMATS[shape])
     spec, model = options.pop("spec"), options.pop("model").format(protocol)
     config = ComplianceConfig(

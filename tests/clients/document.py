@@ -1,4 +1,4 @@
-"""The tables with a run's results: the counts of each suite, and each known difference with its reason."""
+"""The tables with a run's results: each suite's counts, and each known difference with its reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NODE = ("@anthropic-ai/sdk", "@anthropic-ai/claude-code", "@openai/codex", "ai",
 class Suite:
     """A suite: its short name, its title, and the package whose version is shown, which is empty for our own suites.
 
-    If the suite has its own environment, `place` is its folder within the shared environment's.
+    If the suite has its own environment, `place` is its folder within the shared one.
     """
 
     name: str
@@ -57,7 +57,7 @@ RECIPES = {
     "Codex": Suite("codex", "the recipe for Codex", "@openai/codex"),
     "opencode": Suite("opencode", "the recipe for opencode", "opencode-ai"),
 }
-"""The suites that run a recipe of docs/recipes.md, by its heading."""
+"""The suites that run a recipe from docs/recipes.md, by the recipe's heading."""
 
 SUITES = (
     Suite("langchain", "LangChain's standard tests, at each API", "langchain-tests"),
@@ -75,7 +75,7 @@ SUITES = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a suite: pytest's exit status, and the counts by the plugin `known_differences`."""
+    """A suite's result: pytest's exit status, and the counts by the plugin `known_differences`."""
 
     suite: Suite
     status: int
@@ -110,5 +110,5 @@ def _reasons(outcomes: Iterable[Outcome]) -> str:
 
 
 def with_table(text: str, outcomes: Iterable[Outcome]) -> str:
-    """Return the document with the tables of this run. Raise `ValueError` if one of its two markers is missing."""
+    """Return the document with this run's tables. Raise `ValueError` if one of its two markers is missing."""
     return put_between(text, BEGIN, END, table(outcomes))

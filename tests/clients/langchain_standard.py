@@ -48,7 +48,6 @@ def _files_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 URL, KEY = os.environ["CLIENTS_URL"], os.environ["CLIENTS_KEY"]
 CLASSES: dict[str, type[BaseChatModel]] = {"Chat": ChatOpenAI, "Responses": ChatOpenAI, "Messages": ChatAnthropic}
-"""LangChain's class for each of our APIs."""
 PARAMS: dict[str, dict[str, Any]] = {
     "Chat": {"base_url": URL, "api_key": KEY, "stream_usage": True},
     "Responses": {"base_url": URL, "api_key": KEY, "use_responses_api": True},
@@ -96,7 +95,7 @@ class Standard(ChatModelIntegrationTests):
 
     @property
     def supports_audio_inputs(self) -> bool:
-        return self.chat_api != "Messages"  # LangChain has no audio input for Anthropic
+        return self.chat_api != "Messages"  # LangChain has no audio input for Anthropic.
 
     @property
     def supports_anthropic_inputs(self) -> bool:

@@ -27,7 +27,6 @@ CHAT_APIS: dict[str, Callable[[str], Any]] = {
         name, base_url=URL.removesuffix("/v1"), supports_pdf=True, use_structured_outputs=True
     ),
 }
-"""The model class of `llm` for each of our APIs."""
 
 
 @pytest.fixture(params=product(CHAT_APIS, MODELS), ids="-".join)
@@ -38,21 +37,18 @@ def model(request: pytest.FixtureRequest) -> Any:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_prompt_is_answered(model: Any, stream: bool) -> None:
-    """A prompt is answered with and without streaming, and the usage is known."""
     response = model.prompt("hello", system="Be brief.", key=KEY, stream=stream)
     assert response.text() == "You said: hello"
     assert response.usage().output == 7
 
 
 def test_conversation_is_continued(model: Any) -> None:
-    """The second prompt of a conversation includes the first exchange."""
     conversation = model.conversation()
     conversation.prompt("hello", key=KEY).text()
     assert conversation.prompt("and now?", key=KEY).text() == "You said: and now?"
 
 
 def test_image_arrives_unchanged(model: Any) -> None:
-    """The image arrives unchanged."""
     response = model.prompt("Look", attachments=[llm.Attachment(type="image/png", content=PNG)], key=KEY)
     assert response.text() == "You said: Look [image/png, 70 bytes]"
 
@@ -63,7 +59,6 @@ def test_schema_determines_the_answer(model: Any) -> None:
 
 
 def test_tool_is_called(model: Any) -> None:
-    """The function gets its argument, and the model answers after its result."""
     arguments = []
 
     def double(number: int) -> int:
@@ -77,7 +72,6 @@ def test_tool_is_called(model: Any) -> None:
 
 
 def test_unknown_model_is_an_error() -> None:
-    """An unknown model is an error in each of the chat APIs."""
     for make in CHAT_APIS.values():
         with pytest.raises(Exception, match="nobody"):
             make("nobody").prompt("hello", key=KEY).text()

@@ -39,7 +39,6 @@ def run(case: str, model: str) -> Any:
 
 @pytest.mark.parametrize(("chat_api", "protocol"), product(CHAT_APIS, MODELS))
 def test_whole_and_streamed(chat_api: str, protocol: str) -> None:
-    """A complete and a streamed answer have the same text and token count."""
     assert run(f"{chat_api} whole", MODELS[protocol]) == {"text": "You said: hello", "tokens": 7}
     streamed = {"text": "You said: hello", "whole": "You said: hello", "tokens": 7}
     assert run(f"{chat_api} streamed", MODELS[protocol]) == streamed
@@ -61,5 +60,4 @@ def test_refusal_is_an_error_of_the_client(chat_api: str) -> None:
 
 @pytest.mark.parametrize("protocol", MODELS)
 def test_tokens_are_counted(protocol: str) -> None:
-    """Anthropic's client counts tokens for every protocol."""
     assert run("messages count", MODELS[protocol])["input_tokens"] > 0

@@ -67,7 +67,6 @@ def make_agent(model: Any, settings: ModelSettings = SETTINGS, **options: Any) -
 
 
 async def test_agent_answers_and_continues(model: Any) -> None:
-    """The second request of an agent includes the first answer."""
     agent = make_agent(model)
     first = await Runner.run(agent, "hello")
     second = await Runner.run(agent, [*first.to_input_list(), {"role": "user", "content": "and now?"}])
@@ -85,7 +84,6 @@ async def test_agent_calls_its_tool(model: Any) -> None:
 
 
 async def test_tool_returns_an_image(model: Any) -> None:
-    """The model receives the image in the tool's result."""
     agent = make_agent(model, tools=[screenshot])
     result = await Runner.run(agent, "take a screenshot of 'paint', then answer in words")
     assert result.final_output.endswith("[image/png, 70 bytes]")
@@ -98,7 +96,6 @@ async def test_answer_has_a_type(model: Any) -> None:
 
 
 async def test_answer_is_streamed(model: Any) -> None:
-    """The answer after a tool call is streamed in pieces."""
     stream = Runner.run_streamed(make_agent(model, tools=[double]), "double the number 21, then answer in words")
     raw = [event.data async for event in stream.stream_events() if event.type == "raw_response_event"]
     pieces = [event.delta for event in raw if isinstance(event, ResponseTextDeltaEvent)]
@@ -107,7 +104,6 @@ async def test_answer_is_streamed(model: Any) -> None:
 
 
 async def test_agent_hands_off_to_another(model: Any) -> None:
-    """After a handoff, the second agent answers in place of the first."""
     other = Agent(name="other", instructions="Answer.", model=model, model_settings=SETTINGS)
     result = await Runner.run(make_agent(model, handoffs=[handoff(other)]), "transfer_to_other, then answer in words")
     assert result.last_agent is other
@@ -115,7 +111,6 @@ async def test_agent_hands_off_to_another(model: Any) -> None:
 
 
 async def test_unknown_model_is_an_error_of_the_client() -> None:
-    """An unknown model raises the client's `NotFoundError` with the gateway's error code."""
     async with AsyncOpenAI(base_url=URL, api_key=KEY, max_retries=0) as client:
         with pytest.raises(NotFoundError) as refused:
             await Runner.run(make_agent(OpenAIResponsesModel("nobody", client)), "hello")

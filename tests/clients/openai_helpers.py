@@ -83,7 +83,6 @@ def test_streamed_arguments_are_parsed_by_their_type(client: openai.OpenAI, mode
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_reasoning_can_be_sent_back_unchanged(client: openai.OpenAI, model: str, streamed: bool) -> None:
-    """The helper assembles a turn with reasoning and a tool call. The turn can be sent back and is answered."""
     tools: Any = [openai.pydantic_function_tool(City)]
     options: Any = {"model": model, "tools": tools, "reasoning_effort": "low"}
     if streamed:

@@ -54,7 +54,6 @@ CHAT_APIS: dict[str, Callable[[str, str], Model]] = {
         profile=ModelProfile(supports_json_schema_output=True),
     ),
 }
-"""The model class of pydantic-ai for each of our APIs, with our URL."""
 
 
 def make_model(name: str, key: str = KEY, chat_api: str = "chat") -> Model:
@@ -73,7 +72,6 @@ def calls_in(messages: list[Any]) -> list[str]:
 
 
 async def test_agent_answers_with_text(model: Model) -> None:
-    """The result has text, model name, finish reason and usage."""
     result = await Agent(model, instructions="Be brief.").run("hello")
     assert result.output == "You said: hello"
     assert result.response.model_name == model.model_name
@@ -82,7 +80,6 @@ async def test_agent_answers_with_text(model: Model) -> None:
 
 
 async def test_conversation_is_continued_by_an_agent(model: Model) -> None:
-    """A conversation is continued: the request includes the first exchange, and the last question is answered."""
     agent = Agent(model)
     first = await agent.run("hello")
     second = await agent.run("and now?", message_history=first.all_messages())
@@ -91,7 +88,6 @@ async def test_conversation_is_continued_by_an_agent(model: Model) -> None:
 
 
 async def test_agent_calls_its_tools_in_sequence(model: Model) -> None:
-    """Each tool gets its arguments, the model gets the tool's result, and a text ends the run."""
     agent, arguments = Agent(model), []
 
     @agent.tool_plain
@@ -114,14 +110,13 @@ async def test_agent_calls_its_tools_in_sequence(model: Model) -> None:
 
 @pytest.mark.parametrize("output_mode", [ToolOutput, NativeOutput, PromptedOutput])
 async def test_typed_output_in_each_mode(model: Model, output_mode: Any) -> None:
-    """Typed output works by a required tool, by the answer's schema, and by prompt with JSON mode."""
+    """The modes are a required tool, the answer's schema, and a prompt with JSON mode."""
     result = await Agent(model, output_type=output_mode(Trip)).run("a trip to 'Zürich' with 443037 inhabitants")
     assert result.output == Trip(stops=[City(name="Zürich", inhabitants=443037)], by_train=True)
 
 
 @pytest.mark.parametrize("output_mode", [ToolOutput, NativeOutput, PromptedOutput])
 async def test_typed_output_after_a_tool(model: Model, output_mode: Any) -> None:
-    """The model first calls a tool, then gives an answer of the requested type."""
     agent = Agent(model, output_type=output_mode(City))
 
     @agent.tool_plain
@@ -135,7 +130,6 @@ async def test_typed_output_after_a_tool(model: Model, output_mode: Any) -> None
 
 
 async def test_text_is_streamed(model: Model) -> None:
-    """Joined, the pieces of a streamed answer are its text. The stream has the usage and the finish reason."""
     async with Agent(model).run_stream("hello, how are you?") as stream:
         pieces = [piece async for piece in stream.stream_text(delta=True, debounce_by=None)]
     assert len(pieces) > 1
@@ -146,14 +140,12 @@ async def test_text_is_streamed(model: Model) -> None:
 
 @pytest.mark.parametrize("output_mode", [ToolOutput, NativeOutput])
 async def test_typed_output_is_streamed(model: Model, output_mode: Any) -> None:
-    """Each partial output validates, and the last one is complete."""
     async with Agent(model, output_type=output_mode(City)).run_stream("'Zürich' has 443037 inhabitants") as stream:
         states = [state async for state in stream.stream_output(debounce_by=None)]
     assert states[-1] == City(name="Zürich", inhabitants=443037)
 
 
 async def test_tool_is_called_in_a_stream(model: Model) -> None:
-    """The pieces of a streamed tool call are assembled, its result is sent back, and text is streamed."""
     agent, arguments = Agent(model), []
 
     @agent.tool_plain
@@ -169,7 +161,6 @@ async def test_tool_is_called_in_a_stream(model: Model) -> None:
 
 
 async def test_reasoning_is_kept_in_a_conversation(model: Model) -> None:
-    """The thinking parts of a turn with a tool call are sent back with it, complete and streamed."""
     settings: Any = {"openai_reasoning_effort": "low", "anthropic_effort": "low"}
     agent = Agent(model, model_settings=settings)
 
@@ -186,14 +177,14 @@ async def test_reasoning_is_kept_in_a_conversation(model: Model) -> None:
         for message in stream.all_messages()
         if isinstance(message, ModelResponse)
         for part in message.parts
-        if isinstance(part, ThinkingPart) and part.content  # other parts are encrypted and readable only by the vendor
+        if isinstance(part, ThinkingPart)
+        and part.content  # Other parts are encrypted and can only be read by the vendor.
     ]
     assert thoughts == ["First I think about it. 先想一想。"] * 4
 
 
 @pytest.mark.parametrize("mime_type", ["image/png", "application/pdf"])
 async def test_file_reaches_the_model(model: Model, mime_type: str) -> None:
-    """An image and a document in the request reach the model intact."""
     data = {"image/png": PNG, "application/pdf": PDF}[mime_type]
     result = await Agent(model).run(["What is this?", BinaryContent(data=data, media_type=mime_type)])
     assert result.output.startswith("You said: What is this?")
@@ -201,13 +192,13 @@ async def test_file_reaches_the_model(model: Model, mime_type: str) -> None:
 
 
 async def test_url_of_an_image_is_passed_on() -> None:
-    """The URL of an image is passed on, so that the model can load the image."""
+    """The model can then load the image."""
     result = await Agent(make_model(MODELS["openai"])).run(["Look", ImageUrl("https://example.com/a.png")])
     assert result.output == "You said: Look [https://example.com/a.png, 0 bytes]"
 
 
 async def test_settings_are_accepted(model: Model) -> None:
-    """Settings that a protocol lacks are dropped, and the call is answered."""
+    """Settings that a protocol lacks are dropped."""
     settings: Any = {
         "max_tokens": 64,
         "temperature": 0.2,
@@ -228,7 +219,7 @@ async def test_settings_are_accepted(model: Model) -> None:
 
 @pytest.mark.parametrize(("name", "key", "status"), [("nobody", KEY, 404), (MODELS["openai"], "wrong", 401)])
 async def test_refusal_is_an_error_with_its_status(name: str, key: str, status: int) -> None:
-    """An unknown model and a wrong key raise pydantic-ai's own error."""
+    """The errors are pydantic-ai's own."""
     with pytest.raises(ModelHTTPError) as refusal:
         await Agent(make_model(name, key)).run("hello")
     assert refusal.value.status_code == status
@@ -237,7 +228,7 @@ async def test_refusal_is_an_error_with_its_status(name: str, key: str, status: 
 
 
 async def test_answer_has_the_official_type(model: Model) -> None:
-    """The SDK's strict validation accepts the answer, complete or streamed: no field is missing or of a wrong type."""
+    """The SDK's strict validation finds no missing field and no wrong type, complete or streamed."""
     messages: Any = [{"role": "user", "content": "hello"}]
     async with AsyncOpenAI(base_url=URL, api_key=KEY, _strict_response_validation=True) as client:
         answer = await client.chat.completions.create(model=model.model_name, messages=messages)

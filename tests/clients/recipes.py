@@ -1,7 +1,7 @@
 """Extract a recipe from docs/recipes.md and run it unchanged against a served `/v1` and `/mcp`.
 
-The model behind the route calls the tools that the question names and repeats the last result. A program's output thus
-shows that the result was read over `/mcp`, sent to the model over `/v1`, and returned.
+The route's model calls the tools that the question names and repeats the last result. A program's output thus shows
+that the result was read over `/mcp`, sent to the model over `/v1`, and returned.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ import pytest
 
 URL, KEY = os.environ["CLIENTS_URL"].removesuffix("/v1"), os.environ["CLIENTS_KEY"]
 READER_KEY = os.environ["CLIENTS_VISION_KEY"]
-"""A key of the agent whose service reads images."""
+"""The key of an agent whose service reads images."""
 RECIPE = os.environ["CLIENTS_RECIPE"]
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "recipes.md"
 ADDRESS = "http://127.0.0.1:8000"
 """The URL in blocks that cannot read it from a variable."""
 BLOCK = re.compile(r"^```(python|sh|js|json|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CONFIGURATIONS = {"toml": ".codex/config.toml", "json": ".config/opencode/opencode.json"}
-"""The configuration file, relative to the home directory, for a block in that language."""
+"""Maps a block's language to the configuration file, relative to the home directory."""
 MODULES = Path(sys.prefix) / "node" / "node_modules"
 PROGRAMS = MODULES / ".bin"
 PNG = base64.b64decode(
@@ -61,7 +61,7 @@ def run(tmp_path: Path) -> Callable[[str], str]:
             file.parent.mkdir(parents=True)
             file.write_text(BLOCKS[language].replace(ADDRESS, URL))
         if "js" in BLOCKS:
-            (tmp_path / "node_modules").symlink_to(MODULES)  # Node looks for modules beside the importing file
+            (tmp_path / "node_modules").symlink_to(MODULES)  # Node searches for modules beside the importing file.
             (tmp_path / "recipe.mjs").write_text(BLOCKS["js"])
         commands = {
             "sh": lambda text: ["sh", "-e", "-c", text],
@@ -101,7 +101,7 @@ def test_text_is_read_by_the_model(run: Callable[[str], str]) -> None:
 
 
 def test_image_is_seen_by_the_model(run: Callable[[str], str]) -> None:
-    """The image arrives as an image if the agent's service reads images."""
+    """The image arrives as an image only if the agent's service reads images."""
     head = 'Content-Disposition: form-data; name="file"; filename="dot.png"\r\nContent-Type: image/png'
     body = b"--lab\r\n" + head.encode() + b"\r\n\r\n" + PNG + b"\r\n--lab--\r\n"
     store(READER_KEY, "multipart/form-data; boundary=lab", body)

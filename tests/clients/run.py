@@ -31,7 +31,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ENVIRONMENT = ROOT / ".venv-clients"
 SOURCE = ENVIRONMENT / "openai-python"
-"""Where `make test-clients` unpacks the source distribution of openai."""
+"""The folder into which `make test-clients` unpacks openai's source distribution."""
 
 REPLAYED_PROVIDER = "capable"
 MODELS = {
@@ -40,7 +40,7 @@ MODELS = {
     "anthropic": "capable-anthropic",
     "gemini": "capable-gemini",
 }
-"""The id of the service for each protocol."""
+"""Maps a protocol to its service's id."""
 READER = "reader"
 """The provider and service of the recipes' route. Its model calls the tools that the question names."""
 UPSTREAM_MODELS = {
@@ -49,7 +49,7 @@ UPSTREAM_MODELS = {
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-pro",
 }
-"""The provider's name of each model, which must be one that supports reasoning."""
+"""The provider's name for each model, which must be one that supports reasoning."""
 MODELS_IN_TESTS = (
     *("gpt-6-astra", "ft:gpt-4o-mini:acemeco:suffix:abc123", "text-embedding-3-small", "whisper-1"),
     *("gpt-4o-transcribe", "gpt-image-1.5", "gpt-image-2.5-flare"),
@@ -63,7 +63,7 @@ ARGUMENTS = {
     "langchain": ("-c", "clients.ini", "langchain_standard.py"),
     "openai-python": (
         *("-p", "placeholders", "-c", "pyproject.toml", "-o", "addopts=", "-o", "filterwarnings="),
-        *("-m", "not respx2"),  # they use a mock instead of a server
+        *("-m", "not respx2"),  # These tests use a mock instead of a server.
         *(f"tests/api_resources/{name}.py" for name in ("chat/test_completions", "test_models", "test_files")),
         *(f"tests/api_resources/{name}.py" for name in ("test_embeddings", "test_images")),
         *(f"tests/api_resources/audio/{name}.py" for name in ("test_transcriptions", "test_translations")),
@@ -80,7 +80,7 @@ ARGUMENTS = {
     },
     "exchanges": ("test_exchanges.py",),
 }
-"""Arguments of pytest for each suite."""
+"""pytest's arguments for each suite."""
 
 
 def providers(lab: Lab) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def run_suite(suite: Suite, server: Server, directory: Path, arguments: list[str
         "CLIENTS_RECIPE": recipe,
         "CLIENTS_MODELS": json.dumps(MODELS),
         "CLIENTS_REPORT": str(report),
-        "TEST_API_BASE_URL": f"{server.url}/v1",  # for openai-python's tests
+        "TEST_API_BASE_URL": f"{server.url}/v1",  # openai-python's tests read these variables.
     }
     print(f"\n{suite.title}", flush=True)
     python = sys.executable if not suite.package else str(ENVIRONMENT / suite.place / "bin" / "python")

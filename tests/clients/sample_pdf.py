@@ -1,4 +1,4 @@
-"""A PDF with an empty page. What is no readable PDF is described instead of sent."""
+"""A PDF with an empty page. It must be readable, since other bytes would be described instead of sent."""
 
 from __future__ import annotations
 

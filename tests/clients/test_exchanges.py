@@ -1,6 +1,6 @@
 """Replay recorded exchanges of client programs over every protocol: program x protocol x content, streamed and not.
 
-The tests are part of the normal test run, and are also a suite of `make test-clients`.
+The tests are part of the normal test run, and also a suite of `make test-clients`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.gateway.serving import Server
 
 REASONING_TEXT = "First I think about it. 先想一想。"
 SIGNATURES = {"openai": "", "openai-responses": "c2VjcmV0", "anthropic": "c2lnbmVk", "gemini": "c2lnbmVk"}
-"""The reasoning signature that each protocol's model expects back; chat completions have none."""
+"""The reasoning signature that each protocol's model expects back. Chat completions have none."""
 FILES = [(program, content) for program, contents in CONTENTS.items() for content in contents]
 CELLS = [(program, protocol, content) for (program, content), protocol in product(FILES, MODELS)]
 
@@ -44,7 +44,7 @@ def test_matrix_is_complete() -> None:
 def test_exchange_matches_its_recording(
     server: Server, program: str, protocol: str, content: str, streamed: bool
 ) -> None:
-    """In each turn, the answer and the request that the provider received are as expected."""
+    """The answer and the request that the provider received are as expected in each turn."""
     agent = Agent(server.url, server.key, program, content, MODELS[protocol], streamed)
     reply: Reply | None = None
     for turn in agent.exchange["turns"]:
@@ -55,7 +55,9 @@ def test_exchange_matches_its_recording(
 
 
 def choose_model(expected: dict[str, Any], model: str, program: str, streamed: bool) -> str:
-    """Return the model, or one that fails as expected and that only this program uses, as it may go into cooldown."""
+    """Return the model, or one that fails as expected and that only this program uses, since it may go
+    into cooldown.
+    """
     own = f"by={program}-{streamed}"
     if "refused" in expected:
         return f"{model}/fault:http_{expected['refused']}:retry_after=30:{own}"
@@ -63,7 +65,6 @@ def choose_model(expected: dict[str, Any], model: str, program: str, streamed: b
 
 
 def check(reply: Reply, expected: dict[str, Any], streamed: bool) -> None:
-    """Check that the answer contains exactly what is expected."""
     breaks = "breaks" in expected
     assert reply.status == expected.get("refused", 502 if breaks and not streamed else 200), reply.error
     assert bool(reply.error) == (reply.status != 200)
@@ -99,7 +100,7 @@ def check_received(server: Server, expected: dict[str, Any], protocol: str) -> N
 
 @pytest.mark.parametrize("protocol", MODELS)
 def test_claude_code_counts_its_tokens(server: Server, protocol: str) -> None:
-    """The token count for Claude Code covers the whole request, including the tools."""
+    """The count covers the whole request, including the tools."""
     agent = Agent(server.url, server.key, "claude_code", "document", MODELS[protocol], False)
     (turn,) = agent.exchange["turns"]
     response = agent.count(turn["sent"])

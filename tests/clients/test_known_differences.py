@@ -23,7 +23,7 @@ def table() -> str:
 
 
 def test_document_has_each_known_difference() -> None:
-    """After a change of the list, `make test-clients ARGS="--write docs/compatibility.md"` writes the table."""
+    """`make test-clients ARGS="--write docs/compatibility.md"` writes the table after a change of the list."""
     rows = tomllib.loads((HERE / "differences.toml").read_text("utf-8"))["difference"]
     reasons = set(re.findall(r"^\| \d+ \| [\w-]+ \| (?!not run: )(.*) \|$", table(), re.MULTILINE))
     assert {row["reason"] for row in rows} == reasons
@@ -36,7 +36,6 @@ def test_document_names_the_pinned_version(suite) -> None:
 
 
 def test_table_has_the_results_of_a_run() -> None:
-    """The table has the counts of each suite, then each reason with its number of tests."""
     report = {"counts": {"passed": 3, "differs": 2}, "differing": {"By choice.": 2}, "skipped": {}}
     text = with_table(f"before\n{BEGIN}{END}after", [Outcome(SUITES[0], 0, report)])
     assert f"| langchain-tests {SUITES[0].version} | 3 | 0 | 2 | 0 |" in text
@@ -81,7 +80,7 @@ TOOLS = {
 
 @pytest.mark.parametrize("protocol", REQUESTS)
 def test_capable_model_calls_the_tool_it_is_offered(protocol: str) -> None:
-    """In each protocol, the call has the number from the question. Without a tool, the model answers in text."""
+    """The call has the number from the question. Without a tool, the model answers in text."""
     path, body = REQUESTS[protocol]
     reply = reply_of(read(path, json.dumps(body | {"tools": TOOLS[protocol]}).encode()))
     assert reply is not None

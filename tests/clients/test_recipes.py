@@ -28,7 +28,7 @@ def pinned_versions() -> dict[str, set[str]]:
 
 
 def test_each_recipe_names_the_versions_it_is_run_with() -> None:
-    """The page names exactly the pinned version of each recipe, so an upgrade runs before the page claims it."""
+    """An upgrade must run before the page claims it."""
     versions, rows = pinned_versions(), dict(ROW.findall(DOCUMENT))
     run = {name: packages for name, packages in rows.items() if not packages.endswith(REPLAYED)}
     assert run.keys() == RECIPES.keys()
@@ -38,7 +38,6 @@ def test_each_recipe_names_the_versions_it_is_run_with() -> None:
 
 
 def test_each_program_has_its_recipe() -> None:
-    """Each program in the table has a section, in the same order."""
     assert re.findall(r"^## (.+)$", DOCUMENT, re.MULTILINE) == list(dict(ROW.findall(DOCUMENT)))
 
 

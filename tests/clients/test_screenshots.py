@@ -22,7 +22,7 @@ VISION_MODEL, TEXT_MODEL = "sees", "reads"
 INPUT = {VISION_MODEL: ["text", "vision"], TEXT_MODEL: ["text"]}
 ROUTE = "task:coding-with-pictures"
 PNG_DATA = "iVBORw0KGgo"
-"""The start of a PNG in base64."""
+"""The beginning of a PNG in base64."""
 EXTRA = ("client_metadata",)
 """Fields that the program adds but its vendor's client does not know."""
 
@@ -69,7 +69,7 @@ def lab(server: Server) -> Lab:
 
 
 def test_codex_continues_with_a_text_only_model(server: Server, lab: Lab, streamed: bool) -> None:
-    """The text-only model gets the image's name, reference and readers instead, and headers and log report it."""
+    """Headers and log report that the model gets the image's name, reference and readers instead."""
     request, (first, second) = load("codex", "request"), load("codex", "screenshot")["turns"]
     body = {key: value for key, value in request["body"].items() if key not in (*EXTRA, "stream", "input")}
     extra = {key: request["body"][key] for key in EXTRA}
@@ -93,7 +93,6 @@ def test_codex_continues_with_a_text_only_model(server: Server, lab: Lab, stream
 
 
 def test_claude_code_continues_with_a_text_only_model(server: Server, lab: Lab, streamed: bool) -> None:
-    """Claude Code can continue with a text-only model after a screenshot, like Codex."""
     request, (first, second) = load("claude_code", "request"), load("claude_code", "screenshot")["turns"]
     body = {key: value for key, value in request["body"].items() if key != "stream"}
     client = anthropic.Anthropic(

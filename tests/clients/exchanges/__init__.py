@@ -1,11 +1,11 @@
-"""Exchanges in the form that client programs send, but with our own texts. A program has a folder, a content a file.
+"""Exchanges in the form that client programs send, but with our own texts: a folder per program, a file per content.
 
-They follow recordings of the program that `request.json` names. For LibreChat and Dify, not the whole program was
-recorded but the package with which it calls models.
+They follow recordings of the program that `request.json` names. For LibreChat and Dify, only the package that calls the
+models was recorded.
 
-`request.json` has what all requests by the program contain. The file of a content has the turns of a conversation: the
-added messages, the expected answer, and the request that the provider is expected to receive. `$call:0` is replaced by
-the id of the first tool call in the answer.
+`request.json` has what all the program's requests contain. A content's file has the turns of a conversation: the added
+messages, the expected answer, and the request that the provider is expected to receive. `$call:0` is replaced by the id
+of the answer's first tool call.
 """
 
 from __future__ import annotations

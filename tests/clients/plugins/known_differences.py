@@ -1,7 +1,7 @@
 """A pytest plugin for the clients' suites: known differences must fail, and all other tests must pass.
 
-`differences.toml` names tests by patterns for their ids. If a pattern matches no test, the run fails. The counts are
-written to the file that `CLIENTS_REPORT` names.
+`differences.toml` lists patterns for test ids. If a pattern matches no test, the run fails. The counts are written to
+the file that `CLIENTS_REPORT` names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def differences() -> list[dict[str, Any]]:
 
 
 class KnownDifferences:
-    """Marks the tests that differ, and counts the results."""
+    """Mark the tests that differ, and count the results."""
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         self.rows = rows

@@ -29,13 +29,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def name_a_file(request: Any) -> None:
-    """Replace the placeholder in a request by httpx or httpx2 by the id of a new file."""
+    """Replace the placeholder in a request by httpx or httpx2 with a new file's id."""
     if PLACEHOLDER in request.url.path:
         request.url = type(request.url)(str(request.url).replace(PLACEHOLDER, f"/files/{stored_file()}"))
 
 
 async def name_a_file_later(request: Any) -> None:
-    """Do the same for asynchronous clients."""
     name_a_file(request)
 
 
