@@ -82,7 +82,7 @@ async def send_chunks(
 def test_limits_per_url_are_slightly_higher_in_the_server_than_in_the_view(
     path: str, limit_mib: int, received: int
 ) -> None:
-    """The view can then reject the body in the API's format."""
+    """The view then rejects the body."""
     assert (body_limit(path), received_limit(path)) == (limit_mib * MIB, received * MIB)
 
 

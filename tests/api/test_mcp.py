@@ -28,7 +28,7 @@ from tests.gateway.serving import ROOT, Server, environment_of, manage, served
 
 FILES = {sample.name: sample for sample in SAMPLES}
 READERS = ("text-agent", "vision-agent", "multimodal-agent")
-# This script issues a key for every agent, and a key with fewer scopes. It runs in one process to save time.
+# This script issues a key for every agent, and a key with fewer scopes.
 KEYS = """
 import json
 from routing_admin.configuration.agents.actions import issue_key

@@ -45,7 +45,7 @@ CALLS = [(path, method) for path, methods in DOCUMENT["paths"].items() for metho
 
 @cache
 def load_schema() -> Any:
-    """Return the schema bound to the application. It is cached, since loading it takes long."""
+    """Return the schema bound to the application. It is cached, since loading it collects the program's constants."""
     schema = schemathesis.openapi.from_dict(DOCUMENT)
     schema.app = get_wsgi_application()
     return schema

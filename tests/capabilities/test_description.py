@@ -175,7 +175,7 @@ def test_a_few_agents_are_named_and_the_others_counted(language: str, last_lines
     ],
 )
 def test_text_that_remains_speaks_of_configured_agents_only(language: str, last_line: str) -> None:
-    """Agents created at run time may exist only for a while."""
+    """Agents created at run time must not change a conversation's earlier text."""
     text = description.attachment_block("image", "artifact:a", None, 0, None, language, [], only_configured=True)
     assert text.endswith(f"\n{last_line}")
     parsed = description.parse(text)
