@@ -1,9 +1,9 @@
-"""Extract text, images and measures from untrusted files in a short-lived process.
+"""Extract text, images and measures from untrusted files in a short-lived child process.
 
-The web process passes an open file to `artifacts/extract/__main__.py`, which has limits on memory, processor time and
-output, no network, no secrets in its environment and no Django; on Linux, the kernel also refuses its native code all
-other files, programs and processes (`sandbox.py`). Whatever happens in this process (a decompression bomb,
-a crash, a timeout) is returned as None or as `Facts` with a `reason`, and never raised.
+The web process passes an open file to `artifacts/extract/__main__.py`. The child process has limits on memory,
+processor time and output, no network, no secrets in its environment, and no Django. On Linux, the kernel also blocks
+other files, programs and processes (`sandbox.py`). Any failure of the child process (a decompression bomb, a crash, a
+timeout) is returned as None or as `Facts` with a `reason`, and never raised.
 """
 
 from __future__ import annotations
@@ -68,21 +68,25 @@ READERS = {
     "text/html": "html",
     "application/xhtml+xml": "html",
 }
-"""Type → the name of the reader that extracts its text. No text can be extracted from other types."""
+"""Type → the reader that extracts its text. For other types, no text can be extracted."""
 
 TEXT_VERSION = 1
-"""Increase this if readers find text where they found none, since the disk keeps which files have no text."""
+"""Increase this version when a reader finds text in more files, because the list of files without text is stored on
+disk."""
 
 READERS_OF_MAIL = frozenset({"eml", "mht", "msg"})
 """Readers of formats that can have attachments."""
 
 READERS_OF_TEXT = frozenset({"html"})
-"""Readers of text formats, for which the encoding may already be known."""
+"""Readers of text formats, whose encoding may already be known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Counts and measures, None if unknown. `reason` says why there are none, such as `failed` or `timeout`."""
+    """A file's counts and measures, each None if unknown.
+
+    `reason` is why none are known, such as `failed` or `timeout`.
+    """
 
     pages: int | None = None
     seconds: float | None = None
@@ -105,11 +109,12 @@ def extract_text(
     stored: StoredResults | None = None,
     encoding: str | None = None,
 ) -> Text | None:
-    """Return a document's text with `[page n]`, `[sheet: name]` or `[slide n]` marks, or None if it has none.
+    """Return a document's text, or None if it has none.
 
-    `encoding` is the encoding of a text format, if known. The result's `source` is the reader's name, or that encoding
-    if some bytes do not decode. Its `note` is a `[truncated: …]` line if the document has more text. With `cache_key`,
-    the hash of the bytes, the result is cached in memory. That there is no text, as in a scan, is kept in `stored`.
+    Page, sheet and slide markers such as `[page n]`, `[sheet: name]` and `[slide n]` separate its parts. `encoding` is
+    a text format's encoding, if known. The result's `source` is the reader's name, or the encoding if some bytes do not
+    decode. Its `note` is a `[truncated: …]` line if the document has more text. With `cache_key` (the hash of the
+    bytes), the result is cached in memory. `stored` records documents without text, such as scans.
     """
     reader = READERS.get(mime_type)
     if reader is None:
@@ -131,9 +136,9 @@ def extract_text(
 
 
 def convert_image(path: LocalFile, target: ConvertTo, *, cache_key: str = "") -> Converted | None:
-    """Return the image upright, in one of the target's types and within its limits, or None.
+    """Return the upright image in one of the target's types and within its limits, or None.
 
-    With `cache_key`, the hash of the bytes, the result is cached.
+    With `cache_key` (the hash of the bytes), the result is cached.
     """
     limit = min(target.max_bytes or MAX_IMAGE_BYTES, MAX_IMAGE_BYTES)
     options = {"mime_types": list(target.mime_types), "max_bytes": limit, "max_side": target.max_side}
@@ -156,7 +161,7 @@ def convert_image(path: LocalFile, target: ConvertTo, *, cache_key: str = "") ->
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file inside a mail. `filename` and `mime_type` are what the mail says, or empty."""
+    """A file attached to a mail. `filename` and `mime_type` are what the mail declares, or empty."""
 
     data: bytes
     filename: str
@@ -164,7 +169,10 @@ class Attachment:
 
 
 def read_attachment(path: LocalFile, mime_type: str, number: int, max_bytes: int) -> Attachment | None:
-    """Return an attachment of a mail by its number in the text, from 1, or None if there is none within `max_bytes`."""
+    """Return a mail's attachment by its number in the text, from 1.
+
+    Return None if there is no such attachment within `max_bytes`.
+    """
     reader = READERS.get(mime_type)
     if reader not in READERS_OF_MAIL:
         return None
@@ -199,16 +207,16 @@ def _run_or_reuse(
 
 
 def thumbnail(path: LocalFile) -> bytes | None:
-    """Return a PNG of at most 256 pixels a side, or None if the image cannot be decoded."""
+    """Return a PNG with sides of at most 256 pixels, or None if the image cannot be decoded."""
     options = {"mime_types": ["image/png"], "max_bytes": MAX_IMAGE_BYTES, "max_side": THUMBNAIL_SIDE}
     result = run(path, "image", options, max_output=MAX_IMAGE_BYTES + 4096)
     return None if result.reason else result.payload
 
 
 def facts(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Facts:
-    """Return a PDF's pages, whether a document is encrypted, the seconds of audio or video, or the size of an image.
+    """Return a file's measures: page count, encryption, duration in seconds, or image size.
 
-    With `cache_key`, the hash of the bytes, the result is cached.
+    With `cache_key` (the hash of the bytes), the result is cached.
     """
     result = _run_or_reuse(cache_key, path, "facts", {"mime_type": mime_type}, 4096)
     if result.reason:
@@ -218,14 +226,14 @@ def facts(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Facts:
 
 
 def inspect(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Inspection:
-    """Return how long audio or video plays, and whether a document needs a password or is damaged.
+    """Return the duration of audio or video, and whether a document needs a password or is damaged.
 
-    For `cache_key`, see `facts`.
+    With `cache_key` (the hash of the bytes), the result is cached.
     """
     measured = facts(path, mime_type, cache_key=cache_key)
     damaged = measured.reason == "failed" and mime_type in READERS
     if damaged and mime_type == "application/pdf":
-        # Another library repairs some files, and vendors open these as well.
+        # A second library can repair some damaged files, and vendors open such files, too.
         options = {"mime_types": ["image/png"], "max_bytes": MAX_IMAGE_BYTES, "max_side": THUMBNAIL_SIDE}
         options |= {"first": 1, "count": 1, "max_total_bytes": MAX_IMAGE_BYTES}
         drawn = _run_or_reuse(cache_key, path, "pages", options, MAX_IMAGE_BYTES + 64 * 1024)
@@ -234,7 +242,7 @@ def inspect(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Inspecti
 
 
 def weaknesses() -> list[str]:
-    """Return what code that a hostile file brings into the extraction process could do on this system."""
+    """Return the protections that the extraction process lacks on this system, as sentences for operators."""
     result = run(Path(os.devnull), "facts", {"mime_type": ""}, max_output=4096)
     sandbox = result.header.get("sandbox")
     if not isinstance(sandbox, dict):

@@ -1,6 +1,6 @@
 """Entry point of the extraction process: `python __main__.py OPERATION OPTIONS QUICK_SECONDS YIELDS_AT_ONCE < file`.
 
-The result on standard output is one line of JSON with the number of bytes that follow, and then these bytes.
+Standard output has one line of JSON, including the payload's length in bytes, followed by the payload.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 if __name__ == "__main__" and not __package__:
-    # If the module is run by its path, it has no package. The readers' package is made without its `__init__`, which
-    # is for the web process and would be a third of the time that a small file takes.
+    # A module that is run by its path has no package. Create the readers' package without its `__init__`, which is
+    # meant for the web process and would take a third of the processing time of a small file.
     folder = Path(__file__).resolve().parent
     sys.path[0] = str(folder.parents[1])
     sys.modules["artifacts.extract"] = package = ModuleType("artifacts.extract")
@@ -34,17 +34,17 @@ OPERATIONS = {
     "frames": "frames",
     "attachment": "attachments",
 }
-"""Operation → the module whose `answer(file, options)` performs it, imported under the limits."""
+"""Operation → the module whose `answer(file, options)` performs it. It is imported under the limits."""
 
 LIBRARIES = {"application/pdf": "pypdf"}
-"""Type → the library that measuring it needs, unless its module imports it at once."""
+"""Type → a library that measuring needs but that its module imports only when used."""
 
 USES_CTYPES = ("pages", "pdf")
-"""The operation and the reader that need pypdfium2, which exchanges memory with its library by ctypes."""
+"""The operation and the reader that use pypdfium2, which exchanges memory with its library through ctypes."""
 
 
 def main(arguments: list[str], source: BinaryIO, sink: BinaryIO, sandbox: Mapping[str, object]) -> None:
-    """Perform one operation and write its result. A failure is a result with a `reason`."""
+    """Perform one operation and write its result. If it fails, write a result with a `reason`."""
     operation, options = arguments[0], json.loads(arguments[1])
     payload = b""
     try:
@@ -53,14 +53,14 @@ def main(arguments: list[str], source: BinaryIO, sink: BinaryIO, sandbox: Mappin
         header = {"reason": str(refusal)}
     except MemoryError:
         header = {"reason": "too_large"}
-    except Exception:  # a parser may raise anything on a hostile file, and the parent only needs a reason
+    except Exception:  # A parser may raise any exception on a hostile file, and the parent process needs only a reason.
         header = {"reason": "failed"}
     sink.write(json.dumps({**header, "sandbox": sandbox, "bytes": len(payload)}).encode() + b"\n" + payload)
     sink.flush()
 
 
 def load(operation: str, options: Mapping[str, Any]) -> None:
-    """Import what the operation needs: once the sandbox is applied, packages in unusual folders cannot be read."""
+    """Import the operation's modules. After the sandbox is applied, packages in unusual folders cannot be read."""
     module = import_module(f"artifacts.extract.{OPERATIONS[operation]}")
     if operation == "text":
         import_module(f"artifacts.extract.{module.READERS[options['reader']][0]}")
@@ -73,7 +73,7 @@ def enter_sandbox(
 ) -> dict[str, object]:
     """Limit this process and apply the sandbox. Return the result of `apply_sandbox`."""
     limit(quick_seconds, yields_at_once=yields_at_once)
-    with suppress(Exception):  # the operation fails on it again, and says so
+    with suppress(Exception):  # The operation raises the same error again and reports it.
         load(operation, options)
     sandbox = apply_sandbox()
     refuse(uses_ctypes=operation in USES_CTYPES or options.get("reader") in USES_CTYPES)

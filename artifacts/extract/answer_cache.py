@@ -1,8 +1,8 @@
 """An in-memory cache for the results of the extraction process.
 
-A document is read for every candidate of a request, for the preview and for every later turn of a conversation. Its
-text depends only on its bytes and the options, so results are evicted only to make space. A failure may be temporary,
-so it expires after some minutes.
+A document is read for every candidate of a request, for the preview, and for every later turn of a conversation. Its
+text depends only on its bytes and the options, so results are evicted only to free space. A failure may be temporary
+and expires after a few minutes.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from artifacts.extract.process import Result
 from capabilities.runtime import owned
 
 MAX_CACHE_BYTES = 32 * 1024 * 1024
-"""Maximum bytes of cached results per process."""
+"""Maximum total size of cached results in bytes, per process."""
 
 FAILURE_SECONDS = 300.0
 BUSY_SECONDS = 5.0
-"""Seconds for which a failure is cached, and for which a lack of free slots is cached."""
+"""Seconds for which a failure is cached, and seconds for which a lack of free slots is cached."""
 
 OVERHEAD = 512
-"""Bytes counted for a result besides its payload, so that many empty results are limited as well."""
+"""Bytes that each result counts in addition to its payload, so that the number of empty results is limited, too."""
 
 Key = tuple[str, ...]
 
 
 class AnswerCache:
-    """A thread-safe LRU cache of at most `max_bytes`. Concurrent requests for the same key share a result."""
+    """A thread-safe LRU cache of at most `max_bytes`. Concurrent requests for the same key share one result."""
 
     def __init__(self, max_bytes: int = MAX_CACHE_BYTES, clock: Callable[[], float] = time.monotonic) -> None:
         self._max_bytes, self._clock, self._used = max_bytes, clock, 0
@@ -42,7 +42,7 @@ class AnswerCache:
         return self._used
 
     def answer(self, key: Key, make: Callable[[], Result]) -> Result:
-        """Return the cached result, or call `make` and cache what it returns."""
+        """Return the cached result, or call `make` and cache its result."""
         with self._lock:
             making = self._locks.setdefault(key, threading.Lock())
         try:

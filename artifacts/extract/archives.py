@@ -1,4 +1,4 @@
-"""List the names, sizes and dates in an archive without reading its entries. Runs only in the child process."""
+"""List the names, sizes and dates of an archive's entries without reading them. Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_MEMBERS = 5_000
 MAX_UNPACKED_BYTES = 512 * 1024 * 1024
 MAX_READS_AFTER_END = 16
 UTF_8_NAME, ENCRYPTED = 0x800, 0x1
-"""Flags of a zip entry."""
+"""Flag bits of a zip entry."""
 
 UNPACKERS: dict[str, Callable[[BinaryIO], object]] = {
     "gz": lambda source: gzip.GzipFile(fileobj=source),
@@ -29,9 +29,9 @@ UNPACKERS: dict[str, Callable[[BinaryIO], object]] = {
 
 
 def zip_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """List a zip's directory. The encoding of names without the UTF-8 flag is detected."""
+    """List a zip file's directory. The encoding of names without the UTF-8 flag is detected."""
     entries = zipfile.ZipFile(source).infolist()
-    # zipfile decodes names without the flag as cp437. They are encoded again, and the encoding of all is detected.
+    # zipfile decodes names without the UTF-8 flag as cp437, so encode them again and detect the encoding of all names.
     raw = b"\n".join(entry.filename.encode("cp437") for entry in entries if not entry.flag_bits & UTF_8_NAME)
     names_found = detect_text(raw, whole=True) if not raw.isascii() else None
     total = sum(entry.file_size for entry in entries)
@@ -48,9 +48,10 @@ def zip_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> 
 
 
 def tar_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """List a tar, which may be compressed with gzip, bzip2 or xz.
+    """List a tar file, which may be compressed with gzip, bzip2 or xz.
 
-    Raise `RefusedError`: `no_text` for a compressed file that is not a tar, `too_large` past `MAX_UNPACKED_BYTES`.
+    Raise `RefusedError`: `no_text` for a compressed file that is not a tar file, `too_large` above
+    `MAX_UNPACKED_BYTES`.
     """
     kind = {b"\x1f\x8b": "gz", b"BZ": "bz2", b"\xfd7": "xz"}.get(source.read(2), "")
     source.seek(0)
@@ -70,9 +71,9 @@ def tar_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> 
 
 
 class BoundedReader:
-    """A stream that raises past `MAX_UNPACKED_BYTES`, or if it is still read long after its end.
+    """A stream that raises above `MAX_UNPACKED_BYTES`, or if it is read too often after its end.
 
-    `tarfile` skips an entry by reading it, even if a file of a kilobyte claims an entry of a terabyte.
+    `tarfile` skips an entry by reading it, even if a file of one kilobyte declares an entry of one terabyte.
     """
 
     def __init__(self, stream: object) -> None:
@@ -81,7 +82,10 @@ class BoundedReader:
         self._reads_after_end = 0
 
     def read(self, size: int = io.DEFAULT_BUFFER_SIZE) -> bytes:
-        """Return at most `size` bytes; raise `RefusedError`: `too_large` past the limit, `no_text` after the end."""
+        """Return at most `size` bytes.
+
+        Raise `RefusedError`: `too_large` above the limit, `no_text` after the end.
+        """
         data: bytes = self._read(size)
         self._bytes += len(data)
         self._reads_after_end += not data

@@ -1,4 +1,4 @@
-"""Take one attachment out of a mail. Runs only in the child process."""
+"""Extract one attachment from a mail. Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ READERS = {"eml": eml_attachment, "mht": eml_attachment, "msg": msg_attachment}
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """Return an attachment's bytes, with its name and type; raise `RefusedError` (`unsupported`) if it has no bytes."""
+    """Return an attachment's bytes with its name and type.
+
+    Raise `RefusedError` (`unsupported`) if the attachment has no bytes.
+    """
     found = READERS[options["reader"]](source, int(options["number"]))
     if found is None or not found[2]:
         raise RefusedError("unsupported")

@@ -1,4 +1,4 @@
-"""Restrictions on the extraction process, applied before a parser is imported or a byte is read."""
+"""Restrictions on the extraction process, applied before a parser is imported or any input is read."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from contextlib import suppress
 MEMORY_BYTES = 1 << 30
 CPU_SECONDS = 20
 YIELD_SECONDS, NICENESS = 1.0, 5
-"""Processor seconds after which a reader lowers its priority, and by how much."""
+"""Processor seconds after which a reader lowers its priority, and the increment of its nice value."""
 LIMITS = (
     ("RLIMIT_AS", MEMORY_BYTES, MEMORY_BYTES),
     ("RLIMIT_CORE", 0, 0),
     ("RLIMIT_FSIZE", 0, 0),
     ("RLIMIT_NOFILE", 64, 64),
-    ("RLIMIT_CPU", CPU_SECONDS, CPU_SECONDS + 1),  # the hard limit sends SIGKILL, which gives no reason
+    ("RLIMIT_CPU", CPU_SECONDS, CPU_SECONDS + 1),  # The hard limit sends SIGKILL, which leaves no reason.
 )
 FORBIDDEN = (
     *("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "shutil.", "ctypes."),
     *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.putenv"),
 )
-"""Prefixes of audit events that are forbidden: no network, no other program, no change to a file."""
+"""Prefixes of forbidden audit events: network access, other programs, and changes to files."""
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 BUFFERS = ("ctypes.cdata", "ctypes.addressof", "ctypes.string_at", "ctypes.create_", "ctypes.get_", "ctypes.set_")
-"""Prefixes of the ctypes events that a loaded library may cause: exchanging memory is allowed, loading anything is not.
-"""
+"""Prefixes of ctypes events that a loaded library may cause: it may exchange memory, but not load libraries."""
 
 
 def confine() -> None:
@@ -40,12 +39,13 @@ def confine() -> None:
 
 
 def limit(quick_seconds: float = 0, *, yields_at_once: bool = False) -> None:
-    """Limit memory, processor time, files and output size. After `quick_seconds`, end with SIGPROF.
+    """Limit memory, processor time, files and output size. After `quick_seconds` of processor time, exit by SIGPROF.
 
     With `yields_at_once`, lower the priority now, otherwise after `YIELD_SECONDS`.
     """
     for name, soft, hard in LIMITS:
-        with suppress(ValueError, OSError):  # macOS cannot limit address space, other systems may have lower limits
+        # macOS cannot limit the address space, and other systems may already have lower limits.
+        with suppress(ValueError, OSError):
             resource.setrlimit(getattr(resource, name), (soft, hard))
     if yields_at_once:
         os.nice(NICENESS)
@@ -56,7 +56,7 @@ def limit(quick_seconds: float = 0, *, yields_at_once: bool = False) -> None:
 
 
 def refuse(*, uses_ctypes: bool = False) -> None:
-    """Forbid network, programs and writing from now on. `uses_ctypes` lets a loaded library exchange memory."""
+    """Forbid network access, programs and writing. `uses_ctypes` allows a loaded library to exchange memory."""
     allowed = BUFFERS if uses_ctypes else ()
 
     def check(event: str, args: tuple[object, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Choose the reader for a document, collect its text and describe where it was cut off."""
+"""Select a document's reader, collect its text, and note where the text was truncated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ Reader = Callable[[BinaryIO, TextCollector, Progress], None]
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """Return the file's text, with a note if it was cut off; raise `RefusedError` `no_text` if there are only marks."""
+    """Return the file's text, with a note if it was truncated.
+
+    Raise `RefusedError` (`no_text`) if there are only markers.
+    """
     output = TextCollector(int(options["max_chars"]))
     progress = ReadingProgress()
     try:
@@ -34,7 +37,7 @@ def _reader(name: str, encoding: str | None = None) -> Reader:
 
 
 class ReadingProgress:
-    """How much of a file a reader has read, in the reader's own unit."""
+    """A reader's progress within a file, in the reader's own unit."""
 
     def __init__(self) -> None:
         self.unit, self.index, self.total = "", 0, 0
@@ -44,7 +47,7 @@ class ReadingProgress:
 
     @property
     def share(self) -> float | None:
-        """Return the approximate fraction read, by finished parts, or None if no part is finished or counted."""
+        """Return the approximate fraction of the file that was read, or None if it is unknown."""
         return (self.index - 1) / self.total if self.unit and 1 < self.index <= self.total else None
 
     def __str__(self) -> str:

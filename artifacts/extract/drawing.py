@@ -1,4 +1,4 @@
-"""Have pages of a PDF rendered: once for all targets that get the same images, and a few at a time."""
+"""Render PDF pages in the extraction process: once for all targets that need the same images, a few pages at a time."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from artifacts.extract.stored_results import StoredResults
 from capabilities.core.message import Converted, ConvertTo, PageImages, make_blob
 
 MAX_PAGES = 50
-"""Maximum number of pages of a PDF that are rendered in one call."""
+"""Maximum number of PDF pages that are rendered in one call."""
 PAGES_AT_ONCE = 10
-"""Pages that one process renders. Other files are read between two such processes."""
+"""Number of pages that one process renders. Between two such processes, other files can be read."""
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
 MAX_PAGE_SIDE, MAX_PAGE_BYTES = 4096, 4 * 1024 * 1024
-"""Limits of a rendered page. Few targets have lower ones, so that most get the same images."""
+"""Size limits of a rendered page. Few targets have lower limits, so most targets share the same images."""
 UNLIMITED = 0
-"""Key used in place of a `max_side` for pages that did not have to be scaled down to it."""
+"""Cache key instead of a `max_side`, for pages that did not have to be scaled down."""
 
 
 class NotDrawnError(Exception):
-    """Pages or frames must be drawn first, which `disable_drawing` forbids."""
+    """Pages or frames would have to be drawn first, but `disable_drawing` is active."""
 
 
 _may_draw = ContextVar("may_draw", default=True)
@@ -33,7 +33,7 @@ _may_draw = ContextVar("may_draw", default=True)
 
 @contextmanager
 def disable_drawing() -> Iterator[None]:
-    """Have only pages and frames that are already drawn; others raise `NotDrawnError`."""
+    """Within this context, use only pages and frames that are already drawn. Raise `NotDrawnError` for others."""
     token = _may_draw.set(False)
     try:
         yield
@@ -59,14 +59,14 @@ def draw_pages(
 ) -> PageImages | None:
     """Render pages in one of the target's types and within its limits, or return None.
 
-    These are pages of a PDF or TIFF from `first` on, or a few frames of an animation, which are cached in memory alone.
-    All images together have at most `MAX_IMAGE_BYTES`, so there may be fewer than requested. With `cache_key`, the hash
-    of the bytes, the result is cached: in memory, or in `stored`.
+    Render the pages of a PDF or TIFF from `first` on, or a few frames of an animation. Frames are cached only in
+    memory. All images together have at most `MAX_IMAGE_BYTES`, so there may be fewer than requested. With `cache_key`
+    (the hash of the bytes), the result is cached in memory or in `stored`.
     """
     if mime_type.startswith("image/"):
         return _draw_frames(path, target, count, cache_key)
     options: dict[str, object] = {
-        # The renderer prefers JPEG, so the other types that a target accepts make no difference.
+        # The renderer prefers JPEG, so the target's other types do not affect the result.
         "mime_types": ["image/jpeg"] if "image/jpeg" in target.mime_types else list(target.mime_types),
         "max_bytes": min(target.max_bytes or MAX_PAGE_BYTES, MAX_PAGE_BYTES),
         "max_side": min(target.max_side or MAX_PAGE_SIDE, MAX_PAGE_SIDE),
@@ -88,7 +88,7 @@ def draw_pages(
             images[page] = image
         number, total = number + PAGES_AT_ONCE, int(str(result.header["pages"]))
         if result.header["next"] != number or number > total:
-            break  # the end, or no time or space for more
+            break  # There are no more pages, or no time or space for them.
     return PageImages(images, total) if images else None
 
 
@@ -122,7 +122,7 @@ def _draw_or_reuse(
     path: LocalFile, options: Mapping[str, object], cache_key: str, stored: StoredResults | None
 ) -> Result:
     def draw() -> Result:
-        # One or two pages are as quick as a small document.
+        # One or two pages take as little time as a small document.
         is_quick = int(str(options["count"])) <= 2
         return _run(path, "pages", options, is_quick=is_quick)
 

@@ -1,4 +1,4 @@
-"""Write formulas in MathML as one line: `(a+1)/(b)`, `x^(2)`, `√(n)`."""
+"""Convert MathML formulas to one line of text: `(a+1)/(b)`, `x^(2)`, `√(n)`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ BEFORE: Mapping[tuple[str, int], str] = {
     ("mroot", 0): "(",
     ("mroot", 1): "^(1/",
 }
-"""Element and the number of its child, from 0 → what is written before the child. A parenthesis is closed after it."""
+"""Element, and index of its child from 0 → the text before this child. An opening parenthesis is closed after the
+child."""
 
 ROWS = {"mtd": " ", "mtr": "; "}
 OTHER_FORMS = frozenset({"annotation", "annotation-xml"})
@@ -36,7 +37,7 @@ class Element:
 
 
 class FormulaWriter:
-    """Writes one formula. Its elements must be closed in order."""
+    """Converts one formula. Its elements must be closed in order."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write, self._open, self._other_form = write, list[Element](), 0
@@ -62,7 +63,7 @@ class FormulaWriter:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all elements are closed."""
+        """Return whether all elements are closed."""
         return not self._open
 
     def text(self, text: str) -> None:

@@ -12,11 +12,11 @@ from artifacts.extract.images import encode_within, find_frames, open_image, upr
 from artifacts.extract.words import BUDGET_SECONDS, RefusedError
 
 MAX_FRAMES = 6
-"""Maximum number of frames of an animation, spread over its length. The pages of a TIFF are limited by the caller."""
+"""Maximum number of frames of an animation, at equal distances. For a TIFF, the caller limits the number of pages."""
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """Return up to `count` pages or frames, concatenated, like `pages.answer`; the total is in `pages`."""
+    """Return up to `count` pages or frames, concatenated as in `pages.answer`. `pages` is the total number."""
     image = open_image(source)
     frames = find_frames(image)
     deadline, max_total_bytes = time.monotonic() + BUDGET_SECONDS, int(options["max_total_bytes"])
@@ -43,12 +43,12 @@ def _choose(total: int, count: int, *, is_animation: bool) -> Sequence[int]:
     if not is_animation or total <= 1:
         return range(1, min(count, total) + 1)
     count = min(count, total, MAX_FRAMES)
-    # The first and the last frame, and others at equal distances.
+    # Choose the first frame, the last frame, and others at equal distances.
     return [1 + index * (total - 1) // max(count - 1, 1) for index in range(count)]
 
 
 def _frame(image: Image.Image, index: int, max_side: int | None) -> Image.Image | None:
-    # A damaged frame must not affect the others.
+    # A damaged frame must not prevent the use of others.
     try:
         image.seek(index)
         return upright(image.copy(), max_side)

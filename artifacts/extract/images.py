@@ -1,4 +1,4 @@
-"""Convert images: upright, within limits on bytes and pixels, without metadata. Runs only in the child process."""
+"""Convert images: upright, without metadata, and within limits on bytes and pixels. Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ FORMATS = (
     *("PNG", "JPEG", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "ICO", "ICNS", "PPM", "TGA", "PCX", "JPEG2000"),
     *("QOI", "PSD", "HEIF", "MSP"),
 )
-"""Pillow's decoders that are allowed for uploads. None of them starts another program, as EPS does. HEIF requires the
-extra `heic`.
-"""
+"""Pillow decoders that are allowed for uploads. None of them starts another program, as the EPS decoder does. HEIF
+needs the extra `heic`."""
 
-with suppress(ImportError):  # the extra `heic` has no wheel for some machines
+with suppress(ImportError):  # The extra `heic` has no wheel for some machines.
     from pi_heif import register_heif_opener
 
     register_heif_opener()
 
 FRAMED = frozenset({"TIFF", "GIF", "PNG", "WEBP", "AVIF"})
-"""Formats with several pages or frames."""
+"""Formats that can have several pages or frames."""
 
 MAX_FRAMES_COUNTED = 1_000
 SUBFILE_TYPE, PAGE_OF_SEVERAL = 254, 2
-"""The TIFF tag that says what an image is for, and the bit in it for a page."""
+"""The TIFF tag for the purpose of an image, and its bit for a page."""
 
 MAX_PIXELS = 64_000_000
 QUALITIES = (90, 80, 65, 50)
@@ -42,7 +41,7 @@ PHOTOS = frozenset({"JPEG", "AVIF", "WEBP", "MPO", "JPEG2000", "HEIF"})
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
     """Return the first frame in one of the requested types and within the limits, and the number of `frames`.
 
-    Raise `RefusedError`: `unsupported` if none of the types can be written, `too_large` if none is small enough.
+    Raise `RefusedError`: `unsupported` if none of the types can be written, `too_large` if no result is small enough.
     """
     image = open_image(source)
     photo, pixels, frames = image.format in PHOTOS, image.width * image.height, find_frames(image)
@@ -61,17 +60,17 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
 def encode_within(
     image: Image.Image, mime_types: list[str], max_bytes: int, *, photo: bool = True
 ) -> tuple[str, bytes, tuple[int, int]] | None:
-    """Return type, bytes and size in pixels of the image, shrunk if needed, or None if it stays too large."""
+    """Return the image's type, bytes and size in pixels, scaled down if needed, or None if it is still too large."""
     ordered = _order([mime for mime in mime_types if mime in _ENCODERS], photo, _has_alpha(image))
     tries = _tries(image, ordered)
     return next((encoded for encoded in tries if len(encoded[1]) <= max_bytes), None)
 
 
 def open_image(source: BinaryIO) -> Image.Image:
-    """Open an image without decoding it; raise `RefusedError` `too_large` if it has too many pixels."""
+    """Open an image without decoding it. Raise `RefusedError` (`too_large`) if it has too many pixels."""
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
     ImageFile.LOAD_TRUNCATED_IMAGES = False
-    # Pillow only warns above MAX_IMAGE_PIXELS, and raises at twice as many, so turn the warning into an error.
+    # Pillow only warns above MAX_IMAGE_PIXELS and raises at twice this number, so turn the warning into an error.
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         image: Image.Image = Image.open(source, formats=FORMATS)
@@ -81,7 +80,7 @@ def open_image(source: BinaryIO) -> Image.Image:
 
 
 def find_frames(image: Image.Image) -> list[int]:
-    """Return the indexes of a TIFF's pages or of an animation's frames, [0] for any other image."""
+    """Return the indexes of a TIFF's pages or an animation's frames, or [0] for any other image."""
     if image.format not in FRAMED:
         return [0]
     frames = list[int]()
@@ -98,8 +97,8 @@ def find_frames(image: Image.Image) -> list[int]:
 
 
 def upright(image: Image.Image, max_side: int | None) -> Image.Image:
-    """Return the image upright and without a palette, at most `max_side` pixels a side."""
-    # A JPEG decoder can scale down while it decodes.
+    """Return the image upright, without a palette, and with sides of at most `max_side` pixels."""
+    # The JPEG decoder can scale down while it decodes, which is faster.
     if max_side and image.format in PHOTOS:
         image.draft("RGB", (max_side, max_side))
     image = ImageOps.exif_transpose(image)
@@ -114,7 +113,7 @@ def _has_alpha(image: Image.Image) -> bool:
 
 
 def _order(mime_types: list[str], photo: bool, alpha: bool) -> list[str]:
-    # JPEG is suited to photographs, PNG to drawings and transparency.
+    # JPEG suits photographs. PNG suits drawings and transparency.
     first = "image/jpeg" if photo and not alpha else "image/png"
     return sorted(mime_types, key=lambda mime: mime != first)
 
@@ -152,4 +151,3 @@ def _encode(image: Image.Image, name: str, **options: Any) -> bytes:
 
 
 _ENCODERS = {"image/png": _png, "image/jpeg": _jpeg, "image/webp": _webp}
-"""Type → its encoder."""

@@ -1,6 +1,6 @@
 """Extract text from Word and PowerPoint files before 2007 (MS-DOC, MS-PPT). Runs only in the child process.
 
-Word 6 and 95 are not supported, since such a file does not reliably state the encoding of its text.
+Word 6 and 95 are not supported, because such files do not reliably state their text's encoding.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ import olefile
 from artifacts.extract.office import MAX_TARGET_CHARS, parse_link
 from artifacts.extract.words import Progress, RefusedError, TextCollector, open_zip
 
-# Compound files (OLE2), in whose streams older Office keeps its documents.
+# Compound files (OLE2), whose streams hold the documents of older Office versions.
 
 MAX_STREAM_BYTES = 128 * 1024 * 1024
 MAX_STREAMS = 20_000
 
 
 class CompoundFile:
-    """The streams of a compound file by name. Raises `RefusedError`: `failed` if the file is broken, or `encrypted`."""
+    """The streams of a compound file by name.
+
+    Raise `RefusedError`: `failed` if the file is damaged, or `encrypted`.
+    """
 
     def __init__(self, source: BinaryIO) -> None:
         try:
@@ -34,7 +37,10 @@ class CompoundFile:
             raise RefusedError("encrypted")
 
     def read(self, name: str) -> bytes:
-        """Return a stream's bytes, or b"" if it is absent; raise `RefusedError`: `too_large` or `failed`."""
+        """Return a stream's bytes, or b"" if it is absent.
+
+        Raise `RefusedError`: `too_large` or `failed`.
+        """
         if name not in self.names:
             return b""
         if self._file.get_size(name) > MAX_STREAM_BYTES:
@@ -65,7 +71,10 @@ def is_locked(source: BinaryIO) -> bool:
 
 
 def open_package(source: BinaryIO) -> zipfile.ZipFile:
-    """Open an Office package; raise `RefusedError` like `open_zip`, or `encrypted` if it has a password."""
+    """Open an Office package.
+
+    Raise `RefusedError` like `open_zip`, or with `encrypted` if the package has a password.
+    """
     if is_locked(source):
         raise RefusedError("encrypted")
     return open_zip(source)
@@ -75,7 +84,7 @@ WORD_97 = 193
 ENCRYPTED, OTHER_TABLE = 0x0100, 0x0200
 PIECE_TABLE_OFFSET, LENGTHS_OFFSET = 0x01A2, 0x004C
 PARTS = ("", "footnotes", "header", "macros", "comments", "endnotes", "textboxes")
-"""The parts of a document in order. Their lengths are in its header. Macros do not count as text."""
+"""The sections of a document in order. The header states their lengths. Macros do not count as text."""
 
 MAX_PIECES = 1_000_000
 COMPRESSED = 1 << 30
@@ -85,9 +94,9 @@ FIELD, FIELD_RESULT, FIELD_END = "\x13", "\x14", "\x15"
 
 
 def doc(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add a Word document's text, followed by footnotes, headers and comments under their names.
+    """Add a Word document's text, then footnotes, headers and comments under their headings.
 
-    Raise `RefusedError`: `encrypted`, `failed`, or `unsupported` for a file older than Word 97.
+    Raise `RefusedError`: `encrypted`, `failed`, or `unsupported` for files older than Word 97.
     """
     file = CompoundFile(source)
     main = file.read("WordDocument")
@@ -111,7 +120,7 @@ def doc(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
 
 
 def _pieces(main: bytes, table: bytes) -> str:
-    # The piece table gives the order of the text. A piece has one or two bytes per character.
+    # The piece table defines the order of the text. Each piece has one or two bytes per character.
     table_offset, size = struct.unpack_from("<II", main, PIECE_TABLE_OFFSET)
     clx, at = table[table_offset : table_offset + size], 0
     while clx[at : at + 1] == b"\x01":
@@ -137,7 +146,7 @@ def _pieces(main: bytes, table: bytes) -> str:
 
 
 def with_field_results(text: str) -> str:
-    """Return Word's text with the results of fields in place of their codes. Links are marked with their addresses."""
+    """Return Word's text with the results of fields instead of their codes. Links have Markdown's format."""
     if FIELD not in text:
         return text
     visible, fields, in_codes = list[str](), list[tuple[list[str] | None, str]](), 0
@@ -167,11 +176,11 @@ LETTERS, NARROW_LETTERS = 0x0FA0, 0x0FA8
 CONTAINER, MAX_EDITS, MAX_RECORDS, MAX_DEPTH = 0xF, 1_000, 1_000_000, 32
 NO_ENCRYPTION = 0xE391C05F
 SLIDES, NOTES = 0, 2
-"""Record types and constants of MS-PPT. SLIDES and NOTES are the instances of the slide lists."""
+"""Record types and constants of MS-PPT. SLIDES and NOTES are instance numbers of slide lists."""
 
 
 def ppt(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add each slide's text in the order of the show, followed by the notes, as of the latest edit.
+    """Add each slide's text in the order of the slide show, then the notes, as of the latest edit.
 
     Raise `RefusedError`: `encrypted` or `failed`.
     """
@@ -197,7 +206,7 @@ def ppt(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
 
 
 def _objects(stream: bytes, edit: int) -> tuple[dict[int, int], int]:
-    # Follow the chain of edits from the latest to the first: the first offset found for an object is the current one.
+    # Follow the chain of edits from the latest to the first. The first offset found for an object is the current one.
     offsets, document, seen = dict[int, int](), 0, set[int]()
     while edit and edit not in seen and len(seen) < MAX_EDITS:
         seen.add(edit)
@@ -216,7 +225,7 @@ def _objects(stream: bytes, edit: int) -> tuple[dict[int, int], int]:
 
 
 def _records(stream: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    # A record that reaches beyond its container is cut off at the end of the container.
+    # Truncate a record that extends beyond its container.
     for _ in range(MAX_RECORDS):
         if start + 8 > end:
             return

@@ -1,6 +1,6 @@
-"""Extract text from e-mail and saved web pages: headers, body, a list of attachments, and forwarded mail.
+"""Extract text from e-mail and saved web pages: headers, body, list of attachments, and forwarded mail.
 
-EML and MHT are read with the standard library's parser, Outlook's MSG in `outlook`. Runs only in the child process.
+The standard library parses EML and MHT. `outlook` parses Outlook's MSG. Runs only in the child process.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ MAX_BYTES = 64 * 1024 * 1024
 MAX_ATTACHMENTS = 500
 MAX_HEADER_CHARS = 2_000
 MAX_DEPTH = 8
-"""Maximum depth of mail inside mail that is read."""
+"""Maximum nesting depth of forwarded mail that is read."""
 HEADERS = ("From", "To", "Cc", "Reply-To", "Date", "Subject")
 
 
 def eml(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add a message (RFC 5322), or a web page saved as a message; raise `RefusedError` for anything else."""
+    """Add a message (RFC 5322), or a web page saved as a message. Raise `RefusedError` for other files."""
     _add_message(_message(source), output, 0)
 
 
 def eml_attachment(source: BinaryIO, number: int) -> tuple[str, str, bytes] | None:
-    """Return an attachment's name, type and bytes by its number in the list, from 1, or None if there is none."""
+    """Return an attachment's name, type and bytes by its number from 1, or None if there is none."""
     attachments = (part for part, is_body in _parts(_message(source)) if not is_body)
     part = next(islice(attachments, number - 1, None), None)
     if part is None:
@@ -82,12 +82,12 @@ def _add_message(message: EmailMessage, output: TextCollector, depth: int) -> No
 
 
 def message_heading(subject: str) -> str:
-    """Return the mark before a mail that is attached to another."""
+    """Return the heading of a mail that is attached to another mail."""
     return f"\n\n[attached message: {' '.join(subject.split()) or 'unnamed'}]\n"
 
 
 def add_body(text: str, is_html: bool, output: TextCollector) -> None:
-    """Add the body's text. HTML is added without its markup."""
+    """Add the body's text. HTML markup is removed."""
     if not is_html:
         output.add(text.replace("\r\n", "\n"))
         return
@@ -97,7 +97,7 @@ def add_body(text: str, is_html: bool, output: TextCollector) -> None:
 
 
 def add_attachments(lines: list[str], output: TextCollector) -> None:
-    """Add the list of attachments, with their numbers. Their content is not read."""
+    """Add the list of attachments with their numbers, but not their content."""
     if lines:
         truncation_note = [f"(the first {MAX_ATTACHMENTS} of more)"] if len(lines) > MAX_ATTACHMENTS else []
         numbered = [f"{number}. {line}" for number, line in enumerate(lines[:MAX_ATTACHMENTS], 1)]
@@ -110,15 +110,15 @@ def attachment_line(name: str, mime_type: str, size: int | None) -> str:
 
 
 def _header(message: EmailMessage, name: str) -> str:
-    # Malformed headers are common, so a header that is missing or unreadable counts as empty.
+    # Malformed headers are common, so missing and unreadable headers count as empty.
     try:
         return " ".join(str(message.get(name, "")).split())[:MAX_HEADER_CHARS]
-    except Exception:  # the header parser may raise anything on malformed headers
+    except Exception:  # The header parser may raise any exception on malformed headers.
         return ""
 
 
 def _parts(part: EmailMessage, *, shown: bool = True) -> Iterator[tuple[EmailMessage, bool]]:
-    # Yield each part that is not a container, and whether it is part of the text. Alternative versions are skipped.
+    # Yield each part that is not a container, and whether it belongs to the text. Skip alternative versions.
     kind = part.get_content_type()
     if kind == "message/rfc822" or not part.is_multipart():
         is_text = kind in ("text/plain", "text/html") and not part.get_filename() and not part.is_attachment()
@@ -136,7 +136,7 @@ def _parts(part: EmailMessage, *, shown: bool = True) -> Iterator[tuple[EmailMes
 
 
 def _find_with(children: list[EmailMessage], form: str) -> EmailMessage | None:
-    # A plain text is often left empty by programs that write HTML.
+    # Mail programs that write HTML often leave the plain text version empty.
     for child in children:
         for leaf in child.walk():
             if leaf.get_content_type() == form and isinstance(leaf, EmailMessage) and _decode_part(leaf).strip():
@@ -147,7 +147,7 @@ def _find_with(children: list[EmailMessage], form: str) -> EmailMessage | None:
 def _message_bytes(message: object) -> bytes:
     try:
         return message.as_bytes() if isinstance(message, EmailMessage) else b""
-    except Exception:  # the generator may raise anything on malformed mail, and only its length is needed
+    except Exception:  # The generator may raise any exception on malformed mail, and only the length is needed.
         return b""
 
 
@@ -159,8 +159,8 @@ def _decode_part(part: EmailMessage) -> str:
 
 
 def decode_text(data: bytes, charset: str | None) -> str:
-    """Decode bytes by the declared charset if it fits, else by detection."""
-    # The supersets decode everything that the declared charset decodes, and more.
+    """Decode bytes by the declared charset if possible, else by the detected one."""
+    # The declared charset's superset decodes all its bytes equally, and more.
     declared = {"gb2312": "gb18030", "gbk": "gb18030", "us-ascii": "utf-8"}.get((charset or "").lower(), charset)
     try:
         return data.decode(declared or "utf-8")

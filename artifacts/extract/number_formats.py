@@ -1,4 +1,4 @@
-"""Write a cell's number as its number format shows it (ECMA-376 part 1, §18.8.31). Runs only in the child process."""
+"""Format a cell's number by its number format (ECMA-376 part 1, §18.8.31). Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 GENERAL = "General"
 MAX_CODE_CHARS = 255
-"""Excel's limit. A longer code is not a format that a person chose."""
+"""Excel's limit. A longer format code was not chosen by a person."""
 MAX_DECIMALS = 30
 MAX_DATES = 10_000
-"""Dates that a format remembers: a column often has the same ones."""
+"""Maximum number of dates that a format caches, since columns often repeat the same dates."""
 
 BUILT_IN = {
     1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: '"$"#,##0;("$"#,##0)', 6: '"$"#,##0;("$"#,##0)',
@@ -24,7 +24,8 @@ BUILT_IN = {
     45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss.0", 48: "##0.0E+0", 49: "@",
     **dict.fromkeys((*range(27, 32), 36, *range(50, 59)), "yyyy-mm-dd"), **dict.fromkeys(range(32, 36), "h:mm:ss"),
 }  # fmt: skip
-"""Codes by number. Dates that Excel writes in its user's order (14, 22, those of East Asia) are ISO 8601."""
+"""Built-in format codes by number. Dates whose format depends on Excel's locale (14, 22, East Asian ones) use ISO
+8601."""
 
 _TOKEN = re.compile(
     r"""(?P<word>"[^"]*"?|\\.|_.|\*.)            # literals, and widths of characters, which are not shown
@@ -47,7 +48,7 @@ _LAST_SERIAL = 2_958_466
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of a format: for which numbers it is, and its tokens as pairs of kind and text."""
+    """A section of a format: the condition on numbers that use it, and its tokens as pairs of kind and text."""
 
     condition: tuple[str, float] | None
     tokens: tuple[tuple[str, str], ...]
@@ -56,7 +57,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A section that Python's own formatting writes: digits with a fixed number of decimals between words."""
+    """A section that Python's own formatting can handle: digits with a fixed number of decimals between literals."""
 
     before: str
     spec: str
@@ -67,11 +68,11 @@ class Plain:
 
 _PLAIN = re.compile(r"(?:#,##|#*)(0+)(?:\.(0{1,9}))?(,{0,3})")
 _HALVES_UP = 1 + 1e-15
-"""What makes a half of the 15 digits that Excel keeps, such as 2.675, no less than a half."""
+"""Factor that makes halves with up to 15 digits, such as 2.675, round up. In binary they can be less than a half."""
 
 
 class NumberFormat:
-    """A compiled format. A code that cannot be read is `General`."""
+    """A compiled number format. An invalid format code is treated as `General`."""
 
     def __init__(self, code: str, *, from_1904: bool = False) -> None:
         if len(code) > MAX_CODE_CHARS:
@@ -87,7 +88,7 @@ class NumberFormat:
         self._has_zero = len(self._sections) > 2
 
     def number(self, value: float) -> str:
-        """Return the number as it is shown, and as `General` if its format would not show any of it."""
+        """Return the formatted number. If its format hides the number entirely, return it as `General`."""
         plain = self._plain[-1 if value < 0 else 0]
         if plain and -plain.limit < value < plain.limit and (value or not self._has_zero):
             shown = f"{plain.before}{abs(value) * plain.factor:{plain.spec}}{plain.after}"
@@ -97,7 +98,7 @@ class NumberFormat:
         section, sign = self._choose(value)
         try:
             shown = _render(section, abs(value), sign, value, from_1904=self._from_1904)
-        # A number at the limits of a float does not survive its percent signs, and a code may be no format at all.
+        # Percent signs can make very large numbers overflow, and a format code may be invalid.
         except (ArithmeticError, ValueError):
             shown = ""
         if section.kind == "date" and len(self._dates) < MAX_DATES:
@@ -105,7 +106,7 @@ class NumberFormat:
         return shown if shown.strip() or not value else general(value)
 
     def words(self, text: str) -> str:
-        """Return a text as its format's fourth section shows it, or as it is."""
+        """Return text formatted by the format's fourth section, or unchanged if there is none."""
         last = self._sections[-1]
         if last.kind != "text" or (len(self._sections) < 4 and len(self._sections) > 1):
             return text
@@ -117,7 +118,7 @@ class NumberFormat:
             for section in sections[:3]:
                 if section.condition and not _holds(value, section.condition):
                     continue
-                # A section for negative numbers alone writes its own sign.
+                # A section that applies only to negative numbers includes the sign itself.
                 negative = section.condition and section.condition[0] in ("<", "<=") and section.condition[1] <= 0
                 return section, "" if negative else sign
             return Section(condition=None, tokens=(), kind="general"), sign
@@ -141,12 +142,12 @@ def _plain(section: Section) -> Plain | None:
     factor = 100.0 ** min(kinds.count("%"), 5) / 1000.0 ** len(match[3])
     spec = f",.{decimals}f" if code.startswith("#,") else f"0{zeros}.{decimals}f"
     before, after = ("".join(text for _, text in part) for part in (section.tokens[:first], section.tokens[last:]))
-    # Beyond, all 15 digits of a number are before the last decimal.
+    # Above this limit, Excel's 15 digits end before the last decimal.
     return Plain(before, spec, after, factor * _HALVES_UP, 1e11 / factor / 10.0**decimals)
 
 
 def general(value: float) -> str:
-    """Return a number as Excel's `General` in a wide cell, but with all digits of whole numbers, such as of phones."""
+    """Return a number as Excel's `General` shows it in a wide cell, but with all digits of integers (phone numbers)."""
     if value == int(value) and abs(value) < 1e15:
         return str(int(value))
     if 1e-4 <= abs(value) < 1e11:
@@ -207,7 +208,7 @@ def _with_kind(condition: tuple[str, float] | None, tokens: list[tuple[str, str]
 
 
 def _with_minutes(tokens: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    # `m` is a minute after an hour or before a second.
+    # `m` means minutes after an hour or before a second, and otherwise months.
     result, places = list(tokens), [index for index, (kind, _) in enumerate(tokens) if kind in ("date", "elapsed")]
     for number, place in enumerate(places):
         if tokens[place][0] == "date" and tokens[place][1] in ("m", "mm"):
@@ -240,7 +241,7 @@ def _render(section: Section, size: float, sign: str, value: float, *, from_1904
 
 
 def _digits(value: float, decimals: int) -> int:
-    # Halves are rounded up, and a number has 15 digits, as in Excel: 2.675 is 2.68.
+    # As in Excel, round halves up and use 15 digits: 2.675 becomes 2.68.
     mantissa, _, exponent = f"{value:.14e}".partition("e")
     digits, shift = int(mantissa.replace(".", "")), int(exponent) - 14 + decimals
     if shift >= 0:
@@ -256,7 +257,7 @@ def _number(tokens: tuple[tuple[str, str], ...], size: float) -> str:
     part = [index for index in range(point + 1, end) if kinds[index] == "digit"][:MAX_DECIMALS]
     if not whole and not part:
         return "".join(text for kind, text in tokens if kind != ",")
-    # A comma between digits groups thousands, one after the digits leaves three of them out.
+    # A comma between digits groups thousands. A comma after the digits divides by a thousand.
     groups = "," in kinds[whole[0] : whole[-1]] if whole else False
     scale = (kinds[whole[-1] : point].count(",") if whole else 0) + (kinds[part[-1] : end].count(",") if part else 0)
     size = size * 100.0 ** min(kinds.count("%"), 5) / 1000.0**scale
@@ -335,7 +336,7 @@ def _fraction(tokens: tuple[tuple[str, str], ...], size: float) -> str:
 
 
 def _ratio(value: float, limit: int) -> tuple[int, int]:
-    # Continued fractions: the last convergent whose denominator has few enough digits.
+    # Use continued fractions, up to the last convergent whose denominator has few enough digits.
     before, now, rest = (0, 1), (1, 0), value
     for _ in range(24):
         step = math.floor(rest)
@@ -353,7 +354,7 @@ def _date(tokens: tuple[tuple[str, str], ...], value: float, *, from_1904: bool)
     is_elapsed = any(kind == "elapsed" for kind, _ in tokens)
     if not (abs(value) if is_elapsed else value) < _LAST_SERIAL or (value < 0 and not is_elapsed):
         return general(value)
-    # A fraction of a second is in the format as digits after a point.
+    # The format has a fraction of a second as digits after a point.
     decimals = min(sum(kind == "digit" for kind, _ in tokens), 3)
     moments = math.floor(abs(value) * 86_400 * 10**decimals + 0.5)
     total, fraction = divmod(moments, 10**decimals)
@@ -381,7 +382,7 @@ def _date(tokens: tuple[tuple[str, str], ...], value: float, *, from_1904: bool)
 
 
 def _day(days: int, *, from_1904: bool) -> tuple[int, int, int, int]:
-    # Excel's first calendar has a 29 February 1900, which is day 60, and a day 0.
+    # Excel's first calendar has a day 0, and a 29 February 1900 as day 60.
     if from_1904:
         days += 1462
     if days == 60:

@@ -1,4 +1,4 @@
-"""Count the items of lists and write their numbers as word processors show them."""
+"""Count list items and format their numbers as word processors do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _roman(number: int) -> str:
 
 
 def _letters(number: int) -> str:
-    # After z follows aa, then bb.
+    # After z come aa and bb.
     return ascii_lowercase[(number - 1) % 26] * ((number - 1) // 26 + 1) if 0 < number <= 26 * 20 else ""
 
 
@@ -68,20 +68,23 @@ WRITTEN: Mapping[str, Callable[[int], str]] = {
     "decimalEnclosedCircleChinese": _circled,
     "①, ②, ③, ...": _circled,
 }
-"""Kind of number, by Word's name or OpenDocument's, → how it is written. All other kinds are written in digits."""
+"""Number kind, by Word's or OpenDocument's name → its formatter. Other kinds use decimal digits."""
 
 NO_NUMBER = frozenset({"none", ""})
 
 
 @dataclass(frozen=True, slots=True)
 class ListLevel:
-    """A level of a list. In `pattern`, `%1` is the first level's number. The kinds `none` and "" have no number."""
+    """A level of a list.
+
+    In `pattern`, `%1` is the first level's number. The kinds `none` and "" have no number.
+    """
 
     kind: str = "decimal"
     pattern: str | None = None
     start: int = 1
     plain: bool = False
-    """Whether the numbers of other levels are written in digits, too."""
+    """Whether the numbers of other levels also use decimal digits."""
 
     def written(self, number: int) -> str:
         if self.kind in NO_NUMBER:
@@ -90,21 +93,21 @@ class ListLevel:
 
 
 class ListNumbers:
-    """Counts the items of every list, and returns what is before each."""
+    """Counts the items of all lists, and returns the text before each item."""
 
     def __init__(self) -> None:
         self._counts: dict[str, dict[int, int]] = {}
         self._starts: dict[str, dict[int, int]] = {}
-        """The numbers at which the next items begin, by counter and level."""
+        """The number of the next item, by counter and level, where it is set."""
 
     def restart(self, counter: str, level: int, start: int) -> None:
-        """Let the next item at this level have the number `start`."""
+        """Set the number of the next item at this level."""
         if counter in self._starts or len(self._starts) < MAX_COUNTERS:
             self._starts.setdefault(counter, {})[level] = start
             self._counts.get(counter, {}).pop(level, None)
 
     def mark(self, counter: str, levels: Mapping[int, ListLevel], level: int) -> str:
-        """Count an item and return its number or bullet with a space and its indentation, or "" if it has none."""
+        """Count an item. Return its number or bullet with indentation and a space, or "" if it has none."""
         own = levels.get(level)
         if own is None:
             return ""
@@ -131,10 +134,10 @@ class ListNumbers:
 
 
 def parse_level(text: str) -> int:
-    """Return the level (from 0) that this attribute says, or 0."""
+    """Return the level in this attribute, from 0. Return 0 if the attribute is invalid."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 3 else 0
 
 
 def parse_start(text: str) -> int:
-    """Return the number that this attribute says, or 1."""
+    """Return the start number in this attribute, or 1 if the attribute is invalid."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else 1

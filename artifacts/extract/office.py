@@ -1,4 +1,4 @@
-"""Read the text and the relations of parts of Office packages (Word and PowerPoint) with the standard library."""
+"""Read text and relations of parts in Office packages (Word and PowerPoint) with the standard library."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Attributes = Mapping[str, str]
 
 
 class OfficeParser:
-    """Reads the text in Word and PowerPoint XML: `t` contains text, paragraphs end lines, tabs separate cells.
+    """Reads text from Word and PowerPoint XML: `t` has text, paragraphs end lines, tabs separate cells.
 
-    `targets` maps a relation to the address of a link, `add_part` adds another part, such as a chart, by its relation.
-    Inside `LEFT_OUT` nothing is read: `Fallback` repeats the text of a drawing for older programs.
+    `targets` maps a relation to a link's address. `add_part` adds another part, such as a chart, by its relation.
+    Elements in `LEFT_OUT` are skipped: `Fallback` repeats a drawing's text for older programs.
     """
 
     LEFT_OUT = frozenset({"Fallback"})
@@ -34,7 +34,7 @@ class OfficeParser:
         self._words, self._targets, self._add_part = output, targets, add_part
         self._in_text = self._in_properties = self._raised = self._was_raised = self._struck = self._was_struck = False
         self._in_cell = self._left_out = 0
-        self._mark = ""  # what is written before the paragraph's first text
+        self._mark = ""  # Text before the paragraph's first text.
         self._link, self._link_is_open = "", False
         self._picture = self._picture_target = ""
         self._description: str | None = None
@@ -146,7 +146,7 @@ class OfficeParser:
         self._link, self._link_is_open = "", False
 
     def _start_click(self, attributes: Attributes) -> None:
-        # A property of a run, or else of a picture or another shape.
+        # The link belongs to a text run, or else to a picture or another shape.
         target = self._targets.get(attribute(attributes, "id"), "")
         if self._in_properties:
             self._start_link(target)
@@ -189,12 +189,12 @@ class OfficeParser:
 
 
 def attribute(attributes: Attributes, name: str) -> str:
-    """Return the attribute with this name and any prefix, or ""."""
+    """Return the value of the attribute with this name and any prefix, or ""."""
     return next((value for key, value in attributes.items() if key.rpartition(":")[2] == name), "")
 
 
 def parse_link(instruction: str) -> str:
-    """Return the address that the code of a field (such as `HYPERLINK "…"`) leads to, or ""."""
+    """Return the address in a field code such as `HYPERLINK "…"`, or "" if there is none."""
     found = LINK.match(instruction[:MAX_TARGET_CHARS])
     return (found[1] or found[2]) if found else ""
 
@@ -211,7 +211,7 @@ def _relations(package: zipfile.ZipFile, part: str) -> list[Mapping[str, str]]:
 
 
 def addresses(package: zipfile.ZipFile, part: str) -> dict[str, str]:
-    """Return the addresses of a part's links by the relation's id."""
+    """Return the addresses of a part's links by relation id."""
     links = (relation for relation in _relations(package, part) if relation.get("TargetMode") == "External")
     return {
         link.get("Id", ""): link.get("Target", "")[:MAX_TARGET_CHARS]
@@ -221,7 +221,7 @@ def addresses(package: zipfile.ZipFile, part: str) -> dict[str, str]:
 
 
 def targets(package: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
-    """Return the parts that this part has relations of a kind to, by the relation's id."""
+    """Return the related parts of one kind by relation id."""
     folder, found = part.rpartition("/")[0], dict[str, str]()
     for relation in _relations(package, part):
         if relation.get("Type", "").endswith(f"/{kind}"):
@@ -233,7 +233,7 @@ def targets(package: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
 
 
 class ChartReader:
-    """Reads a chart's title and the values of its series, a line for each: series, category, value."""
+    """Reads a chart's title and one line for each series: series, category and value."""
 
     def __init__(self, output: TextCollector) -> None:
         self._words, self._text, self._part, self._index = output, "", "", 0
@@ -259,7 +259,7 @@ class ChartReader:
             levels[-1][self._index] = self._text
         elif name == "ser":
             title = " ".join(self._values("series").values())
-            # Of categories in groups, the inner ones come first. A group's name is at its first category.
+            # For nested categories, the inner level comes first. A group's name is at its first category.
             inner, *groups = [level for level in self._series.get("category", []) if level] or [{}]
             names = [""] * len(groups)
             for index, value in sorted(self._values("value").items()):

@@ -1,4 +1,4 @@
-"""Read the sheets of Excel 2 to 4 (BIFF2, BIFF3, BIFF4), which are records without a compound file around them."""
+"""Read sheets of Excel 2 to 4 (BIFF2, BIFF3, BIFF4), which are plain records and no compound files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MAX_FORMATS = 4_096
 RECORDS_AT_ONCE = 4_096
 FILEPASS, CODEPAGE, DATEMODE, SHEET, NOTE = 0x2F, 0x42, 0x22, 0x8F, 0x1C
 FORMATS, STYLES = {0x001E: 0, 0x041E: 2}, {0x0043: 2, 0x0243: 1, 0x0443: 1}
-"""Record → the offset of the format's length, and of its number in a style."""
+"""Record type → the offset of the format's length in FORMATS, and of the format's number in STYLES."""
 INTEGER, NUMBER, LABEL, BOOLERR, FORMULA, STRING, RK = 2, 3, 4, 5, 6, 7, 0x7E
 ERRORS = {0: "#NULL!", 7: "#DIV/0!", 15: "#VALUE!", 23: "#REF!", 29: "#NAME?", 36: "#NUM!", 42: "#N/A"}
 MACINTOSH = {0x8000: "mac-roman", 10_000: "mac-roman", 0x8001: "cp1252"}
 
 
 def is_old(source: BinaryIO) -> bool:
-    """Return whether the file begins like a sheet of Excel 2 to 4."""
+    """Return whether the file begins like an Excel 2 to 4 sheet."""
     source.seek(0)
     beginning = source.read(4)
     source.seek(0)
@@ -33,7 +33,10 @@ def is_old(source: BinaryIO) -> bool:
 
 
 def old_sheets(source: BinaryIO, output: TextCollector) -> None:
-    """Add the rows as they are shown; raise `RefusedError`: `encrypted`, `too_large`, or `failed` if it is torn."""
+    """Add the displayed rows.
+
+    Raise `RefusedError`: `encrypted`, `too_large`, or `failed` if the file is incomplete.
+    """
     data = source.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise RefusedError("too_large")
@@ -41,7 +44,7 @@ def old_sheets(source: BinaryIO, output: TextCollector) -> None:
     try:
         for count, (kind, record) in enumerate(_records(data)):
             if count % RECORDS_AT_ONCE == 0:
-                output.mark("")  # ends the reading at its limit of time
+                output.mark("")  # Stop at the time limit.
             sheets.add(kind, record)
         sheets.flush()
     except (struct.error, IndexError) as error:
@@ -109,7 +112,7 @@ class OldSheets:
             self._waiting = None
             return
         row, column = struct.unpack_from("<2H", data)
-        # In BIFF2 a cell has three bytes of attributes with its format, later the number of its style.
+        # In BIFF2, a cell has three attribute bytes that include its format. In later versions it has a style number.
         code = data[5] & 0x3F if is_first else self._number_format(struct.unpack_from("<H", data, 4)[0])
         value = data[7:] if is_first else data[6:]
         if kind == LABEL:
@@ -121,7 +124,7 @@ class OldSheets:
         elif kind == RK:
             self._show(row, column, self._number(_rk(struct.unpack_from("<I", value)[0]), code))
         elif kind == FORMULA and value[6:8] == b"\xff\xff":
-            # The result is a text in the next record, a truth value or an error.
+            # The result is a text in the next record, a boolean or an error.
             self._waiting = (row, column) if value[0] == 0 else None
             if value[0] in (1, 2):
                 self._show(row, column, _flag(value[2], is_error=value[0] == 2))
@@ -159,7 +162,7 @@ def _flag(value: int, *, is_error: bool) -> str:
 
 
 def _rk(value: int) -> float:
-    # Bit 0: hundredths. Bit 1: a whole number of 30 bits, else the upper 30 bits of a float.
+    # Bit 0 means hundredths. Bit 1 means a 30-bit integer, otherwise the upper 30 bits of a float.
     whole = struct.unpack("<i", struct.pack("<I", value))[0] >> 2
     number = float(whole) if value & 2 else struct.unpack("<d", struct.pack("<II", 0, value & ~3))[0]
     return float(number / 100 if value & 1 else number)

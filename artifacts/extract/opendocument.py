@@ -1,4 +1,4 @@
-"""Extract text from OpenDocument texts and presentations: headings and lists with their numbers, links, formulas."""
+"""Extract text from OpenDocument texts and presentations: numbered headings and lists, links, and formulas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARGINS = ("header", "footer")
 MARGIN_CHARS = 10_000
 MAX_NESTED_OBJECTS = 10
 OUTLINE = ""
-"""Name of the style with the numbers of headings."""
+"""Name of the style with heading numbers."""
 
 SILENT = frozenset({"tracked-changes", "note-citation"})
 LEVELS = {"list-level-style-number": "", "list-level-style-bullet": "bullet", "outline-level-style": ""}
@@ -29,7 +29,7 @@ CELLS = ("table-cell", "covered-table-cell")
 
 
 class StyleReader:
-    """Reads the styles of lists and headings (name → level → how its number is written), and of exponents."""
+    """Reads list and heading styles (name → level → number format) and exponent styles."""
 
     def __init__(self) -> None:
         self.styles: dict[str, dict[int, ListLevel]] = {}
@@ -42,7 +42,7 @@ class StyleReader:
         elif name == "style":
             self._text_style = attributes.get("style:name", "")
         elif name == "text-properties" and len(self.raised) + len(self.struck) < MAX_STYLES:
-            # Either `super` or how far it is raised.
+            # The value is `super` or the height by which text is raised.
             position = attributes.get("style:text-position", "").split(" ")[0]
             if position == "super" or (position.endswith("%") and position[:-1].isdecimal() and position != "0%"):
                 self.raised.add(self._text_style)
@@ -60,12 +60,12 @@ class StyleReader:
 
 
 class OpenDocumentParser:
-    """Reads the text in OpenDocument's XML. `lists` has the styles of lists, `add_object` adds another part."""
+    """Reads text from OpenDocument XML. `lists` has the list styles. `add_object` adds another part."""
 
     def __init__(self, output: TextCollector, lists: StyleReader, add_object: Callable[[str], None] = ignore) -> None:
         self._words, self._style_reader, self._add_object = output, lists, add_object
         self._depth, self._slides, self._silent, self._comments = 0, 0, 0, 0
-        self._cells = list[int]()  # how many columns each open cell stands for
+        self._cells = list[int]()  # Number of columns that each open cell spans.
         self._links, self._spans, self._is_raised = list[str](), list[str](), False
         self._lists, self._counters, self._numbers = list[str](), list[str](), ListNumbers()
         self._list_count, self._last_counters = 0, dict[str, str]()
@@ -139,7 +139,7 @@ class OpenDocumentParser:
         elif self._in_description:
             if text.strip():
                 self._words.add(f"[image: {' '.join(text.split())}]")
-        # Only characters inside a paragraph are text. The rest is indentation.
+        # Only characters inside a paragraph are text. Others are indentation.
         elif self._depth or self._in_creator:
             if self._notes and text.strip():
                 self._words.mark(self._notes)
@@ -238,7 +238,7 @@ class OpenDocumentParser:
         self._is_title = attributes.get("presentation:class", "") == "title"
 
     def _start_notes(self, _: Attributes) -> None:
-        # Some programs write notes without text on each slide.
+        # Some programs write empty notes on each slide.
         self._notes = f"[notes of slide {self._slides}]\n" if self._slides else ""
 
     def _start_slide(self, _: Attributes) -> None:
@@ -248,7 +248,7 @@ class OpenDocumentParser:
 
 
 class StylesPart:
-    """Reads the styles of lists, and the headers and footers of pages, each once."""
+    """Reads list styles and each page header and footer once."""
 
     def __init__(self) -> None:
         self.lists = StyleReader()
@@ -282,16 +282,16 @@ class StylesPart:
 
 
 def _margin(name: str) -> str:
-    # The first and the left pages may have their own.
+    # First pages and left pages may have their own headers and footers.
     kind = name.removesuffix("-left").removesuffix("-first")
     return kind if kind in MARGINS else ""
 
 
 def open_document(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add the text of an OpenDocument text or presentation, between the headers and footers of its pages."""
+    """Add an OpenDocument file's text, between the headers and footers of its pages."""
     package = open_package(source)
     styles, names = StylesPart(), set(package.namelist())
-    # The text is worth having without damaged styles.
+    # The text is useful even if the styles are damaged.
     with suppress(*DAMAGE_ERRORS):
         if "styles.xml" in names:
             read_xml(entry_blocks(package, "styles.xml"), styles.start, styles.end, styles.text)
@@ -299,7 +299,8 @@ def open_document(source: BinaryIO, output: TextCollector, progress: Progress) -
 
     def add_object(address: str) -> None:
         part = posixpath.normpath(f"{address[:MAX_TARGET_CHARS]}/content.xml")
-        # Each object once, as a damaged file could contain itself, and a chain of them only so deep.
+        # Add each object once and limit the nesting, because a damaged file could contain itself or a long chain of
+        # objects.
         if part in objects and len(within) < MAX_NESTED_OBJECTS:
             objects.discard(part)
             within.append(part)

@@ -28,30 +28,31 @@ BODY, HTML, RTF = "1000", "1013", "1009"
 FILE_NAME, SHORT_NAME, FILE_TYPE, FILE_DATA = "3707", "3704", "370E", "3701"
 RECIPIENT_NAME, RECIPIENT_SMTP, RECIPIENT_MAIL = "3001", "39FE", "3003"
 SENT, DELIVERED, CODE_PAGE, INTERNET_CODE_PAGE, RECIPIENT_KIND = 0x0039, 0x0E06, 0x3FFD, 0x3FDE, 0x0C15
-"""Ids of properties: strings as in stream names for text, numbers for properties of fixed length."""
+"""Property ids: hexadecimal strings, as in stream names, for text; numbers for properties of fixed length."""
 
 MESSAGE_HEAD, EMBEDDED_HEAD, CHILD_HEAD = 32, 24, 8
-"""Bytes before the properties of fixed length: of the message, one inside it, a recipient or an attachment."""
+"""Size in bytes of the header before the fixed-length properties: of the message, of an embedded message, and of a
+recipient or attachment."""
 
 CHARSETS = {20127: "ascii", 20866: "koi8-r", 21866: "koi8-u", 50220: "iso2022_jp", 50221: "iso2022_jp"}
 CHARSETS |= {50222: "iso2022_jp", 50225: "iso2022_kr", 51932: "euc_jp", 51936: "gb18030", 51949: "euc_kr"}
 CHARSETS |= {52936: "hz", 54936: "gb18030", 65001: "utf-8"}
 CHARSETS |= {28590 + part: f"iso8859-{part}" for part in range(1, 16)}
-"""Windows' numbers of encodings that Python does not know as `cp…`."""
+"""Windows code page → Python's encoding, for code pages that Python does not know as `cp…`."""
 
 MAX_RECIPIENTS = 200
 EPOCH = dt.datetime(1601, 1, 1, tzinfo=dt.UTC)
 
 
 def msg(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add headers, body, attachments and attached messages; raise `RefusedError` for anything but a message."""
+    """Add headers, body, attachments and attached messages. Raise `RefusedError` for other files."""
     _add_message(_message_file(source), "", output, 0)
 
 
 def msg_attachment(source: BinaryIO, number: int) -> tuple[str, str, bytes] | None:
-    """Return an attachment's name, type and bytes by its number in the list, from 1, or None if there is none.
+    """Return an attachment's name, type and bytes by its number from 1, or None if there is none.
 
-    An attached message is part of this file rather than a file of its own, so it has no bytes.
+    An attached message is part of this file and has no bytes of its own.
     """
     message = _message_file(source)
     child = next(islice(message.storages("", "__attach_version1.0_"), number - 1, None), None)
@@ -74,7 +75,7 @@ def _message_file(source: BinaryIO) -> MessageFile:
 
 @dataclass(frozen=True, slots=True)
 class MessageFile:
-    """A compound file, and the storages in each of its storages. The name of a storage ends with a slash."""
+    """A compound file, and the child storages of each storage. Storage names end with a slash."""
 
     file: CompoundFile
     children: Mapping[str, list[str]]
@@ -114,12 +115,15 @@ def _recipients(source: MessageFile, prefix: str, charset: str | None) -> dict[i
 
 
 def _person(name: str, address: str) -> str:
-    # Inside an organisation, an address may be a path in its directory.
+    # Within an organisation, an address may be a directory path.
     return " ".join(filter(None, (name if name != address else "", f"<{address}>" if "@" in address else "")))
 
 
 class Properties:
-    """The properties stored under `prefix`, with `charset` for text unless they name another."""
+    """The properties stored under `prefix`.
+
+    `charset` is the encoding of text whose properties do not state another one.
+    """
 
     def __init__(self, file: CompoundFile, prefix: str, head_bytes: int, charset: str | None) -> None:
         self._file, self._prefix, self._head_bytes = file, prefix, head_bytes
@@ -128,7 +132,7 @@ class Properties:
         self.charset = charset or (CHARSETS.get(page, f"cp{page}") if page else None) or self._detected_charset()
 
     def text(self, number: str) -> str:
-        """Return a text property, which is stored in UTF-16 or in the message's code page."""
+        """Return a text property, decoded from UTF-16 or the message's code page."""
         unicode_text = self._file.read(self.stream(number, "001F")).decode("utf-16-le", "replace")
         encoded_text = self._file.read(self.stream(number, "001E"))
         return (unicode_text or (decode_text(encoded_text, self.charset) if encoded_text else "")).strip("\0")
@@ -151,7 +155,7 @@ class Properties:
         return self._value(number, "<I")
 
     def _detected_charset(self) -> str | None:
-        # The encoding is detected from subject, names and body together, because each alone may be too short.
+        # Detect the encoding from subject, names and body together, because each alone may be too short.
         sample = b"\n".join(
             self._file.read(self.stream(number, "001E"))[:READ_BYTES] for number in (BODY, SUBJECT, SENDER, TO)
         )
@@ -159,7 +163,7 @@ class Properties:
         return found.encoding if found else None
 
     def _value(self, number: int, form: str) -> int:
-        # After the header come entries of 16 bytes: type, id, flags, value.
+        # After the header there are entries of 16 bytes: type, id, flags and value.
         for at in range(self._head_bytes, len(self._fixed) - 15, 16):
             if struct.unpack_from("<H", self._fixed, at + 2)[0] == number:
                 return int(struct.unpack_from(form, self._fixed, at + 8)[0])
@@ -167,7 +171,7 @@ class Properties:
 
 
 def _add_body(message: Properties, output: TextCollector) -> None:
-    # Plain text is preferred, then HTML (stored as bytes or as text), then RTF.
+    # Prefer plain text, then HTML (stored as bytes or as text), then RTF.
     if text := message.text(BODY):
         add_body(text, False, output)
     elif page := message.binary(HTML):

@@ -1,4 +1,4 @@
-"""Render pages of a PDF for models with vision, since a scan has no text. Runs only in the child process."""
+"""Render PDF pages for vision models, because scans have no text. Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from artifacts.extract.pdf import open_pdf
 from artifacts.extract.words import BUDGET_SECONDS, RefusedError
 
 POINTS_PER_INCH, DOTS_PER_INCH = 72, 200
-"""Resolution of a rendered page, reduced if the target accepts fewer pixels."""
+"""Resolution of rendered pages. It is lower if the target accepts fewer pixels."""
 
 SCAN_RESOLUTION = (149, 202)
-"""Dots per inch at which a scan is taken as the decoder halves it: at 150 instead of 200, it takes a fifth of the time.
-"""
+"""Range of resolutions (dots per inch) for which the JPEG decoder's halved scan is used. At 150 instead of 200,
+rendering takes a fifth of the time."""
 
 ALTERED = re.compile(rb"/(?:Decode(?!Parms)|SMask|Mask|ImageMask|ColorTransform)\b")
-"""What makes an image look otherwise than its own JPEG. Dictionaries of images are never compressed."""
+"""Image dictionary entries that make an image differ from its JPEG. These dictionaries are never compressed."""
 
 PLAIN_COLORS = {
     "L": (raw.FPDF_COLORSPACE_DEVICEGRAY, raw.FPDF_COLORSPACE_CALGRAY, raw.FPDF_COLORSPACE_ICCBASED),
     "RGB": (raw.FPDF_COLORSPACE_DEVICERGB, raw.FPDF_COLORSPACE_CALRGB, raw.FPDF_COLORSPACE_ICCBASED),
 }
-"""Pillow's mode of a JPEG → the color spaces of a PDF that agree with it."""
+"""Pillow's mode of a JPEG → the PDF color spaces that match it."""
 
 EDGE = 0.01
-"""Share of a page's side by which a scan may miss its edge, or extend over it."""
+"""Fraction of the page's side by which a scan may be smaller or larger than the page."""
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """Return up to `count` pages from `first` on, concatenated. The header has the length of each.
+    """Return up to `count` pages from `first` on, concatenated. The header has the length of each page.
 
-    `next` is the first page that was not tried; `limited` says whether a larger `max_side` would give larger images.
+    `next` is the first page that was not tried. `limited` is whether a larger `max_side` would give larger images.
     Pages that cannot be rendered are skipped. Raise `RefusedError`: `encrypted`, `failed`, or `too_large` if not even
     one page fits into `max_bytes`.
     """
@@ -71,7 +71,7 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
 def _draw(
     document: pypdfium2.PdfDocument, number: int, *, max_side: int, plain: bool
 ) -> tuple[Image.Image | None, bool]:
-    # A damaged page must not affect the others.
+    # A damaged page must not prevent the use of others.
     try:
         page = document[number - 1]
         largest, longer = DOTS_PER_INCH / POINTS_PER_INCH, max(page.get_size())
@@ -81,7 +81,7 @@ def _draw(
             fits = halved is not None and max(halved) <= max_side
             if (image := _decode(scan, halved if halved and fits else _size_at(page, scale))) is not None:
                 return image, is_limited and not fits
-        # Without `rev_byteorder`, Pillow swaps the colors afterwards.
+        # Without `rev_byteorder`, Pillow would have to swap the colors.
         image = page.render(scale=scale, rev_byteorder=True).to_pil().convert("RGB")
     except (pypdfium2.PdfiumError, ZeroDivisionError, ValueError, OverflowError):
         return None, False
@@ -95,7 +95,7 @@ def _size_at(page: pypdfium2.PdfPage, scale: float) -> tuple[int, int]:
 
 
 def _find_scan(page: pypdfium2.PdfPage) -> pypdfium2.PdfImage | None:
-    """Return the image if the page is one upright JPEG and nothing else."""
+    """Return the page's image if the page consists of a single upright JPEG."""
     objects = list(islice(page.get_objects(max_depth=1), 2))
     if len(objects) != 1 or objects[0].type != raw.FPDF_PAGEOBJ_IMAGE or page.get_rotation():
         return None
@@ -106,7 +106,7 @@ def _find_scan(page: pypdfium2.PdfPage) -> pypdfium2.PdfImage | None:
 
 
 def _halved_size(page: pypdfium2.PdfPage, scan: pypdfium2.PdfImage) -> tuple[int, int] | None:
-    """Return the scan's size as the decoder can halve it, within `SCAN_RESOLUTION`, or None."""
+    """Return the scan's size after halving by the decoder, if it is within `SCAN_RESOLUTION`, else None."""
     least, most = (_size_at(page, dots / POINTS_PER_INCH) for dots in SCAN_RESOLUTION)
     for part in (1, 2, 4, 8):
         width, height = (-(-side // part) for side in scan.get_px_size())
@@ -116,7 +116,7 @@ def _halved_size(page: pypdfium2.PdfPage, scan: pypdfium2.PdfImage) -> tuple[int
 
 
 def _decode(scan: pypdfium2.PdfImage, size: tuple[int, int]) -> Image.Image | None:
-    """Return the scan in this size if the decoder can come near it, otherwise None."""
+    """Return the scan decoded at about this size, or None if the decoder cannot do this."""
     width, height = scan.get_px_size()
     if scan.get_px_size() != size and min(width / size[0], height / size[1]) < 1.9:
         return None
@@ -126,7 +126,7 @@ def _decode(scan: pypdfium2.PdfImage, size: tuple[int, int]) -> Image.Image | No
             return None
         image.draft(image.mode, size)
         return image.resize(size, Image.Resampling.BILINEAR, reducing_gap=2.0)
-    except OSError:  # PDFium may still draw a part of it
+    except OSError:  # PDFium may still draw part of the page.
         return None
 
 

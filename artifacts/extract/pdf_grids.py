@@ -1,4 +1,4 @@
-"""Find the lines that are drawn between the cells of tables on a PDF page. Runs only in the child process."""
+"""Find the lines drawn between table cells on a PDF page. Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -13,18 +13,22 @@ import pypdfium2
 from pypdfium2 import raw
 
 MAX_OBJECTS, MAX_RULES, MAX_SEGMENTS = 20_000, 2_000, 20_000
-"""Maximum number of a page's objects that are looked at, of lines that are kept, and of segments of drawn shapes."""
+"""Maximum numbers of examined page objects, of stored lines, and of segments of drawn shapes."""
 
 MAX_COLUMNS, MAX_GRIDS = 100, 50
 MAX_THICKNESS = 3.0
 MIN_LENGTH = 5.0
 TOLERANCE = 3.0
-"""Points. Lines that are closer than this are one."""
+"""Distance in points below which lines are treated as one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A line across at `place`, from `start` to `end`: y and x for a horizontal one, x and y for a vertical one."""
+    """A straight line at `place` from `start` to `end`.
+
+    A horizontal line has its y in `place` and its x range in `start` and `end`. A vertical line has them the other way
+    round.
+    """
 
     place: float
     start: float
@@ -33,7 +37,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Disjoint intervals in order."""
+    """Disjoint intervals in ascending order."""
 
     starts: list[float]
     ends: list[float]
@@ -45,7 +49,7 @@ class Spans:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """The drawn lines of a table: the borders of its columns (with the heights at which they are) and of its rows."""
+    """The lines drawn in a table: column borders (with the heights where they are drawn) and row borders."""
 
     left: float
     right: float
@@ -62,11 +66,11 @@ class Grid:
         return bisect(self.columns, x)
 
     def row(self, y: float) -> int:
-        """Return the row's number, from the top."""
+        """Return the row's index from the top."""
         return len(self.rows) - bisect(self.rows, y)
 
     def separates(self, left: float, right: float, y: float) -> bool:
-        """Return whether there is a vertical line between two places of this height."""
+        """Return whether there is a vertical line between two x positions at this height."""
         if not self.bottom < y < self.top:
             return False
         first = bisect(self.columns, left - 1)
@@ -74,7 +78,7 @@ class Grid:
 
 
 def find_grids(page: pypdfium2.PdfPage) -> list[Grid]:
-    """Return the grids of a page: at least two lines down and three across that touch each other."""
+    """Return the grids on a page, each of at least two vertical and three horizontal lines that touch."""
     across, down = list[Rule](), list[Rule]()
     for is_horizontal, rule in islice(_rules(page), MAX_RULES):
         (across if is_horizontal else down).append(rule)
@@ -97,7 +101,7 @@ def find_grids(page: pypdfium2.PdfPage) -> list[Grid]:
 
 
 def _connected(down: list[Rule], across: list[Rule]) -> Iterator[tuple[list[Rule], list[Rule]]]:
-    """Yield the vertical and the horizontal lines that touch each other, directly or by others."""
+    """Yield groups of vertical and horizontal lines that touch each other, directly or through other lines."""
     across = sorted(across, key=lambda rule: rule.place)
     heights = [rule.place for rule in across]
     parents = list(range(len(across)))
@@ -107,7 +111,7 @@ def _connected(down: list[Rule], across: list[Rule]) -> Iterator[tuple[list[Rule
             parents[at] = at = parents[parents[at]]
         return at
 
-    touched = list[int]()  # for each vertical line, a horizontal one that it touches, or -1
+    touched = list[int]()  # For each vertical line, the index of a horizontal line that it touches, or -1.
     for rule in down:
         first = -1
         for at in range(bisect(heights, rule.start - TOLERANCE), bisect(heights, rule.end + TOLERANCE)):

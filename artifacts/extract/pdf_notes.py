@@ -1,4 +1,4 @@
-"""Read what lies over a PDF page: values of forms, targets of links, and comments. Runs only in the child process."""
+"""Read a PDF page's annotations: form values, link targets, and comments. Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -13,35 +13,36 @@ from pypdfium2 import raw
 
 MAX_NOTES, MAX_VALUE_BYTES, MAX_TARGET_BYTES, MAX_LINK_CHARS = 20_000, 64 * 1024, 2_000, 300
 MAX_SEARCHED_CHARS = 20_000_000
-"""Maximum number of characters that are compared with the places of a page's links."""
+"""Maximum number of characters that are compared with the positions of a page's links."""
 
 PASSWORD = 1 << 13
-"""Flag of a text field that holds a password (ISO 32000-1, table 228)."""
+"""Flag of a password field (ISO 32000-1, table 228)."""
 
 HIDDEN = 1 << 1
 NO_COMMENTS = frozenset(
     {raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_SCREEN, raw.FPDF_ANNOT_MOVIE}
 )
 NO_TARGET = ("file:", "javascript:", "data:", "about:")
-"""Beginnings of addresses that lead nowhere for another reader."""
+"""Prefixes of addresses that other readers cannot open."""
 
 SECTIONS = ("form", "links", "comments")
 
 
 class NotesReader:
-    """Reads the notes on the pages of a document. What was on an earlier page is not repeated."""
+    """Reads the annotations on a document's pages. Those that an earlier page had are not repeated."""
 
     def __init__(self, document: pypdfium2.PdfDocument) -> None:
         self._document, self._known, self._remaining = document, set[str](), MAX_NOTES
 
     def read(self, page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextPage) -> Iterator[str]:
-        """Yield the values of the page's form, the texts of its links with their addresses, and its comments."""
+        """Yield the page's form values, its link texts with their addresses, and its comments."""
         count = min(raw.FPDFPage_GetAnnotCount(page), self._remaining)
         self._remaining -= count
         found: dict[str, dict[str, None]] = {name: {} for name in SECTIONS}
         links = list(_page_links(page, count))
         found["links"] = dict.fromkeys(self._links(links, text_page))
-        # Links are found faster than among all annotations, and there are seldom others.
+        # Listing links directly is faster than finding them among all annotations, and most pages have no other
+        # annotations.
         for index in range(count) if count > len(links) else ():
             if annotation := raw.FPDFPage_GetAnnot(page, index):
                 try:
@@ -76,7 +77,7 @@ class NotesReader:
                 shown.append((address, words))
         self._known.update(address for address, _ in shown)
         for address, same in groupby(shown, key=itemgetter(0)):
-            # A link over several lines is several links.
+            # A link that spans several lines consists of several annotations.
             text = " ".join("".join(f"{words} " for _, words in same).split())[:MAX_LINK_CHARS]
             if address.rstrip("/") not in text.replace(" ", ""):
                 yield f"[{text or 'link'}]({address})"
@@ -105,7 +106,7 @@ def _text(annotation: raw.FPDF_ANNOTATION, key: bytes) -> str:
 
 def _field(form: pypdfium2.PdfFormEnv | None, annotation: raw.FPDF_ANNOTATION) -> str:
     if not form:
-        # A page that was cut out of a form.
+        # The page was copied from a form.
         flags = c_float()
         if raw.FPDFAnnot_GetNumberValue(annotation, b"Ff", flags) and int(flags.value) & PASSWORD:
             return ""

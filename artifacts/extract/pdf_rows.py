@@ -1,4 +1,4 @@
-"""Write the lines of a PDF page with the rows of its tables, which drawn lines or gaps show."""
+"""Write the lines of a PDF page, with table rows that are recognised by drawn lines or gaps."""
 
 from __future__ import annotations
 
@@ -14,33 +14,34 @@ from pypdfium2 import raw
 from artifacts.extract.pdf_grids import MAX_COLUMNS, Grid, find_grids
 
 MAX_CELLS = 5_000
-"""Maximum number of lines and cells of a page whose places are read."""
+"""Maximum number of lines and cells on a page whose positions are read."""
 
 GAP_OF_HEIGHT = 0.9
-"""Width of a gap between the cells of a row, as a multiple of the characters' height. Justified words are closer."""
+"""Width of a gap between cells of a row, as a multiple of the character height. Gaps between justified words are
+smaller."""
 
 SPACE_OF_HEIGHT = 0.15
-"""Width of a gap between words of a line that PDFium broke."""
+"""Width of a gap between words of a line that PDFium split, as a multiple of the character height."""
 
 BULLETS = frozenset("•‣◦▪●○–-·*\uf0b7")
-"""Characters before an item of a list, which are no cell of a table."""
+"""Characters that precede a list item and are not a table cell."""
 
 HYPHENATED = re.compile(r"(?<![\w-])([^\W\d_]{2,40})[\x02\ufffe]([^\W\d_]{2,40})(?![\w\x02\ufffe-])")
-"""A word that the end of a line parts, without another hyphen."""
+"""A word that is split at the end of a line, without another hyphen."""
 
 WORD = re.compile(r"(?<![\w\x02\ufffe])[^\W\d_]{3,80}(?![\w\x02\ufffe])")
 MAX_WORDS = 200_000
 
 REPLACED = (("\r", ""), ("\x02", "-"), ("\ufffe", "-"), ("\0", ""))
-"""PDFium's ends of lines, and the two characters that it makes of a hyphen there."""
+"""PDFium's line ends, and the two characters that it substitutes for hyphens there."""
 
 FULL_SHARE = 0.8
-"""Share of a band's places with text from which its lines are rows of their own, rather than lines within its cells."""
+"""Fraction of a band's cells with text above which each line of text is a row, rather than a line within a cell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A part of a line, and its place: the boxes of its first and of its last character."""
+    """A segment of a line. The boxes of its first and last characters give its position."""
 
     text: str
     first: raw.FS_RECTF
@@ -71,14 +72,14 @@ class GridTable:
     lines: list[list[Cell]] = field(default_factory=list)
 
     def rows(self) -> list[str]:
-        """Return the rows, or nothing if the lines are no table but a frame, say."""
+        """Return the rows, or nothing if the drawn lines are not a table (but a frame, for example)."""
         bands = dict[int, list[Cell]]()
         for cell in chain.from_iterable(self.lines):
             bands.setdefault(self.grid.row(cell.middle), []).append(cell)
         columns = {self._column(cell) for cell in chain.from_iterable(self.lines)}
         if len(bands) < 2 or len(columns) < 2:
             return []
-        # Where gaps part the columns that lines group, the gaps say more.
+        # If gaps separate columns that the drawn lines combine, the gaps are more reliable.
         if sum(len({self._column(cell) for cell in line}) < len(line) for line in self.lines) > len(self.lines) / 4:
             return []
         first = min(columns)
@@ -88,7 +89,7 @@ class GridTable:
         return self.grid.column((cell.left + min(cell.right, cell.left + cell.height)) / 2)
 
     def _split(self, band: list[Cell]) -> Iterator[list[Cell]]:
-        # Where lines are drawn below the head only, each line of text is a row.
+        # If lines are drawn only below the header, each line of text is a row.
         lines, last = list[list[Cell]](), float("inf")
         for cell in sorted(band, key=lambda cell: -cell.middle):
             if last - cell.middle > cell.height / 2:
@@ -110,13 +111,13 @@ class GridTable:
 
 
 def align_rows(text: str, page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextPage, words: set[str]) -> str:
-    """Return the page's text, with tabs between the cells of tables.
+    """Return the page's text with tabs between table cells.
 
-    `words` are those of the document so far, to which this page's are added.
+    `words` are the document's words so far. This page's words are added.
     """
     if len(words) < MAX_WORDS:
         words.update(WORD.findall(text.lower()))
-    # If characters are missing in the text, their indexes do not lead to their places.
+    # If the text lacks characters, their indexes do not match the positions.
     if len(text) != text_page.count_chars():
         return _clean(text, words)
     tables = [GridTable(grid) for grid in find_grids(page)]
@@ -169,7 +170,8 @@ def _lines_by_gaps(rows: list[list[Cell] | str]) -> Iterator[str]:
 
 def _clean(text: str, words: set[str]) -> str:
     def join(parts: re.Match[str]) -> str:
-        # A hyphen is the word's own before a capital letter, or between two words that are never written as one.
+        # The hyphen belongs to the word before a capital letter, or between two words that are never written as one
+        # word.
         left, right = parts[1].lower(), parts[2]
         is_own = not (right.islower() and parts[1][1:].islower())
         is_own = is_own or (left in words and right in words and left + right not in words)
@@ -186,7 +188,7 @@ def _line(row: list[Cell] | str) -> str:
 
 
 def _cells(line: str, start: int, page: pypdfium2.PdfTextPage, grids: list[Grid]) -> Iterator[Cell]:
-    """Yield the parts of a line between which there are drawn lines or wide gaps."""
+    """Yield the segments of a line that drawn lines or wide gaps separate."""
     end = len(line.rstrip())
     begin = len(line) - len(line.lstrip())
     if begin >= end:
@@ -199,11 +201,11 @@ def _cells(line: str, start: int, page: pypdfium2.PdfTextPage, grids: list[Grid]
     while 0 < at < end - 1:
         spaces.append((at, _box(page, start + at), _box(page, start + at + 1)))
         at = line.find(" ", at + 1)
-    # PDFium adds a space of no width where there is room between characters, no matter how much.
+    # Between distant characters, PDFium adds a space of zero width, whatever the distance.
     if beside or any(_is_wide(space, after, after) for _, space, after in spaces):
         for at, space, after in spaces:
             before = _box(page, start + at - 1)
-            # A written space is at the end of one cell or the beginning of the next.
+            # A space character ends one cell or begins the next.
             is_wide = _is_wide(space, after, after) or _is_wide(before, space, after)
             is_ruled = any(grid.separates(before.right, after.left, middle) for grid in beside)
             if is_ruled or (is_wide and line[begin:at] not in BULLETS):
@@ -222,7 +224,7 @@ def _is_right_of(cell: Cell, other: Cell) -> bool:
 
 
 def _join(cell: Cell, other: Cell) -> Cell | None:
-    # Where PDFium takes a narrow column for vertical writing, each character of a line is a line.
+    # If PDFium treats a narrow column as vertical writing, each character of a line is a separate line.
     gap, height = other.left - cell.last.right, cell.height
     if not _on_one_line(cell, other) or not -height / 4 < gap <= GAP_OF_HEIGHT * height:
         return None
@@ -243,7 +245,7 @@ def _box(page: pypdfium2.PdfTextPage, index: int) -> raw.FS_RECTF:
 
 
 def _table(block: list[list[Cell]]) -> list[str]:
-    # Cells whose places overlap are in one column, so that a row keeps its empty cells.
+    # Cells with overlapping positions are in the same column, so that a row preserves its empty cells.
     edges, right = list[float](), float("-inf")
     for cell in sorted(chain.from_iterable(block), key=lambda cell: cell.left):
         if cell.left > right:
@@ -253,7 +255,7 @@ def _table(block: list[list[Cell]]) -> list[str]:
     for cells in block:
         columns = [bisect(edges, cell.left) - 1 for cell in cells]
         steps = [column - last for last, column in pairwise([0, *columns])]
-        # What spans several columns makes them one.
+        # A cell that spans several columns merges them.
         if min(steps[1:]) < 1 or len(edges) > MAX_COLUMNS:
             steps = [0] + [1] * (len(cells) - 1)
         rows.append("".join("\t" * step + cell.text for step, cell in zip(steps, cells, strict=True)))

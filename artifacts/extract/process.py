@@ -21,9 +21,9 @@ TIMEOUT_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits on a process: seconds of wall-clock time, and processor seconds if it runs in a quick slot.
+    """Limits of a process: wall-clock seconds, and processor seconds in a quick slot.
 
-    With `yields_at_once`, it has a low priority from the start, otherwise after `confine.YIELD_SECONDS`.
+    With `yields_at_once`, the process has a low priority from the start, otherwise after `confine.YIELD_SECONDS`.
     """
 
     seconds: float = TIMEOUT_SECONDS
@@ -32,15 +32,16 @@ class Budget:
 
 
 QUICK = Budget(6.0, 0.5)
-"""Limits in a quick slot. Size does not predict the time: a PDF of 49 KB can take twenty seconds."""
+"""Limits in a quick slot. File size does not predict the time: a PDF of 49 KB can take twenty seconds."""
 
 long_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS))
-"""Slots with a long time limit. A burst of uploads waits for them instead of using up the memory."""
+"""Slots with a long time limit. A burst of uploads waits for a slot instead of exhausting memory."""
 quick_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS, max_per_name=1))
-"""Additional slots, at most one per agent, so that a small file does not wait for other agents' large files."""
+"""Additional slots, at most one per agent, so that small files do not wait for other agents' large files."""
 
 BYTES_PER_SECOND_OF_PATIENCE, MAX_PATIENCE = 1024 * 1024, 5.0
-"""A larger file lets smaller ones go first, but for some seconds only."""
+"""A large file waits one second per this number of bytes, and at most `MAX_PATIENCE` seconds, while smaller files go
+first."""
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -49,7 +50,7 @@ ROOT = Path(__file__).resolve().parents[2]
 class Result:
     """A JSON header and bytes, or the `reason` why there are none.
 
-    Reasons: `timeout`, `busy`, `too_large`, `crashed`, or the child's own (`encrypted`, `unsupported`, `failed`).
+    Reasons are `timeout`, `busy`, `too_large`, `crashed`, or the child's own (`encrypted`, `unsupported`, `failed`).
     """
 
     header: Mapping[str, object] = field(default_factory=dict)
@@ -66,11 +67,11 @@ def run(
     timeout: float = TIMEOUT_SECONDS,
     is_quick: bool = True,
 ) -> Result:
-    """Perform an operation on a file. This never raises.
+    """Perform an operation on a file. Never raise an exception.
 
-    At most `max_output` bytes are read. `timeout` is in seconds. If both long slots are taken, the file is tried in a
-    quick slot, unless it is known not to be quick (`is_quick`). If that times out, it is tried again once its agent
-    (the `requester`) has a long slot.
+    At most `max_output` bytes are read. `timeout` is in seconds. If both long slots are occupied, the file is tried in
+    a quick slot, unless it is known not to be quick (`is_quick`). If this times out, it is tried again when its agent
+    (the `requester`) gets a long slot.
     """
     name = requester.get()
     try:
@@ -107,7 +108,7 @@ def _run_in_slot(
 
 
 def _run(source: int, operation: str, options: Mapping[str, object], max_output: int, budget: Budget) -> Result:
-    os.lseek(source, 0, os.SEEK_SET)  # a process in a quick slot may have read it in part
+    os.lseek(source, 0, os.SEEK_SET)  # A process in a quick slot may have read part of the file.
     child = _start(source, operation, json.dumps(dict(options)), budget)
     timed_out = threading.Event()
 
@@ -132,7 +133,7 @@ def _run(source: int, operation: str, options: Mapping[str, object], max_output:
 
 
 def _start(source: int, operation: str, options: str, budget: Budget) -> subprocess.Popen[bytes]:
-    # The environment is not inherited, since it contains secrets.
+    # The environment is not inherited, because it contains secrets.
     program = str(ROOT / "artifacts" / "extract" / "__main__.py")
     return subprocess.Popen(  # noqa: S603 - our own interpreter and program, no shell
         [
@@ -158,7 +159,7 @@ def _start(source: int, operation: str, options: str, budget: Budget) -> subproc
 
 
 def parse_output(output: bytes) -> Result:
-    """Return the result that the process has written, or the reason `crashed` if it is incomplete."""
+    """Return the result that the process wrote, or the reason `crashed` if it is incomplete."""
     header_line, _, payload = output.partition(b"\n")
     try:
         header = json.loads(header_line)

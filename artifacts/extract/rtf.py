@@ -1,4 +1,4 @@
-"""Extract text from RTF, with characters in any of its encodings. Runs only in the child process."""
+"""Extract text from RTF with characters in any supported encoding. Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 10_000
 MAX_FONTS = 10_000
 MAX_PENDING = 10_000
-"""Characters of marks before a text. Notes without a word, one in the other, would make them long."""
+"""Maximum number of marker characters before a text. Nested notes without text could make them very long."""
 TOKEN = re.compile(
     rb"\\([A-Za-z]{1,32})(-?\d{1,10})? ?|\\'([0-9A-Fa-f]{2})|\\([^A-Za-z])|([{}])|[\r\n]+|([^\\{}\r\n]+)"
 )
@@ -38,10 +38,10 @@ NO_TEXT = frozenset(
     | {"nonesttables", "sp", "atnid", "atnref", "atndate"}
     | {"listtable", "listoverridetable", "rsidtbl", "generator", "xmlnstbl", "filetbl", "revtbl", "template"}
 )
-"""Destinations without visible text. Every destination that begins with a star has none either."""
+"""Destinations without visible text. Destinations that begin with a star have none either."""
 
 COLLECTED = frozenset({"fldinst", "atnauthor", "sn", "sv"})
-"""Destinations whose text says something about others: the code of a field, an author, a property and its value."""
+"""Destinations whose text describes other text: a field's code, an author, a property's name and value."""
 
 OPENING = {"footnote": "[footnote: ", "annotation": "[comment: ", "header": "[header]\n", "footer": "[footer]\n"}
 OPENING |= {f"{margin}{pages}": f"[{margin}]\n" for margin in ("header", "footer") for pages in "lrf"}
@@ -53,7 +53,7 @@ CHARSET_PAGES |= {177: 1255, 178: 1256, 186: 1257, 204: 1251, 222: 874, 238: 125
 
 @dataclass(slots=True)
 class RtfGroup:
-    r"""State inside braces: hidden text, fallback characters after a `\u`, the font's code page, marks around it."""
+    r"""State within braces: hidden text, fallback characters after `\u`, the font's code page, and markers."""
 
     silent: bool = False
     hidden: bool = False
@@ -82,12 +82,14 @@ class RtfReader:
         self._page, self._font_pages, self._font = 1252, dict[int, int](), 0
         self._bytes, self._skip, self._high = bytearray(), 0, ""
         self._in_table = self._was_raised = self._was_struck = False
-        self._level = self._outline = 0  # of the heading whose mark is not written yet, and of the paragraph
-        self._pending = ""  # marks before the next text
+        # The levels of the heading whose marker is not written yet, and of the paragraph.
+        self._level = self._outline = 0
+        # Markers to write before the next text.
+        self._pending = ""
         self._collected = dict[str, str]()
 
     def read(self, data: bytes) -> None:
-        """Parse all of the data; raise `RefusedError` if braces are nested too deeply."""
+        """Parse all data. Raise `RefusedError` if braces are nested too deeply."""
         at = 0
         while match := TOKEN.match(data, at):
             at = match.end()
@@ -147,15 +149,15 @@ class RtfReader:
             self._collected.pop("sv", None)
 
     def _repeat_in_unicode(self, word: str, _: int | None) -> None:
-        # The first group repeats in ANSI what the second one, `ud`, has in Unicode.
+        # The first group repeats in ANSI the text that the second group, `ud`, has in Unicode.
         self._group.silent = word == "upr" or (len(self._stack) > 1 and self._stack[-2].silent)
 
     def _start_shape(self, _: str, __: int | None) -> None:
-        # A starred destination with visible text.
+        # This starred destination has visible text.
         self._group.silent = bool(self._stack) and self._stack[-1].silent
 
     def _start_note(self, word: str, _: int | None) -> None:
-        # Some programs put a star before it, though it has visible text.
+        # Some programs write a star before this destination, although it has visible text.
         if self._stack and not self._stack[-1].shows_text:
             return
         author = self._collected.pop("atnauthor", "").strip() if word == "annotation" else ""
@@ -177,7 +179,7 @@ class RtfReader:
     def _end_group(self) -> None:
         before = self._group.begins_with
         if before and self._pending.endswith(before):
-            # There is no text in it.
+            # The group has no text.
             self._pending = self._pending.removesuffix(before)
         elif before:
             self._words.mark(self._group.ends_with)
@@ -231,7 +233,7 @@ class RtfReader:
         if number is None:
             return
         code = number % 0x10000
-        # A character beyond U+FFFF is written as two consecutive surrogates.
+        # A character above U+FFFF is written as two consecutive surrogates.
         self._skip = self._group.stand_ins
         if not self._group.shows_text and not self._group.collects:
             return
@@ -259,7 +261,7 @@ class RtfReader:
             self._bytes.clear()
 
     def _add_text(self, text: str) -> None:
-        # The mark of a heading or an exponent is written once, before the first text of it.
+        # The marker of a heading or exponent is written once, before its first text.
         if self._level and not self._in_table and text.strip():
             self._add_mark("#" * self._level + " ")
             self._level = 0
@@ -298,7 +300,7 @@ def _codec(page: int) -> str:
 
 
 def rtf(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add the text of an RTF document; raise `RefusedError` for anything else."""
+    """Add an RTF document's text. Raise `RefusedError` for other files."""
     data = source.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise RefusedError("too_large")
@@ -320,7 +322,7 @@ DICTIONARY = (
 
 
 def decompress_rtf(data: bytes) -> bytes:
-    """Return decompressed RTF from Outlook, or b"" for anything else."""
+    """Return decompressed RTF from Outlook, or b"" for other data."""
     if len(data) < 16:
         return b""
     _, size, kind = struct.unpack_from("<II4s", data)

@@ -1,9 +1,9 @@
-"""Have the Linux kernel refuse this process everything but its input, its output and the code that reads.
+"""Restrict the process by the Linux kernel to its input, its output, and the code that parses files.
 
-Audit hooks and limits bind Python alone; a parser's native code is bound by the kernel or not at all. Landlock hides
-every file that is not code, and a seccomp filter leaves only the system calls that reading, computing and threads need.
-Both are inherited, cannot be lifted, and apply before a byte of the input is read. What a kernel does not have is left
-out and reported, since a file must be readable there, too.
+Audit hooks and limits apply only to Python, so only the kernel can restrict a parser's native code. Landlock hides all
+files except code. A seccomp filter allows only system calls for reading, computing and threads. Both are inherited,
+cannot be removed, and apply before any input is read. Protections that a kernel lacks are skipped and reported, because
+files must be readable on such systems, too.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ READ_FILE, READ_DIR = 1 << 2, 1 << 3
 FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
 NETWORK_RIGHTS = {4: 0b11}
 SCOPES = {6: 0b11}
-"""Version of Landlock → everything it can forbid: access to files, TCP, and signals and sockets of other processes."""
+"""Landlock version → everything it can forbid: access to files, TCP, and signals and sockets of other processes."""
 
 SYSTEM_FOLDERS = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/nix/store", "/etc/ld.so.cache")
-"""Where the shared libraries of an extension module are that is imported late."""
+"""Locations of shared libraries that an extension module may import late."""
 
 FONT_FOLDERS = ("/usr/share/fonts", "/usr/local/share/fonts", "/usr/share/X11/fonts")
-"""Where PDFium looks for a font that a document names without including it."""
+"""Folders where PDFium looks for fonts that a document names but does not embed."""
 
 
 def apply_sandbox() -> dict[str, object]:
     """Apply the sandbox. Return `landlock` (its version or 0) and `seccomp` (whether calls are filtered).
 
-    Everything that a reader imports from a folder outside Python's own has to be imported before.
+    A reader must import everything outside Python's own folders before this call.
     """
     if sys.platform != "linux":
         return {"landlock": 0, "seccomp": False}
@@ -44,7 +44,7 @@ def apply_sandbox() -> dict[str, object]:
 
 
 def code_folders() -> list[str]:
-    """Return the folders of Python, of installed packages and of packages already imported, never a whole checkout."""
+    """Return the folders of Python, installed packages and imported packages, but never an entire checkout."""
     standard = os.path.dirname(os.__file__)
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     folders = [standard, os.path.join(sys.base_prefix, "lib"), own]
@@ -55,7 +55,7 @@ def code_folders() -> list[str]:
     return folders
 
 
-# Landlock (include/uapi/linux/landlock.h). The numbers of its calls are the same on every architecture.
+# Landlock (include/uapi/linux/landlock.h). Its system call numbers are the same on every architecture.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION_FLAG, _PATH_BENEATH = 1, 1
 
@@ -87,7 +87,7 @@ def _newest(table: dict[int, int], version: int) -> int:
 
 
 def _longs(*values: int) -> Iterator[Any]:
-    # Without a declared type, ctypes passes 32 bits of an int and leaves the rest of the register to chance.
+    # Without a declared type, ctypes passes 32 bits of an int and leaves the other bits of the register undefined.
     return map(ctypes.c_long, values)
 
 
@@ -99,11 +99,11 @@ _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
 _EPERM, _ENOSYS = 1, 38
 
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-"""Machine → its column in the tables, and its name in a filter."""
+"""Machine → its column in the tables, and its number in a filter."""
 
 Numbers = tuple[int, int | None]
 
-# On its own, each of these calls can only read what is open, compute, wait or ask about this process.
+# Each of these calls can only read open files, compute, wait, or query this process.
 CALLS: dict[str, Numbers] = {
     "read": (0, 63),
     "pread64": (17, 67),
@@ -173,7 +173,7 @@ CALLS: dict[str, Numbers] = {
 
 
 class Check(NamedTuple):
-    """A condition: the bits of `mask` in an argument of the call are one of `values`."""
+    """A condition: the bits of `mask` in a call's argument have one of these `values`."""
 
     argument: int
     values: Collection[int]
@@ -188,7 +188,8 @@ _DUPLICATE, _DUPLICATE_CLOEXEC, _GET_FLAGS, _SET_FLAGS, _GET_STATUS = 0, 1030, 1
 
 def checked_calls(process: int) -> dict[str, tuple[Numbers, list[Check]]]:
     """Return the calls that depend on their arguments, for the process with this number."""
-    # Otherwise a file could be opened for writing, a process forked, and the parent sent a signal (F_SETOWN, tgkill).
+    # Otherwise, a file could be opened for writing, a process forked, or a signal sent to the parent (F_SETOWN,
+    # tgkill).
     return {
         "openat": ((257, 56), [Check(2, (0,), _CHANGES)]),
         "open": ((2, None), [Check(1, (0,), _CHANGES)]),
@@ -215,7 +216,8 @@ def _filter_calls(libc: Any) -> bool:
 
 def call_filter(column: int, architecture: int, process: int) -> Iterator[bytes]:
     """Yield the BPF program that allows only `CALLS` and `checked_calls`."""
-    # An unlisted call seems unknown, as on an older kernel, so that libraries use another: clone instead of clone3.
+    # Report an unlisted call as unknown, as an older kernel would, so that libraries use another one (clone for
+    # clone3).
     unknown, refused, allowed = (_step(_RETURN, value) for value in (_REFUSE | _ENOSYS, _REFUSE | _EPERM, _ALLOW))
     yield _step(_LOAD, _ARCHITECTURE) + _step(_IF_EQUAL, architecture, 1, 0) + refused + _step(_LOAD, _NUMBER)
     for call in CALLS.values():
@@ -229,7 +231,7 @@ def call_filter(column: int, architecture: int, process: int) -> Iterator[bytes]
 
 
 def _check(check: Check, refused: bytes) -> bytes:
-    # The upper half of an argument is not compared: these calls do not use it.
+    # The upper half of an argument is not compared, because these calls do not use it.
     steps = _step(_LOAD, _ARGUMENTS + 8 * check.argument) + _step(_AND, check.mask)
     for left in range(len(check.values), 0, -1):
         steps += _step(_IF_EQUAL, list(check.values)[-left], left, 0)

@@ -15,15 +15,15 @@ from artifacts.extract.words import Progress, TextCollector, entry_blocks, read_
 TITLES = frozenset({"title", "ctrTitle"})
 KINDS = {"alphaLc": "a", "alphaUc": "A", "romanLc": "i", "romanUc": "I"}
 SHAPES: Mapping[str, str] = {"Period": "%1.", "ParenR": "%1)", "ParenBoth": "(%1)", "Plain": "%1"}
-"""Parts of the name of a numbering, such as `alphaLcParenR`."""
+"""Parts of a numbering scheme's name, such as `alphaLcParenR`."""
 
 MAX_AUTHORS = 10_000
 
 
 class SlideParser(OfficeParser):
-    """Reads a slide. Its title is marked as a heading, and indented points, numbers and bullets as list items."""
+    """Reads a slide. The title becomes a heading. Indented, numbered and bulleted paragraphs become list items."""
 
-    # The number of a slide and a date are fields.
+    # The slide number and the date are fields.
     LEFT_OUT = frozenset({"Fallback", "fld"})
 
     def __init__(self, output: TextCollector, targets: Mapping[str, str]) -> None:
@@ -71,7 +71,7 @@ class SlideParser(OfficeParser):
         if self._bullet:
             self._mark = self._numbers.mark(self._bullet, {self._level: self._kind}, self._level)
         elif self._level:
-            # The layout decides about its bullet, but only items of lists are indented.
+            # The layout defines the bullet, but only list items are indented.
             self._mark = f"{'  ' * self._level}- "
 
     def _start_properties(self, attributes: Attributes) -> None:
@@ -85,7 +85,7 @@ class SlideParser(OfficeParser):
 
 
 class CommentReader:
-    """Reads the comments on a slide, each followed by the replies, as lines that begin with the author."""
+    """Reads a slide's comments, each followed by its replies, as lines that begin with the author."""
 
     def __init__(self, output: TextCollector, authors: Mapping[str, str]) -> None:
         self._words, self._authors = output, authors
@@ -119,7 +119,7 @@ PRESENTATION = "ppt/presentation.xml"
 
 
 def pptx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add each slide in the order of the show, followed by its charts, diagrams, comments and notes."""
+    """Add each slide in the order of the slide show, followed by its charts, diagrams, comments and notes."""
     package = open_package(source)
     slides, authors = _slides(package), _authors(package)
     for number, name in enumerate(slides, 1):
@@ -152,7 +152,7 @@ def _slides(package: zipfile.ZipFile) -> list[str]:
 
     if parts:
         read_xml(entry_blocks(package, PRESENTATION), collect_id, ignore, ignore)
-    # A damaged presentation may not list all slides. Their numbers are the next best order.
+    # A damaged presentation may not list all slides, so use the order of their numbers.
     ordered = [parts[key] for key in order if key in parts]
     return ordered if sorted(ordered) == sorted(numbered) else numbered
 

@@ -1,4 +1,4 @@
-"""Results of the extraction process in files of limited size, which survive restarts and are shared by processes."""
+"""A size-limited cache of extraction results in files, which processes share and restarts preserve."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from pathlib import Path
 from artifacts.extract.process import Result, parse_output
 
 MAX_BYTES = 512 * 1024 * 1024
-"""Most bytes in the folder. A scan of twenty pages takes 3 to 15 MB for each size at which it is drawn."""
+"""Maximum size of the folder in bytes. A scan of twenty pages takes 3 to 15 MB for each resolution."""
 
 
 class StoredResults:
-    """Files in `folder` by the hash of the file that was read, so that they can be deleted with it."""
+    """Files in `folder`, named by the hash of the source file, so that they can be deleted together with it."""
 
     def __init__(self, folder: Path, max_bytes: int = MAX_BYTES) -> None:
         self._folder, self._max_bytes = folder, max_bytes
 
     def find(self, key: tuple[str, ...]) -> Result | None:
-        """Return the result that `keep` was given for the key, or None."""
+        """Return the result that was stored under the key, or None."""
         path = self._path(key)
         try:
             output = path.read_bytes()
-            os.utime(path)  # what is used longest ago is deleted first
+            os.utime(path)  # The least recently used results are deleted first.
         except OSError:
             return None
         result = parse_output(output)
         return None if result.reason == "crashed" else result
 
     def keep(self, key: tuple[str, ...], result: Result) -> None:
-        """Store a result, if the disk has room for it, and delete those used longest ago if there are too many."""
+        """Store a result if the disk has room for it. Delete the least recently used results above the size limit."""
         path = self._path(key)
         part = path.with_name(f"{secrets.token_hex(8)}.part")
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Two processes may write it at the same time, so a complete file is renamed into place.
+            # Two processes may write the same result, so write a complete file and rename it.
             part.write_bytes(json.dumps(dict(result.header)).encode() + b"\n" + result.payload)
             os.replace(part, path)
         except OSError:
@@ -55,7 +55,7 @@ class StoredResults:
     def _shrink(self) -> None:
         files = []
         for path in self._folder.glob("??/*.pages"):
-            with suppress(OSError):  # another process has deleted it
+            with suppress(OSError):  # Another process has deleted the file.
                 status = path.stat()
                 files.append((status.st_mtime, status.st_size, path))
         used = sum(size for _, size, _ in files)

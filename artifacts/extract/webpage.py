@@ -34,19 +34,19 @@ IMPLIED_ENDS = {
     "th": frozenset({"td", "th"}),
     "option": frozenset({"option"}),
 }
-"""Start tag → the open elements that it ends, as HTML lets authors leave out end tags. Any block ends a paragraph."""
+"""Start tag → the open elements that it ends, because HTML allows omitted end tags. Any block ends a paragraph."""
 
 HEADINGS = {f"h{level}": f"{'#' * level} " for level in range(1, 7)}
 MARKS = {"sup": "^", "del": "~~", "s": "~~", "strike": "~~"}
-"""Elements whose text would read as something else without a mark, such as `10^3` or what was struck out."""
+"""Elements whose text would be misread without a marker, such as `10^3` or struck-out text."""
 
 SECRET_FIELDS = frozenset({"hidden", "password"})
 INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 NO_TARGET = ("#", "javascript:", "data:", "cid:", "about:")
-"""Beginnings of links that lead nowhere outside the page."""
+"""Prefixes of link targets that are meaningless outside the page."""
 
 REPEATED_FORMULA = "katex-html"
-"""Class of an element that draws what the MathML before it says."""
+"""Class of an element that repeats the preceding MathML as an image."""
 
 MAX_TARGET_CHARS = 2_000
 MAX_DEPTH = 20
@@ -55,12 +55,16 @@ MAX_COLUMNS = 100
 MAX_TABS = 10_000
 
 MAX_UNPARSED = 1 << 20
-"""Characters of a construct without an end, such as a comment, that are kept, because each block is searched again."""
+"""Maximum number of buffered characters of an unfinished construct, such as a comment, since each block searches them
+again."""
 
 
 @dataclass(slots=True)
 class TableState:
-    """Columns of the row's last cell (0 if it has none yet), the next column, and for how many rows one is covered."""
+    """A table's state: the last cell's number of columns (0 if there is none), the next column, and covered columns.
+
+    `covered` is the number of further rows that a cell above covers, by column.
+    """
 
     last: int = 0
     column: int = 0
@@ -71,7 +75,7 @@ class TableState:
         self.covered = {column: rows - 1 for column, rows in self.covered.items() if rows > 1}
 
     def start_cell(self, columns: int, rows: int) -> int:
-        """Return how many columns it is after the beginning of the last cell, or of the row."""
+        """Return the number of columns from the beginning of the last cell, or of the row, to this cell."""
         distance = self.last
         while self.covered.get(self.column):
             self.column += 1
@@ -84,9 +88,10 @@ class TableState:
 
 
 class VisibleTextParser(HTMLParser):
-    """Collects the text that a browser would show. Headings, lists, quotations and links are marked as in Markdown.
+    """Collects the text that a browser would show.
 
-    Cells of a table are separated by tabs, images are replaced by their alternative text, and `pre` is kept as it is.
+    Headings, lists, quotations and links are written as in Markdown. Tabs separate table cells. Alternative texts
+    replace images. The text of `pre` is unchanged.
     """
 
     def __init__(self, output: TextCollector, left_out: Container[str] = ()) -> None:
@@ -95,23 +100,25 @@ class VisibleTextParser(HTMLParser):
         self._formula: FormulaWriter | None = None
         self._stack: list[str] = []
         self._open: Counter[str] = Counter()
-        self._hidden_depth = 0  # depth of the hidden element, 0 if there is none
-        self._lists: list[int | None] = []  # number of the last item, None in a list without numbers
+        # The depth of the hidden element, or 0 if there is none.
+        self._hidden_depth = 0
+        # For each open list, the number of its last item, or None if it is not numbered.
+        self._lists: list[int | None] = []
         self._tables = [TableState()]
         self._row_is_empty = self._pre_is_empty = False
         self._targets: list[str] = []
-        self._break = self._space = self._mark = ""  # what is added before the next text, in this order
+        self._break = self._space = self._mark = ""  # Text to add before the next text, in this order.
 
     def feed(self, data: str) -> None:
         super().feed(data)
         if len(self.rawdata) > MAX_UNPARSED:
             self.rawdata = ""
-        self._output.mark("")  # stops after the time limit, even if there is no text
+        self._output.mark("")  # Stop at the time limit, even if there is no text.
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:
         try:
             return super().parse_marked_section(i, report)
-        except AssertionError:  # it raises for what is none, while browsers skip it like a comment
+        except AssertionError:  # It raises on an invalid section, which browsers skip like a comment.
             return self.parse_bogus_comment(i)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -177,7 +184,7 @@ class VisibleTextParser(HTMLParser):
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         if self._formula or tag.rpartition(":")[2] == "math":
             self._formula = self._formula or FormulaWriter(self._add)
-            if tag not in VOID:  # no end tag would follow
+            if tag not in VOID:  # No end tag would follow.
                 self._formula.start(tag.rpartition(":")[2], attributes)
             return
         if tag in ("tr", "table"):
@@ -199,7 +206,7 @@ class VisibleTextParser(HTMLParser):
             case "a":
                 self._start_link(attributes.get("href", "").strip())
             case _ if tag in HEADINGS:
-                # A link around a heading begins after the heading's mark.
+                # A link around a heading begins after the heading's marker.
                 opening = "[" * self._mark.endswith("[")
                 self._mark = self._mark.removesuffix("[") + HEADINGS[tag] + opening
             case _:
@@ -294,7 +301,7 @@ class VisibleTextParser(HTMLParser):
         self._started, self._row_is_empty = True, False
 
     def _add_lines(self, data: str) -> None:
-        # The line break after the start tag and the one before the end tag are not part of the text.
+        # The line breaks after the start tag and before the end tag are not part of the text.
         data = data.removeprefix("\n") if self._pre_is_empty else data
         self._pre_is_empty = False
         text = data.strip("\n")
@@ -308,7 +315,7 @@ class VisibleTextParser(HTMLParser):
         return "> " * min(self._open["blockquote"], MAX_DEPTH) + "  " * min(len(self._lists) - 1, MAX_DEPTH)
 
     def _break_line(self, *, ends_row: bool = False) -> None:
-        # Blocks at the beginning of a cell do not break its row.
+        # Blocks at the beginning of a cell do not break the row.
         if self._started and (ends_row or "\t" not in self._break):
             self._break = "\n"
 
@@ -322,7 +329,7 @@ def _is_same(text: str, target: str) -> bool:
 
 
 def html(source: BinaryIO, output: TextCollector, progress: Progress, encoding: str | None = None) -> None:
-    """Add a page, decoded with the given encoding or else the detected one."""
+    """Add a page, decoded by the given encoding or else the detected one."""
     if encoding is None:
         head = source.read(READ_BYTES)
         detected = detect_text(head, whole=len(head) < READ_BYTES)
@@ -335,7 +342,7 @@ def html(source: BinaryIO, output: TextCollector, progress: Progress, encoding: 
 
 
 class BookReader:
-    """Reads the package of an EPUB: title, authors, and the chapters in the order of its spine."""
+    """Reads an EPUB's package file: title, authors, and chapters in the order of the spine."""
 
     def __init__(self) -> None:
         self.root = self.title = ""
@@ -368,10 +375,10 @@ class BookReader:
 
 
 def epub(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add title, authors and each chapter in the order of the spine, or of the archive if it has none."""
+    """Add the title, authors and chapters in the order of the spine. Without a spine, use the archive's order."""
     package: zipfile.ZipFile = open_zip(source)
     book, names = BookReader(), set(package.namelist())
-    # A damaged package file leaves the order of the archive.
+    # If the package file is damaged, use the archive's order.
     with suppress(ExpatError):
         for part in (CONTAINER, None):
             if (name := part or book.root) in names:
@@ -383,7 +390,7 @@ def epub(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     for number, name in enumerate(chapters, 1):
         progress.mark("chapters", number, len(chapters))
         output.mark(f"[chapter {number}]\n")
-        # A chapter's title is often the book's, and its heading is inside.
+        # A chapter's title is often the book's title, and its heading is in the text.
         page = VisibleTextParser(output, left_out=("title",))
         for text in decode_blocks(entry_blocks(package, name), "utf-8"):
             page.feed(text)

@@ -47,13 +47,13 @@ SYMBOLS: Mapping[str, Mapping[str, str]] = {
     | {"78": "☒", "fc": "✓", "fb": "✗", "df": "←", "e0": "→", "e8": "→", "f0": "⇨", "a7": "▪", "6c": "●", "6e": "■"},
     "wingdings 2": {"50": "✓", "4f": "✗", "52": "☑", "53": "☒", "a3": "☐", "51": "☒", "54": "☒"},
 }
-"""Font → the last two digits of a character's code → what it looks like."""
+"""Font → the last two digits of a character's code → the character it looks like."""
 
 
 class WordParser(OfficeParser):
-    """Reads a part of a Word package. The lists are counted in `numbers`. Fields that are links become links."""
+    """Reads a part of a Word package. `numbers` counts list items. Link fields become links."""
 
-    # What was deleted or moved away, how it looked before a change, and what is repeated for older programs.
+    # Deleted and moved text, formatting before a change, and text repeated for older programs.
     LEFT_OUT = frozenset({"Fallback", "del", "moveFrom", "pPrChange", "rPrChange"})
 
     def __init__(
@@ -66,8 +66,10 @@ class WordParser(OfficeParser):
         super().__init__(output, targets, add_part)
         self._looks, self._numbers, self._started_lists = looks, ListNumbers(), set[str]()
         self._style, self._in_run, self._is_hidden, self._span = Style(), False, False, 1
-        self._fields = list[str | None]()  # instructions of open fields, None once the result has begun
-        self._instructions = 0  # how many of these are open
+        # The instructions of open fields, each None after its result has begun.
+        self._fields = list[str | None]()
+        # The number of open fields whose result has not begun.
+        self._instructions = 0
         self._linking_fields, self._in_instruction, self._is_ticked = list[bool](), False, False
         self._starts |= {
             "pStyle": self._set_style,
@@ -113,7 +115,7 @@ class WordParser(OfficeParser):
 
     def _end_paragraph(self) -> None:
         super()._end_paragraph()
-        # A field that never ends must not hide the rest.
+        # A field that never ends must not hide the remaining text.
         while self._instructions > 0 and self._fields.pop() is not None:
             self._instructions -= 1
 
@@ -162,7 +164,7 @@ class WordParser(OfficeParser):
         self._struck = self._in_run and attribute(attributes, "val") not in OFF
 
     def _add_symbol(self, attributes: Attributes) -> None:
-        # A character of a font with signs in place of letters, often in the private area from U+F000.
+        # A character of a symbol font, often in the private use area from U+F000.
         signs = SYMBOLS.get(attribute(attributes, "font").lower(), {})
         code = attribute(attributes, "char")[-2:].lower()
         if code in signs and not self._is_hidden:
@@ -192,7 +194,7 @@ class WordParser(OfficeParser):
 
     def _start_note(self, mark: str) -> Callable[[Attributes], None]:
         def start(attributes: Attributes) -> None:
-            # Lines that separate notes from the text are notes with a type.
+            # Separator lines between notes and text are notes with a type.
             if not attribute(attributes, "type"):
                 author = attribute(attributes, "author")
                 self._words.mark(f"{mark.format(attribute(attributes, 'id'))} {f'{author}: ' if author else ''}")
@@ -231,7 +233,7 @@ class WordParser(OfficeParser):
             self._start_link(target)
 
     def _end_field(self) -> None:
-        # A field without a result has an instruction only.
+        # A field without a result has only an instruction.
         if self._fields and self._fields.pop() is not None:
             self._instructions -= 1
         elif self._linking_fields and self._linking_fields.pop():
@@ -241,7 +243,7 @@ class WordParser(OfficeParser):
         self._is_ticked = attribute(attributes, "val") not in OFF
 
     def _start_shape(self, attributes: Attributes) -> None:
-        # A picture as older versions of Word draw it.
+        # Older versions of Word write pictures in this format.
         if alternative := " ".join(attributes.get("alt", "").split()):
             self._add(f"[image: {alternative}] ")
 
@@ -251,12 +253,12 @@ class WordParser(OfficeParser):
 
 
 def docx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add a document: page headers, text with marked headings, notes, comments, page footers."""
+    """Add a document: page headers, text with headings, notes, comments, and page footers."""
     package = open_package(source)
     names = set(package.namelist())
     styles, lists = StyleReader(), ListReader()
     for name, reader in (("word/styles.xml", styles), ("word/numbering.xml", lists)):
-        with suppress(*DAMAGE_ERRORS):  # words are worth having without their styles
+        with suppress(*DAMAGE_ERRORS):  # The text is useful even without styles.
             if name in names:
                 read_xml(entry_blocks(package, name), reader.start, ignore, ignore)
     looks = WordStyles(styles.styles(), lists.lists())
@@ -270,7 +272,7 @@ def docx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
 
 
 def _add_margins(package: zipfile.ZipFile, names: list[str], mark: str, output: TextCollector) -> None:
-    # First and even pages often repeat a header, so each different header is added once.
+    # First and even pages often repeat a header, so add each different header once.
     margins: dict[str, None] = {}
     for name in names:
         margin = TextCollector(MARGIN_CHARS)
@@ -286,7 +288,7 @@ def _add_xml(package: zipfile.ZipFile, name: str, output: TextCollector, looks: 
     charts, diagrams = targets(package, name, "chart"), targets(package, name, "diagramData")
 
     def add_part(relation: str) -> None:
-        # Each part once, as a damaged file could name one without end.
+        # Add each part once, because a damaged file could contain endless references.
         if chart := charts.pop(relation, ""):
             output.mark("[chart]\n")
             add_chart(package, chart, output)

@@ -1,4 +1,4 @@
-"""Read the styles and the lists of a Word package."""
+"""Read the styles and lists of a Word package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OFF = frozenset({"0", "false", "off"})
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What a style or a paragraph says: the heading's level (0 for none), and the list and its level, if any."""
+    """Properties of a style or paragraph: the heading level (0 for none), and the list and its level, if any."""
 
     heading: int | None = None
     list: str | None = None
@@ -24,7 +24,7 @@ class Style:
     parent: str = ""
 
     def over(self, other: Style) -> Style:
-        """Return what this style says, and else the other one."""
+        """Return this style's properties, with the other style's properties where this one has none."""
         return replace(
             self,
             heading=other.heading if self.heading is None else self.heading,
@@ -35,7 +35,7 @@ class Style:
 
 @dataclass(frozen=True, slots=True)
 class NumberedList:
-    """A list of Word: the counter that it shares with others, its levels, and at which number they restart."""
+    """A list in Word: its counter, which other lists may share, its levels, and the numbers at which they restart."""
 
     counter: str
     levels: Mapping[int, ListLevel]
@@ -44,7 +44,7 @@ class NumberedList:
 
 @dataclass(frozen=True, slots=True)
 class WordStyles:
-    """The styles and lists of a document by their ids."""
+    """A document's styles and lists by id."""
 
     styles: Mapping[str, Style] = field(default_factory=dict)
     lists: Mapping[str, NumberedList] = field(default_factory=dict)
@@ -56,7 +56,7 @@ def heading_level(outline: str) -> int:
 
 
 class StyleReader:
-    """Reads the styles. A heading has an outline level or else a name that is English in every language."""
+    """Reads styles. A heading has an outline level, or a style name that is English in every language."""
 
     def __init__(self) -> None:
         self._styles: dict[str, Style] = {}
@@ -84,7 +84,7 @@ class StyleReader:
         self._styles[self._id] = style
 
     def styles(self) -> dict[str, Style]:
-        """Return the styles with what they inherit."""
+        """Return the styles with their inherited properties."""
         return {name: self._inherited(style) for name, style in self._styles.items()}
 
     def _inherited(self, style: Style) -> Style:
@@ -98,8 +98,6 @@ class StyleReader:
 
 
 class ListReader:
-    """Reads the lists and their levels."""
-
     CHANGES: Mapping[str, Callable[[str], dict[str, object]]] = {
         "numFmt": lambda value: {"kind": value},
         "lvlText": lambda value: {"pattern": value},
@@ -110,9 +108,12 @@ class ListReader:
     def __init__(self) -> None:
         self._levels = dict[str, dict[int, ListLevel]]()
         self._restarts, self._parents = dict[str, dict[int, int]](), dict[str, str]()
-        self._own = dict[str, dict[int, ListLevel]]()  # levels that a list does not share
-        self._shared_by = dict[str, str]()  # a style → the levels that lists with this style share
-        self._linked = dict[str, str]()  # levels without content → the style whose levels they are
+        # Levels that a list does not share with others.
+        self._own = dict[str, dict[int, ListLevel]]()
+        # Style → the id of the levels that lists with this style share.
+        self._shared_by = dict[str, str]()
+        # Id of levels without content → the style whose levels they use.
+        self._linked = dict[str, str]()
         self._of, self._number, self._level, self._size = "", "", 0, 0
 
     def start(self, name: str, attributes: Attributes) -> None:

@@ -1,4 +1,4 @@
-"""Collect text up to a limit, and read XML and zip entries from untrusted files."""
+"""Collect text up to a limit, and read XML and zip entries of untrusted files."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, BinaryIO, Protocol
 from xml.parsers import expat
 
 BUDGET_SECONDS = 15.0
-"""Seconds after which a reader stops and reports how much it has read; the process is only killed later."""
+"""Seconds after which a reader stops and reports its progress. The process is killed later."""
 
 MAX_ENTRY_BYTES = 64 * 1024 * 1024
 MAX_ENTRIES = 5_000
 READ_BYTES = 64 * 1024
 
 DAMAGE_ERRORS = (expat.ExpatError, zipfile.BadZipFile, zlib.error, EOFError)
-"""What a damaged part of a package raises."""
+"""Exceptions that a damaged part of a package causes."""
 
 
 class RefusedError(Exception):
@@ -27,18 +27,18 @@ class RefusedError(Exception):
 
 
 class TextLimitError(Exception):
-    """The limit on text or time is reached. The collected text is still valid."""
+    """The limit on text or time was reached. The text collected so far is valid."""
 
 
 class Progress(Protocol):
-    """Receives reports about a reader's progress."""
+    """Receives a reader's progress reports."""
 
     def mark(self, unit: str, index: int, total: int) -> None:
         """Report that part `index` of `total` is being read."""
 
 
 class TextCollector:
-    """Collects text, at most `max_chars` characters and for at most `BUDGET_SECONDS` seconds."""
+    """Collects at most `max_chars` characters of text for at most `BUDGET_SECONDS` seconds."""
 
     def __init__(self, max_chars: int) -> None:
         self._parts: list[str] = []
@@ -47,12 +47,12 @@ class TextCollector:
         self.full = self.has_words = False
 
     def add(self, text: str) -> None:
-        """Append text; raise `TextLimitError` past a limit."""
+        """Append text. Raise `TextLimitError` above a limit."""
         self.has_words = self.has_words or bool(text.strip())
         self.mark(text)
 
     def mark(self, text: str) -> None:
-        """Append a mark such as `[slide 2]`, which does not count as text; raise `TextLimitError` past a limit."""
+        """Append a marker such as `[slide 2]`, which does not count as text. Raise `TextLimitError` above a limit."""
         self._parts.append(text[: self._remaining])
         self._remaining -= len(text)
         if self._remaining < 0 or time.monotonic() > self._until:
@@ -71,20 +71,23 @@ End = Callable[[str], None]
 
 
 def read_xml(blocks: Iterator[bytes], start: Start, end: End, on_text: Callable[[str], None]) -> None:
-    """Parse XML with three handlers, which get names without prefix; raise `RefusedError` if it declares entities."""
+    """Parse XML and call three handlers with names without prefix.
+
+    Raise `RefusedError` if the XML declares entities.
+    """
     for _ in parsed_blocks(blocks, start, end, on_text):
         pass
 
 
 def parsed_blocks(blocks: Iterator[bytes], start: Start, end: End, on_text: Callable[[str], None]) -> Iterator[None]:
-    """Parse XML like `read_xml`, a block at a time: after each, its caller may have enough."""
+    """Parse XML like `read_xml`, but yield after each block, so that the caller can stop early."""
     parser = expat.ParserCreate()
     parser.buffer_text = True
 
     def refuse(*_: object) -> None:
         raise RefusedError("failed")
 
-    # Entities that contain each other could expand without limit.
+    # Nested entities could expand without limit.
     parser.EntityDeclHandler = refuse
     parser.StartElementHandler = lambda name, attributes: start(name.rpartition(":")[2], attributes)
     parser.EndElementHandler = lambda name: end(name.rpartition(":")[2])
@@ -96,7 +99,10 @@ def parsed_blocks(blocks: Iterator[bytes], start: Start, end: End, on_text: Call
 
 
 def open_zip(source: BinaryIO) -> zipfile.ZipFile:
-    """Open a zip; raise `RefusedError`: `too_large` if it has too many entries, `encrypted` if one is encrypted."""
+    """Open a zip file.
+
+    Raise `RefusedError`: `too_large` if it has too many entries, `encrypted` if any entry is encrypted.
+    """
     package = zipfile.ZipFile(source)
     if len(package.infolist()) > MAX_ENTRIES:
         raise RefusedError("too_large")
@@ -106,7 +112,7 @@ def open_zip(source: BinaryIO) -> zipfile.ZipFile:
 
 
 def entry_blocks(package: zipfile.ZipFile, name: str, max_bytes: int = MAX_ENTRY_BYTES) -> Iterator[bytes]:
-    """Yield an entry's bytes; raise `RefusedError` past `max_bytes`, no matter what size it announces."""
+    """Yield an entry's bytes. Raise `RefusedError` above `max_bytes`, whatever size the entry declares."""
     size = 0
     with package.open(name) as entry:
         while block := entry.read(READ_BYTES):
@@ -116,7 +122,7 @@ def entry_blocks(package: zipfile.ZipFile, name: str, max_bytes: int = MAX_ENTRY
             yield block
 
 
-# Jupyter notebooks: each cell under its mark, with its code and text output but without images.
+# Jupyter notebooks: each cell under its heading, with its code and text output but without images.
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_OUTPUT_CHARS = 20_000
@@ -127,7 +133,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def notebook(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add the cells of a notebook of version 3 or 4; raise `RefusedError` for anything else."""
+    """Add the cells of a notebook in format version 3 or 4. Raise `RefusedError` for other files."""
     data = source.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise RefusedError("too_large")
@@ -150,7 +156,7 @@ def _cells(book: Any) -> list[dict[str, Any]]:
 
 
 def _output_text(output: dict[str, Any]) -> str:
-    # Printed text, a value as plain text, or an error with its traceback.
+    # An output is printed text, a value as plain text, or an error with its traceback.
     data, lines = output.get("data"), output.get("traceback")
     if output.get("ename"):
         summary = f"{output['ename']}: {output.get('evalue', '')}"
@@ -162,7 +168,7 @@ def _output_text(output: dict[str, Any]) -> str:
 
 
 def _beginning_and_end(printed: str) -> str:
-    # An error is printed after everything else.
+    # An error is printed after all other output.
     if len(printed) <= MAX_OUTPUT_CHARS:
         return printed
     return f"{printed[: MAX_OUTPUT_CHARS - OUTPUT_END_CHARS]}\n…\n{printed[-OUTPUT_END_CHARS:]}"

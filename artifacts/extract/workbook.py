@@ -1,4 +1,4 @@
-"""Read XLSX as it is shown: formatted numbers, hidden rows and columns, errors, formulas, links and comments."""
+"""Read XLSX sheets as displayed: formatted numbers, hidden rows and columns, errors, formulas, links and comments."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ MAX_CELLS_AT_ONCE = 10_000
 MAX_CELL_CHARS = 2_000_000
 MAX_COLUMNS = 16_384
 MAX_GAP = 50
-"""Empty cells in a row that become tabs. After more of them, a cell is written behind its name, as `XFD1: `."""
+"""Maximum number of empty cells in a row that become tabs. After a larger gap, a cell is written with its name, such as
+`XFD1: `."""
 UNREADABLE = "[this sheet could not be read to its end]\n"
 
 _LINK = re.compile(r'HYPERLINK\(\s*"([^"]{1,2000})"', re.IGNORECASE)
 
 
 class Workbook:
-    """The sheets of an XLSX package in order: `sheets` has a pair of name and whether it is hidden for each."""
+    """The sheets of an XLSX package in order. `sheets` has pairs of a sheet's name and whether it is hidden."""
 
     def __init__(self, package: zipfile.ZipFile, output: TextCollector) -> None:
         self._package, self._output = package, output
@@ -43,7 +44,7 @@ class Workbook:
         self.strings = SharedStrings(self._blocks(shared)) if shared else None
 
     def add(self, index: int) -> None:
-        """Add the sheet's rows, then a line for each link, comment and group of merged cells."""
+        """Add a sheet's rows, then one line for each link, comment and merged range."""
         part = self._parts[index]
         if not part:
             self._output.add(UNREADABLE)
@@ -61,7 +62,7 @@ class Workbook:
         self._add_comments(part)
 
     def format(self, style: str) -> NumberFormat | None:
-        """Return the format of a cell's style, or None if it is `General`."""
+        """Return the number format of a style, or None if it is `General`."""
         if style not in self._formats:
             number = int(style) if style.isdecimal() and len(style) < 6 else MAX_STYLES
             code = self._codes.get(self._styles[number], GENERAL) if number < len(self._styles) else GENERAL
@@ -75,7 +76,7 @@ class Workbook:
         try:
             return addresses(self._package, part)
         except DAMAGE_ERRORS:
-            return {}  # the cells are worth having without their links
+            return {}  # The cells are useful even without their links.
 
     def _blocks(self, part: str) -> Iterator[bytes]:
         return timed_blocks(self._package, part, self._output)
@@ -100,7 +101,8 @@ class Workbook:
 
         def collect(name: str, attributes: Mapping[str, str]) -> None:
             if name == "numFmt" and len(self._codes) < MAX_STYLES:
-                # Programs write their own code under the number of a built-in one, which then has another meaning.
+                # Programs write their own format codes under the number of a built-in format, which then has another
+                # meaning.
                 number = attributes.get("numFmtId", "")
                 if number not in ("14", "22"):
                     self._codes[number] = attributes.get("formatCode", GENERAL)
@@ -113,7 +115,7 @@ class Workbook:
             try:
                 read_xml(self._blocks(part), collect, ignore, ignore)
             except DAMAGE_ERRORS:
-                return  # numbers without formats are better than none
+                return  # Unformatted numbers are better than none.
 
     def _add_comments(self, part: str) -> None:
         words, at, count = list[str](), [""], [0]
@@ -134,21 +136,21 @@ class Workbook:
             for comments in dict.fromkeys(targets(self._package, part, "comments").values()):
                 read_xml(self._blocks(comments), start, end, words.append)
         except DAMAGE_ERRORS:
-            return  # the cells are worth having without a damaged comment
+            return  # The cells are useful even without a damaged comment.
 
 
 class SharedStrings:
-    """The texts that cells refer to by number. They are read no further than the cells need."""
+    """The shared strings, which cells refer to by index. They are read only as far as needed."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._found, self._parts = list[str](), list[str]()
         self._in_text = self._phonetic = False
         self.is_torn = False
-        """Whether the part ended before its end, so that later texts are missing."""
+        """Whether the part is incomplete, so that later strings are missing."""
         self._parsing = parsed_blocks(blocks, self._start, self._end, self._text)
 
     def get(self, index: int) -> str:
-        """Return a text, or "" if there is none with this number."""
+        """Return the string at this index, or "" if there is none."""
         while index >= len(self._found):
             try:
                 next(self._parsing)
@@ -246,7 +248,7 @@ class Sheet:
             self._phonetic = False
 
     def flush(self) -> None:
-        """Add the row as far as it was read."""
+        """Add the part of the row that was read."""
         if self._line:
             line = "".join(self._line)
             if line.strip():
@@ -270,7 +272,7 @@ class Sheet:
         if not value and (formula or self._formula_of):
             shown = f"={one_line(formula)}" if formula else f"=[as in {self._formula_of}]"
         self._formula_of = ""
-        # A cell without its place, or with a wrong one, is beside the one before.
+        # Place a cell without a valid position next to the previous one.
         column = max(self._place(), self._column)
         if shown:
             gap = column - self._written
@@ -308,14 +310,14 @@ class Sheet:
 
 
 def timed_blocks(package: zipfile.ZipFile, part: str, output: TextCollector) -> Iterator[bytes]:
-    """Yield a part's bytes; raise `TextLimitError` at the collector's limit of time, even if it has no words."""
+    """Yield a part's bytes. Raise `TextLimitError` at the collector's time limit, even if the part has no text."""
     for block in entry_blocks(package, part, MAX_PART_BYTES):
         output.mark("")
         yield block
 
 
 def shown_number(value: str, number_format: NumberFormat | None) -> str:
-    """Return a stored number as its format shows it, or as it is stored if it is none."""
+    """Return a stored value formatted by its number format. Return it unchanged if it is not a number."""
     if number_format is None and value.isdecimal() and len(value) < 16:
         return value
     try:
@@ -328,7 +330,7 @@ def shown_number(value: str, number_format: NumberFormat | None) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a cell's text without what would end its line or cell."""
+    """Return a cell's text without line breaks and tabs."""
     return " ".join(text[:MAX_CELL_CHARS].split())
 
 
@@ -337,7 +339,7 @@ def is_index(value: str) -> bool:
 
 
 def column_number(letters: str) -> int:
-    """Return a column's number from 0, or -1 if Excel has no such column."""
+    """Return a column's index from 0, or -1 if Excel has no such column."""
     if not 0 < len(letters) < 4 or not letters.isascii() or not letters.isalpha():
         return -1
     number = 0
