@@ -1,4 +1,4 @@
-"""Database models of artifacts. Their bytes are in the byte store, under their SHA-256."""
+"""Database models of artifacts. The bytes are in the byte store, under their SHA-256."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capabilities.core.vocabulary import Kind
 
 
 def new_artifact_id() -> str:
-    # 128 random bits cannot be guessed, so a reference is enough to read a shared file.
+    # 128 random bits cannot be guessed, so knowledge of a reference suffices to read a shared file.
     return secrets.token_hex(16)
 
 
@@ -26,7 +26,7 @@ class ArtifactQuerySet(models.QuerySet["Artifact"]):
         )
 
     def open_to(self, agent_id: str) -> ArtifactQuerySet:
-        """Return the artifacts, including deleted ones, that an agent may know of: shared ones and its own."""
+        """Return the artifacts, including deleted ones, that an agent may access: shared ones and its own."""
         return self.filter(Q(visibility=Artifact.Visibility.SHARED) | Q(owner=agent_id))
 
     def readable_by(self, agent_id: str) -> ArtifactQuerySet:
@@ -34,14 +34,14 @@ class ArtifactQuerySet(models.QuerySet["Artifact"]):
         return self.living().open_to(agent_id)
 
     def owned_by(self, agent_id: str) -> ArtifactQuerySet:
-        """Return the living artifacts that an agent stored itself, which it may list and delete."""
+        """Return the living artifacts that the agent itself stored, which it may list and delete."""
         return self.living().filter(owner=agent_id)
 
 
 class Artifact(models.Model):
     """A stored file. `owner` is the id of the agent that stored it, or empty if a user stored it.
 
-    `correction` is null until a user corrects the type or encoding. It contains the correction and what was detected.
+    `correction` is null until a user corrects the type or encoding. It contains the correction and the detected values.
     """
 
     class Visibility(models.TextChoices):
@@ -94,14 +94,14 @@ class Artifact(models.Model):
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is deleted or expired; `living` makes the same check in the database."""
+        """Return whether the artifact is deleted or expired, as `living` does in the database."""
         return self.deleted_at is not None or (self.expires_at is not None and self.expires_at <= timezone.now())
 
 
 class UploadLink(models.Model):
-    """A single-use link by which a file becomes an artifact of `agent`. Only a digest of its token is stored.
+    """A single-use link through which a file becomes an artifact of `agent`. Only its token's digest is stored.
 
-    `key` is the public part of the agent key with which it was created. `artifact_id` is the future artifact's id.
+    `key` is the public part of the agent key that created the link. `artifact_id` is the future artifact's id.
     """
 
     digest = models.CharField(primary_key=True, max_length=64)

@@ -1,8 +1,8 @@
-"""Opinions of libmagic on types and of charset-normalizer on encodings. Only this module imports `magic`.
+"""Results of libmagic for types and of charset-normalizer for encodings. Only this module imports `magic`.
 
-libmagic gets at most 64 KB, and less of a file with many lines, which would take it a quarter of a second. It never
-gets UTF-8 text. Each thread has its own handle, because python-magic guards a shared handle with a global lock, and
-sharing has caused crashes.
+libmagic gets at most 64 KB, and less of a file with many lines, which would take a quarter of a second. It never gets
+UTF-8 text. Each thread has its own handle, because python-magic guards a shared handle with a global lock, and sharing
+has caused crashes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from artifacts.core.detection.detector import BinaryDetector
 from artifacts.core.detection.signatures import HEAD
 
 log = logging.getLogger(__name__)
-# charset-normalizer logs every step of each guess.
+# charset-normalizer logs each step of every guess.
 logging.getLogger("charset_normalizer").setLevel(logging.WARNING)
 
 DOUBTFUL = frozenset({"image/x-tga", "image/x-pcx", "image/x-win-bitmap", "audio/x-mod", "application/x-dosexec"})
@@ -31,7 +31,7 @@ _handles = threading.local()
 
 
 def _import_magic() -> Any:
-    import magic  # raises ImportError when it finds no libmagic
+    import magic  # Raises ImportError if libmagic is not installed.
 
     return magic
 
@@ -56,13 +56,13 @@ def describe_sniffer() -> str:
         return name
     try:
         version = int(library.version())
-    except (AttributeError, NotImplementedError):  # too old to report its version
+    except (AttributeError, NotImplementedError):  # This version is too old to report its number.
         return name
     return f"{name} {version // 100}.{version % 100:02d}"
 
 
 def sniff(head: bytes) -> str | None:
-    """Return libmagic's MIME type of a file's first bytes, or None."""
+    """Return libmagic's MIME type for a file's first bytes, or None."""
     library, _ = _library()
     if library is None or not head:
         return None
@@ -72,21 +72,21 @@ def sniff(head: bytes) -> str | None:
         if handle is None:
             handle = _handles.mime = library.Magic(mime=True)
         opinion = str(handle.from_buffer(sample))
-    except library.MagicException:  # raised for files that it cannot parse, after our own table has been tried
+    except library.MagicException:  # libmagic cannot parse some files.
         log.warning("libmagic failed on a file; %d bytes were examined", len(sample))
         return None
     return None if opinion in DOUBTFUL else opinion
 
 
 def guess_encoding(head: bytes) -> str | None:
-    """Return charset-normalizer's guess on at most 64 KB, or None."""
+    """Return charset-normalizer's guess for at most 64 KB, or None."""
     try:
         best = charset_normalizer.from_bytes(head[:HEAD]).best()
-    except (UnicodeError, LookupError):  # raised by codecs that cannot decode these bytes
+    except (UnicodeError, LookupError):  # Some codecs raise if they cannot decode the bytes.
         return None
     return best.encoding if best else None
 
 
 def detector(prefer: str = "zh") -> BinaryDetector:
-    """Return a detector with these opinions. For `prefer`, see `BinaryDetector`."""
+    """Return a detector that uses these libraries. For `prefer`, see `BinaryDetector`."""
     return BinaryDetector(sniff, guess_encoding, prefer)

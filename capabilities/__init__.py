@@ -1,1 +1,1 @@
-"""Providers, model services, agents and the protocols they speak."""
+"""Providers, model services, agents, and the wire protocols of providers."""

@@ -33,13 +33,13 @@ KEY = re.compile(r"ra_([0-9a-z]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """An authenticated agent and what its key permits.
+    """An authenticated agent and its key's permissions.
 
     `key` is the key's public id and `ends_at` its expiry. If an agent acts for another agent that it created, `agent`
-    is the created agent and `acts_through` the agent that owns the key. `limits` are the limits on the key's owner and
-    `key_limits` those on the key itself (None if unset). `rights` is what these limits and those on the agents that
-    created the owner allow together, None for everything. This call counts towards the limits of all `holders`.
-    `labels` are the labels of the key.
+    is the created agent and `acts_through` the agent that owns the key. `limits` are the key owner's limits and
+    `key_limits` the key's own limits (None if unset). `rights` is the intersection of these limits and those of the
+    agents that created the owner, or None if nothing is restricted. The call counts towards the limits of all
+    `holders`. `labels` are the key's labels.
     """
 
     agent: str
@@ -55,7 +55,7 @@ class Principal:
 
     @property
     def key_owner(self) -> str:
-        """Return the agent that the key was issued to, even if it acts for another agent."""
+        """Return the agent that owns the key, even if it acts for another agent."""
         return self.acts_through or self.agent
 
     def may(self, scope: str) -> bool:
@@ -64,7 +64,7 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a caller was rejected. `scope` is the scope that its key lacks, if that is the reason."""
+    """The reason why a caller was rejected. `scope` is the scope that the key lacks, if that is the reason."""
 
     status: int
     code: str
@@ -93,7 +93,7 @@ NOT_YOURS = Refusal(403, "agent_forbidden", "x-agent-id is not an agent this key
 def make_key(kind: str = "ra") -> tuple[str, str, str]:
     """Return a new key of this kind, its public id and the digest to store."""
     public, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
-    # With the checksum, scanners can tell a leaked key from a similar string without asking this server.
+    # The checksum lets scanners distinguish a leaked key from a similar string without calling this server.
     check = f"{binascii.crc32(f'{public}_{secret}'.encode()):08x}"
     return f"{kind}_{public}_{secret}_{check}", public, hash_secret(secret)
 
@@ -114,18 +114,18 @@ def read_key(headers: Mapping[str, str]) -> str:
 
 
 def refuse_query(query: str) -> Refusal | None:
-    # A key in a URL is logged by servers along the way, so it is considered leaked.
+    # Servers on the way log a key in a URL, so such a key counts as leaked.
     return KEY_IN_ADDRESS if KEY.search(unquote(query)) else None
 
 
 def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
-    """Return the agent that sent these headers (any case), or the refusal to answer with."""
+    """Return the agent that sent these headers (in any case), or the refusal for the response."""
     key = read_key(headers)
     if not key:
         return NO_KEY
     match = KEY.fullmatch(key)
     row = AgentKey.objects.select_related("agent__owner").filter(public_id=match[1]).first() if match else None
-    # Every kind of bad key gets the same response, and the digest is compared even if no row was found.
+    # Every kind of invalid key gets the same response, and the digest is compared even if no row was found.
     if not match or not is_signed(match[2].encode(), row.digest if row else "") or row is None:
         return BAD_KEY
     now = timezone.now()
@@ -138,16 +138,17 @@ def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
 
 
 def _renew_signature(row: AgentKey, secret: str) -> None:
-    # Re-sign after a rotation, since the key's secret is known only now. Then the older signing secret can be removed.
+    # Renew the signature after a rotation, while the key's secret is available. Then the older signing secret can be
+    # removed.
     name = secret_name(newest_secret())
     if row.signed_with != name:
-        with suppress(DatabaseError):  # the next call with this key tries again
+        with suppress(DatabaseError):  # The next call with this key tries again.
             rows = AgentKey.objects.filter(pk=row.pk, digest=row.digest)
             rows.update(digest=hash_secret(secret), signed_with=name)
 
 
 def find_principal(public_id: str, agent_id: str) -> Principal | None:
-    """Return the agent for which a key that was authenticated earlier is still valid, or None."""
+    """Return the agent of a key that was authenticated earlier, or None if the key is no longer valid."""
     row = AgentKey.objects.select_related("agent__owner").filter(public_id=public_id).first()
     principal = _living_principal(row, timezone.now()) if row else None
     acting = act_for(principal, agent_id) if principal else None
@@ -155,9 +156,8 @@ def find_principal(public_id: str, agent_id: str) -> Principal | None:
 
 
 def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
-    # An agent that was created by another agent may do no more than its creators' limits allow, and its calls count
-    # towards these limits. The result is None if the key is revoked, or if the key, its agent or one of the creators
-    # has expired.
+    # An agent that another agent created may do no more than its creators' limits allow, and its calls count towards
+    # these limits. Return None if the key is revoked, or if the key, its agent or one of the creators has expired.
     makers = list_creators(row.agent)
     ends = (row.expires_at, row.agent.expires_at, *(maker.expires_at for maker in makers))
     ends_at = min((end for end in ends if end), default=None)
@@ -184,7 +184,7 @@ def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
 
 
 def list_creators(agent: Agent) -> list[Agent]:
-    """Return the agent that created this agent at run time, followed by that agent's own creator, and so on."""
+    """Return the agent that created this agent at run time, then that agent's creator, and so on."""
     makers = []
     while (maker := agent.owner) is not None:
         makers.append(maker)
@@ -204,7 +204,7 @@ def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
 
 
 def refuse_call(principal: Principal, method: str, path: str) -> Refusal | None:
-    """Return the refusal if the key lacks the call's scope. `path` is written as in the table of permissions."""
+    """Return the refusal if the key lacks the scope for the call. `path` has the format of the permissions table."""
     scope = call_scope(method, path)
     if scope is None:
         return NO_ROW
@@ -231,7 +231,7 @@ def role_for(user: Any) -> UserRole:
 
 
 def can_edit(request: HttpRequest) -> bool:
-    """Return whether the user may change something on the requested page or on a page about the same subject."""
+    """Return whether the user may change something on the requested page or a related page."""
     match = request.resolver_match
     return match is not None and can_change_near(role_for(request.user), match.view_name)
 

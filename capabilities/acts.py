@@ -1,4 +1,4 @@
-"""Values for the audit log: who acts, and what was done."""
+"""Values for the audit log: actors and actions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A user, an agent, a command or the system, and the IP address that it acted from."""
+    """A user, an agent, a command or the system, with the IP address of the request."""
 
     kind: str
     name: str
@@ -21,7 +21,7 @@ SYSTEM = Actor("system", "routing_admin")
 
 @dataclass(slots=True)
 class AuditedAction:
-    """An entry of the audit log. `details` may be filled while the action runs and must never contain a secret."""
+    """An audit log entry. `details` may be filled while the action runs and must never contain a secret."""
 
     action: str
     object_kind: str = ""
@@ -29,5 +29,5 @@ class AuditedAction:
     details: dict[str, Any] = field(default_factory=dict)
     message: str = ""
     revision: int | None = None
-    """The number of the revision that the action created, or None if the configuration is unchanged. It is known once
-    the outermost change has been committed."""
+    """Number of the revision that the action created, or None if the configuration is unchanged. It is set after the
+    outermost change is committed."""

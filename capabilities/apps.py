@@ -10,5 +10,5 @@ class CapabilitiesConfig(AppConfig):
     name = "capabilities"
 
     def ready(self) -> None:
-        # The `core` packages import only the standard library, so orjson is passed to them here.
+        # The `core` packages import only the standard library, so orjson is injected here.
         set_codec(orjson.loads, orjson.dumps)

@@ -1,7 +1,7 @@
 """Correct an artifact's type, encoding or visibility. A correction takes precedence over metadata and bytes.
 
-The bytes and their hash never change. What was detected is kept together with the correction, so that the correction
-can be undone even if the bytes are gone.
+The bytes and their hash never change. The detected values are stored together with the correction, so that it can be
+undone even if the bytes are gone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from capabilities.core.vocabulary import Kind
 from capabilities.errors import ConflictError, InvalidError
 
 DETECTION_COLUMNS = ("mime_type", "kind", "is_binary", "encoding", "encoding_certain", "mismatch", "evidence")
-"""The columns that detection sets, besides the measures."""
+"""Columns that detection sets, in addition to the measures."""
 
 NAMES = {
     "mime_type": "mimeType",
@@ -46,7 +46,7 @@ Values = Mapping[str, Any]
 
 
 class CorrectionFields(TypedDict, total=False):
-    """A correction. A field that is absent stays unchanged, None restores what was detected."""
+    """A correction. An absent field is unchanged, and None restores the detected value."""
 
     mime_type: str | None
     encoding: str | None
@@ -75,7 +75,7 @@ def correct_artifact(actor: Actor, row: Artifact, **fields: Unpack[CorrectionFie
         {**differences, "corrected": _corrected_fields(values.get("correction"))},
     )
     with ports.audit(actor, action):
-        # Compare and set: the filter finds no row if another correction was saved first.
+        # Compare and set: the filter matches no row if another correction was saved first.
         if not Artifact.objects.living().filter(pk=row.pk, **old_values).update(**changes):
             raise ConflictError(
                 translatable("Someone else changed this in the meantime. Check the current version, then correct it.")
@@ -99,7 +99,7 @@ def _corrected_values(row: Artifact, fields: CorrectionFields) -> Values:
     if "mime_type" not in fields and "encoding" not in fields:
         return {}
     previous = row.correction or {}
-    # A second correction replaces the first one, so it starts from what was detected.
+    # A second correction replaces the first one, so it starts from the detected values.
     verdict: Values = previous.get("detected") or {name: getattr(row, name) for name in (*DETECTION_COLUMNS, *MEASURES)}
     requested = _add_byte_order(row, _merge_requests(previous, fields))
     detection = _as_detection(row, verdict)
@@ -166,7 +166,7 @@ def _as_detection(row: Artifact, verdict: Values) -> Detection:
 
 
 def _find_encoding(row: Artifact, detection: Detection, requested: Mapping[str, str | None]) -> Detection:
-    # If a binary is corrected to text, the encoding in which its bytes are text is needed.
+    # A binary file that is corrected to text needs the encoding in which its bytes are text.
     mime = requested["mime_type"]
     if detection.encoding or requested["encoding"] or mime is None or not is_text_type(mime):
         return detection
@@ -184,7 +184,7 @@ def _is_same(corrected: Detection, detection: Detection) -> bool:
 
 
 def _is_lossless(row: Artifact, encoding: str | None) -> bool:
-    # Bytes that cannot be read do not speak against an encoding.
+    # Unreadable bytes are no evidence against an encoding.
     try:
         with byte_store().reader(row.sha256) as read_at:
             return is_clean(read_blocks(read_at, row.size), encoding or "utf-8")
@@ -205,7 +205,7 @@ def _columns(detection: Detection) -> Values:
 
 
 def _measures(row: Artifact, corrected: Detection, verdict: Values) -> Values:
-    # Pixels, pages and seconds depend on the type.
+    # Pixels, pages and duration depend on the type.
     if corrected.mime_type == verdict["mime_type"]:
         return {name: verdict[name] for name in MEASURES}
     try:

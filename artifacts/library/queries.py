@@ -1,4 +1,4 @@
-"""Read the artifact library: pages of the list, totals, single artifacts, deletions.
+"""Read the artifact library: pages of the list, totals, single artifacts, and deletions.
 
 A living artifact is neither deleted nor expired.
 """
@@ -23,11 +23,11 @@ from capabilities.errors import InvalidError
 PAGE = 50
 MAX_PAGE = 200
 LAST_CHARACTER = "\U0010ffff"
-"""A character that sorts after every continuation of a prefix, so that a prefix search is a range of the index."""
+"""A character that sorts after all others, so that a prefix search is one range of the index."""
 MIN_ID_CHARS, MAX_FOUND = 4, 7
-"""Minimum length of an id prefix, and maximum number of results of a search: one more than Find shows."""
+"""Minimum length of an id prefix, and maximum number of search results, which is one more than the Find page shows."""
 MAX_ATTACHABLE = 30
-"""Number of the newest artifacts that a page offers as attachments."""
+"""Number of recent artifacts that a page offers as attachments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class ArtifactPage:
 def list_artifacts(
     *, owner: str | None = None, cursor: str = "", limit: int = PAGE, q: str = "", kind: str = ""
 ) -> ArtifactPage:
-    """Return a page of the living artifacts, of all owners or of one. This takes one query.
+    """Return a page of living artifacts, of all owners or of one, with a single query.
 
     `q` searches filename, type and id. Raise `InvalidError` for an invalid limit, kind or cursor.
     """
@@ -85,9 +85,9 @@ SORTS: Mapping[str, tuple[F | Lower, ...]] = {
 
 
 def sort_artifacts(rows: QuerySet[Artifact], sort: str) -> QuerySet[Artifact]:
-    """Return the artifacts in the order of one of `SORTS`, descending if it begins with a minus sign."""
+    """Return the artifacts sorted by one of `SORTS`, descending if the name begins with a minus sign."""
     fields = SORTS[sort.removeprefix("-")]
-    # The id puts rows with equal values in the same order on each page.
+    # The id makes the order of equal values the same on every page.
     if sort.startswith("-"):
         return rows.order_by(*(field.desc() for field in fields), "-pk")
     return rows.order_by(*(field.asc() for field in fields), "pk")
@@ -95,14 +95,14 @@ def sort_artifacts(rows: QuerySet[Artifact], sort: str) -> QuerySet[Artifact]:
 
 @dataclass(frozen=True, slots=True)
 class LibrarySize:
-    """The number of living artifacts, and their bytes."""
+    """The number of living artifacts, and their total size in bytes."""
 
     count: int
     bytes: int
 
 
 def count_kinds() -> dict[str, LibrarySize]:
-    """Return the totals of each kind in the library. This takes one query."""
+    """Return the totals of each kind in the library, with a single query."""
     rows = Artifact.objects.living().order_by().values_list("kind").annotate(count=Count("pk"), bytes=Sum("size"))
     return {kind: LibrarySize(count, size) for kind, count, size in rows}
 
@@ -113,7 +113,7 @@ def find_artifact(ref: str) -> Artifact | None:
 
 
 def find_artifacts(ids: Collection[str]) -> dict[str, Artifact]:
-    """Return the living artifacts by id. This takes one query, or none if there are no ids."""
+    """Return the living artifacts by id, with at most one query."""
     return Artifact.objects.living().in_bulk(ids) if ids else {}
 
 
@@ -133,7 +133,7 @@ def find_artifacts_beginning(beginning: str) -> list[Artifact]:
 
 
 def _lower(text: str) -> str:
-    # Convert the text to lower case as the database does for the indexed names; SQLite only converts ASCII.
+    # Convert the text to lower case as the database does for the indexed names. SQLite converts only ASCII.
     if connection.vendor != "sqlite":
         return text.lower()
     return "".join(char.lower() if char.isascii() else char for char in text)
@@ -154,7 +154,7 @@ def list_deleted_at(moment: datetime) -> list[str]:
 
 
 def list_attachable(ids: Collection[str]) -> list[Artifact]:
-    """Return the newest artifacts and those already chosen, even if deleted, which the message itself reports."""
+    """Return the newest artifacts and those already chosen, even deleted ones, for which the message shows an error."""
     newest = list(Artifact.objects.living()[:MAX_ATTACHABLE])
     return newest + list(Artifact.objects.filter(pk__in=set(ids) - {row.pk for row in newest}))
 

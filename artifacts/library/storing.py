@@ -37,17 +37,17 @@ from capabilities.core.storable import find_unstorable, format_path, is_name
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import InvalidError
 
-# Measures of stored bytes of known type: pixels, pages, seconds.
+# Measures of stored bytes of a known type: pixels, pages and duration.
 
 MEASURES = ("width", "height", "pages", "seconds")
-"""The columns of the measures, null if unknown."""
+"""Columns of the measures. They are null if unknown."""
 
 MAX_INTEGER = 2**31 - 1
-"""Maximum value of such a column; the header of a file may claim more."""
+"""Maximum value of such a column, since a file's header may declare a larger one."""
 
 
 def measure(sha256: str, mime_type: str, kind: Kind) -> dict[str, Any]:
-    """Return every measure by its column. Pages and seconds are counted in the extraction process.
+    """Return all measures by column. The extraction process counts pages and seconds.
 
     Raise `MissingError` or `CorruptError` if the bytes cannot be read.
     """
@@ -69,11 +69,11 @@ MAX_LIFETIME = 10 * 366 * 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class ArtifactMetadata:
-    """What the uploader says about a file.
+    """The uploader's information about a file.
 
     `owner` is an agent's id, `uploaded_by` a user's name. `expires_in` is in seconds, or None for the installation's
-    default. `encoding` is the declared encoding of text. `artifact_id` is an id that was promised earlier, or empty for
-    a new id.
+    default. `encoding` is the declared encoding of text. `artifact_id` is an id that was announced earlier, or empty
+    for a new id.
     """
 
     owner: str = ""
@@ -126,10 +126,10 @@ def store_blocks(
     max_bytes: int | None = None,
     **fields: Unpack[MetadataFields],
 ) -> Artifact:
-    """Store a stream of bytes; raise `TooLargeError` if it exceeds `max_bytes`.
+    """Store a stream of bytes. Raise `TooLargeError` if it exceeds `max_bytes`.
 
-    With `once`, equal bytes of the same owner reuse their artifact, since media inside requests is sent again in every
-    turn.
+    With `once`, identical bytes of the same owner reuse their artifact, because media in requests is sent again in
+    every turn.
     """
     metadata = ArtifactMetadata(**fields)
     check_metadata(metadata)
@@ -147,9 +147,10 @@ def store_bytes(actor: Actor, data: bytes, *, once: bool = False, **fields: Unpa
 
 
 def store_attachment(actor: Actor, mail: Artifact, number: int, owner: str, max_bytes: int) -> Artifact | None:
-    """Store a mail's attachment as an artifact of its own, once for equal bytes, and return it.
+    """Store a mail's attachment as an artifact and return it. Identical bytes are stored once.
 
-    `number` is its number in the mail's text. Return None if there is no such attachment within `max_bytes`.
+    `number` is the attachment's number in the mail's text. Return None if there is no such attachment within
+    `max_bytes`.
     """
     with byte_store().local_file(mail.sha256) as path:
         found = extract.read_attachment(path, mail.mime_type, number, max_bytes)
@@ -168,7 +169,7 @@ def store_attachment(actor: Actor, mail: Artifact, number: int, owner: str, max_
 
 
 def store_text(actor: Actor, text: str, **fields: Unpack[MetadataFields]) -> Artifact:
-    """Store text unaltered. It counts as text, no matter what it looks like (ABR-5.2, ABR-P1).
+    """Store text unaltered. Its type is always text, whatever it looks like (ABR-5.2, ABR-P1).
 
     Raise `InvalidError` for text that cannot be encoded or for invalid metadata, or `StorageFullError`.
     """
@@ -185,12 +186,12 @@ def store_text(actor: Actor, text: str, **fields: Unpack[MetadataFields]) -> Art
 
 
 def delete_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
-    """Delete living artifacts and return their ids. Their bytes are kept until `prune`, so this can be undone."""
+    """Delete living artifacts and return their ids. Their bytes remain until `prune`, so this can be undone."""
     return _set_deleted_at(actor, "artifact.delete", Artifact.objects.living().filter(pk__in=list(ids)), timezone.now())
 
 
 def delete_matching(actor: Actor, q: str, kind: str) -> list[str]:
-    """Delete the living artifacts that a search finds, as `delete_artifacts` does."""
+    """Delete the living artifacts that match a search, as `delete_artifacts` does."""
     return _set_deleted_at(actor, "artifact.delete", select_artifacts(q, kind), timezone.now())
 
 
@@ -247,9 +248,9 @@ def _check_agent_quota(size: int, sha256: str, owner: str, quota: int | None) ->
 
 
 def count_used_bytes(owner: str = "") -> int:
-    """Return the number of bytes of all artifacts, or of an agent's. Equal bytes are counted once.
+    """Return the total size in bytes of all artifacts, or of an agent's artifacts.
 
-    Deleted artifacts count until they are pruned.
+    Identical bytes count once. Deleted artifacts count until they are pruned.
     """
     rows = Artifact.objects.filter(owner=owner) if owner else Artifact.objects.all()
     distinct = rows.order_by().values("sha256", "size").distinct()
@@ -317,7 +318,7 @@ def _detect(stored: Stored, filename: str, metadata: ArtifactMetadata) -> tuple[
 
 
 def _as_text(detection: Detection, filename: str) -> Detection:
-    # A byte order mark is part of the stored text, but `utf-8-sig` would remove it.
+    # A byte order mark is part of the stored text, but decoding with `utf-8-sig` would remove it.
     type_by_name = filename_mime(filename)
     mime_type = next(
         (candidate for candidate in (detection.mime_type, type_by_name) if candidate and is_text_mime(candidate)),
@@ -336,7 +337,7 @@ def _as_text(detection: Detection, filename: str) -> Detection:
     )
 
 
-# An agent's own artifacts, as `/v1/files` lists them.
+# An agent's own artifacts, which `/v1/files` lists.
 
 
 @dataclass(frozen=True, slots=True)

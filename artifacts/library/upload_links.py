@@ -1,6 +1,6 @@
-"""Upload links, which allow uploading one file once, without a key, within 15 minutes.
+"""Upload links, each of which allows uploading one file without a key within 15 minutes.
 
-A model cannot send bytes when it calls a tool. So the program that runs the model sends them to the link.
+A model cannot send bytes in a tool call, so the program that runs the model sends them to the link.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LinkExpiredError(ActionError):
 class OfferedUpload:
     """A new upload link.
 
-    Its `token` is only known now. `ref` will be the reference of the artifact.
+    Only this value contains the `token`. `ref` is the future reference of the artifact.
     """
 
     token: str
@@ -51,7 +51,7 @@ class OfferedUpload:
 
 
 def offer_upload(agent: str, key: str, filename: str, mime_type: str = "", size: int | None = None) -> OfferedUpload:
-    """Create a link by which a file with this name becomes an artifact of the agent.
+    """Create a link through which a file with this name is stored as the agent's artifact.
 
     `key` is the public part of the agent's key. `size` is in bytes, if known. Raise `TooLargeError` or
     `StorageFullError` if the file cannot be stored.
@@ -60,7 +60,7 @@ def offer_upload(agent: str, key: str, filename: str, mime_type: str = "", size:
     if size is not None and size > limit:
         raise TooLargeError(limit)
     check_quota(size or 0, "", agent)
-    # Expired links are removed whenever one is created, so no separate task is needed.
+    # Expired links are removed whenever a link is created, so no separate task is needed.
     UploadLink.objects.filter(expires_at__lte=now).delete()
     expires_at = now.replace(microsecond=0) + LIFETIME
     token, artifact = make_token(expires_at), new_artifact_id()
@@ -81,8 +81,8 @@ def upload_by_link(
 ) -> Artifact:
     """Store the file for a link. `declared` and `encoding` are used if the link states no type.
 
-    Raise `NotFoundError` if no link has this token. Raise `LinkExpiredError` if the link is used or expired, or if its
-    agent may no longer store files. If storing fails, nothing is kept and the link can be used again.
+    Raise `NotFoundError` if no link has this token. Raise `LinkExpiredError` if the link was used or has expired, or if
+    its agent may no longer store files. If storing fails, nothing is stored and the link can be used again.
     """
     link = _claim(token)
     try:

@@ -1,1 +1,1 @@
-"""Storage of bytes in files or a bucket, uploads, downloads, thumbnails and the sweep of orphans."""
+"""Storage of bytes in files or a bucket, uploads, downloads, thumbnails, and removal of orphans."""

@@ -1,8 +1,8 @@
 """The S3 client. Only this module uses the package `obstore` and its errors.
 
 Errors become a `StoreUnavailableError` or a `StorageFullError` with our own message. The service's response may repeat
-what was signed, so only its error code is passed on. While the service is down, one call at a time tries it and
-all others fail immediately. The number of concurrent calls is limited, and none holds a database connection.
+signed data, so only its error code is passed on. While the service is down, only one call at a time tries it, and all
+others fail immediately. The number of concurrent calls is limited, and none holds a database connection.
 """
 
 from __future__ import annotations
@@ -35,15 +35,14 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
 
 
-# Concurrent calls are limited, so that a store that hangs does not block every thread.
+# Concurrent calls are limited, so that an unresponsive store does not block all threads.
 
 MAX_CALLS, MAX_UNANSWERED = 32, 8
 """Maximum number of concurrent calls, normally and after `SLOW_SECONDS` without any response. The second number is
-lower than the gateway's number of threads for files, so that a service that hangs does not block them all.
-"""
+lower than the gateway's number of file threads, so that an unresponsive service does not block all of them."""
 SLOW_SECONDS = 3.0
 SLOT_SECONDS = 2.0
-"""How long a call waits for a free slot."""
+"""Seconds that a call waits for a free slot."""
 
 
 class CallSlots:
@@ -62,7 +61,7 @@ class CallSlots:
                 if remaining <= 0 or self._is_quiet():
                     return False
                 self._freed.wait(remaining)
-            # After an idle period, the time without a response is measured from this call on.
+            # After an idle period, this call starts the measurement of the time without a response.
             self._answered_at = self._answered_at if self._in_use else self._clock()
             self._in_use += 1
             return True
@@ -78,20 +77,20 @@ class CallSlots:
 
 
 PART = 5 * 1024 * 1024
-"""Bytes of a part, which is S3's minimum. Two parts may be in flight."""
+"""Size of a part in bytes, which is S3's minimum. Two parts may be sent concurrently."""
 LARGEST = 5 * 1024**3
-"""Maximum bytes of an object that S3 copies in one call."""
+"""Maximum size in bytes of an object that S3 copies in one call."""
 RETRY_SECONDS = 0.5
-"""Delay after a call without a response before another call may try the service."""
+"""Delay after a call without a response until another call may try the service."""
 PROBE_SECONDS = 30.0
-"""How long one call may try the service before another one may try, too."""
+"""Seconds that one call may try the service before another one may try, too."""
 CLIENT: ClientConfig = {
     "connect_timeout": timedelta(seconds=2),
     "read_timeout": timedelta(seconds=20),
     "timeout": timedelta(minutes=15),
 }
 UNANSWERED = timedelta(seconds=5)
-"""How long a check may wait before the service counts as unavailable. The call itself waits for `read_timeout`."""
+"""Time that a check may wait until the service counts as unavailable. The call itself waits for `read_timeout`."""
 RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=5)}
 
 CODE = re.compile(r"<Code>(\w{1,60})</Code>")
@@ -110,7 +109,7 @@ class ObjectChangedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ObjectFacts:
-    """An object's key, size in bytes, time of storage (seconds since 1970), and ETag."""
+    """An object's key, size in bytes, storage time (seconds since 1970), and ETag."""
 
     key: str
     size: int
@@ -143,7 +142,7 @@ class BucketClient:
 
     @property
     def outage(self) -> StoreOutage | None:
-        """Return why the service is unavailable, or None while it responds.
+        """Return why the service is unavailable, or None if it responds.
 
         A check that takes too long counts as an outage before it ends.
         """
@@ -158,9 +157,8 @@ class BucketClient:
             try:
                 return _parse_facts(obstore.head(self._store, key))
             except FileNotFoundError:
-                next(
-                    iter(obstore.list(self._store, "none", chunk_size=1)), None
-                )  # raises if the bucket itself is missing
+                # This raises if the bucket itself is missing.
+                next(iter(obstore.list(self._store, "none", chunk_size=1)), None)
                 return None
 
     def read(self, key: str, start: int = 0, tag: str = "") -> tuple[ObjectFacts, Iterator[bytes]]:
@@ -178,22 +176,22 @@ class BucketClient:
             return _parse_facts(result.meta), self._blocks(iter(result.stream(BLOCK)))
 
     def read_range(self, key: str, start: int, stop: int) -> bytes:
-        """Return the bytes from `start` to `stop`; raise `FileNotFoundError`."""
+        """Return the bytes from `start` to `stop`. Raise `FileNotFoundError`."""
         with self.translate_errors():
             return bytes(obstore.get_range(self._store, key, start=start, end=stop))
 
     def put(self, key: str, data: bytes | bytearray) -> str:
-        """Store a whole object and return its tag."""
+        """Store a complete object and return its tag."""
         with self.translate_errors():
             return obstore.put(self._store, key, bytes(data), use_multipart=False)["e_tag"] or ""
 
     def copy(self, key: str, new_key: str) -> None:
-        """Copy an object within the service; raise `FileNotFoundError`."""
+        """Copy an object within the service. Raise `FileNotFoundError`."""
         with self.translate_errors():
             obstore.copy(self._store, key, new_key)
 
     def delete(self, key: str) -> None:
-        """Delete an object, which need not exist."""
+        """Delete an object if it exists."""
         with self.translate_errors():
             obstore.delete(self._store, key)
 
@@ -207,7 +205,7 @@ class BucketClient:
             yield from map(_parse_facts, page)
 
     def begin(self, key: str) -> ObjectWriter:
-        """Begin an object that is written in parts and exists only once it is closed."""
+        """Begin an object that is written in parts and exists only after it is closed."""
         with self.translate_errors():
             return ObjectWriter(self, obstore.open_writer(self._store, key, buffer_size=PART, max_concurrency=2))
 
@@ -226,17 +224,17 @@ class BucketClient:
                 block = next(stream, b"")
             if not block:
                 return
-            for start in range(0, len(block), BLOCK):  # the package yields blocks of any size, ours have a maximum
+            for start in range(0, len(block), BLOCK):  # The package yields blocks of any size, but ours have a maximum.
                 yield bytes(block[start : start + BLOCK])
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """Run a call in a slot, without holding a database connection, and translate its errors."""
+        """Run a call in a slot without holding a database connection, and translate its errors."""
         if self.is_silent:
             if time.monotonic() < self._next_try:
                 raise _unresponsive_error(self._bucket)
             self._next_try = time.monotonic() + PROBE_SECONDS
-        # The call may take minutes, so a pooled connection must not be held meanwhile.
+        # The call may take minutes, so it must not hold a pooled connection.
         release_connections()
         if not self._slots.acquire():
             raise self._note(_slow_error(self._bucket))
@@ -269,7 +267,7 @@ class BucketClient:
         return error
 
     def _explain(self, error: BaseError) -> ArtifactError:
-        # Use only the error code, because the response may repeat what was signed.
+        # Use only the error code, because the response may repeat signed data.
         message = str(error)
         code = CODE.search(message)
         is_refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
@@ -278,7 +276,7 @@ class BucketClient:
             return _build_error(code[1] if code else "AccessDenied", self._bucket)
         if any(phrase in message for phrase in MACHINE_ROLE):
             return _build_error(NO_CREDENTIALS, self._bucket)
-        # There was no response that we understand, so stop calling until an attempt succeeds.
+        # There was no intelligible response, so stop calling until an attempt succeeds.
         self.is_silent, self._next_try = True, time.monotonic() + RETRY_SECONDS
         return _unresponsive_error(self._bucket)
 

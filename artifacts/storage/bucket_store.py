@@ -31,12 +31,11 @@ from artifacts.storage.bucket_client import (
     object_key,
 )
 
-# An upload that fits into one part is kept in memory. A larger one is sent in parts to `tmp/` and then copied to its
-# hash.
+# An upload that fits into one part is held in memory. A larger one is sent in parts to `tmp/`, then copied to its hash.
 
 
 class BucketUpload:
-    """The `Upload` protocol. Nothing appears under a hash before all bytes have been received and hashed."""
+    """An `Upload` to a bucket. No object appears under a hash before all bytes were received and hashed."""
 
     def __init__(self, store: BucketStore, max_bytes: int) -> None:
         self._store, self._limit, self._size = store, max_bytes, 0
@@ -75,7 +74,7 @@ class BucketUpload:
             raise ValueError("The upload is finished already.")
         stored = Stored(self.sha256, self._size)
         try:
-            # Nothing has to be done if equal bytes were stored recently.
+            # Identical bytes were stored recently, so nothing has to be done.
             if self._store.is_fresh(stored.sha256):
                 self.abort()
             elif self._writer is None:
@@ -111,7 +110,7 @@ class BucketUpload:
         self._waiting = bytearray()
 
     def _move(self, stored: Stored, writer: ObjectWriter) -> None:
-        # Objects cannot be renamed, so copy the object to its hash and delete it.
+        # Objects cannot be renamed, so copy the object to its hash and delete the original.
         self._send()
         writer.close()
         self._writer = None
@@ -119,24 +118,24 @@ class BucketUpload:
             self._store.client.copy(self._key, object_key(stored.sha256))
             facts = self._store.client.find(object_key(stored.sha256))
         finally:
-            with suppress(ArtifactError):  # a sweep removes it
+            with suppress(ArtifactError):  # A sweep removes it.
                 self._store.client.delete(self._key)
         if facts is not None and facts.size == stored.size:
             self._store.remember(stored.sha256, facts.tag, facts.size)
 
 
 STALE_SECONDS = 24 * 3600
-"""Age from which an object in `tmp/` belongs to an abandoned upload."""
+"""Age in seconds from which an object in `tmp/` belongs to an abandoned upload."""
 FRESH_SECONDS = 1800
-"""Age up to which an object is not stored again, because no sweep removes it before its row exists."""
+"""Age in seconds up to which an object is not stored again, because no sweep removes it before its row exists."""
 WINDOWS = 4
-"""Number of blocks that random access keeps in memory."""
+"""Number of blocks that random access holds in memory."""
 REMEMBERED = 10_000
 _Identity = tuple[str, int]
 
 
 class BucketStore:
-    """The `ByteStore` protocol for a bucket. It is safe for several machines, processes and threads.
+    """A `ByteStore` in a bucket. It is safe for several machines, processes and threads.
 
     `scratch` is a directory for temporary local files.
     """
@@ -153,7 +152,7 @@ class BucketStore:
         return self.client.outage
 
     def begin_upload(self, max_bytes: int | None = None) -> BucketUpload:
-        # Objects must not be larger than the service can copy in one call.
+        # Objects must not exceed the size that the service can copy in one call.
         return BucketUpload(self, min(LARGEST, LARGEST if max_bytes is None else max_bytes))
 
     def put(self, blocks: Iterable[bytes], max_bytes: int | None = None) -> Stored:
@@ -172,7 +171,7 @@ class BucketStore:
             return self.client.read(object_key(sha256), start, tag)[1]
         except FileNotFoundError:
             raise MissingError(sha256) from None
-        except ObjectChangedError:  # the object was stored again, or it is damaged
+        except ObjectChangedError:  # The object was stored again, or it is damaged.
             self._check(sha256)
             return self.client.read(object_key(sha256), start)[1]
 
@@ -210,7 +209,7 @@ class BucketStore:
         return self._find(sha256).size
 
     def is_remembered(self, sha256: str) -> bool:
-        """Return whether the bytes have been verified since their object last changed; raise `MissingError`."""
+        """Return whether the bytes were verified since their object last changed. Raise `MissingError`."""
         return self._healthy.get(sha256) == _identity(self._find(sha256))
 
     def verify(self, sha256: str) -> None:
@@ -256,7 +255,7 @@ class BucketStore:
         self._healthy[sha256] = (tag, size)
 
     def read_hashed(self, sha256: str) -> Iterator[bytes]:
-        """Yield every byte of the object, and record it as verified at the end.
+        """Yield all bytes of the object, and record it as verified at the end.
 
         Raise `MissingError`, or `CorruptError` after the last byte.
         """
@@ -291,7 +290,7 @@ class BucketStore:
 
 
 class _Download:
-    """An object as a local file, fetched when it is opened. The file has no name, so it cannot be left behind."""
+    """An object as a local file that is fetched when it is opened. The file has no name, so it is always removed."""
 
     def __init__(self, store: BucketStore, sha256: str, scratch: Path) -> None:
         self._store, self._sha256, self._scratch = store, sha256, scratch

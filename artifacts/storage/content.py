@@ -1,4 +1,4 @@
-"""Open artifacts: find the bytes, text, conversions and downloads for a row."""
+"""Open artifacts: return the bytes, text, conversions and downloads for a row."""
 
 from __future__ import annotations
 
@@ -50,23 +50,23 @@ def byte_store() -> ByteStore:
 def open_store(bucket: Bucket | None, root: Path) -> ByteStore:
     """Return the store for a bucket, or for the directory `root` if there is no bucket.
 
-    Stores are cached, because a store remembers which bytes it has verified. The store for a bucket uses `root` only
-    for temporary files.
+    Stores are cached, because a store caches which bytes it has verified. The store for a bucket uses `root` only for
+    temporary files.
     """
     if bucket is None:
         return FileStore(root)
-    from artifacts.storage.bucket_store import BucketStore  # the package is loaded only for a bucket
+    from artifacts.storage.bucket_store import BucketStore  # The package is imported only for a bucket.
 
     return BucketStore(bucket, root / "downloads")
 
 
 stored_pages = owned(lambda: StoredResults(Path(settings.DATA_DIR) / "thumbnails"))
-"""Rendered pages of stored files, and which files have no text; deleted with the files as thumbnails are."""
+"""Rendered pages of stored files, and records of files without text. They are deleted with the files."""
 
 
 @value_class
 class StoredContent:
-    """Gives access to a stored file's content. Nothing is read before it is requested."""
+    """Provides a stored file's content. Nothing is read before it is requested."""
 
     store: ByteStore
     sha256: str
@@ -83,7 +83,7 @@ class StoredContent:
         return self._extract()
 
     def render(self) -> Text | None:
-        """Return the visible text: a web page's text without markup, or any other file's whole text."""
+        """Return the visible text: a web page's text without markup, or any other file's complete text."""
         return self._extract() if extract.can_extract(self.mime_type) else self.text()
 
     def convert(self, target: ConvertTo) -> Converted | None:
@@ -110,9 +110,9 @@ class StoredContent:
 
 
 def health(sha256: str, store: ByteStore | None = None) -> str | None:
-    """Return None if the bytes can be served, else `artifact_missing` or `artifact_corrupt`.
+    """Return None if the bytes can be read, else `artifact_missing` or `artifact_corrupt`.
 
-    Every byte is hashed the first time. Afterwards only the file's identity is compared.
+    The first call hashes all bytes. Later calls only compare the file's identity.
     """
     try:
         with (store or byte_store()).reader(sha256):
@@ -122,9 +122,9 @@ def health(sha256: str, store: ByteStore | None = None) -> str | None:
 
 
 def open_artifact(row: Artifact) -> StoredArtifact:
-    """Return the artifact with its content. If the bytes are missing or damaged, `unreadable` already says so.
+    """Return the artifact with its content. If the bytes are missing or damaged, `unreadable` is set.
 
-    A deleted or expired artifact counts as missing, even if its bytes still exist until `prune`.
+    A deleted or expired artifact counts as missing, even if its bytes exist until `prune`.
     """
     store = byte_store()
     content = None if row.is_gone else StoredContent(store, row.sha256, row.size, row.mime_type, row.encoding or None)
@@ -155,12 +155,12 @@ def build_file_part(row: Artifact) -> FilePart:
 
 @value_class
 class RowStore:
-    """The `ArtifactStore` protocol for an agent, with the artifacts that it may read by reference."""
+    """An `ArtifactStore` for an agent, with the artifacts that it may read by reference."""
 
     agent: str
 
     def row(self, ref: str) -> Artifact | None:
-        """Return the row for a reference, or None. An invalid reference never reaches the database."""
+        """Return the row for a reference, or None. No query is made for an invalid reference."""
         return self._first(Artifact.objects.readable_by(self.agent), ref)
 
     def get_artifact(self, ref: str) -> StoredArtifact | None:
@@ -168,9 +168,9 @@ class RowStore:
         return open_artifact(row) if row is not None else None
 
     def part(self, ref: str) -> FilePart | None:
-        """Return the artifact as a part of a message, which is marked if the artifact is deleted or expired.
+        """Return the artifact as a message part, which is marked if the artifact is deleted or expired.
 
-        Return None if there never was an artifact with this id that the agent may know of.
+        Return None if no artifact that the agent may access ever had this id.
         """
         row = self._first(Artifact.objects.open_to(self.agent), ref)
         return build_file_part(row) if row is not None else None
@@ -180,7 +180,7 @@ class RowStore:
         return rows.filter(pk=file_id).first() if file_id else None
 
 
-# Byte ranges (RFC 9110 §14), which let a player seek.
+# Byte ranges (RFC 9110 §14), which media players need for seeking.
 
 ONE_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 
@@ -217,7 +217,7 @@ def take_bytes(blocks: Iterator[bytes], count: int) -> Iterator[bytes]:
             return
 
 
-# Downloads are sent in blocks, synchronously or asynchronously, with headers that keep browsers from executing them.
+# Downloads are sent in blocks, synchronously or asynchronously, with headers that prevent browsers from executing them.
 
 SAFE_TYPES = frozenset(
     {
@@ -226,9 +226,8 @@ SAFE_TYPES = frozenset(
         *("video/mp4", "video/webm", "video/ogg", "video/quicktime", "application/pdf", "image/svg+xml"),
     }
 )
-"""Types that are sent unchanged; any other is sent as plain text or as `application/octet-stream`. As a sandboxed
-attachment, not even SVG can execute anything.
-"""
+"""Types that are sent unchanged. Other types are sent as plain text or `application/octet-stream`. In a sandboxed
+attachment, not even SVG can execute code."""
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -239,7 +238,7 @@ HEADERS = {
 
 
 PLAYABLE = frozenset(mime_type for mime_type in SAFE_TYPES if mime_type.startswith(("audio/", "video/")))
-"""Types of audio and video that are offered to a browser's player."""
+"""Audio and video types that are offered to a browser's player."""
 
 
 def download(request: HttpRequest, row: Artifact) -> HttpResponseBase:
@@ -275,11 +274,11 @@ def _content_type(row: Artifact) -> str:
 
 
 READERS = ThreadPoolExecutor(16, "download")
-"""Separate threads, because downloads from a store that hangs must not block the threads that prepare calls."""
+"""Separate threads, because downloads from an unresponsive store must not block the threads that prepare calls."""
 
 
 async def iterate_async(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the blocks, each read in a thread, so that a slow disk does not block the event loop."""
+    """Yield the blocks. Each is read in a thread, so that a slow disk does not block the event loop."""
     read = sync_to_async(lambda: next(blocks, b""), thread_sensitive=False, executor=READERS)
     while block := await read():
         yield block

@@ -1,9 +1,9 @@
-"""The byte store in files: `obj/ab/cd/<sha256>` below a directory. A crash at any moment does no harm.
+"""The byte store in files: `obj/ab/cd/<sha256>` below a directory. A crash at any moment is harmless.
 
 An upload is hashed while it is written to a temporary file on the same file system. The file is synced and renamed to
-its hash, and the directory is synced. No untrusted name is part of a path. Bytes are hashed before they are served
-(about 1.5 GB/s), and the result is cached as long as the file's inode, size and change time stay the same. So damaged
-bytes are reported and never served.
+its hash, then the directory is synced. No untrusted name is part of a path. Bytes are hashed before they are returned
+(about 1.5 GB/s), and the result is cached as long as the file's inode, size and change time are the same. Damaged bytes
+are therefore reported and never returned.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from artifacts.core.store import BLOCK, ReadAt, Stored, is_digest
 from capabilities.core.translatable import translatable
 
 STALE_SECONDS = 3600
-"""Age from which a temporary file belongs to an abandoned upload."""
+"""Age in seconds from which a temporary file belongs to an abandoned upload."""
 
 REMEMBERED = 10_000
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -31,7 +31,7 @@ _Identity = tuple[int, int, int, int]
 
 
 class FileUpload:
-    """An upload into a temporary file. See the `Upload` protocol."""
+    """An `Upload` to a temporary file."""
 
     def __init__(self, store: FileStore, max_bytes: int | None) -> None:
         self._store, self._limit, self._size = store, max_bytes, 0
@@ -56,7 +56,7 @@ class FileUpload:
             raise TooLargeError(self._limit)
         with self._storage_full_errors():
             view = memoryview(block)
-            # os.write may write fewer bytes than it was given.
+            # os.write may write only some of the bytes.
             while view:
                 view = view[os.write(self._fd, view) :]
         self._hash.update(block)
@@ -97,7 +97,7 @@ class FileUpload:
 
 
 class FileStore:
-    """The `ByteStore` protocol for a directory. It is safe for several processes and threads."""
+    """A `ByteStore` in a directory. It is safe for several processes and threads."""
 
     is_remote = False
     outage = None
@@ -151,7 +151,7 @@ class FileStore:
             os.close(fd)
 
     def is_remembered(self, sha256: str) -> bool:
-        """Return whether the bytes have been verified since their file last changed; raise `MissingError`."""
+        """Return whether the bytes were verified since their file last changed. Raise `MissingError`."""
         fd = self._open(sha256)
         try:
             return self._healthy.get(sha256) == _identity(fd)
@@ -184,7 +184,7 @@ class FileStore:
             )
 
     def sweep(self, now: float | None = None, older_than: float = STALE_SECONDS) -> int:
-        """Remove temporary files not written to for `older_than` seconds, and return their number."""
+        """Remove temporary files that were last written more than `older_than` seconds ago, and return their number."""
         limit, count = (time.time() if now is None else now) - older_than, 0
         for path in self.tmp.glob("*.part"):
             with suppress(FileNotFoundError):
@@ -194,7 +194,7 @@ class FileStore:
         return count
 
     def adopt(self, temporary: Path, sha256: str) -> None:
-        """Move a synced temporary file to its hash, replacing damaged bytes, and make the name durable."""
+        """Rename a synced temporary file to its hash, replacing damaged bytes, and sync the directory."""
         path = self._path(sha256)
         for directory in (path.parent.parent, path.parent):
             if not directory.is_dir():
@@ -207,7 +207,7 @@ class FileStore:
         _sync_directory(path.parent)
 
     def _is_kept(self, sha256: str) -> bool:
-        # Undamaged equal bytes get a new time, so that no sweep takes them for orphans.
+        # Update the time of undamaged identical bytes, so that no sweep removes them as orphans.
         try:
             fd = self._open_checked(sha256)
         except (MissingError, CorruptError):
@@ -234,7 +234,7 @@ class FileStore:
             raise CorruptError(sha256) from error
 
     def _open_checked(self, sha256: str) -> int:
-        # Verify and serve through one descriptor, so that the file cannot be replaced in between.
+        # Verify and read through one descriptor, so that the file cannot be replaced in between.
         fd = self._open(sha256)
         try:
             identity = _identity(fd)

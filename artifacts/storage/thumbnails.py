@@ -1,7 +1,7 @@
-"""Thumbnails of stored images, made in the extraction process and cached by content in the data directory.
+"""Thumbnails of stored images, made in the extraction process and cached in the data directory by content hash.
 
-We create the thumbnail as a PNG, so a browser never renders the upload itself. For an image that cannot be decoded, an
-empty file is cached, so that it is not tried again.
+Thumbnails are our own PNG files, so browsers never render the upload itself. For an image that cannot be decoded, an
+empty file is cached, so that decoding is not tried again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from capabilities.core.message import UnreadableError
 from capabilities.core.vocabulary import Kind
 
 MAX_SOURCE = 32 * 1024 * 1024
-"""Maximum size, in bytes, of an image that gets a thumbnail."""
+"""Maximum size in bytes of an image for which a thumbnail is made."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -43,7 +43,7 @@ def _thumbnail_path(sha256: str) -> Path:
 
 
 def find_thumbnail(row: Artifact) -> bytes | None:
-    """Return the PNG with at most 256 pixels per side, or None if there is none."""
+    """Return the PNG with sides of at most 256 pixels, or None if there is none."""
     if not can_have_thumbnail(row):
         return None
     path = _thumbnail_path(row.sha256)
@@ -64,12 +64,12 @@ def _make(sha256: str) -> bytes:
 
 
 def _write(path: Path, data: bytes) -> None:
-    # Two processes may write it at the same time, so a complete file is renamed into place.
+    # Two processes may write the same thumbnail, so write a complete file and rename it.
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(f"{secrets.token_hex(8)}.part")
     try:
         part.write_bytes(data)
-    except OSError:  # the disk is full, so it is made again next time
+    except OSError:  # The disk is full, so the thumbnail is made again next time.
         part.unlink(missing_ok=True)
         return
     os.replace(part, path)

@@ -1,8 +1,8 @@
-"""Receive uploads: each file part streams to a temporary file of the store while it is hashed and counted.
+"""Receive uploads. Each file streams to a temporary file of the store while it is hashed and counted.
 
-A file is stored only when an action calls `keep`. Other files are removed when the request ends; files left behind by a
-crash are removed by a later sweep. Only the beginning of a file stays in memory, for detection and for small files that
-a form reads.
+A file is stored only when an action calls `keep`. Other files are removed when the request ends, and a later sweep
+removes files that a crash leaves. Only the beginning of a file is held in memory, for detection and for small files
+that a form reads.
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ from capabilities.json_bodies import upload_limit
 from capabilities.signing import read_secrets_again, sign, signatures
 
 IN_MEMORY = 2 * 1024 * 1024
-"""Number of bytes of a file that are also kept in memory, for forms that `read()` it, such as an import of the
-configuration.
-"""
+"""Number of bytes of a file that are also held in memory, for forms that `read()` it, such as a configuration
+import."""
 
 
 class UploadFailedError(ArtifactError):
@@ -50,7 +49,7 @@ class UploadFailedError(ArtifactError):
 
 
 class ReceivedFile(UploadedFile):  # type: ignore[type-arg]
-    """A completely received file in the store's temporary directory. `keep` makes it durable."""
+    """A complete file in the store's temporary directory. `keep` makes it durable."""
 
     def __init__(self, upload: Upload, beginning: bytes, size: int, about: dict[str, Any]) -> None:
         whole = BytesIO(beginning) if len(beginning) == size else None
@@ -66,7 +65,7 @@ class ReceivedFile(UploadedFile):  # type: ignore[type-arg]
         self.upload.abort()
 
     def open(self, mode: str | None = None, *_: Any, **__: Any) -> ReceivedFile:
-        """Rewind the file for reading; raise `ValueError` if it has more than `IN_MEMORY` bytes."""
+        """Rewind the file for reading. Raise `ValueError` if it has more than `IN_MEMORY` bytes."""
         if self.file is None:
             raise ValueError(f"This file is larger than the {IN_MEMORY} bytes that can be read here.")
         self.file.seek(0)
@@ -74,9 +73,9 @@ class ReceivedFile(UploadedFile):  # type: ignore[type-arg]
 
 
 class StoringUploadHandler(FileUploadHandler):
-    """A Django upload handler that writes to the store, and enforces the limit while reading.
+    """A Django upload handler that writes to the store and enforces the size limit while reading.
 
-    An error is set as `request.upload_problem` and ends parsing, so that the view can report it.
+    An error is stored in `request.upload_problem` and ends parsing, so that the view can report it.
     """
 
     chunk_size = 256 * 1024
@@ -85,7 +84,7 @@ class StoringUploadHandler(FileUploadHandler):
         super().__init__(request)
         self._begun: list[Upload] = []
         self._limit = upload_limit()
-        # If a request ends before the view runs, no temporary file is left behind.
+        # Remove temporary files if the request ends before the view runs.
         weakref.finalize(self, _give_up, self._begun)
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
@@ -115,15 +114,15 @@ class StoringUploadHandler(FileUploadHandler):
         self.give_up(UploadFailedError("The upload is incomplete. Send the file again."))
 
     def give_up(self, problem: ArtifactError) -> None:
-        """Remove everything received with this request, and record why."""
+        """Remove all files received with this request, and record the reason."""
         _give_up(self._begun)
         if self.request is not None:
             self.request.upload_problem = problem  # type: ignore[attr-defined]
 
 
 MAX_NAME = 40
-"""Maximum length of an encoding's name. Python's longest has 21 characters, and Python caches every name it looks up.
-"""
+"""Maximum length of an encoding's name. Python's longest name has 21 characters, and Python caches every name it looks
+up."""
 
 
 def _encoding_in(charset: str | bytes | None) -> str | None:
@@ -133,7 +132,7 @@ def _encoding_in(charset: str | bytes | None) -> str | None:
 
 
 class _UploadRefusal:
-    """Ends the upload if the store raises."""
+    """Handles an error of the store by giving up the upload."""
 
     def __init__(self, handler: StoringUploadHandler) -> None:
         self.handler = handler
@@ -171,7 +170,7 @@ def received_files(request: HttpRequest, name: str = "file") -> list[ReceivedFil
 
 
 def _measure(request: HttpRequest) -> None:
-    # Django does not read a body of unknown length, so the length is set if `Transfer-Encoding` is `chunked`.
+    # Django does not read a body of unknown length, so set its length if `Transfer-Encoding` is `chunked`.
     if request.META.get("CONTENT_LENGTH") or "HTTP_TRANSFER_ENCODING" not in request.META:
         return
     body = getattr(request, "_stream", None)
@@ -181,13 +180,13 @@ def _measure(request: HttpRequest) -> None:
     body.seek(0)
 
 
-# Upload links have a signed token. Its origin and expiry can be verified without the database, so that the server knows
+# Upload links have a signed token. Its origin and expiry can be verified without the database, so the server can decide
 # before a body arrives whether it may be large. The link's row ensures that it is used only once.
 
 PATH = "/api/v1/uploads/"
-"""Path prefix of upload links."""
+"""URL path prefix of upload links."""
 FORM = re.compile(r"([0-9a-f]{8}[A-Za-z0-9_-]{32})([A-Za-z0-9_-]{32})")
-"""A token: its expiry in seconds since 1970, 192 random bits, and their signature."""
+"""Format of a token: its expiry in seconds since 1970, 192 random bits, and their signature."""
 ADDRESS = re.compile(re.escape(PATH) + r"([^/]+)")
 
 
@@ -215,18 +214,18 @@ def check_token(token: str, now: datetime | None = None) -> TokenState:
 
 
 def check_upload_address(path: str) -> TokenState | None:
-    """Return the state of the token in a request's path, or None if the path does not belong to a link."""
+    """Return the state of the token in a request's path, or None if the path is not that of a link."""
     match = ADDRESS.fullmatch(path)
     return None if match is None else check_token(match[1])
 
 
 def hash_token(token: str) -> str:
-    """Return the digest of a token that is stored. 192 random bits need no slow hash."""
+    """Return a token's digest for storage. 192 random bits need no slow hash."""
     return token_digests(token)[0]
 
 
 def token_digests(token: str) -> list[str]:
-    """Return the digests of a token under each of the installation's secrets, the newest first."""
+    """Return a token's digests under all of the installation's secrets, newest first."""
     return signatures(b"upload link " + token.encode())
 
 
@@ -249,20 +248,20 @@ def _short(signature: str) -> str:
 
 
 # Orphans are bytes without a row and thumbnails without bytes. Bytes are stored before their row, so a crash in
-# between, or an upload that exceeds the quota, leaves some behind. Bytes of the last hour are kept, because their row
-# may still be written.
+# between, or an upload that exceeds the quota, leaves orphans. Bytes of the last hour are preserved, because their row
+# may not be written yet.
 
 GRACE_SECONDS = 3600.0
 BATCH = 500
 
 
 def sweep_bytes(now: float) -> tuple[int, int]:
-    """Remove bytes that have had no artifact for an hour, and return the numbers of files and bytes."""
+    """Remove bytes that have had no artifact for an hour. Return the numbers of files and bytes."""
     store, count, size = byte_store(), 0, 0
     digests = store.digests(before=now - GRACE_SECONDS)
     while batch := list(islice(digests, BATCH)):
         for sha256 in set(batch) - _digests_in_use(batch):
-            with suppress(MissingError):  # outside a transaction, because the store may be slow
+            with suppress(MissingError):  # This is outside a transaction, because the store may be slow.
                 freed = store.size(sha256)
                 if not _digests_in_use([sha256]):
                     size, count = size + freed, count + store.delete(sha256)
@@ -270,7 +269,7 @@ def sweep_bytes(now: float) -> tuple[int, int]:
 
 
 def sweep_thumbnails() -> int:
-    """Remove unfinished thumbnails and those of deleted bytes, rendered pages too. Return how many were removed."""
+    """Remove unfinished thumbnails, and thumbnails and rendered pages of deleted bytes. Return their number."""
     store, count = byte_store(), 0
     for path in (Path(settings.DATA_DIR) / "thumbnails").glob("??/*.part"):
         with suppress(FileNotFoundError):
@@ -278,7 +277,7 @@ def sweep_thumbnails() -> int:
                 path.unlink()
                 count += 1
     for path in _thumbnails():
-        if not store.exists(path.stem[:64]):  # the hash, before what tells apart the sizes of pages
+        if not store.exists(path.stem[:64]):  # The name is the hash, followed by a suffix for each page size.
             path.unlink(missing_ok=True)
             count += 1
     return count

@@ -1,1 +1,1 @@
-"""The bundled catalogue of models and prices, and the script `build.py` that makes it."""
+"""The bundled catalogue of models and prices, and the script `build.py` that generates it."""

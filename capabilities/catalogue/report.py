@@ -1,6 +1,6 @@
-"""Count how far the sources agree on each fact, and write the counts into `docs/catalogue.md`.
+"""Count how often the sources agree on each fact, and write the counts into `docs/catalogue.md`.
 
-Run as `python -m capabilities.catalogue.report`. It counts only first-party models, which are the models that their
+Run it as `python -m capabilities.catalogue.report`. It counts only first-party models, which are the models that a
 vendor offers on its own host.
 """
 
@@ -45,12 +45,12 @@ def main() -> None:
 
 def fill(text: str, counts: str) -> str:
     begin, end = MARKS
-    # A function, since backslashes in a replacement string would be interpreted.
+    # Use a function, because backslashes in a replacement string would be interpreted.
     return re.sub(f"{begin}.*?{end}", lambda _found: f"{begin}\n{counts}\n{end}", text, flags=re.S)
 
 
 def table(catalogue: Catalogue) -> str:
-    """Return a Markdown table of the verdicts on each fact, over all first-party models."""
+    """Return a Markdown table of the verdicts on each fact for all first-party models."""
     rows = list(first_party(catalogue))
     lines = [
         _table_row(name, (_verdict(letter, row) for row in rows)) for letter, name in FACTS.items() if letter in LETTERS

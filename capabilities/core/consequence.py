@@ -1,4 +1,4 @@
-"""Consequences of a change, shown before it is made."""
+"""Consequences of a change, which are shown before the change is made."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from capabilities.core.translatable import Translatable
 
 
 class Gravity(StrEnum):
-    """How serious a consequence is. The values are the pages' colours."""
+    """The severity of a consequence. Pages use the values as colours."""
 
     STOPS = "bad"
     """Requests that succeeded before will fail."""
     DEGRADES = "warn"
-    """Requests will get less than before."""
+    """Requests will receive less than before."""
     CHANGES = "info"
-    """Requests will get a different answer, or something unused disappears."""
+    """Requests will receive a different answer, or an unused object disappears."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """One consequence as a sentence, and the route, agent, alias or language it affects (empty for all)."""
+    """A consequence as a sentence, with the affected route, agent, alias or language (empty if all are affected)."""
 
     gravity: Gravity
     sentence: str
@@ -31,7 +31,7 @@ class Consequence:
 
 
 def group_by_cause(consequences: Iterable[Consequence]) -> list[list[Consequence]]:
-    """Group consequences that say the same of several routes or agents, in the order of the first of each."""
+    """Group consequences with the same text for several routes or agents, in order of first occurrence."""
     groups: dict[tuple[Gravity, str], list[Consequence]] = {}
     for one in consequences:
         cause = one.sentence.template if isinstance(one.sentence, Translatable) else one.sentence
