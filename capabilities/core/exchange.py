@@ -1,4 +1,4 @@
-"""Convert amounts between currencies by rates that an administrator has set. No rate is fetched or guessed."""
+"""Convert amounts between currencies with rates configured by an administrator. Rates are never fetched or guessed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SOURCE_CHARS = 200
 
 
 ONE = Decimal(1)
-_read_rate = lru_cache(maxsize=256)(Decimal)  # a page of usage converts a thousand amounts by the same few rates
+_read_rate = lru_cache(maxsize=256)(Decimal)  # A page of usage converts a thousand amounts with the same few rates.
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRate:
-    """What one unit of a currency is worth in another, as decimal text, with the date and the source of the rate."""
+    """The value of one unit of a currency in another currency, as decimal text, with the rate's date and source."""
 
     currency: str
     into: str
@@ -43,7 +43,7 @@ class ExchangeTable:
 
     @property
     def into(self) -> str:
-        """Return the currency that all amounts can be converted to, or "" if there are no rates."""
+        """Return the currency to which all amounts can be converted, or "" if there are no rates."""
         return self.rates[0].into if self.rates else ""
 
     def total(self, sums: Mapping[str, int]) -> int | None:
@@ -53,7 +53,7 @@ class ExchangeTable:
         return None if not into or None in amounts else sum(amount for amount in amounts if amount is not None)
 
     def convert(self, nanos: int, currency: str, target: str) -> int | None:
-        """Return an amount in another currency, or None if there is no rate. A free amount needs no rate."""
+        """Return an amount in another currency, or None if there is no rate."""
         # A free amount has no currency and needs no rate.
         if currency in (target, NO_CURRENCY):
             return nanos
@@ -82,7 +82,7 @@ class ExchangeTable:
 
 
 def check_rate(rate: ExchangeRate, others: Iterable[ExchangeRate], today: date) -> Iterator[Problem]:
-    """Yield the problems of a rate, alone and together with the others. All must convert to one currency."""
+    """Yield the problems of a rate, including conflicts with the others. All must convert to one currency."""
     for name in ("currency", "into"):
         if not CURRENCY.fullmatch(getattr(rate, name)) or getattr(rate, name) == NO_CURRENCY:
             yield Problem(name, translatable("A currency is three capital letters, such as USD or CNY."), "type")

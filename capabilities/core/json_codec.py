@@ -1,8 +1,8 @@
 """Read and write JSON with the codec that the program sets at start-up, or else with the standard library.
 
-The `core` packages import only the standard library, so a faster codec is passed in. It gives the same values. What it
-rejects (NaN, half a surrogate pair, encodings other than UTF-8, numbers beyond its range) is left to the standard
-library. Half a pair is never written: it is joined with its neighbour or becomes U+FFFD.
+The `core` packages import only the standard library, so a faster codec is injected. It returns the same values. Input
+that it rejects (NaN, lone surrogates, encodings other than UTF-8, numbers out of its range) is passed to the standard
+library. Lone surrogates are never written: two adjacent halves are joined, others become U+FFFD.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from typing import Any
 
 from capabilities.core.surrogates import may_have_surrogate, repair, repair_text
 
-# Scan JSON before it is parsed: count its values and find its long strings.
-#
-# From the two characters `[]`, a parser creates an object of 60 bytes, and no other thread can interrupt it. So the
-# values are counted first, in short steps, and a parser gets only as many as it may parse in one step.
+# JSON is scanned before it is parsed, to count its values and find its long strings. For the two characters `[]`, a
+# parser creates an object of 60 bytes, and no other thread can interrupt the parser. Therefore the values are counted
+# first, in short steps, and a parser gets at most as many values as it may parse in one step.
 
 BLOCK = 16 * 1024
 """Bytes scanned in one step. Only longer strings are decoded in pieces."""
 MAX_ANSWER_VALUES = 100_000
-"""The most values in a provider's response or in one event of a stream. They take ten milliseconds to parse."""
+"""Maximum number of values in a provider's response or in one event of a stream. Parsing them takes ten
+milliseconds."""
 NUMBERS_PER_ANSWER_VALUE = 16
-"""The `numbers_per_value` of responses. Numbers weigh less in responses: a batch of embeddings can have more than a
-million."""
+"""The `numbers_per_value` of responses. It is higher, because a batch of embeddings can have more than a million
+numbers."""
 MAX_INNER_VALUES = 20_000
-"""The most values of JSON inside a string, such as a tool's arguments or result."""
+"""Maximum number of values of JSON inside a string, such as a tool's arguments or result."""
 NUMBERS_PER_VALUE = 4
-"""This many numbers (or literals like `true`) count as much as one string or container."""
+"""This many numbers (or literals like `true`) count as one string or container."""
 PIECE_BYTES = 256 * 1024
 """Bytes of a long string that are decoded in one step."""
 SAMPLE = 1024
-"""Bytes at the start of a piece from which text and base64 are distinguished."""
+"""Bytes at the start of a piece that are examined to distinguish text from base64."""
 BASE64 = string.ascii_letters.encode() + string.digits.encode() + b"+/-_=\\"
 """The bytes of base64, and the backslash for escaped slashes and line ends in it."""
 MAX_ESCAPE = 12
-"""Characters of an escaped surrogate pair."""
+"""Number of characters of an escaped surrogate pair."""
 UNFINISHED_ESCAPE = re.compile(rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z")
-"""An unfinished escape, or the first half of a pair, at the end of a piece."""
+"""An unfinished escape, or the first half of a surrogate pair, at the end of a piece."""
 
 
 class TooManyValuesError(ValueError):
@@ -51,7 +51,7 @@ class TooManyValuesError(ValueError):
 
 @dataclass(slots=True)
 class JsonScan:
-    """The counts so far. `long_strings` has the start and end of the content of each long string."""
+    """The current counts. `long_strings` has the start and end of the content of each long string."""
 
     strings: int = 0
     containers: int = 0
@@ -66,9 +66,9 @@ class JsonScan:
 
 
 def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int = NUMBERS_PER_VALUE) -> JsonScan:
-    """Return the counts of the values in JSON, in linear time. For invalid JSON the counts are arbitrary.
+    """Count the values in JSON in linear time. For invalid JSON the counts are arbitrary.
 
-    Raises `TooManyValuesError` as soon as there are more than `max_values`.
+    Raise `TooManyValuesError` as soon as there are more than `max_values`.
     """
     scan, start, string_start, in_string, quote = JsonScan(numbers_per_value=numbers_per_value), 0, 0, False, 0
     while start < len(data):
@@ -80,7 +80,7 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
                 start = _last_safe_offset(data, start, quote)
         block, length = _mask_escapes(data[start : start + BLOCK])
         if not in_string or b'"' in block:
-            # Escaped quotes are masked, so the pieces lie outside and inside strings by turns.
+            # Escaped quotes are masked, so the pieces are alternately outside and inside strings.
             pieces = block.split(b'"')
             if in_string and start + len(pieces[0]) - string_start > BLOCK:
                 scan.long_strings.append((string_start, start + len(pieces[0])))
@@ -91,15 +91,15 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
             if scan.values > max_values:
                 raise TooManyValuesError
             in_string ^= len(pieces) % 2 == 0
-            # The offset of a string's content, if the string does not end in this block.
+            # The start of a string's content, if the string does not end in this block.
             string_start = start + length - len(pieces[-1])
         start += length
     return scan
 
 
 def _last_safe_offset(data: bytes | bytearray, start: int, quote: int) -> int:
-    # The last offset within `BLOCK` bytes before the quote that is not inside an escape, or else `start`, which is
-    # never inside one.
+    # Return the last offset within `BLOCK` bytes before the quote that is not inside an escape, or else `start`, which
+    # is never inside one.
     last = len(data[quote - BLOCK : quote].rstrip(b"\\"))
     return quote - BLOCK + last if last else start
 
@@ -107,11 +107,11 @@ def _last_safe_offset(data: bytes | bytearray, start: int, quote: int) -> int:
 def is_bounded(
     text: str | bytes, max_values: int = MAX_INNER_VALUES, numbers_per_value: int = NUMBERS_PER_VALUE
 ) -> bool:
-    """Return whether the JSON inside a caller's string is small enough to be parsed.
+    """Return whether JSON inside a caller's string is small enough to be parsed.
 
-    The limit on the body does not cover it.
+    The limit on the request body does not count such values.
     """
-    # A value takes at least one character.
+    # A value has at least one character.
     if len(text) <= max_values:
         return True
     data = text.encode("utf-8", "replace") if isinstance(text, str) else text
@@ -123,12 +123,12 @@ def is_bounded(
 
 
 def _mask_escapes(block: bytes | bytearray) -> tuple[bytes | bytearray, int]:
-    # An escape must not cross the end of the block, so a lone backslash is left to the next block.
+    # An escape must not cross the end of the block, so leave a single backslash to the next block.
     if block.endswith(b"\\") and (len(block) - len(block.rstrip(b"\\"))) % 2 and len(block) > 1:
         block = block[:-1]
     if b'\\"' not in block:
         return block, len(block)
-    # Replaced by the same number of bytes, so that offsets stay the same.
+    # Replace them by the same number of bytes, so that offsets do not change.
     return block.replace(b"\\\\", b"__").replace(b'\\"', b"__"), len(block)
 
 
@@ -143,11 +143,10 @@ def extract_strings(
     mark: str,
     max_text: float = math.inf,
 ) -> tuple[bytes, dict[str, str]]:
-    """Return the document with each long string replaced by a name, and the strings by these names.
+    """Return the document with each long string replaced by a name, and the strings by name.
 
-    Each string is decoded by `parse`, a piece at a time. Its errors are passed on. `mark` is a word that no string of
-    the document can begin with. Raises `TooMuchTextError` once strings that are not base64 have more than `max_text`
-    bytes.
+    `parse` decodes each string piece by piece. Its errors are passed on. `mark` is a prefix that no string of the
+    document has. Raise `TooMuchTextError` once strings other than base64 exceed `max_text` bytes.
     """
     skeleton, texts, plain_bytes, end = bytearray(), dict[str, str](), 0, 0
     with memoryview(data) as view:
@@ -170,7 +169,7 @@ def extract_strings(
 
 
 def _looks_like_base64(sample: memoryview) -> bool:
-    # Skip the prefix of a data URL. Any byte outside base64, such as a space, means text.
+    # Skip the prefix of a data URL. Any byte outside base64, such as a space, indicates text.
     text = bytes(sample)
     return not text[text.find(b",") + 1 :].translate(None, BASE64)
 
@@ -186,21 +185,21 @@ def _safe_end(view: memoryview, start: int, stop: int) -> int:
     end = start + PIECE_BYTES
     if end >= stop:
         return stop
-    # Do not cut within a character, whose further bytes in UTF-8 are 10xxxxxx.
+    # Do not split a character, whose further bytes in UTF-8 are 10xxxxxx.
     while end > start + PIECE_BYTES - 3 and view[end] & 0xC0 == 0x80:
         end -= 1
     if b"\\" not in bytes(view[end - MAX_ESCAPE : end]):
         return end
-    # Do not cut within an escape or a surrogate pair. An escaped backslash does not begin one.
+    # Do not split an escape or a surrogate pair. An escaped backslash does not begin an escape.
     tail = bytes(view[start:end]).replace(b"\\\\", b"__")[-MAX_ESCAPE:]
     match = UNFINISHED_ESCAPE.search(tail)
     return end - (len(tail) - match.start()) if match else end
 
 
 def restore_strings(value: Any, texts: dict[str, str]) -> Any:
-    """Return the value with each name replaced by its long string, both in values and in members' names."""
+    """Return the value with each name replaced by its long string, in values and in member names."""
     whole = [value]
-    # A list instead of recursion, since the value may be deeply nested.
+    # Use a list instead of recursion, because the value may be deeply nested.
     waiting: list[Any] = [whole]
     while waiting:
         container = waiting.pop()
@@ -210,7 +209,7 @@ def restore_strings(value: Any, texts: dict[str, str]) -> Any:
             elif type(member) is dict or type(member) is list:
                 waiting.append(member)
         if type(container) is dict and not texts.keys().isdisjoint(container):
-            # The object is rebuilt as a whole, to keep the order of its members.
+            # Rebuild the object to preserve the order of its members.
             members = [(texts.get(key, key), member) for key, member in container.items()]
             container.clear()
             container.update(members)
@@ -226,7 +225,7 @@ def _write_plain(value: Any, default: Callable[[Any], Any]) -> bytes:
 
 
 DIGITS = 20
-"""The number of digits, with the sign, of the longest number that every codec reads exactly."""
+"""Number of digits, with the sign, of the longest integer that every codec reads exactly."""
 _given: list[tuple[Read, Write]] = []
 
 
@@ -236,9 +235,9 @@ def set_codec(read: Read, write: Write) -> None:
 
 
 def read_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
-    """Return the value of JSON; raise ValueError if it is invalid, or RecursionError if nested too deep.
+    """Parse JSON. Raise ValueError if it is invalid, or RecursionError if it is nested too deeply.
 
-    Raises `TooManyValuesError` if there are more values than a provider may send, unless the JSON `is_trusted`.
+    Raise `TooManyValuesError` if there are more values than a provider may send, unless the JSON `is_trusted`.
     """
     if not is_trusted and not is_bounded(data, MAX_ANSWER_VALUES, NUMBERS_PER_ANSWER_VALUE):
         raise TooManyValuesError
@@ -252,13 +251,13 @@ def read_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
 
 
 def _read_int(text: str) -> int | float:
-    # Faster codecs read an integer beyond 64 bits as a float, so the standard library must as well.
+    # Faster codecs read an integer beyond 64 bits as a float, so the standard library must do the same.
     number = int(text) if len(text) <= DIGITS else float(text)
     return number if isinstance(number, float) or -(2**63) <= number < 2**64 else float(number)
 
 
 def read_repaired_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
-    """Return the value with halves of surrogate pairs joined or replaced by U+FFFD, since a half cannot be written."""
+    """Parse JSON and join or replace lone surrogates, which could not be written."""
     value = read_json(data, is_trusted=is_trusted)
     return repair(value) if may_have_surrogate(data) else value
 
@@ -266,7 +265,7 @@ def read_repaired_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
 def write_json(value: Any, make_default: Callable[[], Callable[[Any], Any]]) -> bytes:
     """Return the value as compact UTF-8 JSON. Each writer gets its own `default` for unknown types.
 
-    Raises `TypeError` for a value that no writer accepts, and `ValueError` for a value that contains itself.
+    Raise `TypeError` for a value that no writer accepts, and `ValueError` for a value that contains itself.
     """
     for _, write in _given:
         try:

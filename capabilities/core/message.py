@@ -1,7 +1,7 @@
-"""The canonical message: a caller's request before it is adapted to any candidate.
+"""The canonical message: a caller's request before it is adapted to a candidate.
 
-A request keeps its canonical message unchanged. For each candidate model, `adaptation.adapt` derives a message in which
-every `FilePart` is replaced by a `NativePart` or a `TextPart`. The candidate's protocol encodes that message.
+The canonical message of a request never changes. For each candidate model, `adaptation.adapt` derives a message in
+which every `FilePart` is replaced by a `NativePart` or a `TextPart`. The candidate's protocol encodes that message.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class UnreadableError(Exception):
 
 @value_class
 class Blob:
-    """Bytes that are read only when they are sent: `size` in bytes, `blocks()` starts a fresh pass over them.
+    """Bytes that are read only when they are sent. `size` is in bytes, and `blocks()` reads them from the start.
 
     `blocks` may be called once per attempt. It raises `UnreadableError` if the bytes are missing or corrupt. A remote
     blob is read from another machine, so it must not be read on an event loop.
@@ -52,10 +52,10 @@ def make_blob(data: bytes) -> Blob:
 
 @value_class
 class Text:
-    """The text of a file. `source` says how it was obtained, e.g. `utf-8`, `gb18030`, `pdf`, `docx`.
+    """The text of a file. `source` is the encoding or format it was read from, e.g. `utf-8`, `gb18030`, `pdf`, `docx`.
 
-    `share` is the fraction of the file's words that it contains, or None if unknown. There is a `note` unless it is 1.
-    `invalid_bytes` is the number of bytes that did not decode and are U+FFFD here.
+    `share` is the fraction of the file's text that it contains, or None if unknown. There is a `note` unless it is 1.
+    `invalid_bytes` is the number of bytes that did not decode and were replaced by U+FFFD.
     """
 
     text: str
@@ -69,8 +69,8 @@ class Text:
 class Converted:
     """A file in another form, e.g. a BMP as PNG: its bytes, type, and size in pixels if it is an image.
 
-    `original_pixels` is how many pixels the decoder saw, so that a crop which the file itself specifies is not a loss.
-    `frames` is how many pages or frames the file has, of which this is the first.
+    `original_pixels` is the number of pixels that the decoder produced, so that a crop defined by the file itself does
+    not count as a loss. `frames` is the number of the file's pages or frames, of which this is the first.
     """
 
     blob: Blob
@@ -83,7 +83,7 @@ class Converted:
 
 @value_class
 class PageImages:
-    """Pages of a document, or frames of an animation, as images by number (from 1), and how many there are."""
+    """Pages of a document or frames of an animation as images by number (from 1), and their total number."""
 
     images: Mapping[int, Converted]
     total: int
@@ -91,9 +91,9 @@ class PageImages:
 
 @value_class
 class Inspection:
-    """What is learned by opening the file: its playing time in seconds, None if unknown.
+    """The result of opening a file: its duration in seconds, or None if unknown.
 
-    `locked` says that it needs a password, `damaged` that it cannot be opened.
+    `locked` means that it needs a password, `damaged` that it cannot be opened.
     """
 
     seconds: float | None = None
@@ -103,7 +103,7 @@ class Inspection:
 
 @value_class
 class ConvertTo:
-    """What a converted image must satisfy: its type, its size in bytes, and its pixels per side."""
+    """Requirements on a converted image: its type, its size in bytes, and its pixels per side."""
 
     mime_types: tuple[str, ...]
     max_bytes: int | None = None
@@ -111,7 +111,7 @@ class ConvertTo:
 
 
 class Content(Protocol):
-    """Gives access to a file's content. Every method may raise `UnreadableError`."""
+    """Provides a file's content. Every method may raise `UnreadableError`."""
 
     def blob(self) -> Blob: ...
 
@@ -119,7 +119,7 @@ class Content(Protocol):
         """Return the file's text, decoded or extracted, or None if there is none."""
 
     def convert(self, target: ConvertTo) -> Converted | None:
-        """Return the image in a form that satisfies `target`, or None if it cannot be converted."""
+        """Return an image that satisfies `target`, or None if it cannot be converted."""
 
 
 @runtime_checkable
@@ -127,7 +127,7 @@ class Rendered(Protocol):
     """Content in a markup language, such as HTML, that can be rendered."""
 
     def render(self) -> Text | None:
-        """Return the words of a web page without its markup, or None if there are none."""
+        """Return a web page's text without markup, or None if there is none."""
 
 
 @runtime_checkable
@@ -135,7 +135,10 @@ class Drawable(Protocol):
     """Content whose pages or frames can be drawn."""
 
     def draw(self, target: ConvertTo, count: int) -> PageImages | None:
-        """Return up to `count` first pages or spread frames, each satisfying `target`, or None if there are none."""
+        """Return up to `count` images of the first pages or of evenly spread frames, or None if there are none.
+
+        Each image satisfies `target`.
+        """
 
 
 @runtime_checkable
@@ -147,10 +150,10 @@ class Inspectable(Protocol):
 
 @value_class
 class CacheBreakpoint:
-    """The end of a prefix that the vendor shall cache. `path` is its place in the request.
+    """The end of a prefix that the vendor should cache. `path` is its position in the request.
 
-    `seconds` is how long to cache it (None for the vendor's default). The mark is written as Anthropic's
-    `cache_control` or OpenAI's `prompt_cache_breakpoint`, depending on the candidate.
+    `seconds` is the cache duration (None for the vendor's default). Depending on the candidate, the breakpoint is sent
+    as Anthropic's `cache_control` or OpenAI's `prompt_cache_breakpoint`.
     """
 
     seconds: int | None = None
@@ -167,11 +170,11 @@ class TextPart:
 
 @value_class
 class FilePart:
-    """A file inside a message: what is known about it, and `content` to read it (None for a remote URL).
+    """A file in a message: its known properties, and `content` to read it (None for a remote URL).
 
-    `size` is in bytes, `seconds` is the playing time of audio or video, `width` and `height` are in pixels; None if
-    unknown. `unreadable` is set if the bytes are known to be missing or corrupt. `led` says that the file arrived as a
-    ContentRouteResult and is introduced by a line with its name. `detail` is OpenAI's level of detail for images.
+    `size` is in bytes, `seconds` is the duration of audio or video, `width` and `height` are in pixels. They are None
+    if unknown. `unreadable` is set if the bytes are known to be missing or corrupt. `led` means that the file arrived
+    as a ContentRouteResult and is introduced by a line with its name. `detail` is OpenAI's level of detail for images.
     """
 
     kind: Kind
@@ -193,7 +196,7 @@ class FilePart:
 
 @value_class
 class NativePart:
-    """A file as one candidate receives it natively: bytes or, if the protocol accepts it, a URL.
+    """A file in native form for one candidate: bytes or, if the protocol accepts it, a URL.
 
     `kind` selects the protocol's field (image, audio, video, document). `mime_type` is the type of the bytes. `width`
     and `height` are the pixels of an image that was converted or drawn for this candidate.
@@ -217,8 +220,8 @@ Part = TextPart | FilePart | NativePart
 class ToolCall:
     """A model's call to a tool. `arguments` is JSON as the model wrote it, or any text for a `custom` tool.
 
-    `signature` is the opaque proof that some protocols require back in the history (Gemini's thoughtSignature), and
-    `origin` identifies the model that signed it, as in `ReasoningBlock`; empty if unknown. `caller` is the program in
+    `signature` is the opaque proof that some protocols require in later requests (Gemini's thoughtSignature). `origin`
+    identifies the model that signed it, as in `ReasoningBlock`, and is empty if unknown. `caller` is the program in
     Anthropic's API that makes the call, or None if the model makes it directly.
     """
 
@@ -240,7 +243,7 @@ class ToolCall:
 class VendorItem:
     """A tool, field, block or item that only one protocol can express, as the caller or the model wrote it.
 
-    `name` is its name in a provider's `vendorTools`, `path` its place in the request. In a turn it follows `offset`
+    `name` is its name in a provider's `vendorTools`, `path` its position in the request. In a turn it follows `offset`
     characters of text, `calls` tool calls and `thoughts` reasoning blocks. `origin` identifies the model that signed it
     (only in Gemini's API), as in `ReasoningBlock`.
     """
@@ -256,21 +259,21 @@ class VendorItem:
 
     @property
     def covered(self) -> int:
-        """Return how many characters of the turn's text this item repeats: its length if it is cited text, else 0."""
+        """Return the length of the turn's text that this item repeats: its own length for cited text, else 0."""
         return len(self.value["text"]) if self.name == CITATIONS and self.value.get("type") == "text" else 0
 
 
 CITATIONS = "citations"
 METADATA = "metadata"
-"""The `name` for fields of one vendor that describe a whole answer. They are not content."""
+"""The `name` of one vendor's fields that describe an entire answer. They are not content."""
 
 
 @value_class
 class Message:
-    """One turn. `tool_call_id` is the call whose result a `tool` message is. `is_error` says that the tool failed.
+    """One turn. `tool_call_id` is the call that a `tool` message answers. `is_error` means that the tool failed.
 
     `reasoning` is an assistant's reasoning as readable text. `thoughts` are the blocks that must be sent back to the
-    model that made them.
+    model that produced them.
     """
 
     role: Role
@@ -294,7 +297,7 @@ def interleave(
     """Return a turn's reasoning blocks (of one origin, or all) and its vendor items, in order."""
     if not vendor:
         return [thought for thought in thoughts if origin in (None, thought.origin)]
-    # Sorted by place in the turn. At the same place, a vendor item precedes the reasoning that follows it.
+    # Sort by position in the turn. At the same position, a vendor item precedes the reasoning after it.
     blocks: list[tuple[tuple[int, ...], ReasoningBlock | VendorItem]] = [
         ((thought.offset, thought.calls, at, 1), thought)
         for at, thought in enumerate(thoughts)
@@ -306,7 +309,7 @@ def interleave(
 
 def find_opening_system(messages: Sequence[Message]) -> int | None:
     """Return the index of the first system message, or None if there is none before the first answer."""
-    # Text added to this message is the same in every later turn, since messages before the first answer never change.
+    # Text added to this message is the same in every later turn, because messages before the first answer never change.
     for at, message in enumerate(messages):
         if message.role in (Role.SYSTEM, Role.ASSISTANT):
             return at if message.role is Role.SYSTEM else None
@@ -315,9 +318,9 @@ def find_opening_system(messages: Sequence[Message]) -> int | None:
 
 @value_class
 class Tool:
-    """A function the model may call. `parameters` is its JSON Schema.
+    """A function that the model may call. `parameters` is its JSON Schema.
 
-    `custom` is set for OpenAI's tools with free text: it is the format of their input, empty for any text.
+    `custom` is set for OpenAI's tools with free-text input. It is the input's format, or empty for any text.
     """
 
     name: str
@@ -334,8 +337,8 @@ class ChatRequest:
 
     `tool_choice` is `none`, `auto` or `required`, unless `tool_name` names a tool. `allowed_tools` are the tools that
     the model may choose from, empty for all. `response_format` is OpenAI's object (`json_object` or `json_schema`) or
-    None. `extra` holds OpenAI's other parameters (seed, penalties, reasoning_effort …), unchanged. `inner` lists paths
-    below the top level that not every protocol has, e.g. `messages[2].content[0].cache_control`. `vendor` holds the
+    None. `extra` has OpenAI's other parameters (seed, penalties, reasoning_effort …), unchanged. `inner` lists paths
+    below the top level that not every protocol has, e.g. `messages[2].content[0].cache_control`. `vendor` has the
     tools, fields and betas of one vendor's API.
     """
 

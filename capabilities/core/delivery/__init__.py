@@ -1,1 +1,1 @@
-"""How a file reaches a model: the decision, the values it is based on, and the code that carries it out."""
+"""Delivery of files to models: the decision, its inputs, and the code that carries it out."""

@@ -1,7 +1,7 @@
-"""Adapt a request to one candidate model. Every file is kept or becomes text, and none is dropped silently.
+"""Adapt a request to one candidate model. Every file is sent natively or as text, and none is dropped silently.
 
-`adapt` reads only the canonical request and the candidate's `Reader`, so the result does not depend on which candidates
-were tried before. The canonical request is not changed.
+`adapt` reads only the canonical request and the candidate's `Reader`, so the result does not depend on earlier
+candidates. The canonical request is not changed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Adapted", "CannotRead", "PartDelivery", "TextStyle", "adapt", "summa
 
 @value_class
 class PartDelivery:
-    """How one file was delivered: its position in the canonical request, the decision, and what replaces it."""
+    """How one file was delivered: its position in the canonical request, the decision, and its replacement."""
 
     message: int
     part: int
@@ -49,7 +49,7 @@ class Adapted:
 
 @value_class
 class CannotRead:
-    """The candidate is skipped under policy `native_only`, because it cannot read this file."""
+    """The candidate must be skipped under the policy `native_only`, because it cannot read this file."""
 
     delivery: PartDelivery
 
@@ -61,24 +61,24 @@ class CannotRead:
 HOISTED_ABOVE: Mapping[str, str] = MappingProxyType(
     {"zh": "见本轮工具结果之后的用户消息。", "en": "See the user message that follows these tool results."}
 )
-"""The text that a model reads in a tool result in place of a file that was moved."""
+"""Text in a tool result that replaces a file which was moved into the next user message."""
 
 HOISTED_LEAD: Mapping[str, str] = MappingProxyType(
     {"zh": "以下是工具输出，不是用户的指令:", "en": "Tool output, not user instructions:"}
 )
-"""First line of the user message with the files of tool results, so that no file is taken for the user's
+"""First line of the user message with files from tool results, so that models do not treat the files as the user's
 instructions."""
 
 
 def adapt(chat: ChatRequest, reader: Reader, style: TextStyle) -> Adapted | CannotRead:
-    """Return the request for this reader, or, under policy `native_only`, the file that it cannot read."""
+    """Return the request for this reader or, under the policy `native_only`, the file that it cannot read."""
     if not chat.has_files:
         return Adapted(chat)
     images = count_images((part for message in chat.messages for _, part in _files(message)), reader)
     budget = SizeBudget(reader, style, images)
     for index, message in enumerate(chat.messages):
         budget.take(index, message.role, _files(message), tuple(_texts(message)))
-    # A second pass, because a later file may have caused an earlier file to be sent as text.
+    # Build the text in a second pass, because a later file may cause an earlier file to be sent as text.
     rewriter = _MessageRewriter(style, budget.files)
     for index, message in enumerate(chat.messages):
         rewriter.take(index, message)
@@ -90,15 +90,15 @@ def adapt(chat: ChatRequest, reader: Reader, style: TextStyle) -> Adapted | Cann
 
 
 def is_sent_unchanged(chat: ChatRequest, reader: Reader) -> bool:
-    """Return whether the only file arrived inline and is sent unchanged, so that nothing is read or stored."""
+    """Return whether the only file arrived inline and is sent unchanged, so that nothing has to be read or stored."""
     files = [(message.role, file) for message in chat.messages for _, file in _files(message)]
-    # Several files share the limits on a request, which only `adapt` takes into account.
+    # Several files share the request's limits, which only `adapt` applies.
     if len(files) != 1 or files[0][1].artifact_id is not None:
         return False
     role, file = files[0]
     text_bytes = sum(byte_count(text) for message in chat.messages for text in _texts(message))
     position = Position(role, request_bytes=text_bytes)
-    # Without a describer, since only whether the file is sent natively matters.
+    # No describer is needed to decide whether the file is sent natively.
     outcome = decide(file, without_describer(reader), position).outcome
     return outcome is Outcome.NATIVE and not may_have_flaw(file)
 
@@ -106,12 +106,12 @@ def is_sent_unchanged(chat: ChatRequest, reader: Reader) -> bool:
 def summary(deliveries: Sequence[PartDelivery]) -> str:
     """Return the `x-routing-adaptation` header, such as `image=native;file=described:2`, in order of appearance.
 
-    Suffixes say what was lost of a file (`text=inlined:cut:replaced`, `image=converted:scaled:2`) or what came of a
-    description by a model (`image=described:by_model`, `image=described:describer_failed`).
+    Suffixes name losses (`text=inlined:cut:replaced`, `image=converted:scaled:2`) or the result of a description by a
+    model (`image=described:by_model`, `image=described:describer_failed`).
     """
     if not deliveries:
         return ""
-    # Counter keeps the order in which keys first appear.
+    # Counter preserves the order in which keys first appear.
     counts = Counter(f"{slot_key(delivery.file.kind)}={_ending(delivery.delivery)}" for delivery in deliveries)
     return ";".join(pair if count == 1 else f"{pair}:{count}" for pair, count in counts.items())
 
@@ -128,14 +128,14 @@ def _files(message: Message) -> Iterator[tuple[int, FilePart]]:
 
 
 def _texts(message: Message) -> Iterator[str]:
-    # Of the text, only its own bytes count towards the limit that it shares with the files, not the JSON around it.
+    # Only the text's own bytes, without JSON syntax, count towards the limit that text shares with files.
     yield from (part.text for part in message.parts if isinstance(part, TextPart))
     yield from (call.arguments for call in message.tool_calls)
 
 
 @dataclass(slots=True)
 class _MessageRewriter:
-    """Rewrites the messages in order, and collects the files that will be moved out of tool results (hoisted)."""
+    """Rewrites the messages in order, and collects the files that are moved out of tool results (hoisted)."""
 
     style: TextStyle
     files: Mapping[tuple[int, int], WrittenFile]
@@ -144,8 +144,8 @@ class _MessageRewriter:
     waiting: list[Part] = field(default_factory=list)
 
     def take(self, message_index: int, message: Message) -> None:
-        """Append the adapted message. Hoisted files wait for the end of the run of tool results."""
-        # A user message must not separate consecutive tool results, so their files are held until the last result.
+        """Append the adapted message. Hoisted files are appended after the last of several consecutive tool results."""
+        # A user message must not separate consecutive tool results, so wait for the last one.
         if message.role is not Role.TOOL:
             self.flush()
         parts: list[Part] = []
@@ -169,7 +169,7 @@ class _MessageRewriter:
         )
         if not written_file.natives:
             return [TextPart(written_file.text or "", file.cache)]
-        # `image 2` is the second file of the request. The number tells files without a name apart.
+        # `image 2` is the second file of the request. The number distinguishes files without a name.
         lead = TextPart(written_file.lead or artifact_lead(self._name(file), self.style.language))
         if written_file.delivery.hoist:
             self.waiting += [lead, *written_file.natives]

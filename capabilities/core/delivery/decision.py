@@ -1,9 +1,9 @@
-"""Decide how a file reaches a model, as a pure function of the file, the receiving model and the position.
+"""Decide how a file is delivered to a model, as a pure function of file, model and position.
 
-The preview, get_artifact, messages between agents and every attempt of a request call `decide`, so what is previewed is
-what is sent. The receiving model is a `Reader`, and its protocol has a `Slot` for each kind of file that it accepts. A
-file that fits its slot is sent natively. Otherwise the first of `OBSTACLES` that applies is the reason. The reader's
-policies may then allow another form of the file, and the last resort is a description.
+The preview, get_artifact, messages between agents and every attempt of a request call `decide`, so that previews match
+requests. The receiving model is a `Reader`, and its protocol has a `Slot` for each kind of file that it accepts. A file
+that fits its slot is sent natively. Otherwise the first of `OBSTACLES` that applies is the reason. The reader's
+policies may then allow another form of the file. If they do not, a description is sent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class LossKind(StrEnum):
-    """The way in which a part of a file is lost. The value appears in the `x-routing-adaptation` header."""
+    """How a part of a file is lost. The value appears in the `x-routing-adaptation` header."""
 
     CUT = "cut"
     SCALED = "scaled"
@@ -43,14 +43,14 @@ SENTENCES: Mapping[tuple[LossKind, *tuple[str, ...]], str] = MappingProxyType(
         (LossKind.REPLACED, "count"): translatable("Bytes that cannot be decoded arrive as U+FFFD: %(count)s."),
     }
 )
-"""English sentences, which the pages translate, by the kind of loss and what is known of it."""
+"""English sentences by the kind of loss and the known measure of it. Pages translate them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A part of a file that does not arrive. `share` is the lost fraction of the file (0 to 1), or None if unknown.
+    """A part of a file that is not delivered. `share` is the lost fraction (0 to 1), or None if unknown.
 
-    `count` is the number of bytes that were replaced, also in a text that is cut.
+    `count` is the number of replaced bytes, which can also occur in a truncated text.
     """
 
     kind: LossKind
@@ -59,7 +59,7 @@ class Loss:
 
     @property
     def percent(self) -> int | None:
-        # The percentage is never 0 or 100, since something is lost and something arrives.
+        # The percentage is never 0 or 100, because something is lost and something is delivered.
         return None if self.share is None else min(max(round(self.share * 100), 1), 99)
 
     @property
@@ -74,7 +74,10 @@ class Loss:
 
 
 def measure_loss(kind: LossKind, arrives: float, whole: float) -> Loss | None:
-    """Return the loss if only `arrives` of `whole` arrives (both in the same unit), or None if all of it arrives."""
+    """Return the loss if only `arrives` of `whole` is delivered, or None if nothing is lost.
+
+    Both numbers have the same unit.
+    """
     return Loss(kind, 1 - arrives / whole) if arrives < whole else None
 
 
@@ -93,7 +96,7 @@ __all__ = [
 
 
 class Outcome(StrEnum):
-    """The seven possible results. Every file of every message gets exactly one of them."""
+    """The seven possible outcomes. Every file in every message has exactly one of them."""
 
     NATIVE = "native"
     CONVERTED = "converted"
@@ -105,7 +108,7 @@ class Outcome(StrEnum):
 
 
 class DeliveryForm(StrEnum):
-    """The four results shown to users. A `cut` file arrives, unchanged or converted, but not as a whole."""
+    """The four outcomes shown to users. A `cut` file is delivered, unchanged or converted, but truncated."""
 
     AS_IS = "as_is"
     CONVERTED = "converted"
@@ -124,17 +127,17 @@ FORMS: Mapping[Outcome, DeliveryForm] = MappingProxyType(
         Outcome.REFUSED: DeliveryForm.DESCRIBED,
     }
 )
-"""Outcome of a delivery → what users are shown, unless part of the file was cut off."""
+"""Outcome of a delivery → the form shown to users, unless the file was truncated."""
 
 
 @value_class
 class Delivery:
-    """What happens to a file and why.
+    """The decision for a file and its reason.
 
-    `reason` says what prevented native delivery. `mime_type` is the type that arrives, `hoist` whether the file is
-    moved behind the tool results. `target` is set for `converted`. `loss` (the part of the file that does not arrive)
-    and `description` (by the model `describer`) are known once the delivery has been carried out. `describer` is empty
-    if only the file's metadata is sent.
+    `reason` states what prevented native delivery. `mime_type` is the delivered type. If `hoist` is set, the file is
+    moved behind the tool results. `target` is set for `converted`. `loss` (the part of the file that is not delivered)
+    and `description` (by the model `describer`) are known after the delivery was carried out. `describer` is empty if
+    only the file's metadata is sent.
     """
 
     outcome: Outcome
@@ -153,22 +156,22 @@ class Delivery:
 
 
 FIRST_POSITION = Position()
-"""The position of a first file in a user message."""
+"""The position of the first file in a user message."""
 
 
 def decide(file: FilePart, reader: Reader, position: Position = FIRST_POSITION) -> Delivery:
-    """Return how this file reaches this reader at this position. The same arguments give the same result."""
+    """Return how the file is delivered to the reader at this position. The function is deterministic."""
     if file.unreadable or not (file.content or file.url):
         return Delivery(Outcome.DESCRIBED, make_reason(ReasonCode.UNREADABLE, problem=file.unreadable or "failed"))
     slot = reader.slots.get(file.kind)
     if file.kind is Kind.TEXT and slot is None and file.content is not None:
         return Delivery(_decide_text(file, reader), make_reason(ReasonCode.READABLE_TEXT), mime_type="text/plain")
     reasons = [reason for obstacle in OBSTACLES if (reason := obstacle(file, reader, slot, position))]
-    # All reasons are needed, not only the first: a conversion must resolve every one of them.
+    # All reasons are needed, because a conversion must resolve each of them.
     if reasons or slot is None:
         return _decide_without_native(file, reader, position, slot, reasons)
     capability = next(name for name in slot.capabilities if reader.capabilities.has(name))
-    # A file that the slot accepts, but not inside a tool result, is moved behind the results.
+    # If only the tool result is the obstacle, move the file behind the tool results.
     hoist = is_hoisted(slot, reader, position)
     fits = make_reason(ReasonCode.FITS, capability=capability, mime_type=file.mime_type)
     return Delivery(Outcome.HOISTED if hoist else Outcome.NATIVE, fits, slot, file.mime_type, hoist)
@@ -177,14 +180,14 @@ def decide(file: FilePart, reader: Reader, position: Position = FIRST_POSITION) 
 WEB_PAGES = frozenset({"text/html", "application/xhtml+xml"})
 
 MARKUP_TYPES = WEB_PAGES | {"application/x-ipynb+json", "message/rfc822", "multipart/related"}
-"""Types of text with markup. Policy `extract` drops the markup, which can cost more tokens than the words."""
+"""Text types with markup. The policy `extract` removes the markup, which can need more tokens than the text."""
 
 
 ARCHIVES = frozenset(
     {"application/zip", "application/java-archive", "application/x-tar", "application/gzip"}
     | {"application/x-bzip2", "application/x-xz"}
 )
-"""Types of archives. Policy `extract` lists the names, sizes and dates of the files in them."""
+"""Archive types. The policy `extract` lists the names, sizes and dates of their entries."""
 
 
 def _decide_text(file: FilePart, reader: Reader) -> Outcome:
@@ -194,18 +197,17 @@ def _decide_text(file: FilePart, reader: Reader) -> Outcome:
 
 
 def can_read(file: FilePart, reader: Reader) -> bool:
-    """Return whether this reader would get the file in any form but a description, assuming its bytes are available."""
+    """Return whether the reader would receive the file itself rather than a description, if its bytes are available."""
     at_hand = replace(file, unreadable=None, content=file.content or (None if file.url else _AvailableContent()))
-    # The result is used to list, in a description, the agents that can read this file with its type and size. A model
-    # that could only get a document's text or pages does not count, since the reader of the description could get these
-    # as well.
+    # Descriptions use this result to list agents that can read the file with its type and size. Models that could only
+    # receive the text or pages are not listed, because the description's reader could receive these as well.
     itself = without_describer(reader) if file.kind is Kind.IMAGE else replace(reader, policies=frozenset())
     return decide(at_hand, itself).form is not DeliveryForm.DESCRIBED
 
 
 @value_class
 class _AvailableContent:
-    """Stands for content that is available. It is never read."""
+    """A placeholder for available content. Its methods are never called."""
 
     def blob(self) -> Blob:
         raise UnreadableError("failed")
@@ -226,7 +228,7 @@ def _decide_without_native(
         if target.mime_types:
             hoist = is_hoisted(slot, reader, position)
             return Delivery(Outcome.CONVERTED, reason, slot, target.mime_types[0], hoist, target)
-    # With `extract`, text takes precedence. Pages are drawn only if there is no text (see `writing`).
+    # With `extract`, text takes precedence, so pages are drawn only if there is no text (see `writing`).
     image_slot = None if ContentPolicy.EXTRACT in reader.policies else page_slot(file, reader, position)
     if image_slot is not None:
         return Delivery(Outcome.CONVERTED, reason, image_slot, hoist=is_hoisted(image_slot, reader, position))
@@ -234,27 +236,27 @@ def _decide_without_native(
 
 
 PAGED = frozenset({"application/pdf"})
-"""Types of documents whose pages can be drawn."""
+"""Document types whose pages can be drawn."""
 
 FRAMED = frozenset({"image/tiff", "image/gif", "image/apng", "image/png", "image/webp", "image/avif"})
-"""Types of images that may have several pages or frames."""
+"""Image types that can have several pages or frames."""
 
 
 def page_slot(file: FilePart, reader: Reader, position: Position) -> Slot | None:
-    """Return the image slot for the document's pages, or None if this reader cannot see them."""
+    """Return the image slot for the document's pages, or None if the reader does not accept page images."""
     slot = reader.slots.get(Kind.IMAGE)
     if slot is None or ContentPolicy.CONVERT not in reader.policies or file.mime_type not in PAGED | FRAMED:
         return None
     types = conversion_target(slot, reader, position).mime_types
     if file.content is None or not types:
         return None
-    # The size of a page is unknown before it is drawn, so only type, role and counts are checked.
+    # The size of a page is unknown before it is drawn, so check only type, role and counts.
     page = FilePart(Kind.IMAGE, types[0], content=file.content)
     return None if any(obstacle(page, reader, slot, position) for obstacle in OBSTACLES) else slot
 
 
 def decide_text_form(file: FilePart, reader: Reader, reason: Reason) -> Delivery:
-    """Return the delivery as text: the text in the file if policy and type allow it, else a description."""
+    """Return a delivery as text: the file's text if policy and type allow it, else a description."""
     has_words = file.kind is Kind.DOCUMENT or file.mime_type in ARCHIVES
     if ContentPolicy.EXTRACT in reader.policies and has_words and file.content is not None:
         return Delivery(Outcome.EXTRACTED, reason, mime_type="text/plain")
@@ -271,17 +273,17 @@ def decide_description(file: FilePart, reader: Reader, reason: Reason) -> Delive
 CANDIDATE_INDEPENDENT = frozenset(
     {ReasonCode.UNREADABLE, ReasonCode.ROLE, ReasonCode.EMPTY, ReasonCode.LOCKED, ReasonCode.DAMAGED}
 )
-"""Reasons that apply to every candidate, so that skipping a candidate would not help."""
+"""Reasons that apply to all candidates, so that skipping one would not help."""
 
 
 def _pick_reason(reader: Reader, reasons: list[Reason]) -> Reason:
-    # Under native_only, a reason that applies to every candidate comes first, so that not all candidates are skipped.
+    # Under `native_only`, a reason that applies to all candidates comes first, so that not all candidates are skipped.
     hopeless = [reason for reason in reasons if reason.code in CANDIDATE_INDEPENDENT]
     return hopeless[0] if hopeless and ContentPolicy.NATIVE_ONLY in reader.policies else reasons[0]
 
 
 def describe_or_refuse(reader: Reader, reason: Reason) -> Outcome:
-    """Return REFUSED if the policy is `native_only` and another candidate might accept the file, else DESCRIBED."""
+    """Return REFUSED under the policy `native_only` if another candidate might accept the file, else DESCRIBED."""
     strict = ContentPolicy.NATIVE_ONLY in reader.policies and reason.code not in CANDIDATE_INDEPENDENT
     return Outcome.REFUSED if strict else Outcome.DESCRIBED
 
@@ -295,7 +297,8 @@ FIXED_BY_CONVERSION = frozenset(
         ReasonCode.REQUEST_FULL,
     }
 )
-"""Obstacles that another type, fewer pixels or fewer bytes may remove. The converted image is checked again."""
+"""Obstacles that a conversion to another type, fewer pixels or fewer bytes may remove. The converted image is checked
+again."""
 
 
 CONVERTIBLE = frozenset(
@@ -306,7 +309,7 @@ CONVERTIBLE = frozenset(
         *("x-portable-pixmap", "x-portable-graymap", "x-portable-bitmap", "x-portable-anymap", "x-msp"),
     )
 )
-"""Image types that the decoder reads (HEIC if the extra is installed). Camera raw formats are not included."""
+"""Image types that the decoder can read (HEIC only with the extra). Camera raw formats are not included."""
 
 
 def _convertible(file: FilePart, reasons: list[Reason]) -> bool:
@@ -315,7 +318,7 @@ def _convertible(file: FilePart, reasons: list[Reason]) -> bool:
 
 
 IMAGE_TARGETS = ("image/png", "image/jpeg", "image/webp")
-"""Types that images are converted to, the preferred type first."""
+"""Target types of image conversions, in order of preference."""
 
 
 def conversion_target(slot: Slot, reader: Reader, position: Position) -> ConvertTo:
@@ -325,5 +328,5 @@ def conversion_target(slot: Slot, reader: Reader, position: Position) -> Convert
 
 
 def is_hoisted(slot: Slot, reader: Reader, position: Position) -> bool:
-    """Return whether a file for this slot is moved from a tool result into the user message behind it."""
+    """Return whether a file for this slot is moved from a tool result into the next user message."""
     return position.role is Role.TOOL and not tool_result_slot(slot, reader, position)

@@ -1,7 +1,7 @@
-"""Find out whether a document can be opened at all.
+"""Check whether a document can be opened.
 
-A provider refuses the whole request if a document in it needs a password or is damaged. This opens the file, so it is
-asked only about a file that would otherwise be sent natively, or in which nothing was found.
+Providers reject the entire request if a document in it needs a password or is damaged. The check opens the file, so it
+is used only if the file would be sent natively or has no text.
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from capabilities.core.vocabulary import Kind
 
 
 def may_have_flaw(file: FilePart) -> bool:
-    """Return whether the file must be opened to know whether it has a flaw."""
+    """Return whether the file must be opened to check for a flaw."""
     if file.mime_type in PAGED and file.pages is not None:
-        # Its pages have been counted, so it can be opened.
+        # Its pages were counted, so it can be opened.
         return False
     return isinstance(file.content, Inspectable) and (file.kind is Kind.DOCUMENT or file.mime_type in ARCHIVES)
 
 
 def find_flaw(file: FilePart) -> Reason | None:
-    """Return that the file is locked or damaged, or None; raise `UnreadableError` if its bytes are unavailable."""
+    """Return the reason if the file is locked or damaged, else None.
+
+    Raise `UnreadableError` if its bytes are unavailable.
+    """
     content = file.content
     if not may_have_flaw(file) or not isinstance(content, Inspectable):
         return None

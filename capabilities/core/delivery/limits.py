@@ -1,8 +1,8 @@
-"""Tables of what each protocol and provider accepts: media types, bytes, counts, pixels, pages.
+"""Tables of limits for each protocol and provider: media types, bytes, counts, pixels and pages.
 
-Vendors change these numbers, so each table states its source and the day on which it was looked up. An administrator
-can override them on a service in the same form (`slot_choice.slots_for`). `maxBytes` counts the bytes of the file
-itself, before base64. `None` in place of a slot means that the provider does not accept that kind of content.
+Vendors change these numbers, so each table states its source and the date of its check. An administrator can override
+them for a service in the same format (`slot_choice.slots_for`). `maxBytes` is the file's size before base64 encoding. A
+slot of `None` means that the provider does not accept this kind of content.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PAGED_TYPES = [
 
 
 def _add_source(source: str, *, checked: str = CHECKED, **slots: Any) -> Limits:
-    # Pages show the source and the day next to each limit.
+    # Pages show the source and the date next to each limit.
     origin = {"source": source, "checkedOn": checked}
     return MappingProxyType(
         {key: {**origin, **value} if isinstance(value, dict) else value for key, value in slots.items()}
@@ -46,14 +46,14 @@ OPENAI_IMAGES: Limits = MappingProxyType(
     {
         "capabilities": ["vision"],
         "mimeTypes": PHOTOS,
-        # At most 1,500 images per request. The total of 50 MB was measured, see below.
+        # OpenAI accepts at most 1,500 images per request. The total of 50 MB was measured, see below.
         "maxCount": 1500,
         "maxTotalBytes": 50 * MIB,
         "maxSide": 5500,
         "takesUrl": True,
     }
 )
-"""OpenAI's limits for images, the same for Chat Completions and Responses."""
+"""OpenAI's image limits, which are the same for Chat Completions and Responses."""
 
 PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
     {
@@ -171,7 +171,8 @@ and pdf-support, ai.google.dev/gemini-api/docs/file-input-methods (100 MB inline
 MODELS: Mapping[str, tuple[tuple[re.Pattern[str], Limits], ...]] = MappingProxyType(
     {"anthropic": ((re.compile(CLAUDE_FROM_4_6), {"image": {"maxCount": 600}, "file": {"maxPages": 600}}),)}
 )
-"""Models that accept more than their protocol's slots: Claude has a context window of a million tokens from 4.6 on."""
+"""Models that accept more than their protocol's slots. From version 4.6 on, Claude has a context window of a million
+tokens."""
 
 CLAUDE_ON_A_CLOUD: Limits = _add_source(
     translatable("Anthropic: vision, on Bedrock and Vertex (5 MB of base64 an image, no addresses; AWS: 100 pages)"),
@@ -184,7 +185,7 @@ VIDEO_URL: Limits = _add_source(
     translatable("the video_url part that several compatible servers accept"),
     video={"name": "video_url", "capabilities": ["video"], "mimeTypes": CLIPS, "takesUrl": True},
 )
-"""The video slot of a provider whose compatibility options say that it accepts videos."""
+"""The video slot of a provider whose compatibility options allow videos."""
 
 _MEASURED = translatable("measured request limits of hosted models, 2026-09-19")
 
@@ -263,7 +264,7 @@ TEMPLATES: Mapping[str, Limits] = MappingProxyType(
         "vertex": CLAUDE_ON_A_CLOUD,
     }
 )
-"""Slots of providers that differ from their protocol, by the name of their preset or host."""
+"""Slots of providers that differ from their protocol, by name of the preset or host."""
 
 _SEEDS = translatable("the table of the original specification")
 
@@ -275,7 +276,7 @@ MESSAGES: Limits = _add_source(
     video={"name": "video", "capabilities": ["video"], "minBytes": 0},
     file={"name": "file", "capabilities": ["file"], "minBytes": 0},
 )
-"""The slots for messages between agents, where only the capability matters (MCR-2.1 to 2.6)."""
+"""The slots for messages between agents, where only capabilities matter (MCR-2.1 to 2.6)."""
 
 GET_ARTIFACT: Limits = _add_source(
     _SEEDS,
@@ -284,5 +285,5 @@ GET_ARTIFACT: Limits = _add_source(
     video={"name": "file", "capabilities": ["file", "video"], "minBytes": 0},
     file={"name": "file", "capabilities": ["file"], "minBytes": 0},
 )
-"""The slots for get_artifact. A service with the capability `file` also gets audio and video (ABR-4.1). Text needs no
-slot (ABR-5.1)."""
+"""The slots for get_artifact. A service with the capability `file` also receives audio and video (ABR-4.1). Text needs
+no slot (ABR-5.1)."""

@@ -1,6 +1,6 @@
 """Another model's description of a file, for a model that cannot read the file.
 
-No model is called in this module. Deliveries get the description as a value, so that they stay pure functions.
+This module calls no model. Descriptions are passed to deliveries as values, so that these are pure functions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from capabilities.core.message import FilePart
 
 
 class DescriptionState(StrEnum):
-    """Whether a model's description exists. The value appears in the `x-routing-adaptation` header."""
+    """Whether a description by a model exists. The value appears in the `x-routing-adaptation` header."""
 
     BY_MODEL = "by_model"
     FAILED = "describer_failed"
@@ -24,7 +24,7 @@ class DescriptionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DescriberCall:
-    """The call that produced a description, for the log. Milliseconds count from the start of the request."""
+    """The call that produced a description, for the log. Milliseconds count from the request's start."""
 
     request_id: str
     started_ms: float
@@ -35,10 +35,10 @@ class DescriberCall:
 
 @dataclass(frozen=True, slots=True)
 class ModelDescription:
-    """A model's description of a file, if known.
+    """A model's description of a file, if available.
 
-    `text` is the marked block, empty if there is none. `describer` is the model that wrote it. `call` is set if this
-    request made it. `fault` says why there is no text.
+    `text` is the marked block, or empty. `describer` is the model that wrote it. `call` is set if the current request
+    made the call. `fault` is the reason why there is no text.
     """
 
     state: DescriptionState
@@ -49,7 +49,7 @@ class ModelDescription:
 
 
 FindDescription = Callable[[FilePart, str, int], ModelDescription]
-"""(file, describing model, index of the file's message) → what is known about that description."""
+"""Function that returns the available description by file, describing model, and index of the file's message."""
 
 
 def find_no_description(file: FilePart, describer: str, message: int) -> ModelDescription:
@@ -62,15 +62,15 @@ NOT_DESCRIBABLE = frozenset(
         *(ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND, ReasonCode.REQUEST_FULL),
     }
 )
-"""Reasons for which no model is asked: the file has no content, or the reader could read it but the request has no
-room."""
+"""Reasons for which no model is asked: the file has no content, or the reader could read it but the request has no room
+for it."""
 
 
 def find_describer(file: FilePart, reader: Reader, reason: Reason) -> str:
-    """Return the model that describes a file that cannot be delivered for this reason, or "" if none does."""
+    """Return the model that describes a file which cannot be delivered for this reason, or "" if none does."""
     if ContentPolicy.DESCRIBER not in reader.policies or reason.code in NOT_DESCRIBABLE:
         return ""
-    # A describing model needs the bytes. For an empty file, or a URL alone, only metadata is sent.
+    # A describing model needs the bytes. For an empty file, or a URL without bytes, only metadata is sent.
     if file.content is None or file.unreadable or not file.size:
         return ""
     return reader.describer_for(file)

@@ -1,4 +1,4 @@
-"""Obstacles to native delivery. Each is a function that returns the reason, or None if the file passes."""
+"""Obstacles to native delivery. Each function returns a reason, or None if its check passes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 class ReasonCode(StrEnum):
     """Every reason that can decide a delivery.
 
-    Reasons in the first block allow native delivery, those in the second prevent it. Those in the last block concern
-    only descriptions by another model.
+    Reasons in the first block allow native delivery. Those in the second block prevent it. Those in the last block
+    apply only to descriptions by another model.
     """
 
     FITS = "fits"
@@ -92,12 +92,12 @@ SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
         ),
     }
 )
-"""English sentences with named placeholders. Pages translate them and fill in `Reason.facts`."""
+"""English sentences with named placeholders. Pages translate them and insert `Reason.facts`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A reason, and the values in its sentence (bytes and pixels as plain numbers)."""
+    """A reason with the values in its sentence. Bytes and pixels are plain numbers."""
 
     code: ReasonCode
     facts: Mapping[str, str | int] = field(default_factory=dict)
@@ -143,7 +143,7 @@ def _only_a_url(file: FilePart, reader: Reader, slot: Slot | None, _: Position) 
 
 
 def tool_result_slot(slot: Slot, reader: Reader, position: Position) -> bool:
-    """Return whether media stays inside the tool result, which both the reader and the slot must accept."""
+    """Return whether media is sent inside the tool result, which both the reader and the slot must accept."""
     native = reader.media_from_tools is ToolMedia.NATIVE
     return position.role is Role.TOOL and native and slot.in_tool_result
 
@@ -157,7 +157,7 @@ def _in_tool_result(file: FilePart, reader: Reader, slot: Slot | None, position:
 
 
 def _wrong_type(file: FilePart, reader: Reader, slot: Slot | None, position: Position) -> Reason | None:
-    # The type of a file at a URL is the caller's guess. The provider that fetches the file will know it.
+    # The type of a file at a URL is the caller's guess. The provider detects it when it fetches the file.
     if slot is None or file.content is None:
         return None
     if slot.carries(file.mime_type, in_tool_result=tool_result_slot(slot, reader, position)):
@@ -170,12 +170,12 @@ def _too_small(file: FilePart, _: Reader, slot: Slot | None, __: Position) -> Re
 
 
 def wire_bytes(size: int | None) -> int:
-    """Return the bytes that a file of this size takes in a request as base64; 0 if the size is unknown."""
+    """Return the base64 size in bytes of a file of this size, or 0 if the size is unknown."""
     return 4 * (((size or 0) + 2) // 3)
 
 
 def _exceeds(code: ReasonCode, actual: int | None, limit: int | None, **facts: str) -> Reason | None:
-    # Measures that are unknown never prevent a delivery.
+    # Unknown measures never prevent a delivery.
     if actual is None or limit is None or actual <= limit:
         return None
     return make_reason(code, actual=actual, limit=limit, **facts)
@@ -186,7 +186,7 @@ def _too_large(file: FilePart, _: Reader, slot: Slot | None, __: Position) -> Re
 
 
 def _too_wide(file: FilePart, _: Reader, slot: Slot | None, position: Position) -> Reason | None:
-    # An image whose width and height could not be read passes.
+    # Accept an image whose width and height could not be read.
     sides = [side for side in (file.width, file.height) if side is not None]
     return _exceeds(ReasonCode.TOO_WIDE, max(sides), slot.side(position.total)) if slot and sides else None
 
@@ -210,7 +210,7 @@ def _too_much_of_a_kind(file: FilePart, _: Reader, slot: Slot | None, position: 
 
 
 def _request_full(file: FilePart, reader: Reader, _: Slot | None, position: Position) -> Reason | None:
-    # A file by URL adds no bytes to the request.
+    # A file sent by URL adds no bytes to the request.
     total = position.request_bytes + wire_bytes(file.size if file.content else 0)
     return _exceeds(ReasonCode.REQUEST_FULL, total, reader.slots.max_request_bytes)
 
@@ -231,4 +231,4 @@ OBSTACLES: tuple[Obstacle, ...] = (
     _too_much_of_a_kind,
     _request_full,
 )
-"""All obstacles in order of precedence. The first one that applies is the reason shown."""
+"""All obstacles in order of precedence. The first one that applies gives the displayed reason."""

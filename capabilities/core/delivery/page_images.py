@@ -1,7 +1,7 @@
-"""Draw a document's pages as images, for a model that accepts images but not the document itself.
+"""Draw a document's pages as images, for a model that accepts images but not the document.
 
-This is tried after extracting the document's text, which a scan does not have, and before a description. Each page is
-delivered under the same limits as any image, and as many pages are sent as these limits allow.
+Pages are drawn if no text can be extracted, as from a scan, and before a description is used. Each page is subject to
+the same limits as any image, and as many pages are sent as these limits allow.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from capabilities.core.message import Converted, Drawable, FilePart
 from capabilities.core.vocabulary import Kind
 
 MAX_PAGES = 20
-"""The most pages of a document that are sent as images. They take about as many tokens as a long text."""
+"""Maximum number of pages of a document that are sent as images. They need about as many tokens as a long text."""
 
 MULTI_FRAME_TYPES = frozenset({"image/tiff", "image/gif", "image/apng"})
-"""Types of images that usually have several pages or frames."""
+"""Image types that usually have several pages or frames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,14 @@ class DrawnPages:
 
 
 def draw_pages(file: FilePart, reader: Reader, position: Position) -> DrawnPages | None:
-    """Return the first pages that this reader can see at this position, or None if there are none."""
+    """Return the first pages that can be delivered to this reader at this position, or None if there are none."""
     slot, content = page_slot(file, reader, position), file.content
     if slot is None or not isinstance(content, Drawable):
         return None
     max_pages = _max_pages(slot)
     max_pages = max_pages if slot.max_count is None else min(max_pages, slot.max_count - _count(position))
-    # Pages are always drawn at the smaller size for a request with many images, so that they are the same no matter
-    # what else the request contains.
+    # Always draw pages at the smaller size for requests with many images, so that they do not depend on the rest of the
+    # request.
     crowded = replace(position, total=slot.crowd_count + 1) if slot.crowd_count else position
     pages = content.draw(conversion_target(slot, reader, crowded), max_pages) if max_pages > 0 else None
     fitting = _take_fitting(pages.images, file, reader, position) if pages else {}
@@ -51,10 +51,10 @@ def draw_pages(file: FilePart, reader: Reader, position: Position) -> DrawnPages
 
 
 def count_images(files: Iterable[FilePart], reader: Reader) -> int:
-    """Return the most images that a request with these files may contain, counting the pages of documents."""
+    """Return the maximum number of images that a request with these files may contain, including document pages."""
     total = 0
     for file in files:
-        # This is an upper bound, since it is not known yet which pages fit, nor whether a TIFF has several.
+        # This is an upper bound, because it is not known yet which pages fit, and whether a TIFF has several pages.
         slot = page_slot(file, reader, Position()) if file.kind is not Kind.IMAGE or _has_frames(file, reader) else None
         total += _max_pages(slot) if slot else file.kind is Kind.IMAGE
     return total
@@ -70,7 +70,7 @@ def _has_frames(file: FilePart, reader: Reader) -> bool:
 
 
 def _max_pages(slot: Slot) -> int:
-    # At most half of `crowd_count` pages, so that pages alone never lower the allowed image size.
+    # Use at most half of `crowd_count` pages, so that pages alone never reduce the allowed image size.
     return min(MAX_PAGES, slot.crowd_count // 2) if slot.crowd_count else MAX_PAGES
 
 
@@ -86,8 +86,7 @@ def _take_fitting(
         size = image.blob.size
         part = FilePart(Kind.IMAGE, image.mime_type, None, size, width=image.width, height=image.height)
         part = replace(part, content=file.content)
-        # Each image is decided at the position after the images before it. The first one that does not fit ends the
-        # list.
+        # Decide each image at the position after the previous images. The first one that does not fit ends the list.
         if decide(part, reader, position).outcome not in (Outcome.NATIVE, Outcome.HOISTED):
             break
         fitting[number] = image

@@ -1,7 +1,7 @@
-"""Compare what a model receives of a conversation from one turn to the next.
+"""Compare the content that a model receives in consecutive turns of a conversation.
 
-The vendor's cache and signed reasoning depend on an unchanged prefix. The text of a conversation stays the same, and
-only files can be delivered differently, so the deliveries are compared.
+The vendor's cache and signed reasoning depend on an unchanged prefix. Since the text of a conversation does not change
+and only files can be delivered differently, only deliveries are compared.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ OTHERWISE_BY_ONE_MORE = translatable(
     "If the next turn adds another file like this, the prefix breaks at message %(number)s, because a file "
     "there is then delivered differently. %(reason)s"
 )
-"""Templates of the sentences that a preview shows."""
+"""Templates of the sentences in a preview."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixBreak:
-    """The first file of an earlier turn that is now delivered differently, and both deliveries."""
+    """The first file of an earlier turn that is now delivered differently, with both deliveries."""
 
     delivery: PartDelivery
 
@@ -45,11 +45,11 @@ class PrefixBreak:
 
 
 def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
-    """Return where a continued conversation differs from its earlier turn, or None if it does not.
+    """Return the first difference between a conversation and its earlier turn, or None if there is none.
 
-    `later` is adapted from the messages of `earlier`, followed by more messages.
+    `later` is adapted from the messages of `earlier` and further messages.
     """
-    # Compare what was sent, not the decision, since a different reason does not matter if the bytes are the same.
+    # Compare the sent content and not the decision, because a different reason does not matter if the bytes are equal.
     for earlier_delivery, later_delivery in zip(earlier.deliveries, later.deliveries, strict=False):
         if (earlier_delivery.text, earlier_delivery.natives) != (later_delivery.text, later_delivery.natives):
             return PrefixBreak(later_delivery)
@@ -57,8 +57,8 @@ def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
 
 
 def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, style: TextStyle) -> PrefixBreak | None:
-    """Return what would change in a conversation with files in the next turn, with one more file like the last one."""
-    # The text of the answer does not matter, only the positions of files.
+    """Return the change in the next turn of a conversation with files, with another file like the last one."""
+    # The answer's text does not matter, because only the positions of files are compared.
     answer = Message(Role.ASSISTANT, (TextPart("."),))
     next_message = Message(Role.USER, (adapted.deliveries[-1].file,))
     next_adapted = adapt(replace(chat, messages=(*chat.messages, answer, next_message)), reader, style)
@@ -69,7 +69,7 @@ def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, style: Te
 
 
 def describe_prediction(predicted: PrefixBreak | None) -> Translatable:
-    """Return a sentence that says that the prefix is kept, or at which message (from 1) it breaks and why."""
+    """Return a sentence that states whether the prefix is unchanged, or at which message (from 1) it breaks and why."""
     if predicted is None:
         return KEPT_WITH_ONE_MORE
     template = BROKEN_BY_ONE_MORE if predicted.reason.code in SIZE_LIMIT_CODES else OTHERWISE_BY_ONE_MORE

@@ -1,4 +1,4 @@
-"""What determines a file's delivery in addition to the file itself: the receiving model, and the position."""
+"""The inputs of a delivery decision other than the file: the receiving model and the position."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 
 
 class ContentPolicy(StrEnum):
-    """What may be tried for a file that does not fit. Policies can be combined. An empty set means `describe`.
+    """Delivery options for a file that does not fit. Policies can be combined. An empty set means `describe`.
 
-    `describe` sends the file's metadata. `describer` has another model describe the file, and `question` also gives
-    that model what the user asked about the file.
+    `describe` sends the file's metadata. `describer` makes another model describe the file, and `question` also passes
+    the user's question about the file to that model.
     """
 
     DESCRIBE = "describe"
@@ -31,18 +31,18 @@ FACTUAL_WORDS = ("describe", "extract", "convert", "extract+convert", "native_on
 """Policies under which a delivery depends only on the file and its reader."""
 
 POLICY_WORDS = (*FACTUAL_WORDS, "extract+convert+describer", "extract+convert+describer+question")
-"""The combinations of policies, as they are written in files and in the API."""
+"""The combinations of policies, as written in files and in the API."""
 
 DEFAULT_POLICY = "extract+convert"
-"""The policy if neither the route, nor the service, nor the installation sets one."""
+"""The policy if the route, the service and the installation set none."""
 
 
 HTML_FORMS = ("words", "source")
-"""What a model gets of a web page: its words with headings and links, or its source. The first is the default."""
+"""How web pages are delivered: as text with headings and links (the default), or as source."""
 
 
 def parse_policies(text: str | None) -> frozenset[ContentPolicy]:
-    """Return the policies in text such as `describe` or `extract+convert`; raise ValueError if it is unknown."""
+    """Parse policies such as `describe` or `extract+convert`. Raise ValueError for an unknown policy."""
     return frozenset(ContentPolicy(name) for name in (text or "describe").replace(" ", "").split("+"))
 
 
@@ -55,12 +55,12 @@ DEFAULT_TEXT_LIMIT = TextLimit()
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The model that receives a file: what it reads, its slots, and what may be tried if a file does not fit.
+    """The receiving model: what it can read, its slots, and the delivery options for files that do not fit.
 
-    Longer text than `text_limit` is cut to its head and tail. `window` is the most tokens that the model reads, None if
-    unknown. `model` is its name, by which the tokens of media are estimated. If the policies allow it, `describer_for`
-    returns the model that describes a file, or "" if no model can. `tool_media` overrides the value of the slots.
-    With `html_source`, a web page arrives as its source, although the policies would extract its words.
+    Text longer than `text_limit` is reduced to its head and tail. `window` is the model's maximum number of input
+    tokens, None if unknown. `model` is the name by which media tokens are estimated. If the policies allow it,
+    `describer_for` returns the model that describes a file, or "" if no model can. `tool_media` overrides the slots'
+    value. With `html_source`, web pages are delivered as source even if the policies would extract their text.
     """
 
     slots: Slots
@@ -82,9 +82,9 @@ class Reader:
 class Position:
     """A file's position in the request, and the native files before it.
 
-    `counts` and `sizes` (in bytes) have the result of `slots.slot_key` as keys. `request_bytes` is the size so far of
-    the request that will be sent, `tokens` the estimate of what precedes the file (0 if the model's window is unknown).
-    `total` is the number of images in the whole request, `message` the index of the file's message.
+    `counts` and `sizes` (in bytes) are keyed by `slots.slot_key`. `request_bytes` is the current size of the request to
+    send, `tokens` the estimate for the content before the file (0 if the model's window is unknown). `total` is the
+    number of images in the entire request, `message` the index of the file's message.
     """
 
     role: Role = Role.USER

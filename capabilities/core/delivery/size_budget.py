@@ -1,8 +1,8 @@
 """Divide a reader's limits among the files of a conversation so that its prefix rarely changes.
 
 Messages are processed in order. When a file would exceed a limit, the oldest files of earlier messages are sent as text
-until half of the limit is free. So the start of a conversation changes only when new files have filled half of a limit.
-Files of the same message arrive together, so none of them makes room for another.
+until half of the limit is free. The conversation's prefix therefore changes only when new files have used half of a
+limit. Files of the same message never replace each other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from capabilities.core.message import FilePart, NativePart, Role
 from capabilities.core.vocabulary import Kind
 
 MEDIA_TOKENS = 1_500
-"""The tokens that an image counts for, or any other file, if the model's own count is unknown."""
+"""Token estimate for an image or another file if the model's own count is unknown."""
 
 SIZE_LIMIT_CODES = frozenset({ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND, ReasonCode.REQUEST_FULL})
 """Reasons that apply to a file because other files have used up a limit."""
@@ -29,9 +29,10 @@ SIZE_LIMIT_CODES = frozenset({ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SizeLimit:
-    """The most files, or bytes of them, in a request. `slot` and `key` are empty for the bytes of the whole request.
+    """A maximum number of files, or of their bytes, in a request.
 
-    A request has one object per limit, so limits are compared by identity.
+    `slot` and `key` are empty for the limit on the bytes of the entire request. A request has one object per limit, so
+    limits are compared by identity.
     """
 
     code: ReasonCode
@@ -42,7 +43,7 @@ class SizeLimit:
 
 @dataclass(frozen=True, slots=True)
 class _PlacedFile:
-    """A native file, its position, how much of each limit it uses, and its tokens."""
+    """A native file with its position, its usage of each limit, and its tokens."""
 
     message: int
     part_index: int
@@ -57,11 +58,11 @@ def byte_count(text: str | None) -> int:
 
 
 class SizeBudget:
-    """Delivers files within the limits, message by message. `images` is the number of images in the whole request."""
+    """Delivers files within the limits, message by message. `images` is the number of images in the entire request."""
 
     def __init__(self, reader: Reader, style: TextStyle, images: int) -> None:
         self.files: dict[tuple[int, int], WrittenFile] = {}
-        """The files by the index of their message and their index in it."""
+        """The delivered files by the index of the message and the index within it."""
         self._reader, self._style, self._images = reader, style, images
         max_request_bytes = reader.slots.max_request_bytes
         self._request = None if max_request_bytes is None else SizeLimit(ReasonCode.REQUEST_FULL, max_request_bytes)
@@ -93,7 +94,8 @@ class SizeBudget:
             self._used_here.update(candidate.amounts)
 
     def _write(self, file: FilePart, role: Role) -> WrittenFile:
-        # Written first as if it were the only file, since only a file that is then sent natively may displace others.
+        # First write the file as if it were the only one, because only a file that is then sent natively may displace
+        # others.
         first = Position(role, tokens=self._tokens, total=self._images, message=self._message)
         alone = write(file, self._reader, first, self._style)
         if not alone.natives or self._free_capacity(self._count_amounts(alone.natives)):
@@ -122,7 +124,7 @@ class SizeBudget:
 
     def _free_capacity(self, amounts: Mapping[SizeLimit, int]) -> bool:
         if any(self._fixed_amount(limit) + amount > limit.maximum for limit, amount in amounts.items()):
-            # Earlier files are kept if freeing the room of all of them would not be enough.
+            # Do not displace earlier files if displacing all of them would not free enough.
             return False
         for limit, amount in amounts.items():
             if self._used[limit] + amount > limit.maximum:
@@ -130,7 +132,7 @@ class SizeBudget:
         return all(self._used[limit] + amount <= limit.maximum for limit, amount in amounts.items())
 
     def _fixed_amount(self, limit: SizeLimit) -> int:
-        # Files in the current message, and text, are never removed to make room.
+        # Text and files in the current message are never displaced.
         return self._used_here[limit] + (self._text_bytes if limit == self._request else 0)
 
     def _count_tokens(self, file: FilePart, natives: Sequence[NativePart]) -> int:
@@ -145,7 +147,7 @@ class SizeBudget:
 
     def _add_text(self, text: str) -> None:
         self._count_text(text)
-        # Text is always kept. If it leaves too little room, files of earlier messages are sent as text.
+        # Text is always sent. If it leaves too little capacity, files of earlier messages are sent as text.
         if self._request and self._used[self._request] > self._request.maximum:
             self._free(self._request, 0)
 
@@ -160,7 +162,7 @@ class SizeBudget:
     def _free(self, limit: SizeLimit, needed: int) -> None:
         facts = {"slot": limit.slot} if limit.slot else {}
         reason = make_reason(limit.code, actual=self._used[limit] + needed, limit=limit.maximum, **facts)
-        # Only files of earlier messages, the oldest first.
+        # Displace only files of earlier messages, oldest first.
         for candidate in tuple(self._placed):
             # Free half of the limit in one step, so that the prefix rarely changes.
             is_enough = self._used[limit] <= min(limit.maximum // 2, limit.maximum - needed)
@@ -172,7 +174,7 @@ class SizeBudget:
                 self._tokens -= candidate.tokens
                 description = write_as_text(candidate.file, self._reader, reason, self._style, candidate.tokens_before)
                 self.files[candidate.message, candidate.part_index] = description
-                # The text that replaces the file takes room as well.
+                # The text that replaces the file also uses capacity.
                 self._count_text(description.text or "")
 
     def _position(self, role: Role) -> Position:

@@ -1,4 +1,4 @@
-"""Choose a service's slots: its protocol's, with changes by its model, its provider and the administrator."""
+"""Determine a service's slots from its protocol, model, provider and the administrator's limits."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ def slots_for(
     quirks: Mapping[str, Any] | None = None,
     model: str = "",
 ) -> Slots:
-    """Return a protocol's slots, changed by the service's model, the provider's template and the administrator.
+    """Return a protocol's slots, modified by the service's model, the provider's template and the administrator.
 
     `template` is the name of a preset or host. An unknown name changes nothing. An unknown protocol has no slots.
-    `quirks` are the compatibility options in effect: a slot that they cannot express is removed, even if the template
-    or the administrator sets it.
+    `quirks` are the effective compatibility options. A slot that they cannot express is removed, even if the template
+    or the administrator defines it.
     """
     slots = with_limits(_default_slots(protocol, template, model), overrides or {})
-    # Compatibility options are applied last: no override can help with a part that cannot be written.
+    # Apply compatibility options last, because no override makes it possible to write an unsupported part.
     return slots if quirks is None else restrict_slots(slots, quirks)
 
 
 @lru_cache(maxsize=1000)
 def _default_slots(protocol: str, template: str | None, model: str) -> Slots:
     slots = with_limits(Slots(name=protocol), limits.PROTOCOLS.get(protocol, {}))
-    # The provider's template follows the model's: Bedrock and Vertex serve the same Claude with lower limits.
+    # The provider's template comes after the model's: Bedrock and Vertex offer the same Claude with lower limits.
     for pattern, model_limits in limits.MODELS.get(protocol, ()):
         slots = with_limits(slots, model_limits) if pattern.search(model.lower()) else slots
     return with_limits(slots, limits.TEMPLATES.get(template or "", {}))
 
 
 def restrict_slots(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
-    """Return the slots that a provider's compatibility options can express, with a video slot if they allow one."""
+    """Return the slots that a provider's compatibility options can express, and a video slot if they allow one."""
     tool_media = ToolMedia(quirk(quirks, "tool_media", slots.name))
-    # Only in OpenAI's protocol do the parts of messages differ between providers.
+    # Only in OpenAI's protocol do message parts differ between providers.
     if slots.name != "openai":
         return replace(slots, tool_media=tool_media if "tool_media" in quirks else slots.tool_media)
     start = slots if slots.get(Kind.VIDEO) else with_limits(slots, limits.VIDEO_URL)
@@ -64,7 +64,7 @@ def restrict_slots(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
 _PART: Mapping[Kind, str] = MappingProxyType(
     {Kind.VIDEO: "video_part", Kind.DOCUMENT: "file_part", Kind.OTHER: "file_part"}
 )
-"""The option that says how a kind of file is written, if there is one."""
+"""The option that defines the format of each kind of file, if there is one."""
 
 
 def _can_write(kind: Kind, quirks: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Slots: which content a protocol accepts, in which part of a request, and how much of it."""
+"""Slots: the content that a protocol accepts, in which part of a request, and with which limits."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class ToolMedia(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A kind of part in a request that holds media. A limit of None is unknown.
+    """A kind of request part that holds media. A limit of None is unknown.
 
     A model needs only one of `capabilities` to use the slot. `mime_types` is None if every type is accepted, and
-    `tool_mime_types` is None if tool results accept the same types. Bytes are counted before base64: `max_bytes` for
+    `tool_mime_types` is None if tool results accept the same types. Sizes are in bytes before base64: `max_bytes` for
     one file, `max_total_bytes` for all files in this slot. Sides are in pixels. If a request has more than
-    `crowd_count` files, the limit is `crowd_max_side`. `source` and `checked_on` say where the numbers are from.
+    `crowd_count` files, the limit is `crowd_max_side`. `source` and `checked_on` state the origin of the numbers.
     """
 
     name: str
@@ -50,15 +50,15 @@ class Slot:
         return accepted is None or mime_type in accepted
 
     def side(self, total: int) -> int | None:
-        """Return the largest allowed side, in pixels, in a request with `total` files of this kind."""
-        # Anthropic: 8,000 pixels a side, but 2,000 in a request with more than 20 images.
+        """Return the maximum side in pixels in a request with `total` files of this kind."""
+        # Anthropic allows 8,000 pixels per side, but only 2,000 in a request with more than 20 images.
         crowded = self.crowd_count is not None and total > self.crowd_count
         return self.crowd_max_side if crowded and self.crowd_max_side is not None else self.max_side
 
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """All slots of a service by kind, the most bytes of a request, and how media in tool results is sent."""
+    """All slots of a service by kind, a request's maximum bytes, and how media in tool results is sent."""
 
     name: str = ""
     by_kind: Mapping[Kind, Slot] = field(default_factory=dict)
@@ -78,9 +78,9 @@ SLOT_KINDS: Mapping[str, tuple[Kind, ...]] = MappingProxyType(
         "file": (Kind.DOCUMENT, Kind.OTHER),
     }
 )
-"""The names of slots in JSON, and the kinds that each is for."""
+"""Slot names in JSON, and the kinds of files for each slot."""
 
 
 def slot_key(kind: Kind) -> str:
-    """Return the name of a kind's slot in JSON and in headers: `file` for documents and others."""
+    """Return the name of a kind's slot in JSON and in headers: `file` for documents and other kinds."""
     return next(key for key, kinds in SLOT_KINDS.items() if kind in kinds)

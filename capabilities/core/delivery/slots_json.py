@@ -1,4 +1,4 @@
-"""Read, check and write slots as JSON, which is how administrators override them."""
+"""Parse, check and format slots as JSON, the format of administrators' overrides."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 
 
 def _is_count(value: object) -> bool:
-    # bool is a subclass of int.
+    # In Python, bool is a subclass of int.
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
@@ -122,7 +122,7 @@ def _unknown(path: str, names: list[str]) -> Problem:
 
 
 def with_limits(slots: Slots, data: object) -> Slots:
-    """Return the slots changed by these limits. Invalid values change nothing."""
+    """Return the slots modified by these limits. Invalid values change nothing."""
     if not isinstance(data, Mapping):
         return slots
     by_kind = dict(slots.by_kind)
@@ -131,7 +131,7 @@ def with_limits(slots: Slots, data: object) -> Slots:
             continue
         for kind in kinds:
             slot = _apply(by_kind.get(kind), key, kind, data[key])
-            # Null removes the slot, since the provider does not accept that kind.
+            # Null removes the slot, because the provider does not accept this kind.
             by_kind.pop(kind, None)
             if slot is not None:
                 by_kind[kind] = slot
@@ -159,7 +159,7 @@ def _apply(slot: Slot | None, key: str, kind: Kind, data: object) -> Slot | None
 
 
 def to_json(slots: Slots) -> dict[str, Any]:
-    """Return the slots as JSON, in the form of overrides. `from_json` restores them."""
+    """Return the slots as JSON, in the format of overrides. `from_json` parses them."""
     json_names = {name: json_name for json_name, (name, _) in _FIELDS.items()}
     data: dict[str, Any] = {"maxRequestBytes": slots.max_request_bytes, "toolMedia": slots.tool_media.value}
     for key, kinds in SLOT_KINDS.items():
@@ -174,5 +174,5 @@ def _plain(value: Any) -> Any:
 
 
 def from_json(data: object, name: str = "") -> tuple[Slots, tuple[Problem, ...]]:
-    """Return the slots that JSON describes, and the problems in it."""
+    """Return the slots defined by JSON, and its problems."""
     return with_limits(Slots(name=name), data), check_limits(data)

@@ -1,7 +1,7 @@
-"""How much text of a file a model gets: a share of the window that the conversation before the file leaves.
+"""Limit the text of a file to a share of the window that the conversation before the file leaves free.
 
-The limit depends on the model and on what precedes the file, never on what follows, so that every later turn of a
-conversation has the same text. Tokens are estimated, so a part of the window is kept for what the estimate misses.
+The limit depends on the model and on the preceding content, but never on the following content, so that the text is the
+same in all later turns. Tokens are estimated, so a part of the window is reserved for estimation errors.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from capabilities.core.texts.description import HEAD_CHARS, TAIL_CHARS
 from capabilities.core.translatable import Translatable, translatable
 
 ANSWER_SHARE = 0.25
-"""The share of the window that no file may use."""
+"""The fraction of the window that is reserved for the answer and never used by files."""
 
 MIN_CHARS = 2_000
-"""The text that arrives even if the conversation has filled the window."""
+"""Number of characters that are sent even if the conversation has filled the window."""
 
 MAX_CHARS = 100_000_000
 
@@ -25,9 +25,9 @@ _SHARE, _CHARS = re.compile(r"([1-9][0-9]?|100) ?%", re.ASCII), re.compile(r"[1-
 
 @dataclass(frozen=True, slots=True)
 class TextLimit:
-    """The most text of one file: `chars` if set, else `share` (0 to 1) of the window that is left.
+    """Maximum text of one file: `chars` if set, else a fraction `share` (0 to 1) of the remaining window.
 
-    A model whose window is unknown gets `unknown_chars`.
+    For a model with unknown window, `unknown_chars` applies.
     """
 
     share: float = 0.5
@@ -35,19 +35,19 @@ class TextLimit:
     unknown_chars: int = HEAD_CHARS + TAIL_CHARS
 
     def max_chars(self, text: str, window: int | None, used: int) -> int:
-        """Return how many characters of the text fit, for a window of which `used` tokens precede the file."""
+        """Return the maximum number of the text's characters for a window of which `used` tokens precede the file."""
         if window is None:
             return self.chars or self.unknown_chars
         left = max(int(window * (1 - ANSWER_SHARE)) - used, 0)
         if self.chars is None:
             left = int(left * self.share)
-        # The text's own characters per token: four in English, one in Chinese.
+        # The text's own ratio of characters per token: four in English, one in Chinese.
         fitting = max(left * len(text) // max(estimate_tokens(text), 1), MIN_CHARS)
         return fitting if self.chars is None else min(self.chars, fitting)
 
 
 def read_text_limit(word: str) -> TextLimit:
-    """Return the limit that an administrator wrote: characters (`200000`) or a share (`30%`); raise ValueError."""
+    """Parse an administrator's limit: characters (`200000`) or a share (`30%`). Raise ValueError if it is invalid."""
     if match := _SHARE.fullmatch(word.strip()):
         return TextLimit(share=int(match[1]) / 100)
     if _CHARS.fullmatch(word.strip()) and int(word) <= MAX_CHARS:
@@ -56,7 +56,7 @@ def read_text_limit(word: str) -> TextLimit:
 
 
 def find_problem(word: str) -> Translatable | None:
-    """Return why a limit cannot be read, or None."""
+    """Return why a limit is invalid, or None."""
     try:
         read_text_limit(word)
     except ValueError:
@@ -69,6 +69,6 @@ def find_problem(word: str) -> Translatable | None:
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the tokens of text from its bytes: a quarter of an English character, one of a Chinese character."""
+    """Estimate text tokens from bytes: a quarter per English character, one per Chinese character."""
     more = len(text.encode("utf-8", "replace")) - len(text)
     return (2 * len(text) + 3 * more + 7) // 8

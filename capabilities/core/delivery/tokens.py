@@ -1,7 +1,7 @@
-"""Estimate the tokens of files and text, offline. The provider's bill may differ.
+"""Estimate the tokens of files and text offline. The provider's count may differ.
 
-The formulas are those that the vendors publish (documentation of 2026-09, checked 2026-11-20). `FAMILIES` says which
-models use which formula. If the formula is unknown, the result is None, because a made-up number is worse than none.
+The formulas are published by the vendors (documentation of 2026-09, checked 2026-11-20). `FAMILIES` maps models to
+formulas. If the formula is unknown, the result is None, because an invented number is worse than none.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
 
 if TYPE_CHECKING:
-    # Adapting a request estimates the tokens of its files.
+    # The estimated tokens of files in a request.
     from capabilities.core.delivery.adaptation import Adapted, PartDelivery
 
 ImageCount = Callable[[int, int], int]
-"""Returns the tokens of an image by its width and height in pixels."""
+"""Function that returns an image's tokens by its width and height in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """An estimated number of tokens, and the rule that was used. The provider's own count may differ."""
+    """An estimated number of tokens, and the rule used. The provider's own count may differ."""
 
     tokens: int
     rule: str
@@ -38,7 +38,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The tokens that a family of models counts per image, PDF page, or second of audio or video; None if unknown."""
+    """A model family's tokens per image, per PDF page, and per second of audio or video. None if unknown."""
 
     rule: str
     image: ImageCount | None = None
@@ -52,7 +52,8 @@ def _cells(width: int, height: int, cell: int) -> int:
 
 
 def _scale_down(width: int, height: int, cell: int, edge: int, budget: int) -> tuple[int, int]:
-    # The largest size with the same aspect ratio whose padded long edge and number of cells are within bounds.
+    # Find the largest size with the same aspect ratio for which the padded long edge and the number of cells are in
+    # bounds.
     long, short = max(width, height), min(width, height)
 
     def at(side: int) -> tuple[int, int]:
@@ -61,7 +62,7 @@ def _scale_down(width: int, height: int, cell: int, edge: int, budget: int) -> t
     def fits(side: int) -> bool:
         return math.ceil(side / cell) * cell <= edge and _cells(*at(side), cell) <= budget
 
-    # Binary search for the longest long side that fits.
+    # Binary search for the maximum long side.
     low, high = 1, long
     while low < high:
         middle = (low + high + 1) // 2
@@ -70,13 +71,13 @@ def _scale_down(width: int, height: int, cell: int, edge: int, budget: int) -> t
 
 
 def claude_image(edge: int, budget: int) -> ImageCount:
-    # One token per 28 x 28 pixels, after shrinking to the edge and budget of the model's tier.
+    # One token per 28 x 28 pixels, after scaling down to the edge and budget of the model's tier.
     return lambda width, height: _cells(*_scale_down(width, height, 28, edge, budget), 28)
 
 
 def openai_tiles(base: int, tile: int) -> ImageCount:
     def count(width: int, height: int) -> int:
-        # Scaled down to fit into 2048 x 2048, and then until the short side is 768.
+        # Scale down to fit into 2048 x 2048, and then until the short side is 768.
         scale = min(1.0, 2048 / max(width, height))
         scale *= min(1.0, 768 / (min(width, height) * scale))
         return base + tile * _cells(max(1, round(width * scale)), max(1, round(height * scale)), 512)
@@ -85,7 +86,7 @@ def openai_tiles(base: int, tile: int) -> ImageCount:
 
 
 def openai_patches(factor: float, edge: int, budget: int) -> ImageCount:
-    # The number of patches of 32 x 32 pixels, after shrinking to the edge and budget, times the model's factor.
+    # The number of patches of 32 x 32 pixels, after scaling down to the edge and budget, times the model's factor.
     return lambda width, height: round(_cells(*_scale_down(width, height, 32, edge, budget), 32) * factor)
 
 
@@ -139,8 +140,8 @@ FAMILIES: tuple[tuple[str, Family], ...] = (
     ("gemini*", _GEMINI),
     ("qwen*vl*", _QWEN),
 )
-"""Families by a pattern for the model's name. The first match counts. Only the part of a name after its last slash is
-compared."""
+"""Model families by a pattern for the model's name. The first match is used. Only the name after the last slash is
+matched."""
 
 
 def find_family(model: str) -> Family | None:
@@ -149,7 +150,7 @@ def find_family(model: str) -> Family | None:
 
 
 def text_tokens(text: str) -> Estimate:
-    """Estimate the tokens of text: one per Chinese, Japanese or Korean character, a quarter for any other."""
+    """Estimate text tokens: one per Chinese, Japanese or Korean character, a quarter per other character."""
     # Look up the width of each distinct character once.
     counts = {} if text.isascii() else Counter(text)
     wide_count = sum(count for char, count in counts.items() if unicodedata.east_asian_width(char) in "WF")
@@ -158,7 +159,7 @@ def text_tokens(text: str) -> Estimate:
 
 
 def file_tokens(model: str, file: FilePart) -> Estimate | None:
-    """Estimate the tokens of a file sent natively; None if the model or the file's measures are unknown."""
+    """Estimate the tokens of a natively sent file, or return None if the model or the file's measures are unknown."""
     family = find_family(model)
     count = _count(family, file) if family else None
     return Estimate(count, family.rule) if family and count is not None else None
@@ -190,13 +191,13 @@ def estimate_chat(chat: ChatRequest, model: str) -> int:
 def estimate_delivery(
     delivery: PartDelivery, model: str, estimate_text: Callable[[str], Estimate] = text_tokens
 ) -> Estimate | None:
-    """Return the estimated tokens of a delivered file, or None if the model or the file's measures are unknown."""
+    """Estimate the tokens of a delivered file, or return None if the model or the file's measures are unknown."""
     if delivery.text is not None:
         return estimate_text(delivery.text)
     if delivery.delivery.outcome is not Outcome.CONVERTED:
         return file_tokens(model, delivery.file)
     images = [FilePart(native.kind, width=native.width, height=native.height) for native in delivery.natives]
-    # An estimate for some of the pages would look like an estimate for all of them.
+    # An estimate for only some of the pages would be mistaken for an estimate for all of them.
     estimates = _known_estimates(images, model)
     return (
         Estimate(sum(estimate.tokens for estimate in estimates), estimates[0].rule)

@@ -1,4 +1,4 @@
-"""Select the vendor-specific tools, fields and blocks that a candidate gets, and replace other blocks by notes."""
+"""Select the vendor-specific tools, fields and blocks for a candidate, and replace other blocks by notes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ PLACEHOLDERS: Mapping[str, str] = MappingProxyType(
         "zh": "[{name}：在另一家提供商处使用过，其数据不在本对话中。]",
     }
 )
-"""The note that a model reads in place of blocks that only another vendor understands."""
+"""Note for the model that replaces blocks which only another vendor understands."""
 
 
 def fit_vendor_items(
     chat: ChatRequest, protocol: str, allowed: Collection[str], language: str | None
 ) -> tuple[ChatRequest, tuple[str, ...]]:
-    """Return the request with only the vendor items that protocol and `allowed` permit, and the paths of the others."""
+    """Return the request with only the permitted vendor items, and the paths of removed items.
+
+    An item is permitted if it belongs to `protocol` and its name is in `allowed`.
+    """
     # Most requests have no vendor items.
     if not chat.vendor and not any(message.vendor for message in chat.messages):
         return chat, ()
@@ -40,7 +43,7 @@ def fit_vendor_items(
 
     vendor = tuple(filter(takes, chat.vendor))
     names = {item.value.get("name") for item in chat.vendor if item not in vendor and "tools[" in item.path}
-    # The chosen tool is left out, so the choice must be left out as well.
+    # The chosen tool is removed, so the choice must be removed, too.
     if chat.tool_name in names and chat.tool_name and not chat.has_tool(chat.tool_name):
         chat = replace(chat, tool_name=None)
         left_out.append("tool_choice")
@@ -55,14 +58,14 @@ def _fit_message(message: Message, takes: Callable[[VendorItem], bool], note: st
     for item in message.vendor:
         if takes(item):
             remaining.append(item)
-        elif not item.covered:  # a call and its result share one note
+        elif not item.covered:  # A call and its result share one note.
             notes[item.offset, item.name] = note.format(name=item.name)
     if message.role is not Role.ASSISTANT:
         parts = (*message.parts, *map(TextPart, notes.values()))
         return replace(message, parts=parts, vendor=tuple(remaining))
     if not notes:
         return replace(message, vendor=tuple(remaining))
-    # Notes are inserted into the text, so the offsets of reasoning and of kept blocks must move.
+    # Notes are inserted into the text, so move the offsets of reasoning and of remaining blocks.
     added = [(at, f"\n{note_text}\n" if at else f"{note_text}\n") for (at, _), note_text in notes.items()]
 
     def move(offset: int) -> int:
@@ -79,10 +82,9 @@ def _fit_message(message: Message, takes: Callable[[VendorItem], bool], note: st
     )
 
 
-# The vendors' rules for tools: which names are valid, and how long the id of a call may be.
-#
-# A name or id that breaks a rule is always replaced by the same substitute, so that a conversation keeps its prefix. In
-# an answer, substitutes become the caller's names again.
+# The vendors' rules for tools: valid names, and the maximum length of a call's id. A name or id that breaks a rule
+# always gets the same substitute, so that the conversation's prefix does not change. In answers, substitutes are
+# replaced by the caller's names.
 
 MAX_NAME_CHARS = 64
 HASH_CHARS = 8
@@ -91,7 +93,7 @@ NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 @value_class
 class ToolRule:
-    """A protocol's pattern for tool names, and the most characters of a call's id."""
+    """A protocol's pattern for tool names, and the maximum length of a call's id."""
 
     name: re.Pattern[str]
     max_id_chars: int | None
@@ -111,7 +113,7 @@ _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def fit_tools(chat: ChatRequest, protocol: str) -> tuple[ChatRequest, Mapping[str, str]]:
-    """Return the request with names and ids that the protocol accepts, and the caller's names by the names sent."""
+    """Return the request with valid names and ids for the protocol, and a map from sent names to the caller's names."""
     rule = RULES.get(protocol)
     if rule is None:
         return chat, NO_NAMES
@@ -133,7 +135,7 @@ def fit_tools(chat: ChatRequest, protocol: str) -> tuple[ChatRequest, Mapping[st
 
 
 def _fit_name(name: str) -> str:
-    # The hash distinguishes names that differ only in characters that were replaced or cut.
+    # The hash distinguishes names that differ only in replaced or removed characters.
     start = _OTHER.sub("_", name)[: MAX_NAME_CHARS - HASH_CHARS - 2]
     # Gemini's names must begin with a letter or an underscore.
     if not start[:1].isalpha():
@@ -146,7 +148,7 @@ def _fit_id(call_id: str) -> str:
 
 
 def _fit_tools(message: Message, names: Mapping[str, str], ids: Mapping[str, str]) -> Message:
-    # A tool message refers to a call by its id, so that id is replaced as well.
+    # A tool message refers to a call by its id, so replace this id, too.
     call_id = message.tool_call_id
     if not (message.tool_calls or call_id):
         return message
@@ -162,15 +164,15 @@ def _fit_tools(message: Message, names: Mapping[str, str], ids: Mapping[str, str
 
 
 def restore_names(answer: Answer, names: Mapping[str, str]) -> Answer:
-    """Return the answer with the caller's names for the tools that it calls."""
+    """Return the answer with the caller's names for the called tools."""
     calls = tuple(replace(call, name=names.get(call.name, call.name)) for call in answer.tool_calls)
     return replace(answer, tool_calls=calls)
 
 
 def restore_names_in(event: StreamEvent, names: Mapping[str, str]) -> StreamEvent:
-    """Return the stream event with the caller's names for the tools that it calls."""
+    """Return the stream event with the caller's names for the called tools."""
     if not isinstance(event, Delta) or not event.tool_calls:
         return event
-    # Vendors never send a name in pieces.
+    # Vendors never split a name over several events.
     calls = tuple(replace(call, name=names.get(call.name or "", call.name)) for call in event.tool_calls)
     return event._replace(tool_calls=calls)

@@ -1,7 +1,7 @@
-"""Carry out a delivery: turn a file into the parts that a model receives.
+"""Carry out a delivery: convert a file to the parts that a model receives.
 
 This reads the file's content, so it can still fail. If there is no text, an image cannot be converted or the bytes are
-lost, the file is replaced by a description that gives the reason. Functions in this module never raise.
+unavailable, the file is replaced by a description with the reason. Functions in this module never raise an exception.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def find_no_agent(_: FilePart) -> Sequence[str]:
 
 @value_class
 class TextStyle:
-    """How text for this model is written: its language, the agents that could read a file, and the tools offered.
+    """Options for the text: its language, the agents that could read a file, and the available tools.
 
-    The text remains in the conversation, so `agents_for` names only permanent agents, which administrators configured.
-    `description_of` returns another model's description of a file.
+    The text remains in the conversation, so `agents_for` returns only permanent agents, which administrators
+    configured. `description_of` returns another model's description of a file.
     """
 
     language: str | None = None
@@ -85,7 +85,7 @@ def text_style_for(
 class WrittenFile:
     """The result for a file: its final delivery, and its text or native parts.
 
-    `lead` is the text before converted parts. A file that is sent unchanged has none.
+    `lead` is the text before converted parts. It is empty for a file that is sent unchanged.
     """
 
     delivery: Delivery
@@ -95,7 +95,7 @@ class WrittenFile:
 
 
 def display_name(file: FilePart, otherwise: str = "") -> str:
-    """Return the name for a file in text: its filename, else its id, else its URL, else `otherwise` or its kind."""
+    """Return a file's name for use in text: its filename, else its id, its URL, `otherwise`, or its kind."""
     return file.filename or file.artifact_id or file.url or otherwise or file.kind.value
 
 
@@ -104,8 +104,11 @@ def write(file: FilePart, reader: Reader, position: Position, style: TextStyle) 
 
 
 def write_as_text(file: FilePart, reader: Reader, reason: Reason, style: TextStyle, tokens: int = 0) -> WrittenFile:
-    """Return the file as text for this reason, although it could be native; `tokens` precede it."""
-    # Without `convert`, since drawn pages would need room that is missing.
+    """Return the file as text for this reason, although it could be sent natively.
+
+    `tokens` is the number of tokens before the file.
+    """
+    # Exclude `convert`, because drawn pages would need capacity that is missing.
     without_convert = replace(reader, policies=reader.policies - {ContentPolicy.CONVERT})
     delivery = decide_text_form(file, without_convert, reason)
     return _write_as(delivery, file, without_convert, Position(tokens=tokens), style)
@@ -114,7 +117,7 @@ def write_as_text(file: FilePart, reader: Reader, reason: Reason, style: TextSty
 def _write_as(delivery: Delivery, file: FilePart, reader: Reader, position: Position, style: TextStyle) -> WrittenFile:
     try:
         return WRITERS[delivery.outcome](file, delivery, reader, position, style)
-    # The bytes may be lost between the decision and reading.
+    # The bytes may have become unavailable since the decision.
     except UnreadableError as error:
         return _write_description_instead(
             file, reader, position, style, make_reason(ReasonCode.UNREADABLE, problem=error.reason)
@@ -123,7 +126,7 @@ def _write_as(delivery: Delivery, file: FilePart, reader: Reader, position: Posi
 
 FLAWS: Mapping[ReasonCode, Flaw] = MappingProxyType({ReasonCode.LOCKED: Flaw.LOCKED, ReasonCode.DAMAGED: Flaw.DAMAGED})
 CANNOT_BE_OPENED = frozenset({ReasonCode.UNREADABLE, *FLAWS})
-"""Reasons for which neither another agent nor another model can read a file."""
+"""Reasons for which no other agent or model can read the file either."""
 
 
 def description(file: FilePart, reason: Reason, style: TextStyle) -> str:
@@ -155,11 +158,11 @@ def _write_description_instead(
 
 def _natively(file: FilePart, delivery: Delivery, reader: Reader, position: Position, style: TextStyle) -> WrittenFile:
     if flaw := find_flaw(file):
-        # The names in a locked archive can still be read.
+        # The names in a locked archive can still be listed.
         decision = decide_text_form if file.mime_type in ARCHIVES else decide_description
         return _write_as(decision(file, reader, flaw), file, reader, position, style)
     blob = file.content.blob() if file.content else None
-    # The URL is used only if there are no bytes. `decide` has checked that the slot accepts URLs.
+    # Use the URL only if there are no bytes. `decide` has checked that the slot accepts URLs.
     url = None if blob else file.url
     part = NativePart(file.kind, file.mime_type, blob, url, file.filename, file.detail, file.cache)
     return WrittenFile(delivery, natives=(part,))
@@ -185,7 +188,7 @@ def _write_converted(
         return pages
     size = converted.blob.size
     image = replace(file, mime_type=converted.mime_type, size=size, width=converted.width, height=converted.height)
-    # The converted image may still exceed a limit, so it is decided like any image.
+    # The converted image may still exceed a limit, so decide again for this image.
     decision = decide(image, reader, position)
     if decision.outcome not in (Outcome.NATIVE, Outcome.HOISTED):
         return _write_description_instead(file, reader, position, style, decision.reason)
@@ -235,7 +238,7 @@ def _write_text(
     text, delivery = _find_text(file, delivery)
     if text is None:
         reason = make_reason(ReasonCode.NO_TEXT_FOUND, mime_type=file.mime_type)
-        # A scan has no text to extract, but the model may be able to see its pages. These show that it has no flaw.
+        # A scan has no text, but the model may accept images of its pages. If pages can be drawn, the file has no flaw.
         as_pages = _write_pages(file, replace(delivery, reason=reason), reader, position, style)
         return as_pages or _write_description_instead(file, reader, position, style, find_flaw(file) or reason)
     limit = reader.text_limit.max_chars(text.text, reader.window, position.tokens)
@@ -261,7 +264,7 @@ def _write_text(
 def _lost_text(text: Text, arrives: int) -> Loss | None:
     if text.share is None:
         return Loss(LossKind.CUT)
-    # Two losses are combined: text that was not extracted from the file, and extracted text that is not shown.
+    # Combine two losses: text that was not extracted from the file, and extracted text that is not sent.
     share = text.share * arrives / len(text.text) if text.text else text.share
     if cut := measure_loss(LossKind.CUT, share, 1):
         return replace(cut, count=text.invalid_bytes)
@@ -279,7 +282,7 @@ def _find_text(file: FilePart, delivery: Delivery) -> tuple[Text | None, Deliver
         )
         if rendered is not None and rendered.text.strip():
             return rendered, delivery
-    # A web page from which no text could be extracted is inlined with its markup.
+    # A web page from which no text could be extracted is sent with its markup.
     return (content.text(), replace(delivery, outcome=Outcome.INLINED)) if marked_up else (None, delivery)
 
 
@@ -297,7 +300,7 @@ def _add_description(facts: str, by_model: ModelDescription, file: FilePart, sty
     if by_model.state is DescriptionState.FAILED:
         return facts
     block = by_model.text or description_slot(by_model.describer, style.language)
-    # The metadata, the description, and then the reference again.
+    # The metadata is followed by the description and then by the reference.
     reference = reference_line(file.artifact_id, style.language) if file.artifact_id else ""
     return "\n".join(filter(None, (facts, block, reference)))
 

@@ -1,1 +1,1 @@
-"""Prompts, limits and quoting for a model that describes a file for another model."""
+"""Prompts, limits and quoting for descriptions of files by another model."""

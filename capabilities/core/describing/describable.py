@@ -1,4 +1,4 @@
-"""Decide whether a model can describe a file, and estimate the tokens that this needs."""
+"""Decide whether a model can describe a file, and estimate the tokens for this."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from capabilities.core.vocabulary import Kind
 
 @dataclass(frozen=True, slots=True)
 class LengthLimit:
-    """The longest recording that is described, in seconds, and where this limit comes from."""
+    """Maximum duration of a described recording in seconds, and the source of this limit."""
 
     seconds: int
     source: str
@@ -37,11 +37,11 @@ LONGEST: Mapping[Kind, LengthLimit] = MappingProxyType(
         ),
     }
 )
-"""The longest recordings that are described."""
+"""Maximum durations of described recordings."""
 
 
 def obstacle_to_describing(file: FilePart, describer: Reader) -> Reason | None:
-    """Return why this describer cannot be asked about the file, or None if it can read the file itself or its pages."""
+    """Return why this describer cannot describe the file, or None if it can read the file or its pages."""
     try:
         return _find_obstacle(file, describer)
     except UnreadableError as error:
@@ -53,7 +53,7 @@ def _find_obstacle(file: FilePart, describer: Reader) -> Reason | None:
         return make_reason(ReasonCode.UNREADABLE, problem=file.unreadable or "failed")
     if file.size == 0:
         return make_reason(ReasonCode.EMPTY)
-    # Without `extract`, since the model that reads the description could get the file's text as well.
+    # Exclude `extract`, because the model that receives the description could receive the extracted text, too.
     visual_reader = replace(describer, policies=frozenset({ContentPolicy.CONVERT}))
     if reason := _too_long(file) or _locked(file):
         return reason
@@ -65,7 +65,7 @@ def _too_long(file: FilePart) -> Reason | None:
     longest = LONGEST.get(file.kind)
     if longest is None:
         return None
-    # The file is inspected only if its length is not known yet, since this opens it.
+    # Inspect the file only if its duration is unknown, because this opens the file.
     seconds = file.seconds if file.seconds is not None else _inspect(file).seconds
     if seconds is None or seconds <= longest.seconds:
         return None
@@ -83,7 +83,7 @@ def _inspect(file: FilePart) -> Inspection:
 def estimate_describing(
     file: FilePart, describer: Reader, model: str, question: str | None, language: str | None
 ) -> Estimate | None:
-    """Estimate the tokens of the prompt and the file for the describer; None if its count for the file is unknown."""
+    """Estimate the tokens of the prompt and the file for the describer, or return None if they are unknown."""
     visual_reader = replace(describer, policies=frozenset({ContentPolicy.CONVERT}))
     adapted = adapt(describing_chat(file, question, language), visual_reader, TextStyle(language))
     if isinstance(adapted, CannotRead):

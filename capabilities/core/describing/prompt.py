@@ -1,6 +1,6 @@
 """The prompt for a model that describes a file for another model, in both languages and by kind of file.
 
-A change of text that a describer reads must increase `PROMPT_VERSION`, since it is part of the cache key.
+If the text of a prompt changes, increase `PROMPT_VERSION`, which is part of the cache key.
 """
 
 from __future__ import annotations
@@ -15,25 +15,24 @@ from capabilities.core.message import ChatRequest, FilePart, Message, Role, Text
 from capabilities.core.texts.phrases import escape_name, is_hidden, nearest_language
 from capabilities.core.vocabulary import Kind
 
-# Quoting of untrusted words from a file, so that a model reads them as content and not as instructions.
-#
-# The words are put between two fences that are longer than any run of the fence's character inside, and each line
-# begins with a mark. So no quoted line can pass as a fence or as the first line of a block that programs read.
-# Invisible and reordering characters are removed, and control tokens of models are split. The same words always give
-# the same lines, so that a conversation keeps its prefix.
+# Untrusted text from a file is quoted, so that models treat it as content and not as instructions. The text is put
+# between two fences that are longer than any run of the fence's character inside, and each line gets a prefix. No
+# quoted line can therefore be mistaken for a fence or for the first line of a block that programs parse. Invisible and
+# reordering characters are removed, and models' control tokens are split. The same text always produces the same lines,
+# so that the conversation's prefix does not change.
 
 MAX_CHARS = 32_000
-"""The most characters of a description that are quoted, which is about the length that the prompt asks for at most."""
+"""Maximum number of quoted characters of a description, about the maximum length that the prompt requests."""
 
 MAX_NAME = 200
 
 LINE_PREFIX = "> "
 
 TICKS = "`´｀ˋ‵"
-"""Characters that look like that of the fence."""
+"""Characters that look like the fence's character."""
 
 LONG_RUNS = re.compile(rf"([{TICKS}]{{16}})[{TICKS}]+|(\n\n)\n+")
-"""Longer runs are cut to sixteen ticks or one empty line, so that quoting never makes text much longer."""
+"""Longer runs are reduced to sixteen ticks or one empty line, so that quoting never makes text much longer."""
 
 LEADS: Mapping[str, str] = MappingProxyType(
     {"zh": "由 {describer} 描述，当前模型并未看到原文件:", "en": "Described by {describer}, not seen by you:"}
@@ -54,10 +53,10 @@ CUTS: Mapping[str, str] = MappingProxyType(
 )
 
 LINE_ENDS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-"""Characters that some programs treat as line ends. Each becomes a line break."""
+"""Characters that some programs treat as line ends. Each is replaced by a line break."""
 
 HIDDEN = re.compile("[\U000e0100-\U000e01ef]|(?<=[\u200c\u200d])[\u200c\u200d]+")
-"""Variation selectors and sequences of joiners, which can hide words."""
+"""Variation selectors and sequences of joiners, which can hide text."""
 
 TOKEN_NAMES = (
     *("s", "bos", "eos", "pad", "unk", "sop", "eop", "eod", "end_of_text", "start_of_turn", "end_of_turn"),
@@ -72,21 +71,22 @@ CONTROL_TOKENS = re.compile(
     r"|<(?=<?/?SYS>)|\[(?=/?(?:INST|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|SYSTEM_PROMPT)\])",  # Llama 2, Mistral
     re.IGNORECASE,
 )
-"""The bracket of a token that marks the speaker. Engines that serve open models may interpret it in any text."""
+"""Opening bracket of a control token that marks a role. Engines for open models may interpret such tokens in any
+text."""
 
 
 def quote_text(text: str, describer: str, language: str | None) -> str:
-    """Return a describer's words in the form that a model reads: the author, the words in a fence, and a warning."""
+    """Return a describer's text in its final form: the author, the fenced text, and a warning."""
     tag = nearest_language(language)
     lead = LEADS[tag].format(describer=escape_name(describer)[:MAX_NAME])
     return "\n".join([lead, fence_text(text, language, MAX_CHARS), NOTES[tag]])
 
 
 def fence_text(text: str, language: str | None, max_chars: int) -> str:
-    """Return at most `max_chars` characters of the words in a fence, followed by a note if they were cut."""
+    """Return at most `max_chars` characters of the text in a fence, followed by a note if it was truncated."""
     clean = clean_text(text)
     excerpt = clean[:max_chars]
-    # In Markdown, the same number of ticks closes a fence, so this fence is one longer than any run inside.
+    # In Markdown, the same number of ticks closes a fence, so use one more than any run inside.
     longest = max((len(run) for run in re.findall(f"[{TICKS}]+", excerpt)), default=0)
     fence = "`" * max(3, longest + 1)
     lines = [fence, *(LINE_PREFIX + line for line in excerpt.split("\n")), fence]
@@ -96,11 +96,11 @@ def fence_text(text: str, language: str | None, max_chars: int) -> str:
 
 
 def clean_text(text: str) -> str:
-    """Return the words without invisible characters, and with the control tokens of models split."""
+    """Return the text without invisible characters, and with models' control tokens split."""
     lines = LINE_ENDS.sub("\n", text)
     visible = "".join(char for char in lines if char in "\n\t" or not is_hidden(char))
     shortened = LONG_RUNS.sub(r"\1\2", HIDDEN.sub("", visible))
-    # Tokens are split last, since removing hidden characters may complete one.
+    # Split tokens last, because removing hidden characters may complete a token.
     return CONTROL_TOKENS.sub(_break_token, shortened).strip("\n")
 
 
@@ -111,7 +111,7 @@ def _break_token(match: re.Match[str]) -> str:
 PROMPT_VERSION = 1
 
 MAX_TOKENS = 8_192
-"""The most tokens of a description, including reasoning. Every model that reads files can write this many."""
+"""Maximum number of tokens of a description, including reasoning. Every model that reads files supports this number."""
 
 MAX_QUESTION_CHARS = 2_100
 
@@ -130,7 +130,7 @@ class DescribingPrompt:
 MAX_WORDS: Mapping[Kind, int] = MappingProxyType(
     {Kind.IMAGE: 1_500, Kind.AUDIO: 5_000, Kind.VIDEO: 3_000, Kind.DOCUMENT: 5_000}
 )
-"""The most words, or Chinese characters, that the prompt asks for."""
+"""Maximum number of words, or Chinese characters, that the prompt requests."""
 
 EN = DescribingPrompt(
     rules=(
@@ -227,7 +227,7 @@ PROMPTS: Mapping[str, DescribingPrompt] = MappingProxyType({"en": EN, "zh": ZH})
 
 
 def describing_chat(file: FilePart, question: str | None, language: str | None) -> ChatRequest:
-    """Return the request to describe a file: rules and task, then the file and its question."""
+    """Return the request to describe a file: rules and task, then the file and the user's question."""
     prompt = PROMPTS[nearest_language(language)]
     kind = file.kind if file.kind in prompt.tasks else Kind.DOCUMENT
     length = prompt.length.format(words=f"{MAX_WORDS[kind]:,}")
@@ -235,20 +235,20 @@ def describing_chat(file: FilePart, question: str | None, language: str | None) 
     parts = [prompt.request]
     if question:
         parts += [prompt.question, fence_text(question, language, MAX_QUESTION_CHARS)]
-    # The caller's level of detail and cache marks are meant for its own model.
+    # The caller's image detail and cache breakpoints apply only to the caller's model.
     plain_file = replace(file, detail=None, cache=None, led=False)
     user = Message(Role.USER, (plain_file, TextPart("\n\n".join(parts))))
     return ChatRequest((Message(Role.SYSTEM, (system,)), user), max_tokens=MAX_TOKENS)
 
 
 MAX_HEAD, MAX_TAIL = 1_500, 500
-"""The most characters of a question that are kept. Users paste text, and ask before or after it."""
+"""Maximum numbers of characters at the start and the end of a question. Users paste text before or after a question."""
 
 
 def question_for(chat: ChatRequest, message_index: int) -> str | None:
-    """Return the text of the user message with which the file in this message came, or None if it has none.
+    """Return the text of the user message with the file in this message, or None if there is none.
 
-    For a file in a tool result, this is the last user message before it. Later messages do not count, so that the
+    For a file in a tool result, this is the last user message before it. Later messages are not used, so that the
     result is the same in every later turn.
     """
     question = next(
@@ -264,8 +264,8 @@ def question_for(chat: ChatRequest, message_index: int) -> str | None:
 class DescriptionKey:
     """The cache key of a description.
 
-    `content` is the hash of the file's bytes, `describer` the service or `provider/model`, `language` is `zh` or `en`,
-    and `question` is the hash of the question, empty without one.
+    `content` is the hash of the file's bytes, `describer` the service or `provider/model`, and `language` is `zh` or
+    `en`. `question` is the hash of the question, or empty.
     """
 
     content: str
@@ -276,7 +276,7 @@ class DescriptionKey:
 
     @property
     def digest(self) -> str:
-        # NUL separates the fields, so that different keys never give the same string.
+        # NUL separates the fields, so that different keys never produce the same string.
         return _hash("\0".join(map(str, astuple(self))))
 
 

@@ -1,4 +1,4 @@
-"""Pass on a call to an operation, with the candidate's model in the caller's fields."""
+"""Pass on a call to an operation, with the candidate's model instead of the caller's."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ REQUIRED_PROTOCOL = "openai"
 class PassthroughCall:
     """A caller's call to an operation, as a `WireProtocol`.
 
-    `answer_format` is the caller's `response_format`, `count` the caller's `n`. All fields of the call are in
-    `ChatRequest.extra`, as a JSON object or `FormFields`.
+    `answer_format` is the caller's `response_format`, `count` the caller's `n`. `ChatRequest.extra` contains all fields
+    of the call, as a JSON object or `FormFields`.
     """
 
     operation: Operation
@@ -46,7 +46,7 @@ class PassthroughCall:
         if self.operation.answer is not AnswerShape.JSON and not stream:
             headers["accept"] = "*/*"
         if self.shape is BodyShape.JSON:
-            # All fields but the model are passed on unchanged, unless the provider has its own fields for them.
+            # All fields except the model are passed on unchanged, unless the provider sets them itself.
             return UpstreamRequest(url, headers, merge({**chat.extra, "model": target.model}, target.extra_body))
         boundary = secrets.token_hex(16)
         headers["content-type"] = f"multipart/form-data; boundary={boundary}"
@@ -76,5 +76,5 @@ class PassthroughCall:
 
 
 def _as_fields(extra: Mapping[str, Any]) -> FormFields:
-    # A form contains only strings, so other values are written as JSON.
+    # A form contains only strings, so write other values as JSON.
     return {name: (value if isinstance(value, str) else json.dumps(value),) for name, value in extra.items()}

@@ -19,8 +19,8 @@ from capabilities.core.translatable import translatable
 from capabilities.core.values import value_class
 from capabilities.core.wire import Answer, Failure, Fault, Media, Usage
 
-# Names of token counts in a `usage` object and its parts, and the fields of `Usage` for them. OpenAI has two sets of
-# names, and hosts of reranking models have others.
+# Names of token counts in a `usage` object and its nested objects, and the fields of `Usage` for them. OpenAI has two
+# sets of names, and hosts of reranking models have others.
 
 TOTALS: Mapping[str, str] = {
     "prompt_tokens": "prompt_tokens",
@@ -46,12 +46,12 @@ OUTPUT: Mapping[str, str] = {
 }
 DETAILS: Mapping[str, Mapping[str, str]] = {
     "input_tokens_details": INPUT,
-    "input_token_details": INPUT,  # for transcripts
+    "input_token_details": INPUT,  # For transcripts.
     "prompt_tokens_details": INPUT,
     "output_tokens_details": OUTPUT,
     "completion_tokens_details": OUTPUT,
 }
-# Known names whose values are not kept, and why.
+# Known names whose values are not used, with the reason.
 UNREAD: Mapping[str, str] = {
     "seconds": "a length and no count of tokens",
     "type": "says whether tokens or seconds are counted",
@@ -70,7 +70,7 @@ def parse_usage(value: Mapping[str, Any]) -> Usage:
     for name, names in DETAILS.items():
         read_counts(counts_value.get(name), names, counts)
     usage = Usage(**counts)
-    if usage.prompt_tokens is None and usage.completion_tokens is None:  # Jina and Voyage send only the total
+    if usage.prompt_tokens is None and usage.completion_tokens is None:  # Jina and Voyage send only the total.
         return replace(usage, prompt_tokens=usage.total_tokens)
     return usage
 
@@ -90,7 +90,7 @@ SOUND_TYPES: Mapping[str, str] = MappingProxyType(
     }
 )
 TYPE_CHARS = 150
-# Sent in place of a type that a caller should not act on, for bytes and for text.
+# Generic types for bytes and for text, sent instead of types that callers' programs could interpret.
 ANY_TYPE, PLAIN_TYPE = "application/octet-stream", "text/plain; charset=utf-8"
 # Content types of transcripts that are passed on.
 PLAIN_TYPES = ("text/plain", "text/vtt", "application/x-subrip")
@@ -98,14 +98,14 @@ PLAIN_TYPES = ("text/plain", "text/vtt", "application/x-subrip")
 
 @value_class
 class PassthroughAnswer(Answer):
-    """A response that is passed on unchanged: its `body`, and its `value` if that is a JSON object."""
+    """A response that is passed on unchanged: its `body`, and its `value` if it is a JSON object."""
 
     body: bytes = field(default=b"", repr=False)
     content_type: str = JSON_TYPE
     value: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def body_for(self, model: str) -> bytes:
-        """Return the bytes to pass on. If the response names its model, that becomes the caller's name for it."""
+        """Return the bytes to pass on. A model name in the response is replaced by the caller's name for the model."""
         if self.value is None or not isinstance(self.value.get("model"), str) or self.value["model"] == model:
             return self.body
         return write_json({**self.value, "model": model}, lambda: _refuse)
@@ -129,7 +129,7 @@ class OperationReply:
     @property
     def content_type(self) -> str:
         content_type = next((value for name, value in self.headers.items() if name.lower() == "content-type"), "")
-        # Empty for a value that is not allowed in a header.
+        # Empty if the value is not allowed in a header.
         return (
             content_type
             if content_type.isascii() and content_type.isprintable() and len(content_type) <= TYPE_CHARS

@@ -34,7 +34,7 @@ class OperationReader:
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         if event.data.strip() == DONE:
             self.finished = True
-            if self._ended:  # the stream ended with fewer choices than requested
+            if self._ended:  # The stream ended with fewer choices than requested.
                 self._expected = self._ended
                 self._note_end({})
             return [Delta(format_frame(event))]
@@ -76,7 +76,7 @@ class OperationReader:
 
 
 def format_frame(event: SseEvent) -> str:
-    """Return the event in the form in which it is sent."""
+    """Return the event in wire format."""
     name = f"event: {event.event}\n" if event.event else ""
     return name + "".join(f"data: {data_line}\n" for data_line in event.data.split("\n")) + "\n"
 

@@ -1,7 +1,7 @@
 """A table of the operations other than chat that are passed on to providers with OpenAI's protocol.
 
-A row says everything about an operation: its path, the formats of its request and response, which fields hold files,
-and whether another model may be the fallback. The model is always in the field `model`.
+Each row defines an operation: its path, the formats of its request and response, the fields with files, and whether
+another model may be the fallback. The model is always in the field `model`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ DONE = "[DONE]"
 
 
 class BodyShape(StrEnum):
-    """How a request is sent."""
+    """The format of a request."""
 
     JSON = "json"
     FORM = "form"
 
 
 class AnswerShape(StrEnum):
-    """How a response is sent: JSON, a transcript (JSON or plain text, as requested), or the bytes of audio."""
+    """The format of a response: JSON, a transcript (JSON or plain text, as requested), or audio bytes."""
 
     JSON = "json"
     TRANSCRIPT = "transcript"
@@ -38,7 +38,7 @@ class AnswerShape(StrEnum):
 class Operation:
     """A row of the table.
 
-    `name` is the operation's name in the log, `path` follows a provider's base URL and `/v1`. A JSON response has its
+    `name` is the operation's name in the log. `path` follows a provider's base URL and `/v1`. A JSON response has its
     result under one of the names in `results`, which may be an empty list only if `may_be_empty` is set. `files` are
     the form fields that hold files. The first one, with or without `[]` after its name, is required. `stream` is the
     field, with its value, by which a caller requests a streamed response. `last_event` ends the stream. If it is
@@ -110,14 +110,12 @@ OPERATIONS: tuple[Operation, ...] = (
 
 # A request as `multipart/form-data`. Fields are unchanged, and files are read in blocks while they are sent.
 
-# How browsers escape characters that would end a name.
+# Browsers escape characters that would end a name in the same way.
 ESCAPES = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A"})
 
 
 @dataclass(frozen=True, slots=True)
 class FormFile:
-    """A file in a form field."""
-
     filename: str
     mime_type: str
     blob: Blob
@@ -129,7 +127,7 @@ FormFields = Mapping[str, tuple[str | FormFile, ...]]
 
 @value_class
 class FormRequest(UpstreamRequest):
-    """One HTTP call whose payload, `FormFields`, is sent as a form; none of its values contains `boundary`."""
+    """One HTTP call whose payload, `FormFields`, is sent as a form. None of its values contains `boundary`."""
 
     boundary: str = ""
 
