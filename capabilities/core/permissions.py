@@ -1,8 +1,8 @@
-"""The table of permissions: what each role may do on each page, and which scope each call of an agent needs.
+"""The table of permissions: each role's rights on each page, and the scope that each agent call needs.
 
-Pages are listed by URL name, calls by method and path. What is not listed is refused to everyone, so every new page or
-call needs a row. A new role is one more column: a member of `UserRole` and a cell in each row. A test compares the
-URLconf with this table.
+Pages are listed by URL name, calls by method and path. Everything that is not listed is refused, so each new page or
+call needs a row. A new role is a member of `UserRole` and a column in each row. A test compares the URLconf with this
+table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 
 
 class UserRole(StrEnum):
-    """Roles of users, in the order of the table's columns."""
+    """User roles in the order of the table's columns."""
 
     ANONYMOUS = "anonymous"
     VIEWER = "viewer"
@@ -23,7 +23,7 @@ class UserRole(StrEnum):
 
 
 class Right(Flag):
-    """What a cell allows. `TRY` allows sending a form that stores nothing, such as a draft or a simulation."""
+    """The rights in a cell. `TRY` allows submitting forms that store nothing, such as a draft or a simulation."""
 
     NOTHING = 0
     SEE = auto()
@@ -32,7 +32,7 @@ class Right(Flag):
 
 
 class PagePart(StrEnum):
-    """Parts of pages that are withheld from some of the users who may see the page."""
+    """Parts of pages that are hidden from some users who may view the page."""
 
     RECORDED_BODIES = "recorded_bodies"
     ARTIFACT_BYTES = "artifact_bytes"
@@ -58,7 +58,7 @@ READINGS: Mapping[PagePart, str] = {
     PagePart.ARTIFACT_BYTES: "artifact.read",
     PagePart.EXPORTS: "configuration.export",
 }
-"""The pages whose views are recorded in the audit log, and the action's name in it. Thumbnails are not recorded."""
+"""Pages whose views are recorded in the audit log, with the action's name. Views of thumbnails are not recorded."""
 
 PAGES: Mapping[str, Mapping[str, Cells]] = {
     "oneself": {
@@ -160,7 +160,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "agent_link_make": (NOTHING, NOTHING, NOTHING, CHANGE),
         "agent_link_revoke": (NOTHING, NOTHING, NOTHING, CHANGE),
     },
-    "agents' own pages": {  # authorised by the secret in the URL
+    "agents' own pages": {  # Authorised by the secret in the URL.
         "own_page": (SEE, SEE, SEE, SEE),
         "own_call": (SEE, SEE, SEE, SEE),
     },
@@ -219,7 +219,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "demo_remove": (NOTHING, NOTHING, NOTHING, CHANGE),
     },
 }
-"""Every page by subject and URL name."""
+"""All pages by subject and URL name."""
 
 PAGE_OF_KIND: Mapping[str, str] = {
     "provider": "provider",
@@ -233,7 +233,7 @@ PAGE_OF_KIND: Mapping[str, str] = {
     "budget": "budget_save",
     "configuration": "config_import",
 }
-"""The page that changes each kind of configured object. A user who may not use this page may not restore or undo such a
+"""The page that changes each kind of configured object. Users without access to the page may not restore or undo such a
 change either."""
 
 SCOPES = ("route", "artifacts:read", "artifacts:write", "registry:read", "agents:write", "config:read", "config:write")
@@ -298,7 +298,7 @@ CALLS: Mapping[str, str] = {
     "GET /v1/files/{ref}/content": "artifacts:read",
     "DELETE /v1/files/{ref}": "artifacts:write",
 }
-"""Every call of an agent and the scope that its key needs. HEAD is treated as GET."""
+"""Every call for agents, with the scope that the key needs. HEAD is treated as GET."""
 
 ADMIN_SCOPES = (
     *("providers:read", "providers:write", "services:read", "services:write", "routes:read", "routes:write"),
@@ -308,15 +308,15 @@ ADMIN_SCOPES = (
 )
 """The scopes of an administrator's token for scripts. They are separate from the scopes of agent keys."""
 
-# Viewers may not read the configuration files, since they may not export them on the pages either.
+# Viewers may not read the configuration files, because they may not export them on the pages either.
 _READING = frozenset(scope for scope in ADMIN_SCOPES if scope.endswith(":read")) - {"config:read"}
 ROLE_SCOPES: Mapping[UserRole, frozenset[str]] = {
     UserRole.VIEWER: _READING,
     UserRole.EDITOR: _READING | {"config:read", "services:write", "routes:write", "agents:write", "history:write"},
     UserRole.ADMINISTRATOR: frozenset(ADMIN_SCOPES),
 }
-"""What each role can do on the pages, as scopes. A token cannot give a user a role with more scopes than the token
-has."""
+"""The scopes that correspond to each role's rights on the pages. A token cannot assign a role with more scopes than its
+own."""
 
 ADMIN_CALLS: Mapping[str, str] = {
     "GET /api/v1/admin/providers": "providers:read",
@@ -376,7 +376,7 @@ ADMIN_CALLS: Mapping[str, str] = {
     "GET /api/v1/admin/config/{name}": "config:read",
     "POST /api/v1/admin/config/import": "config:write",
 }
-"""Every call of a script and the scope that its token needs. Its owner must be an administrator as well."""
+"""Every call for scripts, with the scope that the token needs. The token's owner must be an administrator, too."""
 
 TOOL_SCOPES: Mapping[str, str] = {
     "get_artifact": "artifacts:read",
@@ -385,13 +385,13 @@ TOOL_SCOPES: Mapping[str, str] = {
     "get_my_capabilities": "registry:read",
     "list_artifacts": "artifacts:read",
 }
-"""Every tool that agents call at `/mcp` and the scope that their key needs. Any valid key may list the tools."""
+"""Every tool for agents at `/mcp`, with the scope that the key needs. Any valid key may list the tools."""
 
 MACHINE_NAMESPACES = frozenset({"agents-api", "gateway", "probes"})
-"""URL namespaces that machines call with their own keys. A browser's session has no effect in them."""
+"""URL namespaces of machine clients, which have their own keys. A browser's session is ignored there."""
 
 DJANGO_ADMIN = "admin"
-"""URL namespace of Django's own admin, if installed. In it, superusers may view rows but not change them."""
+"""URL namespace of Django's own admin, if it is installed. Superusers may view rows there but not change them."""
 
 WITHOUT_A_KEY = frozenset(
     {
@@ -399,26 +399,26 @@ WITHOUT_A_KEY = frozenset(
         "agents-api:openapi-json",
         "agents-api:openapi-view",
         "agents-api:unknown-call",
-        "agents-api:receive_upload",  # authorised by the secret in the URL
+        "agents-api:receive_upload",  # Authorised by the secret in the URL.
         "gateway:unknown_url",
         "probes:healthz",
         "probes:readyz",
         "probes:metrics",
     }
 )
-"""Views that need no key: the API's description, the 404 response that suggests the right URL, and health."""
+"""Views that need no key: the API's description, the 404 response that suggests the right URL, and health checks."""
 
 _ROWS = {name: cells for family in PAGES.values() for name, cells in family.items()}
 _FAMILIES = {name: tuple(family.values()) for family in PAGES.values() for name in family}
 
 
 def right_on_page(role: UserRole, name: str) -> Right:
-    """Return what a role may do at this URL name, or NOTHING if the name has no row."""
+    """Return a role's right at this URL name, or NOTHING if the name has no row."""
     return _cell(_ROWS[name], role) if name in _ROWS else NOTHING
 
 
 def is_offered(name: str, right: Right) -> bool:
-    """Return whether any role has one of these rights on the page. If none has, the page does not offer the method."""
+    """Return whether any role has one of these rights on the page. If not, the page does not support the method."""
     return any(cell & right for cell in _ROWS.get(name, ()))
 
 
@@ -449,7 +449,7 @@ def _cell(cells: Cells, role: UserRole) -> Right:
 
 
 def call_scope(method: str, path: str) -> str | None:
-    """Return the scope that an agent's call needs, or None if it has no row. `path` is written as in the table."""
+    """Return the scope that an agent's call needs, or None if it has no row. `path` has the table's format."""
     # HEAD is GET without the body.
     return CALLS.get(f"{'GET' if method == 'HEAD' else method} {path}")
 
@@ -460,7 +460,7 @@ def admin_call_scope(method: str, path: str) -> str | None:
 
 @cache
 def call_methods(path: str) -> tuple[str, ...]:
-    """Return the methods that a path accepts, including HEAD if it accepts GET. A path without a row has none."""
+    """Return the methods that a path supports, including HEAD if it supports GET. A path without a row has none."""
     rows = [
         method for method, _, call_path in (call.partition(" ") for call in (*CALLS, *ADMIN_CALLS)) if call_path == path
     ]
@@ -469,5 +469,5 @@ def call_methods(path: str) -> tuple[str, ...]:
 
 @cache
 def route_path(route: str) -> str:
-    """Return a Django route in the table's notation: `v1/files/<str:ref>` becomes `/v1/files/{ref}`."""
+    """Return a Django route in the table's format: `v1/files/<str:ref>` becomes `/v1/files/{ref}`."""
     return "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)

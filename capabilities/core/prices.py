@@ -1,7 +1,7 @@
-"""Prices of tokens: rates per million tokens of each sort, and the exact cost of a usage, in integers.
+"""Token prices: rates per million tokens of each kind, and the exact cost of a usage, in integers.
 
-Money is an integer number of nanos (thousand-millionths of the currency's unit), so that sums over many small calls are
-exact. The kinds of tokens are the same as in `capabilities.core.wire.Usage`.
+Money is an integer number of nanos (billionths of the currency's unit), so that sums over many small calls are exact.
+The kinds of tokens are the same as in `capabilities.core.wire.Usage`.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from capabilities.core.wire import Usage
 NANO = 1_000_000_000
 """Nanos in one unit of a currency."""
 MAX_NANOS = 10**15
-"""The highest cost of one call, a million units. A higher cost must be an error and is reduced to this."""
+"""Maximum cost of one call: a million units. A higher cost must be an error and is reduced to this."""
 CURRENCY = re.compile(r"[A-Z]{3}")
 NO_CURRENCY = "XXX"
-"""ISO 4217's code for no currency, used for what is free."""
+"""ISO 4217's code for "no currency", used for free usage."""
 _SCALE = 1_000_000
-"""Rates are stored in millionths of the currency's unit, as finely as any vendor writes them."""
+"""Rates are stored in millionths of the currency's unit, the finest precision that vendors use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What a million tokens of each sort cost, in millionths of the currency's unit.
+    """Prices of a million tokens of each kind, in millionths of the currency's unit.
 
-    If a rate is None, these tokens have no price of their own and cost the same as the input or output that they are
-    part of. Cached tokens, audio and images are parts of the input. Audio, images and reasoning are parts of the
-    output. `cache_write_1h` defaults to `cache_write`.
+    If a rate is None, these tokens have no separate price and cost the same as the input or output that they are part
+    of. Cached tokens, audio and images are parts of the input. Audio, images and reasoning are parts of the output.
+    `cache_write_1h` defaults to `cache_write`.
     """
 
     input: int | None = None
@@ -53,7 +53,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """The rates of a request with more input tokens than `above`. They apply to all of its tokens."""
+    """Rates for requests with more input tokens than `above`. They apply to all tokens of the request."""
 
     above: int
     rates: Rates
@@ -61,10 +61,10 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model costs at a provider: its tiers, the lowest first, in a currency given by its three-letter code.
+    """A model's price at a provider: its tiers in ascending order, and the currency's three-letter code.
 
-    `source` says who states the price (empty for the administrator), and `checked_on` when it was looked up. `others`
-    is what other price lists state for the same model (`capabilities.core.providers.catalogue.price_verdicts`).
+    `source` is the origin of the price (empty for the administrator), and `checked_on` the date of the check. `others`
+    are the prices in other lists for the same model (`capabilities.core.providers.catalogue.price_verdicts`).
     """
 
     currency: str
@@ -75,14 +75,14 @@ class Price:
 
     def rates_for(self, prompt_tokens: int) -> Rates:
         fitting = [tier for tier in self.tiers if prompt_tokens > tier.above]
-        # Tiers are sorted, so the last one that fits has the highest threshold. Below all thresholds the first tier
+        # Tiers are sorted, so the last one that applies has the highest threshold. Below all thresholds, the first tier
         # applies.
         return (fitting or self.tiers)[-1 if fitting else 0].rates
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of a call in nanos, and how much more the call would have cost without the provider's cache.
+    """A call's cost in nanos, and the additional cost that it would have without the provider's cache.
 
     `saving` is negative if the call wrote to the cache and read little from it.
     """
@@ -97,7 +97,7 @@ FREE = Price(NO_CURRENCY, (Tier(0, Rates(0, 0)),), "the embedded provider")
 
 
 def rate_from_amount(amount: Decimal | None) -> int | None:
-    """Return the stored form of a rate per million tokens; None is kept."""
+    """Return the stored form of a rate per million tokens, or None for None."""
     return None if amount is None else int((amount * _SCALE).to_integral_value(ROUND_HALF_EVEN))
 
 
@@ -106,19 +106,19 @@ def amount_from_rate(rate: int) -> Decimal:
 
 
 def calculate_cost(usage: Usage, price: Price) -> Cost | None:
-    """Return the cost of a usage, or None if the provider reported none or a kind of token in it has no rate."""
+    """Return the cost of a usage, or None if the provider reported none or one of its kinds of tokens has no rate."""
     if usage.prompt_tokens is None and usage.completion_tokens is None:
         return None
     rates = price.rates_for(usage.prompt_tokens or 0)
     input_parts, output_parts = _input_parts(usage, rates), _output_parts(usage, rates)
-    # If part of the cost is unknown, the cost is unknown. It must never appear lower than it is.
+    # If part of the cost is unknown, return None, because the cost must never appear lower than it is.
     if any(count and rate is None for count, rate in (*input_parts, *output_parts)):
         return None
     output_sum = _sum(output_parts)
     nanos = _nanos(_sum(input_parts) + output_sum)
     if not (usage.cached_tokens or usage.cache_write_tokens):
         return Cost(nanos, price.currency)
-    # The cost of the same usage with all cached tokens at the rate of plain input.
+    # The cost of the same usage with all cached tokens at the rate of uncached input.
     uncached = _sum(_input_parts(_without_cache(usage), rates)) + output_sum
     return Cost(nanos, price.currency, _nanos(uncached) - nanos)
 
@@ -128,7 +128,7 @@ Part = tuple[int, int | None]
 
 
 def _input_parts(usage: Usage, rates: Rates) -> list[Part]:
-    # Tokens that are cached for an hour are part of all tokens written to the cache.
+    # Tokens that are cached for an hour are included in the tokens written to the cache.
     hour = usage.cache_write_1h_tokens or 0
     return _split(
         usage.prompt_tokens,
@@ -159,7 +159,7 @@ def _split(whole: int | None, rate: int | None, sorts: Sequence[tuple[int | None
     remaining, parts = whole or 0, list[Part]()
     for count, part_rate in sorts:
         if count and part_rate is not None:
-            # The parts that a provider states may add up to more than its total. No token must be billed twice.
+            # The parts that a provider reports may exceed its total, but no token must be billed twice.
             part_count = min(max(count, 0), remaining)
             parts.append((part_count, part_rate))
             remaining -= part_count
@@ -189,28 +189,28 @@ def money_text(nanos: int, currency: str) -> str:
 
 
 def money_texts(sums: Mapping[str, int]) -> list[str]:
-    """Return the sum in each currency, sorted. Free usage is left out if any usage is paid."""
+    """Return the sum in each currency, sorted. Free usage is omitted if any usage is paid."""
     paid = {currency: nanos for currency, nanos in sums.items() if currency != NO_CURRENCY} or sums
     return [money_text(nanos, currency) for currency, nanos in sorted(paid.items())]
 
 
 def exact_amount(nanos: int) -> str:
-    """Return nanos as an amount with all its digits: `0.0035`, `12`."""
+    """Return nanos as an amount with all digits, such as `0.0035` or `12`."""
     return f"{(Decimal(nanos) / NANO).normalize():f}"
 
 
 def amount_text(nanos: int) -> str:
-    """Return nanos as an amount: two decimals from one unit on, below it two significant digits, at most nine."""
+    """Return nanos as an amount: two decimals from one unit on, else two significant digits (at most nine decimals)."""
     amount = Decimal(nanos) / NANO
     decimals = 2 if abs(amount) >= 1 or not amount else min(9, 1 - amount.adjusted())
     text = f"{amount:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if decimals > 2 else text
 
 
-# Prices in the form in which administrators write them: amounts per million tokens, in a currency.
+# Prices in the administrators' format: amounts per million tokens in a currency.
 
 DEAREST = 1_000_000
-"""The most that a million tokens may cost. A higher amount must be a typing error."""
+"""Maximum price of a million tokens. A higher amount must be a typing error."""
 FIELDS: Mapping[str, str] = MappingProxyType(
     {
         "input": "input",
@@ -225,7 +225,7 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "reasoning": "reasoning",
     }
 )
-"""The names of the amounts in JSON, and the sort of tokens that each is for. The first two are required."""
+"""Names of the amounts in JSON, with the kind of token. The first two are required."""
 REQUIRED = ("currency", "input", "output")
 
 
@@ -280,10 +280,10 @@ def _is_amount(value: object) -> bool:
 
 
 def parse_price(data: Mapping[str, Any]) -> Price | None:
-    """Return the price that JSON describes, or None if it is empty or `check_price` reports an error."""
+    """Return the price in JSON, or None if it is empty or `check_price` reports an error."""
     if not data or any(problem.severity == "error" for problem in check_price(data)):
         return None
     amounts = {field: data.get(name) for name, field in FIELDS.items()}
-    # Converted by way of text, since a float's rounding error would otherwise get into the rate.
+    # Convert through text, because a float's rounding error would otherwise become part of the rate.
     rates = {field: rate_from_amount(Decimal(str(value))) for field, value in amounts.items() if value is not None}
     return Price(data["currency"], (Tier(0, Rates(**rates)),))

@@ -1,4 +1,4 @@
-"""Problems found in a configuration, as values that pages, commands and the API show."""
+"""Problems in a configuration, as values that pages, commands and the API display."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One problem: its place, a sentence, and the broken rule.
+    """A problem: its path, a sentence, and the violated rule.
 
     `field` is a path such as `services[0].apiKey`. `constraint` is one of required, type, reference, enum, duplicate,
     range. `severity` is `error` (stops an import) or `warning`.
@@ -20,11 +20,11 @@ class Problem:
 
     @property
     def line(self) -> str:
-        """Return the problem as one line that names its place once."""
-        # Many sentences already begin with the place that they are about.
+        """Return the problem as one line that contains its path once."""
+        # Many sentences already begin with the path.
         names_field = not self.field or self.message.startswith((f"{self.field} ", f"{self.field}:"))
         return self.message if names_field else f"{self.field}: {self.message}"
 
 
 MAX_PROBLEMS = 20_000
-"""Checks stop after this many problems."""
+"""Number of problems after which checks stop."""

@@ -1,4 +1,4 @@
-"""The wire protocols, in one package per protocol. The packages are independent of one another."""
+"""The wire protocols, each in its own package. The packages do not depend on each other."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Convert the fields of an answer other than its text to OpenAI's format, with every field that OpenAI always sends.
+"""Convert an answer's fields other than its text to OpenAI's format, with all fields that OpenAI always sends.
 
-Typed clients parse answers with OpenAI's types, and lose the complete answer if a field is missing.
+Typed clients parse answers with OpenAI's types, and fail on the entire answer if a field is missing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from capabilities.core.wire import Annotation, Target
 
 # Optional fields of a vendor's JSON: counts, their sums, and strings.
 
-# Far more tokens than any model reads or writes in one call. A larger count from a provider is reduced to this.
+# This is far more than any model reads or writes in one call. A provider's larger count is reduced to it.
 MAX_COUNT = 100_000_000
 
 
@@ -30,7 +30,7 @@ def parse_count(value: Any) -> int | None:
 
 
 def count_at(value: Any, *path: str) -> int | None:
-    """Return the count at this path of an object, or None if there is none."""
+    """Return the count at this path in an object, or None if there is none."""
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
@@ -48,7 +48,7 @@ def sum_counts(*numbers: int | None) -> int | None:
 
 
 URL_CITATION, FILE_CITATION = "url_citation", "file_citation"
-# OpenAI's service tiers. Another host's word (Groq: on_demand) is not valid in OpenAI's format.
+# OpenAI's service tiers. Another host's tier (such as Groq's on_demand) is invalid in OpenAI's format.
 SERVICE_TIERS = frozenset({"auto", "default", "flex", "scale", "priority", "fast"})
 
 
@@ -58,7 +58,7 @@ def parse_annotations(items: Any) -> tuple[Annotation, ...]:
 
 
 def parse_annotation(value: Any) -> Annotation | None:
-    """Return the annotation, or None if it has no type, or cites a page but not its URL."""
+    """Return the annotation, or None if it has no type, or cites a page without its URL."""
     kind = non_empty_text(value.get("type")) if isinstance(value, Mapping) else None
     if kind != URL_CITATION:
         return dict(value) if kind else None
@@ -70,7 +70,7 @@ def parse_annotation(value: Any) -> Annotation | None:
 
 
 def parse_logprobs(value: Any) -> Mapping[str, Any] | None:
-    """Return the log probabilities of the tokens, or None if no token is named."""
+    """Return the tokens' log probabilities, or None if no token is named."""
     if not isinstance(value, Mapping):
         return None
     lists = {name: list_tokens(value.get(name)) or None for name in ("content", "refusal")}
@@ -78,7 +78,7 @@ def parse_logprobs(value: Any) -> Mapping[str, Any] | None:
 
 
 def list_tokens(value: Any) -> list[dict[str, Any]]:
-    """Return the tokens of a list, each with its bytes and its alternatives."""
+    """Return the tokens in a list, each with its bytes and alternatives."""
     items = value if isinstance(value, list) else []
     tokens = ((item, _token(item)) for item in items)
     return [{**token, "top_logprobs": _alternatives(item)} for item, token in tokens if token is not None]
@@ -101,12 +101,11 @@ def _token(value: Any) -> dict[str, Any] | None:
     return {"token": token, "bytes": data, "logprob": logprob}
 
 
-# Why a model stopped: a vendor's finish reason in OpenAI's terms, and what it means for an answer without text.
-#
-# A reason that is not in a table never means that an answer is complete. It becomes `length`, the only reason that
-# OpenAI's clients accept and that says that something may be missing. With any other word, strict clients would reject
-# an answer that was paid for. `content_filter` would blame the content, and `stop` would be false. The vendor's own
-# reason is sent as `native_finish_reason` and logged.
+# Convert a vendor's finish reason to OpenAI's values, and decide what it means for an answer without text. A reason
+# that is not in a table never means that an answer is complete. It becomes `length`, the only value that OpenAI's
+# clients accept and that indicates missing content. With any other value, strict clients would reject an answer that
+# was paid for. `content_filter` would blame the content, and `stop` would be false. The vendor's own reason is sent as
+# `native_finish_reason` and logged.
 
 
 class Ending(NamedTuple):
@@ -117,11 +116,11 @@ class Ending(NamedTuple):
 
 
 WHOLE = Ending("stop")
-# If tool calls are announced but none is made, the announcement does not explain an empty answer.
+# If tool calls are announced but missing, the announcement does not explain an empty answer.
 CALLS = Ending("tool_calls")
 CUT = Ending("length", explains_silence=True)
 FILTERED = Ending("content_filter", explains_silence=True)
-# The answer is not known to be complete, for a reason that callers do not know. Without text it is not an answer.
+# The answer may be incomplete, for a reason that clients do not know. Without text it is not an answer.
 UNFINISHED = Ending("length")
 
 
@@ -141,15 +140,15 @@ def vendor_reason(reason: Any, ending: Ending) -> str | None:
     return reason[:MAX_NAME_CHARS]
 
 
-# The most characters of a vendor's finish reason that are kept.
+# Maximum length of a stored vendor finish reason.
 MAX_NAME_CHARS = 100
 
 
-# Token counts: each protocol has a table that maps its vendor's names to the fields of `Usage`.
+# Each protocol has a table that maps its vendor's names of token counts to fields of `Usage`.
 
 
 def read_counts(value: Any, names: Mapping[str, str], counts: dict[str, int]) -> None:
-    """Add the counts in an object to `counts` under our names. Unknown names and invalid counts are ignored."""
+    """Add an object's counts to `counts` under our names. Ignore unknown names and invalid counts."""
     if not isinstance(value, dict):
         return
     for name, number in value.items():
@@ -159,14 +158,14 @@ def read_counts(value: Any, names: Mapping[str, str], counts: dict[str, int]) ->
             counts[ours] = parsed
 
 
-# The last steps of every encoder: drop parameters, merge the provider's own fields, add headers.
+# The last steps of each encoder: drop parameters, merge the provider's own fields, and add headers.
 
-# Key values which mean that a provider needs no key.
+# Values of a key which mean that a provider needs none.
 NO_KEY = frozenset({"", "NOT_NEEDED"})
 
 
 def merge(payload: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the payload with a provider's own fields added. Objects are merged, everything else is replaced."""
+    """Return the payload with the provider's own fields. Objects are merged, other values are replaced."""
     out = dict(payload)
     for name, value in extra.items():
         existing = out.get(name)
@@ -177,7 +176,7 @@ def merge(payload: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any
 
 
 def to_plain(value: Any) -> Any:
-    """Return the same JSON value with dicts and lists in place of read-only mappings and tuples."""
+    """Return the same JSON value with dicts and lists instead of read-only mappings and tuples."""
     if isinstance(value, Mapping):
         return {name: to_plain(item) for name, item in value.items()}
     return [to_plain(item) for item in value] if isinstance(value, list | tuple) else value
@@ -190,7 +189,7 @@ def split_params(values: Mapping[str, Any], names: Collection[str]) -> tuple[dic
 
 
 def headers_for(target: Target, key_header: str, *, stream: bool, **fixed: str) -> dict[str, str]:
-    """Return the headers of a call. The provider's own headers replace ours of the same name."""
+    """Return a call's headers. The provider's own headers replace ours of the same name."""
     headers = {
         "content-type": "application/json",
         "accept": "text/event-stream" if stream else "application/json",

@@ -1,4 +1,4 @@
-"""Have a provider count the tokens of a request: which URL to call, what to send, and how to read the response."""
+"""Let a provider count a request's tokens: the URL to call, the payload, and the parser of the response."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capabilities.core.protocols.errors import bad_shape, parse_failure
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
-# The fields of a request that Anthropic's and OpenAI's counting endpoints accept. They reject any other field.
+# The fields of a request that Anthropic's and OpenAI's counting endpoints accept. They reject other fields.
 MESSAGES = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
 RESPONSES = (
     *("model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text"),
@@ -25,14 +25,14 @@ GENERATE, COUNT = ":generateContent", ":countTokens"
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """How to derive the path and body for a vendor's counting endpoint, and the field with the count."""
+    """A vendor's counting endpoint: the derivation of its path and body from a call, and the field with the count."""
 
     path: Callable[[str], str]
     body: Callable[[Mapping[str, Any], str], dict[str, Any]]
     field: str
 
     def question(self, call: UpstreamRequest) -> UpstreamRequest:
-        """Return the request that has the tokens of a call counted."""
+        """Return the request that counts a call's tokens."""
         parts = urlsplit(call.url)
         url = urlunsplit(parts._replace(path=self.path(parts.path)))
         return replace(call, url=url, payload=self.body(call.payload, parts.path))
@@ -47,7 +47,7 @@ def _gemini_body(payload: Mapping[str, Any], path: str) -> dict[str, Any]:
     return {"generateContentRequest": {"model": f"models/{model}", **payload}}
 
 
-# By protocol. The other vendors have no counting endpoint.
+# Counting endpoints by protocol. Other vendors have none.
 COUNTERS: Mapping[str, Counter] = MappingProxyType(
     {
         "openai-responses": Counter(lambda path: f"{path}/input_tokens", _select(RESPONSES), "input_tokens"),
@@ -59,7 +59,7 @@ COUNTERS: Mapping[str, Counter] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Decodes the response of a counting endpoint into an answer, whose text is the number of tokens."""
+    """Decodes a counting endpoint's response into an answer whose text is the number of tokens."""
 
     field: str
     name: str = "count"

@@ -1,4 +1,4 @@
-"""Turn custom tools, whose input is free text, into functions with one argument, for vendors without custom tools.
+"""Convert custom tools with free-text input to functions with one argument, for vendors without custom tools.
 
 In a stream, the text is passed on while its JSON arrives, so that a client can show a patch while it is written.
 """
@@ -19,7 +19,7 @@ AS_FUNCTIONS = frozenset({"anthropic", "gemini"})
 HOW = "The whole text goes into `input`, as it is, without quotes or a code block around it."
 GRAMMAR = "It must follow this %s grammar:\n%s"
 _OPENING = re.compile(r'\s*\{\s*"input"\s*:\s*"')
-# Complete characters of a JSON string. The first half of a surrogate pair is held until the second arrives.
+# Complete characters of a JSON string. The first half of a surrogate pair is held back until the second one arrives.
 _CHARACTERS = re.compile(
     r'(?:[^"\\]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\]|\\[^u]))|'
     r"u(?![dD][89abAB])[0-9a-fA-F]{4}|[^u]))*"
@@ -27,7 +27,7 @@ _CHARACTERS = re.compile(
 
 
 def as_function(tool: Tool) -> Tool:
-    """Return a custom tool as a function. A function is returned unchanged."""
+    """Return a custom tool as a function. Return a function unchanged."""
     if tool.custom is None:
         return tool
     shape = tool.custom.get("grammar") or {}
@@ -38,7 +38,7 @@ def as_function(tool: Tool) -> Tool:
 
 
 def parse_free_text(arguments: str) -> str:
-    """Return the text of a call. Arguments in any other form are themselves the text."""
+    """Return the text of a call. If the arguments have another form, return them unchanged."""
     try:
         value = json.loads(arguments or "{}", strict=False)
     except (ValueError, RecursionError):
@@ -48,7 +48,7 @@ def parse_free_text(arguments: str) -> str:
 
 
 def restore_custom(answer: Answer, names: Collection[str]) -> Answer:
-    """Return the answer with calls to these functions turned back into calls to custom tools."""
+    """Return the answer with calls to these functions converted back to custom tool calls."""
     calls = tuple(
         replace(call, arguments=parse_free_text(call.arguments), custom=True) if call.name in names else call
         for call in answer.tool_calls
@@ -58,7 +58,7 @@ def restore_custom(answer: Answer, names: Collection[str]) -> Answer:
 
 @dataclass(slots=True)
 class _Text:
-    """Extracts the text of a call while its arguments arrive."""
+    """Extracts a call's text while its arguments arrive."""
 
     waiting: str = ""
     is_open: bool = False
@@ -80,25 +80,25 @@ class _Text:
         return repair_text(json.loads(f'"{text}"', strict=False)) if text else ""
 
     def rest(self) -> str:
-        # Arguments that lack the expected form were held back until now.
+        # Arguments without the expected form were held back until now.
         return "" if self.is_open else parse_free_text(self.waiting)
 
 
 @dataclass(slots=True)
 class CustomCalls:
-    """Turns calls to these functions in a stream back into calls to custom tools."""
+    """Converts calls to these functions in a stream back to custom tool calls."""
 
     names: Collection[str]
     texts: dict[int, _Text] = field(default_factory=dict)
 
     def restore(self, events: Iterable[StreamEvent]) -> list[StreamEvent]:
-        """Return the events with calls to these functions turned into calls to custom tools."""
+        """Return the events with calls to these functions converted back to custom tool calls."""
         out: list[StreamEvent] = []
         for event in events:
             if isinstance(event, Delta):
                 out.append(event._replace(tool_calls=tuple(map(self._restore, event.tool_calls))))
                 continue
-            # At the end, the arguments of calls that never had the expected form become their text.
+            # At the end, arguments that never had the expected form are the text.
             rests = (
                 {} if isinstance(event, Supplement) else {at: call_text.rest() for at, call_text in self.texts.items()}
             )

@@ -29,13 +29,13 @@ _FORMATS = frozenset(["date-time", "time", "date", "duration", "email", "hostnam
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What a vendor accepts in one of the fields that hold a schema.
+    """The JSON Schema features that a vendor accepts in one of its schema fields.
 
     `keywords` and `formats` are None if all are accepted. `least_items` are the accepted values of minItems. `closed`
-    means that objects must allow no other properties, and `all_required` that all properties are required. `lone_ref`
-    means that `$ref` must have no keywords next to it, and `simple_enum` that an enum must not contain objects or
-    lists. `cycles` is `all`, `optional` (not through required properties) or `none`. `object_root` means that the root
-    must be an object without alternatives.
+    means that objects must not allow other properties, and `all_required` that all properties are required. `lone_ref`
+    means that `$ref` must have no sibling keywords, and `simple_enum` that an enum must not contain objects or lists.
+    `cycles` is `all`, `optional` (not through required properties) or `none`. `object_root` means that the root must be
+    an object without alternatives.
     """
 
     page: str
@@ -58,8 +58,8 @@ class Dialects:
     strict: Dialect | None
     tool: Dialect
     by_strict: bool = False
-    """Whether the schema of an answer is also enforced only if it says `strict`, and otherwise treated like that of
-    other tools."""
+    """Whether an answer's schema is enforced only if it sets `strict`, and is otherwise treated like other tools'
+    schemas."""
 
 
 _CLAUDE = "https://platform.claude.com/docs/en/build-with-claude/structured-outputs"
@@ -115,7 +115,7 @@ _OPENAIS_HOSTS = (".openai.com", ".openai.azure.com", ".cognitiveservices.azure.
 
 @lru_cache(maxsize=1000)
 def openai_dialects(endpoint: str) -> Dialects | None:
-    """Return OpenAI's dialects for OpenAI's own hosts, or None for other hosts, each of which accepts more."""
+    """Return OpenAI's dialects for OpenAI's own hosts, or None for other hosts, which accept more."""
     try:
         host = urlsplit(endpoint.strip()).hostname or ""
     except ValueError:
@@ -125,11 +125,11 @@ def openai_dialects(endpoint: str) -> Dialects | None:
 
 # Lookaround, boundaries and backreferences, which constrained decoding does not support.
 HARD_PATTERN = re.compile(r"\(\?[=!<]|\\[bB1-9]")
-# Keywords that constrain nothing. If a dialect lacks them, they are dropped without a report.
+# Keywords that constrain nothing. If a dialect lacks them, they are dropped without being reported.
 MEANINGLESS = frozenset(
     ["$schema", "$id", "$comment", "$anchor", "discriminator", "deprecated", "readOnly", "writeOnly"]
 )
-# How constraints are described to a model. Any other keyword is written as in the schema.
+# Descriptions of constraints for a model. Other keywords are written as in the schema.
 PHRASES = {
     "minimum": "minimum {}",
     "maximum": "maximum {}",

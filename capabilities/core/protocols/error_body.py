@@ -1,4 +1,4 @@
-"""Parse error bodies in every format that providers use, and the time to wait that a response states."""
+"""Parse error bodies in all formats that providers use, and the wait time that a response requests."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from capabilities.core.json_codec import read_repaired_json
 from capabilities.core.providers.redaction import READ_CHARACTERS
 from capabilities.core.translatable import translatable
 
-# The time that a provider tells the caller to wait, from the headers of its response.
+# The wait time that a provider requests in the headers of its response.
 
-# A wait of more than a day is ignored as nonsense.
+# A wait of more than a day is implausible and ignored.
 MAX_SECONDS = 86_400.0
 _NUMBER = re.compile(r"\s*\d{1,15}(\.\d{0,15})?\s*", re.ASCII)
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Return the time to wait in seconds, or None if it is not stated, negative, in the past or more than a day.
+    """Return the requested wait in seconds, or None if it is missing, negative, in the past or more than a day.
 
-    `retry-after-ms` is preferred to `Retry-After`, in seconds or as an HTTP date. A date is compared with the
-    response's own `Date`, since clocks differ, or else with `now` (seconds since the epoch).
+    `retry-after-ms` takes precedence over `Retry-After`, which is in seconds or an HTTP date. A date is compared with
+    the response's own `Date`, because clocks differ, or else with `now` (seconds since the epoch).
     """
     lower_headers = {name.lower(): value for name, value in headers.items()}
     exact = seconds(lower_headers.get("retry-after-ms"))
@@ -40,7 +40,7 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
 
 
 def has_invalid_retry_after(headers: Mapping[str, str], now: float | None = None) -> bool:
-    """Return whether the headers state a time to wait that `retry_after` cannot read."""
+    """Return whether the headers request a wait that `retry_after` cannot parse."""
     has_value = any(
         name.lower() in ("retry-after", "retry-after-ms") and value.strip() for name, value in headers.items()
     )
@@ -48,12 +48,12 @@ def has_invalid_retry_after(headers: Mapping[str, str], now: float | None = None
 
 
 def seconds(value: str | None) -> float | None:
-    """Return a plain number of seconds, or None for anything else, including signs and exponents."""
+    """Return a plain number of seconds, or None for other values, including signs and exponents."""
     return float(value) if value is not None and _NUMBER.fullmatch(value) else None
 
 
 def check_wait(value: float) -> float | None:
-    """Return the time to wait if it is finite, not negative and at most a day, else None."""
+    """Return the wait if it is finite, not negative and at most a day, else None."""
     return value if math.isfinite(value) and 0 <= value <= MAX_SECONDS else None
 
 
@@ -71,15 +71,15 @@ PARAM = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[a-z_]+)?\Z")
 _TITLE = re.compile(r"<title[^<>]*>([^<]*)", re.IGNORECASE)
 _DELAY = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s\Z")
 MAX_REASONS = 20
-_BASE_RESP = "base_resp"  # MiniMax puts its status here, with HTTP 200
+_BASE_RESP = "base_resp"  # MiniMax puts its status in this field, with HTTP status 200.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBody:
-    """An error, independent of the format in which the provider sent it.
+    """An error, independent of the provider's format.
 
-    `words` is the text that is classified, `status` the HTTP status stated in the body, `code` the provider's most
-    specific code, `param` the parameter that it names, and `retry_after` is in seconds.
+    `words` is the text for classification, `status` the HTTP status in the body, `code` the provider's most specific
+    code, and `param` the named parameter. `retry_after` is in seconds.
     """
 
     message: str = ""
@@ -92,13 +92,14 @@ class ErrorBody:
 
     @property
     def search_text(self) -> str:
-        # One per line, since some patterns match a whole line. Each is cut to the length that is searched.
+        # One text per line, because some patterns match an entire line. Each is truncated to the length that is
+        # searched.
         texts = (self.code, self.kind, *self.reasons[:MAX_REASONS], self.message)
         return "\n".join(text[:READ_CHARACTERS] for text in texts if text)
 
 
 def parse_error(body: bytes) -> ErrorBody:
-    """Return the error in a body: JSON in any known format, the title of a web page, or else the text itself."""
+    """Return the error in a body: JSON in any known format, a web page's title, or else the text itself."""
     text = body[:1_000_000].decode("utf-8", "replace").strip()
     try:
         value = read_repaired_json(text)
@@ -111,7 +112,7 @@ def parse_error(body: bytes) -> ErrorBody:
 
 def read_error(value: Any) -> ErrorBody:
     if isinstance(value, list) and value and isinstance(value[0], Mapping):
-        value = value[0]  # Gemini wraps an error in a list of one
+        value = value[0]  # Gemini wraps an error in a list with one element.
     if not isinstance(value, Mapping):
         return ErrorBody(message=value if isinstance(value, str) else "")
     if isinstance(value.get(_BASE_RESP), Mapping):
@@ -174,7 +175,7 @@ def _fastapi(detail: Any) -> ErrorBody:
 
 def _reasons(details: list[Mapping[str, Any]]) -> Iterator[str]:
     for item in details:
-        # Gemini's reasons, and the quotas that were exceeded.
+        # Gemini's reasons, and the exceeded quotas.
         yield _text(item.get("reason"))
         for violation in _list(item.get("violations")):
             if isinstance(violation, Mapping):

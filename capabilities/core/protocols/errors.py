@@ -1,4 +1,4 @@
-"""Classify provider errors by a table of messages and a table of statuses, which all protocols share."""
+"""Classify provider errors by tables of messages and statuses that all protocols share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.wire import Failure, Fault
 
 WEB_PAGE = translatable("got a web page: %(said)s")
-# The longest stated time that the gateway waits. A 429 with a longer one is `http_429_wait`.
+# Maximum requested wait in seconds for which the gateway waits. A 429 with a longer wait is `http_429_wait`.
 SHORT_WAIT_SECONDS = 5.0
 
 
@@ -31,8 +31,8 @@ def _compile_pattern(*alternatives: str) -> re.Pattern[str]:
     return re.compile("|".join(alternatives), re.IGNORECASE)
 
 
-# Such a message names the file's MIME type. The part that contained the file may be of another kind, so no capability
-# is derived from the type.
+# Such a message names the file's MIME type. The part that contained the file may be of another kind, so the type does
+# not reveal the missing capability.
 UNSUPPORTED_TYPE = "unsupported mime type"
 CAPABILITY = _compile_pattern(
     r"does not support (image|vision|audio|video|pdf|file)",
@@ -99,12 +99,12 @@ _NAMED = re.compile(
     r"|^(?P<f>\w+)\n {1,4}extra inputs are not permitted",  # pydantic's own message
     re.IGNORECASE | re.MULTILINE,
 )
-# OpenAI's message for a parameter that the model accepts with other values, such as `reasoning_effort` without
+# OpenAI's message for a parameter that the model accepts only with other values, such as `reasoning_effort` without
 # `minimal`.
 _OTHER_VALUES = re.compile(r"supported values (are|include)", re.IGNORECASE)
 _LISTED = re.compile(r"unrecognized request arguments supplied: ([\w, ]+)", re.IGNORECASE)
 MAX_FURTHER = 10
-# A request needs these fields, so a retry never leaves them out.
+# Every request needs these fields, so a retry never omits them.
 REQUIRED_PARAMETERS = frozenset({"model", "messages", "contents", "system", "stream", "input"})
 _KINDS = (("vision", r"image|vision|multimodal"), ("audio", "audio"), ("video", "video"), ("file", "file|pdf|document"))
 # Statuses that providers use for errors in the request itself.
@@ -191,7 +191,7 @@ def parse_failure(status: int, headers: Mapping[str, str], body: bytes, now: flo
 
 
 def parse_inner_failure(value: Any, status: int = 200) -> Failure:
-    """Return the failure for an error inside a 200 response or a stream, by the code in it.
+    """Return the failure for an error inside a 200 response or a stream, by the error's code.
 
     An error without a status counts as the provider's error (500).
     """
@@ -203,11 +203,11 @@ def parse_inner_failure(value: Any, status: int = 200) -> Failure:
 
 
 def classify(error: ErrorBody, status: int, waits: float | None) -> Failure:
-    """Return the failure for an error body, its status and the stated seconds to wait."""
+    """Return the failure for an error body, its status and the requested wait in seconds."""
     fault = _classify_text(error, status) or classify_status(status)
     param = _param(error, fault)
     if fault is Fault.UNSUPPORTED_PARAMETER and param is None:
-        fault = classify_status(status)  # the error names no parameter that a retry could leave out
+        fault = classify_status(status)  # The error names no parameter that a retry could omit.
     if fault is Fault.HTTP_429 and waits is not None and waits > SHORT_WAIT_SECONDS:
         fault = Fault.HTTP_429_WAIT
     message = summarize(error.message) or translatable("HTTP %(status)s", status=status)
@@ -234,7 +234,7 @@ def _classify_text(error: ErrorBody, status: int) -> Fault | None:
 
 
 def _param(error: ErrorBody, fault: Fault) -> str | None:
-    # `param` is the capability for content that was rejected, and the name for a parameter that was rejected.
+    # For rejected content, `param` is the capability. For a rejected parameter, it is the parameter's name.
     if fault is Fault.CAPABILITY_MISMATCH:
         if TOO_MANY_TOOLS.search(error.search_text):
             return "tools"
@@ -253,7 +253,7 @@ def _param(error: ErrorBody, fault: Fault) -> str | None:
 
 def _list_further(error: ErrorBody, first: str | None) -> tuple[str, ...]:
     text = error.message[:READ_CHARACTERS]
-    # OpenAI lists all rejected parameters in one sentence. pydantic has a sentence for each.
+    # OpenAI lists all rejected parameters in one sentence. pydantic has one sentence for each.
     match = _LISTED.search(text)
     names = re.findall(r"\w+", match[1]) if match else []
     names += [name for each_match in _NAMED.finditer(text) for name in each_match.groups() if name]
@@ -263,7 +263,10 @@ def _list_further(error: ErrorBody, first: str | None) -> tuple[str, ...]:
 
 
 def parse_json(headers: Mapping[str, str], body: bytes) -> Any | Failure:
-    """Return the JSON of a 200 response. A web page or text is `bad_content_type`, and broken JSON is `bad_json`."""
+    """Return the JSON of a 200 response.
+
+    A web page or text is the failure `bad_content_type`, and invalid JSON is `bad_json`.
+    """
     start = body.lstrip()[:1]
     if start == b"<":
         page = translatable(WEB_PAGE, said=summarize(parse_error(body).message))
@@ -294,7 +297,7 @@ def parse_object(
 ) -> dict[str, Any] | Failure:
     """Return the JSON object in a complete response, or the failure if there is none.
 
-    `unwrap` removes what the vendor puts around the object.
+    `unwrap` removes the vendor's wrapper around the object.
     """
     if not 200 <= status < 300:
         return parse_failure(status, headers, body, now)
@@ -308,5 +311,5 @@ def parse_object(
 
 
 def bad_shape(message: Translatable) -> Failure:
-    """Return the failure for a 200 response whose JSON is not an answer in its protocol."""
+    """Return the failure for a 200 response whose JSON is not an answer in the protocol's format."""
     return Failure(Fault.BAD_SHAPE, message, 200)

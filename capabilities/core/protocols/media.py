@@ -1,4 +1,4 @@
-"""Encode files in a payload, and decode the media that a model returns."""
+"""Encode files in a payload, and decode media from a model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AUDIO_FORMATS = {
 
 
 def bare_base64(part: NativePart) -> MediaData | str:
-    """Return only the file's base64, or an empty string if there are no bytes."""
+    """Return the file's base64 without a prefix, or an empty string if there are no bytes."""
     return MediaData(part.blob) if part.blob is not None else ""
 
 
@@ -41,7 +41,7 @@ def address(part: NativePart) -> MediaData | str:
 
 def placeholder(part: NativePart) -> str:
     """Return a line of text that replaces a file for which the protocol has no field."""
-    # Normally, such a file has already been replaced by a description.
+    # Normally, a description has already replaced such a file.
     name = f" {part.filename}" if part.filename else ""
     address_part = f": {part.url}" if part.url else ""
     return f"[{part.kind.value}{name} ({part.mime_type}) cannot be sent here{address_part}]"
@@ -51,49 +51,49 @@ def join_text_parts(parts: Iterable[Part]) -> str:
     return "\n".join(part.text for part in parts if isinstance(part, TextPart))
 
 
-# The beginning of a failed tool's result if the protocol has no field for the failure.
+# Prefix of a failed tool's result if the protocol has no field for failures.
 FAILED = "Error:"
 
 
 def result_parts(message: Message) -> tuple[Part, ...]:
-    """Return the parts of a message, in which text marks the result of a failed tool."""
+    """Return a message's parts. If a tool failed, text before its result says so."""
     return (TextPart(FAILED), *message.parts) if message.is_error else message.parts
 
 
 def list_native_parts(message: Message) -> list[NativePart]:
     parts = message.parts
-    if len(parts) == 1 and isinstance(parts[0], TextPart):  # nearly every message is a single text
+    if len(parts) == 1 and isinstance(parts[0], TextPart):  # Nearly all messages consist of a single text.
         return []
     return [part for part in parts if isinstance(part, NativePart)]
 
 
 def find_cache_breakpoint(parts: Iterable[Part]) -> CacheBreakpoint | None:
-    """Return the last cache mark among these parts, which marks the longest prefix."""
+    """Return the last cache breakpoint among these parts, which ends the longest prefix."""
     mark = None
     for part in parts:
         mark = part.cache or mark
     return mark
 
 
-# Media that a model returns, in the formats that vendors use.
+# Media from a model, in the formats that vendors use.
 
-# Kinds by the first word of a MIME type. Every other type is a document.
+# Kinds by the first part of a MIME type. All other types are documents.
 KINDS = {"image": Kind.IMAGE, "audio": Kind.AUDIO, "video": Kind.VIDEO, "text": Kind.TEXT}
 TYPE_CHARS = 150
 ANY_IMAGE = "image/png"
-# The type of audio if none is given, since every other format can be recognised by its bytes.
+# The default type of audio. Other formats can be detected by their bytes.
 RAW_SOUND = "audio/L16"
 
 
 def parse_base64_media(mime_type: Any, data: Any, otherwise: str = "") -> Media | None:
-    """Return media sent as base64, with this type or else `otherwise`, or None if there is no media."""
+    """Return media sent as base64 with this type or else `otherwise`, or None if there is none."""
     kind = (non_empty_text(mime_type) or otherwise)[:TYPE_CHARS]
     content = non_empty_text(data)
     return Media(_media_kind(kind), kind, content) if content else None
 
 
 def parse_url_media(url: Any, otherwise: str = "") -> Media | None:
-    """Return media in a data URL or at a web URL, or None for anything else."""
+    """Return media in a data URL or at a web URL, or None for other values."""
     if not isinstance(url, str):
         return None
     if url[:5].lower() == "data:":

@@ -1,4 +1,4 @@
-"""A table of what each protocol does with each parameter and part of a request.
+"""A table of each protocol's treatment of each parameter and part of a request.
 
 The encoders use it to report what they drop, and docs/compatibility.md is generated from it. A test applies every
 encoder to every row.
@@ -18,15 +18,15 @@ from typing import Any
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.wire import Target
 
-# The most names of dropped parameters that are reported for a call. Any others are only counted.
+# Maximum number of dropped parameters whose names are reported for a call. Others are only counted.
 MAX_NAMES = 20
-# The maximum length of one of these names, and of all of them together.
+# Maximum length of one of these names, and of all of them together.
 NAME_CHARS, ALL_CHARS = 80, 1000
 _INDEX = re.compile(r"\[\d+\]")
 
 
 class Treatment(StrEnum):
-    """What a protocol does with a parameter or part of a request."""
+    """A protocol's treatment of a parameter or part of a request."""
 
     MAPPED = "mapped"
     PASSED = "passed"
@@ -36,13 +36,13 @@ class Treatment(StrEnum):
 
 
 M, P, D, R = Treatment.MAPPED, Treatment.PASSED, Treatment.DROPPED, Treatment.REFUSED
-# Sent back only to the model that it came from. Other models do not lose anything that the caller requested.
+# Reasoning is sent back only to the model that produced it, which does not count as dropped for other models.
 K = Treatment.RETURNED
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A row: a name or place (`messages[].name`), what each protocol does with it, and under which condition."""
+    """A row: a name or path (`messages[].name`), each protocol's treatment, and a note on the conditions."""
 
     name: str
     openai: Treatment
@@ -70,12 +70,12 @@ THINKING_BUDGET = "generationConfig.thinkingConfig.thinkingBudget"
 CALLING_MODE = "toolConfig.functionCallingConfig.mode"
 # The mode in which Gemini may call a function or answer in text, and every call matches its schema.
 VALIDATED = "VALIDATED"
-# Fields that only Gemini's API has, by their place in its requests. They are passed on unchanged.
+# Fields that exist only in Gemini's API, by their path in its requests. They are passed on unchanged.
 GEMINI_FIELDS = (
     *("safetySettings", "generationConfig.speechConfig", "generationConfig.imageConfig"),
     *("generationConfig.mediaResolution", "generationConfig.enableEnhancedCivicAnswers"),
 )
-# All fields that only Gemini's API has, by their place in its requests.
+# All fields that exist only in Gemini's API, by their path in its requests.
 GEMINIS = (*GEMINI_FIELDS, THINKING_BUDGET, CALLING_MODE)
 
 GEMINI_NOTES = {
@@ -184,12 +184,12 @@ _ROWS = (
 )
 PARAMETERS: Mapping[str, Parameter] = MappingProxyType({row.name: row for row in _ROWS})
 
-# What happens to parameters and fields that are not in the table.
+# The treatment of parameters and fields that are not in the table.
 OTHER_PARAMETER = Parameter("any other parameter", P, D, D, D, D)
 OTHER_FIELD = Parameter("any other field of a message, part or tool", D, D, D, D, D)
 
 
-# Values that mean the same as no value, so that nothing is lost when they are dropped.
+# Values that are equivalent to omitting the parameter, so that dropping them loses nothing.
 DEFAULTS: Mapping[str, Any] = MappingProxyType(
     {
         "logprobs": False,
@@ -208,7 +208,7 @@ DEFAULTS: Mapping[str, Any] = MappingProxyType(
 
 
 def list_unsent(chat: ChatRequest, sent: Collection[str]) -> tuple[str, ...]:
-    """Return the extra parameters of a request that are neither in `sent` nor have their default values."""
+    """Return a request's extra parameters that are neither in `sent` nor have their default values."""
     return tuple(
         name
         for name, value in chat.extra.items()
@@ -217,12 +217,12 @@ def list_unsent(chat: ChatRequest, sent: Collection[str]) -> tuple[str, ...]:
 
 
 def parameter_name(path: str) -> str:
-    """Return the name of the row for a place in a request: `messages[].name` for `messages[2].name`."""
+    """Return the row's name for a path in a request: `messages[].name` for `messages[2].name`."""
     return _INDEX.sub("[]", path)
 
 
 def dropped_fields(chat: ChatRequest, protocol: str, unsupported: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the places below the top level that are dropped. `unsupported` are rows that this host lacks."""
+    """Return the dropped paths below the top level. `unsupported` are rows that this host lacks."""
     if not chat.inner:
         return ()
     return tuple(path for path in chat.inner if _is_dropped(parameter_name(path), protocol, unsupported))
@@ -236,7 +236,7 @@ def select_names(condition: Callable[[str], bool]) -> frozenset[str]:
     return frozenset(name for name in PARAMETERS if condition(name))
 
 
-# Places where a request marks the end of a prefix to cache.
+# Paths at which a request has a cache breakpoint.
 BREAKPOINT_NAMES = select_names(lambda name: name.endswith((".cache_control", ".prompt_cache_breakpoint")))
 
 
@@ -262,7 +262,7 @@ def abbreviate_names(names: Iterable[str]) -> tuple[str, ...]:
 # Prefill means that a request ends in an assistant message. Some models continue it, others need a user message.
 
 CHECKED = "2026-11-24"
-# The user message to add, so that the answer is what a model with prefill would give.
+# The user message that is added, so that the answer is the same as that of a model with prefill.
 CONTINUE = (
     "Continue your last message from exactly where it ends. "
     "Do not repeat any of it, and write nothing before the continuation."
@@ -299,14 +299,14 @@ def end_with_user(chat: ChatRequest, target: Target, *, is_barred: bool = False)
     last = chat.messages[-1] if chat.messages else None
     if last is None or last.role is not Role.ASSISTANT or last.tool_calls or not (last.text.strip() or last.thoughts):
         return chat, ()
-    if last.vendor:  # a turn that the vendor's own tools paused is continued
+    if last.vendor:  # A turn that the vendor's own tools paused is continued.
         return chat, ()
     if not is_barred and not REFUSES.search(f"{target.endpoint}/ {target.model}".lower()):
         return chat, ()
     return replace(chat, messages=(*chat.messages, Message(Role.USER, (TextPart(CONTINUE),)))), (DROPPED,)
 
 
-# The table in docs/compatibility.md. If this module is run with the path of that file, it updates the table.
+# The table in docs/compatibility.md. Run this module with the path of that file to update the table.
 
 BEGIN = "<!-- written by capabilities.core.protocols.parameters -->\n"
 END = "<!-- end of what is written -->\n"
@@ -324,12 +324,12 @@ def _line(row: Parameter) -> str:
 
 
 def with_table(text: str) -> str:
-    """Return the document with the current table; raise `ValueError` if one of the two marks is missing."""
+    """Return the document with the current table. Raise `ValueError` if one of the two markers is missing."""
     return put_between(text, BEGIN, END, table())
 
 
 def put_between(text: str, begin: str, end: str, table: str) -> str:
-    """Return the text with the table between two marks; raise `ValueError` if a mark is missing."""
+    """Return the text with the table between two markers. Raise `ValueError` if a marker is missing."""
     head, _, rest = text.partition(begin)
     _, mark, tail = rest.partition(end)
     if not mark:

@@ -11,7 +11,7 @@ from capabilities.core.message import ChatRequest, Tool
 from capabilities.core.protocols.dialects import Dialect, Dialects
 from capabilities.core.protocols.schema_fit import Dropped, Schema, UnfitSchemaError, fit_schema
 
-# The option for hosts that get schemas in the prompt. It is also used if the dialect cannot express a schema.
+# The option for hosts that receive schemas in the prompt. It is also used if the dialect cannot express a schema.
 SCHEMA_IN_PROMPT = {"structured": "json_object"}
 JSON_ONLY = "Reply with one JSON object only, without any other words and without a code fence."
 
@@ -30,7 +30,7 @@ def wants_json(response_format: Mapping[str, Any] | None) -> bool:
 
 
 def instruction(response_format: Mapping[str, Any] | None) -> str:
-    """Return the text of a system prompt that requests JSON, with the schema if there is one."""
+    """Return a system prompt that requests JSON, with the schema if there is one."""
     schema = find_schema(response_format)
     if not schema:
         return JSON_ONLY
@@ -38,10 +38,9 @@ def instruction(response_format: Mapping[str, Any] | None) -> str:
 
 
 def fit_request(chat: ChatRequest, dialects: Dialects, *, has_field: bool) -> tuple[ChatRequest, Dropped, bool]:
-    """Return the fitted request, the places moved into descriptions, and whether the answer's schema fits.
+    """Return the fitted request, the paths moved into descriptions, and whether the answer's schema fits.
 
-    `has_field` says that the answer's schema is sent in a field. Otherwise it is part of the prompt and stays
-    unchanged.
+    `has_field` means that the answer's schema is sent in a field. Otherwise it is part of the prompt and unchanged.
     """
     if not chat.tools and chat.response_format is None:
         return chat, (), True

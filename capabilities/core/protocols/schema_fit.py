@@ -1,4 +1,4 @@
-"""Fit JSON Schemas to a vendor's dialect, moving what it lacks into descriptions and reporting it as dropped.
+"""Fit JSON Schemas to a vendor's dialect. Unsupported parts move into descriptions and are reported as dropped.
 
 A schema that the dialect accepts is returned as the same object, so that the payload and a cached prefix do not change.
 """
@@ -14,7 +14,7 @@ from capabilities.core.protocols.dialects import HARD_PATTERN, MEANINGLESS, PHRA
 
 # References within one JSON Schema, and cycles among them.
 
-# The deepest nesting of schemas, and the longest chain of references to references.
+# Maximum nesting of schemas, and maximum length of a chain of references.
 MAX_DEPTH = 100
 # Keywords whose value is an object with a schema under each name.
 SCHEMA_MAPS = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
@@ -30,7 +30,7 @@ Schema = Mapping[str, Any]
 
 
 class UnfitSchemaError(Exception):
-    """A dialect cannot express a schema, even if parts of it are moved into descriptions."""
+    """A dialect cannot express a schema, even if parts of it move into descriptions."""
 
 
 def names_in(value: Any) -> list[str]:
@@ -70,7 +70,7 @@ class SchemaReferences:
         return at if isinstance(at, Mapping) else None
 
     def refuse_cycles(self, *, only_required: bool) -> None:
-        """Raise `UnfitSchemaError` for external references and cycles; `only_required` ignores optional properties."""
+        """Raise `UnfitSchemaError` for external references and cycles. `only_required` ignores optional properties."""
         checked: set[str] = set()
         in_progress: dict[str, None] = {}
 
@@ -101,7 +101,7 @@ def _references(schema: Any, *, only_required: bool) -> Iterator[str]:
         if isinstance(item.get("$ref"), str):
             yield item["$ref"]
         for key, value in item.items():
-            # Definitions are followed only through references to them.
+            # Definitions are visited only through references to them.
             if key in SCHEMA_MAPS and key not in DEFINITIONS and isinstance(value, Mapping):
                 required_names = names_in(item.get("required"))
                 waiting += [member for name, member in value.items() if not only_required or name in required_names]
@@ -109,7 +109,7 @@ def _references(schema: Any, *, only_required: bool) -> Iterator[str]:
                 waiting.append(value)
 
 
-# Limits for a schema: how many subschemas are visited, and how many references are replaced by their targets.
+# Limits per schema: the number of visited subschemas, and of references replaced by their targets.
 MAX_NODES, MAX_REPLACED = 5000, 100
 ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 # Keywords that a root object must not have if `object_root` is set.
@@ -118,7 +118,7 @@ Dropped = tuple[str, ...]
 
 
 def fit_schema(schema: Schema, dialect: Dialect, path: str = "schema") -> tuple[Schema, Dropped]:
-    """Return the schema in a dialect and the places moved into descriptions, or raise `UnfitSchemaError`."""
+    """Return the schema in a dialect and the paths moved into descriptions, or raise `UnfitSchemaError`."""
     if not dialect.object_root or not ("$ref" in schema or any(key in schema for key in NO_ROOT)):
         return _fit_all(schema, dialect, path)
     root, keys = _with_object_root(schema, dialect)
@@ -152,7 +152,7 @@ def _with_object_root(schema: Schema, dialect: Dialect) -> tuple[Schema, list[st
 
 @dataclass(slots=True)
 class _SchemaFitter:
-    """Fits a schema in one pass, and collects the places that it moves into descriptions."""
+    """Fits a schema in one pass, and collects the paths that it moves into descriptions."""
 
     references: SchemaReferences
     dialect: Dialect
@@ -186,7 +186,7 @@ class _SchemaFitter:
             raise UnfitSchemaError
         if reference not in self.ancestors:
             return self.references.resolve(schema)
-        # Within a cycle, the reference is kept, as its own alternative.
+        # Within a cycle, the reference remains, as its own alternative.
         return {"anyOf": [{"$ref": reference}], **{key: value for key, value in schema.items() if key != "$ref"}}
 
     def _keep_supported(self, schema: Schema, path: str) -> dict[str, Any]:
@@ -220,7 +220,7 @@ class _SchemaFitter:
             return {name: self.fit(item, f"{path}.{name}") for name, item in value.items()}
         if (key in SCHEMA_LISTS or key == "items") and isinstance(value, list | tuple):
             return [self.fit(item, f"{path}[{at}]") for at, item in enumerate(value)]
-        # All other values are data, not schemas.
+        # All other values are data and not schemas.
         return self.fit(value, path) if key in SINGLE_SCHEMAS else value
 
     def _rewrite(self, schema: Schema) -> Schema:
@@ -266,21 +266,21 @@ class _SchemaFitter:
         values: dict[str, Any] = {}
         for member in (*members, rest):
             for key, item in (*_places(member), *schema_properties(member).items()):
-                # Two of the schemas contradict each other about a keyword or property.
+                # Two of the schemas define a keyword or property differently.
                 if key in values and values[key] != item:
                     return self._leave_unmerged(schema)
                 values[key] = item
         return join(rest, members, all_hold=True)
 
     def _leave_unmerged(self, schema: Schema) -> Schema:
-        # If the dialect has no `allOf`, it is moved into the description. If the dialect has it, but not for
-        # references, it cannot be expressed.
+        # If the dialect has no `allOf`, it moves into the description. If the dialect has it, but not for references,
+        # the schema cannot be expressed.
         if "allOf" in (self.dialect.keywords or ()):
             raise UnfitSchemaError
         return schema
 
     def without(self, schema: Schema, key: str) -> Schema:
-        """Return the schema with its alternatives joined into one object and described in words."""
+        """Return the schema with its alternatives joined into one object and described in text."""
         rest = {name: value for name, value in schema.items() if name != key}
         value = schema[key]
         if key not in ALTERNATIVES or not isinstance(value, list | tuple):
@@ -310,7 +310,10 @@ def is_object(schema: Schema) -> bool:
 
 
 def join(base: Schema, schemas: list[Schema], *, all_hold: bool) -> dict[str, Any]:
-    """Return a schema with the properties of all. It requires those that all require, or any if `all_hold`."""
+    """Return a schema with the properties of all schemas.
+
+    It requires the properties that all schemas require, or with `all_hold`, those that any schema requires.
+    """
     properties = dict(schema_properties(base))
     for schema in schemas:
         for name, value in schema_properties(schema).items():

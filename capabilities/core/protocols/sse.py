@@ -1,4 +1,4 @@
-"""Parse server-sent events from blocks of bytes, no matter how the stream is divided into blocks."""
+"""Parse server-sent events from blocks of bytes, however the stream is divided into blocks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from capabilities.core.json_codec import read_json
 
-# The most bytes of an event. A longer event ends the stream as too large.
+# Maximum size of an event in bytes. A larger event ends the stream with an error.
 EVENT_BYTES = 48 * 1024 * 1024
 FIELDS = ("data", "event", "id", "retry", "")
 
@@ -23,7 +23,7 @@ class SseEvent(NamedTuple):
 
 
 class SseParser:
-    """Turns bytes into events, without comments. `started` is set once a line of this format has been seen."""
+    """Parses bytes into events and ignores comments. `started` is set after the first line in this format."""
 
     def __init__(self, limit: int = EVENT_BYTES) -> None:
         self.started = False
@@ -34,10 +34,10 @@ class SseParser:
         self._event = ""
 
     def feed(self, block: bytes) -> list[SseEvent]:
-        """Return the events that this block completes; raise `EventTooLargeError` for an event that is too long."""
+        """Return the events that this block completes. Raise `EventTooLargeError` if an event is too large."""
         events: list[SseEvent] = []
         if not (self._open or self._data or self._event):
-            # A shortcut, since nearly all blocks consist of complete events with a single line of data.
+            # This shortcut is useful because nearly all blocks consist of complete events with a single line of data.
             events, block = _plain_events(block)
             self.started = self.started or bool(events)
             if not block:
@@ -56,7 +56,7 @@ class SseParser:
         return events
 
     def close(self) -> list[SseEvent]:
-        """Return the last event, since many providers omit the empty line after it."""
+        """Return the last event, because many providers omit the empty line after it."""
         events: list[SseEvent] = []
         rest, self._open = b"".join(self._open).rstrip(b"\r"), []
         if rest:
@@ -73,7 +73,7 @@ class SseParser:
         text = b"".join([*self._open, block])
         waiting = b""
         if returns:
-            # A CR at the end is kept for the next block, since an LF may follow.
+            # Leave a CR at the end to the next block, because an LF may follow.
             if text[-1:] == b"\r":
                 text, waiting = text[:-1], b"\r"
             text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -112,23 +112,22 @@ def _plain_events(block: bytes) -> tuple[list[SseEvent], bytes]:
 
 
 def looks_like_sse(data: bytes) -> bool:
-    """Return whether such a short body could be the beginning of an event stream. An empty body could."""
+    """Return whether this short body could be the beginning of an event stream, as an empty body could."""
     return any(f"{name}:".encode().startswith(data.strip()) for name in FIELDS)
 
 
-# A shortcut for deltas, since nearly every event of a stream differs from the previous one only in its text. Parsing
-# only the text between a known beginning and a known end gives the same result as parsing the whole event. If there is
-# not exactly one JSON string between the two quotation marks, the whole event is parsed and reports the error.
+# A shortcut for deltas: nearly all events of a stream differ from the previous one only in their text. Parsing only the
+# text between a known beginning and a known end gives the same result as parsing the entire event. If there is not
+# exactly one JSON string between the two quotation marks, the entire event is parsed and reports the error.
 
-# How many times the decoder tries to find a frame in a stream. A provider that pads each event with random text has no
-# frame.
+# Number of attempts to find a template in a stream. There is none if a provider pads each event with random text.
 TRIES = 8
-# This replaces an event's text, to find out whether the text occurs elsewhere in the event.
+# Placeholder for an event's text, which shows whether the text also occurs elsewhere in the event.
 PROBE = "words of no model"
 
 
 class EventTemplate:
-    """The beginning and the end that the events of a stream share, learned from one of the events."""
+    """The beginning and the end that a stream's events share, derived from one of the events."""
 
     __slots__ = ("_after", "_around", "_before", "_tries")
 
@@ -137,7 +136,7 @@ class EventTemplate:
         self._tries = TRIES
 
     def read_text(self, data: str) -> str:
-        """Return the text of an event that fits the frame, else an empty string."""
+        """Return an event's text if the event matches the template, else an empty string."""
         prefix, suffix = self._before, self._after
         if not (prefix and data.startswith(prefix) and data.endswith(suffix)) or len(data) <= self._around:
             return ""
@@ -148,7 +147,7 @@ class EventTemplate:
         return text
 
     def learn(self, data: str, value: dict[str, Any], holder: dict[str, Any], name: str) -> None:
-        """Learn the frame of an event, parsed as `value`, whose text is `holder[name]`.
+        """Derive the template from an event, parsed as `value`, whose text is `holder[name]`.
 
         This overwrites the text in `holder`, so callers must read it first.
         """

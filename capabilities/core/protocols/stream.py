@@ -14,16 +14,16 @@ from capabilities.core.surrogates import SurrogateJoiner, may_have_surrogate, re
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, Supplement, ToolCallDelta, Usage
 
-# This many malformed events end a stream with a failure. Fewer are skipped.
+# Number of malformed events that end a stream with a failure. Fewer are skipped.
 BAD_EVENTS = 3
-# The fields of a delta whose text continues from piece to piece.
+# Fields of a delta whose text continues in the next delta.
 WORDS = ("text", "reasoning", "refusal")
-# The most bytes of a body that turns out not to be an event stream.
+# Maximum size in bytes of a body that is not an event stream.
 BODY_BYTES = 64 * 1024 * 1024
 
 
 class MalformedEventError(Exception):
-    """An event is not JSON, or not in its protocol's format. `reason` says why."""
+    """An event is not JSON, or not in its protocol's format. `reason` states why."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -33,8 +33,8 @@ class MalformedEventError(Exception):
 class EventReader(Protocol):
     """Reads the events of a protocol.
 
-    `finish` is set once the provider has stated why the model stopped. `finished` is set once nothing more is expected,
-    because the usage or the closing event has arrived.
+    `finish` is set after the provider has stated why the model stopped. `finished` is set when nothing more is
+    expected, because the usage or the closing event has arrived.
     """
 
     finish: Finish | None
@@ -44,14 +44,15 @@ class EventReader(Protocol):
     def usage(self) -> Usage: ...
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
-        """Return what the event adds; raise `MalformedEventError` if it cannot be read."""
+        """Return the content of the event. Raise `MalformedEventError` if it cannot be parsed."""
 
 
 class EventStream:
     """The `StreamDecoder` of every protocol that streams server-sent events.
 
-    A stream that is cut off after its `Finish` was due still counts as complete. So call `close` at every end,
-    including after a reset or a stall, and use the `Finish` that it may return. `bad_events` counts skipped events.
+    A stream that is cut off after its `Finish` was due still counts as complete. Callers must therefore call `close` at
+    every end, including after a reset or a stall, and use the `Finish` that it may return. `bad_events` counts skipped
+    events.
     """
 
     def __init__(self, reader: EventReader, whole: Callable[[bytes], Answer | Failure]) -> None:
@@ -119,7 +120,7 @@ class EventStream:
         whole_pieces: list[Delta | Supplement | Failure] = []
         for piece in pieces:
             if isinstance(piece, Delta):
-                # Half of a surrogate pair at the end of a piece is kept for the next piece.
+                # Hold back half of a surrogate pair at the end of a delta until the next delta.
                 texts: dict[str, Any] = {name: halves.join(name, getattr(piece, name)) for name in WORDS}
                 arguments = [halves.join(call.index, call.arguments) for call in piece.tool_calls]
                 whole = repair(piece)._replace(**texts)
@@ -155,12 +156,12 @@ class EventStream:
         return finish
 
     def _break_off(self, failure: Failure) -> Failure:
-        # Part of the answer has been sent, so no other candidate may continue it.
+        # Part of the answer was sent, so no other candidate may continue it.
         return replace(failure, fault=Fault.STREAM_BROKEN)
 
     def _end(self, failure: Failure | None = None) -> list[StreamEvent]:
         self._over = True
-        # These come first, since they may be the only content.
+        # These are yielded first, because they may be the only content.
         rest = self._rest()
         for piece in rest:
             self._note(piece)
@@ -184,7 +185,7 @@ class EventStream:
 
 
 def repair_outcome(outcome: Answer | Failure, body: bytes) -> Answer | Failure:
-    """Return the outcome read from a body, without halves of surrogate pairs."""
+    """Return the outcome read from a body, without lone surrogates."""
     return repair(outcome) if may_have_surrogate(body) else outcome
 
 
@@ -195,7 +196,7 @@ def _malformed(count: int, reason: str) -> Failure:
 
 
 def is_content(event: StreamEvent) -> bool:
-    """Return whether an event is part of the answer itself. Reasoning and citations alone are not."""
+    """Return whether an event is part of the answer itself, unlike reasoning and citations."""
     if isinstance(event, Delta):
         has_vendor_content = any(item.name != METADATA for item in event.vendor)
         return bool(event.text or event.tool_calls or event.refusal or has_vendor_content)
@@ -215,12 +216,12 @@ def answer_events(answer: Answer) -> list[StreamEvent]:
 
 
 def build_finish(answer: Answer) -> Finish:
-    # When the response was read, it was accepted as an answer, even if it is empty.
+    # It was accepted as an answer when the response was read, even if it is empty.
     return Finish(answer.finish_reason, answer.usage, answer.model, answer.id, answer.details, explains_silence=True)
 
 
 def json_event(event: SseEvent) -> dict[str, Any]:
-    """Return the event's JSON object; raise `MalformedEventError` if there is none."""
+    """Return the event's JSON object. Raise `MalformedEventError` if there is none."""
     try:
         value = read_json(event.data)
     except TooManyValuesError:

@@ -12,9 +12,9 @@ from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 # OpenRouter's field.
 DETAILS = "reasoning_details"
 EXTRA = "extra_content"
-# The `dialect` of a signature in the `extra_content` of a message.
+# The `dialect` of a signature in a message's `extra_content`.
 GOOGLE = "google-extra-content"
-# Google's documented placeholder for a call in the history that another vendor's model made.
+# Google's documented placeholder for earlier calls that another vendor's model made.
 SKIP_VALIDATION = "skip_thought_signature_validator"
 # The type of each form of reasoning, and the field that contains it.
 TYPES: Mapping[ThoughtForm, tuple[str, str]] = MappingProxyType(
@@ -33,7 +33,7 @@ def message_thoughts(message: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
 
 
 def message_thought(message: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
-    """Return Google's signature of a message, or of a piece of a message, as reasoning."""
+    """Return Google's signature of a message or delta as reasoning."""
     signature = parse_signature(message)
     return (ReasoningBlock(ThoughtForm.ENCRYPTED, "", signature, dialect=GOOGLE),) if signature else ()
 
@@ -61,7 +61,7 @@ def _detail(thought: ReasoningBlock, index: int) -> dict[str, Any]:
 
 
 def parse_thoughts(value: Any) -> tuple[ReasoningBlock, ...]:
-    """Return the reasoning in `reasoning_details`, with pieces joined and anything else skipped."""
+    """Return the reasoning in `reasoning_details`. Fragments are joined, and other values are skipped."""
     thoughts: list[ReasoningBlock] = []
     indexes: list[Any] = []
     for item in value if isinstance(value, list) else []:

@@ -1,4 +1,4 @@
-"""Assemble tool calls from the pieces that OpenAI and compatible hosts stream, and read arguments and ids."""
+"""Assemble streamed tool calls of OpenAI and compatible hosts, and parse arguments and ids."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from capabilities.core.wire import ToolCallDelta
 
 
 def parse_arguments(arguments: str) -> dict[str, Any]:
-    """Return the arguments as an object. Anything else, or an object with too many values, is kept under `_raw`."""
+    """Return the arguments as an object. Other values, or an object with too many values, are returned under `_raw`."""
     if not arguments.strip():
         return {}
     try:
@@ -37,7 +37,7 @@ def call_arguments(call: ToolCall) -> dict[str, Any]:
 
 
 def parse_call_item(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, bool]:
-    """Return the object with the tool's name, the arguments or free text, and whether the tool is a custom tool."""
+    """Return the object with the tool's name, the arguments or free text, and whether this is a custom tool."""
     call = item.get("function")
     if isinstance(call, dict):
         return call, call.get("arguments"), False
@@ -46,14 +46,14 @@ def parse_call_item(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, bo
 
 
 def arguments_text(arguments: Any) -> str:
-    """Return the arguments as a JSON string, serialising them if they are an object."""
+    """Return the arguments as a JSON string. An object is serialised."""
     if isinstance(arguments, str):
         return arguments
     return json.dumps(arguments, ensure_ascii=False) if arguments is not None else ""
 
 
 class CallAssembler:
-    """Assigns streamed pieces to their tool calls, even where a host misuses `index`."""
+    """Assigns streamed fragments to their tool calls, even if a host misuses `index`."""
 
     def __init__(self) -> None:
         self._places: dict[int, int] = {}
@@ -65,7 +65,7 @@ class CallAssembler:
         return bool(self._ids)
 
     def read(self, piece: Mapping[str, Any]) -> ToolCallDelta:
-        """Return the piece, with the id and name only in the first piece of a call."""
+        """Return the fragment with the id and name only if it is the first one of its call."""
         call, text, custom = parse_call_item(piece)
         identity, name = non_empty_text(piece.get("id")), non_empty_text(call.get("name"))
         index = piece.get("index")
@@ -79,11 +79,11 @@ class CallAssembler:
         return ToolCallDelta(position, None, late, arguments_text(text), parse_signature(piece), custom)
 
     def _find_position(self, index: int | None, identity: str | None, name: str | None) -> int | None:
-        # Some hosts send no index. Then a piece without id and name continues the last call.
+        # If a host sends no index, a fragment without id and name continues the last call.
         if index is None:
             return len(self._ids) - 1 if self._ids and not (identity or name) else None
         position = self._places.get(index)
-        # Some hosts give every call the index 0. Then a name with another id begins a new call.
+        # If a host gives every call the index 0, a name with another id begins a new call.
         is_other_call = (
             position is not None and identity is not None and name is not None and identity != self._ids[position]
         )
@@ -100,7 +100,7 @@ class CallAssembler:
         return ToolCallDelta(position, self._ids[position], name or "", arguments, custom=custom)
 
 
-# Tool call ids for hosts that accept only their own format. A call and its result must get the same id.
+# Tool call ids for hosts that accept only their own format. A call and its result must have the same id.
 
 _SHORT = re.compile(r"[A-Za-z0-9]{9}")
 

@@ -11,7 +11,7 @@ from capabilities.core.message import Message, Role
 
 @dataclass(slots=True)
 class Turn:
-    """A speaker's turn, in which tool results precede everything else."""
+    """One role's turn, in which tool results precede other content."""
 
     speaker: str
     results: list[Any] = field(default_factory=list)
@@ -23,7 +23,7 @@ class Turn:
 
 
 class Conversation:
-    """Collects turns, and merges adjacent turns of the same speaker."""
+    """Collects turns, and merges adjacent turns of the same role."""
 
     def __init__(self, user: str, model: str) -> None:
         self._user, self._model = user, model
@@ -44,11 +44,11 @@ class Conversation:
         self._turn(self._user).results.append(block)
 
     def postpone(self, blocks: Sequence[Any]) -> None:
-        """Keep blocks for the beginning of the user's next turn."""
+        """Add blocks to the beginning of the next user turn."""
         self._waiting.extend(blocks)
 
     def turns(self, opening: Any) -> list[Turn]:
-        """Return all turns. `opening` is added as the user's first turn if there is none or the model would begin."""
+        """Return all turns. If there is none, or the first one is the model's, `opening` is inserted as a user turn."""
         self._release()
         if not self._turns or self._turns[0].speaker != self._user:
             return [Turn(self._user, blocks=[opening]), *self._turns]

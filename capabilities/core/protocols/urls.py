@@ -1,4 +1,4 @@
-"""Build a call's URL: the endpoint itself if it already ends in the call, else the endpoint with the call appended."""
+"""Build a call's URL: the endpoint if it already ends in the call's path, else the endpoint with the path appended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 @lru_cache(maxsize=1000)
 def call_url(endpoint: str, call: str) -> str:
-    """Return the call's full URL. The endpoint's query is kept, and `/v1` is never inserted."""
+    """Return the call's full URL. The endpoint's query is preserved, and `/v1` is never inserted."""
     parts = urlsplit(endpoint.strip())
     path = parts.path.rstrip("/")
     return urlunsplit(parts._replace(path=path if path.endswith(call) else path + call, fragment=""))

@@ -1,8 +1,9 @@
-"""Tables of the tools, fields, blocks and betas that only one vendor's API has, by their names in `vendorTools`.
+"""Tables of tools, fields, blocks and betas that exist in only one vendor's API, by their `vendorTools` names.
 
-From the request and answer types of anthropic 2.11.0, openai 3.52.0 (2026-11-24) and google-genai 3.4.0 (2026-11-25); a
-test compares the tables with them. In `vendorTools`, a type that is in no table is named without its date, and a field
-in snake_case. So an administrator can allow types and fields that are newer than the tables.
+The source is the request and answer types of anthropic 2.11.0, openai 3.52.0 (2026-11-24) and google-genai 3.4.0
+(2026-11-25). A test compares the tables with them. In `vendorTools`, a type that is in no table has its name without
+the date, and a field its name in snake_case. Administrators can therefore allow types and fields that are newer than
+the tables.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from capabilities.core.message import VendorItem
 from capabilities.core.providers.presets import preset_for_url_host
 
 BETA_HEADER = "anthropic-beta"
-# Stands for all names, including those that a vendor adds later.
+# This means all names, including those that a vendor adds later.
 EVERY = "*"
 # Tools that the vendor runs while the model answers, and fields that control them.
 RUN_BY_VENDOR = (
@@ -33,7 +34,8 @@ ON_REQUEST = (
     *("advisor", "fallbacks", "speed", "inference_geo", "billing_policy", "diagnostics", "user_profile_id"),
     *("workspace_id", "access_programs", "client_metadata", "parallel_ai_search", "exa_ai_search"),
 )
-# What is allowed if a provider's row has no list. Agents rely on these tools, and dropping them would save nothing.
+# Names that are allowed if a provider's row has no list. Agents rely on these tools, and dropping them would save
+# nothing.
 DEFAULT_TOOL_NAMES = frozenset((*RUN_BY_VENDOR, *RUN_BY_CALLER))
 # Presets of the vendors' own hosts. Other known hosts imitate the format, but reject or ignore the tools.
 VENDORS = frozenset({"anthropic", "openai", "gemini"})
@@ -81,7 +83,7 @@ FUNCTION_FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-# Types (without what `_AFFIXES` removes) whose name in `vendorTools` is another one.
+# Types (without the affixes in `_AFFIXES`) that have another name in `vendorTools`.
 _TOOL_NAMES: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("bash_code_execution", "text_editor_code_execution", "container_upload"), "code_execution"),
@@ -105,26 +107,26 @@ _AFFIXES = re.compile(r"_(\d{8}|\d{4}_\d\d_\d\d)$|_(tool_result|tool_use|call_ou
 
 
 def canonical_tool_name(kind: str) -> str:
-    """Return the name for a type of tool, block or item: web_search for web_search_20260318 and web_search_call."""
+    """Return the name of a type of tool, block or item: web_search for web_search_20260318 and web_search_call."""
     while kind not in _TOOL_NAMES and (shorter := _AFFIXES.sub("", kind)) != kind:
         kind = shorter
     return _TOOL_NAMES.get(kind, kind)
 
 
 def field_tool_name(name: str) -> str:
-    """Return the name for a field of Gemini's `Tool` or `Part`: web_search for googleSearch."""
+    """Return the name of a field in Gemini's `Tool` or `Part`: web_search for googleSearch."""
     return canonical_tool_name(_CAPITAL.sub(r"_\1", name).lower())
 
 
 def block_tool_name(block: Mapping[str, Any]) -> str:
-    """Return the name for a block or an item."""
+    """Return the name of a block or an item."""
     kind = str(block.get("type"))
     # A `server_tool_use` states its tool in `name`, not in its type.
     return canonical_tool_name(str(block.get("name") if kind == "server_tool_use" else kind))
 
 
 def allowed_tool_names(protocol: str, endpoint: str, configured: Collection[str] | None) -> frozenset[str]:
-    """Return the names that are allowed for a provider: its own list, or the default for its protocol and host."""
+    """Return the allowed names for a provider: its own list, or the default for its protocol and host."""
     if protocol not in FIELDS:
         return frozenset()
     if configured is not None:
@@ -134,7 +136,7 @@ def allowed_tool_names(protocol: str, endpoint: str, configured: Collection[str]
 
 
 def own_fields(protocol: str, function: Mapping[str, Any], name: str, path: str) -> list[VendorItem]:
-    """Return the fields of a function that only this protocol has. `name` is the function's name in the request."""
+    """Return a function's fields that only this protocol has. `name` is the function's name in the request."""
     return [
         VendorItem(protocol, tool_word, {"name": name, key: function[key]}, f"{path}.{key}")
         for key, tool_word in FUNCTION_FIELDS[protocol].items()

@@ -30,7 +30,7 @@ from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault, Usage
 
 
 def parse_citations(citations: Iterable[Any], start: int, end: int) -> tuple[Mapping[str, Any], ...]:
-    """Return the citations of the block at these characters of the answer, in OpenAI's format."""
+    """Return the citations of a block at these character positions of the answer, in OpenAI's format."""
     return tuple(_annotation(citation, start, end) for citation in citations if isinstance(citation, Mapping))
 
 
@@ -44,7 +44,7 @@ def _annotation(citation: Mapping[str, Any], start: int, end: int) -> Mapping[st
             "type": "url_citation",
             "url_citation": {"url": url, **position, **({"content": quote} if quote else {})},
         }
-    # A citation without a URL is of a file in the request. Everything that the vendor says about it is kept.
+    # A citation without a URL cites a file in the request. All its fields are passed on.
     return {"type": "file_citation", "file_citation": {**citation, **position}}
 
 
@@ -70,14 +70,14 @@ ENDINGS: Mapping[str, Ending] = {
     "max_tokens": CUT,
     "model_context_window_exceeded": CUT,
     "refusal": FILTERED,
-    "pause_turn": UNFINISHED,  # the vendor's own tools need another call, so the text is only part of an answer
+    "pause_turn": UNFINISHED,  # The vendor's own tools need another call, so the text is only part of an answer.
     "compaction": UNFINISHED,
 }
 
 
-# Token counts. Anthropic's count of input tokens excludes those read from or written to the cache.
+# Anthropic's count of input tokens excludes tokens read from or written to the cache.
 
-# Names in a `usage` object (and, in `DETAILS`, in its parts), and the fields of `Usage` for them.
+# Names in a `usage` object (in `DETAILS`, in its nested objects), and the fields of `Usage` for them.
 TOTALS: Mapping[str, str] = {
     "input_tokens": "prompt_tokens",
     "output_tokens": "completion_tokens",
@@ -92,7 +92,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
     "output_tokens_details": {"thinking_tokens": "reasoning_tokens"},
     "server_tool_use": {"web_search_requests": "web_search_requests", "web_fetch_requests": "web_fetch_requests"},
 }
-# Known names whose values are not kept, and why.
+# Known names whose values are not used, with the reason.
 UNREAD: Mapping[str, str] = {
     "service_tier": "is in the details of the answer",
     "inference_geo": "no count",
@@ -103,7 +103,7 @@ UNREAD: Mapping[str, str] = {
 
 
 def parse_usage(value: Any) -> Usage:
-    """Return the token counts, with cached tokens as part of the prompt, as in the other protocols."""
+    """Return the token counts, with cached tokens included in the prompt, as in the other protocols."""
     counts: dict[str, int] = {}
     read_counts(value, TOTALS, counts)
     for name, names in DETAILS.items():
@@ -120,7 +120,7 @@ def parse_usage(value: Any) -> Usage:
     return Usage(**counts)
 
 
-# OpenRouter's name for reasoning in this format.
+# OpenRouter's name for this reasoning format.
 DIALECT = "anthropic-claude-v1"
 
 
@@ -165,7 +165,7 @@ def _answer(value: dict[str, Any], blocks: list[dict[str, Any]]) -> Answer | Fai
     )
 
 
-# Service tiers that OpenAI names differently.
+# Service tiers that have another name in OpenAI's API.
 TIERS = {"standard": "default"}
 EXPLANATION_CHARS = 2000
 
@@ -188,13 +188,13 @@ def build_details(message: Mapping[str, Any], usage: Any, ending: Ending) -> Ans
     )
 
 
-# What the vendor's own tools report about a complete message.
+# Fields in which the vendor's own tools report on an entire message.
 MESSAGE_FIELDS = ("container", "context_management")
 STOP_DETAILS = ("type", "category", "explanation")
 
 
 def refusal_text(details: AnswerDetails) -> str | None:
-    """Return the provider's explanation of a refusal, or else its category, or None if it has neither."""
+    """Return the provider's explanation of a refusal, else its category, or None if there is neither."""
     details_of_stop = details.stop_details or {}
     return details_of_stop.get("explanation") or details_of_stop.get("category")
 
@@ -205,7 +205,7 @@ def block_text(block: Mapping[str, Any], kind: str, name: str) -> str:
 
 
 def parse_thought(block: Mapping[str, Any], offset: int, calls: int) -> ReasoningBlock | None:
-    """Return the block's reasoning, which must be sent back to the model, or None if it has no signed reasoning."""
+    """Return a block's reasoning, which must be sent back to the model, or None if it has no signed reasoning."""
     kind = block.get("type")
     if kind == "thinking" and (signature := non_empty_text(block.get("signature"))):
         text = block_text(block, "thinking", "thinking")
@@ -215,12 +215,12 @@ def parse_thought(block: Mapping[str, Any], offset: int, calls: int) -> Reasonin
     return None
 
 
-# Blocks that every API has in some form. All others exist only in Anthropic's API.
+# Blocks that exist in every API in some form. All others exist only in Anthropic's API.
 STANDARD_BLOCKS = ("text", "thinking", "redacted_thinking", "tool_use")
 
 
 def vendor_item(block: dict[str, Any], value: Mapping[str, Any] | None = None, *position: int) -> VendorItem:
-    """Return a block of Anthropic's own tools, or an event of such a block, for a caller of the same API."""
+    """Return a block of Anthropic's own tools, or an event of such a block, for clients of the same API."""
     return VendorItem("anthropic", block_tool_name(block), block if value is None else value, "", *position)
 
 
@@ -230,7 +230,7 @@ def _vendor_items(blocks: list[dict[str, Any]]) -> Iterator[VendorItem]:
         text = block_text(block, "text", "text")
         if (kind := non_empty_text(block.get("type"))) is not None and kind not in STANDARD_BLOCKS:
             yield vendor_item(block, None, offset, calls, thoughts)
-        # Anthropic requires cited text to be sent back with its sources unchanged.
+        # Anthropic requires that cited text is sent back with its sources unchanged.
         elif text and block.get(CITATIONS):
             yield VendorItem("anthropic", CITATIONS, block, "", offset, calls, thoughts)
         thoughts += parse_thought(block, offset, calls) is not None

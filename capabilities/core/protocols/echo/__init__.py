@@ -1,1 +1,1 @@
-"""The embedded provider, which answers with a description of what it received."""
+"""The embedded provider, which answers with a description of the request."""

@@ -1,4 +1,4 @@
-"""Encode requests for the embedded provider as previews show them. They are never sent."""
+"""Encode requests for the embedded provider, as shown in previews. They are never sent."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, Upstr
 
 @dataclass(frozen=True)
 class Echo:
-    """The protocol `echo`. Its payload is only for previews. Its answer is made by `embedded.answer`.
+    """The protocol `echo`. Its payload is only for previews, and `embedded.answer` produces its answer.
 
-    `reply` writes this answer as bytes, which `decode` and `decoder` read, so that it is used like other protocols.
+    `reply` encodes this answer as bytes, which `decode` and `decoder` read, so that it is used like other protocols.
     """
 
     name: str = "echo"
@@ -37,7 +37,7 @@ class Echo:
         return UpstreamRequest(EMBEDDED, {}, payload, dropped_params=_list_dropped(chat))
 
     def reply(self, chat: ChatRequest, model: str) -> tuple[int, bytes]:
-        """Return the status and body of the response."""
+        """Return the response's status and body."""
         return replies.encode_reply(answer(chat, model))
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
@@ -48,7 +48,7 @@ class Echo:
 
 
 def _list_dropped(chat: ChatRequest) -> tuple[str, ...]:
-    # The parameters that the answer does not describe.
+    # Parameters that the answer does not describe.
     unheard = {
         "stop": bool(chat.stop),
         "response_format": chat.response_format is not None,

@@ -1,4 +1,4 @@
-"""Stream the embedded provider's answers in pieces."""
+"""Stream the embedded provider's answers in chunks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from capabilities.core.protocols.echo.replies import decode
 from capabilities.core.protocols.stream import build_finish
 from capabilities.core.wire import Answer, Delta, Failure, StreamEvent
 
-# Characters per piece.
+# Number of characters per chunk.
 PIECE = 24
 
 
 def build_events(outcome: Answer | Failure) -> list[StreamEvent]:
-    """Return the events of a stream for an outcome."""
+    """Return the stream events for an outcome."""
     if isinstance(outcome, Failure):
         return [outcome]
     text = outcome.text
@@ -20,7 +20,7 @@ def build_events(outcome: Answer | Failure) -> list[StreamEvent]:
 
 
 class BufferedDecoder:
-    """Collects the complete answer, and returns it in pieces at the end."""
+    """Collects the complete answer, and returns it in chunks at the end."""
 
     due = False
 

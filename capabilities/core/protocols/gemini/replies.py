@@ -43,9 +43,9 @@ ENDINGS: Mapping[str, Ending] = {
     ),
     **dict.fromkeys(("OTHER", "IMAGE_OTHER", "NO_IMAGE", "FINISH_REASON_UNSPECIFIED"), UNFINISHED),
 }
-# Finish reasons that mean that there is no answer.
+# Finish reasons which mean that there is no answer.
 FAILURES: Mapping[str, Fault] = {
-    # On a retry, the model may write the function call correctly.
+    # On a retry, the model may write a valid function call.
     "MALFORMED_FUNCTION_CALL": Fault.BAD_JSON,
     "UNEXPECTED_TOOL_CALL": Fault.BAD_JSON,
     "MALFORMED_RESPONSE": Fault.GENERATION_FAILED,
@@ -54,10 +54,9 @@ FAILURES: Mapping[str, Fault] = {
 }
 
 
-# Token counts. Gemini counts reasoning separately from the text, and what its own tools found separately from the
-# prompt.
+# Gemini counts reasoning separately from the text, and the results of its own tools separately from the prompt.
 
-# Names in `usageMetadata` (and, in `DETAILS`, modalities in its lists), and the fields of `Usage` for them.
+# Names in `usageMetadata` (in `DETAILS`, modalities in its lists), and the fields of `Usage` for them.
 TOTALS: Mapping[str, str] = {
     "promptTokenCount": "prompt_tokens",
     "candidatesTokenCount": "completion_tokens",
@@ -78,7 +77,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
         "IMAGE": "completion_image_tokens",
     },
 }
-# Known names whose values are not kept, since `Usage` has no fields for them.
+# Known names whose values are not used, because `Usage` has no fields for them.
 UNREAD: Mapping[str, str] = {
     "cacheTokensDetails": "of what sort the cached part was",
     "toolUsePromptTokensDetails": "of what sort the tools' part was",
@@ -88,7 +87,7 @@ UNREAD_MODALITIES = frozenset({"MODALITY_UNSPECIFIED", "VIDEO", "DOCUMENT"})
 
 
 def parse_usage(value: Any) -> Usage:
-    """Return the token counts. Reasoning is part of the completion, and what tools found is part of the prompt."""
+    """Return the token counts. Reasoning is included in the completion, and tool results in the prompt."""
     if not isinstance(value, dict):
         return Usage()
     counts: dict[str, int] = {}
@@ -107,7 +106,7 @@ def _by_modality(value: Any) -> dict[str, Any]:
     return {non_empty_text(item.get("modality")) or "": item.get("tokenCount") for item in items}
 
 
-# OpenRouter's name for reasoning in this format.
+# OpenRouter's name for this reasoning format.
 DIALECT = "google-gemini-v1"
 PROTOCOL = "gemini"
 # Parts that only Gemini's own tools write and read, including their signatures.
@@ -127,7 +126,7 @@ def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | No
 
 
 def _unwrap(value: Any) -> Any:
-    # Gemini sometimes wraps an error in a list of one.
+    # Gemini sometimes wraps an error in a list with one element.
     wrapped = isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and "error" in value[0]
     return value[0] if wrapped else value
 
@@ -210,25 +209,25 @@ def list_parts(candidate: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def text_in(parts: list[dict[str, Any]], *, thought: bool) -> str:
-    """Return the text of the parts that are reasoning if `thought` is set, else of all other parts."""
+    """Return the text of the reasoning parts if `thought` is set, else of all other parts."""
     texts = (part.get("text") for part in parts if bool(part.get("thought")) is thought)
     return "".join(text for text in texts if isinstance(text, str))
 
 
 def own_kind(part: Mapping[str, Any]) -> str | None:
-    """Return which of `OWN_PARTS` the part is, or None."""
+    """Return the part's kind if it is one of `OWN_PARTS`, else None."""
     return next((name for name in OWN_PARTS if isinstance(part.get(name), Mapping) and part[name]), None)
 
 
 def part_tool_name(part: Mapping[str, Any], kind: str) -> str:
-    """Return the name in `vendorTools` for one of `OWN_PARTS`."""
+    """Return the `vendorTools` name of a part whose kind is one of `OWN_PARTS`."""
     # The type of a call or a response names the tool.
     held = part[kind] if isinstance(part[kind], Mapping) else {}
     return field_tool_name(non_empty_text(held.get("toolType") or held.get("tool_type")) or kind)
 
 
 def own_parts(parts: list[dict[str, Any]], offset: int, calls: int) -> Iterator[VendorItem]:
-    """Yield the parts of Gemini's own tools with their positions, for callers of the same API."""
+    """Yield the parts of Gemini's own tools with their positions, for clients of the same API."""
     thoughts = 0
     for part in parts:
         if kind := own_kind(part):
@@ -246,13 +245,13 @@ def _own_fields(part: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 
 def parse_metadata(candidate: Mapping[str, Any]) -> tuple[VendorItem, ...]:
-    """Return what a candidate states about its sources, for callers of the same API."""
+    """Return the candidate's statements about its sources, for clients of the same API."""
     metadata = keep_readable({name: candidate[name] for name in SOURCE_FIELDS if candidate.get(name)})
     return (VendorItem(PROTOCOL, METADATA, metadata),) if metadata else ()
 
 
 def signatures_in(parts: list[dict[str, Any]], offset: int, calls: int) -> tuple[tuple[ReasoningBlock, ...], int]:
-    """Return the signatures of parts other than calls, each with its position, and the new length of the text."""
+    """Return the signatures of parts other than calls, each with its position, and the text's new length."""
     blocks: list[ReasoningBlock] = []
     for part in parts:
         if own_kind(part):
@@ -262,7 +261,7 @@ def signatures_in(parts: list[dict[str, Any]], offset: int, calls: int) -> tuple
             continue
         if not part.get("thought") and isinstance(part.get("text"), str):
             offset += len(part["text"])
-        # In a streamed answer, the last signature may come in its own part, without text.
+        # In a streamed answer, the last signature may be in a separate part without text.
         if proof := non_empty_text(part.get("thoughtSignature")):
             blocks.append(ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, offset, calls, dialect=DIALECT))
     return tuple(blocks), offset
@@ -275,7 +274,7 @@ def with_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def parse_call(part: Mapping[str, Any], index: int, value: Mapping[str, Any]) -> ToolCall:
     call = part["functionCall"]
-    # A call without an id gets one that is different in every answer.
+    # A call without an id gets a random id, so that ids are unique across answers.
     identity = non_empty_text(call.get("id")) or f"call_{non_empty_text(value.get('responseId')) or 'gemini'}_{index}"
     arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
     return ToolCall(identity, str(call["name"]), arguments, non_empty_text(part.get("thoughtSignature")))

@@ -45,7 +45,7 @@ from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import quirk, unwanted_params
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
-# The user's first turn if the conversation would otherwise begin with the model's.
+# The first user turn if the conversation would otherwise begin with the model.
 OPENING = {"text": "."}
 MAX_STOPS = 5
 # Types of files that a function response may contain.
@@ -102,10 +102,10 @@ def _url(target: Target, *, stream: bool) -> str:
     parts = urlsplit(target.endpoint.strip())
     path = parts.path.rstrip("/")
     call, _, verb_in_path = path.rpartition(":")
-    # The endpoint is already the URL of a call to a model, whose model and verb are replaced.
+    # The endpoint is already the URL of a model call, in which the model and the method are replaced.
     if verb_in_path in {"generateContent", "streamGenerateContent"}:
         path, has_model, _ = call.rpartition("/models/")
-        call_path = f"{path}/models/{_model_part(target)}" if has_model else call  # a tuned model has its own path
+        call_path = f"{path}/models/{_model_part(target)}" if has_model else call  # A tuned model has its own path.
     else:
         call_path = f"{path}/models/{_model_part(target)}"
     query = "&".join(item for item in parts.query.split("&") if item and item != "alt=sse")
@@ -132,7 +132,7 @@ def _options(chat: ChatRequest, model: str, quirks: Mapping[str, Any]) -> tuple[
     set_fields = {name: pair for name, pair in fields.items() if pair[1] is not None}
     by_alias = {name for name, (alias, _) in set_fields.items() if alias in refused}
     remaining, dropped = split_params(set_fields, refused | by_alias)
-    remaining.pop(SAFETY, None)  # sent next to generationConfig, not inside it
+    remaining.pop(SAFETY, None)  # Sent next to generationConfig, not inside it.
     options = {name: value for name, value in remaining.values() if value != {}}
     left_out = _list_left_out(chat, set_fields)
     return {**options, **_shape(chat, quirks)}, (*dropped, *left_out, *dropped_fields(chat, "gemini"))
@@ -154,7 +154,7 @@ def _translated(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
 def _thinking(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
     budget, thinking_support = chat.extra.get(THINKING_BUDGET), thinking_config(model, "low") or {}
     config = thinking_config(model, chat.extra.get("reasoning_effort"))
-    # The same object under each parameter that needs it, so that none of the parameters counts as dropped.
+    # Return the same object for each parameter that needs it, so that none of the parameters counts as dropped.
     fields = {"reasoning_effort": ("thinkingConfig", config)}
     if isinstance(budget, int) and thinking_support:
         config = {"thinkingBudget": budget}
@@ -174,7 +174,7 @@ def _list_left_out(chat: ChatRequest, fields: Mapping[str, Any]) -> tuple[str, .
 def _native_shape(chat: ChatRequest, quirks: Mapping[str, Any]) -> bool:
     if quirk(quirks, "structured", "gemini") == "prompt":
         return False
-    # Together with tools, only if an option says explicitly that the model accepts both.
+    # Send both tools and a schema only if an option states that the model accepts them together.
     return not chat.tools or quirks.get("structured") == "json_schema"
 
 
@@ -214,7 +214,7 @@ def _calling(chat: ChatRequest, tools: list[Tool]) -> dict[str, Any]:
     calling: dict[str, Any] = {"mode": mode} if mode else {}
     wanted_names = (chat.tool_name,) if chat.tool_name else chat.allowed_tools
     allowed_names = [tool.name for tool in tools if tool.name in wanted_names]
-    if allowed_names:  # names require ANY, or VALIDATED if the model may also answer in text
+    if allowed_names:  # Allowed names require ANY, or VALIDATED if the model may also answer in text.
         mode = "ANY" if chat.tool_name or chat.tool_choice == "required" else VALIDATED
         calling = {"mode": mode, "allowedFunctionNames": allowed_names}
     return calling
@@ -242,7 +242,7 @@ def _conversation(
         names |= {call.id: call.name for call in message.tool_calls}
         if message.role is Role.ASSISTANT:
             conversation.model(_model(message, origin))
-            # Files in a model's message are moved to the user's next turn.
+            # Files in a model's message are moved to the next user turn.
             conversation.postpone([_native(part) for part in list_native_parts(message)])
         else:
             _add(message, conversation, names, quirks, origin)
@@ -282,7 +282,7 @@ def _text(text: str) -> list[dict[str, Any]]:
 
 
 def _own(item: VendorItem, origin: str) -> dict[str, Any]:
-    # A signature is sent only to the model that made it, or to any model if its origin is unknown.
+    # A signature is sent only to the model that produced it, or to any model if its origin is unknown.
     signed = item.origin in ("", origin)
     return {name: value for name, value in item.value.items() if signed or name != "thoughtSignature"}
 

@@ -40,7 +40,7 @@ from capabilities.core.wire import (
 
 
 class PartReader:
-    """Reads chunks. Each states the usage so far, and the one with a finish reason is the last with content."""
+    """Reads chunks. Each states the current usage, and the one with a finish reason is the last with content."""
 
     def __init__(self) -> None:
         self.finish: Finish | None = None
@@ -92,7 +92,7 @@ class PartReader:
         return tuple(annotations)
 
     def _deltas(self, parts: list[dict[str, Any]], value: Mapping[str, Any]) -> Iterator[Delta]:
-        # The order of the parts is kept. Those of Gemini's own tools are separate from text and calls.
+        # The order of the parts is preserved. Parts of Gemini's own tools are separate from text and calls.
         for is_own, group in groupby(parts, lambda part: own_kind(part) is not None):
             run = list(group)
             if is_own:
@@ -124,6 +124,6 @@ class PartReader:
             self.finished = "usageMetadata" in value
 
     def _count(self, usage: Any) -> None:
-        # Each chunk counts everything so far. A count that is left out keeps its value.
+        # Each chunk has cumulative counts. An omitted count is unchanged.
         if isinstance(usage, Mapping):
             self._usage |= {name: number for name, number in usage.items() if number is not None}

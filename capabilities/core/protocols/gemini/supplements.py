@@ -13,13 +13,13 @@ from capabilities.core.wire import Media
 Annotation = Mapping[str, Any]
 
 
-# Fields in which a candidate states what its text is based on.
+# Fields in which a candidate states the sources of its text.
 SOURCES = frozenset({"groundingMetadata", "citationMetadata"})
 
 
 def parse_media(parts: Iterable[Mapping[str, Any]]) -> tuple[Media, ...]:
     """Return the files among the parts of an answer."""
-    # An image that was made while thinking is not part of the answer.
+    # An image that was produced during thinking is not part of the answer.
     candidates = (_media(part) for part in parts if not part.get("thought"))
     return tuple(media for media in candidates if media is not None)
 
@@ -83,10 +83,8 @@ def _objects(value: Any) -> list[Mapping[str, Any]]:
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
-# What Gemini's own tools did and found, in a form that Gemini's clients can parse. Fields of an unexpected type are
-# dropped.
-#
-# The names are from google-genai's types (3.4.0), with which a test compares them. Newer fields are passed on
+# Actions and results of Gemini's own tools, in a form that Gemini's clients can parse. Fields of an unexpected type are
+# dropped. The names are from google-genai's types (3.4.0), with which a test compares them. Newer fields are passed on
 # unchanged.
 
 _NAMES: Mapping[str | type, str] = MappingProxyType(

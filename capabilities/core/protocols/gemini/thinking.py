@@ -1,4 +1,4 @@
-"""Translate `reasoning_effort` for Gemini models, by a table of their names."""
+"""Convert `reasoning_effort` for Gemini models, by a table of model names."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ def _budgets(none: int) -> Mapping[str, Any]:
     return MappingProxyType({effort: {"thinkingBudget": tokens} for effort, tokens in budgets.items()})
 
 
-# The first pattern found in a model's name decides the thinkingConfig for each effort. Other models get none.
-#
+# The first pattern that matches a model's name determines the thinkingConfig for each effort. Other models get none.
 # Source: Google's pages on thinking and on compatibility with OpenAI (2026-11). Models from 3 on have levels. 2.5 has
-# numbers, and 2.5 Pro cannot stop thinking. 3 Pro has only low and high, and no Pro model has `minimal`.
+# budgets, and 2.5 Pro cannot disable thinking. 3 Pro has only low and high, and no Pro model has `minimal`.
 CONFIGS: tuple[tuple[re.Pattern[str], Mapping[str, Any]], ...] = tuple(
     (re.compile(pattern), configs)
     for pattern, configs in (
@@ -43,7 +42,7 @@ CONFIGS: tuple[tuple[re.Pattern[str], Mapping[str, Any]], ...] = tuple(
 
 
 def thinking_config(model: str, effort: Any) -> Mapping[str, Any] | None:
-    """Return the thinkingConfig for an effort: empty if none needs to be sent, None if the model does not have it."""
+    """Return the thinkingConfig for an effort: empty if none has to be sent, None if the effort is not supported."""
     name = model.rpartition("/")[2].lower()
     configs = next((configs for pattern, configs in CONFIGS if pattern.search(name)), {})
     config: Mapping[str, Any] | None = configs.get(effort) if isinstance(effort, str) else None

@@ -1,1 +1,1 @@
-"""OpenAI's Chat Completions API, of OpenAI and compatible hosts."""
+"""The Chat Completions API of OpenAI and compatible hosts."""

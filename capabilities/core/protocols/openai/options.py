@@ -1,4 +1,4 @@
-"""Build the parameters of a Chat Completions request: tools, JSON, cache marks, and what is dropped."""
+"""Build the parameters of a Chat Completions request: tools, JSON, cache breakpoints, and dropped parameters."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from capabilities.core.protocols.parameters import BREAKPOINT_NAMES, GEMINIS, dr
 from capabilities.core.protocols.schema import wants_json
 from capabilities.core.providers.quirks import limit_name, quirk, unwanted_params
 
-# Fields of the payload that a caller's extra parameters never replace.
+# Payload fields that a caller's extra parameters never replace.
 GATEWAY_PARAMETERS = frozenset({"model", "messages", "stream", "stream_options"})
 # Parameters for which only OpenAI's Responses API or Gemini's API has a field.
 NOT_IN_CHAT = frozenset({"reasoning_summary", *GEMINIS})
 # Extra parameters that are not passed on unchanged.
 UNPASSED = GATEWAY_PARAMETERS | NOT_IN_CHAT
 IMAGE_DETAIL, FILE_DETAIL = "messages[].content[].image_url.detail", "messages[].content[].file.detail"
-# What hosts other than Anthropic accept in a `thinking` object: on or off, and for GLM whether thinking is kept.
+# Fields of a `thinking` object that hosts other than Anthropic accept: on or off, and for GLM whether thinking is
+# retained.
 THINKING_FIELDS = frozenset({"type", "clear_thinking"})
 FIVE_MINUTES, THIRTY_MINUTES = 300, 1800
 
@@ -26,7 +27,7 @@ FIVE_MINUTES, THIRTY_MINUTES = 300, 1800
 def build_parameters(
     chat: ChatRequest, quirks: Mapping[str, Any], *, stream: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return all fields but the model and the messages, and the names of the parameters that were dropped."""
+    """Return all fields except the model and the messages, and the names of dropped parameters."""
     fields: dict[str, Any] = {name: value for name, value in chat.extra.items() if name not in UNPASSED}
     fields |= {"temperature": chat.temperature, "top_p": chat.top_p, "stop": list(chat.stop) or None}
     fields |= _tools(chat, quirks) | {"response_format": _response_format(chat, quirks)}
@@ -53,7 +54,7 @@ def build_parameters(
 
 
 def _list_anthropics(extra: Mapping[str, Any]) -> Iterator[str]:
-    # Claude Code sends these in a form that only Anthropic accepts. Other hosts reject the whole request.
+    # Claude Code sends these in a form that only Anthropic accepts. Other hosts would reject the request.
     thinking, metadata = extra.get("thinking"), extra.get("metadata")
     if isinstance(thinking, Mapping) and (thinking.get("type") == "adaptive" or not set(thinking) <= THINKING_FIELDS):
         yield "thinking"
@@ -75,7 +76,7 @@ def _unsupported(quirks: Mapping[str, Any]) -> frozenset[str]:
 def _list_empty_breakpoints(chat: ChatRequest) -> Iterator[str]:
     for message in chat.messages:
         for part in message.parts:
-            # A turn that consists only of tool calls has no text to mark.
+            # A turn that consists only of tool calls has no text for a breakpoint.
             if part.cache and isinstance(part, TextPart) and not part.text:
                 yield part.cache.path
 
@@ -115,7 +116,7 @@ def _tool(tool: Tool, quirks: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encode_breakpoint(mark: CacheBreakpoint | None, quirks: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a cache mark in this host's format, or {} if the host has no cache marks."""
+    """Return a cache breakpoint in this host's format, or {} if the host does not support breakpoints."""
     dialect = quirk(quirks, "cache_marks") if mark else "none"
     if mark is None or dialect == "none":
         return {}

@@ -31,9 +31,9 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import NO_DETAILS, Answer, AnswerDetails, Failure, Fault, Media, Supplement, Usage
 
-# What an answer contains in addition to its text: images (OpenRouter), audio (OpenAI) and citations.
+# Content of an answer in addition to its text: images (OpenRouter), audio (OpenAI) and citations.
 
-# Fields of a message with such content. A `content` that is a list may also contain images.
+# Fields of a message with such content. If `content` is a list, it may also contain images.
 PLACES = frozenset({"images", "audio", "annotations"})
 
 
@@ -49,7 +49,7 @@ def parse_supplement(message: Mapping[str, Any]) -> Supplement:
 def _images(value: Any) -> Iterator[Media]:
     for part in value if isinstance(value, list) else []:
         image = part.get("image_url") if isinstance(part, dict) else None
-        # An image without a type is taken for a PNG.
+        # An image without a type is treated as PNG.
         image_media = parse_url_media(image.get("url") if isinstance(image, dict) else image, ANY_IMAGE)
         if image_media is not None:
             yield image_media
@@ -58,7 +58,7 @@ def _images(value: Any) -> Iterator[Media]:
 def _sounds(value: Any) -> Iterator[Media]:
     if not isinstance(value, dict):
         return
-    # A piece of audio may contain only the transcript.
+    # A chunk of audio may contain only the transcript.
     sound = parse_base64_media(None, value.get("data"), RAW_SOUND) or Media(Kind.AUDIO, RAW_SOUND)
     transcript, expires_at = non_empty_text(value.get("transcript")), count_at(value, "expires_at")
     yield replace(sound, id=non_empty_text(value.get("id")), transcript=transcript or "", expires_at=expires_at)
@@ -77,7 +77,7 @@ ENDINGS: Mapping[str, Ending] = {
 BROKEN: Mapping[str, int] = {"error": 500, "network_error": 502, "insufficient_system_resource": 503, "abort": 503}
 
 
-# Token counts: names in a `usage` object and its parts, and the fields of `Usage` for them.
+# Names of token counts in a `usage` object and its nested objects, and the fields of `Usage` for them.
 
 TOTALS: Mapping[str, str] = {
     "prompt_tokens": "prompt_tokens",
@@ -114,7 +114,7 @@ def parse_usage(value: Any) -> Usage:
     read_counts(value, TOTALS, counts)
     for name, names in DETAILS.items():
         read_counts(value.get(name), names, counts)
-    if "prompt_tokens" not in counts and "prompt_cache_miss_tokens" in value:  # DeepSeek counts the two separately
+    if "prompt_tokens" not in counts and "prompt_cache_miss_tokens" in value:  # DeepSeek counts the two separately.
         hit, miss = counts.get("cached_tokens"), parse_count(value["prompt_cache_miss_tokens"])
         return Usage(sum_counts(hit, miss), **counts)
     return Usage(**counts)
@@ -141,7 +141,7 @@ def _outcome(value: dict[str, Any], choices: Any) -> Answer | Failure:
 
 
 def is_error(value: Mapping[str, Any]) -> bool:
-    """Return whether a 200 response contains an error, as OpenRouter sends it, and MiniMax in `base_resp`."""
+    """Return whether a 200 response contains an error, as from OpenRouter, or from MiniMax in `base_resp`."""
     base = value.get("base_resp")
     if isinstance(base, Mapping) and base.get("status_code"):
         return True
@@ -178,7 +178,7 @@ def build_details(value: Mapping[str, Any], choice: Mapping[str, Any], ending: E
     # OpenRouter also states the vendor's own reason.
     reason = vendor_reason(choice.get("native_finish_reason") or choice.get("finish_reason"), ending)
     tier, fingerprint = non_empty_text(value.get("service_tier")), non_empty_text(value.get("system_fingerprint"))
-    # The stop sequence, as vLLM and SGLang state it. A number is the id of a token.
+    # vLLM and SGLang state the stop sequence here. A number is a token id.
     sequence = non_empty_text(choice.get("stop_reason")) or non_empty_text(choice.get("matched_stop"))
     if not (reason or tier or fingerprint or sequence):
         return NO_DETAILS
@@ -205,7 +205,10 @@ def _calls(value: Any) -> tuple[ToolCall, ...]:
 
 
 def text_and_thoughts(content: Any) -> tuple[str, str]:
-    """Return the text and the reasoning in content, which is a string or, in Mistral's API, a list of chunks."""
+    """Return the text and the reasoning in content.
+
+    Content is a string or, in Mistral's API, a list of chunks.
+    """
     if isinstance(content, str):
         return content, ""
     text, thoughts = "", ""

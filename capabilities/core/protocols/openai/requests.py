@@ -116,8 +116,9 @@ def _hoist(parts: list[NativePart], quirks: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _system_to_user(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    # For models without a system role, system messages begin the next user message. If an answer follows first, or
-    # nothing follows, they end the previous user message. So messages before an answer never change later.
+    # For models without a system role, system messages are prepended to the next user message. If the next message is
+    # an answer, or there is none, they are appended to the previous user message. Messages before an answer therefore
+    # never change later.
     out: list[Message] = []
     waiting: list[Message] = []
     for message in messages:
@@ -199,7 +200,7 @@ def _call_id(call_id: str, quirks: Mapping[str, Any]) -> str:
 
 
 def _content(message: Message, quirks: Mapping[str, Any]) -> Any:
-    # A single string if all parts are text, since some hosts accept nothing else.
+    # Use a single string if all parts are text, because some hosts accept nothing else.
     result = result_parts(message)
     if len(result) == 1 and isinstance(result[0], TextPart) and result[0].cache is None:
         return result[0].text

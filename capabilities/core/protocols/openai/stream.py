@@ -27,7 +27,7 @@ from capabilities.core.protocols.tool_calls import CallAssembler
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, Usage
 
-# The fields of a delta that adds only text.
+# Fields of a delta that adds only text.
 WORDS = frozenset({"role", "content"})
 
 
@@ -49,7 +49,7 @@ class ChunkReader:
         return parse_usage(self._usage)
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
-        # A shortcut, since nearly every chunk differs from the previous one only in its text.
+        # This shortcut is useful because nearly all chunks differ from the previous one only in their text.
         if self.finish is None and not event.event and (text := self._frame.read_text(event.data)):
             return [Delta(text)]
         if event.data[:1] != "{" and event.data.strip() == "[DONE]":
@@ -84,7 +84,7 @@ class ChunkReader:
         reason = choice.get("finish_reason")
         if reason and isinstance(reason, str) and reason in BROKEN:
             return [broken_off(choice, reason)]
-        delta = choice.get("delta", choice.get("message"))  # some hosts send a complete message as one event
+        delta = choice.get("delta", choice.get("message"))  # Some hosts send a complete message as one event.
         if delta is not None and not isinstance(delta, dict):
             raise MalformedEventError(translatable("%(name)s is not an object", name="delta"))
         pieces: list[Delta | Supplement | Failure] = self._pieces(delta) if delta else []
@@ -100,10 +100,11 @@ class ChunkReader:
 
     def _pieces(self, delta: Mapping[str, Any]) -> list[Delta | Supplement | Failure]:
         content = delta.get("content")
-        if len(delta) == 1 and isinstance(content, str):  # the fast path: nearly every chunk is only text
+        # This is the fast path, because nearly all chunks contain only text.
+        if len(delta) == 1 and isinstance(content, str):
             return [Delta(content)] if content else []
         refusal, tool_calls, thoughts = delta.get("refusal"), delta.get("tool_calls"), delta.get(DETAILS)
-        if isinstance(thoughts, list):  # sent in pieces, which are joined at the end
+        if isinstance(thoughts, list):  # Sent in chunks, which are joined at the end.
             self._thoughts += thoughts
         text, thought = (content, "") if isinstance(content, str) else text_and_thoughts(content)
         calls = (
@@ -122,7 +123,7 @@ class ChunkReader:
         return events
 
     def _count(self, usage: Any) -> None:
-        # Some hosts send the usage so far with every chunk. A count that a later chunk leaves out keeps its value.
+        # Some hosts send the current usage with every chunk. A count that a later chunk omits is unchanged.
         if isinstance(usage, Mapping):
             self._usage |= {name: number for name, number in usage.items() if number is not None}
 

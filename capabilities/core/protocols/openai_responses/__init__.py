@@ -1,1 +1,1 @@
-"""OpenAI's Responses API, used without state: each call contains the whole conversation."""
+"""OpenAI's Responses API, used statelessly: each call contains the entire conversation."""

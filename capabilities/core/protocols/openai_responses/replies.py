@@ -26,15 +26,15 @@ from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import NO_DETAILS, Annotation, Answer, AnswerDetails, Failure, Fault, Media, Usage
 
-# What a response contains in addition to its text: images, which are separate items, and citations.
+# Content of a response in addition to its text: images, which are separate items, and citations.
 
 IMAGE = "image_generation_call"
-# The format of an image if it is not stated (OpenAI: image generation tool).
+# The format of an image if none is stated (OpenAI: image generation tool).
 DEFAULT_FORMAT = "png"
 
 
 def parse_media(item: Mapping[str, Any]) -> tuple[Media, ...]:
-    """Return the image if the item contains one, else an empty tuple."""
+    """Return the image in the item, or an empty tuple if there is none."""
     if item.get("type") != IMAGE:
         return ()
     form = non_empty_text(item.get("output_format")) or DEFAULT_FORMAT
@@ -43,7 +43,7 @@ def parse_media(item: Mapping[str, Any]) -> tuple[Media, ...]:
 
 
 def parse_annotation(value: Any) -> Annotation | None:
-    """Return an annotation in the format of Chat Completions, in which its fields are nested."""
+    """Return an annotation in the format of Chat Completions, which nests its fields."""
     kind = non_empty_text(value.get("type")) if isinstance(value, dict) else None
     if kind is None:
         return None
@@ -57,7 +57,7 @@ def parse_annotations(part: Mapping[str, Any]) -> tuple[Annotation, ...]:
     return tuple(annotation for annotation in annotations if annotation is not None)
 
 
-# Why a response ended: the reason if it is incomplete, or else its status.
+# The reason of an incomplete response, or else its status, mapped to an ending.
 
 # In the Responses API, a tool call is not a separate reason.
 ENDINGS: Mapping[str, Ending] = {
@@ -65,7 +65,7 @@ ENDINGS: Mapping[str, Ending] = {
     "max_output_tokens": CUT,
     "content_filter": FILTERED,
 }
-# States in which a response that has ended is not an answer, with the equivalent HTTP status.
+# Final states in which a response is not an answer, with the equivalent HTTP status.
 FAILURES: Mapping[str, int] = {"failed": 500, "cancelled": 503, "in_progress": 502, "queued": 502}
 
 
@@ -75,7 +75,7 @@ def ending_reason(response: Mapping[str, Any]) -> Any:
     return reason or response.get("status")
 
 
-# Token counts: names in a `usage` object and its parts, and the fields of `Usage` for them.
+# Names of token counts in a `usage` object and its nested objects, and the fields of `Usage` for them.
 
 TOTALS: Mapping[str, str] = {
     "input_tokens": "prompt_tokens",
@@ -86,7 +86,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
     "input_tokens_details": {"cached_tokens": "cached_tokens", "cache_write_tokens": "cache_write_tokens"},
     "output_tokens_details": {"reasoning_tokens": "reasoning_tokens"},
 }
-# The part of `input_tokens_details` that says how long the cache keeps what was written.
+# The field in `input_tokens_details` that states the cache's retention of the written tokens.
 WRITTEN: Mapping[str, str] = {"ttl_30m_tokens": "cache_write_30m_tokens", "ttl_12h_tokens": "cache_write_12h_tokens"}
 
 
@@ -102,7 +102,7 @@ def parse_usage(value: Any) -> Usage:
     return Usage(**counts)
 
 
-# OpenRouter's name for reasoning in this format.
+# OpenRouter's name for this reasoning format.
 DIALECT = "openai-responses-v1"
 # Types of items that call one of the caller's tools, and the field with the arguments.
 CALLS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -181,7 +181,7 @@ def item_text(item: Item) -> str:
 
 def build_details(response: Mapping[str, Any], ending: Ending) -> AnswerDetails:
     reason = ending_reason(response)
-    # `completed` says no more than the finish reason.
+    # `completed` is redundant with the finish reason.
     stop_reason = None if reason == "completed" else vendor_reason(reason, ending)
     tier = non_empty_text(response.get("service_tier"))
     return AnswerDetails(stop_reason, None, tier) if stop_reason or tier else NO_DETAILS
@@ -196,7 +196,7 @@ def parse_reasoning(item: Item) -> str:
 
 
 def parse_thoughts(item: Item, offset: int, calls: int) -> Iterator[ReasoningBlock]:
-    """Yield the reasoning that must be sent back to the model: the summary in an item, then its encrypted part."""
+    """Yield the reasoning that must be sent back to the model: an item's summary, then its encrypted part."""
     identity, proof = non_empty_text(item.get("id")), non_empty_text(item.get("encrypted_content"))
     if item.get("type") != "reasoning" or proof is None:
         return
@@ -206,7 +206,7 @@ def parse_thoughts(item: Item, offset: int, calls: int) -> Iterator[ReasoningBlo
     yield ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, offset, calls, identity, DIALECT)
 
 
-# Items that every API has in some form. All others exist only in OpenAI's API.
+# Items that exist in every API in some form. All others exist only in OpenAI's API.
 STANDARD_ITEMS = ("message", "reasoning", "image_generation_call", *CALLS)
 
 
@@ -216,7 +216,7 @@ def is_own(item: Item) -> bool:
 
 
 def vendor_item(item: Item, value: Mapping[str, Any] | None = None, *position: int) -> VendorItem:
-    """Return an item of OpenAI's own tools, or an event of such an item, for a caller of the same API."""
+    """Return an item of OpenAI's own tools, or an event of such an item, for clients of the same API."""
     return VendorItem("openai-responses", block_tool_name(item), item if value is None else value, "", *position)
 
 
@@ -243,7 +243,7 @@ def is_call(item: Item) -> bool:
 
 
 def parse_call(item: Item, at: int) -> ToolCall:
-    """Return the tool call in an item. `at` is the number of the call in the answer."""
+    """Return the tool call in an item. `at` is the call's index in the answer."""
     kind = str(item["type"])
     identity = non_empty_text(item.get("call_id")) or non_empty_text(item.get("id")) or f"call_{at}"
     return ToolCall(identity, item["name"], arguments_text(item.get(CALLS[kind])), custom=kind == "custom_tool_call")

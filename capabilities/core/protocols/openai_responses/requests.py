@@ -116,7 +116,7 @@ def _hoist(parts: list[NativePart]) -> dict[str, Any]:
 
 def _assistant(message: Message, origin: str) -> Iterator[dict[str, Any]]:
     text, offset, sent_calls = join_text_parts(message.parts), 0, 0
-    # Only this model's own reasoning is sent back, at its place, since another model's reasoning would be rejected.
+    # Send back only this model's own reasoning, at its original position. Another model's reasoning would be rejected.
     for group in _group(interleave(message.thoughts, message.vendor, origin)):
         first = group if isinstance(group, VendorItem) else group[0]
         yield from _text_items(text[offset : first.offset])
@@ -181,7 +181,7 @@ def _content(parts: tuple[Part, ...], quirks: Mapping[str, Any]) -> Any:
 
 def _native(part: NativePart) -> dict[str, Any]:
     closely = {"detail": part.detail} if part.detail else {}
-    if part.kind is Kind.IMAGE:  # OpenAI's types require `detail`, and other hosts (vLLM) use them
+    if part.kind is Kind.IMAGE:  # OpenAI's types require `detail`, and other hosts (vLLM) use these types.
         return {"type": "input_image", "image_url": address(part), "detail": part.detail or "auto"}
     if part.kind in (Kind.AUDIO, Kind.VIDEO):
         return {"type": "input_text", "text": placeholder(part)}

@@ -65,7 +65,7 @@ class ItemEventReader:
             return []
         value = json_event(event)
         kind = non_empty_text(value.get("type")) or event.event
-        if kind == "response.output_text.delta":  # the fast path: nearly every event is text
+        if kind == "response.output_text.delta":  # This is the fast path, because nearly all events are text.
             self._has_output = True
             return self._add_text(value)
         if kind == "error" or (value.get("error") and kind not in ENDS):
@@ -104,7 +104,7 @@ class ItemEventReader:
         if is_own(item) and position is not None:
             self._vendor[position] = item
             return self._pass(value)
-        # The events of any other item show what it is.
+        # The events of other items carry their type.
         return [self._call(item, position)] if is_call(item) else []
 
     def _pass(self, value: Mapping[str, Any]) -> list[Piece]:
@@ -132,15 +132,16 @@ class ItemEventReader:
         self._has_output = True
         if position in self._vendor:
             return self._pass(value)
-        if is_own(item):  # some hosts do not announce the item
+        if is_own(item):  # Some hosts do not announce the item.
             return [Delta(vendor=(vendor_item(item),))]
         if is_call(item):
             return self._close_call(item, position)
         media = parse_media(item)
         if media:
             return [Supplement(media)]
-        # Some hosts send no deltas, so that only the finished item has the text. Whether the text was already sent is
-        # decided by comparing it, since some hosts send no indexes, or different ones for deltas and items.
+        # Some hosts send no deltas, so that only the finished item has the text. The code compares texts to determine
+        # whether this text was already sent, because some hosts send no indexes, or different ones for deltas and
+        # items.
         text = item_text(item)
         text = "" if repair(text) in repair("".join(self._text)) else text
         reasoning = "" if position in self._thought_places else parse_reasoning(item)
