@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Runs the commands of routing_admin: `python manage.py help` lists them."""
+"""Run the commands of routing_admin: `python manage.py help` lists them."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ if __name__ == "__main__":
     collect_rarely()
     try:
         execute_from_command_line(sys.argv)
-    except Exception as error:  # Django's own commands, too, end with a line where the database cannot be had
+    except Exception as error:  # Django's own commands should also end with one line if the database is unavailable.
         from routing_admin.platform.databases.explaining import explain_failure
 
         line = explain_failure(error)

@@ -8,7 +8,7 @@ from capabilities.core.problems import Problem
 from capabilities.core.translatable import translatable
 
 MAX_LISTED = 200
-"""The most problems that an error message lists."""
+"""Maximum number of problems in an error message."""
 
 
 class ActionError(Exception):
@@ -24,7 +24,7 @@ class NotFoundError(ActionError):
 
 
 class InUseError(ActionError):
-    """The object cannot be changed because others use it. The sentence names them; `kind` and `count` are for pages."""
+    """The object is in use and cannot be changed. The sentence names its users. `kind` and `count` are for pages."""
 
     code = "in_use"
     status = 409
@@ -42,7 +42,7 @@ class ConflictError(ActionError):
 
 
 class TakenError(ActionError):
-    """Another request added an object of that name at the same time. Nothing was written."""
+    """Another request added an object with this name at the same time. Nothing was written."""
 
     code = "taken"
     status = 409
@@ -59,7 +59,7 @@ class ForbiddenError(ActionError):
 
 
 class InvalidError(ActionError):
-    """The input is invalid. `problems` contains every problem found."""
+    """The input is invalid. `problems` contains all problems found."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -67,7 +67,7 @@ class InvalidError(ActionError):
 
 
 def first_problems(problems: Sequence[Problem]) -> Sequence[Problem]:
-    """Return the problems to list. If there are more, the last one says how many."""
+    """Return the problems to list. If there are more, the last one states their number."""
     if len(problems) <= MAX_LISTED:
         return problems
     remainder = translatable(

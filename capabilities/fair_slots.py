@@ -1,4 +1,4 @@
-"""Fair concurrency limit for expensive work, with a bounded queue. No caller can hold every slot."""
+"""A fair concurrency limit for expensive work, with a bounded queue. No caller can occupy all slots."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from capabilities.core.translatable import translatable
 from capabilities.runtime import owned
 
 SHARE = 3
-"""A name's waiting threads may be at most this many times the free places in the queue."""
+"""Maximum ratio of a name's waiting threads to the free places in the queue."""
 OVERLOADED_MESSAGE = translatable(
     "This server is at its limit, overall or for you. Send the request again in a second."
 )
 
 requester: ContextVar[str] = ContextVar("requester", default="")
-"""The agent's name or the IP address that this task or thread works for; empty for the process itself."""
+"""The agent's name or the IP address on whose behalf this task or thread works. It is empty for the process itself."""
 
 
 class OverloadedError(Exception):
@@ -40,8 +40,8 @@ class _Waiter:
 class FairSlots:
     """A fair, bounded queue of threads. No single name (an agent or IP address) can use up the slots and the queue.
 
-    The name defaults to the `requester`. A name holds at most `max_per_name` slots. For its seconds of `patience`, work
-    that takes longer lets quicker work go first.
+    The name defaults to the `requester`. A name holds at most `max_per_name` slots. For `patience` seconds,
+    long-running work lets short work go first.
     """
 
     def __init__(self, slots: int, queue: int, wait_seconds: float, max_per_name: int | None = None) -> None:
@@ -59,11 +59,12 @@ class FairSlots:
 
     @contextmanager
     def hold(self, name: str = "", patience: float = 0.0) -> Iterator[None]:
-        """Hold a slot; raise OverloadedError if none becomes free. Nested calls in a thread share its slot.
+        """Hold a slot. Raise OverloadedError if none becomes free.
 
-        Take the slot before a database lock or connection, never the other way round.
+        Nested calls in a thread share its slot. Acquire the slot before a database lock or connection, never the other
+        way round.
         """
-        # Nested: this thread already has a slot, and waiting for a second one could block it for ever.
+        # In a nested call, this thread already has a slot, and waiting for a second one could deadlock.
         if self._holder() is not None:
             yield
             return
@@ -73,7 +74,7 @@ class FairSlots:
         try:
             yield
         finally:
-            if self._holder() is not None:  # otherwise `pause` found no free slot again and raised
+            if self._holder() is not None:  # Otherwise `pause` got no slot again and raised.
                 self._thread.name = None
                 self.release(name)
 
@@ -81,7 +82,7 @@ class FairSlots:
     def pause(self) -> Iterator[None]:
         """Release this thread's slot, if it has one, while it waits for something else.
 
-        Takes a slot again afterwards, and raises `OverloadedError` if none becomes free in time.
+        The slot is acquired again afterwards. Raise `OverloadedError` if none becomes free in time.
         """
         name = self._holder()
         if name is None:
@@ -99,11 +100,11 @@ class FairSlots:
         return getattr(self._thread, "name", None)
 
     def acquire(self, name: str, patience: float = 0.0) -> None:
-        """Take a slot, which the caller must release; raise OverloadedError if none becomes free."""
+        """Acquire a slot, which the caller must release. Raise OverloadedError if none becomes free."""
         with self._lock:
             if self._take(name):
                 return
-            # The fuller the queue, the fewer places one name may have in it.
+            # The fuller the queue, the fewer places one name may occupy.
             if sum(waiter.name == name for waiter in self._waiters) >= SHARE * (self.queue - len(self._waiters)):
                 raise OverloadedError
             waiter = _Waiter(name, time.monotonic() + patience)
@@ -111,7 +112,7 @@ class FairSlots:
         if waiter.turn.wait(self.wait_seconds):
             return
         with self._lock:
-            if not waiter.turn.is_set():  # otherwise a slot was assigned just after the timeout
+            if not waiter.turn.is_set():  # Otherwise a slot was assigned just after the timeout.
                 self._waiters.remove(waiter)
                 raise OverloadedError
 
@@ -123,17 +124,17 @@ class FairSlots:
         if self._held.total() >= self.slots or self._held[name] >= self._max_per_name:
             return False
         self._held[name] += 1
-        # Turns are numbered: the name with the highest number was served last.
+        # Each turn has a number, and the name with the highest number was served last.
         self._turns[name] = max(self._turns.values(), default=0) + 1
         return True
 
     def release(self, name: str) -> None:
-        """Release a slot. It goes to the waiting name with the fewest slots that was served longest ago.
+        """Release a slot. It goes to the waiting name that has the fewest slots and was served least recently.
 
-        Among names with as few slots, one that is still patient goes last.
+        Among names with equally few slots, one that is still patient comes last.
         """
         with self._lock:
-            self._held -= Counter([name])  # subtracting this way drops names with no slot left
+            self._held -= Counter([name])  # Counter subtraction removes names without slots.
             if not self._waiters:
                 self._turns.clear()
                 return
@@ -148,5 +149,5 @@ class FairSlots:
 
 
 heavy_work = owned(lambda: FairSlots(slots=1, queue=64, wait_seconds=30.0))
-"""The slot for threads that compute for long. Only one runs at a time, since small calls wait while it holds the
-interpreter."""
+"""The slot for threads that compute for a long time. Only one runs at a time, because small calls wait while it holds
+the interpreter lock."""

@@ -24,11 +24,11 @@ from capabilities.core.json_codec import (
 from capabilities.core.translatable import Translatable, translatable
 
 AT_ONCE_BYTES = 4 * 1024 * 1024
-"""JSON up to this size is parsed in one step, which takes some ten milliseconds."""
+"""Maximum size of JSON that is parsed in one step, which takes some ten milliseconds."""
 LARGE_BYTES = 128 * 1024
-"""From this size on, JSON is scanned and parsed in a thread, unless it has few values."""
+"""Size from which JSON is scanned and parsed in a thread, unless it has few values."""
 QUICK_BYTES, QUICK_VALUES = 2 * 1024 * 1024, 2_000
-"""JSON up to this size with this few values is parsed faster than a thread is started and joined."""
+"""Maximum size and number of values of JSON that is parsed faster than a thread is started and joined."""
 TOO_LARGE = "json_too_large"
 
 
@@ -43,27 +43,28 @@ class JsonTooLargeError(ValueError):
 
 
 def load_json(data: bytes | bytearray, *, counts_text: bool = False) -> Any:
-    """Parse JSON; raise JsonTooLargeError, or ValueError for invalid JSON.
+    """Parse JSON. Raise JsonTooLargeError, or ValueError for invalid JSON.
 
-    Set `counts_text` for values that are sent on as JSON: then the limit on JSON bytes includes long strings, except
+    Set `counts_text` for values that are sent on as JSON. Then the limit on JSON bytes includes long strings, except
     base64.
     """
-    if len(data) <= settings.MAX_JSON_VALUES:  # a value takes at least one byte
+    if len(data) <= settings.MAX_JSON_VALUES:  # A value has at least one byte.
         return orjson.loads(data)
     scan = check_json(data)
     if len(data) <= min(AT_ONCE_BYTES, settings.MAX_JSON_BYTES) or not scan.long_strings:
         return orjson.loads(data)
     short = len(data) - _long_bytes(scan)
     try:
-        # Long strings are decoded piece by piece, so that no step holds the interpreter for long.
+        # Long strings are decoded piece by piece, so that no step holds the interpreter lock for long.
         skeleton, texts = _extract(data, scan, settings.MAX_JSON_BYTES - short if counts_text else math.inf)
         return restore_strings(orjson.loads(skeleton), texts)
     except orjson.JSONDecodeError as error:
-        raise ValueError(error.msg) from None  # its line and column would refer to one piece, not to the whole JSON
+        # The error's line and column would refer to a piece and not to the complete JSON.
+        raise ValueError(error.msg) from None
 
 
 def extract_texts(data: bytes | bytearray) -> tuple[bytes, dict[str, str]]:
-    """Return JSON that may be parsed in one step, and the long strings by the names that replace them.
+    """Return JSON that may be parsed in one step, and the extracted long strings by their placeholders.
 
     Raise the same errors as `load_json`.
     """
@@ -82,7 +83,7 @@ def _long_bytes(scan: JsonScan) -> int:
 
 
 def check_json(data: bytes | bytearray) -> JsonScan:
-    """Return the scan of JSON that will be parsed; raise JsonTooLargeError if it exceeds a limit."""
+    """Return the scan of JSON that will be parsed. Raise JsonTooLargeError if it exceeds a limit."""
     try:
         scan = scan_json(data, settings.MAX_JSON_VALUES)
     except TooManyValuesError:
@@ -93,7 +94,7 @@ def check_json(data: bytes | bytearray) -> JsonScan:
 
 
 def check_inner_json(texts: Sequence[str]) -> None:
-    """Raise JsonTooLargeError if strings that contain JSON have too many values together."""
+    """Raise JsonTooLargeError if strings that contain JSON have too many values in total."""
     remaining = settings.MAX_JSON_VALUES
     if sum(map(len, texts)) <= remaining:
         return
@@ -115,7 +116,7 @@ def _too_many_values() -> JsonTooLargeError:
 
 
 def is_quick(data: bytes | bytearray) -> bool:
-    """Return whether JSON can be parsed and read on an event loop without blocking other calls for long."""
+    """Return whether JSON can be parsed and processed on an event loop without blocking other calls for long."""
     if len(data) <= LARGE_BYTES or len(data) > QUICK_BYTES:
         return len(data) <= LARGE_BYTES
     try:
@@ -137,7 +138,7 @@ def _too_many_bytes() -> JsonTooLargeError:
 
 
 def nests_too_deeply(value: Any) -> bool:
-    # Level by level, and containers only, since recursion could overflow the stack.
+    # Visit containers level by level, because recursion could overflow the stack.
     level = [value] if type(value) is dict or type(value) is list else []
     for _ in range(settings.MAX_JSON_DEPTH):
         level = [
@@ -159,18 +160,18 @@ def too_deep() -> Translatable:
     )
 
 
-# Limits on the size of request bodies by path. The server and every view use this table.
+# Size limits of request bodies by path. The server and all views use this table.
 
 MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class BodyLimit:
-    """The limit on bodies sent to some paths: the size of `uploads` largest uploads, but at least `least` bytes.
+    """The body limit of some paths: the size of `uploads` maximum uploads, but at least `least` bytes.
 
-    `around` is how many bytes a form may add around its files. `margin` is for views that read the body themselves: the
-    server accepts this many bytes more, so that the view can return its own error. `in_memory` says that the whole body
-    is held in memory until the response is sent.
+    `around` is the number of bytes that a form may have around its files. `margin` is for views that read the body
+    themselves: the server accepts this many more bytes, so that the view can return its own error. `in_memory` means
+    that the complete body is held in memory until the response is sent.
     """
 
     addresses: re.Pattern[str]
@@ -185,7 +186,7 @@ class BodyLimit:
 
 
 def upload_limit() -> int:
-    """Return how many bytes an uploaded file may have (`ROUTING_ADMIN_MAX_UPLOAD_BYTES`)."""
+    """Return the maximum size of an uploaded file in bytes (`ROUTING_ADMIN_MAX_UPLOAD_BYTES`)."""
     return int(settings.MAX_UPLOAD_BYTES)
 
 
@@ -196,8 +197,8 @@ LIMITS = (
     BodyLimit(re.compile(r"/(v1|v1beta|mcp)(/.*)?", re.S), uploads=3, least=64 * MIB, margin=MIB, in_memory=True),
     BodyLimit(re.compile(r".*", re.S), uploads=10, around=MIB),
 )
-"""The first row that matches counts. The rows are: one file in a form; one file without a form; a call to the agents'
-API; a call to a model, with room for two of the largest uploads as base64; a page, with ten files at once."""
+"""The first matching row is used. The rows are: one file in a form; one file without a form; a call to the agents' API;
+a call to a model, with room for two maximum uploads as base64; a page, with ten files at once."""
 
 
 def body_limit(path: str) -> int:
@@ -205,7 +206,7 @@ def body_limit(path: str) -> int:
 
 
 def received_limit(path: str) -> int:
-    """Return the maximum number of bytes that the server receives of a body at this path."""
+    """Return the maximum number of body bytes that the server receives at this path."""
     row = _row(path)
     return row.size() + row.margin
 

@@ -23,7 +23,7 @@ TYPE_ICONS: Mapping[str, str] = {
     "structured_output": "json",
     "tool_calling": "tool",
 }
-"""The icon of each capability and kind of content. Unknown ones get `probe`."""
+"""Icon of each capability and kind of content. Unknown ones use `probe`."""
 
 CAPABILITY_LABELS: Mapping[str, str | Promise] = {
     "text": pgettext_lazy("capability", "text"),
@@ -34,7 +34,7 @@ CAPABILITY_LABELS: Mapping[str, str | Promise] = {
     "structured_output": pgettext_lazy("capability", "structured output"),
     "tool_calling": pgettext_lazy("capability", "tool calling"),
 }
-"""Labels of capabilities. A custom one is shown by its id."""
+"""Labels of capabilities. A custom capability is shown by its id."""
 
 OUTPUT_LABELS: Mapping[str, str | Promise] = {
     "text": pgettext_lazy("output capability", "text"),
@@ -43,7 +43,7 @@ OUTPUT_LABELS: Mapping[str, str | Promise] = {
     "video": pgettext_lazy("output capability", "video"),
     "file": pgettext_lazy("output capability", "files"),
 }
-"""Labels of capabilities that differ on the output side, where a model writes what it otherwise reads."""
+"""Labels of capabilities that differ on the output side."""
 
 PRICE_LABELS: Mapping[str, Any] = {
     "input": pgettext_lazy("price", "Input"),
@@ -57,7 +57,7 @@ PRICE_LABELS: Mapping[str, Any] = {
     "outputImage": _("Image output"),
     "reasoning": _("Reasoning"),
 }
-"""Labels of the amounts of a price, the most common first."""
+"""Labels of price amounts, most common first."""
 
 KINDS: Mapping[str, str | Promise] = {
     Kind.TEXT: pgettext_lazy("kind", "Text"),
@@ -76,7 +76,7 @@ CONTENTS: Mapping[str, str | Promise] = {
     "video": _("videos"),
     "file": _("files"),
 }
-"""What each capability reads, for use in sentences."""
+"""The content that models with each capability read, for use in sentences."""
 
 ROLES: Mapping[str, str | Promise] = {
     "administrator": _("Administrator"),
@@ -126,11 +126,9 @@ BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
     "revoked": ("bad", "x", _("Revoked")),
     "expired": ("warn", "clock", _("Expired")),
 }
-"""Status → (tone, icon, label). The status is never shown by colour alone: there is always an icon and a label.
-
-`ok` to `not_allowed` are the states of a provider or its key, `call_…` the ends of a call, `working` to `expired` the
-states of agents' keys, tokens and links (`Validity`).
-"""
+"""Status → tone, icon and label. A status is always shown with icon and label, never by colour alone. `ok` to
+`not_allowed` are states of a provider or its key, `call_…` are outcomes of a call, and `working` to `expired` are
+states of agents' keys, tokens and links (`Validity`)."""
 
 NOTE_ICONS: Mapping[str, str] = {"ok": "check", "info": "info", "warn": "warn", "bad": "stop", "": "info"}
 """The icon of a note by its tone."""
@@ -139,7 +137,7 @@ SOURCES = (
     gettext_noop("patterns of model names, kept by hand from the vendors' model pages"),
     gettext_noop("vendors' announcements, kept by hand"),
 )
-"""Names of sources in our own catalogue data, repeated here so that `makemessages` finds them."""
+"""Names of sources in our own catalogue data, repeated here for `makemessages`."""
 
 
 def capability_label(name: str, side: str = "input") -> str:
@@ -148,7 +146,7 @@ def capability_label(name: str, side: str = "input") -> str:
 
 
 def content_label(name: str) -> str:
-    """Return what a model with this capability reads, for use in sentences: "images" for vision."""
+    """Return the content that models with this capability read, for use in sentences: "images" for vision."""
     return str(CONTENTS.get(name) or capability_label(name))
 
 
@@ -165,7 +163,7 @@ def role_label(role: str) -> str:
 
 
 def label_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a reason's sentence as users read them: capabilities by label and id, kinds by label."""
+    """Return the facts of a reason for display: capabilities by label and id, kinds by label."""
     labelled = dict(facts)
     if "capability" in labelled:
         capability = str(labelled["capability"])

@@ -1,7 +1,7 @@
-"""Record when each agent key was last used, without a write during the request.
+"""Record the last use of each agent key without a database write during the request.
 
-Uses are noted in memory and written by the server's periodic upkeep (routing_admin/platform/server/upkeep.py). A crash
-loses at most the last minute. Pages also show uses that are noted but not written yet.
+Uses are buffered in memory and written by the server's periodic upkeep (routing_admin/platform/server/upkeep.py). A
+crash loses at most the last minute. Pages also show uses that are not written yet.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from capabilities.runtime import owned
 log = logging.getLogger(__name__)
 
 WRITE_INTERVAL = timedelta(minutes=1)
-"""A key's last use is written at most this often."""
+"""Minimum time between two writes of a key's last use."""
 
 
 class LastUses:
-    """Uses that are not written yet, by the public id of the key."""
+    """Uses that are not written yet, by the key's public id."""
 
     def __init__(self) -> None:
         self._noted: dict[str, datetime] = {}
         self._writing = threading.Lock()
 
     def note(self, row: AgentKey, now: datetime) -> None:
-        """Note that the key was used now, unless a use within the last minute has already been written."""
+        """Buffer a use of the key at `now`, unless a use within the last minute was already written."""
         if row.last_used_at is None or now - row.last_used_at > WRITE_INTERVAL:
             self._noted[row.public_id] = now
 
     def latest(self, row: AgentKey) -> datetime | None:
-        """Return when the key was last used, as far as this process knows."""
+        """Return the key's last use that this process knows of."""
         return self._noted.get(row.public_id, row.last_used_at)
 
     def list_noted(self) -> list[str]:
         return list(self._noted)
 
     def write(self) -> bool:
-        """Write the noted uses in one transaction. On a database error, keep them and return False."""
+        """Write the buffered uses in one transaction. If the database fails, return False and keep the buffer."""
         with self._writing:
-            # A copy, since requests may note uses during the write.
+            # Copy the buffer, because requests may add uses during the write.
             noted = dict(self._noted)
             try:
                 self._update(noted)
@@ -51,7 +51,7 @@ class LastUses:
                 log.debug("the last use of %s keys could not be written yet: %s", len(noted), error)
                 return False
             for public_id, moment in noted.items():
-                # A newer use may have been noted during the write.
+                # A newer use may have been added during the write.
                 if self._noted.get(public_id) == moment:
                     del self._noted[public_id]
             return True

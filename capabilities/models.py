@@ -1,4 +1,4 @@
-"""The rows of providers, model services, agents and their keys.
+"""Database models of providers, model services, agents and their keys.
 
 Only the actions in `console` write these rows. The actions validate, and record the revision and the audit event.
 """
@@ -14,7 +14,7 @@ from capabilities.core.vocabulary import Source
 
 
 class StoredKey(models.Model):
-    """A provider key, encrypted and bound to the origin it may be sent to. Revisions contain only its fingerprint."""
+    """An encrypted provider key, bound to the origin that may receive it. Revisions contain only its fingerprint."""
 
     fingerprint = models.CharField(max_length=64, unique=True)
     origin = models.CharField(max_length=300)
@@ -27,7 +27,7 @@ class StoredKey(models.Model):
 
 
 class VariableOrigin(models.Model):
-    """An origin to which the key in an environment variable may be sent: the first one used, or one that was allowed.
+    """An origin to which the key in an environment variable may be sent: the first one used, or an allowed one.
 
     A row remains after its provider is deleted, so that a restored revision needs no new permission.
     """
@@ -43,7 +43,7 @@ class VariableOrigin(models.Model):
 
 
 class Provider(models.Model):
-    """The base URL of an API for models, and its key. DeepSeek, for example, is a row with the protocol `openai`."""
+    """The base URL of a model API, and its key. DeepSeek, for example, is a row with the protocol `openai`."""
 
     class KeySource(models.TextChoices):
         NONE = "none", _("needs no key")
@@ -112,7 +112,7 @@ class ProviderKey(models.Model):
 
 
 class KeyTest(models.Model):
-    """The result of the last test of a provider key, by the names of both; not part of the configuration."""
+    """The last test of a provider key, by the names of provider and key. It is not part of the configuration."""
 
     provider = models.CharField(max_length=120)
     key = models.CharField(max_length=60)
@@ -128,7 +128,7 @@ class KeyTest(models.Model):
 
 
 class ProviderTest(models.Model):
-    """The result of a provider's last test, by the provider's name; not part of the configuration."""
+    """A provider's last test, by the provider's name. It is not part of the configuration."""
 
     name = models.CharField(primary_key=True, max_length=120)
     at = models.DateTimeField()
@@ -140,7 +140,7 @@ class ProviderTest(models.Model):
 
 
 class Service(models.Model):
-    """A model at a provider, and what it can read and write: an entry of `llmservices.json`."""
+    """A model at a provider, and its capabilities: an entry of `llmservices.json`."""
 
     service_id = models.CharField(_("id"), max_length=200, unique=True)
     name = models.CharField(_("name"), max_length=200)
@@ -200,7 +200,7 @@ class ServiceCapability(models.Model):
 
 
 class ProbeTranscript(models.Model):
-    """The questions and answers of a probe of one capability: evidence, not configuration.
+    """The questions and answers of a probe of one capability. They are evidence and not configuration.
 
     Each capability has at most two transcripts: of the last probe that `decided`, and of a later probe that proved
     nothing.
@@ -229,10 +229,10 @@ class ProbeTranscript(models.Model):
 
 
 class Drift(models.Model):
-    """An observation that contradicts or changed a model's recorded capability: evidence, not configuration.
+    """An observation that contradicts or changed a model's recorded capability. It is evidence and not configuration.
 
-    `request` is the request that showed it, `revision` the revision that recorded it. A dismissed row is kept, so that
-    the same observation is not shown again the next day.
+    `request` is the request with the observation, `revision` the revision that recorded it. A dismissed row is not
+    deleted, so that the same observation is not shown again the next day.
     """
 
     provider = models.CharField(max_length=120)
@@ -254,7 +254,7 @@ class Drift(models.Model):
 
 
 class NightlyProbe(models.Model):
-    """A service whose model is probed every night, and the last night it was probed; not part of the configuration."""
+    """A service that is probed every night, and the night of the last probe. It is not part of the configuration."""
 
     service_id = models.CharField(primary_key=True, max_length=200)
     last_night = models.DateField()
@@ -264,9 +264,9 @@ class NightlyProbe(models.Model):
 
 
 class CatalogueEdition(models.Model):
-    """A catalogue of models from a file or a provider, compressed, and named after its sources.
+    """A model catalogue from a file or a provider, compressed, and named after its sources.
 
-    The installation's settings say which edition is in use.
+    The installation's settings select the edition in use.
     """
 
     name = models.CharField(max_length=300, unique=True)
@@ -281,7 +281,7 @@ class CatalogueEdition(models.Model):
 
 
 class Agent(models.Model):
-    """A program that calls models: it uses one service, or one task route by its task type."""
+    """A program that calls models. It uses one service, or one task route by its task type."""
 
     class Origin(models.TextChoices):
         ADMINISTRATOR = "administrator", _("created in the browser")
@@ -315,9 +315,9 @@ class Agent(models.Model):
 class AgentKey(models.Model):
     """An agent's key. Its secret is stored only as an HMAC, and the row is found by its public id.
 
-    `signed_with` names the signing secret of that HMAC; empty for keys issued before this was recorded. `terms` are
-    read by `core/services/agents.py`. `issued_terms` are the terms when the key was issued. Later changes are part of
-    the configuration and can be undone.
+    `signed_with` names the signing secret of the HMAC. It is empty for keys issued before this was recorded. `terms`
+    are read by `core/services/agents.py`. `issued_terms` are the terms when the key was issued. Later changes are part
+    of the configuration and can be undone.
     """
 
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="keys")
@@ -341,9 +341,10 @@ class AgentKey(models.Model):
 
 
 class AgentLink(models.Model):
-    """A read-only link to an agent's own page, for its developer, stored like a key.
+    """A read-only link to an agent's own page, for the agent's developer. It is stored like a key.
 
-    `with_bodies` shows the recorded bodies of the agent's calls. `signed_with` names the signing secret of the HMAC.
+    `with_bodies` allows viewing the recorded bodies of the agent's calls. `signed_with` names the signing secret of the
+    HMAC.
     """
 
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="links")

@@ -1,10 +1,10 @@
-"""Format numbers of bytes and durations for users, in the unit that reads best."""
+"""Format byte sizes and durations for users, in the most readable unit."""
 
 from __future__ import annotations
 
 
 def size_text(count: int) -> str:
-    """Return a number of bytes as `1023 B`, `1.0 KB`, `1.2 MB`."""
+    """Return a size in bytes as `1023 B`, `1.0 KB`, `1.2 MB`."""
     if count < 1024:
         return f"{count} B"
     units = ("KB", "MB", "GB", "TB")
@@ -13,7 +13,7 @@ def size_text(count: int) -> str:
 
 
 def duration_text(milliseconds: float) -> str:
-    """Return a duration as `35 ms`, `1.24 s`, `34.1 s`, `2 min 5 s`."""
+    """Return a duration in milliseconds as `35 ms`, `1.24 s`, `34.1 s`, `2 min 5 s`."""
     seconds = milliseconds / 1000
     if seconds < 0.1:
         return f"{milliseconds:.0f} ms"

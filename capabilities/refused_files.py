@@ -1,7 +1,7 @@
-"""Record models that refused a kind of file although they are recorded as able to read it.
+"""Record models that refused a kind of file that they can read according to their record.
 
-The writer of the request log notes refusals in memory (routing_admin/request_log/entries.py). The server's periodic
-upkeep writes them to the database. A note that is lost in a crash is made again at the next refusal.
+The writer of the request log buffers refusals in memory (routing_admin/request_log/entries.py). The server's periodic
+upkeep writes them to the database. If a crash loses a refusal, the next refusal is recorded instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from capabilities.runtime import owned
 log = logging.getLogger(__name__)
 
 UPDATE_INTERVAL = timedelta(minutes=1)
-"""The least time before a newer request replaces the recorded evidence of a refusal."""
+"""Minimum time before a newer request replaces the recorded evidence of a refusal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,14 @@ class RefusalBuffer:
         self._noted[refused.provider, refused.model, refused.capabilities] = refused
 
     def write(self) -> bool:
-        """Write the noted refusals in one transaction. On a database error, keep them and return False."""
+        """Write the buffered refusals in one transaction.
+
+        If the database fails, return False and keep the buffer.
+        """
         if not self._noted:
             return True
         with self._writing:
-            # A copy, since requests may note refusals during the write.
+            # Copy the buffer, because requests may add refusals during the write.
             noted = dict(self._noted)
             try:
                 with transaction.atomic():
@@ -62,7 +65,7 @@ class RefusalBuffer:
                 log.debug("%s refused files could not be written yet: %s", len(noted), error)
                 return False
             for key, refused in noted.items():
-                # A newer refusal may have been noted during the write.
+                # A newer refusal may have been added during the write.
                 if self._noted.get(key) is refused:
                     del self._noted[key]
             return True
@@ -70,7 +73,7 @@ class RefusalBuffer:
 
 def _write(refused: RefusedFile) -> None:
     declared = _declared_capabilities(refused.provider, refused.model, refused.capabilities)
-    # Where several capabilities are possible, it is unknown which one was refused.
+    # If several capabilities are possible, it is unknown which one was refused.
     if len(declared) != 1:
         return
     cell: dict[str, Any] = {"provider": refused.provider, "model": refused.model, "capability": declared.pop()}

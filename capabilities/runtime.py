@@ -26,15 +26,15 @@ class Runtime:
         self._lock = threading.RLock()
 
     def make(self, declared: owned[T]) -> T:
-        """Return the object of this declaration, made by the first caller."""
-        # The lock is reentrant, since making one object may need another.
+        """Return the declared object. The first caller creates it."""
+        # The lock is reentrant, because creating one object may need another.
         with self._lock:
             if declared not in self.made:
                 self.made[declared] = declared.make()
             return cast(T, self.made[declared])
 
     def discard(self, declared: owned[Any]) -> None:
-        """Drop the object. The next use creates another one."""
+        """Drop the object. The next use creates a new one."""
         with self._lock:
             self.made.pop(declared, None)
 
@@ -61,7 +61,7 @@ class owned(Generic[T]):  # noqa: N801  # a decorator
         self.make = make
 
     def __call__(self) -> T:
-        # Read directly from the mapping, since a call to a model does this a dozen times.
+        # Read directly from the mapping, because each call to a model does this a dozen times.
         try:
             value: T = _runtime.made[self]
         except KeyError:
@@ -70,7 +70,7 @@ class owned(Generic[T]):  # noqa: N801  # a decorator
 
 
 def renew(only: owned[Any] | None = None) -> None:
-    """Replace the runtime, or one of its objects: for tests."""
+    """Replace the runtime, or one of its objects. For tests."""
     global _runtime
     if only is not None:
         _runtime.discard(only)

@@ -1,4 +1,4 @@
-"""Store provider keys: encrypted, bound to the origin they may be sent to, and identified by a fingerprint."""
+"""Store provider keys: encrypted, bound to the origin to which they may be sent, and identified by a fingerprint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capabilities.signing import read_secrets_again, sign_permanently
 
 
 class KeyUnreadableError(Exception):
-    """A stored key cannot be opened. `reason` is a sentence about its encryption or its origin."""
+    """A stored key cannot be decrypted or used. `reason` is a sentence about its encryption or its origin."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -26,7 +26,10 @@ OTHER_ADDRESS = translatable("the stored key was entered for another address; en
 
 
 def endpoint_origin(endpoint: str) -> str:
-    """Return the origin a key is bound to, e.g. `https://api.openai.com:443`, or text that is not a URL unchanged."""
+    """Return the origin to which a key is bound, e.g. `https://api.openai.com:443`.
+
+    Return text other than URLs unchanged.
+    """
     try:
         parts = urlsplit(endpoint)
     except ValueError:
@@ -35,7 +38,7 @@ def endpoint_origin(endpoint: str) -> str:
         port = parts.port
     except ValueError:
         port = None
-    # The default port is written out, so that URLs with and without it have the same origin.
+    # Include the default port, so that URLs with and without it have the same origin.
     port = port or {"https": 443, "http": 80}.get(parts.scheme)
     return f"{parts.scheme}://{(parts.hostname or '').lower()}" + (f":{port}" if port else "")
 
@@ -52,7 +55,7 @@ def key_fingerprint(key: str, origin: str) -> str:
 def store_key(key: str, endpoint: str) -> StoredKey:
     """Return the stored form of a provider key. There is one row per key and origin."""
     origin = endpoint_origin(endpoint)
-    # The origin is encrypted together with the key, so that a changed row cannot send the key elsewhere.
+    # Encrypt the origin together with the key, so that a changed row cannot send the key elsewhere.
     sealed = cipher().encrypt(json.dumps({"key": key, "origin": origin}).encode()).decode()
     # The last four characters of a short key would reveal too much of it.
     last_four = key[-4:] if len(key) >= 12 else ""
@@ -64,7 +67,10 @@ def store_key(key: str, endpoint: str) -> StoredKey:
 
 
 def open_key(stored: StoredKey, endpoint: str) -> str:
-    """Return the key in plain text, for this endpoint's origin only; raise KeyUnreadableError otherwise."""
+    """Return the decrypted key for this endpoint.
+
+    Raise KeyUnreadableError if the key is bound to another origin or cannot be decrypted.
+    """
     content = json.loads(_decrypt(stored.ciphertext.encode()))
     if content["origin"] != endpoint_origin(endpoint):
         raise KeyUnreadableError(OTHER_ADDRESS)
@@ -82,12 +88,12 @@ def _decrypt(ciphertext: bytes) -> bytes:
 
 
 def rotate() -> int:
-    """Re-encrypt every stored key with the newest encryption key, and return how many there are.
+    """Re-encrypt all stored keys with the newest encryption key, and return their number.
 
-    Raises `KeyUnreadableError`, before anything is written, if a stored key cannot be decrypted.
+    Raise `KeyUnreadableError`, before anything is written, if a stored key cannot be decrypted.
     """
     engine = cipher()
-    # Locked, so that no key is stored with an old encryption key in the meantime.
+    # Lock the rows, so that no key is stored with an old encryption key in the meantime.
     rows = list(StoredKey.objects.select_for_update())
     for row in rows:
         try:

@@ -12,15 +12,15 @@ from capabilities.core.translatable import Fact, Translatable, insert_facts, tra
 from capabilities.errors import ActionError, InvalidError
 
 WIDE_END = re.compile(r"[。：；，、](?:</\w+>)*$")
-"""Text that ends in a full-width sign, after which no space is written. Closing tags behind the sign are ignored."""
+"""Text that ends in full-width punctuation, after which no space is written. Closing tags after it are ignored."""
 
 
 SEARCHED_CHARS = 100
-"""The number of last characters in which the end of a text and its closing tags are looked for."""
+"""Number of characters at the end of a text that are searched for its last character and closing tags."""
 
 
 def translate_sentence(text: str) -> str:
-    """Return a `Translatable` in the current language. Other text, such as a provider's message, is unchanged."""
+    """Return a `Translatable` in the current language. Return other text, such as a provider's message, unchanged."""
     if not isinstance(text, Translatable):
         return text
     translation = gettext(text.template)
@@ -32,29 +32,29 @@ def translate_sentence(text: str) -> str:
 
 
 def join_words(items: Iterable[object]) -> str:
-    """Return words as a list in a sentence: `a, b`, in Chinese `a、b`."""
+    """Return words as a list for a sentence: `a, b`, in Chinese `a、b`."""
     return pgettext("between the items of a list", ", ").join(str(item) for item in items)
 
 
 MAX_NAMES = 5
-"""How many names a sentence lists."""
+"""Maximum number of names in a sentence."""
 
 
 def shorten_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the first names, and a `Translatable` that says how many more there are."""
+    """Return the first names, and a `Translatable` with the number of others."""
     more = len(names) - MAX_NAMES
     return (*names[:MAX_NAMES], *([translatable("%(count)s more", count=more)] if more > 0 else []))
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Return the first names as a list in a sentence, and how many more there are."""
+    """Return the first names as a list for a sentence, and the number of others."""
     return join_words(map(translate_sentence, shorten_names(names)))
 
 
 def join_sentences(sentences: Iterable[str]) -> str:
-    """Join the sentences that are not empty, with a space between them but none after a full-width sign.
+    """Join the sentences that are not empty, with a space between them but none after full-width punctuation.
 
-    Text inside a sentence, such as a provider's own words, is unchanged.
+    Text inside a sentence, such as a provider's message, is unchanged.
     """
     text = ""
     for sentence in filter(None, sentences):

@@ -1,6 +1,6 @@
-"""The installation's signing secrets, newest first. The first one signs, and signatures by any of them are valid.
+"""The installation's signing secrets, newest first. The first one signs, and signatures by all of them are valid.
 
-To rotate, put another secret in front. A running server needs no restart: it reads the file again when a signature
+To rotate, insert another secret in front. A running server needs no restart: it reads the file again when a signature
 matches none of its secrets.
 """
 
@@ -21,7 +21,7 @@ def sign(message: bytes) -> str:
 
 
 def sign_permanently(message: bytes) -> str:
-    """Return the HMAC under the oldest secret, which stays the same until that secret is removed."""
+    """Return the HMAC under the oldest secret, which does not change until that secret is removed."""
     # Stored objects are looked up by this HMAC, so it must not change with each rotation.
     return _sign(settings.SIGNING_SECRETS[-1], message)
 
@@ -31,7 +31,10 @@ def signatures(message: bytes) -> list[str]:
 
 
 def is_signed(message: bytes, signature: str) -> bool:
-    """Return whether a secret made this signature, in constant time. If none did, changed files are read again."""
+    """Return whether one of the secrets made this signature, in constant time.
+
+    If none did, read changed files and check again.
+    """
     return _matches(message, signature) or (read_secrets_again() and _matches(message, signature))
 
 
@@ -40,18 +43,18 @@ def newest_secret() -> str:
 
 
 def secret_name(secret: str) -> str:
-    """Return a short name for a secret that does not reveal it."""
+    """Return a short name that identifies a secret without revealing it."""
     return _sign(secret, b"name of this secret")[:16]
 
 
 def read_secrets_again() -> bool:
-    """Read the secrets in the data directory's files, and return whether they changed.
+    """Read the secrets from the data directory's files, and return whether they changed.
 
-    Secrets from environment variables are unchanged. In every process, the secret that signs sessions also stays the
-    same until the next start.
+    Secrets from environment variables do not change. In each process, the secret that signs sessions does not change
+    until the next start.
     """
     stamps = {name: _stamp(path) for name, path in settings.SECRET_FILES.items()}
-    # Every request with a bad key gets here, so the files are read only if one has changed.
+    # Every request with an invalid key gets here, so read the files only if one has changed.
     if stamps == _stamps():
         return False
     _stamps().clear()
@@ -92,6 +95,6 @@ def _sign(secret: str, message: bytes) -> str:
 
 
 def _matches(message: bytes, signature: str) -> bool:
-    # Compare with every signature, so that the time does not depend on which one matches.
+    # Compare all signatures, so that the time does not depend on which one matches.
     matches = [hmac.compare_digest(signature, expected) for expected in signatures(message)]
     return any(matches)

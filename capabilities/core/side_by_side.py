@@ -12,23 +12,23 @@ WORD = re.compile(r"[A-Za-z0-9_]+|.", re.DOTALL)
 """A run of word characters, or one other character. Chinese is compared character by character."""
 
 MAX_LINE = 1000
-"""The longest line, in characters, whose words are compared. A longer line counts as different as a whole."""
+"""Maximum length in characters of a line whose words are compared. Longer lines are marked as a whole."""
 
 MAX_PAIRS = 20_000
 MAX_REPEATS = 8
 
 ALIKE = 0.3
-"""The similarity from which on two lines count as one line that was changed. Other lines differ as a whole."""
+"""Similarity from which two lines are treated as one changed line. Less similar lines are marked as a whole."""
 
 Parts = tuple[tuple[str, bool], ...]
-"""The pieces of a line, each with whether it differs from the other line."""
+"""Segments of a line, each with whether it differs from the other line."""
 
 
 @dataclass(frozen=True, slots=True)
 class SideBySideRow:
     """One row of two texts side by side: `tag` is equal, replace, delete or insert. Numbers count from 1.
 
-    `skipped` is how many unchanged lines were left out before this row.
+    `skipped` is the number of unchanged lines that were omitted before this row.
     """
 
     tag: str
@@ -48,7 +48,7 @@ class SideBySideRow:
 
 
 def compare_lines(before: str, after: str, *, context: int = 3) -> tuple[SideBySideRow, ...]:
-    """Return the rows of two texts. Unchanged parts are cut to `context` lines. Equal texts give no rows."""
+    """Return the rows of two texts with `context` unchanged lines around each change. Equal texts have no rows."""
     return tuple(_rows(before.splitlines(), after.splitlines(), context))
 
 
@@ -64,8 +64,8 @@ def _rows(left: Sequence[str], right: Sequence[str], context: int) -> Iterator[S
 
 
 def _matcher(left: Sequence[str], right: Sequence[str]) -> difflib.SequenceMatcher[str]:
-    # SequenceMatcher's time grows with the pairs of equal items: 32,000 equal lines on both sides would take minutes.
-    # So if there are too many, repeated items are compared only next to items that match.
+    # SequenceMatcher's time grows with the number of pairs of equal items: 32,000 equal lines on both sides would take
+    # minutes. If there are too many pairs, repeated items are compared only next to matching items.
     counts = Counter(right)
     if sum(counts[piece] for piece in left) <= MAX_PAIRS:
         return difflib.SequenceMatcher(None, left, right, autojunk=False)
@@ -77,7 +77,7 @@ def _number_line(lines: Sequence[str], index: int | None) -> tuple[int | None, s
 
 
 def mark_words(text: str, other_text: str) -> Parts:
-    """Return the pieces of the line, marking those that differ from the other line."""
+    """Return the segments of the line, marking those that differ from the other line."""
     if not text or not other_text or len(text) > MAX_LINE or len(other_text) > MAX_LINE:
         return ((text, False),)
     pieces, other_pieces = WORD.findall(text), WORD.findall(other_text)

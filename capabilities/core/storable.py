@@ -1,8 +1,8 @@
-"""Restrict values to those that every database returns exactly as they were written.
+"""Restrict values to those that every database returns unchanged.
 
-User input that cannot be stored is rejected, and the error names its path. Events (logs, responses) are settled, which
-means replaced by the nearest value that can be stored, the same on every engine. Stored text cannot contain NUL or half
-of a surrogate pair. PostgreSQL's JSON has neither −0.0 nor exponents: it returns 1e16 as an integer.
+User input that cannot be stored is rejected with an error that names its path. Events (logs, responses) are converted
+to the nearest value that can be stored, which is the same for every database. Stored text cannot contain NUL or lone
+surrogates. PostgreSQL's JSON has neither −0.0 nor exponents: it returns 1e16 as an integer.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ SUSPECT_TEXT = re.compile(
 )
 EXPONENT = re.compile(r"[0-9][eE]\+?[0-9]")
 SUSPECT_NUMBER = re.compile(r"(?:^|[\[:, ])(?:-0\.0(?!\d)|-?[0-9][0-9.]*[eE]\+?[0-9]|-?Infinity|NaN)")
-"""Parts of JSON that may need settling: an escaped NUL or half pair, −0.0, an exponent, NaN. Text may match by
-chance."""
+"""Patterns in JSON that may need conversion: an escaped NUL or lone surrogate, −0.0, an exponent, NaN. Text may match
+by accident."""
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 LARGEST = 2**63
-"""The bound on integers and on other numbers."""
+"""Upper bound of integers and other numbers."""
 WHOLE_FROM = 1e16
-"""From this number on, Python writes a float with an exponent, and every float is an integer."""
+"""Number from which Python writes floats with an exponent, and all floats are integers."""
 DEPTH = 100
-"""The most levels of nesting that are stored. A configuration has six."""
+"""Maximum nesting that is stored. A configuration has six levels."""
 
 JsonPath = tuple[str | int, ...]
-"""The keys and indexes on the path to a value."""
+"""Keys and indexes on the path to a value."""
 
 
 def is_storable(text: str) -> bool:
@@ -51,13 +51,13 @@ def is_name(text: str) -> bool:
 
 
 def make_storable(value: Any) -> Any:
-    """Return the value in the form in which every database returns it. A number that is not finite becomes None."""
+    """Return the value as every database returns it. A number that is not finite becomes None."""
     if isinstance(value, str):
         return storable_text(value)
     if isinstance(value, float):
         if not math.isfinite(value):
             return None
-        # `or 0.0` turns −0.0 into 0.0.
+        # `or 0.0` converts −0.0 to 0.0.
         return int(value) if abs(value) >= WHOLE_FROM else value or 0.0
     if isinstance(value, Mapping):
         return {make_storable(key) if isinstance(key, str) else key: make_storable(item) for key, item in value.items()}
@@ -72,8 +72,8 @@ def write_json(value: Any, encoder: type[json.JSONEncoder] | None = None) -> str
 
 
 def make_json_storable(text: str) -> str:
-    """Return JSON with its value settled, or the same string if nothing needs settling."""
-    # The cheap searches come first: most strings have nothing to settle and need not be parsed.
+    """Return JSON that can be stored, or the same string if it needs no conversion."""
+    # The cheap searches come first, because most strings need no conversion and no parsing.
     is_odd = "\\u" in text and SUSPECT_TEXT.search(text)
     if not is_odd and ("-0.0" in text or "NaN" in text or "Infinity" in text or EXPONENT.search(text)):
         is_odd = SUSPECT_NUMBER.search(text)
@@ -81,19 +81,19 @@ def make_json_storable(text: str) -> str:
 
 
 def format_path(path: Iterable[str | int]) -> str:
-    """Return a place in the notation of problems: `message.attachments[0].type`."""
+    """Return a path in the format of problems: `message.attachments[0].type`."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
 
 
 def find_unstorable(value: Any, path_text: Callable[[JsonPath], str] = format_path) -> Iterator[Problem]:
     """Yield a problem for each string, number or level of a JSON value that cannot be stored unchanged."""
-    # A list instead of recursion, since input may be nested to any depth.
+    # Use a list instead of recursion, because input may be nested to any depth.
     waiting: list[tuple[JsonPath, Any]] = [((), value)]
     while waiting:
         path, item = waiting.pop()
         if isinstance(item, str) and not is_storable(item):
             yield unreadable_text(path_text(path))
-        elif isinstance(item, int | float) and not -LARGEST <= item < LARGEST:  # also true of NaN
+        elif isinstance(item, int | float) and not -LARGEST <= item < LARGEST:  # NaN fails this comparison, too.
             message_path = path_text(path)
             message = translatable(
                 "%(path)s must be a number between −2⁶³ and 2⁶³; no other can be stored.", path=message_path
@@ -101,7 +101,7 @@ def find_unstorable(value: Any, path_text: Callable[[JsonPath], str] = format_pa
             yield Problem(message_path, message, "range")
         elif isinstance(item, Mapping | list | tuple):
             if len(path) > DEPTH:
-                # The beginning of the path is enough, since the whole path has a hundred parts.
+                # The beginning of the path suffices, because the entire path has a hundred parts.
                 message_path = path_text(path[:3])
                 message = translatable(
                     "%(path)s is nested more than %(depth)s levels deep.", path=message_path, depth=DEPTH

@@ -1,6 +1,6 @@
-"""Join or replace lone halves of surrogate pairs, which JSON can escape but no encoding can write.
+"""Join or replace lone surrogates, which JSON can escape but no encoding can write.
 
-A provider that cuts its answer by UTF-16 units may send an emoji as two halves in two events.
+A provider that splits its answer by UTF-16 units may send an emoji as two surrogates in two events.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ _FIRST_HALVES = ("\ud800", "\udbff")
 
 
 def may_have_surrogate(json_text: str | bytes) -> bool:
-    """Return whether JSON contains an escaped half, alone or in a pair."""
-    # Only escapes are looked for, since unescaped halves are not valid UTF-8 and never get here.
+    """Return whether JSON contains an escaped surrogate, alone or in a pair."""
+    # Search only for escapes, because unescaped surrogates are not valid UTF-8 and are rejected earlier.
     if isinstance(json_text, bytes):
         return b"\\ud" in json_text or b"\\uD" in json_text
     return "\\u" in json_text and ("\\ud" in json_text or "\\uD" in json_text)
 
 
 def repair_text(text: str) -> str:
-    """Return the text with neighbouring halves joined, and every other half as U+FFFD."""
+    """Return the text with adjacent surrogates joined, and all others replaced by U+FFFD."""
     if text.isascii() or not _HALF.search(text):
         return text
-    # Decoding UTF-16 joins two halves, and replaces a lone half.
+    # Decoding UTF-16 joins surrogate pairs and replaces lone surrogates.
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def repair(value: T) -> T:
-    """Return the JSON value or dataclass with every string in it mended; raise RecursionError if nested too deep."""
+    """Repair every string in a JSON value or dataclass. Raise RecursionError if it is nested too deeply."""
     return _mend(value)  # type: ignore[no-any-return]
 
 
@@ -56,22 +56,22 @@ def _mend(value: Any) -> Any:
 
 
 class SurrogateJoiner:
-    """Joins the halves of a pair that arrive in two pieces of a streamed text. Each text has a key."""
+    """Joins surrogate pairs that arrive in two chunks of a streamed text. Each text has a key."""
 
     def __init__(self) -> None:
         self._waiting: dict[Any, str] = {}
 
     def join(self, key: Any, piece: str) -> str:
-        """Return the text that can be sent now. A first half at the end of a piece is kept for the next piece."""
+        """Return the text that can be sent now. A first surrogate at the end of a chunk is held back."""
         if not piece:
             return ""
         text = self._waiting.pop(key, "") + piece
-        # The second half may be in the next event.
+        # The second surrogate may be in the next event.
         if _FIRST_HALVES[0] <= text[-1] <= _FIRST_HALVES[1]:
             self._waiting[key], text = text[-1], text[:-1]
         return repair_text(text)
 
     def rest(self) -> dict[Any, str]:
-        """Return the halves that are still kept at the end of the stream, mended, by key."""
+        """Return the surrogates held back at the end of the stream, repaired, by key."""
         waiting, self._waiting = self._waiting, {}
         return {key: repair_text(half) for key, half in waiting.items()}

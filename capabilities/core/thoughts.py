@@ -14,7 +14,7 @@ from functools import lru_cache
 
 
 class ThoughtForm(StrEnum):
-    """Whether reasoning can be read in full, as a summary, or only by its vendor."""
+    """Whether reasoning is readable in full, as a summary, or only by its vendor."""
 
     TEXT = "text"
     SUMMARY = "summary"
@@ -43,7 +43,7 @@ class ReasoningBlock:
 @lru_cache(maxsize=1000)
 def reasoning_origin(protocol: str, provider: str, model: str) -> str:
     """Return a short hash that identifies a model at a provider, called through a protocol."""
-    # NUL separates the names, so that different triples never give the same input.
+    # NUL separates the names, so that different triples never have the same input.
     return hashlib.sha256("\0".join((protocol, provider, model)).encode()).hexdigest()[:12]
 
 

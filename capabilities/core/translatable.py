@@ -1,8 +1,8 @@
-"""English text that keeps its template and the values in it (its facts), so that a page can translate it.
+"""English text that stores its template and its values (the facts), so that a page can translate it.
 
-Code in a `core` package writes `translatable("%(path)s is missing.", path=path)`. The result is a `str` like any other,
-which commands, logs and the API show unchanged. Pages translate it with `capabilities.sentences`. Rows and files store
-the template and the facts (`encode_text`), since English text is never parsed to get them back (docs/decisions/0007).
+Code in a `core` package writes `translatable("%(path)s is missing.", path=path)`. The result is a `str`, which
+commands, logs and the API use unchanged. Pages translate it with `capabilities.sentences`. Rows and files store the
+template and the facts (`encode_text`), because English text is never parsed to recover them (docs/decisions/0007).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ Fact = str | int | tuple[str, ...]
 """A value in a sentence. A tuple is a list of words. A fact may itself be a translatable sentence."""
 
 
-class Translatable(str):  # a str subclass cannot have slots of its own
-    """English text with its `template` and the `facts` in it, equal to the plain text."""
+class Translatable(str):  # A subclass of str cannot have slots of its own.
+    """English text with its `template` and `facts`. It is equal to the plain text."""
 
     template: str
     facts: Mapping[str, Fact]
@@ -29,7 +29,7 @@ class Translatable(str):  # a str subclass cannot have slots of its own
         return instance
 
     def change_texts(self, change: Callable[[str], str]) -> Translatable:
-        """Return the sentence with every string among its facts changed, including those of sentences inside it."""
+        """Return the sentence with `change` applied to all strings in its facts, including nested sentences."""
         return Translatable(self.template, {name: _change_fact(fact, change) for name, fact in self.facts.items()})
 
 
@@ -39,7 +39,7 @@ def translatable(template: str, **facts: Fact) -> Translatable:
 
 
 def encode_text(text: str) -> Any:
-    """Return text as JSON: a translatable sentence as its code (the template) and facts, other text unchanged."""
+    """Return text as JSON: the code (the template) and facts of a translatable sentence, other text unchanged."""
     if not isinstance(text, Translatable):
         return str(text)
     return {"code": text.template, "facts": {name: _encode_fact(fact) for name, fact in text.facts.items()}}
@@ -78,10 +78,9 @@ def _decode_fact(data: Any) -> Fact:
     return data if isinstance(data, int) else decode_text(data)
 
 
-# How facts are spaced in Chinese sentences: one space next to Latin words and digits, none next to Chinese.
-#
-# A translator cannot know whether `%(file)s` becomes 图片 or report.pdf, so the space is decided when the value is
-# inserted. Sentences in Latin letters have no Chinese next to their placeholders and are unchanged.
+# Spacing of facts in Chinese sentences: one space next to Latin words and digits, none next to Chinese. A translator
+# cannot know whether `%(file)s` becomes 图片 or report.pdf, so the space is chosen when the value is inserted.
+# Sentences in Latin letters have no Chinese next to their placeholders and are unchanged.
 
 _HAN = "[\u3400-\u9fff]"
 _WIDE = "[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]"
@@ -89,7 +88,7 @@ _HOLE = re.compile(rf"(?P<before>(?<={_HAN}) ?)?%\((?P<name>\w+)\)s(?P<after> ?(
 
 
 def insert_facts(sentence: str, facts: Mapping[str, object]) -> str:
-    """Return the sentence with its facts inserted; raise KeyError if a fact is missing."""
+    """Return the sentence with its facts inserted. Raise KeyError if a fact is missing."""
     return _HOLE.sub(lambda hole: _fill_hole(hole, facts), sentence)
 
 
@@ -108,9 +107,9 @@ def _space(edge: str, space: str) -> str:
     return " " if edge.isalnum() else space
 
 
-# Counts in the English text of commands and errors. Pages use `ngettext`.
+# Counts in English texts of commands and errors. Pages use `ngettext`.
 
 
 def pluralize(number: int, noun: str, plural: str = "") -> str:
-    """Return `1 request` or `2,000 requests`. `plural` is for nouns whose plural is not formed with an s."""
+    """Return a count with its noun: `1 request`, `2,000 requests`. `plural` is for irregular plurals."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

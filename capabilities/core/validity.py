@@ -1,4 +1,4 @@
-"""Whether a key, a token or a link still works, which can expire and be revoked."""
+"""The validity of keys, tokens and links, which can expire and be revoked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ WARN_BEFORE = timedelta(days=7)
 
 
 class Validity(StrEnum):
-    """The states, the best first. Only the first three work."""
+    """The states, best first. Only the first three are valid."""
 
     WORKING = "working"
     UNUSED = "unused"

@@ -10,21 +10,21 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def value_class(cls: type[T]) -> type[T]:
-    """Make a dataclass with slots, compared and hashed by its fields, that is frozen for the type checker only.
+    """Make a dataclass with slots, compared and hashed by its fields, that is frozen only for the type checker.
 
-    A frozen dataclass sets each field through `object.__setattr__`, which makes it four times as slow to create. Use
-    this for values that are created per request, and in the same modules. Use `@dataclass(frozen=True, slots=True)`
+    A frozen dataclass sets each field through `object.__setattr__`, which makes creation four times as slow. Use this
+    for values that are created per request, and in the same modules. Use `@dataclass(frozen=True, slots=True)`
     elsewhere.
     """
     return dataclass(slots=True, unsafe_hash=True)(cls)
 
 
-# Valid ranges of parameters in files, forms and calls. Both ends are included.
+# Valid ranges of parameters in files, forms and calls, including both ends.
 
 TEMPERATURE = (0, 2)
 MAX_TOKENS = (1, 2**31 - 1)
 RETRIES = (0, 10)
 MAX_SECONDS = 86_400
-"""The longest timeout, a day: for a connection, for the first content, and for a whole answer."""
+"""Maximum timeout, a day: for a connection, for the first content, and for an entire answer."""
 SHORTEST_SECONDS = 0.1
-"""The shortest timeout that a page offers. A configuration file may set any timeout above 0."""
+"""Minimum timeout that a page offers. A configuration file may set any timeout above 0."""

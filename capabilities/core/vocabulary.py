@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 
 class Kind(StrEnum):
-    """The kind of a file as a model sees it (ABR-1.2). Every model can read `text`."""
+    """A file's kind from a model's perspective (ABR-1.2). Every model can read `text`."""
 
     TEXT = "text"
     IMAGE = "image"
@@ -20,7 +20,7 @@ class Kind(StrEnum):
 
 
 class Direction(StrEnum):
-    """The direction of a capability (MCR-1.2), where `both` means input and output."""
+    """The direction of a capability (MCR-1.2). `both` means input and output."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -42,7 +42,7 @@ class Source(StrEnum):
 
 
 STANDARD_CAPABILITIES = ("text", "vision", "audio", "video", "file", "structured_output", "tool_calling")
-"""The standard types of MCR-1.3, and `video`. Any other non-empty word is accepted as well."""
+"""The standard types of MCR-1.3, and `video`. Other non-empty words are also accepted."""
 
 CAPABILITY_OF_KIND: Mapping[Kind, str] = MappingProxyType(
     {
@@ -54,7 +54,7 @@ CAPABILITY_OF_KIND: Mapping[Kind, str] = MappingProxyType(
         Kind.OTHER: "file",
     }
 )
-"""The capability a model needs to read a kind of content."""
+"""The capability that a model needs to read a kind of content."""
 
 TEXT_TYPES = frozenset(
     {
@@ -90,19 +90,19 @@ TEXT_TYPES = frozenset(
 
 
 def is_text_mime(mime: str) -> bool:
-    """Return whether a model can read this normalised type directly as text. SVG and XML can be read, RTF cannot."""
+    """Return whether a model can read this normalised type directly as text, such as SVG and XML but not RTF."""
     return mime.startswith("text/") or mime in TEXT_TYPES or mime.endswith(("+json", "+xml", "+yaml", "/json", "/xml"))
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a model reads and writes, each in the order in which it was declared."""
+    """A model's input and output capabilities, in order of declaration."""
 
     input: tuple[str, ...] = ("text",)
     output: tuple[str, ...] = ("text",)
 
     def has(self, capability: str, direction: Direction = Direction.INPUT) -> bool:
-        """Return whether the capability is present; `both` means input and output (MCR-P7)."""
+        """Return whether the capability is present. `both` means input and output (MCR-P7)."""
         sides = {
             Direction.INPUT: (self.input,),
             Direction.OUTPUT: (self.output,),
@@ -112,4 +112,4 @@ class Capabilities:
 
 
 TEXT_ONLY = Capabilities()
-"""The capabilities of a service about which nothing is known (MCR-1.5)."""
+"""The capabilities of a service without declared capabilities (MCR-1.5)."""

@@ -1,7 +1,7 @@
-"""Values exchanged with providers: requests, answers, failures, stream events.
+"""Values exchanged with providers: requests, answers, failures, and stream events.
 
-A protocol turns an adapted `ChatRequest` into an `UpstreamRequest`, and bytes back into `Answer | Failure` or events.
-Protocols never use a socket, which only `routing_admin/upstream/` does.
+A protocol encodes an adapted `ChatRequest` as an `UpstreamRequest`, and decodes bytes into `Answer | Failure` or
+events. Protocols never use a socket. Only `routing_admin/upstream/` does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class Fault(StrEnum):
-    """Every way in which a call can fail. The list is complete. See docs/faults.md."""
+    """All faults of a call. The list is complete. See docs/faults.md."""
 
     DNS_ERROR = "dns_error"
     CONNECT_REFUSED = "connect_refused"
@@ -84,7 +84,7 @@ class Fault(StrEnum):
 
 @value_class
 class Target:
-    """Where a request to one candidate model is sent: provider, endpoint, key, model and options.
+    """The target of a request to a candidate model: provider, endpoint, key, model and options.
 
     `endpoint` is the base URL, or the full URL if its path ends like the protocol's call. `quirks` are the provider's
     compatibility options. `extra_body` is merged into the payload last.
@@ -105,7 +105,7 @@ class Target:
 
 @value_class
 class MediaData:
-    """A placeholder in a payload for a file's base64, after `prefix` in JSON form, e.g. `data:image/png;base64,`."""
+    """A placeholder in a payload for a file's base64. `prefix` is its start in JSON, e.g. `data:image/png;base64,`."""
 
     blob: Blob
     prefix: str = ""
@@ -142,7 +142,7 @@ class UpstreamRequest:
 
     @property
     def content_length(self) -> int:
-        """Return the size of the whole body in bytes, without reading a file."""
+        """Return the body's total size in bytes, without reading a file."""
         return sum(map(piece_length, self.pieces()))
 
     def elide(self) -> Any:
@@ -166,10 +166,10 @@ def split_payload(payload: Mapping[str, Any]) -> tuple[Piece, ...]:
         if not isinstance(value, MediaData):
             raise TypeError(f"{type(value).__name__} cannot be written as JSON")
         media_found.append(value)
-        mark = mark or f"media:{secrets.token_hex(16)}:"  # cannot be guessed, so no caller's text contains it
+        mark = mark or f"media:{secrets.token_hex(16)}:"  # It is random, so no caller's text contains it.
         return mark
 
-    # The JSON writer writes a mark for each file, and the JSON is split at these marks. So it never handles files'
+    # The JSON writer writes a marker for each file, and the JSON is split at these markers, so it never handles files'
     # bytes.
     text = write_json(payload, start_collecting)
     if not media_found:
@@ -193,11 +193,11 @@ def elide(value: Any) -> Any:
 
 
 def base64_blocks(blob: Blob) -> Iterator[bytes]:
-    """Yield the blob's base64 in blocks, holding only one block in memory."""
+    """Yield the blob's base64 in blocks, with only one block in memory."""
     rest = b""
     for block in blob.blocks():
         data = rest + block
-        # Three bytes make four characters, so only whole triples are encoded before the end.
+        # Three bytes become four characters, so encode only complete triples before the end.
         cut = len(data) - len(data) % 3
         rest = data[cut:]
         if cut:
@@ -207,12 +207,12 @@ def base64_blocks(blob: Blob) -> Iterator[bytes]:
 
 
 WriteData = Callable[[Blob, str], Any]
-"""Returns the value of a file in a response: its base64 after a prefix, or a placeholder for it."""
+"""Function that returns the value of a file in a response: its base64 after a prefix, or a placeholder for it."""
 
 
 def base64_text(blob: Blob, lead: str = "") -> str:
     """Return the blob's base64 after `lead`, for responses that must contain it."""
-    # Built in place: joining blocks would hold two copies of a large file.
+    # Build it in place, because joining blocks would need memory for two copies of a large file.
     text = bytearray(lead.encode("utf-8"))
     for block in base64_blocks(blob):
         text += block
@@ -220,20 +220,20 @@ def base64_text(blob: Blob, lead: str = "") -> str:
 
 
 def open_media(blob: Blob, lead: str = "") -> MediaData:
-    """Return the placeholder for a file that is written once, later; raise UnreadableError now if it is unreadable."""
-    # The file is opened now, while an error response can still be sent.
+    """Return the placeholder for a file that is written later, once. Raise UnreadableError now if it is unreadable."""
+    # Open the file now, while an error response can still be sent.
     blocks = blob.blocks()
     return MediaData(replace(blob, blocks=lambda: blocks), json.dumps(lead, ensure_ascii=False)[1:-1])
 
 
 @value_class
 class Usage:
-    """Tokens as the provider counted them; None for those that it did not count.
+    """Tokens as counted by the provider, or None for those that it did not count.
 
     All fields after `total_tokens` count parts of the prompt or the completion. `cached_tokens` were read from the
-    provider's cache. `cache_write_tokens` were written to it, of which `_5m` and `_1h` are kept for that long.
-    `tool_tokens` are what the provider's own tools gave the model to read. Fields ending in `_requests` count calls to
-    such tools.
+    provider's cache. `cache_write_tokens` were written to it, including those with a retention of `_5m` and `_1h`.
+    `tool_tokens` are the input that the provider's own tools produced. Fields ending in `_requests` count calls to such
+    tools.
     """
 
     prompt_tokens: int | None = None
@@ -264,7 +264,7 @@ class Usage:
         return self.prompt_tokens is not None or self.completion_tokens is not None
 
     def plus(self, other: Usage) -> Usage:
-        """Return the sum of two usages. A field that neither of them counts stays None."""
+        """Return the sum of two usages. A field that neither of them counts remains None."""
         pairs = ((field.name, getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
         return Usage(
             **{
@@ -277,10 +277,10 @@ class Usage:
 
 @value_class
 class AnswerDetails:
-    """Details of an answer that only its provider states; None for those that it does not state.
+    """Details of an answer that only its provider states, or None for those that it does not state.
 
-    `stop_reason` is the provider's word if it differs from OpenAI's, `stop_details` the explanation. `stop_sequence` is
-    the caller's stop sequence that ended the answer. `vendor` has further fields of the provider's API.
+    `stop_reason` is the provider's value if it differs from OpenAI's, `stop_details` the explanation. `stop_sequence`
+    is the caller's stop sequence that ended the answer. `vendor` has further fields of the provider's API.
     """
 
     stop_reason: str | None = None
@@ -296,10 +296,10 @@ NO_DETAILS = AnswerDetails()
 
 @value_class
 class Media:
-    """A file that a model made: its base64 or its URL.
+    """A file produced by a model: its base64 or its URL.
 
-    Audio has OpenAI's fields: `id`, the transcript, and when the vendor deletes it (Unix seconds). In a stream, audio
-    arrives in pieces. `size` (in bytes) and `artifact_id` are set once the file is stored.
+    Audio has OpenAI's fields: `id`, the transcript, and the vendor's deletion time (Unix seconds). In a stream, audio
+    arrives in chunks. `size` (in bytes) and `artifact_id` are set after the file was stored.
     """
 
     kind: Kind
@@ -319,7 +319,7 @@ Annotation = Mapping[str, Any]
 
 @value_class
 class Answer:
-    """A model's answer. `finish_reason` is in OpenAI's words (stop, length, tool_calls, content_filter).
+    """A model's answer. `finish_reason` has OpenAI's values (stop, length, tool_calls, content_filter).
 
     `logprobs` is OpenAI's object, unchanged.
     """
@@ -342,12 +342,12 @@ class Answer:
 
 @value_class
 class Failure:
-    """Why a call failed.
+    """The failure of a call.
 
     `message` is the provider's message, shortened and without secrets. `retry_after` is in seconds, or None if the
-    provider stated none. `param` is the parameter that the provider rejected, `further_params` are others that it
-    names. `refuses_value_only` says that it accepts other values of the parameter. `usage` is what the provider counted
-    before the failure and will bill, or None if it stated nothing.
+    provider stated none. `param` is the parameter that the provider rejected, `further_params` are other named
+    parameters. `refuses_value_only` means that other values of the parameter are accepted. `usage` is what the provider
+    counted before the failure and will bill, or None if it stated nothing.
     """
 
     fault: Fault
@@ -367,7 +367,7 @@ class Failure:
 
 @value_class
 class ToolCallDelta:
-    """A piece of a tool call. The first piece of an index has the id and the name. The arguments come in fragments."""
+    """A fragment of a tool call. Only the first fragment of an index has the id and the name."""
 
     index: int
     id: str | None = None
@@ -379,9 +379,9 @@ class ToolCallDelta:
 
 
 class Delta(NamedTuple):
-    """A piece of a streamed answer, which is empty if the event had nothing for the caller.
+    """A chunk of a streamed answer. It is empty if the event had nothing for the caller.
 
-    `vendor` has the blocks or items that exist only in one vendor's API, whole or as events for callers of that API.
+    `vendor` has the blocks or items that exist only in one vendor's API, complete or as events for clients of that API.
     """
 
     text: str = ""
@@ -394,7 +394,7 @@ class Delta(NamedTuple):
 
 
 class Supplement(NamedTuple):
-    """Parts of a streamed answer other than text. Files are whole, except audio, which arrives in pieces."""
+    """Parts of a streamed answer other than text. Files are complete, except audio, which arrives in chunks."""
 
     media: tuple[Media, ...] = ()
     annotations: tuple[Annotation, ...] = ()
@@ -404,7 +404,7 @@ class Supplement(NamedTuple):
 class Finish:
     """The end of an answer: the finish reason, and the usage if the provider sends it.
 
-    `explains_silence` says that the finish reason explains why an answer has no text.
+    `explains_silence` means that the finish reason explains why an answer has no text.
     """
 
     finish_reason: str
@@ -419,7 +419,7 @@ StreamEvent = Delta | Supplement | Finish | Failure
 
 
 class StreamDecoder(Protocol):
-    """Decodes the bytes of one streamed answer into events, no matter how they are divided into blocks."""
+    """Decodes the bytes of one streamed answer into events, however they are divided into blocks."""
 
     @property
     def due(self) -> bool:
@@ -429,7 +429,7 @@ class StreamDecoder(Protocol):
         """Return the events that this block completes. Keep-alive comments complete none."""
 
     def close(self) -> list[StreamEvent]:
-        """Return the events due at the end of the body: a `Failure` if it ended too early."""
+        """Return the events due at the end of the body, including a `Failure` if it ended too early."""
 
 
 class AnswerDecoder(Protocol):

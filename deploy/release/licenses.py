@@ -1,7 +1,7 @@
-"""Print the licenses of everything that the environment of this interpreter holds: `python licenses.py > LICENSES.txt`.
+"""Print the licenses of all packages in this interpreter's environment: `python licenses.py > LICENSES.txt`.
 
-All license files of a package are printed, since many wheels hold libraries with licenses of their own. For wheels
-without any file, `missing-licenses/` has the text from the project's repository.
+All license files of a package are printed, because many wheels contain libraries with licenses of their own. For wheels
+without license files, `missing-licenses/` has the text from the project's repository.
 """
 
 import importlib.metadata
@@ -15,7 +15,7 @@ RULE = "=" * 100
 
 
 def find_licenses(package: importlib.metadata.Distribution) -> Iterator[tuple[str, str]]:
-    """Yield name and text of each license file."""
+    """Yield the name and text of each license file."""
     for file in package.files or ():
         place, _, name = str(file).partition(".dist-info/")
         if "/" not in place and any(word in name.upper() for word in NAMES):
@@ -32,14 +32,14 @@ def decoded(text: bytes) -> str:
 
 
 def license_name(package: importlib.metadata.Distribution) -> str:
-    """Return the SPDX expression, or what a package without one says."""
+    """Return the SPDX expression or, if there is none, the license that the package's metadata states."""
     metadata = package.metadata
     classifiers = [line.rsplit(" :: ", 1)[1] for line in metadata.get_all("Classifier", []) if "License ::" in line]
     return metadata.get("License-Expression") or " or ".join(classifiers) or metadata["License"].splitlines()[0]
 
 
 def main() -> int:
-    """Print them, and return 1 if a package has no license text."""
+    """Print all licenses. Return 1 if a package has no license text."""
     unlicensed = list[str]()
     for package in sorted(importlib.metadata.distributions(), key=lambda package: package.name.lower()):
         texts = list(find_licenses(package))

@@ -1,11 +1,12 @@
-"""Adapt pages to the site: links that leave the documentation become text, and code blocks keep only their language."""
+"""Adapt pages to the site: links out of the documentation become text, and code blocks retain only their language."""
 
 import posixpath
 import re
 from typing import Any
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s#]+)(#[^)\s]*)?\)")
-# The runbook's tests read words after the language, such as `sh run agent`. MkDocs would not see a block there.
+# The runbook's tests read words after the language, such as `sh run agent`. With these, MkDocs would not recognise a
+# code block.
 FENCE = re.compile(r"^( *```\w+) [^\n`]*$", re.MULTILINE)
 
 

@@ -1,1 +1,1 @@
-"""What is known about providers: hosts, compatibility options, origins, keys, probes and the catalogue."""
+"""Data and rules about providers: hosts, compatibility options, origins, keys, probes, and the model catalogue."""

@@ -1,7 +1,7 @@
-"""Provider keys in environment variables: names of variables, `${ENV}`, placeholders, and which variables may be read.
+"""Provider keys in environment variables: variable names, `${ENV}`, placeholders, and which variables may be read.
 
-Only `LLM_PROVIDER_{NAME}_API_KEY` and explicitly allowed names are ever looked up, and only for keys. Otherwise an
-imported file could cause another secret of this machine to be sent to any host.
+Only `LLM_PROVIDER_{NAME}_API_KEY` and explicitly allowed names are read, and only for keys. Otherwise, an imported file
+could make this program send another secret of this machine to any host.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ PLACEHOLDERS = frozenset(
         "TODO",
     }
 )
-"""Placeholders for keys. The whole text is compared, since a real key may contain one of these words."""
+"""Placeholders for keys. The entire text is compared, because a real key may contain one of these words."""
 
 NOT_NEEDED = "NOT_NEEDED"
 """The key field's value for a provider that needs no key."""
 
 FIRST_KEY = "1"
-"""The name of a provider's first key unless an administrator gives it one."""
+"""Name of a provider's first key, unless an administrator chose another one."""
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 PROVIDER_VARIABLE = re.compile(r"LLM_PROVIDER_([A-Z0-9_]+)_API_KEY")
 NUMBERED_VARIABLE = re.compile(r"(LLM_PROVIDER_[A-Z0-9_]+_API_KEY)_([1-9][0-9]*)")
-"""The pattern for variables with a provider's further keys."""
+"""Pattern for the variables of a provider's further keys."""
 NOT_IN_NAME = re.compile(r"[^A-Z0-9]")
 MASKED = re.compile(r".*(?:\*{3,}|•{3,}|…).*", re.DOTALL)
 HEADER_SAFE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
@@ -68,7 +68,7 @@ class KeyNotation(StrEnum):
 
 
 def classify_key(text: str) -> KeyNotation:
-    """Return the kind of text in a key field. INVALID is what no HTTP header allows, or a malformed reference."""
+    """Classify the text in a key field. It is INVALID if HTTP headers do not allow it, or for a malformed reference."""
     if text in ("", NOT_NEEDED):
         return KeyNotation.NOT_NEEDED
     if REFERENCE.fullmatch(text):
@@ -82,12 +82,12 @@ def classify_key(text: str) -> KeyNotation:
 
 
 def header_safe(text: str) -> bool:
-    """Return whether the text is allowed in an HTTP header: printable ASCII without a space at either end."""
+    """Return whether the text is allowed in an HTTP header: printable ASCII without leading or trailing spaces."""
     return HEADER_SAFE.fullmatch(text) is not None
 
 
 def referenced_variable(text: str) -> str | None:
-    """Return the variable to which a key field refers as `${NAME}`, or None for other text."""
+    """Return the variable in a reference `${NAME}`, or None for other text."""
     match = REFERENCE.fullmatch(text)
     return match.group(1) if match else None
 
@@ -102,7 +102,7 @@ def name_part(provider: str) -> str:
 
 
 def key_variable(provider: str, env_name: str | None = None) -> str:
-    """Return `LLM_PROVIDER_{NAME}_API_KEY` for a provider. `env_name` may set the NAME or the whole variable."""
+    """Return `LLM_PROVIDER_{NAME}_API_KEY` for a provider. `env_name` may set the NAME or the complete variable."""
     if env_name and PROVIDER_VARIABLE.fullmatch(env_name):
         return env_name
     return f"LLM_PROVIDER_{name_part(env_name or provider)}_API_KEY"
@@ -111,8 +111,8 @@ def key_variable(provider: str, env_name: str | None = None) -> str:
 def further_variables(first: str, chosen: Iterable[str]) -> tuple[str, ...]:
     """Return the variables for a provider's further keys: `…_API_KEY_2`, `…_3` and so on.
 
-    `first` is the first key's variable. `chosen` has the variable that is set for each key. If it is empty, the key
-    gets the next free number.
+    `first` is the first key's variable. `chosen` has the configured variable of each key. If it is empty, the key gets
+    the next free number.
     """
     chosen_variables = tuple(chosen)
     numbers = (f"{first}_{number}" for number in count(2))
@@ -127,7 +127,7 @@ def may_read(variable: str, allowed: Collection[str] = ()) -> bool:
 
 
 def read_variable(variable: str, env: Mapping[str, str], allowed: Collection[str] = ()) -> str | None:
-    """Return the value of a variable, or None if it may not be read, is not set or is empty."""
+    """Return a variable's value, or None if it may not be read, is not set or is empty."""
     return (env.get(variable) or None) if may_read(variable, allowed) else None
 
 
@@ -144,10 +144,10 @@ class Overrides:
 
 
 def find_overrides(names: Mapping[str, str | None]) -> Overrides:
-    """Return the overrides for providers, which are given as name → `envName` or None."""
+    """Return the overrides for providers, given as a map from name to `envName` or None."""
     variables = {name: key_variable(name, env_name) for name, env_name in names.items()}
     nameless = tuple(name for name, variable in variables.items() if _is_nameless(variable))
-    # Two names may give the same NAME (`a-b` and `a_b`), but a variable must not set both keys.
+    # Two names may produce the same NAME (`a-b` and `a_b`), but one variable must not set both keys.
     counts = Counter(variable for name, variable in variables.items() if name not in nameless)
     shared = [variable for variable, count in counts.items() if count > 1]
     return Overrides(

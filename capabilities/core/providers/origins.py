@@ -1,7 +1,7 @@
-"""Decide which provider origins may be called: public https, and any others only if the deployment lists them.
+"""Decide which provider origins may be called: public https, and others only if the deployment lists them.
 
-Checking a URL needs no I/O. The IP addresses to which its host resolves are checked again at every connection, so DNS
-rebinding does not help. A refusal is one sentence that names the setting to change.
+Checking a URL needs no I/O. The resolved IP addresses are checked again for every connection, which prevents DNS
+rebinding. A refusal is one sentence that names the setting to change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from capabilities.core.translatable import translatable
 
 SETTING = "ROUTING_ADMIN_ALLOWED_ORIGINS"
 EMBEDDED = "echo://local"
-"""The only origin that needs no network, which is that of the embedded echo provider."""
+"""The only origin without network access, that of the embedded echo provider."""
 
 UNUSABLE = translatable("The endpoint is not usable: %(reason)s. Write it as https://host/path.")
 NOT_ALLOWED = translatable(
@@ -24,7 +24,7 @@ NOT_ALLOWED = translatable(
     "separated) and restart."
 )
 DEFAULT_PROXY, NO_PROXY = "default", "none"
-"""Values that a provider may have in place of a proxy's URL."""
+"""Values of a provider's proxy field other than a URL."""
 BAD_PROXY = translatable(
     "The outgoing proxy is not usable. Write default, none, or a URL that begins with http:// or https://."
 )
@@ -57,7 +57,8 @@ DEFAULT_PORTS = {"https": 443, "http": 80}
 PUBLIC_PORTS = (443, 80)
 PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet")
 
-# Networks that are global according to `ipaddress`, but reserved, internal to a cloud, or a way around the check.
+# Networks that `ipaddress` classifies as global, although they are reserved, internal to a cloud, or a bypass of the
+# check.
 NEVER_PUBLIC = tuple(
     ipaddress.ip_network(text)
     for text in (
@@ -68,11 +69,11 @@ NEVER_PUBLIC = tuple(
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 COMPATIBLE = ipaddress.IPv6Network("::/96")
 TRANSLATED = ipaddress.IPv6Network("::ffff:0:0:0/96")
-"""The network for IPv4 addresses behind a translator (RFC 2765)."""
+"""The network of IPv4 addresses behind a translator (RFC 2765)."""
 ISATAP = (0x00005EFE, 0x02005EFE)
-"""Values that precede the IPv4 address in the lower half of a tunnel's address (RFC 5214)."""
+"""Values before the IPv4 address in the lower half of a tunnel's address (RFC 5214)."""
 NUMERIC_LABEL = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.IGNORECASE)
-"""A last label of a host name that some libraries parse as an IP address, though not all as the same one."""
+"""A host name's last label that libraries may parse as different IP addresses."""
 HOST = re.compile(r"[a-z0-9_.-]*|[a-f0-9:.]*", re.IGNORECASE | re.ASCII)
 """A name, or an IP address in brackets. Some parsers read an address of a future version (RFC 3986, 3.2.2) as a
 name."""
@@ -90,18 +91,18 @@ class OriginPolicy:
 
 
 def parse_policy(setting: str) -> OriginPolicy:
-    """Return the policy in the setting, which has origins separated by commas, or `*` for all. Paths are ignored."""
+    """Parse the setting: origins separated by commas, or `*` for all. Paths are ignored."""
     entries = [entry.strip() for entry in setting.split(",") if entry.strip()]
     origins = (parse_origin(entry) for entry in entries if entry != "*")
     return OriginPolicy(frozenset(origin for origin in origins if origin), "*" in entries)
 
 
 def parse_origin(url: str) -> str | None:
-    """Return the `scheme://host:port` of a URL in lower case, always with the port, or None if it is not http(s)."""
+    """Return a URL's `scheme://host:port` in lower case, always with the port, or None if it is not http(s)."""
     parts = _split(url)
     if parts is None or parts.scheme not in DEFAULT_PORTS or not parts.hostname:
         return None
-    # A host name with a trailing dot means the same host.
+    # A trailing dot in a host name does not change the host.
     host = parts.hostname.rstrip(".").lower()
     shown_host = f"[{host}]" if ":" in host else host
     try:
@@ -116,7 +117,7 @@ def is_embedded(url: str) -> bool:
 
 
 def refuse_url(url: str, policy: OriginPolicy) -> str | None:
-    """Return why a provider at this URL must not be called, as one sentence, or None if it may be called."""
+    """Return a sentence with the reason why a provider at this URL must not be called, or None if it may be called."""
     if is_embedded(url):
         return None
     malformed = _malformed(url)
@@ -137,9 +138,9 @@ def find_malformation(url: str) -> str | None:
 
 
 def refuse_proxy(proxy: str, policy: OriginPolicy, own_proxy: str = "", endpoint: str = "") -> str | None:
-    """Return why a provider must not be called through its `proxy`, as one sentence, or None if it may be.
+    """Return why a provider must not be called through its `proxy`, as a sentence, or None if it may be.
 
-    A proxy sees every request, so it is checked like an endpoint. Its URL may contain a user and a password.
+    A proxy receives every request, so it is checked like an endpoint. Its URL may contain a user and a password.
     `own_proxy` is the deployment's proxy, which is not checked. A proxy for a plain http `endpoint` can read the key,
     so it must be listed.
     """
@@ -148,7 +149,7 @@ def refuse_proxy(proxy: str, policy: OriginPolicy, own_proxy: str = "", endpoint
     parts = _split(proxy)
     if parts is None or parts.scheme not in DEFAULT_PORTS or _unreadable(proxy):
         return translatable(BAD_PROXY)
-    # Without the credentials, which a proxy's URL may contain but an endpoint's must not.
+    # Remove the credentials, which a proxy's URL may contain but an endpoint's must not.
     bare_url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
     reason, origin = refuse_url(bare_url, policy), parse_origin(bare_url) or ""
     if reason is None and endpoint.lower().startswith("http://") and not policy.lists(origin):
@@ -162,7 +163,7 @@ def check_addresses(url: str, addresses: Iterable[str], policy: OriginPolicy) ->
     if policy.lists(origin):
         return None
     resolved = list(addresses)
-    # All must be public, since a connection may use any of them.
+    # All addresses must be public, because a connection may use any of them.
     for text in resolved:
         if not is_public(text):
             return _sentence(origin, translatable(RESOLVES, address=text))
@@ -170,9 +171,9 @@ def check_addresses(url: str, addresses: Iterable[str], policy: OriginPolicy) ->
 
 
 def is_public(text: str) -> bool:
-    """Return whether an IP address is on the public internet, including forms that embed an IPv4 address."""
+    """Return whether an IP address is on the public internet. An embedded IPv4 address must be public, too."""
     try:
-        # Without the zone (`fe80::1%eth0`).
+        # Remove the zone (`fe80::1%eth0`).
         address = ipaddress.ip_address(text.split("%", 1)[0])
     except ValueError:
         return False
@@ -182,7 +183,7 @@ def is_public(text: str) -> bool:
 def _forms(address: Address) -> list[Address]:
     if isinstance(address, ipaddress.IPv4Address):
         return [address]
-    # An IPv6 address may contain an IPv4 address, which must be public as well.
+    # An IPv6 address may contain an IPv4 address, which must be public, too.
     if address.ipv4_mapped is not None:
         return [address.ipv4_mapped]
     forms: list[Address] = []

@@ -1,4 +1,4 @@
-"""Look up well-known hosts by name, host name or URL, and derive the protocol and the options from a URL.
+"""Look up well-known hosts by name, host name or URL, and derive protocol and options from a URL.
 
 A row in `hosts/` fills in a form and sets the default options for its host. A provider's own settings override it.
 """
@@ -25,7 +25,7 @@ _CLOUDS = (
     ("bedrock", re.compile(r"^bedrock(-[a-z]+)*\..+\.(amazonaws\.com(\.cn)?|api\.aws)$")),
     ("vertex", re.compile(r"^([a-z0-9-]+-)?aiplatform(\.[a-z]+\.rep)?\.googleapis\.com$")),
 )
-"""Hosts with a region in their name, which have no row, and the template of limits for the Claude models on them."""
+"""Hosts with a region in their name, which have no row, and the limits template for Claude models on them."""
 
 
 def preset_for_host(host: str) -> HostPreset | None:
@@ -46,7 +46,7 @@ def preset_for_endpoint(endpoint: str) -> HostPreset | None:
 
 @lru_cache(maxsize=1000)
 def limits_template(endpoint: str, protocol: str) -> str | None:
-    """Return the name of an endpoint's template of limits: its row's, or the template for Claude on a cloud's host."""
+    """Return the name of an endpoint's limits template: its row's, or the template for Claude on a cloud's host."""
     host = (_parts(endpoint).hostname or "").lower()
     if (preset := preset_for_host(host)) is not None:
         return preset.slots
@@ -54,14 +54,14 @@ def limits_template(endpoint: str, protocol: str) -> str | None:
 
 
 def quirks_for(endpoint: str, quirks: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options in effect for an endpoint.
+    """Return the effective options for an endpoint.
 
     The provider's own options override the options in the host's row.
     """
     host = _host_quirks(endpoint)
     if not quirks:
         return host
-    # Null means the host's default.
+    # Null selects the host's default.
     set_quirks = {name: value for name, value in quirks.items() if value is not None}
     return MappingProxyType({**host, **set_quirks})
 
@@ -77,9 +77,8 @@ def _host_quirks(endpoint: str) -> Mapping[str, Any]:
 def endpoint_protocol(endpoint: str) -> str:
     """Return the protocol of an endpoint whose provider sets none.
 
-    The protocol is `echo` for `echo://`, `anthropic` for a path that ends in `/messages`, `openai-responses` for one
-    that ends in `/responses`, `gemini` for Google's host (except its OpenAI-compatible path), and `openai` for
-    everything else.
+    The protocol is `echo` for `echo://`, `anthropic` for a path that ends in `/messages`, `openai-responses` for a path
+    that ends in `/responses`, `gemini` for Google's host (except its OpenAI-compatible path), and otherwise `openai`.
     """
     parts = _parts(endpoint)
     if parts.scheme == "echo":

@@ -1,4 +1,4 @@
-"""Compatibility options: the ways in which a provider differs from its protocol, as data."""
+"""Compatibility options: differences between a provider and its protocol, as data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capabilities.core.translatable import translatable
 
 @dataclass(frozen=True, slots=True)
 class Quirk:
-    """An option and its allowed `values`. If empty, `kind` decides: true or false, any text, or any list.
+    """An option and its allowed `values`. If they are empty, `kind` determines the type: boolean, text, or list.
 
     `default` applies unless `by_protocol` has a value for the protocol. `protocols` are the protocols with this option.
     """
@@ -30,7 +30,7 @@ class Quirk:
 ALL = ("openai", "openai-responses", "anthropic", "gemini")
 LIMIT_FIELD = "max_tokens_field"
 LIMIT_NAMES = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"})
-"""Vendors' names for the limit on the tokens of an answer. The limit is never dropped."""
+"""Vendors' names for the answer's token limit. The limit is never dropped."""
 
 
 def _choice(name: str, meaning: str, *values: str, **options: Any) -> Quirk:
@@ -128,7 +128,7 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
 
 
 def quirk(quirks: Mapping[str, Any], name: str, protocol: str = "openai") -> Any:
-    """Return the option's value in effect, which is the protocol's default if it is missing, null or invalid."""
+    """Return the option's effective value, which is the protocol's default if the value is missing, null or invalid."""
     definition = QUIRKS[name]
     value = quirks.get(name) if quirks else None
     if value is None or not _fits(definition, value):
@@ -137,7 +137,10 @@ def quirk(quirks: Mapping[str, Any], name: str, protocol: str = "openai") -> Any
 
 
 def passed_headers(quirks: Mapping[str, Any], protocol: str = "openai") -> Mapping[str, str]:
-    """Return which of the caller's headers are forwarded to a provider (none by default), and under which names."""
+    """Return the caller's headers that are forwarded to a provider, with the names in the request.
+
+    By default there are none.
+    """
     name = quirk(quirks, "request_id_header", protocol)
     headers = {} if name == "none" else {"x-request-id": str(name)}
     if quirk(quirks, "trace_context", protocol):
@@ -146,19 +149,19 @@ def passed_headers(quirks: Mapping[str, Any], protocol: str = "openai") -> Mappi
 
 
 def unwanted_params(quirks: Mapping[str, Any], protocol: str = "openai") -> set[str]:
-    """Return the parameters that are left out of every request. A limit on tokens is never among them."""
+    """Return the parameters that are removed from every request. A token limit is never among them."""
     return set(quirk(quirks, "drop_params", protocol)) - LIMIT_NAMES
 
 
 def limit_name(quirks: Mapping[str, Any]) -> str:
-    """Return the name of the limit on tokens: the chosen name, or the other if only the chosen name is dropped."""
+    """Return the name of the token limit: the chosen name, or the other one if only the chosen name is dropped."""
     chosen = str(quirk(quirks, LIMIT_FIELD))
     unwanted = quirk(quirks, "drop_params")
     return next((name for name in (chosen, *QUIRKS[LIMIT_FIELD].values) if name not in unwanted), chosen)
 
 
 def other_limit_name(protocol: str, refused: str) -> str | None:
-    """Return the protocol's other name for the limit on tokens, or None if it has no other name."""
+    """Return the protocol's other name for the token limit, or None if there is none."""
     definition = QUIRKS[LIMIT_FIELD]
     if protocol not in definition.protocols or refused not in definition.values:
         return None
@@ -175,7 +178,7 @@ def quirks_without(quirks: Mapping[str, Any], protocol: str, refused: str) -> Ma
 
 
 def check_quirks(quirks: object, path: str = "quirks") -> tuple[Problem, ...]:
-    """Return the problems in options. An unknown option is only a warning, since it has no effect."""
+    """Return the problems in options. An unknown option is only a warning, because it has no effect."""
     if not isinstance(quirks, Mapping):
         message = translatable(
             "%(path)s must be an object such as %(example)s.", path=path, example="{'system_role': 'developer'}"

@@ -1,4 +1,4 @@
-"""Remove secrets from text before it is shown or logged, and shorten a provider's message for display."""
+"""Remove secrets from text before it is displayed or logged, and shorten providers' messages."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from capabilities.core.translatable import Translatable
 
 MASK = "…"
 MESSAGE_BYTES = 2048
-"""The most UTF-8 bytes that are kept of a provider's message."""
+"""Maximum number of UTF-8 bytes that are stored of a provider's message."""
 READ_CHARACTERS = 16_384
-"""The most characters of a message that are processed. Characters after them are never shown."""
+"""Maximum number of characters of a message that are processed. Later characters are never shown."""
 SHORTEST_KNOWN = 4
-"""Known secrets shorter than this are ignored, since removing them would remove half of every sentence."""
+"""Known secrets shorter than this are ignored, because removing them would remove parts of ordinary words."""
 
 PASSES = 3
-"""How often text is searched. A first pass can join text that a second pass finds (such as a slash between a password
-and its @). A third finds nothing more. The number is limited because crafted text could otherwise be searched once for
-each of its words."""
+"""Number of search passes. The first pass can join text that the second pass finds (such as a slash between a password
+and its @), and a third pass finds nothing more. The number is limited because crafted text could otherwise need a pass
+for each of its words."""
 
 _VALUE = r"[A-Za-z0-9_.~+/=*-]"
 _PREFIXES = r"sk-|ra_|rat_|rap_|AIza|gsk_|xai-|hf_|pplx-|nvapi-|AKIA|AKID|LTAI|bce-v3/|r8_|fw_|tvly-|ghp_|eyJ"
-"""The beginnings of keys: `eyJ` of any JSON Web Token, `LTAI` of Alibaba's, `AKID` of Tencent's, `bce-v3/` of
-Baidu's."""
+"""Prefixes of keys: `eyJ` of JSON Web Tokens, `LTAI` of Alibaba, `AKID` of Tencent, and `bce-v3/` of Baidu."""
 _NAMES = (
     r"x-api-key|x-goog-api-key|api[-_]?key|access[-_]?token|client[-_]?secret|secret[-_]?(?:access[-_]?)?key|password"
     r"|(?:set-)?cookie"
@@ -44,22 +43,22 @@ PATTERNS = (
     # Zhipu: 32 hex digits, a dot, a secret
     ((), re.compile(r"(?<![0-9a-f])([0-9a-f]{4})[0-9a-f]{28}\.[A-Za-z0-9]{12,}")),
 )
-"""Patterns for secrets. Before each are lower-case words of which text must contain at least one, because finding a
-word takes a fiftieth of the time of a case-insensitive pattern."""
+"""Patterns for secrets. Each comes after lower-case words of which the text must contain at least one, because finding
+a word takes a fiftieth of the time of a case-insensitive pattern."""
 _BLOB = re.compile(r"(?<=;base64,)[A-Za-z0-9+/_-]{16,}={0,2}|(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{200,}={0,2}")
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]+")
 """Terminal colours, control characters, line ends, and marks that reverse the reading direction."""
 
 
 def redact(text: str, secrets: Collection[str] = ()) -> str:
-    """Return the text with everything that looks like a key, and each of `secrets`, replaced by an ellipsis.
+    """Return the text with an ellipsis in place of each of `secrets` and of everything that looks like a key.
 
-    The kind of key (`sk-`, `Bearer`, `?key=` …) stays readable. Redacting twice changes nothing more. A `Translatable`
-    remains one, since only its facts can contain a secret.
+    The kind of key (`sk-`, `Bearer`, `?key=` …) remains readable. The function is idempotent. A `Translatable` remains
+    one, because only its facts can contain secrets.
     """
     if isinstance(text, Translatable):
         return _redact_sentence(text.change_texts(lambda fact: redact(fact, secrets)))
-    # The longest secret first, since a secret may contain another one.
+    # Replace the longest secret first, because a secret may contain another one.
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= SHORTEST_KNOWN:
             text = text.replace(secret, MASK)
@@ -71,7 +70,7 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
 
 
 def _redact_once(text: str) -> str:
-    # This is not possible for other alphabets, since a case-insensitive pattern also matches letters such as ſ for s.
+    # This is impossible for other alphabets, because a case-insensitive pattern also matches letters such as ſ for s.
     small = text.lower() if text.isascii() else ""
     for triggers, pattern in PATTERNS:
         if not (triggers and small) or any(trigger in small for trigger in triggers):
@@ -84,9 +83,9 @@ def _mask(match: re.Match[str]) -> str:
 
 
 def summarize(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYTES) -> str:
-    """Return a provider's message as one line of at most `limit` bytes, without secrets, base64 or control characters.
+    """Return a provider's message as one line of at most `limit` bytes, without secrets, base64 and control characters.
 
-    A `Translatable` remains one. Its longest fact is cut if it is too long.
+    A `Translatable` remains one. If it is too long, its longest fact is truncated.
     """
     if isinstance(text, Translatable):
         return _shorten(_redact_sentence(text.change_texts(lambda fact: summarize(fact, secrets, limit))), limit)
@@ -108,7 +107,7 @@ def _cut(text: str, limit: int) -> str:
 
 def _redact_sentence(text: Translatable) -> str:
     plain_text = str(text)
-    # A key can appear where a fact is joined to the template. Then only the redacted plain text is safe.
+    # A key can span a fact and the template. In this case, only the redacted plain text is safe.
     cleaned = redact(plain_text)
     return text if cleaned == plain_text else cleaned
 
@@ -119,7 +118,7 @@ def _shorten(text: str, limit: int) -> str:
     size = len(text.encode())
     if size <= limit:
         return text
-    # Cut only the longest value inserted into the sentence, so that the sentence itself stays complete.
+    # Truncate only the longest fact, so that the sentence itself remains complete.
     longest = max(_facts_in(text), key=lambda fact: len(fact.encode()), default="")
     remaining = max(0, len(longest.encode()) - (size - limit))
     shorter = text.change_texts(lambda fact: _cut(fact, remaining) if fact == longest else fact)

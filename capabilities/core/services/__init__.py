@@ -1,1 +1,1 @@
-"""Model services and agents, and what each can read and write."""
+"""Model services and agents, with their input and output capabilities."""

@@ -19,12 +19,12 @@ DOCUMENTS = frozenset({"document", "spreadsheet", "presentation"})
 KIND_OF_TYPE: Mapping[str, Kind] = MappingProxyType(
     {kind.value: kind for kind in Kind if kind not in (Kind.TEXT, Kind.OTHER)}
 )
-"""Attachment types that are also kinds. Any other, unknown or missing type is a file."""
+"""Attachment types that are also kinds. Any other or missing type is treated as a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttachmentInfo:
-    """What a message says about an attachment: `type` is image, audio, video, file …, `size` is in bytes or None."""
+    """A message's information on an attachment: `type` is image, audio, video, file …, `size` is in bytes or None."""
 
     type: str | None
     artifact_ref: str
@@ -52,7 +52,7 @@ class AttachmentInfo:
 
 @dataclass(frozen=True, slots=True)
 class AdaptedContent:
-    """The text for the model, and the same facts as fields (`contentType`, `artifactRef` …)."""
+    """Text for the model, and the same facts as fields (`contentType`, `artifactRef` …)."""
 
     text: str
     structured_info: Mapping[str, Any]
@@ -87,9 +87,9 @@ class ContentAdapter:
     def adapt_to_text(
         self, attachment: AttachmentInfo, *, unreadable: bool = False, flaw: Flaw | None = None
     ) -> AdaptedContent:
-        """Return the attachment as text and fields. `unreadable` says that its bytes are unavailable (MCR-E4).
+        """Return the attachment as text and fields. `unreadable` means that its bytes are unavailable (MCR-E4).
 
-        `flaw` says why no model can open it, so no agent is suggested.
+        `flaw` is why no model can open it. No agent is suggested in this case.
         """
         suggested = [] if flaw else self._find_readers(attachment)
         text = attachment_block(
@@ -107,7 +107,7 @@ class ContentAdapter:
         return AdaptedContent(text, _info(attachment, suggested))
 
     def _find_readers(self, attachment: AttachmentInfo) -> list[str]:
-        # Only the capability matters here, not slots or types, because every model can read text files (MCR-2.5).
+        # Only the capability matters here, and not slots or types, because every model can read text files (MCR-2.5).
         mime_type = (attachment.mime_type or "").partition(";")[0].strip().lower()
         decides = has_capability_for if is_text_mime(mime_type) else self.can_read
         return self.agents.find_readers(attachment.file, decides, exclude=self.agent_id)

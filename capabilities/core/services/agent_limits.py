@@ -1,4 +1,4 @@
-"""Limits on agents, keys and labels, as their rows store them: allowed models, rates and budgets."""
+"""Limits on agents, keys and labels, as stored in their rows: allowed models, rates and budgets."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from typing import Any
 from capabilities.core.prices import NANO, Price, Rates, Tier, rate_from_amount
 
 MODELS = "models"
-"""The JSON key of the names of allowed models: `task:<task type>` for routes, and ids of services."""
+"""JSON key of the allowed models: `task:<task type>` for routes, and ids of services."""
 CURRENCY = "currency"
-"""The JSON key of the currency in which money is counted. Costs in other currencies are converted if there is a
-rate."""
+"""JSON key of the currency in which money is counted. Costs in other currencies are converted if there is a rate."""
 UNPRICED, UNPRICED_PRICE = "unpriced", "unpricedPrice"
-"""The JSON keys of what a budget does with a call that has no known price, and of the price that it may use instead."""
+"""JSON keys of a budget's policy for calls without a known price, and of the price that it may use instead."""
 MOST = 10**15
-"""The largest amount of a limit that is not in money."""
+"""Maximum amount of a limit that is not money."""
 MAX_MONEY = 10**8
-"""The largest amount of a limit in money, in the unit of its currency."""
+"""Maximum amount of a money limit, in units of its currency."""
 
 
 class Meter(StrEnum):
-    """What is counted for an agent's calls. The values are the names in JSON."""
+    """A quantity that is counted for an agent's calls. The values are the names in JSON."""
 
     REQUESTS_PER_MINUTE = "requestsPerMinute"
     IN_FLIGHT = "inFlight"
@@ -36,14 +35,14 @@ class Meter(StrEnum):
 
 
 RATES = (Meter.REQUESTS_PER_MINUTE, Meter.IN_FLIGHT)
-"""Limits that recover within a minute or when a request ends. The others are budgets."""
+"""Limits that reset within a minute or when a request ends. The others are budgets."""
 TOKENS = (Meter.TOKENS_PER_DAY, Meter.TOKENS_PER_MONTH)
 MONEY = (Meter.MONEY_PER_DAY, Meter.MONEY_PER_MONTH)
-"""Limits that are counted in nanos. Rows store them as decimal text, in the unit of their currency."""
+"""Limits that are counted in nanos. Rows store them as decimal text, in units of their currency."""
 
 
 class UnpricedPolicy(StrEnum):
-    """What a budget does with a call that has no price, or none that can be converted to the budget's currency.
+    """A budget's policy for calls without a price, or with one that cannot be converted to the budget's currency.
 
     It allows the call without counting it, refuses it, or counts its tokens at the budget's own price.
     """
@@ -55,10 +54,10 @@ class UnpricedPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentLimits:
-    """The limits on an agent, a key or a label. `most` has an amount by meter.
+    """The limits on an agent, a key or a label. `most` has the maximum amounts by meter.
 
     `models` are the models that may be used, or None for all. Money is in nanos of `currency`, a three-letter code.
-    `unpriced` says what happens to a call without a known price. `own_price` is the price of its tokens under
+    `unpriced` is the policy for calls without a known price. `own_price` is the price of their tokens under
     `UnpricedPolicy.COUNT`.
     """
 
@@ -78,7 +77,7 @@ class AgentLimits:
 
 
 def parse_limits(stored: Mapping[str, Any]) -> AgentLimits | None:
-    """Return the limits stored in an agent's row, or None if nothing is limited."""
+    """Return the limits in an agent's row, or None if nothing is limited."""
     models = frozenset(stored[MODELS]) if stored.get(MODELS) else None
     amounts = {meter: _amount(meter, stored[meter]) for meter in Meter if stored.get(meter) is not None}
     if not models and not amounts:
@@ -104,7 +103,7 @@ def combine_rights(*limits: AgentLimits | None) -> AgentLimits | None:
 def _price(stored: Mapping[str, Any], currency: str) -> Price | None:
     if stored.get(UNPRICED) != UnpricedPolicy.COUNT:
         return None
-    # The policy has a single price for input and output.
+    # The policy has one price for both input and output.
     rate = rate_from_amount(Decimal(stored[UNPRICED_PRICE]))
     return Price(currency, (Tier(0, Rates(rate, rate)),), "the budget")
 

@@ -1,4 +1,4 @@
-"""Agents, and which content each can read (MCR-4.1 to 4.4), with labels, key terms and page links."""
+"""Agents with the content that each can read (MCR-4.1 to 4.4), labels, key terms, and page links."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ ALWAYS_LISTED = ("vision", "audio", "file")
 
 @dataclass(frozen=True, slots=True)
 class AgentProfile:
-    """An agent as others see it. `capabilities` are its service's, or those of its route's first ready candidate.
+    """An agent's public data.
 
-    `expires_at` is in seconds since 1970, or None for a permanent agent. `is_configured` is True for agents that
-    administrators configured, and False for agents that programs created at run time.
+    `capabilities` are those of its service, or of its route's first ready candidate. `expires_at` is in seconds since
+    1970, or None for a permanent agent. `is_configured` is True for agents that administrators configured, and False
+    for agents that programs created at run time.
     """
 
     id: str
@@ -36,16 +37,16 @@ class AgentProfile:
 
 
 CanRead = Callable[[AgentProfile, FilePart], bool]
-"""Returns whether an agent can read this particular file. Callers pass the real delivery decision."""
+"""Function that returns whether an agent can read a given file. Callers pass the actual delivery decision."""
 
 
 def has_capability_for(agent: AgentProfile, file: FilePart) -> bool:
-    """Return whether the agent has the capability for this kind of file. Formats and limits are not considered."""
+    """Return whether the agent has the capability for this kind of file. Formats and limits are ignored."""
     return agent.capabilities.has(CAPABILITY_OF_KIND[file.kind])
 
 
 class AgentDirectory:
-    """The agents of an installation, in order. If two have the same id, the first is used."""
+    """An installation's agents, in order. If two have the same id, the first is used."""
 
     def __init__(self, profiles: Iterable[AgentProfile] = ()) -> None:
         self._agents: dict[str, AgentProfile] = {}
@@ -71,7 +72,7 @@ class AgentDirectory:
     def find_readers(
         self, file: FilePart, can_read: CanRead = has_capability_for, *, exclude: str | None = None
     ) -> list[str]:
-        """Return the ids of agents that can read this particular file, except `exclude`, the requesting agent."""
+        """Return the ids of agents that can read this file, except `exclude`, the requesting agent."""
         return [agent.id for agent in self if agent.id != exclude and can_read(agent, file)]
 
     def forward_to(self, agent_id: str | None = None) -> dict[str, list[str]]:
@@ -84,7 +85,7 @@ class AgentDirectory:
         return {capability: ids for capability, ids in agent_ids.items() if ids or capability in ALWAYS_LISTED}
 
     def context(self, agent_id: str) -> dict[str, Any] | None:
-        """Return an agent's description of itself and its helpers (MCR-4.3), or None for an unknown id."""
+        """Return the agent's data about itself and its helpers (MCR-4.3), or None for an unknown id."""
         agent = self.get(agent_id)
         if agent is None:
             return None
@@ -110,7 +111,7 @@ class AgentDirectory:
         return [other_id for other_id in self.find_capable(capability) if other_id != agent_id]
 
 
-# Labels of calls, for usage and budgets: the team, the project, and the end user for whom a call is made.
+# Labels of calls, for usage and budgets: the team, the project, and the end user of a call.
 
 
 class LabelKind(StrEnum):
@@ -122,12 +123,12 @@ class LabelKind(StrEnum):
 
 
 LONGEST: Mapping[LabelKind, int] = {LabelKind.TEAM: 64, LabelKind.PROJECT: 64, LabelKind.USER: 200}
-"""The most characters kept of each label. The label of an end user may be an id that a client generated."""
+"""Maximum length of a label. An end user's label may be an id that a client generated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The labels of a call; empty if not set."""
+    """The labels of a call. They are empty if not set."""
 
     team: str = ""
     project: str = ""
@@ -137,7 +138,7 @@ class Labels:
         return str(getattr(self, label.value))
 
     def with_fallback(self, fallback: Labels) -> Labels:
-        """Return these labels, with empty ones taken from `fallback`."""
+        """Return these labels, with those of `fallback` instead of empty ones."""
         return Labels(self.team or fallback.team, self.project or fallback.project, self.user or fallback.user)
 
 
@@ -145,25 +146,25 @@ NO_LABELS = Labels()
 
 
 def clean_label(label: LabelKind, value: Any) -> str:
-    """Return a label as a single printable line, cut to its maximum length, or "" if it is not a string."""
+    """Return a label as a single printable line of at most the maximum length, or "" if it is not a string."""
     if not isinstance(value, str):
         return ""
     longest = LONGEST[label]
-    # Cut to four times the length first, so that a huge label is not processed as a whole.
+    # First truncate it to four times the length, so that a huge label is not processed entirely.
     if not value.isprintable():
         value = "".join(char if char.isprintable() else " " for char in value[: 4 * longest])
     return " ".join(value[: 4 * longest].split())[:longest].rstrip()
 
 
-# The terms of an agent's key, as its row stores them: limits in addition to the agent's, and labels for its calls.
+# The terms of an agent's key, as stored in its row: limits in addition to the agent's, and labels for its calls.
 
 LIMITS = "limits"
-"""The JSON key of the limits, next to `team` and `project`."""
+"""JSON key of the limits, next to `team` and `project`."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyTerms:
-    """A key's own limits (None if unset) and the labels of its calls."""
+    """A key's own limits (None if unset), and the labels of its calls."""
 
     limits: AgentLimits | None = None
     labels: Labels = NO_LABELS
@@ -179,12 +180,12 @@ def parse_terms(stored: Mapping[str, Any]) -> KeyTerms:
 # The token in the link to an agent's own page consists of `rap_`, a public part, a secret and a checksum.
 
 LINK_KIND = "rap"
-"""The prefix of the token, by which scanners for leaked secrets recognise it."""
+"""The token's prefix, by which scanners for leaked secrets recognise it."""
 LINK = re.compile(r"rap_([0-9a-f]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 
 
 def find_public_id(text: str) -> str:
-    """Return the part of a link's token that may be shown, or "" for other text."""
+    """Return the public part of a link's token, or "" for other text."""
     match = LINK.fullmatch(text)
     return match[1] if match else ""
 

@@ -1,8 +1,8 @@
-"""CapabilityRouter: adapt a message between agents to what the receiving service can read (MCR-2).
+"""CapabilityRouter: adapt a message between agents to the receiving service's capabilities (MCR-2).
 
-Only capabilities decide, as MCR-2.1 to 2.6 require (`slot_choice.MESSAGE_SLOTS`). A candidate's MIME types and limits
+Only capabilities matter, as MCR-2.1 to 2.6 require (`slot_choice.MESSAGE_SLOTS`). A candidate's MIME types and limits
 apply later, when the message is sent to a model (`adaptation`). Supported files are included in OpenAI's format:
-`image_url` for images, `input_audio` for WAV and MP3, `file` with `file_data` for everything else.
+`image_url` for images, `input_audio` for WAV and MP3, and `file` with `file_data` for others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AgentMessage:
-    """A message from an agent to another: its text and attachments."""
+    """A message from one agent to another: its text and attachments."""
 
     text: str = ""
     attachments: tuple[AttachmentInfo, ...] = ()
@@ -36,9 +36,9 @@ class AgentMessage:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An attachment's bytes, in memory or as a blob, with the type and name from the store if it knows them better.
+    """An attachment's bytes, in memory or as a blob, with the store's type and name if these are more reliable.
 
-    `stored` is the file in the store, which can be opened to find out whether it is locked or damaged.
+    `stored` is the file in the store, which can be opened to check whether it is locked or damaged.
     """
 
     data: bytes | Blob
@@ -52,14 +52,14 @@ class Loaded:
 
 
 Load = Callable[[AttachmentInfo], Loaded]
-"""Reads an attachment. Raises `UnreadableError` if its bytes are missing or corrupt."""
+"""Function that reads an attachment. It raises `UnreadableError` if the bytes are missing or corrupt."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoutingResult:
     """The message for a service. `can_process` is True if it includes every attachment.
 
-    Attachments that are not included are in `unsupported_attachments` and are described in `text_description`.
+    Attachments that are not included are in `unsupported_attachments` and described in `text_description`.
     """
 
     can_process: bool
@@ -82,9 +82,9 @@ def find_no_text(_: AttachmentInfo) -> str:
 
 
 class CapabilityRouter:
-    """Routes messages by what a service can read. `load` is called only for supported attachments.
+    """Routes messages by a service's capabilities. `load` is called only for supported attachments.
 
-    `write` encodes a file's data for a part. `words_about` returns more text about a described file.
+    `write` encodes a file's data for a part. `words_about` returns additional text about a described file.
     """
 
     def __init__(
@@ -102,9 +102,9 @@ class CapabilityRouter:
         self.words_about = words_about
 
     def route_content(self, message: AgentMessage, service_id: str) -> RoutingResult:
-        """Return the message for a service. An unknown service counts as text only.
+        """Return the message for a service. An unknown service is treated as text only.
 
-        Never raises because of an attachment.
+        Attachments never cause an exception.
         """
         reader = Reader(MESSAGE_SLOTS, self._capabilities(service_id))
         parts: list[dict[str, Any]] = []
@@ -123,13 +123,13 @@ class CapabilityRouter:
         return RoutingResult(not unsupported, [*lead, *parts] if parts else text, tuple(unsupported), description)
 
     def get_required_capabilities(self, message: AgentMessage) -> list[str]:
-        """Return `text`, followed by the capabilities for the attachments, each once and in order of appearance."""
+        """Return `text` and the capabilities for the attachments, without duplicates, in order of first appearance."""
         return list(dict.fromkeys(["text", *(attachment.capability for attachment in message.attachments)]))
 
     def _capabilities(self, service_id: str) -> Capabilities:
         try:
             return self.registry.get_capabilities(service_id) or TEXT_ONLY
-        except Exception as error:  # the registry may query a database, and an error in that must not lose the message
+        except Exception as error:  # The registry may query a database, whose errors must not lose the message.
             log.warning("asking for a service's capabilities failed (%s): text only", type(error).__name__)
             return TEXT_ONLY
 
@@ -139,7 +139,7 @@ class CapabilityRouter:
             return "\n".join(filter(None, (self.adapter.adapt_to_text(attachment).text, self.words_about(attachment))))
         try:
             loaded = self.load(attachment)
-            # A provider refuses the whole message for a document that cannot be opened.
+            # Providers reject the entire message if they cannot open a document in it.
             if loaded.stored and (flaw := find_flaw(loaded.stored)):
                 return self.adapter.adapt_to_text(attachment, flaw=FLAWS[flaw.code]).text
             return _part(file, loaded, self.write)
@@ -165,14 +165,14 @@ class _LazyContent:
 
 
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
-"""The formats of OpenAI's `input_audio`. Other audio is sent as a file."""
+"""Formats of OpenAI's `input_audio`. Other audio is sent as a file."""
 
 UNNAMED_TYPE = {Kind.IMAGE: "image/png", Kind.AUDIO: "audio/mpeg", Kind.VIDEO: "video/mp4"}
-"""The type if neither the message nor the store knows it, since a data URL needs some type of the right kind."""
+"""The type if neither the message nor the store states one, because a data URL needs a type of the right kind."""
 
 
 def _part(file: FilePart, loaded: Loaded, write: WriteData) -> dict[str, Any]:
-    # The store has seen the bytes, so its type takes precedence over the type in the message.
+    # The store has examined the bytes, so its type takes precedence over the message's type.
     types = [
         mime_type
         for mime_type in (loaded.mime_type, file.mime_type)

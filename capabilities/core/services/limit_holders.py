@@ -18,10 +18,10 @@ TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class LimitHolder:
-    """A holder of limits that a call must respect.
+    """A holder of limits that apply to a call.
 
-    `id` is the key under which its calls are counted. `title` begins a sentence about it. `word` precedes its limits in
-    headers (empty for the agent itself).
+    `id` is the key under which its calls are counted. `title` is its name at the beginning of a sentence. `word` is the
+    prefix of its limits in headers (empty for the agent itself).
     """
 
     id: str
@@ -35,7 +35,7 @@ def agent_holder_id(agent: str) -> str:
 
 
 def key_holder_id(public_id: str) -> str:
-    """Return the holder's id for a key with this public id."""
+    """Return the holder id for a key with this public id."""
     return f"key:{public_id}"
 
 
@@ -55,10 +55,10 @@ def agent_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
 
 
 def maker_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
-    """Return the holder for an agent that created the calling agent, or None if it has no limits on amounts."""
+    """Return the holder for the creator of the calling agent, or None if it has no limits on amounts."""
     if limits is None or not limits.most:
         return None
-    # The id is the creator's own, so that its own calls and its created agents' calls are counted together.
+    # The id is the creator's own, so that its calls and its created agents' calls are counted together.
     return LimitHolder(agent_holder_id(agent), translatable("Its creator %(name)s", name=agent), limits, "maker")
 
 

@@ -1,6 +1,7 @@
-"""LlmServiceRegistry: the model services and what each reads and writes (MCR-1, MCR-5, MCR-6).
+"""LlmServiceRegistry: the model services and their capabilities (MCR-1, MCR-5, MCR-6).
 
-Queries never raise. For an unknown service or direction they return False or None and log a warning (MCR-E3).
+Queries never raise an exception. For an unknown service or direction they return False or None and log a warning
+(MCR-E3).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ log = logging.getLogger(__name__)
 class LlmServiceRegistry:
     """The model services of one configuration, in order. If two have the same id, the first is used.
 
-    `problems` has the problems in the document from which they were read.
+    `problems` are the problems in the source document.
     """
 
     def __init__(self, services: Iterable[LlmServiceConfig] = (), problems: Iterable[Problem] = ()) -> None:
@@ -48,9 +49,9 @@ class LlmServiceRegistry:
 
     @classmethod
     def from_document(cls, data: object) -> LlmServiceRegistry:
-        """Return the registry for a parsed `llmservices.json`. Every problem is kept and logged.
+        """Return the registry for a parsed `llmservices.json`. All problems are stored and logged.
 
-        Only an invalid service is left out.
+        Only invalid services are omitted.
         """
         services, problems = _read(data)
         for problem in problems:
@@ -65,12 +66,12 @@ class LlmServiceRegistry:
     def has_capability(
         self, service_id: str, capability_type: str, direction: Direction | str = Direction.INPUT
     ) -> bool:
-        """Return whether the service has the capability; `both` means input and output (MCR-6.1)."""
+        """Return whether the service has the capability. `both` means input and output (MCR-6.1)."""
         capabilities, side = self.get_capabilities(service_id), parse_direction(direction)
         return capabilities is not None and side is not None and capabilities.has(capability_type, side)
 
     def get_capabilities(self, service_id: str) -> Capabilities | None:
-        """Return what the service reads and writes, as configured; None for an unknown id (MCR-6.2)."""
+        """Return the service's configured capabilities, or None for an unknown id (MCR-6.2)."""
         service = self.get(service_id) if isinstance(service_id, str) else None
         if service is None:
             log.warning("no model service has the id %r", escape_name(str(service_id)))
@@ -102,7 +103,7 @@ def parse_direction(name: Direction | str) -> Direction | None:
 
 
 def document_path(path: Path) -> Path:
-    """Return the file to read for `llmservices.json`: the `.local.json` file next to it if that exists."""
+    """Return the path of the file to read: the `.local.json` file next to `path` if it exists, else `path`."""
     local = path.with_name(f"{path.stem}.local{path.suffix}")
     return local if local.is_file() else path
 

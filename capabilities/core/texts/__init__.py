@@ -1,1 +1,1 @@
-"""Text that a model reads in place of a file: writing and parsing descriptions, excerpts and phrases."""
+"""Text that replaces files for models: writing and parsing of descriptions, excerpts and phrases."""

@@ -1,6 +1,6 @@
-"""Text that a model reads in place of a file.
+"""Text that replaces a file for a model.
 
-There are three blocks (`attachment_block`, `unreadable_block`, `failed_block`) and lines around content that is shown
+There are three blocks (`attachment_block`, `unreadable_block`, `failed_block`) and lines around content
 (`truncated_note`, `artifact_lead`, `treatment_lead`). `parse` and `parse_all` parse all of them. Each is written in the
 language nearest to the given tag and never contains a file's data. Sizes are in bytes, positions in characters.
 """
@@ -34,21 +34,22 @@ __all__ = [
 ]
 
 MAX_NAMED_AGENTS = 5
-"""How many agents a description names. A hundred names would cost a model more than the description itself."""
+"""Maximum number of agents that a description names. A hundred names would need more tokens than the description
+itself."""
 
 CONTENT_TYPES: Mapping[str, str] = MappingProxyType({"image": "image", "audio": "audio", "video": "video"})
-"""The content types of MCR-3.3, and video. Every other kind is a `file`."""
+"""The content types of MCR-3.3, and video. All other kinds are `file`."""
 
 
 class Flaw(StrEnum):
-    """Why no program can open a file without more than its bytes."""
+    """A reason why no program can open a file."""
 
     LOCKED = "locked"
     DAMAGED = "damaged"
 
 
 def content_type_name(kind: str | None) -> str:
-    """Return `image`, `audio` or `video` for a kind of that name, and `file` for any other."""
+    """Return `image`, `audio` or `video` for the kind of this name, and `file` for others."""
     return CONTENT_TYPES.get(kind or "", "file")
 
 
@@ -73,11 +74,11 @@ def attachment_block(
 ) -> str:
     """Return the block in a message for an attachment that the model cannot accept (MCR-3.1 to 3.6, MCR-E4).
 
-    `artifact_ref` is written as given (`artifact:<id>`). A remote file has `url` instead (a data URL is never written).
-    `agents` are the agents that can read this particular file. The first `MAX_NAMED_AGENTS` are named and the others
-    counted; if there are none, the block says so. Without a send_message tool, the block names no tool. With
-    `unreadable`, the block also says that the bytes are unavailable. `only_configured` says that agents made at run
-    time were not considered. `flaw` says why no program can open the file.
+    `artifact_ref` is written unchanged (`artifact:<id>`). A remote file has `url` instead (a data URL is never
+    written). `agents` are the agents that can read this file. The first `MAX_NAMED_AGENTS` are named and the others
+    counted. If there are none, the block states this. Without a send_message tool, the block names no tool. With
+    `unreadable`, the block also states that the bytes are unavailable. `only_configured` means that agents created at
+    run time were not considered. `flaw` is why no program can open the file.
     """
     phrases, content_type = phrases_for(language), content_type_name(kind)
     # A data URL would put the file's bytes into the text.
@@ -103,9 +104,9 @@ def unreadable_block(
     language: str | None,
     flaw: Flaw | None = None,
 ) -> str:
-    """Return the result of get_artifact for a model that lacks the capability (ABR-4.3), with the file's name or id.
+    """Return the result of get_artifact for a model without the capability (ABR-4.3), with the file's name or id.
 
-    `flaw` says why no model can read the file.
+    `flaw` is why no model can read the file.
     """
     phrases = phrases_for(language)
     name = escape_name(filename or artifact_id or phrases.nameless)
@@ -139,9 +140,9 @@ def truncated_note(
     has_get_artifact: bool,
     language: str | None,
 ) -> str:
-    """Return the note in shortened text: which part is shown, and the call or reference for the rest.
+    """Return the note in truncated text: the range shown, and the call or reference for the remaining text.
 
-    `artifact_ref` is None for a model that has just called get_artifact, since it knows the reference.
+    `artifact_ref` is None for a model that has just called get_artifact, because it has the reference.
     """
     phrases = phrases_for(language)
     note = phrases.truncated.format(total=f"{total_chars:,}", start=f"{start:,}", end=f"{end:,}")
@@ -157,14 +158,14 @@ def artifact_lead(filename_or_id: str, language: str | None) -> str:
 
 
 def treatment_lead(filename_or_id: str, artifact_ref: str | None, treatment: str, language: str | None) -> str:
-    """Return the lines before a processed file: its name, its reference and how it was processed."""
+    """Return the lines before a converted file: its name, its reference and the kind of conversion."""
     phrases = phrases_for(language)
     reference = [phrases.reference + escape_name(artifact_ref)] if artifact_ref else []
     return "\n".join([artifact_lead(filename_or_id, language), *reference, phrases.treatment + treatment])
 
 
 def description_slot(describer: str, language: str | None) -> str:
-    """Return the placeholder for a model's description of a file, as long as that model has not been asked."""
+    """Return the placeholder for a model's description of a file that was not requested yet."""
     return phrases_for(language).description_slot.format(describer=escape_name(describer))
 
 
@@ -177,16 +178,16 @@ def extraction_note(mime_type: str, language: str | None) -> str:
 
 
 def invalid_bytes_note(count: int, encoding: str, language: str | None) -> str:
-    """Return the line about bytes of a text that are not valid in its encoding."""
+    """Return the line about bytes of a text that are invalid in its encoding."""
     return phrases_for(language).invalid_bytes.format(count=count, encoding=encoding.upper())
 
 
 def conversion_note(
     mime_type: str, target: str, width: int | None, height: int | None, language: str | None, frames: int = 1
 ) -> str:
-    """Return the text for `treatment_lead` about an image's new type or size. An unknown width or height is `?`.
+    """Return the text for `treatment_lead` on an image's new type or size. An unknown width or height is `?`.
 
-    If the file has several frames, the text says that this is the first.
+    If the file has several frames, the text states that this is the first.
     """
     type_, phrases = _type_for_models(mime_type, language), phrases_for(language)
     note = phrases.converted.format(type=type_, mime_type=target, width=width or "?", height=height or "?")
@@ -194,7 +195,7 @@ def conversion_note(
 
 
 def drawing_note(mime_type: str, numbers: Sequence[int], total: int, language: str | None) -> str:
-    """Return the text for `treatment_lead` about pages or frames (counted from 1) of a file that follow as images."""
+    """Return the text for `treatment_lead` on pages or frames (from 1) that follow as images."""
     type_, phrases = _type_for_models(mime_type, language), phrases_for(language)
     if mime_type.startswith("image/") and mime_type != "image/tiff":
         return phrases.frames.format(type=type_, numbers=", ".join(map(str, numbers)), total=total)
@@ -214,7 +215,7 @@ def _reader_lines(phrases: Phrases, agents: Sequence[str], content_type: str, ha
     return [first, str(others).join(phrases.around_count(content_type))] if others > 0 else [first]
 
 
-# Long text is divided into pages by characters, with a note that says how to read on.
+# Long text is divided into pages by characters, with a note on how to read the next page.
 
 HEAD_CHARS = 40_000
 TAIL_CHARS = 4_000
@@ -222,7 +223,7 @@ TAIL_CHARS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """The part of a text that is shown, whether any is missing, and the characters of the whole and of this part."""
+    """A part of a text, whether it is incomplete, and the numbers of characters of the entire text and of this part."""
 
     text: str
     cut: bool
@@ -239,9 +240,9 @@ def head_and_tail(
     artifact_ref: str | None = None,
     has_get_artifact: bool = True,
 ) -> Excerpt:
-    """Return the whole text if it is not longer than head and tail together, else its head, a note and its tail.
+    """Return the text if it is not longer than head and tail together, else its head, a note and its tail.
 
-    The head ends and the tail begins at a paragraph, line, row or word, if there is one near.
+    The head ends and the tail begins at a nearby paragraph, line, row or word, if there is one.
     """
     total = len(text)
     if total <= head_chars + tail_chars:
@@ -253,11 +254,11 @@ def head_and_tail(
 
 
 BREAKS = ("\n\n", "\n", " ")
-"""Where a text may be cut, the best place first."""
+"""Positions at which a text may be split, in order of preference."""
 
 
 def _end_of_head(text: str, end: int) -> int:
-    # At most a tenth of the head is given up for a better place.
+    # Shorten the head by at most a tenth to split at a better position.
     places = (text.rfind(mark, end - end // 10, end) + len(mark) for mark in BREAKS)
     return next((place for place, mark in zip(places, BREAKS, strict=True) if place >= len(mark)), end)
 
@@ -269,10 +270,10 @@ def _start_of_tail(text: str, start: int) -> int:
 
 
 def page(text: str, language: str | None, offset: int, limit: int) -> Excerpt:
-    """Return up to `limit` characters from `offset`, and a note if more follow. The text is empty past the end."""
+    """Return up to `limit` characters from `offset`, and a note if more follow. Past the end, the text is empty."""
     total = len(text)
     start = min(max(offset, 0), total)
-    # At least one character, since otherwise a caller that reads on would never reach the end.
+    # Return at least one character, because otherwise a caller that continues reading would never reach the end.
     end = min(start + max(limit, 1), total)
     excerpt = text[start:end]
     if end == total:

@@ -1,4 +1,4 @@
-"""Names of file types for users and models, such as `PNG 图片` or `PDF document`."""
+"""File type names for users and models, such as `PNG 图片` or `PDF document`."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ WHOLE: Mapping[str, tuple[str, str]] = MappingProxyType(
         "application/vnd.ms-outlook-pst": ("Outlook 数据文件", "Outlook data file"),
     }
 )
-"""Types with a special name instead of a format and a noun."""
+"""Types with a special name instead of format and noun."""
 
 FORMAT_OF: Mapping[str, tuple[str, str]] = MappingProxyType(
     {mime_type: (name, noun) for noun, formats in FORMATS.items() for mime_type, name in formats.items()}
@@ -229,7 +229,7 @@ FORMAT_OF: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 def friendly_type(mime_type: str, language: str | None) -> str:
-    """Return `PNG 图片` or `PNG image` for a MIME type in the table. Any other is returned unchanged."""
+    """Return `PNG 图片` or `PNG image` for a MIME type in the table. Return other types unchanged."""
     english = nearest_language(language) == "en"
     if mime_type in WHOLE:
         return WHOLE[mime_type][english]

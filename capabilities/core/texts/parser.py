@@ -1,7 +1,7 @@
-"""Parse the text that models read in place of files back into fields (MCR-3.6, MCR-P5).
+"""Parse the text that replaces files for models back into fields (MCR-3.6, MCR-P5).
 
-There is a function for each kind of block, which reads its lines in their fixed order. A name is always a single line.
-The first line that does not fit ends the block, so no part of a name can be mistaken for a field.
+Each kind of block has a function that reads its lines in their fixed order. A name is always a single line. The first
+line that does not match ends the block, so no part of a name can be mistaken for a field.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ PLACE = re.compile(r" \(artifact:[^ ]*$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedDescription:
-    """The fields of a block; None if the block has no such line.
+    """The fields of a block. They are None if the block has no such line.
 
-    `block` is attachment, unreadable, failed, truncated or lead. `size` is unparsed (`1.2 MB`), `type_name` is the name
-    of the type, `filename` the name as shown. `agents` are those named and `other_agents` how many are not; without
-    agents, the block says that none can read the file. `names_tool` says whether the block names a tool to call next.
+    `block` is attachment, unreadable, failed, truncated or lead. `size` is unparsed (`1.2 MB`), `type_name` is the
+    type's name, and `filename` the name as displayed. `agents` are the named agents and `other_agents` the number of
+    others. If there are none, the block states that none can read the file. `names_tool` is whether the block names a
+    tool to call next.
     """
 
     block: str
@@ -49,14 +50,14 @@ class ParsedDescription:
 
 
 def parse(text: str) -> ParsedDescription | None:
-    """Return the fields of text that is exactly one block, or None for any other text (MCR-P5)."""
+    """Return the fields of text that is exactly one block, or None for other text (MCR-P5)."""
     lines = _lines(text.strip("\r\n"))
     block_and_end = _at(lines, 0)
     return block_and_end[0] if block_and_end and block_and_end[1] == len(lines) else None
 
 
 def parse_all(text: str) -> tuple[ParsedDescription, ...]:
-    """Return every block in a message, in order. Other lines are skipped."""
+    """Return all blocks in a message, in order. Other lines are skipped."""
     lines, position, blocks = _lines(text), 0, []
     while position < len(lines):
         block_and_end = _at(lines, position)
@@ -76,7 +77,7 @@ BlockAndEnd = tuple[ParsedDescription, int]
 
 def _at(lines: Sequence[str], position: int) -> BlockAndEnd | None:
     line = lines[position]
-    # Most lines do not begin a block, and checking all openings in one pass is cheap.
+    # Most lines do not begin a block, and this check of all openings is cheap.
     if not line.startswith(OPENINGS):
         return None
     for opening, language, read in READERS:
@@ -152,7 +153,7 @@ def _read_unreadable(at: _LineReader, language: str, phrases: Phrases) -> BlockA
     flaw = _take_flaw(at, phrases)
     if first is None or type_name is None or not PLACE.search(first) or not (flaw or at.take(phrases.cannot_read)):
         return None
-    # The last " (" belongs to the reference. Any earlier ones are part of the name.
+    # The last " (" belongs to the reference. Earlier ones are part of the name.
     name, _, reference = first.rpartition(" (")
     return ParsedDescription(
         block="unreadable",
@@ -182,7 +183,7 @@ def _read_failed(at: _LineReader, language: str, phrases: Phrases) -> BlockAndEn
 @cache
 def _truncated_pattern(language: str) -> re.Pattern[str]:
     phrases = LANGUAGES[language]
-    # The template is escaped before it is filled, since it contains special characters of patterns.
+    # Escape the template before inserting patterns, because it contains special characters of regular expressions.
     head = (
         re.escape(phrases.truncated).replace(r"\{", "{").replace(r"\}", "}").format(total=COUNT, start=COUNT, end=COUNT)
     )
@@ -229,6 +230,6 @@ READERS = tuple(
         (phrases.lead, _read_lead),
     )
 )
-"""The opening of each block, its language, and the function that reads it. No opening is a prefix of another."""
+"""Opening of each block, its language, and the function that reads it. No opening is a prefix of another."""
 
 OPENINGS = tuple(opening for opening, _, _ in READERS)

@@ -14,8 +14,7 @@ from types import MappingProxyType
 
 UNITS = ("KB", "MB", "GB", "TB", "PB")
 JOINERS = "\u200c\u200d"
-"""Characters that are invisible but part of Persian and Indic words and of emoji. They cannot break or reorder a
-line."""
+"""Invisible characters that are part of Persian and Indic words and of emoji. They cannot break or reorder a line."""
 
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories: controls, format and bidi marks, lone surrogates, line and paragraph separators."""
@@ -25,7 +24,7 @@ ESCAPE = re.compile(r"\\u\{([0-9a-f]{1,6})\}")
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """The phrases of a language. The keys of `nouns` and `skills` are content types (image, audio, video, file)."""
+    """A language's phrases. The keys of `nouns` and `skills` are content types (image, audio, video, file)."""
 
     received: str
     type: str
@@ -69,7 +68,7 @@ class Phrases:
     unknown: str
 
     def around_count(self, content_type: str) -> tuple[str, str]:
-        """Return what precedes and follows the number of the other agents that can read the content."""
+        """Return the texts before and after the number of other agents that can read the content."""
         capability = "vision" if content_type == "image" else content_type
         before, _, after = self.others.format(count="\0", capability=capability).partition("\0")
         return before, after
@@ -178,7 +177,7 @@ LANGUAGES: Mapping[str, Phrases] = MappingProxyType({"zh": ZH, "en": EN})
 
 
 def nearest_language(language: str | None) -> str:
-    """Return `zh` for any tag for Chinese (zh-CN, zh_Hant, ZH), and `en` for any other tag or None."""
+    """Return `zh` for all tags for Chinese (zh-CN, zh_Hant, ZH), and `en` for other tags and None."""
     primary = re.split(r"[-_]", language or "", maxsplit=1)[0].strip().lower()
     return primary if primary in LANGUAGES else "en"
 
@@ -193,20 +192,20 @@ def is_hidden(character: str) -> bool:
 
 
 def escape_name(name: str, further: str = "") -> str:
-    """Return the name as a single line. Characters that `is_hidden` finds, and those in `further`, become `\\u{hex}`.
+    r"""Return the name as a single line. Hidden characters and those in `further` become `\u{hex}`.
 
-    Different names always give different results, see `unescape_name`.
+    Different names always have different results (see `unescape_name`).
     """
     # Most names need no escaping.
     if name.isascii() and name.isprintable() and "\\" not in name and not any(mark in name for mark in further):
         return name
     escapes = {ord(mark): f"\\u{{{ord(mark):x}}}" for mark in set(name) if mark in further or is_hidden(mark)}
-    # A name that looks escaped is escaped again, so that `unescape_name` returns it unchanged.
+    # Escape a name that looks escaped again, so that `unescape_name` returns it unchanged.
     return "\\u{5c}u{".join(part.translate(escapes) for part in name.split("\\u{"))
 
 
 def unescape_name(text: str) -> str:
-    """Return the name that `escape_name` escaped. Other text is returned unchanged."""
+    """Reverse `escape_name`. Return other text unchanged."""
 
     def unescape(match: re.Match[str]) -> str:
         code = int(match[1], 16)
@@ -216,10 +215,10 @@ def unescape_name(text: str) -> str:
 
 
 def human_size(size: int) -> str:
-    """Return a number of bytes in the usual notation: `1023 B`, `1.0 KB`, `1.2 MB`."""
+    """Return a size in bytes in common notation: `1023 B`, `1.0 KB`, `1.2 MB`."""
     if size < 1024:
         return f"{size} B"
     tenths = [(20 * size + 1024**power) // (2 * 1024**power) for power in range(1, len(UNITS) + 1)]
-    # Use the next unit rather than show 1024.0.
+    # Use the next unit instead of 1024.0.
     power = next((index for index, count in enumerate(tenths) if count < 10240), len(UNITS) - 1)
     return f"{tenths[power] // 10}.{tenths[power] % 10} {UNITS[power]}"

@@ -1,4 +1,4 @@
-"""The catalogue of models: what they read, their limits, retirement dates and sources. It needs no network."""
+"""The model catalogue: capabilities, limits, retirement dates and their sources. It needs no network."""
 
 from capabilities.core.providers.catalogue.answers import (
     Catalogue,

@@ -1,8 +1,9 @@
-"""Look up a model in the catalogue: what it reads, its limits and its retirement date, each with its sources.
+"""Look up a model's capabilities, limits and retirement date in the catalogue, each with its sources.
 
-A model's capabilities differ from host to host. So a row for the given provider is tried first, then that of the
-model's maker, then what all hosts that list the model state, and then a pattern for its name. What none of them states
-is None, which is shown as unknown and treated as text only. The data are in `capabilities/catalogue/`.
+A model's capabilities differ between hosts. A lookup therefore tries, in this order, the row for the given provider,
+the row of the model's maker, the facts on which all hosts of the model agree, and a pattern for the name. Facts that
+none of these states are None, which is shown as unknown and treated as text only. The data are in
+`capabilities/catalogue/`.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ from capabilities.core.providers.presets import preset_for_endpoint
 
 
 class Catalogue:
-    """A catalogue document, with two tables that are maintained by hand: patterns for names, and announced retirements.
+    """A catalogue document, with two manually maintained tables: patterns for names, and announced retirements.
 
-    The table of retirements gives a model's retirement date if no other source does, and its successor.
+    The table of retirements has the date of a model if no other source does, and its successor.
     """
 
     def __init__(
@@ -56,11 +57,11 @@ class Catalogue:
             (retirement["host"], retirement["model"]): retirement
             for retirement in (retirements or {}).get("retirements", ())
         }
-        self._remembered = lru_cache(maxsize=4096)(self.lookup)  # requests use only a few models
+        self._remembered = lru_cache(maxsize=4096)(self.lookup)  # Requests use only a few different models.
 
     @property
     def own_tables(self) -> tuple[tuple[str, str], ...]:
-        """Return the source and date of each table that is maintained by hand."""
+        """Return the source and date of each manually maintained table."""
         return tuple((table["source"], table["checkedOn"]) for table in (self._patterns, self._retirements) if table)
 
     def entry_at(self, provider: str, endpoint: str, model: str) -> CatalogueEntry | None:
@@ -70,9 +71,9 @@ class Catalogue:
         return self.retirement(host_hint(provider, endpoint), model)
 
     def lookup(self, provider_hint: str | None, model: str) -> CatalogueEntry | None:
-        """Return what is known about a model at a provider (name, preset or URL, None for any), or None."""
+        """Return a model's entry at a provider, or None. The provider is a name, preset or URL, or None for any."""
         provider, names = self._find_host(provider_hint), tuple(list_lookup_names(model))
-        # The most exact name is tried first at every host, then shorter names.
+        # Try the most exact name at every host first, then shorter names.
         for depth in range(len(names)):
             for matched_by, host in _levels(provider, names[depth]):
                 if names[depth] in self.document.models.get(host, ()):
@@ -80,7 +81,7 @@ class Catalogue:
         return self._pattern(version_name(model))
 
     def find(self, words: str) -> list[tuple[str, str]]:
-        """Return host and name of each model that has all of these words in either, the shortest names first."""
+        """Return host and name of each model in which all of these words occur, shortest names first."""
         wanted = words.casefold().split()
         found = (
             (host, name)
@@ -91,7 +92,7 @@ class Catalogue:
         return sorted(found, key=lambda model: (len(model[1]), model[1], model[0]))
 
     def host_entry(self, host: str, name: str) -> CatalogueEntry:
-        """Return what is known about a model at a host, both as the document lists them."""
+        """Return a model's entry at a host. Both names are those of the document."""
         return self._entry("hosts" if host == ANY_HOST else "provider", host, tuple(list_lookup_names(name)))
 
     def _find_host(self, hint: str | None) -> str | None:
@@ -116,8 +117,7 @@ class Catalogue:
         rows = [decode_row(row) for name in names if (row := self.document.models[host].get(name)) is not None]
         witnesses = []
         for index, note in enumerate(self.document.sources):
-            # Use the most exact row, since a source may list a version that another source has only by the model's
-            # name.
+            # Use the most exact row, because one source may list a version that another lists only by the model's name.
             statement = next((row[index] for row in rows if len(row) > index and row[index]), None)
             if statement:
                 witnesses.append(Witness(note.label, statement, bool(note.host)))
@@ -139,14 +139,14 @@ class Catalogue:
         return None
 
     def retirement(self, provider_hint: str | None, model: str) -> Retirement | None:
-        """Return the day from which a provider no longer serves a model, or None if no source gives one."""
+        """Return the day on which a provider stops serving a model, or None if no source states it."""
         name = version_name(model)
         maker = find_maker(name) or ""
         for host in dict.fromkeys((self._find_host(provider_hint) or maker, maker)):
             days = self._days(host, name)
             if days:
                 (source, day), *further = days
-                # The successor is what the vendor announced, for this host or for the maker's.
+                # The successor is the one that the vendor announced for this host or for the maker's host.
                 heir = self._announced.get((host, name)) or self._announced.get((maker, name), {})
                 other_days = tuple((other_source, other_day) for other_source, other_day in further if other_day != day)
                 return Retirement(
@@ -157,7 +157,7 @@ class Catalogue:
                     successor=heir.get("successor", ""),
                     successor_source=heir.get("source", ""),
                 )
-            # If the host lists the model without a date, it has none. Otherwise the maker's own date is used.
+            # If the host lists the model without a date, there is none. Otherwise use the maker's date.
             if name in self.document.models.get(host, ()):
                 return None
         return None
@@ -167,7 +167,7 @@ class Catalogue:
         days = [
             (labels[index], date.fromisoformat(day)) for index, day in self.document.ends.get(host, {}).get(name, ())
         ]
-        # The table that is maintained by hand comes last, so its date decides only if no source gives one.
+        # The manually maintained table comes last, so its date is used only if no source states one.
         announced = self._announced.get((host, name), {}).get("ends")
         return days + ([(self._announced_by, date.fromisoformat(announced))] if announced else [])
 
@@ -217,9 +217,9 @@ def retirement(provider_hint: str | None, model: str) -> Retirement | None:
 
 @lru_cache(maxsize=4096)
 def host_hint(provider: str, endpoint: str) -> str:
-    """Return the text by which a provider's host is recognised: its preset or name, and its host name."""
-    # The host name identifies a provider better than the name that an administrator chose. The path is left out, since
-    # the path at any host may end in `/openai/v1`.
+    """Return the text that identifies a provider's host: its preset or name, and its host name."""
+    # The host name identifies a provider better than the name that an administrator chose. The path is excluded,
+    # because the path at any host may end in `/openai/v1`.
     preset = preset_for_endpoint(endpoint)
     return f"{preset.name if preset else provider} {endpoint_host(endpoint)}"
 
@@ -229,5 +229,5 @@ def endpoint_host(endpoint: str) -> str:
 
 
 def list_host(provider: str, endpoint: str) -> str:
-    """Return the host name under which a provider's own list of models is stored."""
+    """Return the host name under which a provider's own model list is stored."""
     return find_host(host_hint(provider, endpoint)) or endpoint_host(endpoint)

@@ -1,8 +1,9 @@
 """The catalogue's file format: hosts, models, each source's statements, retirement dates, and sources.
 
-A row is a string with a model's statements in the order of the sources. `vf-ad~s,128000,16384;` says yes to images and
-PDF, no to audio and video, both to structured output, and then gives the limits in tokens. The second source states
-nothing about this model. The same rows always give the same string.
+A row is a string with the statements about a model in the order of the sources. In `vf-ad~s,128000,16384;`, the first
+source states that images and PDF are supported and audio and video are not, states both for structured output, and then
+gives the limits in tokens. The second source states nothing about this model. The same rows always produce the same
+string.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from capabilities.core.providers.catalogue.sources import Listing
 
 FORMAT = 2
 Rows = Mapping[str, Mapping[str, Statement]]
-"""The statements of a source by host and name."""
+"""A source's statements by host and name."""
 Ends = Mapping[str, Mapping[str, date]]
-"""The retirement dates of a source by host and name."""
+"""A source's retirement dates by host and name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,10 @@ class SourceNote:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueDocument:
-    """The catalogue as it is stored in a file.
+    """The catalogue as stored in a file.
 
     `models` has the statements of `sources` by host and name, as one string per row. `ends` has the retirement dates by
-    host and name, each with the index of its source in `sources` + `origins`, the maker's own first.
+    host and name, each with the index of its source in `sources` + `origins`. The maker's own date comes first.
     """
 
     sources: tuple[SourceNote, ...]
@@ -70,8 +71,8 @@ def group_rows(
 ) -> dict[str, dict[str, Statement]]:
     """Return a source's rows grouped by host. Models that their own maker does not list are under `*`.
 
-    `alias_field` is the field of `Host` that holds the source's names for a host. With `several`, only models that
-    more than one host lists are put under `*`.
+    `alias_field` is the field of `Host` with the source's names for a host. With `several`, only models that several
+    hosts list are under `*`.
     """
     by_host: dict[str, dict[str, list[Statement]]] = defaultdict(lambda: defaultdict(list))
     by_model: dict[str, dict[str, list[Statement]]] = defaultdict(lambda: defaultdict(list))
@@ -84,8 +85,7 @@ def group_rows(
         host.name: _first_rows(getattr(host, alias_field), by_host) for host in HOSTS
     }
     grouped[ANY_HOST] = {
-        # A maker's own row is the most reliable. What resellers list counts only for models that the maker does not
-        # list.
+        # A maker's own row is the most reliable. Resellers' rows are used only for models that the maker does not list.
         name: merge([statement for rows in hosts.values() for statement in rows])
         for name, hosts in by_model.items()
         if name not in grouped.get(find_maker(name) or "", ()) and len(hosts) > several
@@ -102,7 +102,7 @@ def _first_rows(aliases: Sequence[str], by_host: Mapping[str, Mapping[str, list[
 
 
 def group_ends(listings: Iterable[Listing], alias_field: str) -> dict[str, dict[str, date]]:
-    """Return a source's retirement dates by our names of hosts, the earliest if the source gives several."""
+    """Return a source's retirement dates by our host names. If the source states several dates, use the earliest."""
     hosts = {alias: host.name for host in HOSTS for alias in getattr(host, alias_field)}
     ends: dict[str, dict[str, date]] = defaultdict(dict)
     for listing in listings:
@@ -147,7 +147,7 @@ def _encode(statement: Statement) -> str:
 
 
 def decode_row(text: str) -> tuple[Statement | None, ...]:
-    """Return the statements of a row; raise ValueError if the string is invalid."""
+    """Return the statements in a row. Raise ValueError if the string is invalid."""
     return tuple(_decode(part) if part else None for part in text.split(";"))
 
 
@@ -194,7 +194,7 @@ def to_json(document: CatalogueDocument) -> str:
 
 
 def from_json(value: Any) -> CatalogueDocument:
-    """Return the document in parsed JSON that `to_json` wrote; raise ValueError for any other format."""
+    """Parse the format of `to_json`. Raise ValueError for other formats."""
     if value["format"] != FORMAT:
         raise ValueError(value["format"])
     sources, origins = (tuple(SourceNote(**note) for note in value[key]) for key in ("sources", "origins"))

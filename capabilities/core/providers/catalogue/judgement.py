@@ -1,7 +1,7 @@
-"""Combine what several sources state about a fact into a verdict.
+"""Combine several sources' statements on a fact into a verdict.
 
-If sources contradict each other, the fact is contested and counts as no until a probe or an administrator decides. What
-a provider states about the models that it serves outweighs other parties' lists if at least one of them agrees.
+If sources contradict each other, the fact is contested and counts as no until a probe or an administrator decides. A
+provider's statement about the models that it serves outweighs other parties' lists if at least one of them agrees.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ LETTERS: Mapping[str, Cell] = {
     **{letter: ("output", name) for letter, name in OUTPUTS.items()},
 }
 TEXT: tuple[Cell, ...] = (("input", "text"), ("output", "text"))
-"""What every chat model reads and writes."""
+"""Capabilities that every chat model has."""
 CELLS: tuple[Cell, ...] = (*TEXT, *LETTERS.values())
 """The capabilities for which the catalogue has facts."""
 
 ROUNDING = 0.95
-"""Limits whose ratio is at least this are the same limit, rounded, such as 1,000,000 and 1,048,576 tokens."""
+"""Two limits whose ratio is at least this are treated as one limit, rounded differently, such as 1,000,000 and
+1,048,576 tokens."""
 
 
 class FactVerdict(StrEnum):
-    """How certain a fact is, and why. Earlier members take precedence."""
+    """The certainty of a fact and its reason. Earlier members take precedence."""
 
     ADMINISTRATOR = "administrator"
     PROBED = "probed"
@@ -43,10 +44,10 @@ class FactVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a source states about a model at a host.
+    """A source's statement about a model at a host.
 
-    `yes`, `no` and `both` contain the letters of capabilities that the model has, does not have, and for which the
-    source states both. The limits are in tokens, or None if not stated.
+    `yes` has the letters of capabilities that the model has, `no` of those that it does not have, and `both` of those
+    for which the source states both. The limits are in tokens, or None if not stated.
     """
 
     yes: str = ""
@@ -90,9 +91,9 @@ class StatedLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retirement:
-    """The day from which a model is no longer served, and the source. `others` are sources that state another day.
+    """The day on which a model is retired, and the source. `others` are sources that state another day.
 
-    `successor` is the model that the vendor recommends instead, and `successor_source` says where it does so. Both are
+    `successor` is the model that the vendor recommends instead, and `successor_source` is the source of this. Both are
     empty if unknown.
     """
 
@@ -106,9 +107,10 @@ class Retirement:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """What the catalogue states about a model: facts by capability, and limits (None if no source states them).
+    """The catalogue's entry for a model: facts by capability, and limits (None if no source states them).
 
-    `matched_by` is provider, maker, hosts (what all hosts agree on) or pattern. `matched` is the name or pattern.
+    `matched_by` is provider, maker, hosts (facts on which all hosts agree) or pattern. `matched` is the name or
+    pattern.
     """
 
     facts: Mapping[Cell, Fact]
@@ -121,7 +123,7 @@ class CatalogueEntry:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return the capabilities that are present. Contested capabilities are left out."""
+        """Return the capabilities that are present. Contested capabilities are excluded."""
         true_cells = [cell for cell, fact in self.facts.items() if fact.value]
         inputs, outputs = (tuple(name for at, name in true_cells if at == side) for side in ("input", "output"))
         return Capabilities(inputs, outputs)
@@ -140,10 +142,10 @@ class CatalogueEntry:
 
 
 def judge_facts(witnesses: Sequence[Witness]) -> dict[Cell, Fact]:
-    """Return the facts that any of the sources states, text first."""
+    """Return the facts that any of the sources states, with text first."""
     sources = tuple(witness.source for witness in witnesses)
     verdict = FactVerdict.AGREED if len(sources) > 1 else FactVerdict.ONE_SOURCE
-    # Every listed model is a chat model, so it reads and writes text.
+    # All listed models are chat models, so they read and write text.
     facts = {cell: Fact(True, verdict, sources) for cell in TEXT}
     judged = {cell: judge_fact(letter, witnesses) for letter, cell in LETTERS.items()}
     return facts | {cell: fact for cell, fact in judged.items() if fact is not None}
@@ -158,22 +160,22 @@ def judge_fact(letter: str, witnesses: Sequence[Witness]) -> Fact | None:
     names = tuple(witness.source for witness in yes), tuple(witness.source for witness in no)
     if not (yes and no):
         return Fact(bool(yes), FactVerdict.AGREED if len(yes or no) > 1 else FactVerdict.ONE_SOURCE, *names)
-    # The sources disagree, so a provider's own statement decides if another source supports it.
+    # If sources disagree, a provider's own statement decides if another source supports it.
     for side in (yes, no):
         if len(side) > 1 and any(witness.own and letter not in witness.statement.both for witness in side):
             return Fact(side is yes, FactVerdict.AGREED, *names)
-    # A contested value counts as no: if no is wrong, text is sent instead of a file, but if yes is wrong, the request
+    # A contested value counts as no. If no is wrong, text is sent instead of a file, but if yes is wrong, the request
     # fails.
     return Fact(False, FactVerdict.CONTESTED, *names)
 
 
 def judge_limit(statements: Sequence[tuple[str, int | None]]) -> StatedLimit | None:
-    """Return the lowest limit, contested if limits differ by more than rounding, or None if none is stated."""
+    """Return the lowest limit, or None if none is stated. It is contested if limits differ by more than rounding."""
     numbers = tuple((source, tokens) for source, tokens in statements if tokens)
     if not numbers:
         return None
-    # The lowest limit is used: if it is too small, a request goes to the next candidate, but if it is too large, it
-    # fails.
+    # Use the lowest limit. If it is too small, a request goes to the next candidate, but if it is too large, the
+    # request fails.
     lowest, highest = min(tokens for _, tokens in numbers), max(tokens for _, tokens in numbers)
     if lowest < highest * ROUNDING:
         return StatedLimit(lowest, FactVerdict.CONTESTED, numbers)
@@ -181,7 +183,7 @@ def judge_limit(statements: Sequence[tuple[str, int | None]]) -> StatedLimit | N
 
 
 def merge(statements: Sequence[Statement]) -> Statement:
-    """Merge several rows of a source. Facts that differ become `both`, and the lowest limit counts."""
+    """Merge several rows of a source. Different facts become `both`, and the lowest limit is used."""
     yes = {letter for statement in statements for letter in statement.yes + statement.both}
     no = {letter for statement in statements for letter in statement.no + statement.both}
     return Statement(

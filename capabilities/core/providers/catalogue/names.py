@@ -1,7 +1,7 @@
-"""Tables of hosts, makers of models and forms of names, by which rows of different sources are matched to a model.
+"""Tables of hosts, model makers and name forms, which match rows of different sources to a model.
 
-`HOSTS` has each source's names for a host, `MAKERS` the vendor that made a model, `FORMS` the forms of names. All three
-are maintained by hand (docs/catalogue.md says how).
+`HOSTS` has each source's names for a host, `MAKERS` the vendor of each model, `FORMS` the forms of model names. All
+three are maintained manually (see docs/catalogue.md).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 
 ANY_HOST = "*"
-"""Stands for all hosts, in rows of models that their maker does not list."""
+"""This host means all hosts, for models that their maker does not list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +143,11 @@ HOSTS: tuple[Host, ...] = (
         in_dollars=r"api\.(?:llama\.com|meta\.ai)",
     ),
 )
-"""The hosts whose rows are kept separately. The first host with a word in a provider's name, preset or URL counts."""
+"""Hosts whose rows are stored separately. The first host with a word in a provider's name, preset or URL is used."""
 
 IN_YUAN = frozenset({"alibaba-cn", "siliconflow-cn", "zhipuai", "bigmodel", "moonshotai-cn", "minimax-cn", "stepfun"})
-"""The sources' names for hosts in China. The amounts in dollars that they state for these are converted from yuan."""
+"""The sources' names for hosts in China. These hosts bill in yuan, and the sources state converted amounts in
+dollars."""
 
 MAKERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -174,15 +175,15 @@ MAKERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """The makers of models, by patterns for names. A maker's own row takes precedence over a reseller's."""
 
 NOT_CHAT = ("*embed*", "*rerank*", "*-tts*", "*-asr*", "*-transcribe*", "*-realtime*", "*image-generation*", "*-image*")
-"""Names of models for speech, embeddings and images. For example, `gpt-4o-mini-tts` is not a gpt-4o."""
+"""Names of speech, embedding and image models. For example, `gpt-4o-mini-tts` is not a gpt-4o."""
 
 
 @dataclass(frozen=True, slots=True)
 class NameForm:
-    """A way in which names of the same model differ: a pattern and its replacement.
+    """A difference between names of the same model: a pattern and its replacement.
 
-    `version` says whether the shorter name still means the same version. A name without a date or tag may mean a later
-    version.
+    `version` means that the shorter name still identifies the same version. A name without a date or tag may refer to a
+    later version.
     """
 
     pattern: re.Pattern[str]
@@ -211,11 +212,11 @@ FORMS: tuple[NameForm, ...] = (
     _form(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{6})$", "", "gpt-4o-2024-08-06 is a gpt-4o", version=False),
     _form(r"-latest$", "", "qwen-max-latest is a qwen-max", version=False),
 )
-"""Names are compared in lower case, first unchanged and then with each form removed in this order."""
+"""Names are compared in lower case, first unchanged and then with each form applied in this order."""
 
 
 def list_lookup_names(model: str, *, version: bool = False) -> Iterator[str]:
-    """Yield the names to look up, the most exact first. With `version`, yield only names of this version."""
+    """Yield the names to look up, most exact first. With `version`, yield only names of this version."""
     name = model.strip().lower()
     # Names are looked up without their path, which the first form removes.
     if FORMS[0].pattern.search(name) is None and name:
@@ -230,7 +231,7 @@ def list_lookup_names(model: str, *, version: bool = False) -> Iterator[str]:
 
 @cache
 def version_name(model: str) -> str:
-    """Return the name that identifies a version of a model, without what a source adds to it."""
+    """Return the name of a model's version, without a source's additions."""
     return "".join([*list_lookup_names(model, version=True)][-1:])
 
 
@@ -240,21 +241,21 @@ def is_chat_model(name: str) -> bool:
 
 
 def find_host(hint: str | None) -> str | None:
-    """Return the host that a provider's name, preset or URL identifies, or None if it is not in `HOSTS`."""
+    """Return the host identified by a provider's name, preset or URL, or None if it is not in `HOSTS`."""
     text = (hint or "").lower()
     return next((host.name for host in HOSTS if any(host_word in text for host_word in host.words)), None)
 
 
 @lru_cache(maxsize=2000)
 def dollar_host(address: str) -> str | None:
-    """Return the host that bills in dollars at a host name, or None if there is none."""
-    # The whole host name must match, since a relay may have a vendor's name in its own.
+    """Return the host that bills in dollars at this host name, or None if there is none."""
+    # The entire host name must match, because a relay may include a vendor's name in its own.
     fitting = (host.name for host in HOSTS if host.in_dollars and re.fullmatch(host.in_dollars, address.lower()))
     return next(fitting, None)
 
 
 def find_maker(name: str) -> str | None:
-    """Return the host whose own model this is, or None if the maker is unknown."""
+    """Return the host that makes this model, or None if the maker is unknown."""
     return next(
         (
             host

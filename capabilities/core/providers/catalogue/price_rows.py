@@ -1,9 +1,9 @@
 """Read prices from LiteLLM's map and models.dev's list, and encode them for the catalogue's file.
 
-A price is valid only at the host that bills it, so rows are kept by host and by the host's name for the model, never by
-its maker. Amounts are in dollars per million tokens. A row is a string with a price from each source, in the order of
-the sources. `2.5,10,0.25|200000:5,15,0.5;2.5,10` has the rates in the order of the fields of `Rates`, followed by the
-tier above 200,000 tokens. The second source states only input and output.
+A price is valid only at the host that bills it, so rows are stored by host and by the host's name for the model, but
+never by its maker. Amounts are in dollars per million tokens. A row is a string with a price from each source, in the
+order of the sources. In `2.5,10,0.25|200000:5,15,0.5;2.5,10`, the first source has rates in the order of the fields of
+`Rates`, followed by the tier above 200,000 tokens. The second source has only input and output rates.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LITELLM_SORTS = {
     "output_image": "output_cost_per_image_token",
     "reasoning": "output_cost_per_reasoning_token",
 }
-"""Our sorts of tokens, and LiteLLM's names for the price of a token."""
+"""Our kinds of tokens, and LiteLLM's names for the price of one token."""
 MODELS_DEV_SORTS = {
     "input": "input",
     "output": "output",
@@ -43,15 +43,15 @@ MODELS_DEV_SORTS = {
     "output_audio": "output_audio",
     "reasoning": "reasoning",
 }
-"""Our sorts of tokens, and models.dev's names for the price of a million tokens."""
+"""Our kinds of tokens, and models.dev's names for the price of a million tokens."""
 ABOVE = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 TOO_DEAR = 10_000
-"""Prices from this many dollars per million tokens on must be errors. The most expensive model cost 600 in November
+"""Dollars per million tokens from which a price must be an error. The most expensive model cost 600 in November
 2026."""
 
 Tiers = tuple[Tier, ...]
 PricedModel = tuple[str, str, Tiers]
-"""The source's name for the host, the name of the model, and its tiers."""
+"""The source's name for the host, the model's name, and its tiers."""
 
 
 def read_litellm_prices(models: Mapping[str, Any]) -> Iterator[PricedModel]:
@@ -96,14 +96,14 @@ def read_models_dev_prices(providers: Mapping[str, Any]) -> Iterator[PricedModel
 def _rates(facts: Mapping[str, Any], names: Mapping[str, str], times: int) -> Rates:
     amounts = {sort: _amount(facts.get(name)) for sort, name in names.items()}
     rates = {sort: rate_from_amount(amount * times) for sort, amount in amounts.items() if amount is not None}
-    # Sources write 0 if they do not know the price, so free input or output counts as unknown.
+    # Sources write 0 for unknown prices, so free input or output is treated as unknown.
     return Rates(**{sort: rate for sort, rate in rates.items() if rate or sort not in ("input", "output")})
 
 
 def _amount(value: Any) -> Decimal | None:
     if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or value < 0:
         return None
-    # repr gives the digits as written in the file.
+    # repr returns the digits as written in the file.
     return Decimal(repr(value))
 
 
@@ -120,7 +120,7 @@ def group_prices(priced: Iterable[PricedModel], alias_field: str) -> dict[str, d
     """Return a source's prices by host, for hosts that bill in dollars, and by the host's name for each model.
 
     `alias_field` is the field of `Host` with the source's names for a host. The first name with a price for a model is
-    used. Models with different prices, such as one per region, are left out.
+    used. Models with several prices, such as one per region, are excluded.
     """
     by_host: dict[str, dict[str, set[Tiers]]] = defaultdict(lambda: defaultdict(set))
     for host, name, tiers in priced:
@@ -135,7 +135,7 @@ def group_prices(priced: Iterable[PricedModel], alias_field: str) -> dict[str, d
             for name, tier_sets in by_host[alias].items():
                 alias_rows[_called(name, (*aliases, host_row.name))] |= tier_sets
             rows |= alias_rows
-        # A price that a list states in two different ways is unknown.
+        # If a list states two different prices, the price is unknown.
         grouped[host_row.name] = {
             name: tiers for name, tier_sets in rows.items() if len(tier_sets) == 1 for tiers in tier_sets
         }
@@ -169,7 +169,7 @@ def _encode_rates(rates: Rates) -> str:
 
 
 def decode_prices(text: str, labels: Sequence[str]) -> tuple[Price, ...]:
-    """Return the prices in a row, each with the label of its source. A source without a price is left out."""
+    """Return the prices in a row, each with its source's label. Sources without a price are omitted."""
     return tuple(
         Price(CURRENCY, tuple(_decode(tier) for tier in part.split("|")), label)
         for label, part in zip(labels, text.split(";"), strict=False)

@@ -1,4 +1,4 @@
-"""Combine the prices that several lists state for a model into the price that counts and a verdict."""
+"""Combine several lists' prices of a model into one price and a verdict."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from capabilities.core.prices import Price, Rates
 from capabilities.core.providers.catalogue.judgement import FactVerdict
 
 ROUNDING = 0.99
-"""Amounts whose ratio is at least this are the same amount, rounded to fewer digits."""
+"""Two amounts whose ratio is at least this are treated as one amount, rounded differently."""
 SORTS = tuple(field.name for field in fields(Rates))
 
 
 def merge_prices(stated: Sequence[Price]) -> Price | None:
     """Return the price to use, with the others in `others`, or None if there is no price.
 
-    This is the first price in the given order. If another list contradicts it, it is the first that another list
+    Use the first price in the given order. If another list contradicts it, use the first price that another list
     confirms.
     """
     if not stated:
@@ -32,7 +32,7 @@ def merge_prices(stated: Sequence[Price]) -> Price | None:
 
 
 def judge_price(price: Price) -> FactVerdict:
-    """Return the verdict on a price, which is contested if two lists state different amounts for the same tokens."""
+    """Return the verdict on a price. It is contested if two lists state different amounts for the same tokens."""
     if not price.source:
         return FactVerdict.ADMINISTRATOR
     if not price.others:
@@ -41,7 +41,7 @@ def judge_price(price: Price) -> FactVerdict:
 
 
 def find_contested(price: Price) -> frozenset[str]:
-    """Return the kinds of tokens for which the lists behind a price state different amounts."""
+    """Return the kinds of tokens for which the lists of a price state different amounts."""
     pairs = combinations((price, *price.others), 2)
     return frozenset(sort for pair in pairs for sort in _differences(*pair))
 
@@ -54,8 +54,8 @@ def _differences(first: Price, second: Price) -> frozenset[str]:
     # Amounts in different currencies are never compared.
     if first.currency != second.currency:
         return frozenset(SORTS)
-    # Thresholds of tiers are not compared, since models.dev has the same name for all of them, "over 200k". A kind of
-    # tokens or a tier that only one list has is not a difference either.
+    # Tier thresholds are not compared, because models.dev calls all of them "over 200k". A kind of tokens or a tier
+    # that only one list has is not a difference either.
     tiers = (
         zip(first.tiers, second.tiers, strict=True)
         if len(first.tiers) == len(second.tiers)

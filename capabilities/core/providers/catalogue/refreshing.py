@@ -1,6 +1,6 @@
-"""Refresh the catalogue from a source's published file, or from a provider's own list of models.
+"""Refresh the catalogue from a source's published file, or from a provider's own model list.
 
-The new edition keeps every other source unchanged. Its differences are shown before it is accepted.
+A new edition does not change other sources. Its differences are shown before it is accepted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Cell
 
 LARGEST = 32 * 1024 * 1024
-"""The most bytes of an unpacked file, eight times as many as the sources' files have."""
+"""Maximum size in bytes of an unpacked file, eight times the size of the sources' current files."""
 MAX_ROWS = 50_000
 GZIP = b"\x1f\x8b"
 
@@ -46,12 +46,12 @@ SILENT = translatable("The provider only lists model names, not what they read, 
 
 
 class UnreadableCatalogueError(Exception):
-    """The file or list is not a catalogue. `args[0]` is the sentence that says why."""
+    """The file or list is not a catalogue. `args[0]` is a sentence with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactChange:
-    """The facts about a model at a host that an edition changes, before and after; None if not stated."""
+    """A model's facts at a host before and after an edition that changes them. None if not stated."""
 
     host: str
     name: str
@@ -60,7 +60,7 @@ class FactChange:
 
 @dataclass(frozen=True, slots=True)
 class EditionChange:
-    """What an edition would change: models added and removed (by host and name), and facts that differ."""
+    """The effect of an edition: models added and removed (by host and name), and changed facts."""
 
     added: tuple[tuple[str, str], ...]
     removed: tuple[tuple[str, str], ...]
@@ -74,7 +74,7 @@ class EditionChange:
 def read_edition(data: bytes, current: CatalogueDocument, day: date) -> CatalogueDocument:
     """Return the edition from a file: a built catalogue, or the current catalogue with one source renewed.
 
-    `day` becomes the edition of the renewed source. Raises `UnreadableCatalogueError` for any other file.
+    `day` becomes the edition of the renewed source. Raise `UnreadableCatalogueError` for other files.
     """
     value = parse_json(data)
     # A built catalogue has a format number, which models.dev's and LiteLLM's files do not.
@@ -90,7 +90,7 @@ def read_edition(data: bytes, current: CatalogueDocument, day: date) -> Catalogu
         if listings:
             note = SourceNote("LiteLLM", edition, edition, "MIT")
             return renew(current, note, group_rows(listings, "litellm"), group_ends(listings, "litellm"))
-    # The file is from elsewhere and may contain anything.
+    # The file comes from outside and may contain anything.
     except (TypeError, ValueError, AttributeError) as error:
         raise UnreadableCatalogueError(NO_SOURCE) from error
     raise UnreadableCatalogueError(NO_SOURCE)
@@ -99,7 +99,7 @@ def read_edition(data: bytes, current: CatalogueDocument, day: date) -> Catalogu
 def read_own_list(
     name: str, host: str, entries: Iterable[Any], current: CatalogueDocument, day: date
 ) -> CatalogueDocument:
-    """Return the current catalogue with a provider's own list of models, stored under `host`.
+    """Return the current catalogue with a provider's own model list, stored under `host`.
 
     Raise `UnreadableCatalogueError` if the list contains only names.
     """
@@ -132,11 +132,14 @@ def renew(current: CatalogueDocument, note: SourceNote, rows: Rows, ends: Ends |
 
 
 def parse_json(data: bytes) -> dict[str, Any]:
-    """Return the JSON object in a file, which may be gzipped; raise UnreadableCatalogueError for anything else."""
+    """Return the JSON object in a file, which may be gzipped.
+
+    Raise UnreadableCatalogueError for other files.
+    """
     if data.startswith(GZIP):
         unpacking = zlib.decompressobj(wbits=31)
         try:
-            # Unpacking one byte more than the limit is enough to detect a file that is too large.
+            # Unpack one byte more than the limit, which suffices to detect a file that is too large.
             data = unpacking.decompress(data, LARGEST + 1)
         except zlib.error as error:
             raise UnreadableCatalogueError(DAMAGED) from error
@@ -156,7 +159,7 @@ def _check(value: dict[str, Any]) -> CatalogueDocument:
         document = from_json(value)
         if sum(len(names) for names in document.models.values()) > MAX_ROWS or not document.sources:
             raise UnreadableCatalogueError(TOO_LARGE)
-        # Decode every row now, so that damage is found before the row is looked up.
+        # Decode all rows now, so that damage is found before a row is looked up.
         sources, ends = split_document(document)
         document = build_document([(_brief(note), rows) for note, rows in sources], [(_brief(n), d) for n, d in ends])
         _ = document.checked_on
@@ -166,14 +169,14 @@ def _check(value: dict[str, Any]) -> CatalogueDocument:
 
 
 def _brief(note: SourceNote) -> SourceNote:
-    # Raises ValueError if a note has no valid date.
+    # This raises ValueError if a note has no valid date.
     date.fromisoformat(note.date)
     short = {field: str(getattr(note, field))[:100] for field in ("name", "edition", "licence", "host")}
     return replace(note, **short)
 
 
 def compare_editions(old_document: CatalogueDocument, new_document: CatalogueDocument) -> EditionChange:
-    """Return what the new edition changes, by host and name. Models of which only limits change are left out."""
+    """Return the changes in the new edition, by host and name. Models whose limits alone change are omitted."""
     rows_before, rows_after = (
         {(host, name): row for host, names in document.models.items() for name, row in names.items()}
         for document in (old_document, new_document)
@@ -216,5 +219,5 @@ def _facts(document: CatalogueDocument, row: str) -> dict[Cell, Fact]:
 
 
 def _comparable(fact: Fact | None) -> tuple[bool, bool] | None:
-    # This comparison ignores how certain a yes is, but becoming contested is a change.
+    # This comparison ignores how certain a yes is, but counts becoming contested as a change.
     return None if fact is None else (fact.value, fact.verdict.value == "contested")

@@ -48,7 +48,7 @@ OWN_ENDS = ("shutdown_date", "retires_at", "expiration_date", "deprecation")
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A row of a source. `ends` is the day from which the model is no longer served, or None if not stated."""
+    """A row of a source. `ends` is the model's retirement day, or None if not stated."""
 
     host: str
     name: str
@@ -57,7 +57,7 @@ class Listing:
 
 
 def read_litellm(models: Mapping[str, Any]) -> Iterator[Listing]:
-    """Yield the chat models in LiteLLM's map about which anything is stated, even if only the retirement date."""
+    """Yield the chat models in LiteLLM's map for which at least one fact or the retirement date is stated."""
     for name, facts in models.items():
         if not isinstance(facts, Mapping) or facts.get("mode") not in MODES:
             continue
@@ -101,13 +101,13 @@ def _models_dev_statement(facts: Any) -> Statement | None:
 
 
 def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
-    """Yield the models in a provider's own list about which more than the id is stated.
+    """Yield the models in a provider's own list for which more than the id is stated.
 
     The known fields are those of OpenRouter, Anthropic, Mistral, Gemini, Moonshot, OpenAI, Groq and vLLM (November
     2026).
     """
     for entry in entries:
-        # Google's list has `name`, with the prefix `models/`, in place of `id`.
+        # Google's list has `name`, with the prefix `models/`, instead of `id`.
         name = (entry.get("id") or entry.get("name")) if isinstance(entry, Mapping) else None
         if not isinstance(name, str) or not is_chat_model(name.lower()):
             continue
@@ -125,7 +125,7 @@ def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
 def _own_flag(
     letter: str, entry: Mapping[str, Any], inputs: list[str] | None, outputs: list[str] | None
 ) -> bool | None:
-    # A list of modalities states yes or no for each. Parameters and flags are used only if there is no such list.
+    # A list of modalities states yes or no for each modality. Use parameters and flags only if there is no such list.
     if letter in OWN_MODALITIES and inputs is not None:
         return bool(OWN_MODALITIES[letter] & set(inputs))
     if letter == "A" and outputs is not None:
@@ -157,7 +157,7 @@ def _first_number(entry: Mapping[str, Any], keys: tuple[str, ...]) -> int | None
 
 
 def read_openai_ends(module: str) -> dict[str, date]:
-    """Return the retirement dates by model that docstrings in openai's list of models announce."""
+    """Return the retirement dates by model in the docstrings of openai's model list."""
     ends: dict[str, date] = {}
     # An item of the list may name several models before the date.
     for item in re.split(r"\n- ", module.replace("\n  ", " ")):
@@ -168,7 +168,7 @@ def read_openai_ends(module: str) -> dict[str, date]:
 
 
 def read_anthropic_ends(module: str) -> dict[str, date]:
-    """Return the retirement dates by model in `DEPRECATED_MODELS` of a module of anthropic's client."""
+    """Return the retirement dates by model from `DEPRECATED_MODELS` in a module of anthropic's client."""
     for node in ast.parse(module).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "DEPRECATED_MODELS":
             days: Mapping[str, str] = ast.literal_eval(node.value)

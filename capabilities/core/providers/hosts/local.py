@@ -1,4 +1,4 @@
-"""Servers on the local machine. They have no key and no host name of their own, so nothing is inferred from a URL."""
+"""Servers on the local machine. They have no key and no host name of their own, so a URL does not identify them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The row of a well-known host: its URL, protocol, compatibility options and limits.
 
-Vendors can change URLs and names, so each row states its source and the day on which it was looked up.
+Vendors can change URLs and names, so each row states its source and the date of its check.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ CHECKED = "2026-11-20"
 
 @dataclass(frozen=True, slots=True)
 class HostPreset:
-    """A host: `hosts` are its host names, `slots` is its template of limits, `key_url` is where keys are created.
+    """A host: `hosts` are its host names, `slots` is its limits template, and `key_url` is the page for creating keys.
 
-    `needs_key` is False for servers that run without one. `models` are only examples for a placeholder.
+    `needs_key` is False for servers that work without a key. `models` are examples for a form's placeholder.
     """
 
     name: str

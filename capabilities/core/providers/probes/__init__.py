@@ -1,1 +1,1 @@
-"""Probes that find out what a model reads: they send files with a random word and judge the model's answers."""
+"""Probes that determine what a model can read, by sending files with a random word and judging the answers."""

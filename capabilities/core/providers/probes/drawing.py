@@ -1,8 +1,8 @@
 """Draw a word as an image, in letters of 5 × 7 dots, black on white, and write it as a PNG file or a video.
 
-The video is an MP4 of three seconds in the H.264 baseline profile, written without an encoder. Its first picture is
-written as plain samples (macroblocks of type I_PCM). Every other picture says that nothing has changed. Every H.264
-decoder must support both. Section numbers refer to ITU-T H.264.
+The video is an MP4 of three seconds in the H.264 baseline profile, written without an encoder. Its first picture
+consists of plain samples (macroblocks of type I_PCM). All other pictures repeat it. Every H.264 decoder must support
+both. Section numbers refer to ITU-T H.264.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ LETTERS: Mapping[str, tuple[int, ...]] = MappingProxyType(
         "Y": (0x11, 0x11, 0x0A, 0x04, 0x04, 0x04, 0x04),
     }
 )
-"""The letters that the words use. Each row of dots is a number, whose five bits are the dots from left to right."""
+"""The letters used by the words. Each row of dots is a number, whose five bits are the dots from left to right."""
 
 
 def draw(word: str, width: int, height: int, scale: int) -> Raster:
-    """Return a white image with the word in its centre, in dots of `scale` pixels. An empty word leaves it white."""
+    """Return a white image with the word in its centre, in dots of `scale` pixels. An empty word draws nothing."""
     lines = [b"".join(_letter_row(letter, row, scale) for letter in word)[: -scale or None] for row in range(ROWS)]
     left, top = (width - len(lines[0])) // 2, (height - ROWS * scale) // 2
     blank = WHITE * width
@@ -62,13 +62,13 @@ def draw(word: str, width: int, height: int, scale: int) -> Raster:
 def _letter_row(letter: str, row: int, scale: int) -> bytes:
     bits = LETTERS[letter][row]
     dots = (BLACK if bits >> at & 1 else WHITE for at in reversed(range(COLUMNS)))
-    # Including the gap after the letter.
+    # The width includes the gap after the letter.
     return b"".join(dot * scale for dot in dots) + WHITE * scale
 
 
 def png(raster: Raster) -> bytes:
     header = struct.pack(">IIBBBBB", len(raster[0]), len(raster), 8, 0, 0, 0, 0)
-    # Each row starts with its filter type, 0 for none.
+    # Each row starts with its filter type, which is 0 for none.
     rows = b"".join(b"\x00" + row for row in raster)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, data) for name, data in chunks)
@@ -82,16 +82,16 @@ FRAMES, FRAMES_A_SECOND = 15, 5
 TIMESCALE = 1000
 BLOCK = 16
 DARKEST, LIGHTEST, NO_COLOUR = 16, 235, 128
-"""The values of black, white and grey in a video."""
+"""The sample values of black, white and grey in a video."""
 IDR, PICTURE, SEQUENCE, PARAMETERS = 0x65, 0x41, 0x67, 0x68
-"""The first bytes of units: a self-contained picture, a picture that refers to it, and the two parameter sets."""
+"""The first bytes of NAL units: a self-contained picture, a picture that refers to it, and the two parameter sets."""
 
 
 class BitWriter:
-    """Writes bits, the highest first (7.2)."""
+    """Writes bits, most significant first (7.2)."""
 
     def __init__(self) -> None:
-        self._value, self._count = 1, 0  # a leading 1 keeps the zeros after it
+        self._value, self._count = 1, 0  # A leading 1 preserves the zeros after it.
         self._bytes = bytearray()
 
     def put(self, value: int, width: int) -> BitWriter:
@@ -115,7 +115,7 @@ class BitWriter:
         return self
 
     def finish(self) -> bytes:
-        """Return all bytes, which end in a 1 and zeros (7.3.2.11)."""
+        """Return all bytes, padded with a 1 and zeros (7.3.2.11)."""
         self.put(1, 1).pad()._flush()
         return bytes(self._bytes)
 
@@ -131,7 +131,7 @@ def mp4(raster: Raster) -> bytes:
     parameter_sets = _sequence(width // BLOCK, height // BLOCK), _parameters()
     pictures = [_first(raster), *(_unchanged(at, width * height // BLOCK**2) for at in range(1, FRAMES))]
     samples = [struct.pack(">I", len(sample)) + sample for sample in pictures]
-    # The header contains the offset of the samples, and its length does not depend on that value.
+    # The header contains the offset of the samples, but its length does not depend on this value.
     start = len(_head(width, height, parameter_sets, samples, 0)) + 8
     return _head(width, height, parameter_sets, samples, start) + _box("mdat", *samples)
 
@@ -139,7 +139,7 @@ def mp4(raster: Raster) -> bytes:
 def _unit(kind: int, payload: bytes) -> bytes:
     out, zeros = bytearray((kind,)), 0
     for byte in payload:
-        # 7.4.1: three bytes that look like the start of a unit are separated.
+        # 7.4.1: escape three bytes that look like the start of a unit.
         if zeros >= 2 and byte <= 3:
             out.append(3)
             zeros = 0
@@ -155,7 +155,7 @@ def _sequence(columns: int, rows: int) -> bytes:
 
 
 def _parameters() -> bytes:
-    # One slice per picture. Each slice itself switches off the deblocking of edges.
+    # One slice per picture. Each slice header disables the deblocking of edges.
     bits = BitWriter().put_codes(0, 0).put(0, 2).put_codes(0, 0, 0).put(0, 3).put_codes(0, 0, 0).put(0b100, 3)
     return _unit(PARAMETERS, bits.finish())
 
@@ -176,7 +176,7 @@ _LEVELS = bytes(DARKEST + level * (LIGHTEST - DARKEST) // 255 for level in range
 
 
 def _unchanged(number: int, blocks: int) -> bytes:
-    # Every macroblock is skipped, which repeats the previous picture.
+    # All macroblocks are skipped, which repeats the previous picture.
     bits = BitWriter().put_codes(0, 5, 0).put(number % 16, 4).put(0, 3).put_codes(0, 1, blocks)
     return _unit(PICTURE, bits.finish())
 

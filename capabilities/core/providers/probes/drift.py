@@ -9,20 +9,20 @@ from types import MappingProxyType
 
 
 class DriftKind(StrEnum):
-    """What was observed about a model's capability. The first two kinds are doubts, which change nothing."""
+    """An observation about a model's capability. The first two kinds are doubts, which change nothing."""
 
     REFUSED = "refused"
-    """In a request, the model refused content that it is recorded as able to read."""
+    """In a request, the model refused content that it can read according to its record."""
     DENIED = "denied"
-    """A probe found that the model does not read what an administrator declared."""
+    """A probe found that the model cannot read content that an administrator declared as readable."""
     STOPPED = "stopped"
-    """The nightly probe found that the model no longer reads the content, and recorded this."""
+    """The nightly probe found that the model can no longer read the content, and recorded this."""
     STARTED = "started"
-    """The nightly probe found that the model now reads the content, and recorded this."""
+    """The nightly probe found that the model can now read the content, and recorded this."""
 
 
 DISMISSAL_PERIOD = timedelta(days=7)
-"""How long an observation is not shown again after a user has dismissed it."""
+"""Time for which an observation is hidden after a user has dismissed it."""
 REFUTING_KINDS = frozenset({DriftKind.REFUSED, DriftKind.DENIED})
 
 Drifts = Mapping[tuple[str, str], Mapping[str, DriftKind]]
@@ -31,6 +31,6 @@ NO_DRIFTS: Drifts = MappingProxyType({})
 
 
 def is_current(kind: DriftKind, can_read: bool) -> bool:
-    """Return whether an observation still matters, given what the model is now recorded to read."""
-    # A change that has been undone no longer matters.
+    """Return whether an observation is still relevant, given the capability's current value."""
+    # A change that was undone is no longer relevant.
     return can_read is (kind is not DriftKind.STOPPED)

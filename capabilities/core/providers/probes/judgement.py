@@ -1,9 +1,9 @@
-"""Judge a model's answers to a probe: the model reads the file, it does not, or neither is proved.
+"""Judge a model's answers to a probe: the model reads the file, does not read it, or neither is proved.
 
-A host that silently drops content that it does not support still returns 200, and a model that is asked what it sees
-tends to answer something. So the result is yes only if the model named exactly the contents of two files and found
-nothing in the empty file. It is no if the model refused, denied or named something else both times. Everything else
-proves nothing.
+A host that silently drops unsupported content still returns 200, and a model that is asked about content that it did
+not receive tends to invent an answer. Therefore the result is yes only if the model named exactly the contents of two
+files and found nothing in the empty file. It is no if both times the model refused, denied or named something else. All
+other answers prove nothing.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from capabilities.core.providers.probes.questions import Probe, Sample, build_re
 from capabilities.core.wire import Fault
 
 REFUSALS = frozenset({Fault.HTTP_400, Fault.CAPABILITY_MISMATCH, Fault.HTTP_415, Fault.HTTP_422})
-"""Errors which mean that a model cannot read a file, given that it answered a request with only text."""
+"""Errors which mean that a model cannot read a file, given that it answered a text-only request."""
 SILENCES = frozenset({Fault.EMPTY_CONTENT, Fault.EMPTY_CHOICES})
 
 
 class AnswerReading(StrEnum):
-    """What an answer says about a file."""
+    """How an answer about a file is interpreted."""
 
     RIGHT = "right"
     """The answer names the file's contents and nothing else."""
     REFUSED = "refused"
     """The request failed, although a request without files was answered."""
     DENIED = "denied"
-    """The answer says that there is nothing to read."""
+    """The answer states that there is nothing to read."""
     WRONG = "wrong"
     """The answer names something else."""
     HEDGED = "hedged"
@@ -43,7 +43,7 @@ class AnswerReading(StrEnum):
 
 
 class ProbeOutcome(StrEnum):
-    """What is proved about a model and a kind of file."""
+    """The result that is proved for a model and a kind of file."""
 
     YES = "yes"
     NO = "no"
@@ -66,7 +66,7 @@ class ProbeReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeAnswer:
-    """The answer to a question: text, or the fault with its status and message, and tokens if reported."""
+    """The answer to a question: text, or the fault with its status and message, and the tokens if reported."""
 
     text: str = ""
     fault: str = ""
@@ -78,7 +78,7 @@ class ProbeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A question of a probe: the word in its file (empty for the control), the answer, and how the answer was read."""
+    """A question of a probe: the word in its file (empty for the control), the answer, and its reading."""
 
     word: str
     answer: ProbeAnswer
@@ -87,7 +87,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class ProbeFinding:
-    """The result of a probe, and every question that was asked."""
+    """The result of a probe, with all its questions."""
 
     probe: Probe
     outcome: ProbeOutcome
@@ -117,7 +117,7 @@ _NOTHING = re.compile(
 NEGATIVE = (AnswerReading.REFUSED, AnswerReading.DENIED, AnswerReading.WRONG)
 """Readings which mean that a model does not read the file, the clearest first."""
 NOTHING_THERE = frozenset({AnswerReading.REFUSED, AnswerReading.DENIED, AnswerReading.SILENT})
-"""Accepted readings of the control, since a host may reject an empty file."""
+"""Accepted readings of the control, because a host may reject an empty file."""
 _REASONS: Mapping[AnswerReading, ProbeReason] = MappingProxyType(
     {
         AnswerReading.REFUSED: ProbeReason.REFUSED,
@@ -136,14 +136,14 @@ def read_answer(probe: Probe, word: str, answer: ProbeAnswer) -> AnswerReading:
         return AnswerReading.REFUSED if refused else AnswerReading.SILENT if silent else AnswerReading.FAILED
     answer_text = answer.text.replace(
         probe.question, " "
-    ).strip()  # an echoed question is not a denial, although it contains NONE
+    ).strip()  # A repeated question is not a denial, although it contains NONE.
     if not answer.text.strip():
         return AnswerReading.SILENT
     names, denies = probe.vocabulary.find(answer_text), _DENIAL.search(answer_text) is not None
-    # The control may also be called blank or silent. About the other files, these words prove nothing.
+    # The control may also be called blank or silent. For the other files, these words prove nothing.
     if not word:
         denies = denies or _NOTHING.search(answer_text) is not None
-    # An answer must contain exactly one name, since one that lists several could be right by chance.
+    # An answer must contain exactly one name, because a list could be right by accident.
     if denies or len(names) != 1:
         return AnswerReading.DENIED if denies and not names else AnswerReading.HEDGED
     return AnswerReading.RIGHT if word in names else AnswerReading.WRONG
@@ -157,7 +157,7 @@ def conclude(readings: Sequence[AnswerReading], control: AnswerReading | None) -
     if AnswerReading.FAILED in (*readings, control):
         return ProbeOutcome.UNCLEAR, ProbeReason.FAILED
     if all(reading is AnswerReading.RIGHT for reading in readings):
-        # A model that names a word for the empty file guesses.
+        # A model that names a word for the empty file is guessing.
         empty = control in NOTHING_THERE
         return (
             (ProbeOutcome.YES, ProbeReason.READ_BOTH) if empty else (ProbeOutcome.UNCLEAR, ProbeReason.FOUND_IN_CONTROL)
@@ -170,7 +170,7 @@ def conclude(readings: Sequence[AnswerReading], control: AnswerReading | None) -
 
 
 AskEach = Callable[[Sequence[ChatRequest]], Sequence[ProbeAnswer]]
-"""Asks a model several questions, concurrently if possible, and returns the answers in order."""
+"""Function that asks a model several questions, concurrently if possible, and returns the answers in order."""
 
 
 def conduct(probes: Sequence[Probe], ask_each: AskEach, sample: Sample) -> list[ProbeFinding]:

@@ -1,10 +1,10 @@
-"""The questions of probes: one for each kind of file, with three files each.
+"""The probes' questions: one for each kind of file, with three files each.
 
-Two of the files contain a word (in audio, four digits) that is drawn at random for each question. A third, the control,
-is empty. Nothing else that is sent hints at the word: neither the question nor the file's name.
+Two of the files contain a word (in audio, four digits) that is drawn at random for each question. A third file, the
+control, is empty. Neither the question nor the file name hints at the word.
 
-A model that has not read a file guesses its contents with a chance of at most one in `size`, since they are drawn for
-each file, and an answer that names more than one counts as none.
+A model that has not read a file can guess its contents with a probability of at most one in `size`, because they are
+drawn for each file, and an answer with several names is not accepted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from capabilities.core.providers.probes.drawing import draw, mp4, png
 from capabilities.core.vocabulary import Kind
 
 Sample = Callable[[Sequence[str], int], Sequence[str]]
-"""Draws a number of different items from a sequence at random, like `random.SystemRandom().sample`."""
+"""Function that draws a number of different items from a sequence, like `random.SystemRandom().sample`."""
 
 _NOUNS = """
 ACORN ALMOND ANCHOR ANVIL APRON ARMOR BACON BADGER BAMBOO BANJO BARREL BASIL BEAVER BISCUIT BLANKET BONNET BRICK
@@ -54,7 +54,7 @@ _NUMBERS = range(10**DIGITS)
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What a file can contain: the number of choices, and functions that choose two of them and find them in text."""
+    """Possible contents of a file: their number, and functions that choose two of them and find them in text."""
 
     size: int
     draw_two: Callable[[Sample], tuple[str, str]]
@@ -62,7 +62,7 @@ class Vocabulary:
 
 
 def _find_words(text: str) -> frozenset[str]:
-    # NFKC turns full-width letters into plain ones.
+    # NFKC converts full-width letters to ASCII.
     tokens = re.findall(r"[A-Z]+", unicodedata.normalize("NFKC", text).upper())
     return frozenset(tokens).intersection(WORDS)
 
@@ -73,12 +73,12 @@ def _two_words(sample: Sample) -> tuple[str, str]:
 
 
 def _find_numbers(text: str) -> frozenset[str]:
-    # Answers may write digits as words, in English or Chinese.
+    # Answers may contain digits as words, in English or Chinese.
     text_with_digits = _NAMED_DIGIT.sub(
         lambda match: f" {_DIGIT_OF[match[0].lower()]} ", unicodedata.normalize("NFKC", text)
     )
     runs = (re.sub(r"\D", "", run) for run in _RUN.findall(re.sub(r" +", " ", text_with_digits)))
-    # Only runs of exactly four digits, since a longer number would contain several.
+    # Use only runs of exactly four digits, because a longer number would contain several.
     return frozenset(run for run in runs if len(run) == DIGITS)
 
 
@@ -93,13 +93,13 @@ FOUR_DIGITS = Vocabulary(len(_NUMBERS), _two_numbers, _find_numbers)
 
 RATE = 16_000
 DIGIT_FRAMES = RATE * 3 // 4
-"""The frames of each digit in the recording, including the silence after it."""
+"""Number of frames of each digit in the recording, including the silence after it."""
 SILENCE = 128
-"""The middle of an 8-bit sample."""
+"""The zero level of an 8-bit sample."""
 
 
 def wav(digits: str) -> bytes:
-    """Return the digits in spoken English, with short pauses. Without digits, return silence as long as four digits."""
+    """Return the digits in spoken English, with short pauses. Without digits, return silence of the same length."""
     pause = bytes((SILENCE,)) * (RATE // 4)
     speech = pause + pause.join(_load_clip(digit) for digit in digits) + pause
     samples = speech if digits else pause + (bytes((SILENCE,)) * DIGIT_FRAMES + pause) * 4
@@ -108,7 +108,7 @@ def wav(digits: str) -> bytes:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(RATE)
-        # From unsigned 8-bit samples to signed 16-bit samples.
+        # Convert unsigned 8-bit samples to signed 16-bit samples.
         file.writeframes(b"".join(((sample - SILENCE) * 256).to_bytes(2, "little", signed=True) for sample in samples))
     return out.getvalue()
 
@@ -125,7 +125,7 @@ def _recording() -> bytes:
 
 
 def pdf(word: str) -> bytes:
-    """Return a PDF with one page that shows the word. The page is empty for an empty word."""
+    """Return a PDF with one page that shows the word. For an empty word, the page is empty."""
     stream = b"BT /F1 48 Tf 72 700 Td (%b) Tj ET" % word.encode("ascii") if word else b""
     objects = (
         b"<</Type/Catalog/Pages 2 0 R>>",
@@ -146,14 +146,14 @@ def pdf(word: str) -> bytes:
 
 
 MAX_TOKENS = 1024
-"""The token limit: enough for an answer of one word and for the reasoning before it."""
+"""The token limit, sufficient for a one-word answer and the reasoning before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A question: the capability that it tests, and a function that makes a file with a word, or an empty file.
+    """A question: the tested capability, and a function that makes a file with a word, or an empty file.
 
-    `measures` are width, height, pages and seconds of such a file, by which its tokens are estimated.
+    `measures` are the file's width, height, pages and seconds, by which its tokens are estimated.
     """
 
     capability: str
@@ -208,7 +208,7 @@ PROBES: Mapping[str, Probe] = MappingProxyType(
         )
     }
 )
-"""The probes by capability, one for every kind of file that a model may be recorded as able to read."""
+"""The probes by capability, one for each kind of file that models can be recorded as able to read."""
 
 
 def build_request(probe: Probe, word: str) -> ChatRequest:
