@@ -91,7 +91,7 @@ NOT_YOURS = Refusal(403, "agent_forbidden", "x-agent-id is not an agent this key
 
 
 def make_key(kind: str = "ra") -> tuple[str, str, str]:
-    """Return a new key of this kind, its public id and the digest to store."""
+    """Return a new key, its public id, and the digest to store."""
     public, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
     # The checksum lets scanners distinguish a leaked key from a similar string without calling this server.
     check = f"{binascii.crc32(f'{public}_{secret}'.encode()):08x}"

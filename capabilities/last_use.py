@@ -34,7 +34,7 @@ class LastUses:
             self._noted[row.public_id] = now
 
     def latest(self, row: AgentKey) -> datetime | None:
-        """Return the key's last use that this process knows of."""
+        """Return the key's last use, written or not."""
         return self._noted.get(row.public_id, row.last_used_at)
 
     def list_noted(self) -> list[str]:

@@ -70,7 +70,7 @@ class owned(Generic[T]):  # noqa: N801  # a decorator
 
 
 def renew(only: owned[Any] | None = None) -> None:
-    """Replace the runtime, or one of its objects. For tests."""
+    """Replace the runtime, or one of its objects, for tests."""
     global _runtime
     if only is not None:
         _runtime.discard(only)

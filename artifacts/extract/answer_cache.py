@@ -42,7 +42,6 @@ class AnswerCache:
         return self._used
 
     def answer(self, key: Key, make: Callable[[], Result]) -> Result:
-        """Return the cached result, or call `make` and cache its result."""
         with self._lock:
             making = self._locks.setdefault(key, threading.Lock())
         try:

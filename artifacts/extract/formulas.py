@@ -63,7 +63,6 @@ class FormulaWriter:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether all elements are closed."""
         return not self._open
 
     def text(self, text: str) -> None:

@@ -25,7 +25,6 @@ MACINTOSH = {0x8000: "mac-roman", 10_000: "mac-roman", 0x8001: "cp1252"}
 
 
 def is_old(source: BinaryIO) -> bool:
-    """Return whether the file begins like an Excel 2 to 4 sheet."""
     source.seek(0)
     beginning = source.read(4)
     source.seek(0)

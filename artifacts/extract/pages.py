@@ -95,7 +95,7 @@ def _size_at(page: pypdfium2.PdfPage, scale: float) -> tuple[int, int]:
 
 
 def _find_scan(page: pypdfium2.PdfPage) -> pypdfium2.PdfImage | None:
-    """Return the page's image if the page consists of a single upright JPEG."""
+    """Return the page's image if the page is a single upright JPEG."""
     objects = list(islice(page.get_objects(max_depth=1), 2))
     if len(objects) != 1 or objects[0].type != raw.FPDF_PAGEOBJ_IMAGE or page.get_rotation():
         return None

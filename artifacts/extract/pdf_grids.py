@@ -66,7 +66,6 @@ class Grid:
         return bisect(self.columns, x)
 
     def row(self, y: float) -> int:
-        """Return the row's index from the top."""
         return len(self.rows) - bisect(self.rows, y)
 
     def separates(self, left: float, right: float, y: float) -> bool:

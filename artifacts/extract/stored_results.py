@@ -22,7 +22,6 @@ class StoredResults:
         self._folder, self._max_bytes = folder, max_bytes
 
     def find(self, key: tuple[str, ...]) -> Result | None:
-        """Return the result that was stored under the key, or None."""
         path = self._path(key)
         try:
             output = path.read_bytes()

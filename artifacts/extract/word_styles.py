@@ -84,7 +84,6 @@ class StyleReader:
         self._styles[self._id] = style
 
     def styles(self) -> dict[str, Style]:
-        """Return the styles with their inherited properties."""
         return {name: self._inherited(style) for name, style in self._styles.items()}
 
     def _inherited(self, style: Style) -> Style:

@@ -62,7 +62,7 @@ class Workbook:
         self._add_comments(part)
 
     def format(self, style: str) -> NumberFormat | None:
-        """Return the number format of a style, or None if it is `General`."""
+        """Return the number format of a style, or None for `General`."""
         if style not in self._formats:
             number = int(style) if style.isdecimal() and len(style) < 6 else MAX_STYLES
             code = self._codes.get(self._styles[number], GENERAL) if number < len(self._styles) else GENERAL
@@ -150,7 +150,6 @@ class SharedStrings:
         self._parsing = parsed_blocks(blocks, self._start, self._end, self._text)
 
     def get(self, index: int) -> str:
-        """Return the string at this index, or "" if there is none."""
         while index >= len(self._found):
             try:
                 next(self._parsing)
@@ -248,7 +247,6 @@ class Sheet:
             self._phonetic = False
 
     def flush(self) -> None:
-        """Add the part of the row that was read."""
         if self._line:
             line = "".join(self._line)
             if line.strip():

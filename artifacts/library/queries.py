@@ -108,7 +108,7 @@ def count_kinds() -> dict[str, LibrarySize]:
 
 
 def find_artifact(ref: str) -> Artifact | None:
-    """Return the living artifact with this id or reference, else None."""
+    """Return the living artifact with this id or reference."""
     return Artifact.objects.living().filter(pk=ref.removeprefix("artifact:")).first()
 
 
@@ -149,7 +149,6 @@ def find_deletion(pk: str) -> datetime | None:
 
 
 def list_deleted_at(moment: datetime) -> list[str]:
-    """Return the ids of the artifacts that were deleted at this time."""
     return list(Artifact.objects.filter(deleted_at=moment).values_list("pk", flat=True))
 
 

@@ -152,7 +152,6 @@ class BucketClient:
         return self._outage
 
     def find(self, key: str) -> ObjectFacts | None:
-        """Return the object, or None if it does not exist."""
         with self.translate_errors():
             try:
                 return _parse_facts(obstore.head(self._store, key))
@@ -176,22 +175,22 @@ class BucketClient:
             return _parse_facts(result.meta), self._blocks(iter(result.stream(BLOCK)))
 
     def read_range(self, key: str, start: int, stop: int) -> bytes:
-        """Return the bytes from `start` to `stop`. Raise `FileNotFoundError`."""
+        """Raise `FileNotFoundError` if the object does not exist. `stop` is exclusive."""
         with self.translate_errors():
             return bytes(obstore.get_range(self._store, key, start=start, end=stop))
 
     def put(self, key: str, data: bytes | bytearray) -> str:
-        """Store a complete object and return its tag."""
+        """Store a complete object and return its ETag."""
         with self.translate_errors():
             return obstore.put(self._store, key, bytes(data), use_multipart=False)["e_tag"] or ""
 
     def copy(self, key: str, new_key: str) -> None:
-        """Copy an object within the service. Raise `FileNotFoundError`."""
+        """Copy within the service. Raise `FileNotFoundError`."""
         with self.translate_errors():
             obstore.copy(self._store, key, new_key)
 
     def delete(self, key: str) -> None:
-        """Delete an object if it exists."""
+        """Delete the object if it exists."""
         with self.translate_errors():
             obstore.delete(self._store, key)
 
@@ -296,11 +295,11 @@ class ObjectWriter:
             self._file.close()
 
     def abort(self) -> None:
-        """Discard the object; does nothing if the service cannot be reached."""
+        """Discard the object. Do nothing if the service cannot be reached."""
         with suppress(ArtifactError, OSError), self._client.translate_errors():
             self._file.__exit__(
                 InterruptedError, InterruptedError(), None
-            )  # leaving the context with an error discards the parts
+            )  # Leaving the context with an error discards the parts.
 
 
 def _parse_facts(meta: Mapping[str, Any]) -> ObjectFacts:

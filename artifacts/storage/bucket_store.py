@@ -1,9 +1,9 @@
 """The byte store in a bucket: `obj/<sha256>` below the prefix. Each object is either complete or absent.
 
-An upload that fits into one part stays in memory until its hash is known. A larger one is sent in parts to `tmp/`,
-copied to its hash within the service and deleted. The service verifies the hash of every part. Bytes are hashed before
-they are served, and the result is cached as long as the object has the same tag. So damaged bytes are reported and
-never served.
+An upload that fits into one part is held in memory until its hash is known. A larger one is sent in parts to `tmp/`,
+copied to its hash within the service, and deleted. The service verifies each part's hash. Bytes are hashed before they
+are returned, and the result is cached as long as the object has the same tag. Damaged bytes are therefore reported and
+never returned.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ class BucketStore:
         return is_healthy and facts is not None and facts.modified > time.time() - FRESH_SECONDS
 
     def remember(self, sha256: str, tag: str, size: int) -> None:
-        """Record that the object with this tag contains the bytes of its hash."""
+        """Record that the object with this tag contains the right bytes."""
         if len(self._healthy) >= REMEMBERED:
             self._healthy.clear()
         self._healthy[sha256] = (tag, size)
@@ -311,7 +311,6 @@ class _Download:
 
 
 def check_digest(sha256: str) -> None:
-    """Raise `MissingError` for a name that is not a hash."""
     if not is_digest(sha256):
         raise MissingError(sha256)
 

@@ -42,7 +42,6 @@ from capabilities.runtime import owned
 
 
 def byte_store() -> ByteStore:
-    """Return the byte store of this installation."""
     return open_store(settings.ARTIFACTS_BUCKET, Path(settings.DATA_DIR) / "artifacts")
 
 
@@ -149,7 +148,6 @@ def open_artifact(row: Artifact) -> StoredArtifact:
 
 
 def build_file_part(row: Artifact) -> FilePart:
-    """Return the artifact as a part of a message."""
     return open_artifact(row).part()
 
 
@@ -209,7 +207,6 @@ def parse_range(header: str, size: int) -> tuple[int, int] | None:
 
 
 def take_bytes(blocks: Iterator[bytes], count: int) -> Iterator[bytes]:
-    """Yield the first `count` bytes of the blocks."""
     for block in blocks:
         yield block[:count]
         count -= len(block)

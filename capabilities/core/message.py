@@ -234,7 +234,6 @@ class ToolCall:
     caller: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def signature_for(self, origin: str) -> str | None:
-        """Return the signature if its origin is this one or unknown."""
         # A model rejects another model's signature.
         return self.signature if self.origin in ("", origin) else None
 

@@ -67,7 +67,6 @@ def make_storable(value: Any) -> Any:
 
 
 def write_json(value: Any, encoder: type[json.JSONEncoder] | None = None) -> str:
-    """Return the value's JSON as a database stores it."""
     return make_json_storable(json.dumps(value, cls=encoder))
 
 

@@ -15,7 +15,6 @@ RULE = "=" * 100
 
 
 def find_licenses(package: importlib.metadata.Distribution) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each license file."""
     for file in package.files or ():
         place, _, name = str(file).partition(".dist-info/")
         if "/" not in place and any(word in name.upper() for word in NAMES):
@@ -39,7 +38,6 @@ def license_name(package: importlib.metadata.Distribution) -> str:
 
 
 def main() -> int:
-    """Print all licenses. Return 1 if a package has no license text."""
     unlicensed = list[str]()
     for package in sorted(importlib.metadata.distributions(), key=lambda package: package.name.lower()):
         texts = list(find_licenses(package))

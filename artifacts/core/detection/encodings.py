@@ -176,7 +176,6 @@ def decode_text(read: Callable[[], Iterable[bytes]], encoding: str) -> Text:
 
 
 def count_invalid_bytes(blocks: Iterable[bytes], encoding: str) -> int:
-    """Return the number of bytes that do not decode."""
     return _survey(blocks, canonical_encoding(encoding) or "utf-8", whole=True).invalid_bytes
 
 

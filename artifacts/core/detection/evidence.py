@@ -44,7 +44,6 @@ class Evidence:
 
     @property
     def because(self) -> str:
-        """Return the reason as an English sentence from `REASONS`."""
         return REASONS[self.reason]
 
     def as_json(self) -> dict[str, str]:

@@ -154,7 +154,6 @@ class _MessageRewriter:
         self.messages.append(replace(message, parts=tuple(parts)))
 
     def flush(self) -> None:
-        """Append the collected files as one user message."""
         if self.waiting:
             lead = TextPart(HOISTED_LEAD[nearest_language(self.style.language)])
             self.messages.append(Message(Role.USER, (lead, *self.waiting)))

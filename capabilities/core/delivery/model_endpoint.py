@@ -162,7 +162,6 @@ def with_forwarded_headers(prepared: Prepared, passes: Mapping[str, str], header
 
 
 def encode_adapted(adapted: Adapted, endpoint: ModelEndpoint, *, stream: bool, language: str | None = None) -> Prepared:
-    """Return the adapted request in the endpoint's protocol."""
     chat, left_out = fit_vendor_items(adapted.chat, endpoint.protocol.name, endpoint.vendor_tools, language)
     chat, tool_names = fit_tools(chat, endpoint.protocol.name)
     request = endpoint.protocol.encode(chat, endpoint.target, stream=stream)

@@ -56,7 +56,6 @@ def read_text_limit(word: str) -> TextLimit:
 
 
 def find_problem(word: str) -> Translatable | None:
-    """Return why a limit is invalid, or None."""
     try:
         read_text_limit(word)
     except ValueError:

@@ -164,13 +164,13 @@ def _fit_tools(message: Message, names: Mapping[str, str], ids: Mapping[str, str
 
 
 def restore_names(answer: Answer, names: Mapping[str, str]) -> Answer:
-    """Return the answer with the caller's names for the called tools."""
+    """Return the answer with the caller's tool names."""
     calls = tuple(replace(call, name=names.get(call.name, call.name)) for call in answer.tool_calls)
     return replace(answer, tool_calls=calls)
 
 
 def restore_names_in(event: StreamEvent, names: Mapping[str, str]) -> StreamEvent:
-    """Return the stream event with the caller's names for the called tools."""
+    """Return the stream event with the caller's tool names."""
     if not isinstance(event, Delta) or not event.tool_calls:
         return event
     # Vendors never split a name over several events.

@@ -214,7 +214,6 @@ def answer_text(value: Mapping[str, Any]) -> str:
 
 
 def parse_images(value: Mapping[str, Any]) -> Iterator[Media]:
-    """Yield the images of a response, as base64 or as URLs."""
     mime_type = f"image/{non_empty_text(value.get('output_format')) or 'png'}"
     items = value.get("data")
     for item in items if isinstance(items, list) else []:

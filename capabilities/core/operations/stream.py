@@ -76,7 +76,6 @@ class OperationReader:
 
 
 def format_frame(event: SseEvent) -> str:
-    """Return the event in wire format."""
     name = f"event: {event.event}\n" if event.event else ""
     return name + "".join(f"data: {data_line}\n" for data_line in event.data.split("\n")) + "\n"
 
@@ -97,7 +96,6 @@ def _rename(frame: str, model: str) -> str:
 
 
 def join_frames(deltas: Iterable[str]) -> str:
-    """Return the text of a streamed completion."""
     frames = (frame for delta in deltas if '"choices"' in delta for frame in delta.split("\n\n"))
     return "".join(answer_text(_parse_frame(frame)) for frame in frames if '"choices"' in frame)
 

@@ -57,7 +57,6 @@ class Operation:
     last_event: str = ""
 
     def is_streamed(self, value: object) -> bool:
-        """Return whether this value of the field requests a streamed response."""
         return bool(self.last_event) and str(value).lower() == self.stream[1]
 
 

@@ -37,7 +37,6 @@ def count_at(value: Any, *path: str) -> int | None:
 
 
 def non_empty_text(value: Any) -> str | None:
-    """Return the value if it is a non-empty string, else None."""
     return value if isinstance(value, str) and value else None
 
 
@@ -183,7 +182,6 @@ def to_plain(value: Any) -> Any:
 
 
 def split_params(values: Mapping[str, Any], names: Collection[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the values without these names, and the names that were removed."""
     remaining = {name: value for name, value in values.items() if name not in names}
     return remaining, tuple(name for name in values if name in names)
 

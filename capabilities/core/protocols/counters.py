@@ -32,7 +32,6 @@ class Counter:
     field: str
 
     def question(self, call: UpstreamRequest) -> UpstreamRequest:
-        """Return the request that counts a call's tokens."""
         parts = urlsplit(call.url)
         url = urlunsplit(parts._replace(path=self.path(parts.path)))
         return replace(call, url=url, payload=self.body(call.payload, parts.path))

@@ -30,7 +30,6 @@ def wants_json(response_format: Mapping[str, Any] | None) -> bool:
 
 
 def instruction(response_format: Mapping[str, Any] | None) -> str:
-    """Return a system prompt that requests JSON, with the schema if there is one."""
     schema = find_schema(response_format)
     if not schema:
         return JSON_ONLY

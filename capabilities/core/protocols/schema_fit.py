@@ -339,7 +339,6 @@ def phrase(key: str, value: Any) -> str:
 
 
 def with_description(schema: Schema, phrases: list[str]) -> dict[str, Any]:
-    """Return the schema with constraints appended to its description."""
     description = schema.get("description")
     lead = f"{description}\n\n" if isinstance(description, str) and description else ""
     return {**schema, "description": f"{lead}({'; '.join(phrases)})"}

@@ -110,7 +110,6 @@ def join(first: ReasoningBlock, second: ReasoningBlock) -> ReasoningBlock:
 
 
 def parse_signature(value: Mapping[str, Any]) -> str | None:
-    """Return Google's signature of a tool call or a message."""
     extra = value.get(EXTRA)
     google = extra.get("google") if isinstance(extra, dict) else None
     return non_empty_text(google.get("thought_signature")) if isinstance(google, dict) else None

@@ -119,7 +119,6 @@ def field_tool_name(name: str) -> str:
 
 
 def block_tool_name(block: Mapping[str, Any]) -> str:
-    """Return the name of a block or an item."""
     kind = str(block.get("type"))
     # A `server_tool_use` states its tool in `name`, not in its type.
     return canonical_tool_name(str(block.get("name") if kind == "server_tool_use" else kind))
@@ -160,5 +159,4 @@ def add_tools(functions: Sequence[dict[str, Any]], items: Iterable[VendorItem]) 
 
 
 def fields_among(items: Iterable[VendorItem]) -> dict[str, Any]:
-    """Return the items that are fields at the top level of the request."""
     return {item.path: item.value for item in items if "[" not in item.path and item.path != BETA_HEADER}

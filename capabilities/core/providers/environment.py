@@ -87,7 +87,6 @@ def header_safe(text: str) -> bool:
 
 
 def referenced_variable(text: str) -> str | None:
-    """Return the variable in a reference `${NAME}`, or None for other text."""
     match = REFERENCE.fullmatch(text)
     return match.group(1) if match else None
 

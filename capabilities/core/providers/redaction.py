@@ -94,7 +94,7 @@ def summarize(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYT
 
 
 def name_base64(text: str) -> str:
-    """Return the text with each run of base64 replaced by its length."""
+    """Replace each run of base64 by its length."""
     return _BLOB.sub(lambda match: f"<{len(match[0])} characters>", text)
 
 

@@ -35,7 +35,6 @@ def agent_holder_id(agent: str) -> str:
 
 
 def key_holder_id(public_id: str) -> str:
-    """Return the holder id for a key with this public id."""
     return f"key:{public_id}"
 
 

@@ -121,7 +121,7 @@ def _system(
 
 
 class _Ids:
-    """Replaces characters that are not allowed in tool call ids, in the same way for a call and its result."""
+    """Replaces invalid characters in tool call ids, consistently for a call and its result."""
 
     def __init__(self) -> None:
         self._sent: dict[str, str] = {}

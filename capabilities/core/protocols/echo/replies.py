@@ -10,7 +10,6 @@ from capabilities.core.wire import Answer, Failure, Fault, Usage
 
 
 def encode_reply(outcome: Answer | Failure) -> tuple[int, bytes]:
-    """Return the response's status and body for an outcome."""
     if isinstance(outcome, Failure):
         return outcome.status or 500, json.dumps({"error": outcome.message, "code": outcome.code}).encode()
     body = {"text": outcome.text, "model": outcome.model, "usage": asdict(outcome.usage)}
@@ -18,7 +17,6 @@ def encode_reply(outcome: Answer | Failure) -> tuple[int, bytes]:
 
 
 def decode(status: int, body: bytes) -> Answer | Failure:
-    """Return the outcome that `encode_reply` encoded."""
     try:
         value = json.loads(body)
     except ValueError:

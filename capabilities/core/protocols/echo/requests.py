@@ -37,7 +37,6 @@ class Echo:
         return UpstreamRequest(EMBEDDED, {}, payload, dropped_params=_list_dropped(chat))
 
     def reply(self, chat: ChatRequest, model: str) -> tuple[int, bytes]:
-        """Return the response's status and body."""
         return replies.encode_reply(answer(chat, model))
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:

@@ -11,7 +11,6 @@ PIECE = 24
 
 
 def build_events(outcome: Answer | Failure) -> list[StreamEvent]:
-    """Return the stream events for an outcome."""
     if isinstance(outcome, Failure):
         return [outcome]
     text = outcome.text

@@ -173,7 +173,6 @@ def _answer(value: dict[str, Any]) -> Answer | Failure:
 
 
 def blocked_prompt(value: Mapping[str, Any]) -> Failure | None:
-    """Return the failure if the prompt was blocked, else None."""
     feedback = value.get("promptFeedback")
     reason = feedback.get("blockReason") if isinstance(feedback, Mapping) else None
     if not reason or value.get("candidates"):
@@ -215,7 +214,6 @@ def text_in(parts: list[dict[str, Any]], *, thought: bool) -> str:
 
 
 def own_kind(part: Mapping[str, Any]) -> str | None:
-    """Return the part's kind if it is one of `OWN_PARTS`, else None."""
     return next((name for name in OWN_PARTS if isinstance(part.get(name), Mapping) and part[name]), None)
 
 

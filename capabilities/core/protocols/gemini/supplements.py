@@ -18,7 +18,6 @@ SOURCES = frozenset({"groundingMetadata", "citationMetadata"})
 
 
 def parse_media(parts: Iterable[Mapping[str, Any]]) -> tuple[Media, ...]:
-    """Return the files among the parts of an answer."""
     # An image that was produced during thinking is not part of the answer.
     candidates = (_media(part) for part in parts if not part.get("thought"))
     return tuple(media for media in candidates if media is not None)

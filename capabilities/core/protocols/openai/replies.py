@@ -38,7 +38,6 @@ PLACES = frozenset({"images", "audio", "annotations"})
 
 
 def parse_supplement(message: Mapping[str, Any]) -> Supplement:
-    """Return the media and annotations of a message or a delta."""
     images, audio, content = message.get("images"), message.get("audio"), message.get("content")
     media: tuple[Media, ...] = ()
     if images or audio or isinstance(content, list):

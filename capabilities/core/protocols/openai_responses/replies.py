@@ -243,7 +243,6 @@ def is_call(item: Item) -> bool:
 
 
 def parse_call(item: Item, at: int) -> ToolCall:
-    """Return the tool call in an item. `at` is the call's index in the answer."""
     kind = str(item["type"])
     identity = non_empty_text(item.get("call_id")) or non_empty_text(item.get("id")) or f"call_{at}"
     return ToolCall(identity, item["name"], arguments_text(item.get(CALLS[kind])), custom=kind == "custom_tool_call")

@@ -147,7 +147,7 @@ def _encode(statement: Statement) -> str:
 
 
 def decode_row(text: str) -> tuple[Statement | None, ...]:
-    """Return the statements in a row. Raise ValueError if the string is invalid."""
+    """Raise ValueError if the string is invalid."""
     return tuple(_decode(part) if part else None for part in text.split(";"))
 
 

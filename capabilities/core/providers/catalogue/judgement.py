@@ -152,7 +152,6 @@ def judge_facts(witnesses: Sequence[Witness]) -> dict[Cell, Fact]:
 
 
 def judge_fact(letter: str, witnesses: Sequence[Witness]) -> Fact | None:
-    """Return the combined fact for a letter, or None if no source states it."""
     yes = [witness for witness in witnesses if letter in witness.statement.yes or letter in witness.statement.both]
     no = [witness for witness in witnesses if letter in witness.statement.no or letter in witness.statement.both]
     if not yes and not no:

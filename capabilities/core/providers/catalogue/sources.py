@@ -1,7 +1,7 @@
 """Read model facts from LiteLLM's map, models.dev's list, providers' own lists and vendors' SDKs.
 
-Every function takes parsed JSON (or the text of a module) and yields rows with the source's name for the host, the
-model's name and a statement. Only chat models about which something is stated are used. Others are left unknown.
+Every function takes parsed JSON (or a module's text) and yields rows with the source's name for the host, the model's
+name, and a statement. Only chat models with at least one stated fact are included. Other models remain unknown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FLAGS: Mapping[str, tuple[tuple[str, ...], tuple[str, str] | None]] = {
 }
 """For each letter of a statement, LiteLLM's flags for it, and the modality that implies it."""
 MODALITIES = {"v": "image", "a": "audio", "d": "video", "f": "pdf"}
-"""For each letter of a statement, models.dev's name for that input."""
+"""For each letter of a statement, models.dev's name of the input."""
 OWN_MODALITIES = {"v": {"image"}, "a": {"audio"}, "d": {"video"}, "f": {"file", "pdf"}}
 OWN_PARAMETERS = {"s": "structured_outputs", "t": "tools"}
 OWN_FLAGS: Mapping[str, tuple[str, ...]] = {
@@ -43,7 +43,7 @@ OWN_INPUT = ("max_input_tokens", "inputTokenLimit", "context_length", "max_conte
              "max_model_len")  # fmt: skip
 OWN_OUTPUT = ("max_completion_tokens", "outputTokenLimit", "max_output_tokens", "max_tokens")
 OWN_ENDS = ("shutdown_date", "retires_at", "expiration_date", "deprecation")
-"""The names of the limits and of the retirement date in providers' own lists."""
+"""Field names of the limits and the retirement date in providers' own lists."""
 
 
 @dataclass(frozen=True, slots=True)

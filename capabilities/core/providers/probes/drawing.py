@@ -95,13 +95,13 @@ class BitWriter:
         self._bytes = bytearray()
 
     def put(self, value: int, width: int) -> BitWriter:
-        """Append a number with `width` bits: u(n)."""
+        """Append a number of `width` bits, H.264's u(n)."""
         self._value = self._value << width | value
         self._count += width
         return self
 
     def put_codes(self, *values: int) -> BitWriter:
-        """Append numbers as Exp-Golomb codes: ue(v)."""
+        """Append numbers as Exp-Golomb codes, H.264's ue(v)."""
         for value in values:
             self.put(value + 1, 2 * (value + 1).bit_length() - 1)
         return self
