@@ -117,7 +117,7 @@ def admin_issue_key(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @router.put("/agents/{path:agent_id}/keys/{key_id}", response=KeyOut, openapi_extra=takes(KeyTermsIn))
 def admin_change_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
-    """Change the name, the terms and, if `expiresAt` is sent, the end of a key, effective immediately.
+    """Change a key's name, its terms and, if `expiresAt` is sent, its expiry, effective immediately.
 
     409 for a key that has ended.
     """
@@ -193,9 +193,9 @@ def admin_revoke_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
 
 @router.post("/agents/{path:agent_id}/keys/{key_id}/rotate", response={201: IssuedOut}, openapi_extra=takes(RotateIn))
 def admin_rotate_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
-    """Issue a key with the same scopes; the old key keeps working for the overlap, one day by default.
+    """Issue a key with the same scopes; the old key remains valid for the overlap, one day by default.
 
-    409 for a key that is revoked, 403 for a key with a scope, such as `config:write`, that the token itself lacks.
+    409 for a revoked key, 403 for a key with a scope, such as `config:write`, that the token itself lacks.
     """
     seconds = read_as(request, RotateIn).overlapSeconds
     row = require(find_key(agent_id, key_id), "key", key_id)
@@ -287,7 +287,7 @@ def describe_agent(row: Agent) -> AgentThing:
 
 @router.put("/agents/{path:agent_id}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(AdminAgentIn))
 def admin_put_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Add or replace an agent; 409 for one created by a program at run time."""
+    """Add or replace an agent; 409 for an agent that a program created at run time."""
     body = read_as(request, AdminAgentIn)
     with ledger.exclusive():
         created, changes, entry = write_agent(request, agent_id, body)

@@ -1,5 +1,5 @@
 # ruff: noqa: N815 - JSON keys are camelCase
-"""The administrators' API for alerts: the list, acknowledging and muting, and the webhook with its test."""
+"""Administrators' API for alerts: the list, acknowledging and muting, and the webhook with its test."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class AlertThing(BaseModel):
 
 
 class WebhookThing(BaseModel):
-    """Where alerts are sent; the rest of the address is secret."""
+    """Where alerts are sent. The address is secret except for its host."""
 
     host: str
     shape: str
@@ -68,7 +68,7 @@ class WebhookOut(BaseModel):
 
 
 class AcknowledgeIn(Body):
-    """Whether someone takes care of the alert."""
+    """Whether a person takes care of the alert."""
 
     acknowledged: bool = True
 
@@ -76,7 +76,7 @@ class AcknowledgeIn(Body):
 class MuteIn(Body):
     """Until when the alert is muted, with its time zone; null ends the mute."""
 
-    # JSON has no times: without this, strict bodies would refuse the text of one.
+    # JSON has no type for times: without this, strict bodies would reject a time's text.
     until: Annotated[AwareDatetime, Field(strict=False)] | None
 
 
@@ -87,7 +87,7 @@ class WebhookIn(Body):
 
 
 class TestOut(BaseModel):
-    """Whether the chat accepted the test, and if not, why."""
+    """Whether the chat service accepted the test, and if not, why."""
 
     arrived: bool
     error: str | None
@@ -127,7 +127,7 @@ def admin_list_alerts(request: HttpRequest) -> HttpResponse:
 
 @router.post("/alerts/{number}/acknowledge", response=AlertOut, openapi_extra=takes(AcknowledgeIn))
 def admin_acknowledge_alert(request: HttpRequest, number: int) -> HttpResponse:
-    """Record that a user is taking care of an active alert, or withdraw this."""
+    """Record that a person takes care of an active alert, or withdraw this."""
     body = read_as(request, AcknowledgeIn)
     return answer(
         AlertOut(alert=alert_out(build_line(acknowledge(script_actor(request), number, on=body.acknowledged))))
@@ -136,7 +136,7 @@ def admin_acknowledge_alert(request: HttpRequest, number: int) -> HttpResponse:
 
 @router.post("/alerts/{number}/mute", response=AlertOut, openapi_extra=takes(MuteIn))
 def admin_mute_alert(request: HttpRequest, number: int) -> HttpResponse:
-    """Send nothing about an active alert until a time; null lets it be sent again."""
+    """Suppress notices about an active alert until a time; null ends the suppression."""
     body = read_as(request, MuteIn)
     return answer(AlertOut(alert=alert_out(build_line(mute(script_actor(request), number, body.until)))))
 
@@ -150,7 +150,7 @@ def admin_put_webhook(request: HttpRequest) -> HttpResponse:
 
 @router.post("/alerts/test", response=TestOut)
 def admin_test_alert(request: HttpRequest) -> HttpResponse:
-    """Send a test to the webhook and wait for its answer, at most 15 seconds."""
+    """Send a test to the webhook and wait at most 15 seconds for its response."""
     actor = script_actor(request)
     refusal = send_test(actor.name, timezone.now())
     record_test(actor, find_webhook(), arrived=not refusal)

@@ -20,13 +20,13 @@ MAX_BYTES = 1024 * MEBIBYTE * MEBIBYTE
 
 
 class EntriesOut(BaseModel):
-    """Entries in order, and the revision they belong to."""
+    """Entries in order, and the revision that contains them."""
 
     revision: int = 0
 
 
 class RestoreOut(EntriesOut):
-    """The revision made by a restore or, with `dryRun`, what it would change."""
+    """The revision that a restore created or, with `dryRun`, what it would change."""
 
     dryRun: bool = False
     changes: list[str] = []
@@ -42,8 +42,8 @@ class AdminProvidersOut(EntriesOut):
 class AdminProviderOut(EntriesOut):
     """A provider; if it cannot be called now, `usable` is false and `reason` says why.
 
-    `state` is `ok`, `slow`, `cooling`, `failing`, `down` (no connection or no answer in time), `rejected` (it
-    rejects its key), `not_allowed` (its address is not allowed), `no_key` or `disabled`, as on its page.
+    `state` is `ok`, `slow`, `cooling`, `failing`, `down` (no connection or no answer in time), `rejected` (the provider
+    rejects its key), `not_allowed` (its address is not allowed), `no_key` or `disabled`, as on the provider's page.
     """
 
     provider: Thing
@@ -110,7 +110,7 @@ class KeyTextIn(Body):
 
 
 class ChangedOut(EntriesOut):
-    """What a write did: `changes` is empty if nothing changed."""
+    """The result of a write; `changes` is empty if nothing changed."""
 
     created: bool = False
     changes: list[str] = []
@@ -128,7 +128,7 @@ class AdminAgentIn(Body):
 
 
 class AgentThing(BaseModel):
-    """An agent as stored; `origin` is administrator or runtime."""
+    """An agent as stored; `origin` is `administrator` or `runtime`."""
 
     id: str
     name: str
@@ -153,7 +153,7 @@ class AdminAgentOut(EntriesOut):
 
 
 class KeyThing(BaseModel):
-    """An agent's key without its secret: `id` is its public part; `state` is active, expired or revoked."""
+    """An agent's key without its secret; `id` is its public part; `state` is active, expired or revoked."""
 
     id: str
     label: str
@@ -168,7 +168,7 @@ class KeyThing(BaseModel):
 
 
 class KeysOut(BaseModel):
-    """The keys of an agent, newest first, revoked ones last."""
+    """The keys of an agent, newest first, with revoked keys last."""
 
     keys: list[KeyThing]
 
@@ -193,7 +193,7 @@ class KeyTermsIn(Body):
 
 
 class KeyIn(Body):
-    """A new key, with terms as in a change; default scopes without `scopes`, no expiry without `days`."""
+    """A new key, with the terms of `KeyTermsIn`; default scopes if `scopes` is omitted, no expiry without `days`."""
 
     label: Annotated[str | None, Field(max_length=100)] = None
     team: Annotated[str | None, Field(max_length=MAX_LABEL)] = None
@@ -204,7 +204,7 @@ class KeyIn(Body):
 
 
 class RotateIn(Body):
-    """How many seconds the old key keeps working."""
+    """For how many seconds the old key remains valid."""
 
     overlapSeconds: Annotated[int | None, Field(ge=0, le=MAX_SECONDS)] = None
 
@@ -217,7 +217,7 @@ class IssuedOut(BaseModel):
 
 
 class LinkThing(BaseModel):
-    """A link to an agent's page without its secret: `id` is its public part; `state` is active, expired or revoked."""
+    """A link to an agent's page without its secret; `id` is its public part; `state` is active, expired or revoked."""
 
     id: str
     name: str
@@ -229,13 +229,13 @@ class LinkThing(BaseModel):
 
 
 class LinksOut(BaseModel):
-    """The links to an agent's page, newest first, revoked ones last."""
+    """The links to an agent's page, newest first, with revoked links last."""
 
     links: list[LinkThing]
 
 
 class LinkIn(Body):
-    """A new link and its recipient; `days` is 90 if omitted, null until revoked.
+    """A new link and its recipient; `days` is 90 if omitted, and null means that the link never expires.
 
     `withBodies` shows recorded bodies.
     """
@@ -253,7 +253,7 @@ class MadeLinkOut(BaseModel):
 
 
 class PersonThing(BaseModel):
-    """A person; `state` is active, invited or deactivated."""
+    """A user; `state` is active, invited or deactivated."""
 
     username: str
     role: str
@@ -268,20 +268,20 @@ class PeopleOut(BaseModel):
 
 
 class PersonOut(BaseModel):
-    """One person."""
+    """One user."""
 
     person: PersonThing
 
 
 class InviteIn(Body):
-    """The name and role to invite."""
+    """The name and the role of the user to invite."""
 
     username: Annotated[str, Field(min_length=1, max_length=150)]
     role: Literal["viewer", "editor", "administrator"] = "viewer"
 
 
 class InvitedOut(PersonOut):
-    """A user and the link for choosing a password. The link is shown only once and is valid for this many days."""
+    """A user and the link for choosing a password; it is shown only once and expires after `days` days."""
 
     link: str
     days: int
@@ -338,7 +338,7 @@ class AliasIn(Body):
 
 
 class LanguageThing(BaseModel):
-    """A language and its directive; `builtIn` ones can be changed but not removed."""
+    """A language and its directive; a built-in language (`builtIn`) can be changed but not removed."""
 
     code: str
     directive: str

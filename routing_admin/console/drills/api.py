@@ -20,7 +20,7 @@ router = Router(tags=[TAG])
 
 
 class DrillIn(Body):
-    """How many seconds the drill lasts: 30, 60 or 300."""
+    """Duration of the drill in seconds: 30, 60 or 300."""
 
     seconds: Annotated[int, Field(ge=min(CHOICES), le=max(CHOICES))] = USUAL_SECONDS
 

@@ -133,8 +133,8 @@ async def export_config(
 ) -> HttpResponse:
     """Return a file of the configuration, keys only as `${…}`; its ETag is the revision.
 
-    With `since` it answers immediately unless that is the current revision; then it waits up to `wait` seconds for the
-    next one. `If-None-Match` with the current ETag gives 304.
+    With `since`, the answer comes immediately unless `since` is the current revision; then it comes with the next
+    revision, after at most `wait` seconds. `If-None-Match` with the current ETag gives 304.
     """
     file = parse_format(name)
     return answer_file(request, file, mode, await wait_for_change(since, min(wait, MAX_WAIT)))

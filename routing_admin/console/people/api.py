@@ -71,7 +71,7 @@ def admin_invite_person(request: HttpRequest) -> HttpResponse:
 
 @router.post("/people/{username}/link", response={201: InvitedOut})
 def admin_link_person(request: HttpRequest, username: str) -> HttpResponse:
-    """Create a link for choosing a password; it replaces an earlier invitation's. 409 for a deactivated user.
+    """Create a link for choosing a password; it replaces earlier links. 409 for a deactivated user.
 
     403 if the user's role has more rights than the token's scopes.
     """
@@ -82,7 +82,7 @@ def admin_link_person(request: HttpRequest, username: str) -> HttpResponse:
 
 @router.delete("/people/{username}", response={204: None})
 def admin_withdraw_person(request: HttpRequest, username: str) -> HttpResponse:
-    """Withdraw an invitation. 409 if the user has accepted it. A missing user is not an error."""
+    """Withdraw an invitation; 409 if the user has accepted it. A missing user is not an error."""
     user = find_user_named(username)
     if user is not None:
         check_expectation(read_expectation(request), person_entry(user))
@@ -109,13 +109,13 @@ def answer_person(user: User) -> HttpResponse:
 
 @router.get("/people/{username}", response=PersonOut)
 def admin_get_person(request: HttpRequest, username: str) -> HttpResponse:
-    """Get one person."""
+    """Return one user."""
     return answer_person(require(find_user_named(username), "person", username))
 
 
 @router.put("/people/{username}", response=PersonOut, openapi_extra=takes(PersonIn))
 def admin_put_person(request: HttpRequest, username: str) -> HttpResponse:
-    """Change a role, deactivate or reactivate. 409 for the last administrator. Losing rights ends all sessions.
+    """Change a role, deactivate or reactivate; 409 for the last administrator. Losing rights ends all sessions.
 
     403 if the role before or after has more rights than the token's scopes. Deactivating needs `people:write` only.
     """

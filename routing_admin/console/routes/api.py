@@ -47,14 +47,14 @@ def admin_list_aliases(request: HttpRequest) -> HttpResponse:
 
 @router.get("/aliases/{path:alias}", response=AliasOut)
 def admin_get_alias(request: HttpRequest, alias: str) -> HttpResponse:
-    """Get one alias."""
+    """Return one alias."""
     entry = require(list_entries().get(alias), "alias", alias)
     return answer_entry(AliasOut(alias=AliasThing(**entry)), entry)
 
 
 @router.put("/aliases/{path:alias}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(AliasIn))
 def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
-    """Set the target of an alias: a route, a service or a provider's model. `*` catches every other name.
+    """Set the target of an alias: a route, a service or a provider's model. `*` matches every other name.
 
     422 for an invalid name or target.
     """

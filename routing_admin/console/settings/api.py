@@ -72,7 +72,7 @@ def language_out(code: str) -> LanguageThing | None:
 
 @router.get("/settings", response=SettingsOut)
 def admin_get_settings(request: HttpRequest) -> HttpResponse:
-    """Get the settings of the settings page, without settings from the environment."""
+    """Return the settings of the settings page, without settings from the environment."""
     return answer_settings()
 
 
@@ -103,7 +103,7 @@ def admin_list_languages(request: HttpRequest) -> HttpResponse:
 
 @router.get("/languages/{code}", response=LanguageOut)
 def admin_get_language(request: HttpRequest, code: str) -> HttpResponse:
-    """Get one language."""
+    """Return one language."""
     language: LanguageThing = require(language_out(code), "language", code)
     return answer_entry(LanguageOut(language=language), language.model_dump())
 
@@ -125,7 +125,10 @@ def admin_put_language(request: HttpRequest, code: str) -> HttpResponse:
 
 @router.delete("/languages/{code}", response={204: None})
 def admin_delete_language(request: HttpRequest, code: str) -> HttpResponse:
-    """Remove an added language. A built-in one gets its original directive back. A missing language is not an error."""
+    """Remove an added language; a built-in language gets its original directive back.
+
+    A missing language is not an error.
+    """
     with ledger.exclusive():
         language = language_out(code)
         check_expectation(read_expectation(request), language.model_dump() if language else None)
