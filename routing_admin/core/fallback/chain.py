@@ -15,13 +15,13 @@ from routing_admin.core.fallback.policy import Policy
 OK = "ok"
 CANCELLED = "client_cancelled"
 ABORTED = "aborted"
-"""Outcome of an attempt that ended in an internal error, such as a file of the request that cannot be read."""
+"""Outcome of an attempt that ended in an internal error, such as an unreadable file in the request."""
 
 T = TypeVar("T")
 
 
 class SkipReason(StrEnum):
-    """Why a candidate is skipped without a call; the value is the outcome of its attempt."""
+    """Reason for skipping a candidate without a call; the value is the outcome of its attempt."""
 
     MISSING = "skipped_missing"
     DISABLED = "skipped_disabled"
@@ -53,10 +53,10 @@ SKIP_SENTENCES: Mapping[SkipReason, str] = {
 
 @value_class
 class Timeouts:
-    """Seconds to connect, to the first content, between contents, and for the whole request."""
+    """Seconds to connect, to the first content, between chunks of content, and for the whole request."""
 
     connect: float = 5.0
-    # Reasoning models are silent for minutes before their first content.
+    # Reasoning models send nothing for minutes before their first content.
     first_content: float = 120.0
     between: float = 30.0
     total: float = 600.0
@@ -64,16 +64,16 @@ class Timeouts:
 
 @value_class
 class PoolKey:
-    """One of a provider's keys; `mark` changes with the key without revealing it."""
+    """One of a provider's keys; `mark` is a digest that changes with the key."""
 
     name: str
-    # An HMAC of the key: renaming the key keeps its cooldown, and replacing it starts without one.
+    # An HMAC of the key: renaming the key does not change its cooldown, and a new key starts without one.
     mark: str
 
 
 @value_class
 class PlannedCandidate:
-    """One provider and model of a chain; `skip` is set if it is known not to be callable.
+    """One provider and model of a chain; `skip` is set if it is known that it cannot be called.
 
     `protocol` is the provider's, `skip_param` the part of the request that prevents the call. `keys` are the provider's
     usable keys if it has several, else empty.
@@ -98,11 +98,11 @@ class PlannedCandidate:
 
 @value_class
 class Plan:
-    """A routed request: the route taken, its chain, and the rules of the run.
+    """A routed request: its route, its chain, and the rules of the run.
 
-    `matched` is False if `task_type` is the default route instead of the one requested. With `refuses_drops`,
+    `matched` is False if `task_type` is the default route instead of the requested one. With `refuses_drops`,
     candidates that accept only part of the request are skipped. With `verbatim`, the request is never adjusted.
-    `has_pools` says that a candidate has several keys. Requests of equal, non-empty `affinity` use the same key.
+    `has_pools` says that a candidate has several keys. Requests with the same non-empty `affinity` use the same key.
     """
 
     candidates: tuple[PlannedCandidate, ...]
@@ -120,11 +120,11 @@ class Plan:
 
 @value_class
 class Call:
-    """Step: call this candidate now; `timeouts.total` is what is left for the whole request, in seconds.
+    """Step: call this candidate now. `timeouts.total` is the time left for the whole request, in seconds.
 
-    `without_params` are parameters to leave out. `without_capabilities` are capabilities to treat as missing, `*` for
-    all but text. `limit_name` is the name under which the token limit is sent, None for the provider's usual name.
-    `key` is the key to use if the provider has several.
+    `without_params` are parameters to omit. `without_capabilities` are capabilities to treat as missing, `*` for all
+    but text. `limit_name` is the name under which the token limit is sent, None for the provider's usual name. `key` is
+    the key to use if the provider has several.
     """
 
     candidate: PlannedCandidate
@@ -149,7 +149,7 @@ Step = Call | Wait
 
 @value_class
 class Reply(Generic[T]):
-    """A call's outcome, with the adaptation of its content and the parameters that were dropped."""
+    """A call's outcome, with the adaptation of its content and its dropped parameters."""
 
     outcome: T | Failure
     adaptation: str = ""
@@ -158,7 +158,7 @@ class Reply(Generic[T]):
 
 @value_class
 class Try:
-    """One call of an attempt; times in milliseconds.
+    """One call of an attempt; times are in milliseconds.
 
     `key` is the name of the key used if the provider has several, else empty. `usage` is what the provider reported for
     a call without an answer.
@@ -174,11 +174,11 @@ class Try:
 
 @value_class
 class Attempt:
-    """The result for one candidate; exactly one per candidate reached, in the order of the chain.
+    """The result for one candidate, with one attempt per candidate reached, in the order of the chain.
 
-    `outcome` is `ok`, a fault's code or a skip reason. `cause` is the fault behind it: for a candidate that is cooling
-    down, the fault that started the cooldown. Times are in milliseconds, `started_ms` from the request's start, `waits`
-    in seconds. `param` is the part of the request that was not accepted.
+    `outcome` is `ok`, a fault's code or a skip reason. `cause` is the underlying fault: for a candidate that is cooling
+    down, the fault that started the cooldown. Times are in milliseconds, `started_ms` from the request's start, but
+    `waits` are in seconds. `param` is the part of the request that was not accepted.
     """
 
     provider: str
@@ -199,7 +199,7 @@ class Attempt:
     param: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the attempt as the API writes it, without absent fields."""
+        """Return the attempt in the API's format, without absent fields."""
         optional = {
             "statusCode": self.status_code,
             "error": self.error,
@@ -219,7 +219,7 @@ class Attempt:
 
 @value_class
 class RunResult(Generic[T]):
-    """A successful run: the answer, its call, and every attempt; the last attempt is the successful one."""
+    """A successful run: the answer, its call, and every attempt, of which the last is the successful one."""
 
     answer: T
     call: Call
@@ -231,7 +231,6 @@ class RunResult(Generic[T]):
 
 
 def skip_attempt(candidate: PlannedCandidate, reason: SkipReason, at_ms: float, detail: str = "") -> Attempt:
-    """Return the attempt of a skipped candidate, with the reason."""
     sentence = detail or candidate.skip_detail or SKIP_SENTENCES[reason]
     cause = {SkipReason.NO_KEY: Fault.KEY_MISSING, SkipReason.ORIGIN_REFUSED: Fault.ORIGIN_REFUSED}.get(reason)
     return Attempt(
@@ -244,7 +243,7 @@ def skip_attempt(candidate: PlannedCandidate, reason: SkipReason, at_ms: float, 
 
 
 def cut_short(attempt: Attempt, failure: Failure | None, duration_ms: float) -> Attempt:
-    """Return the attempt of a stream that has ended. `failure` interrupted it; None if it ended normally."""
+    """Return the attempt of a stream that has ended; `failure` interrupted it, or is None if it ended normally."""
     if failure is None:
         return replace(attempt, duration_ms=duration_ms)
     return replace(

@@ -1,4 +1,4 @@
-"""State that a run shares with others of its process: clock, randomness, cooldowns, keys, retry budget."""
+"""State that the runs of a process share: clock, randomness, cooldowns, keys and retry budget."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from routing_admin.core.fallback.cooldown import Cooldowns, LocalCooldowns
 from routing_admin.core.fallback.key_pools import KeyPools
 from routing_admin.core.fallback.memory import RefusalMemory
 
-# Retry budget of each provider: a retry costs 5 of 500, and an answer refunds the cost of its retries, or 1 without
-# retries. With an empty budget the next candidate is called immediately. The first call is always free.
+# Each provider has a retry budget of 500: a retry costs 5, and an answer refunds the cost of its retries, or 1 if it
+# had none. While the budget is exhausted, the next candidate is called immediately. The first call is always free.
 
 FULL = 500
 RETRY_COST = 5
@@ -22,13 +22,13 @@ PLAIN_REFUND = 1
 
 @dataclass(slots=True)
 class RetryBudget:
-    """Retry budgets of this process, thread-safe; only providers that have used some of their budget are stored."""
+    """Retry budgets of this process, thread-safe. Only providers that have used part of their budget are stored."""
 
     _spent: dict[str, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, provider: str) -> bool:
-        """Pay for one retry; return False if the budget is exhausted."""
+        """Take the cost of one retry from the budget; return False if it is exhausted."""
         with self._lock:
             spent = self._spent.get(provider, 0) + RETRY_COST
             if spent > FULL:
@@ -48,7 +48,7 @@ class RetryBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """What a run reads from outside; `clock` is monotonic seconds, `random` returns values in [0, 1)."""
+    """A run's environment; `clock` is in monotonic seconds, `random` returns values in [0, 1)."""
 
     clock: Callable[[], float]
     random: Callable[[], float]

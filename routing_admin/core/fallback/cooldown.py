@@ -1,8 +1,8 @@
-"""Cooldowns of providers and models: the port, and its implementation within one process.
+"""Cooldowns of providers and models: the interface, and its implementation within one process.
 
-Faults that will not pass by themselves start a cooldown immediately, others after three failures in a row. A cooldown
-lasts as long as the provider asked for. Otherwise its length is extended by random jitter, so that processes that lost
-a provider at the same time do not all call it again at the same time. Afterwards a single request probes the candidate,
+Faults that will not pass by themselves start a cooldown immediately, other faults after three failures in a row. A
+cooldown lasts as long as the provider asked for. Otherwise random jitter extends it, so that processes that lost a
+provider at the same time do not all call it again at the same time. Afterwards a single request probes the candidate,
 and its outcome ends the cooldown or starts a longer one. Times are in seconds of the given monotonic clock.
 """
 
@@ -24,7 +24,7 @@ NONSENSE_SECONDS = 60.0
 """Cooldown in seconds for a rate limit with an implausible Retry-After."""
 PAYMENT_SECONDS = 600.0
 STRETCH = 0.1
-"""Maximum random extension of a cooldown, as a fraction; it is never shortened."""
+"""Maximum random extension of a cooldown, as a fraction. A cooldown is never shortened."""
 
 Key = tuple[str, str | None]
 """A provider and a model, or None for the whole provider."""
@@ -42,7 +42,7 @@ class Cooling:
 class Cooldowns(Protocol):
     """Interface of cooldowns.
 
-    Methods must be fast and must not raise, so an implementation with shared state answers from a local copy.
+    Methods must be fast and must not raise, so an implementation with shared state uses a local copy.
     """
 
     def look(self, provider: str, model: str) -> Cooling | None:
@@ -52,7 +52,7 @@ class Cooldowns(Protocol):
         """Return None if the candidate may be called; claim the probe that follows a cooldown."""
 
     def record_success(self, provider: str, model: str) -> None:
-        """Forget every failure of the candidate and of its provider."""
+        """Clear every failure of the candidate and of its provider."""
 
     def record_failure(self, provider: str, model: str, failure: Failure, verdict: Verdict) -> None:
         """Record a failure that made the chain move on to the next candidate."""
@@ -64,7 +64,7 @@ class Cooldowns(Protocol):
         """Return every running cooldown, of whole providers and of single models."""
 
     def forget(self, provider: str) -> None:
-        """Forget every failure of a provider and of its models."""
+        """Clear every failure of a provider and of its models."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -108,7 +108,7 @@ class LocalCooldowns:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def look(self, provider: str, model: str) -> Cooling | None:
-        if not self._states:  # the usual case, without taking the lock
+        if not self._states:  # the usual case needs no lock
             return None
         with self._lock:
             return self._look(provider, model)
@@ -169,7 +169,7 @@ class LocalCooldowns:
             if state is None or state.failure is None:
                 return None
             seconds = state.until - now if state.until else None
-            failure = replace(state.failure, usage=None)  # the usage belongs to that one call
+            failure = replace(state.failure, usage=None)  # the usage belongs to that call alone
             return CooldownState(
                 failures=state.failures,
                 rounds=state.rounds,
@@ -179,7 +179,7 @@ class LocalCooldowns:
             )
 
     def take_over(self, key: Key, state: CooldownState | None) -> None:
-        """Adopt another process's state, None for a recovery, without calling `watcher`."""
+        """Adopt another process's state, or a recovery if it is None, without calling `watcher`."""
         with self._lock:
             if state is None:
                 self._states.pop(key, None)
@@ -202,7 +202,7 @@ class LocalCooldowns:
     def _look(self, provider: str, model: str) -> Cooling | None:
         known = [self._rest(self._states[key]) for key in _keys(provider, model) if key in self._states]
         found = [cooling for cooling in known if cooling is not None]
-        # The longer of the provider's cooldown and the model's.
+        # The longer of the provider's and the model's cooldown applies.
         return max(found, key=lambda cooling: cooling.seconds, default=None)
 
     def _rest(self, state: _State) -> Cooling | None:
@@ -212,7 +212,7 @@ class LocalCooldowns:
         return Cooling(left, state.failure, probing=state.probe_until > state.until)
 
     def _claim(self, provider: str, model: str) -> list[Key]:
-        # The claim expires, so a request that got lost does not block the candidate.
+        # The claim expires, so a request that never ends does not block the candidate.
         now, claims = self.clock(), []
         for key in _keys(provider, model):
             state = self._states.get(key)
@@ -236,12 +236,12 @@ def _keys(provider: str, model: str) -> tuple[Key, Key]:
 
 
 def _seconds(state: _State, failure: Failure, effect: Effect, random: Callable[[], float]) -> float:
-    """Return the length of this failure's cooldown, or 0 if it starts none."""
+    """Return the length of the cooldown that this failure starts, or 0 for none."""
     named = min(failure.retry_after or 0.0, MAX_NAMED_SECONDS)
     if named > 0 and effect is not Effect.LONG:
         return named
-    # A refusal for lack of credit may also name a wait. That wait belongs to the rate limit and does not refill the
-    # account, so the longer of the two applies.
+    # A refusal for lack of credit may also contain a wait. It belongs to the rate limit, and credit does not return
+    # after it, so the longer of the two times applies.
     return max(_own_seconds(state, effect) * (1 + STRETCH * random()), named)
 
 
@@ -250,7 +250,7 @@ def _own_seconds(state: _State, effect: Effect) -> float:
         return PAYMENT_SECONDS
     if effect is Effect.MINUTE:
         return NONSENSE_SECONDS
-    # After a first cooldown each failure starts another one, without counting to three again.
+    # After a first cooldown, every failure starts another one; the three failures are not counted again.
     if effect is Effect.COUNT and state.failures < FAILURES_IN_A_ROW and state.rounds == 0:
         return 0.0
     state.rounds += 1

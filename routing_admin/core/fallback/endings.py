@@ -1,4 +1,4 @@
-"""How requests end: the classification stored in the log and used for every count.
+"""How requests end: the classification that the log stores and every count uses.
 
 Failures caused by the caller do not count against the installation or a provider.
 """
@@ -16,7 +16,7 @@ BROKEN = "internal_error"
 UNAVAILABLE = "unavailable"
 DRAINED = "server_draining"
 OVERLOADED = "overloaded"
-"""Outcomes without a candidate: no route, an internal error, no database, a server that is stopping or overloaded."""
+"""Outcomes without a candidate: no route, an internal error, no database, a server that is stopping, or overload."""
 
 
 class RequestEnding(StrEnum):

@@ -1,6 +1,6 @@
-"""Errors of routing, each with all attempts so far and with the caller's status and code.
+"""Routing errors, each with all attempts so far, and the status and code for the caller.
 
-`AggregateRouterError` is raised once every candidate failed, `UpstreamRefused` immediately.
+`AggregateRouterError` is raised after every candidate has failed, `UpstreamRefused` immediately.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ UNCALLED = frozenset(
         *(SkipReason.OTHER_PROTOCOL, SkipReason.OTHER_MODEL),
     }
 )
-"""Reasons for skipping a candidate that do not depend on its provider's state, and so do not affect the status of an
+"""Reasons for skipping a candidate that do not depend on its provider's state, so they do not affect the status of an
 exhausted chain.
 """
 
 UNTAKEN = frozenset({SkipReason.WOULD_DROP, Fault.UNSUPPORTED_PARAMETER})
-"""Outcomes of candidates that do not accept the whole request."""
+"""Outcomes of candidates that did not accept the whole request."""
 UNUSABLE = frozenset({SkipReason.NO_KEY, SkipReason.ORIGIN_REFUSED})
 """Reasons for skipping a provider that no request can use."""
 
 
 class Retriable(Protocol):
-    """An error that says whether the same request can be retried."""
+    """An error that says whether the same request may be retried."""
 
     @property
     def status(self) -> int: ...
@@ -61,7 +61,7 @@ class Retriable(Protocol):
 
 
 class RouterError(Exception):
-    """A request that no provider answered; `status` and `code` are the caller's, `retry_after` in seconds."""
+    """A request that no provider answered; `status` and `code` are for the caller, `retry_after` is in seconds."""
 
     def __init__(self, message: str, attempts: Sequence[Attempt], status: int, code: str) -> None:
         super().__init__(message)
@@ -74,13 +74,13 @@ class RouterError(Exception):
         self.param: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the error as `/api/v1` writes it; the caller adds the request id."""
+        """Return the error in the format of `/api/v1`; the caller adds the request id."""
         attempts = [attempt.as_json() for attempt in self.attempts]
         return {"error": self.code, "message": self.message, "attempts": attempts}
 
 
 class AggregateRouterError(RouterError):
-    """Every candidate failed (MMR-P9), or the total time ran out; one attempt per candidate reached."""
+    """Every candidate failed (MMR-P9), or the total time ran out; there is one attempt per candidate reached."""
 
     def __init__(self, attempts: Sequence[Attempt], code: str = ALL_FAILED) -> None:
         status = 504 if code == Fault.DEADLINE.value else exhausted_status(attempts)
@@ -89,7 +89,7 @@ class AggregateRouterError(RouterError):
 
 
 class RequestNotAcceptedError(RouterError):
-    """Nothing may be dropped, and no candidate accepts the whole request; `param` is the first obstacle."""
+    """Nothing may be dropped, and no candidate accepts the whole request; `param` is the first part not accepted."""
 
     def __init__(self, attempts: Sequence[Attempt], param: str | None) -> None:
         message = translatable(NOT_ACCEPTED, said=_list_ends(attempts))
@@ -106,10 +106,7 @@ class CallNotSupportedError(RouterError):
 
 
 def exhaustion_error(attempts: Sequence[Attempt], *, refuses_drops: bool = False) -> RouterError:
-    """Return the error for an exhausted chain.
-
-    It says that the request is at fault if only the request's own contents kept candidates from being called.
-    """
+    """Return the error for an exhausted chain. It says so if only the request's own contents prevented calls."""
     outcomes = {attempt.outcome for attempt in attempts}
     if SkipReason.OTHER_PROTOCOL in outcomes and outcomes <= UNCALLED:
         return CallNotSupportedError(attempts)
@@ -121,7 +118,7 @@ def exhaustion_error(attempts: Sequence[Attempt], *, refuses_drops: bool = False
 
 
 class UpstreamRefused(RouterError):  # noqa: N818  # the provider refused: the name says what happened
-    """A failure after which no other candidate is called (MMR-P10), with the attempts so far."""
+    """A failure after which no further candidate is called (MMR-P10), with the attempts so far."""
 
     def __init__(self, failure: Failure, attempts: Sequence[Attempt]) -> None:
         status, code = caller_status(failure)
@@ -135,7 +132,7 @@ def exhausted_status(attempts: Iterable[Attempt]) -> int:
     # A cooling candidate counts as the fault that caused the cooldown. Candidates that could not be called are ignored.
     causes = {attempt.cause for attempt in attempts if attempt.outcome not in UNCALLED}
     statuses = {TABLE[cause].exhausted if cause else 502 for cause in causes}
-    # Never 503: it would promise that a retry helps soon, which is unknown.
+    # The status is never 503, which would promise that a retry helps soon.
     return statuses.pop() if len(statuses) == 1 else 502
 
 

@@ -1,7 +1,7 @@
-"""Choose among a provider's keys: a conversation's own key if it is usable, else the least used.
+"""Choose one of a provider's keys: the key that the conversation already uses if it is usable, else the least used.
 
-Vendors cache prompts per account, so a conversation that keeps its key is cheaper. After a refusal each key has its own
-cooldown (`key_effect`), and a single call probes it afterwards.
+Vendors cache prompts per account, so a conversation that stays with its key costs less. After a refusal each key has
+its own cooldown (`key_effect`), and a single call probes it afterwards.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from routing_admin.core.fallback.policy import Policy
 from routing_admin.core.fallback.table import TABLE, Effect, Scope
 
 MAX_CONVERSATIONS = 10_000
-"""Conversations whose key is kept; the one idle longest is evicted."""
+"""Maximum number of conversations whose key is remembered; the one idle longest is evicted."""
 CONVERSATION_SECONDS = 3600.0
-"""How long an idle conversation keeps its key; no vendor caches prompts for longer."""
+"""Seconds after which an idle conversation's key is forgotten; no vendor caches prompts for longer."""
 REPUBLISH_SECONDS = 600.0
-"""Interval at which other processes are notified of a conversation that goes on."""
+"""Interval at which other processes are notified of a conversation that continues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ def _ignore(provider: str, affinity: str) -> None:
 class KeyPools:
     """Use and health of keys in this process, thread-safe; `clock` is in monotonic seconds.
 
-    `health` holds cooldowns of keys, each identified by the key's mark in place of a model. `watcher` is called when a
-    conversation changes its key, and from time to time while it goes on.
+    `health` contains cooldowns of keys, with the key's mark in place of a model. `watcher` is called when a
+    conversation changes its key, and from time to time while it continues.
     """
 
     clock: Callable[[], float]
@@ -56,8 +56,8 @@ class KeyPools:
     def choose(self, provider: str, keys: Sequence[PoolKey], affinity: str, refused: Collection[str]) -> PoolKey | None:
         """Return the key to use, or None if every usable key was refused during this attempt."""
         with self._lock:
-            # The first call of an attempt is always made. If all keys are cooling down, it uses the one that recovers
-            # first, and a rate-limited key before a refused one.
+            # The first call of an attempt is always made. If all keys are cooling down, it uses the key that recovers
+            # first, but a rate-limited key before a refused one.
             usable = [key for key in keys if key.mark not in refused and self.look(provider, key) is None]
             if not usable and refused:
                 return None
@@ -69,7 +69,7 @@ class KeyPools:
             self._count(provider, keys, usable, key)
             if affinity:
                 self._keep(provider, affinity, key)
-            # Claims the single call that probes the key once its cooldown is over.
+            # This claims the single call that probes the key after its cooldown.
             self.health.enter(provider, key.mark)
             return key
 
@@ -87,7 +87,7 @@ class KeyPools:
         return (cooling is not None and not _is_limited(cooling.failure), cooling.seconds if cooling else 0.0)
 
     def _count(self, provider: str, keys: Sequence[PoolKey], usable: Sequence[PoolKey], chosen: PoolKey) -> None:
-        # New and recovering keys start at the lowest count, else they would get all traffic at first.
+        # New and recovered keys start at the lowest count, because they would otherwise receive all traffic at first.
         lowest = min((self._uses.get((provider, key.mark), 0) for key in usable), default=0)
         for key in keys:
             key_id = (provider, key.mark)
@@ -110,7 +110,7 @@ class KeyPools:
             self._conversations.popitem(last=False)
 
     def find_mark(self, provider: str, affinity: str) -> str:
-        """Return the mark of a conversation's key, or an empty string."""
+        """Return the mark of the key that a conversation uses, or an empty string."""
         found = self._conversations.get((provider, affinity))
         return found.mark if found is not None else ""
 
@@ -144,9 +144,9 @@ class KeyPools:
             self.health.release_probe(provider, key.mark)
 
     def last_word(self, provider: str, keys: Sequence[PoolKey], failure: Failure) -> Failure:
-        """Return the failure to report when no key is left, preferably a temporarily refused key's."""
-        # Otherwise a single invalid key would make a request fail for good while others are only rate-limited. Of
-        # those, the one that recovers first decides the wait.
+        """Return the failure to report when no key is left, preferably that of a temporarily refused key."""
+        # Otherwise a single invalid key would make a request fail permanently while other keys are only rate-limited.
+        # Of those, the key that recovers first determines the wait.
         cooldowns = [cooling for key in keys if (cooling := self.look(provider, key)) is not None]
         limited = [cooling for cooling in cooldowns if _is_limited(cooling.failure)]
         if not limited:
@@ -157,5 +157,5 @@ class KeyPools:
 
 
 def _is_limited(failure: Failure) -> bool:
-    """Return whether the key can be used again after a while."""
+    """Return whether the key becomes usable again by itself."""
     return TABLE[failure.fault].key_effect not in (Effect.NONE, Effect.LONG)

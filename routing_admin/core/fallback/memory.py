@@ -1,4 +1,4 @@
-"""Cache of models' refusals: the parameters they do not accept, and the names sent instead."""
+"""Cache of models' refusals: the parameters that they do not accept, and the names to send instead."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 VALUE_SECONDS = 3600.0
-"""How long a parameter is left out after only its value was refused; another value may be accepted."""
+"""Seconds for which a parameter is omitted after only its value was refused; another value may be accepted."""
 MAX_PER_MODEL = 64
 MAX_MODELS = 2000
-"""Limits of the cache, since callers choose names of parameters and models; the oldest are evicted."""
+"""Limits of the cache, because callers choose the names of parameters and models; the oldest entries are evicted."""
 
 ModelKey = tuple[str, str]
 """Provider and model."""
 Refused = Mapping[str, str | None]
-"""Permanently refused parameters, each with the name to send instead, None to leave it out."""
+"""Permanently refused parameters, each with the name to send instead, or None to omit it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterRefusal:
-    """A parameter that a model refused; it is sent as `sent_as`, or left out if that is None.
+    """A parameter that a model refused; it is sent as `sent_as`, or omitted if that is None.
 
     `until` is in seconds of the cache's clock, None for a permanent refusal.
     """
@@ -58,7 +58,7 @@ class RefusalMemory:
     def refuse(
         self, provider: str, model: str, param: str, sent_as: str | None = None, *, value_only: bool = False
     ) -> None:
-        """Record that the model refused a parameter; the name it is sent under now counts as accepted."""
+        """Record that the model refused a parameter. The name under which it is sent now counts as accepted."""
         learned = ParameterRefusal(param, sent_as, self.clock() + VALUE_SECONDS if value_only else None)
         with self._lock:
             remaining = [refusal for refusal in self.refusals(provider, model) if refusal.param not in (param, sent_as)]
@@ -69,7 +69,7 @@ class RefusalMemory:
         self._notify((provider, model))
 
     def forget(self, provider: str, model: str, *params: str) -> None:
-        """Forget the refusals of these parameters, or of all without arguments."""
+        """Delete the refusals of these parameters, or of all without arguments."""
         with self._lock:
             remaining = [
                 refusal for refusal in self.refusals(provider, model) if params and refusal.param not in params
@@ -97,7 +97,7 @@ class RefusalMemory:
             self.watcher(key)
 
     def copy(self, clock: Callable[[], float]) -> RefusalMemory:
-        """Return an independent copy on another clock."""
+        """Return an independent copy with another clock."""
         offset = clock() - self.clock()
         with self._lock:
             known = {

@@ -1,4 +1,4 @@
-"""Decide what to do about a failure: by the route's own rule, else by the preset.
+"""Decide how to handle a failure: by the route's own rule, else by the preset.
 
 This includes how long to wait before a retry, and whether a retry is worth the wait.
 """
@@ -17,7 +17,7 @@ from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fallback.table import GROUPS, OWN_STATUS, TABLE, Action, Effect, Scope
 
 DEFAULT_RETRIES = 2
-"""Retries of one candidate after its first call."""
+"""Number of retries of a candidate after its first call."""
 
 
 class ErrorPreset(StrEnum):
@@ -30,7 +30,7 @@ class ErrorPreset(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What to do about a failure, and what the caller sees if it is the last one."""
+    """How to handle a failure, and what the caller receives if it is the last one."""
 
     action: Action
     effect: Effect
@@ -41,10 +41,10 @@ class Verdict:
 
 
 UNAVAILABLE = 503
-"""Status that a fire drill simulates; a route's rules for this status apply to it."""
+"""Status that a fire drill simulates; a route's rules for this status apply to the drill."""
 
 SEED_RAISES = frozenset({400, 401, 403})
-"""Statuses after which `strict` calls no other candidate, whatever else the response says (MMR-P10)."""
+"""Statuses after which `strict` calls no further candidate, whatever the response contains (MMR-P10)."""
 
 STATUS_WORD = re.compile(r"[1-9][0-9]{2}")
 
@@ -54,7 +54,7 @@ class Policy:
     """A route's error policy: a preset, rules that override it, and the retries of one candidate.
 
     `on_error` maps a fault code, a status (`"404"`) or a group (`"5xx"`) to an action; the most specific applies.
-    `fallback_on` lists further words of this kind, whose faults lead to the next candidate.
+    `fallback_on` lists further such names, whose faults lead to the next candidate.
     """
 
     preset: ErrorPreset = ErrorPreset.SEED
@@ -63,7 +63,6 @@ class Policy:
     retries: int = DEFAULT_RETRIES
 
     def verdict(self, failure: Failure) -> Verdict:
-        """Return what this route does about a failure."""
         row = TABLE[failure.fault]
         action = self._action(failure)
         status, code = caller_status(failure)
@@ -96,7 +95,7 @@ class Policy:
         if failure.fault is Fault.DEADLINE or row.after_content:
             return Action.RAISE
         own = self.own_action(failure)
-        # A fire drill calls no provider, so a retry would only fail in the same way.
+        # A fire drill calls no provider, so a retry would fail in the same way.
         if own is not None:
             return Action.NEXT if own is Action.RETRY and failure.fault is Fault.FIRE_DRILL else own
         if self.preset is ErrorPreset.STRICT:
@@ -105,7 +104,7 @@ class Policy:
 
 
 def error_classes(failure: Failure) -> tuple[str, ...]:
-    """Return every word by which a route's rule can match this failure, the most specific first."""
+    """Return every name by which a route's rule can match this failure, the most specific first."""
     number = UNAVAILABLE if failure.fault is Fault.FIRE_DRILL else failure.status
     status = (str(number),) if number is not None else ()
     # Smaller groups are more specific.
@@ -116,7 +115,7 @@ def error_classes(failure: Failure) -> tuple[str, ...]:
 
 
 def error_class_problem(error_class: str) -> str | None:
-    """Return why a word is not valid in an error policy, or None if it is."""
+    """Return why a name is not valid in an error policy, or None if it is."""
     if error_class in GROUPS or error_class in set(Fault) or STATUS_WORD.fullmatch(error_class):
         return None
     return translatable(
@@ -127,7 +126,7 @@ def error_class_problem(error_class: str) -> str | None:
 
 
 def caller_status(failure: Failure) -> tuple[int, str]:
-    """Return the status and code that this failure causes at the caller."""
+    """Return the status and code with which this failure is reported to the caller."""
     row = TABLE[failure.fault]
     if row.status != OWN_STATUS:
         return row.status, row.code
@@ -137,7 +136,7 @@ def caller_status(failure: Failure) -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The meaning of an error and what a policy does about it, for errors pasted into a page."""
+    """The meaning of an error and how a policy handles it, for errors pasted into a page."""
 
     fault: Fault
     meaning: str
@@ -146,13 +145,13 @@ class Explanation:
 
 
 def explain(failure: Failure, policy: Policy | None = None) -> Explanation:
-    """Explain a failure and list the words by which a route's rule can match it."""
+    """Explain a failure, and list the names by which a route's rule can match it."""
     chosen = policy or Policy()
     return Explanation(failure.fault, TABLE[failure.fault].meaning, chosen.verdict(failure), error_classes(failure))
 
 
 MAX_NAMED_SECONDS = 3600.0
-"""Maximum wait accepted from a provider."""
+"""Maximum wait in seconds that is accepted from a provider."""
 BACKOFF_CAP = 2.0
 BACKOFF_BASE = 0.2
 
@@ -164,7 +163,7 @@ def backoff(retry_number: int, random: Callable[[], float]) -> float:
 
 
 def named_wait(failure: Failure) -> float | None:
-    """Return the wait that the provider named, at most an hour; None if it named no positive, finite wait."""
+    """Return the wait that the provider asked for, at most an hour; None if it asked for no positive, finite wait."""
     seconds = failure.retry_after
     if seconds is None or not math.isfinite(seconds) or seconds <= 0:
         return None

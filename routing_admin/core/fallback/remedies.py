@@ -1,6 +1,6 @@
-"""Advice shared by several rows of the fault table.
+"""Advice that several rows of the fault table share.
 
-For faults that the caller caused, the advice is to change the request and never points to a chain or a provider.
+For faults caused by the caller, the advice is to change the request; it never refers to a chain or a provider.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from capabilities.core.translatable import translatable
 
 
 class Remedy(StrEnum):
-    """The page on which to act; the value is the name of its URL."""
+    """The page on which to act; the value is its URL name."""
 
     NONE = ""
     PROVIDER = "provider"

@@ -1,8 +1,8 @@
 """The fallback loop: a generator that yields `Call` and `Wait` and receives an answer or a `Failure`.
 
-The asynchronous driver, the synchronous driver and the tests all run this code. It does no I/O: it reads a clock,
-randomness and the cooldowns. For a stream, the answer is a stream that has its first content. No other candidate is
-called after that, no matter what happens to the stream.
+The asynchronous driver, the synchronous driver and the tests all run this code. It does no I/O: it only uses a clock,
+randomness and the cooldowns. For a stream, the answer is a stream with its first content. After that no further
+candidate is called, whatever happens to the stream.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ CLOCK_SLACK = 0.02
 
 
 class FallbackRun(Generic[T]):
-    """One request's run along its chain; `attempts` grows with each candidate that is done, and is always readable.
+    """A request's run along its chain; `attempts` grows with each completed candidate, and can be read at any time.
 
-    With `stream`, `end_stream` reports the result to the cooldowns instead of the first content.
+    For a `stream`, `end_stream` reports the result to the cooldowns, not the first content.
     """
 
     def __init__(self, plan: Plan, run_context: RunContext, *, stream: bool = False) -> None:
@@ -102,8 +102,8 @@ class FallbackRun(Generic[T]):
         return None if cooling is None else cooling_attempt(candidate, cooling, now)
 
     def _find_last_resort(self) -> PlannedCandidate | None:
-        # If every callable candidate is cooling down, the first to recover is called once, except when it waits for a
-        # quota, which a call cannot restore.
+        # If every callable candidate is cooling down, the first to recover is called once, unless it waits for a quota,
+        # which a call cannot restore.
         cooling_down: list[tuple[float, PlannedCandidate]] = []
         for candidate in self.plan.candidates:
             if candidate.skip is not None:
@@ -119,7 +119,7 @@ class FallbackRun(Generic[T]):
         run_context, model_key = self._context, (candidate.provider, candidate.model)
         trial = CandidateRun.from_memory(run_context.memory, candidate, run_context.clock(), retries)
         if self.plan.refuses_drops or self.plan.verbatim:
-            # Known refusals are tried again: nothing may be left out of this request.
+            # Parameters with known refusals are sent again, because nothing may be omitted from this request.
             trial.without_params = frozenset()
         try:
             call, outcome = yield from self._tries(trial)
@@ -131,7 +131,7 @@ class FallbackRun(Generic[T]):
         if isinstance(outcome, Failure):
             self._record_failure(trial, outcome)
             return None
-        # Whether a stream succeeds is known only at its end, see `end_stream`.
+        # The success of a stream is known only at its end, see `end_stream`.
         if self._stream:
             run_context.cooldowns.release_probe(*model_key)
         else:
@@ -153,7 +153,7 @@ class FallbackRun(Generic[T]):
                 return call, outcome
             failure = self._refine(self._own_time(outcome))
             if trial.key is not None:
-                # Another key is tried within the same attempt, so a refused key is not a failed candidate.
+                # Another key is tried within the same attempt, so a refused key does not make the candidate fail.
                 of_all_keys = self._next_key(trial, trial.key, failure)
                 if of_all_keys is None:
                     continue
@@ -188,7 +188,7 @@ class FallbackRun(Generic[T]):
     def _may_adjust(self, failure: Failure) -> bool:
         if self.plan.verbatim:
             return False
-        # Renaming the token limit drops nothing, any other adjustment of parameters does.
+        # Renaming the token limit drops nothing, unlike any other adjustment of parameters.
         drops_param = failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param not in LIMIT_NAMES
         return self.plan.policy.preset is not ErrorPreset.STRICT and not (drops_param and self.plan.refuses_drops)
 
@@ -238,7 +238,7 @@ class FallbackRun(Generic[T]):
         if failure.fault is Fault.DEADLINE:
             self.attempts.append(attempt)
             raise AggregateRouterError(self.attempts, Fault.DEADLINE.value)
-        # If nothing may be dropped, a refused parameter means that the next candidate is called.
+        # If nothing may be dropped, the next candidate is called after a refused parameter.
         refused = self.plan.refuses_drops and failure.fault is Fault.UNSUPPORTED_PARAMETER
         if verdict.action is Action.RAISE and not refused:
             self.attempts.append(attempt)
@@ -249,8 +249,8 @@ class FallbackRun(Generic[T]):
         self.attempts.append(attempt)
         following = self.plan.candidates[len(self.attempts) :]
         logger.log(
-            # Log the switch (MMR-E4). Skipped candidates only at DEBUG: during an outage every request would repeat
-            # them.
+            # Log the switch to the next candidate (MMR-E4). Skipped candidates are logged only at DEBUG, because during
+            # an outage every request would repeat them.
             logging.WARNING if attempt.tries else logging.DEBUG,
             "route %s: %s/%s %s after %d tries; %s",
             *(self.plan.task_type, attempt.provider, attempt.model, attempt.outcome, len(attempt.tries)),

@@ -16,7 +16,7 @@ from routing_admin.core.fallback.run import FallbackRun
 
 @dataclass(frozen=True, slots=True)
 class ScriptedOutcome:
-    """An outcome after `seconds`: `failure`, or an answer if it is None. `cut` is a failure in mid-stream."""
+    """An outcome after `seconds`: a failure, or an answer if `failure` is None. `cut` is a failure in mid-stream."""
 
     failure: Failure | None = None
     seconds: float = 0.8
@@ -60,21 +60,23 @@ SCRIPTED: Mapping[str, ScriptedOutcome] = MappingProxyType(
         ),
     }
 )
-"""Every outcome that a simulation offers, by the word for it on the page."""
+"""Every outcome that a simulation offers, by its name on the page."""
 
 Script = Mapping[int, Sequence[str]]
-"""Outcomes of each candidate's tries by its position in the chain; the last repeats, `200` if there are none."""
+"""Outcomes of each candidate's tries, by the candidate's position in the chain. The last outcome repeats; the default
+is `200`.
+"""
 
 
-# Fire drills: an administrator lets a provider fail for a while, to test whether its routes fall back. During a drill
-# the provider is not called and no state is kept. A drill ends by the clock alone, even if the process that started it
-# stops, and a clock that is set back does not prolong it.
+# Fire drills: an administrator makes a provider fail for a while, to test whether its routes fall back. During a drill
+# the provider is not called and no state is stored. A drill ends by the clock alone, even if the process that started
+# it stops. A clock that is set back does not prolong it.
 
 CHOICES = (30, 60, 300)
 """Durations of a fire drill, in seconds."""
 USUAL_SECONDS = 60
 SKEW_SECONDS = 10.0
-"""Tolerated clock difference between machines."""
+"""Tolerated clock difference between machines, in seconds."""
 NOT_CALLED = translatable("Fire drill by %(actor)s: not called.")
 
 
@@ -102,7 +104,7 @@ class DrillWindow:
         return Failure(Fault.FIRE_DRILL, translatable(NOT_CALLED, actor=self.actor))
 
 
-# Two drivers of a run: they execute its steps and decide nothing.
+# The two drivers of a run execute its steps and decide nothing.
 
 T = TypeVar("T")
 
@@ -111,7 +113,7 @@ Outcome: TypeAlias = Union[T, Failure, Reply[T]]  # noqa: UP007  # a generic ali
 
 
 def drive(run: FallbackRun[T], call: Callable[[Call], Outcome[T]], sleep: Callable[[float], object]) -> RunResult[T]:
-    """Run the chain synchronously; return or raise what the run does."""
+    """Run the chain synchronously; return or raise the run's result."""
     steps = run.steps()
     sent: Outcome[T] | None = None
     try:
@@ -158,7 +160,6 @@ async def drive_async(
 
 
 def _throw(steps: Generator[Step, Any, Any], error: Exception) -> None:
-    # The run records that an error outside the run ended the attempt. If the run raised the error itself, it has
-    # already ended.
+    # Tell the run that an error outside it ended the attempt. If the run raised the error itself, it has already ended.
     with suppress(type(error), StopIteration):
         steps.throw(error)

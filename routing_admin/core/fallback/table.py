@@ -1,7 +1,7 @@
-"""The table of faults: everything that follows from a fault, one row per fault.
+"""The fault table: all consequences of a fault, in one row. It has a row for every `Fault`, which a test checks.
 
-It has a row for every `Fault`, which a test checks. The column `strict` is the seed's plain rule. `seed` refines it
-where a retry of the same candidate cannot help. `docs/faults.md` is generated from this table.
+The column `strict` is the seed's plain rule. `seed` refines it where a retry of the same candidate cannot help.
+`docs/faults.md` is generated from this table.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from routing_admin.core.fallback.remedies import (
 
 
 class Action(StrEnum):
-    """What a failure leads to: a retry, the next candidate, or an error immediately."""
+    """Consequence of a failure: a retry, the next candidate, or an immediate error."""
 
     RETRY = "retry"
     NEXT = "next"
@@ -38,7 +38,7 @@ class Action(StrEnum):
 
 
 class Effect(StrEnum):
-    """What a failure does to its candidate's cooldown.
+    """Effect of a failure on its candidate's cooldown.
 
     `count` starts a cooldown at the third failure in a row, `now` immediately. `minute` starts a cooldown of one
     minute, `long` of ten minutes, and `exact` one that lasts as long as the provider asked for.
@@ -60,7 +60,7 @@ class Scope(StrEnum):
 
 
 class Group(StrEnum):
-    """Words for several faults in a route's rules, in addition to three-digit statuses and faults' own codes."""
+    """Names for several faults in a route's rules, in addition to three-digit statuses and the faults' own codes."""
 
     CLIENT_ERROR = "4xx"
     SERVER_ERROR = "5xx"
@@ -79,7 +79,7 @@ RETRY, NEXT, RAISE = Action.RETRY, Action.NEXT, Action.RAISE
 NONE, COUNT, NOW, MINUTE, LONG, EXACT = tuple(Effect)
 PROVIDER = Scope.PROVIDER
 OWN_STATUS = 0
-"""The caller gets the status that the provider answered with."""
+"""The caller receives the status with which the provider answered."""
 
 UNREACHABLE_CODE = "upstream_unreachable"
 TIMEOUT_CODE = "upstream_timeout"
@@ -91,34 +91,35 @@ LIMIT_CODE = "upstream_429"
 
 @dataclass(frozen=True, slots=True)
 class FaultRow:
-    """One fault; a row names only what differs from the defaults."""
+    """One fault; a row sets only what differs from the defaults."""
 
     meaning: str
     advice: Advice
-    """What to do about a request that ended with this fault."""
+    """How to correct the cause of a request that ended with this fault."""
 
     _: KW_ONLY
     seed: Action = RETRY
     strict: Action | None = None
-    """The actions of the presets `strict` and `resilient`; None means that of `seed`. `resilient` falls back even after
-    some refusals, and marks these attempts for an administrator.
+    """Actions of the presets `strict` and `resilient`; None means the action of `seed`. `resilient` falls back even
+    after some refusals, and flags these attempts for an administrator.
     """
     resilient: Action | None = None
 
     effect: Effect = COUNT
     """Effect on the candidate's cooldown."""
     cools_when_passed_on: bool = False
-    """The error is in our configuration, so the next request would also meet it: where a route falls back, the
-    candidate cools down."""
+    """Whether the cause is in our configuration, so that the next request would have the same error: if the route falls
+    back, the candidate cools down.
+    """
     scope: Scope = Scope.MODEL
     key_effect: Effect = NONE
-    """Effect on the key's cooldown if the provider has several keys, of which another one is then used; `none` if the
-    key is not at fault.
+    """Effect on the key's cooldown if the provider has several keys; another key is then used. `none` if the key is not
+    the cause.
     """
 
     status: int = 502
     code: str = BUSY
-    """Status and code that the caller gets if this fault is raised."""
+    """Status and code for the caller if this fault is raised."""
     exhausted: int = 502
     """Status if every candidate of a chain ended with this fault: 429 for rate limits, 504 for timeouts."""
 
@@ -127,21 +128,22 @@ class FaultRow:
     is_callers: bool = False
     """Whether the request's contents cause the fault, so that it says nothing about the provider's health."""
     after_content: bool = False
-    """Whether the fault occurs after the first content. Then no other candidate is called, whatever a route's rules
-    say."""
+    """Whether the fault occurs after the first content. In that case no further candidate is called, whatever the
+    route's rules say.
+    """
 
     alert: bool = False
-    """Whether the attempt is marked for an administrator."""
+    """Whether the attempt is flagged for an administrator."""
     alert_kind: AlertKind | None = None
-    """The alert that this fault raises."""
 
     message: str = ""
-    """Message of a fault that the gateway itself detects, by default its meaning; a provider's response has its own
-    message."""
+    """Message of a fault that the gateway itself detects, by default its meaning. A provider's response has a message
+    of its own.
+    """
 
     @property
     def is_out_of_quota(self) -> bool:
-        """Whether only time ends the limit, so that calling the candidate as a last resort is pointless."""
+        """Whether the limit ends only with time, so that calling the candidate as a last resort is pointless."""
         return Group.RATE_LIMIT in self.groups or Group.QUOTA in self.groups
 
 
@@ -293,8 +295,8 @@ TABLE: Mapping[str, FaultRow] = MappingProxyType({
         seed=RAISE, resilient=NEXT, effect=NONE, scope=PROVIDER, key_effect=LONG, code="upstream_forbidden",
         groups=(Group.CLIENT_ERROR, Group.AUTH), alert=True, alert_kind=AlertKind.KEY_REFUSED,
     ),
-    # 404, 413, 415 and 422 are raised by default: the request or the configuration is wrong, and another provider's
-    # answer would hide that.
+    # 404, 413, 415 and 422 are raised by default, because the request or the configuration is wrong, and another
+    # provider's answer would hide that.
     Fault.HTTP_404: FaultRow(
         translatable("The provider has no such model or path"),
         Advice(translatable("%(provider)s has no model %(model)s. Correct the name or the base URL."), Remedy.PROVIDER),
@@ -415,7 +417,7 @@ TABLE: Mapping[str, FaultRow] = MappingProxyType({
     ),
 })
 # fmt: on
-"""Rows by fault; other outcomes have none."""
+"""Rows by fault. Outcomes that are not faults have none."""
 
 GROUPS: Mapping[str, frozenset[Fault]] = MappingProxyType(
     {group.value: frozenset(fault for fault in Fault if group in TABLE[fault].groups) for group in Group}
@@ -424,6 +426,6 @@ CALLERS_FAULTS = frozenset(fault for fault in Fault if TABLE[fault].is_callers)
 
 
 def is_key_fault(outcome: str) -> bool:
-    """Return whether an outcome is due to a single key, so that another key of the provider may work."""
+    """Return whether an outcome concerns a single key, so that another key of the provider may work."""
     row = TABLE.get(outcome)
     return row is not None and row.key_effect is not Effect.NONE

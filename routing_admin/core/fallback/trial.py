@@ -23,7 +23,7 @@ from routing_admin.core.fallback.cooldown import Cooling
 from routing_admin.core.fallback.memory import RefusalMemory
 
 MAX_OMISSIONS = 12
-"""Parameters that one attempt may leave out; beyond that the host refuses the request."""
+"""Maximum number of parameters that one attempt omits; beyond that the request counts as refused."""
 
 logger = logging.getLogger("routing_admin.routing")
 
@@ -74,9 +74,9 @@ class CandidateRun:
     def adjust(self, failure: Failure, memory: RefusalMemory) -> bool:
         """Adjust the next call to a refusal; return False if nothing can be adjusted.
 
-        The token limit is renamed and content is described, each once. Other parameters are left out, all that one
-        refusal names together, and again for further refusals. If the model refused the number of tools, the next
-        candidate is called.
+        The token limit is renamed and content is described, each at most once. Other parameters are omitted: all those
+        in a refusal at the same time, and more after further refusals. If the model refused the number of tools, the
+        next candidate is called.
         """
         if failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param in LIMIT_NAMES:
             return self._rename(failure.param, memory)
@@ -90,7 +90,7 @@ class CandidateRun:
 
     def _leave_out(self, failure: Failure, memory: RefusalMemory) -> bool:
         named = dict.fromkeys((failure.param or "", *failure.further_params))
-        # The token limit is renamed, never left out.
+        # The token limit is renamed, never omitted.
         new_params = [param for param in named if param not in self.without_params and param not in LIMIT_NAMES]
         if not new_params or len(self.stripped) + len(new_params) > MAX_OMISSIONS:
             return False
@@ -101,13 +101,13 @@ class CandidateRun:
         return True
 
     def _rename(self, refused: str, memory: RefusalMemory) -> bool:
-        # The token limit is never left out. Its other name is tried once.
+        # The token limit is never omitted. Its other name is tried once.
         model_key = (self.candidate.provider, self.candidate.model)
         other_name = other_limit_name(self.candidate.protocol, refused)
         if other_name is None:
             return False
         if self.renamed:
-            memory.forget(*model_key, refused, other_name)  # neither name helps, so neither refusal is worth keeping
+            memory.forget(*model_key, refused, other_name)  # neither name helps, so neither refusal is stored
             return False
         self.renamed, self.limit_name = True, other_name
         memory.refuse(*model_key, refused, other_name)
