@@ -1,7 +1,7 @@
 """Derive a call URL, a base URL, an origin and a provider's name from an endpoint.
 
-If the endpoint's path ends in a call of its protocol (such as `/chat/completions`), the endpoint is used unchanged,
-otherwise the call is appended. `/v1` is never inserted, since some endpoints end in `/v3` or `/v4`.
+If the endpoint's path ends in a call of its protocol (such as `/chat/completions`), the endpoint is used unchanged.
+Otherwise the call is appended. `/v1` is never inserted, because some endpoints end in `/v3` or `/v4`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WORD = re.compile(r"[a-z0-9]+")
 
 
 def base_url(endpoint: str) -> str:
-    """Return the base URL, without a final slash and without the path of a call; a query is kept."""
+    """Return the base URL, without a final slash and a call's path but with its query."""
     parts = split_url(endpoint)
     path = parts.path.rstrip("/")
     for call in CALLS.values():
@@ -36,7 +36,7 @@ def base_url(endpoint: str) -> str:
 
 
 def call_url(endpoint: str, protocol: str) -> str:
-    """Return the full call URL of an OpenAI or Anthropic endpoint, and Gemini's OpenAI-compatible one."""
+    """Return the full call URL: an OpenAI or Anthropic endpoint's, or that of Gemini's OpenAI-compatible API."""
     parts = split_url(endpoint)
     if protocol == "gemini" and parts.hostname == GEMINI_HOST:
         return parts._replace(path=GEMINI_OPENAI_PATH, query="").geturl()
@@ -56,7 +56,7 @@ def provider_name(endpoint: str, names: Collection[str]) -> str:
     name = preset.name if preset else _host_name(parts.hostname or "")
     if name not in names:
         return name
-    # While the name is taken, words of the path are appended, then a number.
+    # If the name is taken, words of the path are appended, then a number.
     for word in WORD.findall(parts.path.lower()):
         name = f"{name}-{word}"
         if name not in names:
@@ -74,7 +74,7 @@ def _host_name(host: str) -> str:
 
 
 def split_url(url: str) -> SplitResult:
-    """Return the URL's parts; text that is not a URL becomes the path."""
+    """Return the URL's parts; text that is not a URL is treated as a path."""
     try:
         parts = urlsplit(url)
         _ = parts.hostname, parts.port
@@ -89,8 +89,8 @@ def _origin(url: str) -> tuple[str, str, int | None]:
     return parts.scheme, parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme)
 
 
-# A service's base URL is its provider's, in the spelling of the service's own file. A base URL at another host would
-# pair the provider's key with that host, also in exports, so only other spellings are kept.
+# A service's base URL is its provider's, as spelled in the service's own file. A base URL at another host would combine
+# the provider's key with that host, also in exports, so only other spellings are stored.
 
 
 def service_base_url(service: ServiceSpec, provider: ProviderSpec | None) -> str:
@@ -98,7 +98,7 @@ def service_base_url(service: ServiceSpec, provider: ProviderSpec | None) -> str
 
 
 def provider_base_url(provider: ProviderSpec) -> str:
-    """Return a provider's base URL as in a service's entry: its endpoint without the path of a call."""
+    """Return a provider's base URL as in a service's entry: its endpoint without a call's path."""
     base = base_url(provider.endpoint)
     return provider.endpoint if provider.endpoint.rstrip("/") == base else base
 

@@ -1,7 +1,7 @@
-"""Read and write a single provider, service or route for scripts, checked by the files' rules.
+"""Read and write a single provider, service or route for scripts, checked by the files' rules. The name is in the URL.
 
-The name is in the URL. A provider's entry without a key keeps the stored key. A service names its provider, and needs
-no key and usually no base URL.
+A provider's entry without a key leaves the stored key unchanged. A service names its provider, and needs no key and
+usually no base URL.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from routing_admin.core.files.llmservices import read_service, validate_services
 
 
 class EntryKind(StrEnum):
-    """Kinds of entries, named as in changes."""
+    """Kinds of entries, named as in configuration changes."""
 
     PROVIDER = "provider"
     SERVICE = "service"
@@ -43,11 +43,11 @@ NAME_FIELDS: Mapping[EntryKind, str] = {
     EntryKind.SERVICE: "id",
     EntryKind.ROUTE: "taskType",
 }
-"""The field of each kind that repeats the name in the URL."""
+"""Field of each kind that repeats the name in the URL."""
 
 
 def write_entry(configuration: Configuration, kind: EntryKind, name: str) -> dict[str, Any] | None:
-    """Return the entry of that name with keys as `${…}`, or None if there is none."""
+    """Return the entry with that name, its keys written as `${…}`, or None if it does not exist."""
     if kind is EntryKind.PROVIDER:
         provider = configuration.provider(name)
         return write_provider(provider) if provider else None
@@ -66,7 +66,7 @@ def write_entry(configuration: Configuration, kind: EntryKind, name: str) -> dic
 def merge_entry(
     current: Configuration, kind: EntryKind, name: str, value: object, key_context: KeyContext, mark: Fingerprint
 ) -> Imported:
-    """Return the configuration with this entry replaced or added; paths of problems start at the entry."""
+    """Return the configuration with this entry replaced or added; problems' paths are relative to the entry."""
     if not isinstance(value, Mapping):
         return Imported(configuration=current, keys={}, problems=(wrong_type("body", translatable("an object")),))
     field = NAME_FIELDS[kind]
@@ -83,7 +83,7 @@ def merge_entry(
 
 
 def _route_entry(value: Mapping[str, Any], old: RouteSpec | None) -> dict[str, Any]:
-    # Responses always contain `fallback`, so an empty one that is sent back is dropped, unless the file had it.
+    # Responses always contain `fallback`. An empty one that is sent back is dropped, unless the file contained it.
     shown_only = not value.get("fallback") and not (old and "fallback" in old.extra)
     left_out = ("taskType", "fallback") if shown_only else ("taskType",)
     return {key: item for key, item in value.items() if key not in left_out}
@@ -111,7 +111,7 @@ def _merge_provider(
 def _own_key(current: Configuration, name: str, value: Mapping[str, Any]) -> str:
     old = current.provider(name)
     env_name = value.get("envName")
-    # A provider without `apiKey` keeps its key, a new one gets its own variable.
+    # A provider without `apiKey` keeps its key; a new provider gets a variable of its own.
     return key_text(old) if old else reference(key_variable(name, env_name if isinstance(env_name, str) else None))
 
 
@@ -127,7 +127,7 @@ def _merge_service(current: Configuration, name: str, value: Mapping[str, Any], 
     if provider is None or problem:
         return Imported(configuration=current, keys={}, problems=(problem or unknown_provider("provider", str(at)),))
     base = service_base_url(old, provider) if old and old.provider == provider.name else provider_base_url(provider)
-    # Fields that files require and a single entry may leave out.
+    # Fields that are required in files but optional in a single entry.
     defaults = {"name": name, "baseURL": base, "capabilityTags": [], "description": ""}
     entry = {**defaults, **{key: item for key, item in value.items() if key != "provider"}, "id": name}
     entry |= {"apiKey": key_text(provider), "providerName": provider.name}
@@ -143,19 +143,19 @@ def _merge_service(current: Configuration, name: str, value: Mapping[str, Any], 
 
 def _within(problem: Problem, prefix: str) -> Problem:
     field = problem.field.removeprefix(prefix).lstrip(".")
-    # The file's path is replaced by the entry's in both field and message.
+    # Replace the file's path by the entry's, in both field and message.
     message = str(problem.message).replace(problem.field, field or "the entry")
     return replace(problem, field=field or "body", message=message.replace(f"{prefix}.", ""))
 
 
-# Entity tags: `ETag` of an entry, and the tags that `If-Match` expects.
+# Entity tags: the `ETag` of an entry, and the tags in `If-Match`.
 
 ANY_ENTRY = "*"
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """Tags of which the entry must have one; `*` accepts any existing entry, and None also a missing one."""
+    """Tags that an entry may have; `*` accepts any existing entry, and None also a missing one."""
 
     tags: frozenset[str] | None = None
 
@@ -176,14 +176,14 @@ def entity_tag(entry: Mapping[str, Any]) -> str:
 
 
 def parse_if_match(header: str) -> Expectation:
-    """Parse an `If-Match` header; an empty one expects nothing."""
+    """Parse an `If-Match` header; an empty header accepts everything."""
     if not header.strip():
         return NO_EXPECTATION
     return Expectation(frozenset(tag.strip().removeprefix("W/").strip('"') for tag in header.split(",")))
 
 
 def side_by_side(old: Configuration, new: Configuration, *, context: int = 3) -> tuple[SideBySideRow, ...]:
-    """Return two configurations as rows of their two files; unchanged parts are cut to `context` lines."""
+    """Return two configurations as rows of their two files; unchanged parts are reduced to `context` lines."""
     return (
         *compare_lines(write_document(routing_value(old)), write_document(routing_value(new)), context=context),
         *compare_lines(write_document(services_value(old)), write_document(services_value(new)), context=context),

@@ -1,6 +1,6 @@
-"""Write a configuration as files: complete (`full`), for the seed programs, or pointing at this gateway.
+"""Write a configuration as files: complete (`full`), for the seed programs, or with this gateway as the provider.
 
-Files never contain keys, only `${LLM_PROVIDER_{NAME}_API_KEY}`. Equal configurations give equal text, byte for byte.
+Files never contain keys, only `${LLM_PROVIDER_{NAME}_API_KEY}`. Equal configurations produce identical bytes.
 """
 
 from __future__ import annotations
@@ -34,12 +34,11 @@ from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import is_taken
 
 GATEWAY = "routing-admin"
-"""This gateway's provider name in a file, so that the agent key is `LLM_PROVIDER_ROUTING_ADMIN_API_KEY`."""
+"""Name of this gateway as a provider in a file; the agent key's variable is then `LLM_PROVIDER_ROUTING_ADMIN_API_KEY`.
+"""
 
 
 class Mode(StrEnum):
-    """The recipient of an export."""
-
     FULL = "full"
     SEED = "seed"
     GATEWAY = "gateway"
@@ -47,7 +46,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A file's text, and sentences about what it cannot express."""
+    """A file's text, and a sentence for everything that it cannot express."""
 
     text: str
     left_out: tuple[str, ...] = ()
@@ -74,7 +73,7 @@ def export(
 
 
 def _missing_keys(configuration: Configuration) -> Iterator[str]:
-    # Stored keys are never written to a file, so the export says which are missing.
+    # Stored keys are never written to a file, so the export lists those that are missing.
     names = tuple(
         provider.name
         for provider in configuration.providers
@@ -122,7 +121,7 @@ def services_value(configuration: Configuration) -> dict[str, Any]:
 
 def _point_at_us(configuration: Configuration, base: str) -> Configuration:
     key = KeySpec(KeyKind.ENV, key_variable(GATEWAY))
-    # Every task type and service keeps its name and is answered by this installation.
+    # Every task type and service keeps its name, and this installation answers it.
     gateway = ProviderSpec(GATEWAY, f"{base}/chat/completions", task_name(DEFAULT_ROUTE), key=key)
     routes = (
         RouteSpec(route.task_type, (CandidateSpec(GATEWAY, task_name(route.task_type)),), extra=route.extra)

@@ -39,7 +39,7 @@ SCHEMES = ("http", "https", "echo")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A field's key, its check, and whether it is required; null counts as absent if it is optional."""
+    """A field's key, its check, and whether it is required; null counts as absent for an optional field."""
 
     key: str
     check: Check
@@ -99,7 +99,7 @@ def content(path: str, value: Any) -> Iterator[Problem]:
 
 
 def text_limit(path: str, value: Any) -> Iterator[Problem]:
-    """Yield a problem unless the value says how much text of a file a model gets, such as `200000` or `30%`."""
+    """Yield a problem unless the value limits the text of a file for a model, such as `200000` or `30%`."""
     if not isinstance(value, str):
         yield wrong_type(path, translatable("a text"))
     elif problem := find_problem(value):
@@ -144,7 +144,7 @@ def number(minimum: float, maximum: float, expected: str, *, whole: bool = False
 temperature = number(*TEMPERATURE, translatable("a number from 0 to 2"))
 max_tokens = number(*MAX_TOKENS, translatable("a whole number from 1 to %(most)s", most=MAX_TOKENS[1]), whole=True)
 retries = number(*RETRIES, translatable("a whole number from 0 to 10"), whole=True)
-# The smallest number above 0.
+# The smallest number greater than 0.
 seconds = number(math.ulp(0.0), MAX_SECONDS, translatable("a number of seconds above 0, at most a day"))
 keep_alive = number(0, MAX_SECONDS, translatable("a number of seconds from 0 to a day"))
 
@@ -168,7 +168,7 @@ def deadline(path: str, value: Any) -> Iterator[Problem]:
 
 
 def on_error(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems in an error policy, which is the name of a preset or a table of error → action."""
+    """Yield the problems of an error policy, which is a preset's name or a table of error → action."""
     if isinstance(value, str):
         yield from choice(PRESETS)(path, value)
         return

@@ -1,6 +1,6 @@
 """Merge files into a configuration: the result, the keys in the files, and every problem.
 
-This module stores nothing: the caller shows the difference and applies it. A single error leaves the configuration
+This module stores nothing: its caller shows the difference and applies it. A single error leaves the configuration
 unchanged (MMR-E3). Keys from files are returned in `keys`, by provider, never inside the configuration.
 """
 
@@ -41,8 +41,6 @@ from routing_admin.core.files.provider_matching import merge_services
 
 
 class FileFormat(StrEnum):
-    """The two kinds of files."""
-
     ROUTING = "llm-routing"
     SERVICES = "llmservices"
 
@@ -51,8 +49,8 @@ class FileFormat(StrEnum):
 class Imported:
     """Result of an import; `configuration` is unchanged if `problems` contains an error.
 
-    `keys` are the plaintexts of first keys by provider, `further_keys` the plaintexts of further keys. `kept_unknown`
-    are the paths of unknown fields, which are kept.
+    `keys` are the plaintexts of first keys by provider, `further_keys` those of further keys. `kept_unknown` contains
+    the paths of unknown fields, which are preserved.
     """
 
     configuration: Configuration
@@ -72,7 +70,7 @@ def sha256(key: str) -> str:
 
 
 def detect_format(value: object) -> FileFormat | None:
-    """Return which of the files a JSON value is, judging by its top-level fields, or None."""
+    """Return the file format of a JSON value, judged by its top-level fields, or None."""
     if isinstance(value, Mapping):
         if "providers" in value or "routing" in value:
             return FileFormat.ROUTING
@@ -91,7 +89,7 @@ def import_files(
     key_context: KeyContext = NOWHERE,
     languages: Collection[str] = LANGUAGES,
 ) -> Imported:
-    """Import the texts of files in either format; `prune` removes what a file does not mention."""
+    """Import the texts of files in either format; with `prune`, remove everything that the files do not mention."""
     documents = [read_document(data) for data in files]
     unreadable = tuple(problem for document in documents for problem in document.problems)
     values = [document.value for document in documents if document.readable]
@@ -121,17 +119,17 @@ def import_values(
     key_context: KeyContext = NOWHERE,
     languages: Collection[str] = LANGUAGES,
 ) -> Imported:
-    """Import parsed JSON values, as `import_files` does.
+    """Import parsed JSON values like `import_files`.
 
-    If `fingerprint_at(key, endpoint)` is given, it is used, because stored keys' fingerprints depend on the origin.
+    `fingerprint_at(key, endpoint)` is used if given, because fingerprints of stored keys depend on the origin.
     """
     mark = fingerprint_at or (lambda key, _endpoint: fingerprint(key))
-    # Routing files first, so that services find their providers.
+    # Files with providers come first, so that services find their providers.
     sorted_values = sorted(values, key=_import_order)
     current_codes = (language.code for language in current.languages)
     # Files may use languages that they add themselves.
     known = (*languages, *current_codes, *(code for value in sorted_values for code in languages_in(value)))
-    # With pruning, files may refer only to each other: what they do not mention is removed.
+    # With pruning, files may refer only to each other, because everything that they do not mention is removed.
     context, existing = (
         with_stored_keys(current, key_context),
         _existing_names(Configuration() if prune else current, sorted_values),
@@ -156,7 +154,7 @@ def import_values(
     problems += [*broken_references(result), *lost_aliases(result, sorted_values)]
     if errors(problems):
         return Imported(configuration=current, keys={}, problems=tuple(problems), kept_unknown=unknown)
-    # Pruning may have removed the provider of a key.
+    # Pruning may have removed a key's provider.
     remaining_keys = {name: key for name, key in keys.items() if result.provider(name)}
     return Imported(
         configuration=result,
@@ -200,7 +198,7 @@ def find_problems(
     languages: Collection[str] = LANGUAGES,
     existing: ExistingNames = NO_NAMES,
 ) -> list[Problem]:
-    """Return every problem of a file's value; `existing` is what it is merged into."""
+    """Return every problem of a file's value; `existing` are the names with which it is merged."""
     match detect_format(value):
         case FileFormat.ROUTING:
             return validate(value, languages=languages, key_context=key_context, existing=existing)
@@ -226,7 +224,7 @@ def with_stored_keys(configuration: Configuration, key_context: KeyContext) -> K
 
 
 def unknown_fields(value: object) -> Iterator[str]:
-    """Yield the paths of unknown fields, which are kept."""
+    """Yield the paths of unknown fields, which are preserved."""
     if not isinstance(value, Mapping):
         return
     kind = detect_format(value)
@@ -263,7 +261,7 @@ def merge_routing(
     providers: dict[str, ProviderSpec] = {}
     for raw in value.get("providers") or ():
         old = current.provider(raw["providerName"])
-        # A stored key is kept only at its origin, so that it is never sent to another host.
+        # A stored key is reused only at its origin, so that it is never sent to another host.
         unmoved = old if old and same_origin(old.endpoint, raw["endpoint"]) else None
         variable = key_variable(raw["providerName"], raw.get("envName"))
         key, plaintext = key_from_file(
@@ -315,7 +313,7 @@ def _task_type(route: RouteSpec) -> str:
 
 
 def _prune(current: Configuration, mentioned: Mapping[str, ProviderSpec]) -> tuple[ProviderSpec, ...]:
-    # Providers that services still need are kept, after those in the file.
+    # Providers that services still need follow those in the file.
     used = {service.provider for service in current.services} - mentioned.keys()
     rest = (replace(item, in_routing_file=False) for item in current.providers if item.name in used)
     return (*mentioned.values(), *rest)

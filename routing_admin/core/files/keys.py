@@ -1,4 +1,4 @@
-"""Decide what a key field in a file means for the provider's key."""
+"""Interpret a key field in a file: what it means for the provider's key."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def key_from_file(
     form = classify_key(text)
     if form is KeyNotation.LITERAL:
         mark = fingerprint(text, endpoint)
-        # The key is the same, so there is nothing new to encrypt.
+        # The key has not changed, so there is nothing new to encrypt.
         if existing and existing.kind is KeyKind.STORED and existing.fingerprint == mark:
             return existing, None
         return KeySpec(KeyKind.STORED, fingerprint=mark), text
@@ -67,10 +67,10 @@ def further_keys_from_file(
     chosen = (referenced_variable(entry["apiKey"]) or "" for entry in entries)
     by_name, keys, plaintexts = {key.name: key for key in existing}, list[KeySpec](), list[str]()
     for number, (entry, variable) in enumerate(zip(entries, further_variables(first_variable, chosen), strict=True), 2):
-        # Unnamed keys count from 2: the first key is the provider's own.
+        # Unnamed keys are numbered from 2, because the first key is the provider's own.
         name = entry.get("name") or str(number)
         key, plaintext = key_from_file(entry["apiKey"], endpoint, variable, by_name.get(name), fingerprint)
-        if key.kind is KeyKind.NONE:  # a further key without a value would be no key at all
+        if key.kind is KeyKind.NONE:  # an additional key without a value would be no key at all
             key = KeySpec(KeyKind.ENV, variable)
         keys.append(replace(key, name=name, enabled=entry.get("enabled") is not False))
         plaintexts += [plaintext] if plaintext is not None else []
@@ -81,16 +81,16 @@ def further_keys_from_file(
 
 
 def never_refused(endpoint: str) -> str | None:
-    """Accept every endpoint; used where the origins that a deployment allows are unknown."""
+    """Accept every endpoint, for use where the allowed origins are unknown."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class KeyContext:
-    """What validation knows about the environment.
+    """Environment of a validation. `env` contains the variables (None: not checked).
 
-    `env` are the variables (None: not checked), `allowed` the names that may be read in addition to
-    `LLM_PROVIDER_*_API_KEY`. `refusal` and `proxy_refusal` return why an endpoint or a proxy may not be used.
+    `allowed` are names that may be read in addition to `LLM_PROVIDER_*_API_KEY`. `refusal` and `proxy_refusal` return
+    why an endpoint or a proxy may not be used.
     """
 
     env: Mapping[str, str] | None = None
@@ -118,7 +118,7 @@ NOWHERE = KeyContext()
 def key_warnings(
     path: str, text: str, key_context: KeyContext, provider: str | None = None, env_name: str | None = None
 ) -> Iterator[Problem]:
-    """Yield why the provider has no key: a placeholder, a forbidden variable, or one that is not set."""
+    """Yield why the provider has no key: a placeholder, a forbidden variable, or an unset one."""
     env = key_context.env or {}
     # A set override supplies the key in all three cases.
     if provider and read_variable(key_variable(provider, env_name), env, key_context.allowed):
@@ -136,14 +136,14 @@ OPENAI_URL = "https://api.openai.com/v1/chat/completions"
 
 
 class MissingConfigurationError(Exception):
-    """Neither a configuration nor a provider in the environment (MMR-E2); names the variable to set."""
+    """Neither a configuration nor a provider in the environment (MMR-E2); the message names the variable to set."""
 
 
 def configuration_from_env(env: Mapping[str, str]) -> Configuration:
-    """Return one provider and the route `default`, from LLM_PROVIDER, LLM_API_KEY, LLM_ENDPOINT, LLM_MODEL.
+    """Return a provider and the route `default`, from LLM_PROVIDER, LLM_API_KEY, LLM_ENDPOINT and LLM_MODEL.
 
-    The configuration names the key's variable, not the key. Raise `MissingConfigurationError` if `LLM_API_KEY` is not
-    set.
+    The configuration contains the key's variable, not the key. Raise `MissingConfigurationError` if `LLM_API_KEY` is
+    not set.
     """
     if not env.get("LLM_API_KEY"):
         raise MissingConfigurationError(

@@ -1,7 +1,7 @@
 """Read and write the objects of `llm-routing.json` (seed 003).
 
-Reading expects objects without errors according to `llm_routing_checks.validate`. Keys beyond the seed's are written
-only if they differ from their default, so a seed's file is returned unchanged.
+Reading expects objects in which `llm_routing_checks.validate` found no errors. Keys beyond the seed's are written only
+if they differ from their default, so a seed's file is returned unchanged.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CANDIDATE_KEYS = ("provider", "model", *PARAMETER_KEYS)
 
 
 def key_text(provider: ProviderSpec) -> str:
-    """Return the key field of an export: `NOT_NEEDED` or `${…}`, never a key."""
+    """Return an export's key field: `NOT_NEEDED` or `${…}`, never a key."""
     if provider.key.kind is KeyKind.NONE:
         return "NOT_NEEDED"
     return reference(provider.key.variable or key_variable(provider.name, provider.env_name))
@@ -61,7 +61,7 @@ def list_variables(provider: ProviderSpec) -> tuple[str, ...]:
 
 
 def further_keys_json(provider: ProviderSpec) -> list[dict[str, Any]]:
-    """Return the `keys` entry of an export: the name and `${…}` placeholder of each additional key."""
+    """Return an export's `keys` entry: the name and `${…}` placeholder of each additional key."""
     return [
         {"name": key.name, "apiKey": reference(variable), **({} if key.enabled else {"enabled": False})}
         for key, variable in zip(provider.more_keys, list_variables(provider)[1:], strict=True)
@@ -78,7 +78,7 @@ def write_provider(provider: ProviderSpec) -> dict[str, Any]:
     """Return the entry of `providers`, with keys as `${…}`."""
 
     def same(raw: Mapping[str, Any]) -> bool:
-        # The file's empty key field is outdated once the provider has a key.
+        # The file's empty key field is obsolete once the provider has a key.
         if raw["apiKey"] == "" and provider.key.kind is not KeyKind.NONE:
             return False
         if bool(raw.get("keys")) != bool(provider.more_keys):
@@ -134,7 +134,7 @@ def _provider_canonical(provider: ProviderSpec) -> dict[str, Any]:
 
 
 def read_route(task_type: str, raw: Mapping[str, Any], providers: Collection[str]) -> RouteSpec:
-    """Return the route that an entry of `routing` describes; `providers` are the names that its fallbacks may use."""
+    """Return the route that an entry of `routing` describes; its fallbacks may use `providers`."""
     route = _route_fields(task_type, raw, providers)
     return replace(route, extra=find_leftovers(raw, _route_canonical(route, providers)))
 
@@ -209,7 +209,7 @@ def read_candidate(entry: str | Mapping[str, Any], providers: Collection[str]) -
 
 
 def write_candidate(candidate: CandidateSpec, providers: Collection[str]) -> str | dict[str, Any]:
-    """Return the entry of `fallback`: a string if that suffices, else an object."""
+    """Return the entry of `fallback`: a string if that is enough, else an object."""
     text = candidate.provider if candidate.model is None else f"{candidate.provider}/{candidate.model}"
     bare = CandidateSpec(candidate.provider, candidate.model)
     if candidate == bare and resolve_candidate(text, providers) == (candidate.provider, candidate.model):
@@ -222,7 +222,7 @@ def write_candidate(candidate: CandidateSpec, providers: Collection[str]) -> str
 
 
 def _read_primary(raw: Mapping[str, Any]) -> CandidateSpec:
-    # The route names the first candidate's provider and model, `primary` holds its parameters.
+    # The route has the first candidate's provider and model; `primary` has its parameters.
     named = {key: raw[key] for key in ("provider", "model") if raw.get(key)}
     return read_candidate({**(raw.get("primary") or {}), **named}, ())
 

@@ -74,7 +74,7 @@ def _primary(path: str, value: Any) -> Iterator[Problem]:
     yield from rule.mapping(path, value)
     if isinstance(value, Mapping):
         yield from broken(PARAMETER_RULES, value, path)
-        # The route itself names provider and model of its first candidate.
+        # The route itself contains the provider and model of its first candidate.
         for key in ("provider", "model"):
             if key in value:
                 message = translatable("%(path)s belongs into the route itself. Move it there.", path=child(path, key))
@@ -100,7 +100,7 @@ ROUTE_RULES = (
 
 @dataclass(frozen=True, slots=True)
 class ExistingNames:
-    """The names that a file is merged with: providers by name with their `envName`, and task types.
+    """Names with which a file is merged: providers by name with their `envName`, and task types.
 
     `may_have_no_route` accepts a configuration without any route.
     """
@@ -110,7 +110,7 @@ class ExistingNames:
     may_have_no_route: bool = False
 
     def with_names_in(self, value: object) -> ExistingNames:
-        """Return these names with another file's providers and task types added."""
+        """Return these names with those of another file's providers and task types."""
         if not isinstance(value, Mapping):
             return self
         routing = value.get("routing")
@@ -134,9 +134,9 @@ def validate(
     key_context: KeyContext = NOWHERE,
     existing: ExistingNames = NO_NAMES,
 ) -> list[Problem]:
-    """Return every problem of a parsed `llm-routing.json`; `languages` are those with a directive.
+    """Return every problem of a parsed `llm-routing.json`; `languages` are the codes of languages with a directive.
 
-    A file need not repeat what `existing` has, so it may consist of a single route.
+    A file need not repeat what `existing` contains, so it may consist of a single route.
     """
     if not isinstance(value, Mapping):
         return [Problem("", translatable("The file must contain an object with providers and routing."), "type")]

@@ -1,8 +1,7 @@
-"""Check, read and write `llmservices.json` (seed 000).
+"""Check, read and write `llmservices.json` (seed 000). An entry's `capabilities` are the declared capabilities.
 
-An entry's `capabilities` are the declared capabilities. `capabilitySources` adds capabilities that were probed or found
-in the catalogue, and capabilities disabled by hand: `{"input": {"vision": "probed", "audio": "declared no"}}`. An
-import keeps them if its file lacks the field.
+`capabilitySources` adds capabilities that were probed or found in the catalogue, and capabilities disabled by hand:
+`{"input": {"vision": "probed", "audio": "declared no"}}`. An import keeps the stored ones if its file lacks the field.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from routing_admin.core.files.llm_routing import key_text
 
 SIDES = ("input", "output")
 NO = " no"
-"""Suffix that marks a capability as missing from the model, in its source."""
+"""Suffix of a source for a capability that the model lacks."""
 WORDS = (*(source.value for source in Source), *(f"{source.value}{NO}" for source in Source))
 
 FIELD = "capabilitySources"
@@ -82,7 +81,7 @@ def write_findings(service: ServiceSpec) -> dict[str, dict[str, str]]:
 def _side(service: ServiceSpec, side: str, declared: Capabilities | None) -> dict[str, str]:
     capabilities: tuple[str, ...] = getattr(service.capabilities, side) if service.capabilities else ()
     first: tuple[str, ...] = getattr(declared, side) if declared else ()
-    # Declared capabilities are also listed if the order of a side would change otherwise.
+    # Declared capabilities are also listed if the order of a side would change without them.
     is_in_order = capabilities[: len(first)] == first
     found = {
         capability: source.value
@@ -97,7 +96,7 @@ def _side(service: ServiceSpec, side: str, declared: Capabilities | None) -> dic
 
 
 def with_findings(service: ServiceSpec, raw: Mapping[str, Any], old: ServiceSpec | None = None) -> ServiceSpec:
-    """Return the service with the sources in its entry, or else the same model's sources before the import."""
+    """Return the service with the sources in its entry, or else with those of the same model before the import."""
     findings = raw.get(FIELD)
     if findings is None and old and (old.provider, old.model) == (service.provider, service.model):
         findings = write_findings(old)
@@ -106,13 +105,13 @@ def with_findings(service: ServiceSpec, raw: Mapping[str, Any], old: ServiceSpec
     for side in SIDES:
         declared: tuple[str, ...] = getattr(service.capabilities, side) if service.capabilities else ()
         entries = (findings or {}).get(side) or {}
-        # A capability exists if it was found, or if the entry itself declares it.
+        # A model has a capability if it was found there, or if the entry itself declares it.
         present = [
             capability
             for capability, source in entries.items()
             if not source.endswith(NO) and _holds(source, capability, declared)
         ]
-        # A field that lists every declared capability also gives their order.
+        # A field that lists every declared capability also defines their order.
         ordered = (
             present
             if set(declared) <= set(present)
@@ -139,7 +138,7 @@ SERVICE_OWN_KEYS = (
 )
 SERVICE_KEYS = SERVICE_SEED_KEYS + SERVICE_OWN_KEYS
 IDENTITY = ("providerName",)
-"""Fields that the spec stores in full, whatever their spelling."""
+"""Fields that the spec stores in full, in any spelling."""
 
 RULES = (
     Rule("id", rule.filled),
@@ -179,7 +178,7 @@ def _problems(raw: object, path: str, ids: set[str], key_context: KeyContext) ->
     yield from found
     if not isinstance(raw, Mapping):
         return
-    # Each field is reported once, by the seed's rules first.
+    # Each field is reported once, first by the seed's rules.
     fields = {problem.field for problem in found}
     rule_problems = [problem for problem in broken(RULES, raw, path) if problem.field not in fields]
     yield from rule_problems
@@ -201,13 +200,13 @@ def read_service(raw: Mapping[str, Any], provider: ProviderSpec, old: ServiceSpe
     """
     service = with_findings(_fields(raw, provider), raw, old)
     canonical = write_canonical(service, provider, key_text(provider))
-    entry = {**raw, "baseURL": canonical["baseURL"]}  # a base URL other than the provider's is dropped
+    entry = {**raw, "baseURL": canonical["baseURL"]}  # drops a base URL other than the provider's
     leftovers = find_leftovers(entry, canonical)
     return replace(service, extra={key: item for key, item in leftovers.items() if key not in IDENTITY})
 
 
 def write_service(service: ServiceSpec, provider: ProviderSpec, *, is_named: bool = False) -> dict[str, Any]:
-    """Return the entry of `services`; `is_named` adds the provider's name if base URL and key are ambiguous."""
+    """Return the entry of `services`. With `is_named` it names the provider, because base URL and key are ambiguous."""
     key = key_text(provider)
 
     def same(raw: Mapping[str, Any]) -> bool:

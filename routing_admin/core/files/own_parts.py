@@ -1,8 +1,7 @@
 """Fields of `llm-routing.json` beyond the seeds': aliases, agents, languages, budgets, rates, the catalogue.
 
-Empty fields are not written. A file without a field leaves it unchanged, even if the import removes what its files do
-not mention. Agents' keys are in no file. Limits of agents and labels have the form of
-database rows.
+Empty fields are not written. A file without a field leaves it unchanged, even if the import removes everything that its
+files do not mention. No file contains agents' keys. Limits of agents and labels have the format of database rows.
 """
 
 from __future__ import annotations
@@ -99,11 +98,11 @@ LIMIT_RULES = (
 
 RATE_FIELDS = ("currency", "into", "rate", "day", "source")
 LAST_DAY = date.max
-"""Files may contain rates of any day; a page, which has a clock, refuses those in the future."""
+"""Files may contain rates for any day. A page, which knows the date, refuses future days."""
 
 
 def single_line(max_length: int) -> Check:
-    """Return a check for text on one line of at most `max_length` characters, the width of its column."""
+    """Return a check for text on one line of at most `max_length` characters, its column's width."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         if isinstance(value, str) and (len(value) > max_length or any(character in value for character in "\r\n")):
@@ -148,7 +147,7 @@ def agents(path: str, value: Any) -> Iterator[Problem]:
 
 
 def texts(longest_name: int, longest: int) -> Check:
-    """Return a check for an object that maps names to strings; both have maximum lengths."""
+    """Return a check for an object that maps names to strings, each with a maximum length."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         yield from rule.mapping(path, value)
@@ -220,7 +219,7 @@ def _write_agent(agent: AgentSpec) -> dict[str, Any]:
             "description": agent.description or None,
             "serviceId": agent.service_id,
             "taskType": agent.task_type,
-            "limits": dict(sorted(agent.limits.items())) or None,  # databases keep no order
+            "limits": dict(sorted(agent.limits.items())) or None,  # databases have no order
         }
     )
 
@@ -291,7 +290,7 @@ def merge_own_sections(current: Configuration, value: Mapping[str, Any], prune: 
             old = getattr(current, part.field)
             new = {part.name(item): item for item in part.read(value[part.key])}
             changes[part.field] = tuple(new.values()) if prune else merge_items(old, new, part.name)
-    if "agents" in changes:  # no file has agents' keys, so their settings are kept
+    if "agents" in changes:  # no file contains agents' keys, so their settings do not change
         keys_by_agent = {agent.id: agent.keys for agent in current.agents}
         changes["agents"] = tuple(
             replace(agent, keys=keys_by_agent.get(agent.id, agent.keys)) for agent in changes["agents"]

@@ -1,7 +1,7 @@
 """Match services with providers: by name, else by base URL and key.
 
-Repeated imports give the same result: the first choice is a provider with that base URL and key, the second is the
-provider that the same services used before, and the last is a new provider. A new provider is named after its host.
+Repeated imports have the same result: the first choice is a provider with that base URL and key, the second is the
+provider that the same services used before, and the last is a new provider, named after its host.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from routing_admin.core.files.llmservices import read_service
 
 @dataclass(frozen=True, slots=True)
 class KeyedAddress:
-    """A base URL and the mark of a key: its variable's name or its fingerprint, never the key."""
+    """A base URL and the mark of a key, which is its variable's name or its fingerprint, never the key."""
 
     base: str
     form: KeyNotation
@@ -32,7 +32,7 @@ class KeyedAddress:
 
 
 def keyed_address(raw: Mapping[str, Any], fingerprint: Fingerprint) -> KeyedAddress:
-    """Return a service's base URL and the mark of its key; all placeholders and masks count as one unknown key."""
+    """Return a service's base URL and its key's mark; all placeholders and masks count as one unknown key."""
     text, base = raw["apiKey"], base_url(raw["baseURL"])
     form = classify_key(text)
     if form is KeyNotation.LITERAL:
@@ -118,7 +118,7 @@ def _new_provider(name: str, raw: Mapping[str, Any]) -> ProviderSpec:
 
 def _names(current: Configuration, groups: Mapping[KeyedAddress, list[Mapping[str, Any]]]) -> dict[KeyedAddress, str]:
     names: dict[KeyedAddress, str] = {}
-    # Exact matches of all groups come first, so that a weaker match cannot take their provider.
+    # Exact matches of all groups come first, so that no weaker match uses their provider.
     for find in (_find_by_key, _find_previous, _find_by_stored_key):
         for address, entries in groups.items():
             found = None if address in names else find(current, address, entries, set(names.values()))
@@ -140,7 +140,7 @@ def _matches(provider: ProviderSpec, address: KeyedAddress) -> bool:
     return {
         KeyNotation.LITERAL: key.kind is KeyKind.STORED and key.fingerprint == address.mark,
         KeyNotation.REFERENCE: (key.kind is KeyKind.ENV and key.variable == address.mark)
-        # Exports write a stored key as the provider's own variable.
+        # Exports write a stored key as the variable of its provider.
         or (key.kind is KeyKind.STORED and address.mark == own),
         KeyNotation.PLACEHOLDER: key.kind is KeyKind.ENV and key.variable == own,
         KeyNotation.NOT_NEEDED: key.kind is KeyKind.NONE,
@@ -181,14 +181,14 @@ def _providers_before(current: Configuration, entries: list[Mapping[str, Any]]) 
     return list(dict.fromkeys(service.provider for service in current.services if service.id in ids))
 
 
-# After an import, every provider and service of an export has to be recognised. The seeds' files identify a service's
-# provider by base URL and key alone. Where that is not enough (two providers at one base URL, or settings that no
-# service's entry contains), exports name the provider.
+# An import of an export must recognise every provider and service. The seeds' files identify a service's provider only
+# by base URL and key. Where that is not enough (two providers at one base URL, or settings that no service's entry
+# contains), exports name the provider.
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenIdentity:
-    """What an export must contain about providers: the ones to list, and the ones that their services name."""
+    """The providers that an export must list, and those that its services must name."""
 
     providers: tuple[ProviderSpec, ...]
     with_names: frozenset[str] = frozenset()
@@ -210,7 +210,7 @@ def written_identity(configuration: Configuration) -> WrittenIdentity:
 
 
 def _are_distinct(configuration: Configuration, providers: tuple[ProviderSpec, ...]) -> bool:
-    # Try it: import services without provider names beside these providers, and compare.
+    # Test this by importing services without provider names beside these providers.
     start = without_stored_keys(replace(EMPTY, providers=providers))
     value = {"services": [write_bare(service, configuration) for service in configuration.services]}
     made, _ = merge_services(start, value, False, lambda key, _endpoint: key)
@@ -221,7 +221,7 @@ def _are_distinct(configuration: Configuration, providers: tuple[ProviderSpec, .
 
 
 def without_stored_keys(configuration: Configuration) -> Configuration:
-    """Return the configuration as it would be imported by an installation that lacks the stored keys."""
+    """Return the configuration as an installation without the stored keys would import it."""
     return replace(configuration, providers=tuple(map(_as_imported, configuration.providers)))
 
 
@@ -237,7 +237,7 @@ def _as_imported(provider: ProviderSpec) -> ProviderSpec:
 
 
 def write_bare(service: ServiceSpec, configuration: Configuration) -> dict[str, Any]:
-    """Return the part of a service's entry by which its provider is identified."""
+    """Return the part of a service's entry that identifies its provider."""
     provider = configuration.provider(service.provider)
     assert provider is not None  # noqa: S101 - checked with every change
     names = {"id": service.id, "name": service.name, "model": service.model, "description": "", "capabilityTags": []}

@@ -1,7 +1,7 @@
 """Export files for the seed programs, and list what their format cannot express.
 
 In the seeds' files an endpoint is the full call URL, a fallback is a provider's name, and a provider has one model. So
-each (provider, model) that a fallback uses gets its own entry.
+each (provider, model) that a fallback uses has an entry of its own.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ UNSUPPORTED_ROUTE_FIELDS: Mapping[str, str] = MappingProxyType(
         "keep_alive_seconds": translatable("seconds until keep-alive comments"),
     }
 )
-"""A route's fields that the seeds' programs lack, with their names for users."""
+"""Route fields that the seeds' programs lack, with their names for users."""
 UNSUPPORTED_SECTIONS: Mapping[str, str] = MappingProxyType(
     {
         "agents": translatable("agents"),
@@ -68,7 +68,7 @@ Written = tuple[dict[str, Any], tuple[str, ...]]
 
 
 def seed_routing(configuration: Configuration) -> Written:
-    """Return `llm-routing.json` in the seed's form, and what it cannot express."""
+    """Return `llm-routing.json` in the seed's format, and a sentence for everything that it cannot express."""
     expressible = (item for item in configuration.providers if item.enabled and item.protocol in SEED_PROTOCOLS)
     providers = {item.name: found for item in expressible if (found := with_enabled_key(item))}
     chains = {
@@ -91,7 +91,7 @@ def seed_routing(configuration: Configuration) -> Written:
 
 
 def seed_services(configuration: Configuration) -> Written:
-    """Return `llmservices.json` with base URLs and the seed's fields only, and what it cannot express."""
+    """Return `llmservices.json` with base URLs and only the seed's fields, and a sentence for everything else."""
     providers = {item.name: item for item in configuration.providers}
     entries, left_out = [], []
     for service in configuration.services:
@@ -144,7 +144,7 @@ def _drop_our_keys(entry: Mapping[str, Any], own_keys: Collection[str]) -> dict[
 
 
 def _drop_repeats(candidates: tuple[CandidateSpec, ...]) -> list[CandidateSpec]:
-    # Keep only the first of repeated candidates: the others would be skipped when the chain runs.
+    # Keep only the first of repeated candidates, because a run would skip the others.
     return list({(item.provider, item.model): item for item in reversed(candidates)}.values())[::-1]
 
 
@@ -153,7 +153,7 @@ def _entries(
 ) -> dict[tuple[str, str], str]:
     used = {item.provider for chain in chains.values() for item in chain}
     listed = [item for item in providers.values() if item.in_routing_file or item.name in used]
-    # A provider's own entry has its default model; each other model gets its own entry.
+    # A provider's own entry has its default model; each further model has its own entry.
     names = {(item.name, item.default_model): item.name for item in listed}
     taken = {item.name for item in configuration.providers}
     for candidate in (item for chain in chains.values() for item in chain[1:]):
@@ -188,7 +188,7 @@ def _route(
     entries: Mapping[tuple[str, str], str],
 ) -> dict[str, Any]:
     fallback = [entries[item.provider, item.model or providers[item.provider].default_model] for item in chain[1:]]
-    # The first candidate's parameters go to the route, the only place that the seed has.
+    # The first candidate's parameters go to the route, because the seed stores parameters only there.
     temperature = route.temperature if chain[0].temperature is None else chain[0].temperature
     max_tokens = route.max_tokens if chain[0].max_tokens is None else chain[0].max_tokens
     return (
@@ -283,7 +283,7 @@ def _list_route_losses(route: RouteSpec, chain: list[CandidateSpec]) -> Iterator
 
 def _is_primary_cut(route: RouteSpec, chain: list[CandidateSpec]) -> bool:
     first = chain[0]
-    # The seed has no parameters for single candidates. On a route, parameters apply to every candidate.
+    # The seed has no parameters for single candidates. A route's parameters apply to every candidate.
     own = [(first.temperature, route.temperature), (first.max_tokens, route.max_tokens)]
     would_spread = len(chain) > 1 and any(
         candidate_value is not None and candidate_value != route_value for candidate_value, route_value in own
