@@ -15,15 +15,15 @@ from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Media, Usage
 
 IMAGE_TOKENS = 1290
-"""Gemini's count for an image that it generates; other vendors count about as much."""
+"""Gemini's token count for a generated image; other vendors count about as much."""
 SOUND_BYTES = 2000
-"""Bytes of generated audio per token: vendors make 20 to 25 tokens for a second of 48,000 bytes."""
+"""Bytes of generated audio per token: vendors count 20 to 25 tokens per second of 48,000 bytes."""
 DEFAULT_OUTPUT_TOKENS = 1024
-"""Estimated length of an answer whose request sets no limit."""
+"""Estimated tokens of an answer whose request sets no limit."""
 
 
 def estimate_call(chat: ChatRequest, model: str, most: int | None) -> tuple[int, int]:
-    """Return the estimated tokens of a request and of its answer, which may have up to `most` tokens."""
+    """Return the estimated tokens of a request and of its answer, which has at most `most` tokens."""
     return estimate_chat(chat, model), most or DEFAULT_OUTPUT_TOKENS
 
 
@@ -47,7 +47,7 @@ def estimate_usage(usage: Usage | None, question: int, reply: Answer | None, *, 
     if completion is None or is_cut:
         received = answer_tokens(reply)
         rest = None if total is None or prompt is None or is_cut else max(total - prompt, 0)
-        # The report of an answer that was cut off covers its beginning at best, so count what was received.
+        # After a cut-off, the report covers the beginning at best, so count what was received.
         completion = max(completion or 0, received) if rest is None else rest
     if prompt is None:
         prompt = question if total is None else max(total - completion, 0)
@@ -76,7 +76,7 @@ def price_usage(usage: Usage, price: Price | None, currency: str) -> int | None:
 
 
 def counted_nanos(usage: Usage, price: Price | None, limits: AgentLimits) -> int:
-    """Return the cost to charge to a budget: by `price`, else by the budget's own price, else 0."""
+    """Return the cost that a budget is charged: by `price`, else by the budget's own price, else 0."""
     nanos = price_usage(usage, price, limits.currency)
     if nanos is None:
         nanos = price_usage(usage, limits.own_price, limits.currency)

@@ -1,8 +1,8 @@
 """A process's share of a limit: what it drew from the ledger, reserved for calls, and used.
 
-Calls reserve before they start and settle afterwards, so the shares together never exceed the limit. Two things become
-debt, which the ledger books no matter how much of the limit is left: use beyond a reservation, and extensions granted
-while the ledger did not respond.
+Calls reserve before they start and settle afterwards, so the shares together never exceed the limit. Two amounts become
+debt, which the ledger books regardless of how much of the limit is left: use beyond a reservation, and extensions
+granted while the ledger did not respond.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from capabilities.core.services.agent_limits import Meter
 
 
 class Period(StrEnum):
-    """Time over which usage is summed; `NOW` counts a call while it is running."""
+    """Period over which usage is summed; `NOW` counts a call while it is running."""
 
     NOW = "now"
     MINUTE = "minute"
@@ -73,13 +73,13 @@ def _midnight(day: date, zone: tzinfo) -> datetime:
 
 GRANT_DIVISOR = 16
 """A process draws 1/16 of what is left, or what its calls need if that is more. So no process holds much that others
-need, and near the limit each draws only what its calls need.
+need, and near the limit each process draws only what its calls need.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one process may use in a window; `drawn` is the total of all processes as last reported by the ledger.
+    """The share of one process in a window; `drawn` is the total of all processes as last reported by the ledger.
 
     `last` is the size of the last draw, `extension` the amount added without the ledger.
     """
@@ -100,7 +100,7 @@ class Share:
 
     @property
     def free(self) -> int:
-        # Negative once calls used more than they had reserved.
+        # The result is negative once calls used more than they had reserved.
         return self.granted + self.extension - self.committed
 
     @property
@@ -109,7 +109,7 @@ class Share:
 
     @property
     def remaining(self) -> int:
-        """What is left of the limit as far as this process knows; other processes' draws count as used."""
+        """Amount of the limit that is left as far as this process knows; other processes' draws count as used."""
         return max(0, self.limit - max(self.drawn, self.granted) + min(self.granted, self.free))
 
     def reserve(self, amount: int) -> Share | None:
@@ -126,8 +126,8 @@ class Share:
     def extend(self) -> Share | None:
         """Return the share extended without the ledger.
 
-        It grows by what a draw would have granted, and at least by the size of the last draw. Return None if the share
-        was already extended since the ledger last responded, or if nothing was ever drawn.
+        It grows by the amount of a regular draw, and at least by the size of the last one. Return None if the share was
+        already extended since the ledger last responded, or if nothing was ever drawn.
         """
         left = self.limit - max(self.drawn, self.granted)
         extension = min(left, max(self.last, left // GRANT_DIVISOR))
@@ -141,16 +141,16 @@ class Share:
 def grant_size(limit: int, drawn: int, want: int, least: int) -> int:
     """Return how much to grant: at least `want` or all that is left, but 0 if less than `least` is left."""
     left = limit - drawn
-    # While much is left, grant more than is wanted so that the next calls need no exchange.
+    # While much is left, grant more than requested, so that the next calls need no exchange.
     return 0 if left < max(least, 1) else min(left, max(want, left // GRANT_DIVISOR))
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What one process reports and requests for one limit of a holder (named as in `limit_holders`).
+    """Report and request of one process for one limit of a holder (named as in `limit_holders`).
 
     `granted` is what the process holds. `committed` is what it used or reserved, which may exceed that. `reported` is
-    the commitment of its previous order. `give` is returned to the ledger, `want` is requested, and `least` is the
+    the commitment in its previous order. `give` is returned to the ledger, `want` is requested, and `least` is the
     smallest useful grant.
     """
 
@@ -168,9 +168,9 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """The ledger's state after an order: held by the process, drawn by all, and the size of this grant.
+    """The ledger's state after an order: the amount held by the process, drawn by all, and granted now.
 
-    `in_demand` is True if another process's order was refused a moment ago.
+    `in_demand` says that another process's order was refused a moment ago.
     """
 
     granted: int
@@ -180,18 +180,19 @@ class Booking:
 
 
 def book(drawn: int, held: int | None, order: Order) -> Booking:
-    """Apply an order to a ledger where all processes drew `drawn` and this process holds `held`.
+    """Apply an order to a ledger from which all processes drew `drawn`, and of which this process holds `held`.
 
     `held` is None once the lease has expired.
     """
     if held is None:
-        # With its lease, a process loses what it has not reported as committed. Of the limit on concurrent calls, whose
-        # window never ends, it loses everything. Usage that is reported afterwards is booked below as debt.
+        # When its lease expires, a process loses everything that it has not reported as committed. Of the limit on
+        # concurrent calls, whose window never ends, it loses everything. Usage that is reported later is booked below
+        # as debt.
         held = min(order.reported, order.granted) if order.window.ends_at is not None else 0
     else:
         give = max(0, min(order.give, held - order.committed))
         held, drawn = held - give, drawn - give
-    # Debt is booked no matter how much of the limit is left, because it has already been used.
+    # Debt is booked regardless of how much of the limit is left, because it has already been used.
     debt = max(0, order.committed - held)
     held, drawn = held + debt, drawn + debt
     grant = grant_size(order.limit, drawn, order.want, order.least) if order.want else 0
@@ -199,13 +200,13 @@ def book(drawn: int, held: int | None, order: Order) -> Booking:
 
 
 class Ledger(Protocol):
-    """Shared account of all draws; a process that is silent for a whole lease loses what it does not use."""
+    """Shared account of all draws. A process that sends nothing for a whole lease loses what it has not used."""
 
     def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> Sequence[Booking]:
         """Book all orders, or none. Raise an error if the ledger does not respond."""
 
     def leave(self, process: str) -> None:
-        """Give back what a stopping process holds but has not used or reserved.
+        """Return everything that a stopping process holds but has neither used nor reserved.
 
-        Raise an error if the ledger is silent.
+        Raise an error if the ledger does not respond.
         """
