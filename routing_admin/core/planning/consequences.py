@@ -23,7 +23,7 @@ KINDS: Mapping[str, str] = {
     "video": translatable("videos"),
     "file": translatable("files"),
 }
-"""Capability of `MEDIA` → the content that a model with it can read."""
+"""Capability of `MEDIA` → the content that a model with this capability can read."""
 Notice = tuple[Gravity, str]
 ORDER = (Gravity.STOPS, Gravity.DEGRADES, Gravity.CHANGES)
 
@@ -31,7 +31,7 @@ ORDER = (Gravity.STOPS, Gravity.DEGRADES, Gravity.CHANGES)
 def consequences(
     before: Configuration, after: Configuration, unusable: Mapping[str, Unusable] | None = None
 ) -> tuple[Consequence, ...]:
-    """Return every consequence of replacing `before` by `after`, the gravest first.
+    """Return every consequence of replacing `before` by `after`, the most serious first.
 
     `unusable` are the providers that cannot be called before or after the change.
     """
@@ -47,7 +47,7 @@ def consequences(
 
 
 class _Reach:
-    """A configuration with the candidates available to each route and agent; each route is checked only once."""
+    """A configuration and the candidates available to each route and agent. Each route is checked only once."""
 
     def __init__(self, configuration: Configuration, unusable: Mapping[str, Unusable]) -> None:
         self.configuration = configuration
@@ -60,7 +60,7 @@ class _Reach:
         return self._chains[route.task_type]
 
     def agent_route(self, agent: AgentSpec) -> RouteSpec | None:
-        """Return the route that an agent's requests take, or None if the agent names none or it does not exist."""
+        """Return the route of an agent's requests, or None if the agent names none or it does not exist."""
         if agent.task_type is None:
             return None
         try:
@@ -69,7 +69,7 @@ class _Reach:
             return None
 
     def agent_model(self, agent: AgentSpec) -> Capabilities | None:
-        """Return the capabilities of the model that an agent asks first, or None if none can be asked."""
+        """Return the capabilities of an agent's first callable model, or None if there is none."""
         route = self.agent_route(agent)
         if route is not None:
             return next((candidate.capabilities for candidate in self.chain(route).callable), None)
@@ -133,7 +133,7 @@ def _route_notice(route: RouteSpec, after: Configuration, *, is_there: bool) -> 
 
 
 def _of_chain(route: str, old: ChainLint, new: ChainLint) -> Iterator[Notice]:
-    # A chain that could not answer before the change loses nothing by it.
+    # A chain that could not answer before the change loses nothing.
     if not old.callable:
         return
     if not new.callable:
@@ -161,7 +161,7 @@ def _of_candidates(route: str, old: ChainLint, new: ChainLint, lost_by_all: Sequ
     for candidate in new.callable:
         earlier = before.get(_key(candidate))
         lost = [
-            # What the whole route loses was already reported by `_of_chain`.
+            # `_of_chain` has already reported what the whole route loses.
             capability
             for capability in _read([earlier] if earlier else [])
             if not candidate.capabilities.has(capability) and capability not in lost_by_all
@@ -234,7 +234,7 @@ def _of_languages(before: Configuration, after: Configuration) -> Iterator[Conse
     for code, directive in _directives(before.languages).items():
         if now.get(code) == directive:
             continue
-        # Requests in a removed language fall back to another.
+        # Requests in a removed language use another language.
         fallback = resolve_language(code, after.default_language, now)
         if fallback == code:
             text = translatable("The directive for %(code)s becomes: %(directive)s", code=code, directive=now[code])
@@ -271,7 +271,7 @@ def _name(candidate: CheckedCandidate) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ModelEnding:
-    """A model's retirement, whether its date has passed, and what that changes."""
+    """A model's retirement, whether its date has passed, and the consequences."""
 
     end: ModelEnd
     is_over: bool
@@ -290,7 +290,7 @@ def foresee_endings(
         if end.retirement.day > today + NOTICE:
             break
         after = without_model(before, end)
-        # Compare with what remains after earlier retirements, so that each retirement reports only its own effects.
+        # Compare with what is left after earlier retirements, so that each one reports only its own effects.
         effects = consequences(before, after, unusable)
         if effects:
             found.append(ModelEnding(end, end.retirement.day <= today, effects))

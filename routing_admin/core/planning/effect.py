@@ -1,7 +1,6 @@
 """Compare the requests of changed routes before and after a revision.
 
-Shares differ by chance, so a trend is reported only where chance is unlikely to explain it, and nothing is reported
-for small samples.
+Shares vary by chance, so a trend is reported only if chance is unlikely to explain it. Small samples are not compared.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from typing import Any
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration
 
 ENOUGH = 20
-"""Requests needed on each side for a comparison."""
+"""Minimum number of requests on each side of a comparison."""
 FIRM = 2.6
 """Standard errors beyond which a difference counts; chance exceeds this in one of a hundred cases."""
 FASTER = 1.1
-"""Ratio of medians below which a duration counts as unchanged, however many requests there are."""
+"""Ratio of medians up to which a duration counts as unchanged, whatever the number of requests."""
 
 DESCRIPTIVE_FIELDS = frozenset(
     {"name", "display_name", "description", "price", "sources", "capability_tags", "extra", "routed"},
@@ -30,7 +29,7 @@ DESCRIPTIVE_FIELDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class EffectSample:
-    """One request: whether it failed, whether a later candidate answered, and its duration."""
+    """A request: whether it failed, whether a later candidate answered it, and its duration."""
 
     has_failed: bool
     fell_back: bool
@@ -53,7 +52,7 @@ class EffectTrend(StrEnum):
 class EffectLine:
     """A measure before and after: a share from 0 to 1, or the median duration of answered requests in ms.
 
-    The value is None if no request was answered.
+    A value is None if no request was answered.
     """
 
     measure: EffectMeasure
@@ -64,7 +63,7 @@ class EffectLine:
 
 @dataclass(frozen=True, slots=True)
 class RevisionEffect:
-    """Requests on each side, and each measure of them; no lines for samples below `ENOUGH`."""
+    """The requests on each side, and their measures; there are no lines for samples below `ENOUGH`."""
 
     before: int
     after: int
@@ -100,7 +99,7 @@ def _compare_times(before: Sequence[float], after: Sequence[float]) -> EffectLin
     then, now = (median(values) if values else None for values in (before, after))
     trend = EffectTrend.SAME
     if then is not None and now is not None and not then / FASTER < now < then * FASTER:
-        # The test is whether more than half of the later requests took longer than the earlier median; ties count half.
+        # Test whether more than half of the later requests took longer than the earlier median; ties count half.
         slower = sum((ms > then) + (ms == then) / 2 for ms in after) / len(after)
         trend = _trend(0.5, slower, len(before), len(after))
     return EffectLine(EffectMeasure.DURATION, then, now, trend)
@@ -119,8 +118,8 @@ def _trend(then: float, now: float, before: int, after: int) -> EffectTrend:
 def changed_routes(changes: Iterable[Mapping[str, Any]], *configurations: Configuration) -> frozenset[str]:
     """Return the task types whose requests a revision's changes may affect in these configurations.
 
-    A change has `kind`, `name` and `field`, as stored with a revision. A change to a route affects that route, and a
-    change to a provider or service affects every route with it in its chain. Other changes affect none.
+    A change has `kind`, `name` and `field`, as stored with a revision. A changed route affects itself, and a changed
+    provider or service affects every route that contains it. Other changes affect no route.
     """
     names, providers, services = set[str](), set[str](), set[str]()
     for change in changes:

@@ -57,8 +57,7 @@ def inject_directive(chat: ChatRequest, directive: str) -> ChatRequest:
     """
     if not directive:
         return chat
-    # Only an opening system message gets the directive: in one that follows an answer, the directive would move on
-    # every turn.
+    # Only an opening system message gets the directive, because in a later one the directive would move on every turn.
     index = find_opening_system(chat.messages)
     if index is None:
         return replace(chat, messages=(Message(Role.SYSTEM, (TextPart(directive),)), *chat.messages))

@@ -1,6 +1,6 @@
 """Check the candidates of a saved or draft chain for problems, without calling anything.
 
-Each finding is about a single candidate, because a later candidate may read what an earlier one cannot.
+Each finding concerns a single candidate, because a later candidate may read what an earlier one cannot.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from routing_admin.core.fallback.chain import SkipReason
 from routing_admin.core.planning.plan import Unusable, disabled_service
 
 MEDIA = ("vision", "audio", "video", "file")
-"""Capabilities without which content is sent as a description."""
+"""Capabilities that a model needs to receive the content itself instead of a description."""
 NOTICE = timedelta(days=120)
-"""How long before its date a model's retirement is reported."""
+"""Time before a model's retirement from which on it is reported."""
 
 
 class Finding(StrEnum):
     """A finding about one candidate."""
 
     MISSING = "missing"
-    """No provider has this name; it is skipped."""
+    """No provider has this name, so it is skipped."""
     DISABLED = "disabled"
-    """Its provider or model service is disabled; it is skipped."""
+    """Its provider or model service is disabled, so it is skipped."""
     NO_KEY = "no_key"
-    """Its provider has no usable key; it is skipped."""
+    """Its provider has no usable key, so it is skipped."""
     ORIGIN_REFUSED = "origin_refused"
-    """Its provider's origin may not be called; it is skipped."""
+    """Its provider's origin may not be called, so it is skipped."""
     UNREACHABLE = "unreachable"
-    """An earlier candidate has the same provider and model; it is skipped."""
+    """An earlier candidate has the same provider and model, so it is skipped."""
     TEXT_ONLY = "text_only"
     """No model service declares its capabilities, so it counts as text only."""
     PRIMARY = "primary"
@@ -43,9 +43,9 @@ class Finding(StrEnum):
     CROSS_MODEL = "cross_model"
     """The first candidate with a model other than the primary's; answers may differ in style."""
     READS_MORE = "reads_more"
-    """It reads content that every earlier candidate gets only as a description."""
+    """It reads content that all earlier candidates receive only as a description."""
     DOUBTFUL = "doubtful"
-    """It declares a capability that it refused in use, or that a probe did not confirm."""
+    """It declares a capability that it refused in a request, or that a probe did not confirm."""
     STOPPED = "stopped"
     """The nightly probe found that it lost a capability."""
     ENDED = "ended"
@@ -70,9 +70,9 @@ OF_SKIP: Mapping[SkipReason, Finding] = {
 class CheckedCandidate:
     """A candidate with its findings; `detail` says why its provider cannot be called.
 
-    `loses` are media capabilities that an earlier candidate reads natively and this one gets described. `gains` are
-    those that no earlier candidate reads. `drifts` are recent observations of capabilities. `retirement` is set once
-    its model has ended or ends within `NOTICE`.
+    `loses` are media capabilities of an earlier candidate that this one lacks, so that it receives a description.
+    `gains` are those that no earlier candidate has. `drifts` are recent observations of capabilities. `retirement` is
+    set if its model has ended or ends within `NOTICE`.
     """
 
     spec: CandidateSpec
@@ -96,7 +96,7 @@ class CheckedCandidate:
 
 @dataclass(frozen=True, slots=True)
 class ChainLint:
-    """A checked chain, and the capabilities shared by every candidate that can be called."""
+    """A checked chain, and the capabilities that all callable candidates share."""
 
     candidates: tuple[CheckedCandidate, ...]
     guaranteed: Capabilities
@@ -117,8 +117,8 @@ def lint(
 ) -> ChainLint:
     """Return the findings about a route, saved or not.
 
-    `unusable` are the providers that cannot be called, and why; `drifts` recent observations of models. With `today`,
-    retirements within `NOTICE` are found in `catalogue`, by default the one shipped.
+    `unusable` maps the providers that cannot be called to the reason; `drifts` are recent observations of models. With
+    `today`, retirements within `NOTICE` are looked up in `catalogue`, by default the shipped one.
     """
     checked = [_add_drifts(candidate, drifts) for candidate in _check_candidates(configuration, route, unusable or {})]
     if today is not None:

@@ -1,6 +1,6 @@
-"""Resolve model names by the table in docs/data-plane.md, in its order, and check which a caller may use.
+"""Resolve model names by the table in docs/data-plane.md, in its order, and check which ones a caller may use.
 
-Permissions apply to routes and services, no matter what name leads to them.
+Permissions apply to routes and services, by whatever name they are requested.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from routing_admin.core.planning.plan import resolve_route
 TASK = "task:"
 AUTO = "auto"
 CATCH_ALL = "*"
-"""Alias for every name that nothing else matches."""
+"""Alias for every name that matches nothing else."""
 MAX_NAME = 300
 """Maximum length of a model name, in characters."""
 
 
 class UnknownModelError(LookupError):
-    """No rule matches the name; `sentence` says what to request instead."""
+    """No rule matches the name; `sentence` says which names can be requested instead."""
 
     def __init__(self, name: str) -> None:
         self.sentence = translatable(
@@ -35,10 +35,10 @@ class UnknownModelError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class NamedRoute:
-    """The route that a name refers to; `matched` is False if it is the default instead of the one requested.
+    """The route for a name; `matched` is False if it is the default instead of the requested one.
 
-    `direct` marks a route built for one provider/model pair or for one model service, which is then `service`.
-    `aliased` marks a name resolved through an alias, including the catch-all `*`.
+    `direct` means that it was built for one provider/model pair or for one model service, which is then `service`.
+    `aliased` means that an alias was resolved, including the catch-all `*`.
     """
 
     route: RouteSpec
@@ -49,17 +49,17 @@ class NamedRoute:
 
     @property
     def keeps_requested_name(self) -> bool:
-        """Whether answers name the requested model instead of the one that answered."""
+        """Whether answers contain the requested model name instead of the answering model's."""
         return self.direct or self.aliased
 
     @property
     def task_type(self) -> str:
-        """The task type for the request log; empty for a direct route."""
+        """The task type for the request log, empty for a direct route."""
         return "" if self.direct else self.route.task_type
 
 
 def resolve_model(configuration: Configuration, model: str, task_type: str | None = None) -> NamedRoute:
-    """Resolve a request's model name. Raise `UnknownModelError` or `NoRouteError`.
+    """Resolve a request's model name; raise `UnknownModelError` or `NoRouteError`.
 
     A `task_type` in the body takes precedence. A task type without a route falls back to `default` (MMR-P5). A bare
     name without a match is an unknown model.
@@ -67,7 +67,7 @@ def resolve_model(configuration: Configuration, model: str, task_type: str | Non
     if task_type:
         return NamedRoute(*resolve_route(configuration, task_type))
     aliases = {alias.name: alias.target for alias in configuration.aliases}
-    # `task:…` always means the route, even if an alias has that name.
+    # `task:…` always means the route, even if an alias has the same name.
     target = aliases.get(model) if not model.startswith(TASK) else None
     found = _find_target(configuration, target or model)
     is_alias = target is not None
@@ -90,7 +90,7 @@ def is_target(configuration: Configuration, name: str) -> bool:
 
 
 MAX_PROVIDER_NAME = 200
-"""Maximum length of a provider name: a slash further on cannot be the one that ends it."""
+"""Maximum length of a provider name. A later slash does not end a provider's name."""
 
 
 def provider_and_model(configuration: Configuration, name: str) -> tuple[str, str] | None:
@@ -140,17 +140,17 @@ def _direct(name: str, provider: str, model: str, service: ServiceSpec | None = 
 
 
 TABLE: tuple[Callable[[Configuration, str], NamedRoute | None], ...] = (_task, _service, _bare_task, _pair, _auto)
-"""The rules after aliases, in documented order; the catch-all alias is tried last."""
+"""The rules after aliases, in documented order. The catch-all alias is tried last."""
 
 
 NOT_ALLOWED = "model_not_allowed"
 NOTHING = translatable("nothing")
 MAX_NAMES = 20
-"""Allowed names that a refusal lists."""
+"""Maximum number of allowed names in a refusal."""
 
 
 class ModelNotAllowedError(LookupError):
-    """The caller may not use the route or service; `sentence` lists what it may use."""
+    """The caller may not use the route or service; `sentence` lists those that it may use."""
 
     def __init__(self, name: str, limits: AgentLimits) -> None:
         allowed = sorted(limits.models or ()) or [NOTHING]
@@ -166,13 +166,13 @@ def check_allowed(limits: AgentLimits | None, configuration: Configuration, targ
     """Raise `ModelNotAllowedError` unless the caller may use what `name` refers to."""
     if limits is None or limits.models is None:
         return
-    # Candidates are not checked: permission for a route covers every model in its chain.
+    # Candidates are not checked, because permission for a route covers every model in its chain.
     if not any(limits.allows(model_name) for model_name in target_names(configuration, target)):
         raise ModelNotAllowedError(name, limits)
 
 
 def target_names(configuration: Configuration, target: NamedRoute) -> tuple[str, ...]:
-    """Return the names that permit a target: empty for a provider's model that has no model service."""
+    """Return the names that permit a target; there is none for a provider's model without a model service."""
     if not target.direct:
         return (task_name(target.route.task_type),)
     first = target.route.primary

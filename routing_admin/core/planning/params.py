@@ -14,15 +14,15 @@ from routing_admin.core.fallback.chain import Call
 
 @value_class
 class Params:
-    """Sampling parameters; None where unset. A temperature of 0 is a value."""
+    """Sampling parameters, None if unset. A temperature of 0 is a value."""
 
     temperature: float | None = None
     max_tokens: int | None = None
 
 
 def pick_effective(*levels: Params) -> Params:
-    """Return each parameter's value from the first level that sets it; levels are ordered strongest first (MMR-P7)."""
-    # Compared with None, because 0 is a value.
+    """Return each parameter's value from the first level that sets it; the strongest level comes first (MMR-P7)."""
+    # The comparison is with None, because 0 is a value.
     return Params(
         next((level.temperature for level in levels if level.temperature is not None), None),
         next((level.max_tokens for level in levels if level.max_tokens is not None), None),
@@ -50,9 +50,8 @@ OUR_NAMES: Mapping[str, str] = MappingProxyType(
         **{name: name for name in ("temperature", "parallel_tool_calls")},
     }
 )
-"""Vendors' names of parameters → the request's fields; any other name is one of its extras.
-
-The token limit is missing on purpose: it is never dropped.
+"""Vendors' parameter names → the request's fields; any other name is one of its extras. The token limit is missing on
+purpose, because it is never dropped.
 """
 
 EXTRA_NAMES: Mapping[str, str] = MappingProxyType(
@@ -70,7 +69,7 @@ EXTRA_NAMES: Mapping[str, str] = MappingProxyType(
 """Vendors' names of extras that a protocol translates → the request's names for them."""
 
 ADDED = frozenset({"stream_options", "include"})
-"""Parameters that a protocol adds; setting one to null among the extras suppresses it."""
+"""Parameters that a protocol adds; null among the extras suppresses them."""
 
 EMPTY: Mapping[str, Any] = MappingProxyType({"stop": (), "tools": ()})
 
@@ -100,7 +99,7 @@ def list_dropped_params(chat: ChatRequest, call: Call) -> tuple[str, ...]:
     if not call.without_params:
         return ()
     effective = _apply_effective(chat, call)
-    # Parameters added by a protocol are not part of the request.
+    # Parameters that a protocol adds are not part of the request.
     names = sorted(call.without_params - ADDED)
     return tuple(name for name in names if drop_params(effective, {name}) != effective)
 

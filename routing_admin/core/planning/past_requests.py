@@ -1,8 +1,8 @@
 """Logged requests as values, rebuilt so that the delivery of their files can be decided again.
 
-The log keeps neither text nor bytes. A file's properties are inferred from the delivery decisions recorded for it: that
-it was in a tool result, its width, that its bytes were unreadable. A conversion is assumed to succeed unless the log
-says that it failed.
+The log contains neither text nor bytes. A file's properties are inferred from the delivery decisions recorded for it,
+such as its width, that it was in a tool result, or that its bytes were unreadable. A conversion is assumed to succeed
+unless the log says that it failed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CandidateKey = tuple[str, str]
 """Provider and model."""
 
 LONG = "x" * 2_000_000
-"""Placeholder text, as long as the longest that is extracted from a file."""
+"""Placeholder text with the maximum length of text extracted from a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +66,9 @@ class PastFile:
         return self.filename or self.mime_type
 
     def shape(self, is_small: bool) -> tuple[Any, ...]:
-        """Return a key of all properties on which a delivery decision may depend."""
-        # A small file's exact size changes no decision, only whether it is empty. A text may be cut by its size.
+        """Return a key of all properties that may affect a delivery decision."""
+        # A small file's exact size affects no decision, except whether the file is empty. A text may be cut by its
+        # size.
         size = bool(self.size) if is_small and self.kind is not Kind.TEXT and self.size is not None else self.size
         known = (self.width, self.pages, self.problem, self.converts, self.has_text, self.artifact_id is None)
         return (self.message, self.part, self.kind, self.mime_type, self.role, size, *known, self.flaw)
@@ -94,8 +95,7 @@ class PastRequest:
     def shape(self, room: int) -> tuple[Any, ...]:
         """Return a key that is equal for requests that every chain treats alike.
 
-        `room` is the number of bytes on the wire that fit every candidate. For files that fit, exact sizes are left out
-        of the key.
+        `room` is the number of bytes on the wire that fit every candidate. The key omits exact sizes of files that fit.
         """
         is_small = sum(wire_bytes(file.size) for file in self.files) <= room
         tries = [(key, attempt.outcome, attempt.status or 0, attempt.drops) for key, attempt in self.tries.items()]
@@ -129,7 +129,7 @@ ROLES: Mapping[str, Role] = {
     ReasonCode.TOOL_RESULT.value: Role.TOOL,
     ReasonCode.ROLE.value: Role.SYSTEM,
 }
-"""Outcomes and reasons that occur only for files in a message of this role."""
+"""Outcomes and reasons that occur only for files in messages with this role."""
 
 
 def _apply_delivery(file: PastFile, delivery: Mapping[str, Any]) -> PastFile:
@@ -153,7 +153,7 @@ def _apply_delivery(file: PastFile, delivery: Mapping[str, Any]) -> PastFile:
 
 
 def rebuild(files: Sequence[PastFile]) -> ChatRequest:
-    """Return a request with these files in place and no text; `adapt` decides on it as on the real request."""
+    """Return a request with these files at their positions and no text; `adapt` handles it like the real request."""
     messages = []
     for _, parts in groupby(files, lambda file: file.message):
         group = tuple(parts)

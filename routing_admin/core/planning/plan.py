@@ -1,4 +1,4 @@
-"""Plan a request: its route, chain, parameters and language, and what each candidate would do with it now."""
+"""Plan a request: its route, chain, parameters and language, and how each candidate would handle it now."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Unusable = tuple[SkipReason, str]
 """Why a provider cannot be called: the reason and its sentence."""
 
 Pools = Mapping[str, tuple[PoolKey, ...]]
-"""The keys of each provider that has several, by its name."""
+"""Keys of each provider with several keys, by the provider's name."""
 
 CannotRead = Callable[[str, str], str | None]
 """(provider, model) → why the model is skipped for this request's content, or None."""
@@ -58,7 +58,7 @@ class NoRouteError(Exception):
 
 @value_class
 class RoutingQuery:
-    """What a request says about its routing; Fields are None or empty if it says nothing (MMR-E5).
+    """A request's routing options; fields are None or empty if the request does not set them (MMR-E5).
 
     `direct` means that it names a model instead of a route. Such a request gets a language directive only if it names a
     language.
@@ -70,17 +70,17 @@ class RoutingQuery:
     direct: bool = False
 
     def is_directed(self, route: RouteSpec) -> bool:
-        """Return whether a directive is inserted: always for a named language, else by the route."""
+        """Return whether to insert a directive: always for a named language, else by the route's setting."""
         return bool(self.language) or not (self.direct or route.directive == NO_DIRECTIVE)
 
 
 def is_taken(route: RouteSpec) -> bool:
-    """Return whether requests can use the route: it is enabled, or it is `default`."""
+    """Return whether requests can use the route, because it is enabled or it is `default`."""
     return route.enabled or route.task_type == DEFAULT_ROUTE
 
 
 def resolve_route(configuration: Configuration, task_type: str | None) -> tuple[RouteSpec, bool]:
-    """Return the route for a task type, and whether it is the one requested (MMR-P5, MMR-P6).
+    """Return the route for a task type, and whether it is the requested one (MMR-P5, MMR-P6).
 
     A task type of None requests the route `default`. A disabled route counts as missing. Raise `NoRouteError` if there
     is no default.
@@ -96,7 +96,7 @@ def resolve_route(configuration: Configuration, task_type: str | None) -> tuple[
 
 
 def default_route_to(configuration: Configuration, *candidates: CandidateSpec) -> RouteSpec:
-    """Return the default route, or an empty one, with these candidates."""
+    """Return the default route, or an empty route, with these candidates."""
     route = configuration.route(DEFAULT_ROUTE)
     return replace(route, candidates=candidates) if route else RouteSpec(DEFAULT_ROUTE, candidates)
 
@@ -109,7 +109,7 @@ def make_plan(
     cannot_read: CannotRead | None = None,
     preset: ErrorPreset = ErrorPreset.SEED,
 ) -> Plan:
-    """Plan a request without calling anything; `preset` applies to routes that name none."""
+    """Plan a request without calling anything; `preset` applies to routes that set none."""
     route, matched = resolve_route(configuration, query.task_type)
     return plan_route(
         configuration, route, query, matched=matched, unusable=unusable, cannot_read=cannot_read, preset=preset
@@ -195,7 +195,7 @@ def disabled_service(configuration: Configuration, provider: str, model: str) ->
 def find_unusable(configuration: Configuration, keys: Mapping[str, str], origins: OriginPolicy) -> dict[str, Unusable]:
     """Return the providers that cannot be called, and why: a forbidden origin or a missing key.
 
-    `keys` are the keys in effect by provider name; providers that need no key are left out.
+    `keys` are the keys in use by provider name, without providers that need none.
     """
     found: dict[str, Unusable] = {}
     for provider in configuration.providers:
@@ -221,14 +221,14 @@ def route_policy(route: RouteSpec, preset: ErrorPreset = ErrorPreset.SEED) -> Po
     retries = DEFAULT_RETRIES if route.retries is None else route.retries
     table = {"preset": route.on_error} if isinstance(route.on_error, str) else dict(route.on_error)
     named = table.pop("preset", preset)
-    # A route that skips models too small for a request also falls back when a model itself reports this.
+    # A route that skips models too small for a request also falls back if a model itself reports this.
     fallback_on = (*table.pop("fallbackOn", ()), *(("context_length",) if route.on_overflow == SKIP else ()))
     actions = {error_class: Action(action) for error_class, action in table.items() if action in set(Action)}
     return Policy(ErrorPreset(named) if named in set(ErrorPreset) else preset, actions, fallback_on, retries)
 
 
 def _request_timeouts(route: RouteSpec, candidates: Iterable[PlannedCandidate]) -> Timeouts:
-    # Without its own total, a route allows the longest total among its candidates.
+    # Without a total of its own, a route uses the longest total of its candidates.
     own = [candidate.timeouts.total for candidate in candidates if candidate.timeouts is not None]
     total = route.deadline or max([Timeouts().total, *own])
     return _override(Timeouts(), {"firstContent": route.first_content, "total": total})
@@ -254,14 +254,14 @@ def _override(base: Timeouts, own: Mapping[str, Any]) -> Timeouts:
     )
 
 
-# A conversation is recognised by its opening, so that it keeps using the same provider key.
+# A conversation is recognised by its opening, so that it uses the same provider key in every turn.
 
 OPENING_CHARACTERS = 4096
-"""Characters of each opening text in the digest; conversations that differ later may share a key."""
+"""Number of characters of each opening text in the digest. Conversations that differ only later may share a key."""
 
 
 def opening_text(chat: ChatRequest) -> str:
-    """Return a digest of the messages up to the first user message, constant over a conversation's turns."""
+    """Return a digest of the messages up to the first user message, which stays the same in every turn."""
     digest = blake2b(digest_size=16)
     for message in chat.messages:
         digest.update(f"\n{message.role.value}:".encode())
@@ -279,7 +279,7 @@ def opening_text(chat: ChatRequest) -> str:
 
 
 class DescribeRouteState(StrEnum):
-    """Whether a model can be asked to describe a file."""
+    """Whether a model can describe a file."""
 
     READY = "ready"
     DISABLED = "disabled"
@@ -298,7 +298,7 @@ def describe_route_state(configuration: Configuration) -> DescribeRouteState:
 
 
 def wants_describer_along(configuration: Configuration, route: RouteSpec) -> bool:
-    """Return whether any candidate's files are to be described by a model.
+    """Return whether a model describes files for any of the candidates.
 
     The route's policy applies, else the service's, else the installation's.
     """
@@ -325,7 +325,7 @@ READY = "ready"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedCandidate:
-    """What would happen to a candidate now: `ready`, or why it would not be called, with the reason."""
+    """The current outcome of a candidate: `ready`, or why it would not be called, with the reason."""
 
     candidate: PlannedCandidate
     outcome: str
@@ -333,7 +333,7 @@ class ResolvedCandidate:
 
 
 def resolve_plan(plan: Plan, cooldowns: Cooldowns) -> tuple[ResolvedCandidate, ...]:
-    """Return what would happen to every candidate now, without calling anything or claiming a cooldown probe."""
+    """Return the current outcome of every candidate, without calling anything or claiming a cooldown probe."""
     seen: set[tuple[str, str]] = set()
     resolved = []
     for candidate in plan.candidates:

@@ -1,8 +1,8 @@
-"""Replay logged requests along a draft of a route, without calls and without guesses.
+"""Replay logged requests along a route's draft, without calls and without guesses.
 
-Each request walks the old and the new chain. A candidate that failed then fails the same way, one that was cooling
-down is skipped, and one that answered answers. The walk ends as unknown at a candidate that was not asked then.
-Delivery of files is decided by `adapt`, as for a real request.
+Each request is replayed along the old and the new chain. A candidate's logged attempt repeats: it fails in the same
+way, is skipped for a cooldown, or answers. The replay ends as unknown at a candidate that was not called. `adapt`
+decides the delivery of files, as for a real request.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from routing_admin.core.fallback.table import Action
 from routing_admin.core.planning.past_requests import CandidateKey, PastRequest, PastTry, rebuild
 
 WORDS = TextStyle()
-"""Any text style will do, because wording affects no decision."""
+"""The style has no effect, because wording affects no decision."""
 UNLIMITED = 1 << 62
-"""Size limit in bytes where none is known."""
+"""Size limit in bytes if none is known."""
 NO_READER = Reader(Slots())
-"""Stand-in for the capabilities of a candidate that is not called."""
+"""Placeholder for the capabilities of a candidate that is not called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class WalkCandidate:
 
 @dataclass(frozen=True, slots=True)
 class WalkChain:
-    """A route's candidates in order, its error policy, and the reasons for which it skips candidates."""
+    """A route's candidates in order, its error policy, and its reasons for skipping candidates."""
 
     places: tuple[WalkCandidate, ...] = ()
     policy: Policy = field(default_factory=Policy)
@@ -60,7 +60,7 @@ class WalkChain:
 
 
 class WalkEnd(StrEnum):
-    """How a request ends: by which candidate it is answered, or unknown."""
+    """How a request ends: which candidate answers it, or unknown."""
 
     FIRST = "first"
     LATER = "later"
@@ -72,8 +72,8 @@ class WalkEnd(StrEnum):
 class Walk:
     """A request's path along a chain: the first and the last candidate called, "" if none was called.
 
-    `place` is the position of the last candidate, None if there was no answer. `forms` says in what form it gets each
-    file, `has_reader` whether any candidate gets the file itself instead of a description.
+    `place` is the position of the last candidate, None if there was no answer. `forms` is the form in which it receives
+    each file. `has_reader` says whether any candidate receives the file itself instead of a description.
     """
 
     end: WalkEnd
@@ -85,8 +85,6 @@ class Walk:
 
 
 class _Step(StrEnum):
-    """What is known about one candidate for one request."""
-
     ANSWERS = "answers"
     GOES_ON = "goes_on"
     PASSES = "passes"
@@ -121,7 +119,7 @@ def walk(request: PastRequest, chain: WalkChain) -> Walk:
         known = WalkEnd.LATER if at else WalkEnd.FIRST
         end = known if stride is _Step.ANSWERS else WalkEnd.UNKNOWN
         return Walk(end=end, first=first, last=place.name, place=at, forms=form, has_reader=has_reader)
-    # All candidates are cooling down, so the first to recover would be called, but the log does not say which that was.
+    # All candidates are cooling down, so the first to recover would be called, but the log does not say which one.
     if not first and first_cooling is not None:
         place = chain.places[first_cooling]
         return Walk(
@@ -145,7 +143,7 @@ def _find_step(place: WalkCandidate, chain: WalkChain, past_try: PastTry | None)
     if past_try is None or past_try.outcome in (CANCELLED, ABORTED):
         return _Step.UNKNOWN
     if past_try.outcome == OK:
-        # The candidate answered a request from which something had been dropped. The chain may forbid this.
+        # The candidate answered a request from which something had been dropped, which the chain may forbid.
         return _Step.PASSES if chain.refuses_drops and past_try.drops else _Step.ANSWERS
     if past_try.outcome in SKIPS:
         return SKIPS[past_try.outcome](place, chain)
@@ -176,11 +174,11 @@ SKIPS: Mapping[str, Callable[[WalkCandidate, WalkChain], _Step]] = {
         lambda _, __: _Step.UNKNOWN,
     ),
 }
-"""How a candidate that was skipped then is treated under the present configuration."""
+"""How to treat a candidate that was skipped when the request was logged, under the new configuration."""
 
 
 class DifferenceKind(StrEnum):
-    """The ways in which a request's path can change, in display order."""
+    """Kinds of changes to a request's path, in display order."""
 
     FAILS = "fails"
     NO_READER = "no_reader"
@@ -195,12 +193,12 @@ class DifferenceKind(StrEnum):
 
 
 DifferenceKey = tuple[DifferenceKind, str]
-"""The kind of difference, and the kind of file or the candidate concerned, or empty."""
+"""The kind of difference, and the kind of file or the candidate to which it applies, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastPair:
-    """A request with both paths; `file` is the index of the file that a difference concerns, else None."""
+    """A request with both paths; `file` is the index of the file to which a difference applies, else None."""
 
     request: PastRequest
     before: Walk
@@ -210,9 +208,9 @@ class PastPair:
 
 @dataclass(frozen=True, slots=True)
 class Retrospect:
-    """Effects of a draft: the requests of each difference, and counts of all ends and delivery forms.
+    """Effects of a draft: the requests with each difference, and counts of all ends and delivery forms.
 
-    `ends` and `files` each hold the counts before and after.
+    `ends` and `files` each contain the counts before and after.
     """
 
     count: int
@@ -222,7 +220,7 @@ class Retrospect:
 
 
 def compare_routes(requests: Iterable[PastRequest], before: WalkChain, after: WalkChain) -> Retrospect:
-    """Walk every request along both chains."""
+    """Replay every request along both chains."""
     memory: dict[tuple[object, ...], tuple[Walk, Walk]] = {}
     room = min(map(_max_bytes, (*before.places, *after.places)), default=0)
     pairs = []
@@ -250,7 +248,7 @@ def compare_routes(requests: Iterable[PastRequest], before: WalkChain, after: Wa
 
 def _max_bytes(place: WalkCandidate) -> int:
     slots = place.reader.slots
-    # The number of bytes that fits every slot, no matter how they are divided among kinds of files.
+    # Number of bytes that fits every slot, however they are divided among kinds of files.
     limits = [slots.max_request_bytes or UNLIMITED]
     for slot in slots.by_kind.values():
         limits += [slot.max_bytes or UNLIMITED, slot.max_total_bytes or UNLIMITED]
@@ -290,7 +288,7 @@ def _end_differences(before: Walk, after: Walk) -> Iterator[DifferenceKind]:
         yield DifferenceKind.FAILS
     elif before.end is WalkEnd.UNANSWERED and after.end in answered:
         yield DifferenceKind.ANSWERS
-    # The primary has the place 0, so a place above 0 is a fallback.
+    # The primary has position 0, so a position above 0 is a fallback.
     elif before.end is WalkEnd.FIRST and after.place:
         yield DifferenceKind.FALLS_BACK
     elif before.place and after.end is WalkEnd.FIRST:
