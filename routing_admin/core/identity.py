@@ -1,4 +1,4 @@
-"""Single sign-on: the identity providers that the environment configures, and who may sign in with an account there."""
+"""Single sign-on: the identity providers configured in the environment, and which accounts may sign in."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "dingtalk": ("dingtalk", translatable("DingTalk")),
     "weixin": ("weixin", translatable("Weixin")),
 }
-"""Id of each provider in URLs and variables → its django-allauth provider and the label of its button."""
+"""Id of each provider in URLs and variables → its django-allauth provider and its button's label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class IdentityProvider:
 
 @dataclass(frozen=True, slots=True)
 class IdentityRules:
-    """The configured providers, the role of new users, and the e-mail domains to which their addresses must belong."""
+    """The configured providers, the role of new users, and the e-mail domains that they must belong to."""
 
     providers: tuple[IdentityProvider, ...] = ()
     newcomers: str = "none"
@@ -49,7 +49,7 @@ class IdentityRules:
 
 
 def read_identity_rules(variables: Mapping[str, str]) -> IdentityRules:
-    """Read the rules from environment variables. Raise `ValueError` with one line if incomplete."""
+    """Read the rules from environment variables; raise `ValueError` with one line if they are incomplete."""
     providers = tuple(
         provider for provider_id in KINDS if (provider := _read_provider(variables, provider_id)) is not None
     )
@@ -131,7 +131,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The user linked to an identity, by primary key."""
+    """The user linked to an identity; `id` is the primary key."""
 
     id: int
     is_active: bool
@@ -157,7 +157,7 @@ def decide_admission(
 ) -> Admission:
     """Return the result of a sign-in.
 
-    `claimant` is the user whose invitation was opened, or who is signed in and links the identity.
+    `claimant` is the user whose invitation was opened, or the signed-in user who links the identity.
     """
     if owner is not None:
         if claimant not in (None, owner.id):

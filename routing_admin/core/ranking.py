@@ -1,4 +1,4 @@
-"""Rank search results of Find: by how well names match, then by kind, with a limit per kind."""
+"""Rank search results: by how well names match, then by kind, with a limit per kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST = 24
 
 
 class FoundKind(StrEnum):
-    """Kinds of results, in the order of equally good matches."""
+    """Kinds of results, which also determine the order of equally good matches."""
 
     PAGE = "page"
     ACT = "act"
@@ -71,14 +71,14 @@ class Findable:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The results to show, the best first, and how many match of each kind."""
+    """The results to show, the best first, and the number of matches per kind."""
 
     shown: tuple[Findable, ...]
     matches: Mapping[FoundKind, int]
 
     @property
     def cut(self) -> dict[FoundKind, tuple[int, int]]:
-        """The kinds of which not all matches are shown: how many are, and how many match."""
+        """Kinds of which not all matches are shown, with the numbers shown and matching."""
         shown = Counter(item.kind for item in self.shown)
         return {kind: (shown[kind], count) for kind, count in self.matches.items() if shown[kind] < count}
 
@@ -117,7 +117,7 @@ def find_match(typed: str, item: Findable) -> MatchQuality | None:
 
 
 def without_kind_words(typed: str, kind: FoundKind) -> str:
-    """Return the query without words that name a kind, for a list that has only this kind."""
+    """Return the query without words for a kind, for a list that contains only this kind."""
     names = KIND_WORDS[kind]
     return " ".join(word for word in typed.split() if not any(name.startswith(word.casefold()) for name in names))
 

@@ -1,1 +1,1 @@
-"""The interface of the seed programs, by their names, over this program's parts; no other module imports it."""
+"""The seed programs' interface, with their names, implemented by this program. No other module imports it."""

@@ -1,4 +1,4 @@
-"""An agent's view at runtime: its context and the router of its messages (MCR-4.3, MCR-6.3)."""
+"""An agent's interface at run time: its context and the router for its messages (MCR-4.3, MCR-6.3)."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class AgentRuntime:
 
     @property
     def context(self) -> Mapping[str, Any]:
-        """The agent's capabilities and the agents that cover the rest, as `GET /agents/me` returns them."""
+        """The agent's capabilities and the agents that can handle the rest, as `GET /agents/me` returns them."""
         return self.directory.context(self.agent.id) or AgentDirectory([self.agent]).context(self.agent.id) or {}
 
     @property
     def router(self) -> CapabilityRouter:
-        """A router that suggests other agents in its descriptions, but never this one."""
+        """Router that suggests other agents in its descriptions, but never this one."""
         adapter = ContentAdapter(
             self.registry, self.directory, self.language, can_read=self.can_read, agent_id=self.agent.id
         )
         return CapabilityRouter(self.registry, adapter, self.load)
 
     def receive(self, message: AgentMessage) -> RoutingResult:
-        """Return the message as the agent's own service can read it; an agent without a service reads text."""
+        """Return the message in the form that the agent's service can read; an agent without a service reads text."""
         return self.router.route_content(message, self.agent.service_id or "")

@@ -1,7 +1,7 @@
 """ConfigLoader: the routing file with the seed's names in Python spelling (seed 003).
 
-`RoutingConfig` is the file's content including keys. `Configuration` (core/configuration/specs.py) is everything that
-is stored.
+`RoutingConfig` is the file's content including keys. `Configuration` (core/configuration/specs.py) contains everything
+that is stored.
 """
 
 from __future__ import annotations

@@ -52,12 +52,12 @@ class LLMResponse:
 
 
 Caller = Callable[[Call, ChatRequest], Outcome[Answer]]
-"""Calls one candidate with the request as adapted for it."""
+"""Function that calls one candidate with the request as adapted for it."""
 
 
 @dataclass(slots=True)
 class LLMRouter:
-    """Sends requests along their routes; `unusable` maps each provider that cannot be called to the reason."""
+    """Router of requests; `unusable` maps each provider that cannot be called to the reason."""
 
     configuration: Configuration
     call: Caller
@@ -66,7 +66,7 @@ class LLMRouter:
     sleep: Callable[[float], object] = time.sleep
 
     def send(self, request: LLMRequest) -> LLMResponse:
-        """Return the answer. Raise `AggregateRouterError` (MMR-P9) or `UpstreamRefused` (MMR-P10)."""
+        """Return the answer; raise `AggregateRouterError` (MMR-P9) or `UpstreamRefused` (MMR-P10)."""
         plan = self.resolve(request)
         run: FallbackRun[Answer] = FallbackRun(plan, self.run_context)
         result = drive(run, lambda call: self.call(call, chat_for(request, plan, call)), self.sleep)
