@@ -1,6 +1,6 @@
 """Reset cooldowns in every process after an administrator asks to retry providers immediately.
 
-The reset is an entry of the audit log and changes the installation's stamp, so processes read the log only after a
+A reset is an entry of the audit log and changes the installation's stamp, so processes read the log only after a
 change.
 """
 
@@ -25,12 +25,12 @@ def forget_failures(run_context: RunContext, providers: Iterable[str]) -> None:
 
 
 ProviderTargets = Mapping[str, tuple[str, ...]]
-"""Endpoint, proxy and keys of each provider, with marks in place of keys so that none is revealed."""
+"""Endpoint, proxy and key digests of each provider."""
 
 
 @dataclass(slots=True)
 class CooldownResets:
-    """The stamp of the installation and the audit entry up to which this process has applied resets."""
+    """The installation's stamp, and the audit entry up to which this process has applied resets."""
 
     stamp: int | None = None
     number: int = 0
@@ -47,7 +47,7 @@ class CooldownResets:
             requested = [
                 name for details in list_details_since(FRESH_START, self.number) for name in details["providers"]
             ]
-            # A provider whose key, URL or proxy changed counts as a new provider, so a repair needs no reset.
+            # A provider whose key, URL or proxy has changed counts as a new provider, so a repair needs no reset.
             changed = [name for name, target in targets.items() if self.targets.get(name, target) != target]
             forget_failures(process_run_context(), dict.fromkeys((*requested, *changed)))
         self.stamp, self.number, self.targets = state.stamp, head.number if head else 0, targets

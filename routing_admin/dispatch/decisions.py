@@ -1,7 +1,7 @@
-"""Cache decisions that depend on the configuration alone: model names, plans, endpoints.
+"""Cache decisions that depend only on the configuration: model names, plans, endpoints.
 
-Agents repeat a few requests over and over. A snapshot is immutable, so decisions based on it stay valid; the next
-snapshot starts with an empty cache.
+Agents repeat the same few requests. A snapshot is immutable, so decisions based on it stay valid; the next snapshot
+starts with an empty cache.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class Decisions:
     def __init__(self, state: Snapshot) -> None:
         self._state = state
         self._names: dict[Hashable, NamedRoute] = {}
-        # The keys contain `id(route)`, so each value keeps its route alive; otherwise another route could get the same
+        # The keys contain `id(route)`, so each value references its route; otherwise another route could get the same
         # id.
         self._plans: dict[Hashable, tuple[RouteSpec, Plan]] = {}
         self._endpoints: dict[Hashable, tuple[RouteSpec, ServiceSpec | None, ModelEndpoint]] = {}
         self.unusable = unusable_providers(state)
         """Providers that cannot be called, and why."""
         self.pools = key_pools(state)
-        """Usable keys of each provider that has several."""
+        """Usable keys of each provider with several keys."""
 
     def resolve(self, model: str, task_type: str | None) -> NamedRoute:
-        """Resolve a model name. Raise `UnknownModelError` or `NoRouteError`, neither of which is cached."""
+        """Resolve a model name; raise `UnknownModelError` or `NoRouteError`, which are not cached."""
         named_route = self._names.get((model, task_type))
         if named_route is None:
             named_route = _keep(
@@ -51,7 +51,7 @@ class Decisions:
         return named_route
 
     def plan(self, route: RouteSpec, query: RoutingQuery, *, matched: bool) -> Plan:
-        """Return the plan for sending a request without files along a route."""
+        """Return the plan for a request without files along a route."""
         key = (id(route), query.language, query.params.temperature, query.params.max_tokens, query.direct, matched)
         cached = self._plans.get(key)
         if cached is None:
@@ -99,7 +99,7 @@ class Decisions:
             extra_body=route.candidates[candidate.index].extra_body,
             content=route.content or None,
         )
-        # The describing model itself gets no descriptions by other models.
+        # The describing model itself gets no descriptions from other models.
         if route.task_type == DESCRIBE_ROUTE:
             return without_describing(endpoint)
         return endpoint

@@ -29,11 +29,12 @@ from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.upstream import run_sync
 
 MAX_SECONDS = 180.0
-"""Time limit of the agent's request in seconds; a description may take a share of it, see `descriptions.describing`."""
+"""Time limit of the agent's request in seconds; `descriptions.describing` sets the share that a description may take.
+"""
 
 
 class RouteDescriber:
-    """Let models describe files for agents, which takes time and costs tokens."""
+    """Describe files for agents with a model, which takes time and costs tokens."""
 
     def describe(self, principal: Principal, request_id: str, file: FilePart, language: str) -> ModelDescription | None:
         """Return the description, requesting it if necessary; None if no model can be asked."""

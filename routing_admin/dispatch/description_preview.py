@@ -28,7 +28,7 @@ from routing_admin.upstream.calls import run_sync
 
 
 def find_descriptions(chat: ChatRequest, language: str | None) -> Callable[[Reader], FindDescription]:
-    """Return a function that maps a model's reader to its description lookup, for requests along the default route."""
+    """Return a function that maps a model's reader to its description lookup, for requests on the default route."""
     state = snapshot.current()
     descriptions = DescriptionCache(plan_request(state, default_route_to(state.configuration), chat, language=language))
     return lambda reader: descriptions.plan_for(reader).style.description_of
@@ -52,9 +52,9 @@ def estimate_description(
 
 
 def have_described(planned: PlannedRequest, recorder: RequestRecorder, request_id: str) -> ModelDescription | None:
-    """Let a model describe the file of a previewed request now; return None if none does."""
+    """Let a model describe the file of a previewed request now; return None if no model does."""
     describing = Describing(Dispatch(planned, request_id=request_id), recorder, record_answer)
-    # A failure is normally kept for its conversation. Here a user explicitly asks again.
+    # A failure is normally stored for its conversation. Here a user explicitly asks again.
     forget_failures(describing.descriptions.conversation)
     call = Call(planned.plan.candidates[0], 1, planned.plan.timeouts)
     prepared = run_sync(describing.prepare(apply_params(planned.chat, call), planned.endpoint(0), call))

@@ -74,7 +74,7 @@ def charge_failures(reservation: Reservation, planned: PlannedRequest, attempts:
 def estimate_planned(planned: PlannedRequest) -> tuple[int, int]:
     """Return the estimated tokens of the request and of its answer."""
     if planned.plan.verbatim:
-        # A request that is passed through has an unknown structure, so all of its text is counted.
+        # The structure of a request that is passed through is unknown, so all of its text is counted.
         return sum(text_tokens(text).tokens for text in _list_texts(planned.chat.extra)), 0
     max_tokens = planned.chat.max_tokens or planned.route.max_tokens
     return estimate_call(planned.chat, planned.plan.candidates[0].model, max_tokens)
@@ -102,13 +102,14 @@ def _list_texts(value: Any) -> Iterator[str]:
             pending.extend(item)
 
 
-# Exact token counts from the provider that would be called first, if it has a counter.
+# Exact token counts, from the counter of the provider that would be called first.
 
 SHORT = Timeouts(connect=2, first_content=4, between=2, total=5)
-"""Seconds to wait for the provider's count. The caller waits for it before sending anything, and an estimate would do.
+"""Seconds to wait for the provider's count. The caller waits for it before sending anything, and an estimate would
+suffice.
 """
 COUNTER_RETRY_SECONDS = 60
-"""How long a counter is not called again after it failed to return a number."""
+"""Seconds without a call to a counter that failed to return a number."""
 MAX_REMEMBERED = 1000
 
 
@@ -138,7 +139,7 @@ def first_candidate(planned: PlannedRequest) -> PlannedCandidate | None:
 
 
 def count_tokens(planned: PlannedRequest) -> int | None:
-    """Return the first candidate's own count, or None if there is no counter or no number."""
+    """Return the first candidate's own token count, or None if it has no counter or returns no number."""
     candidate = first_candidate(planned)
     if candidate is None or ((model_key := (candidate.provider, candidate.model)) and silent_counters().has(model_key)):
         return None
@@ -152,7 +153,7 @@ def count_tokens(planned: PlannedRequest) -> int | None:
         return None
     call = Call(candidate, 1, SHORT)
     try:
-        # Nothing is stored for a count: files described in text get a placeholder reference of the same length.
+        # Nothing is stored for a count, so files described in text get a placeholder reference of the same length.
         without_storing = replace(planned, keep=_with_placeholder_id, stream=False)
         prepared = prepare_for(without_storing, apply_params(planned.chat, call), endpoint, call)
         if isinstance(prepared, CannotRead):

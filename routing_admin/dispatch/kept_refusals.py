@@ -1,6 +1,6 @@
-"""Store the parameters that models refused, for restarts and other processes; requests never wait for this.
+"""Store the parameters that models refused, for restarts and other processes. Requests never wait for this.
 
-A refusal is deleted once no configured route or service leads to its model, or once the provider's URL has changed.
+A refusal is deleted once no configured route or service uses its model, or once the provider's URL has changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from routing_admin.core.fallback.memory import ModelKey, RefusalMemory, Refused
 from routing_admin.dispatch.send import process_run_context
 
 READ_SECONDS = 5.0
-"""Interval between reads of what other processes have learned or forgotten."""
+"""Interval between reads of the refusals that other processes have added or cleared."""
 
 
 @dataclass(slots=True)
@@ -43,7 +43,10 @@ class StoredRefusals:
         return memory
 
     def look(self) -> None:
-        """Write new refusals and read other processes'. After a database error the changes are written next time."""
+        """Write new refusals and read those of other processes.
+
+        After a database error, the next call writes the changes.
+        """
         memory, state = self.begin(), snapshot.current()
         with self._lock:
             if state is not self._state:
@@ -59,7 +62,7 @@ class StoredRefusals:
 
     def _write(self, memory: RefusalMemory) -> None:
         for place in tuple(self._changed):
-            # Clear the mark before reading, so that a change in between is marked again.
+            # Clear the flag before reading, so that a change in between sets it again.
             self._changed.discard(place)
             if place not in self._addresses and place not in self._stored:
                 continue
@@ -74,7 +77,7 @@ class StoredRefusals:
     def _read(self, memory: RefusalMemory) -> None:
         stored = read_refusals(self._addresses)
         for place in stored.keys() | self._stored.keys():
-            # A change that this process has not yet written is newer than the rows.
+            # A change that this process has not written yet is newer than the rows.
             if place not in self._changed and stored.get(place, {}) != memory.lasting(*place):
                 memory.take_over(*place, stored.get(place, {}))
         self._stored = stored
@@ -85,7 +88,7 @@ stored_refusals = owned(StoredRefusals)
 
 @dataclass(frozen=True, slots=True)
 class RefusedParameter:
-    """A refused parameter, sent as `sent_as` or left out if None; permanent if `until` is None."""
+    """A refused parameter, sent as `sent_as`, or omitted if that is None; permanent if `until` is None."""
 
     name: str
     sent_as: str | None
@@ -93,7 +96,7 @@ class RefusedParameter:
 
 
 def list_refusals(provider: str, model: str) -> list[RefusedParameter]:
-    """Return the parameters that this process currently renames or leaves out."""
+    """Return the parameters that this process currently renames or omits."""
     run_context, now = process_run_context(), timezone.now()
     return [
         RefusedParameter(
@@ -106,7 +109,7 @@ def list_refusals(provider: str, model: str) -> list[RefusedParameter]:
 
 
 def forget_refusal(provider: str, model: str, name: str) -> None:
-    """Send this parameter again, in every process. Raise the database's errors."""
+    """Send this parameter again, in every process; raise database errors."""
     stored_refusals().look()  # load the rows first, so that the deletion reaches them
     process_run_context().memory.forget(provider, model, name)
     stored_refusals().look()

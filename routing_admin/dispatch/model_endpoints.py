@@ -36,10 +36,10 @@ def endpoint_at(
     extra_body: Mapping[str, Any] | None = None,
     content: Mapping[str, Any] | None = None,
 ) -> ModelEndpoint:
-    """Return the endpoint of (provider, model), with its service's capabilities; text only without a service.
+    """Return the endpoint of (provider, model), with its service's capabilities, or text only without a service.
 
-    `content` is the route's content policy. It takes precedence over the service's, which takes precedence over the
-    installation's. `extra_body` is the candidate's and is merged last.
+    `content` is the route's content policy. It overrides the service's, which overrides the installation's.
+    `extra_body` is the candidate's and is merged last.
     """
     service = service or state.configuration.service_at(provider.name, model)
     entry = state.catalogue.entry_at(provider.name, provider.endpoint, model)
@@ -87,19 +87,19 @@ def without_describing(endpoint: ModelEndpoint) -> ModelEndpoint:
 
 
 DESCRIBER_CONTENT = {"policy": "convert+native_only"}
-"""Content policy for describing models: files unchanged, converted or as pages, otherwise refused."""
+"""Content policy for describing models: files are delivered unchanged, converted or as pages, or refused."""
 
 
 @lru_cache(maxsize=2)
 def describing_route(state: Snapshot) -> RouteSpec | None:
-    """Return the route that describes files, or None if missing or disabled; it never falls back to `default`."""
+    """Return the route that describes files, or None if missing or disabled; `default` does not replace it."""
     route = state.configuration.route(DESCRIBE_ROUTE)
     return replace(route, content=DESCRIBER_CONTENT) if route is not None and route.enabled else None
 
 
 @lru_cache(maxsize=2)
 def list_describers(state: Snapshot) -> tuple[ModelEndpoint, ...]:
-    """Return the callable models of that route, in order."""
+    """Return the callable models of the describing route, in order."""
     route = describing_route(state)
     endpoints = []
     for candidate in route.candidates if route else ():
@@ -145,7 +145,7 @@ def _list_endpoints(state: Snapshot, content: Mapping[str, Any]) -> dict[str, Mo
 
 @lru_cache(maxsize=2)
 def build_registry(state: Snapshot) -> LlmServiceRegistry:
-    """Return the services as the seeds' registry, without keys."""
+    """Return the services in the seeds' registry, without keys."""
     return LlmServiceRegistry(
         LlmServiceConfig(
             id=service.id,
@@ -164,7 +164,7 @@ def build_registry(state: Snapshot) -> LlmServiceRegistry:
 
 @dataclass(frozen=True, slots=True)
 class KeyNote:
-    """A provider's key as pages show it, without the key itself.
+    """A provider's key for display, without the key itself.
 
     `source` is not_needed, override, environment, stored or missing. `reason` says why the provider cannot be called.
     `unconfirmed` is the origin that an administrator must first allow for the key in `variable`.
@@ -191,7 +191,7 @@ def default_language() -> str:
 
 
 def default_endpoints(state: Snapshot) -> tuple[ModelEndpoint, ...]:
-    """Return an endpoint per enabled service with the default route's content policy."""
+    """Return an endpoint per enabled service, with the default route's content policy."""
     content = default_route_to(state.configuration).content
     return tuple((_list_endpoints(state, content) if content else list_endpoints(state)).values())
 
@@ -199,9 +199,9 @@ def default_endpoints(state: Snapshot) -> tuple[ModelEndpoint, ...]:
 def list_readers(
     state: Snapshot, file: FilePart, but: str | None = None, *, only_configured: bool = False
 ) -> list[str]:
-    """Return the ids of agents whose model can read this file itself, except the requesting agent `but`.
+    """Return the ids of agents whose model can read the file itself, except the requesting agent `but`.
 
-    `only_configured` leaves out agents created at run time, whose number changes constantly.
+    `only_configured` omits agents created at run time, whose number changes constantly.
     """
     endpoints = list_endpoints(state)
 

@@ -26,18 +26,19 @@ from routing_admin.dispatch.decisions import cached_decisions
 from routing_admin.dispatch.model_endpoints import list_readers, without_describing
 from routing_admin.request_log.recorder import RequestRecorder
 
-# Skip candidates whose context is too small for a request, if the route allows this and another candidate fits.
+# Skip candidates whose context is too small for a request, if the route allows this and another candidate is large
+# enough.
 
 
 def pass_overflowed_by(
     plan: Plan, chat: ChatRequest, style: TextStyle, endpoint: Callable[[int], ModelEndpoint]
 ) -> Plan:
-    """Return the plan with candidates skipped that the request does not fit, each with its reason."""
+    """Return the plan without the candidates that are too small for the request; each is skipped with its reason."""
     called = [candidate for candidate in plan.candidates if candidate.skip is None]
     obstacles = {
         candidate.index: _find_obstacle(candidate, chat, style, endpoint(candidate.index)) for candidate in called
     }
-    # An estimate alone must not refuse a request: if it seems to fit no candidate, let the models decide.
+    # An estimate alone must not refuse a request: if it seems too large for every candidate, let the models decide.
     if all(obstacles.values()):
         return plan
     candidates = tuple(_judge_overflow(candidate, obstacles.get(candidate.index)) for candidate in plan.candidates)
@@ -59,12 +60,12 @@ WOULD_DROP = translatable("It would leave out %(names)s.")
 """Reason for skipping a candidate on a route that forbids dropping anything."""
 
 Keep = Callable[[FilePart], FilePart]
-"""Stores media that came inside a request and returns the part with its reference, for its description."""
+"""Function that stores media from a request, and returns the part with its reference, which a description needs."""
 
 
 @value_class
 class PlannedRequest:
-    """A planned request that is not sent yet; `chat` is canonical and contains the language directive.
+    """A planned request that has not been sent; `chat` is canonical and contains the language directive.
 
     For calls other than chats, `passing` replaces the candidates' own protocols. `agent` is the caller.
     """
@@ -85,14 +86,14 @@ class PlannedRequest:
         return spec.proxy if spec else "default"
 
     def endpoint(self, index: int) -> ModelEndpoint:
-        """Return the endpoint of the candidate at `index`. Raise `LookupError` if its provider is missing."""
+        """Return the endpoint of the candidate at `index`; raise `LookupError` if its provider is missing."""
         endpoint = cached_decisions(self.state).endpoint(self.route, self.plan.candidates[index], self.service)
         return endpoint if self.passing is None else replace(endpoint, protocol=self.passing)
 
     def with_affinity(self, conversation: str, agent: str) -> PlannedRequest:
-        """Return the request with an id of its conversation, whose calls all use the same one of a provider's keys.
+        """Return the request with its conversation's id, so that the whole conversation uses the same provider key.
 
-        The id is made from the agent's own name for it, `conversation`, else from the conversation's opening.
+        The id is derived from the agent's own name for it, `conversation`, else from the conversation's opening.
         """
         opening = "" if self.plan.verbatim else opening_text(self.chat)  # only chats are conversations
         name = f"{agent} {conversation}" if conversation else opening
@@ -121,7 +122,7 @@ def plan_request(
     replaces the providers that cannot be called because of their keys. `service` is the service requested by name if
     several share a provider and model. `direct` means that the request names a model instead of a route. With
     `refuses_drops`, candidates that would drop something are skipped. With `passing`, decisions that need a chat's
-    content are left out.
+    content are omitted.
     """
     query = RoutingQuery(route.task_type, language, Params(chat.temperature, chat.max_tokens), direct)
     decisions = cached_decisions(state)
@@ -199,8 +200,8 @@ def prepare_for(
         stream=planned.stream,
         without_capabilities=call.without_capabilities,
     )
-    # Media that becomes text must be stored first, so that the text can contain its reference. Whether it does is known
-    # only after a first attempt, so the request may be prepared twice.
+    # Media that becomes text must be stored first, so that the text can contain its reference. Only a first attempt
+    # shows whether it does, so the request may be prepared twice.
     prepared = prepare_chat(chat)
     if isinstance(prepared, CannotRead) or planned.keep is None:
         return prepared
@@ -209,7 +210,7 @@ def prepare_for(
 
 
 def list_dropped(chat: ChatRequest, prepared: Prepared, call: Call) -> tuple[str, ...]:
-    """Return what this call drops: fields that the protocol lacks, and refused parameters."""
+    """Return everything that this call drops: fields that the protocol lacks, and refused parameters."""
     names = prepared.request.dropped_params + list_dropped_params(chat, call)
     return abbreviate_names(names) if names else names
 

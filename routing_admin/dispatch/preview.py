@@ -1,8 +1,8 @@
-"""Preview how an artifact reaches every model service, with the decision and payload of a real dispatch.
+"""Preview how an artifact is delivered to every model service, with the decision and payload of a real dispatch.
 
-The previewed request has one user message with only the file, as a call of `auto` would send it if the default
-route led to that service, including its language directive and parameters. Beside it is the answer of get_artifact for
-the same service. Nothing is sent, and file data is replaced by `<N bytes>`.
+The previewed request has one user message with only the file, as a call of `auto` would send it if the default route
+led to that service, including its language directive and parameters. The preview also contains the answer of
+get_artifact for the same service. Nothing is sent, and file data is replaced by `<N bytes>`.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ from routing_admin.dispatch import description_preview
 from routing_admin.dispatch.model_endpoints import build_registry, default_endpoints, default_language, list_readers
 
 REQUEST = "one user message that holds this file and nothing else, sent on as model auto"
-"""The previewed request, as pages and the API describe it."""
+"""Description of the previewed request for pages and the API."""
 
 TYPE_MISMATCH = "type_mismatch"
-"""Warning: the bytes have another type than the one declared."""
+"""Warning: the content has another type than declared."""
 
 
 @dataclass(frozen=True, slots=True)
 class DescriptionPreview:
     """A description by another model: its describer, its state, and the estimated tokens.
 
-    After a failed attempt, `fault` says why there is none.
+    After a failed attempt, `fault` is the reason.
     """
 
     describer: str
@@ -83,13 +83,13 @@ class DescriptionPreview:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPreview:
-    """How the file reaches one service: outcome, reason, payload without data, and size.
+    """A file's delivery to one service: outcome, reason, payload without data, and size.
 
-    `result` is get_artifact's answer for the same service, with its data elided. `text` replaces the file in the
-    message and is None for media. `bytes` is the length of the body on the wire. `estimate` counts the tokens of the
-    file or its text, None if unknown. `loss` is what is not delivered, `images` the number of images made from the
-    file. `payload` is None if the service would be skipped. `prefix` says what one more such file would change in the
-    next turn, empty if the service would be skipped. `description` is set if another model describes the file,
+    `result` is get_artifact's answer for the same service, without its data. `text` replaces the file in the message
+    and is None for media. `bytes` is the length of the body on the wire. `estimate` counts the tokens of the file or
+    its text, None if unknown. `loss` is what is not delivered, `images` the number of images made from the file.
+    `payload` is None if the service would be skipped. `prefix` says what another such file would change in the next
+    turn, empty if the service would be skipped. `description` is set if another model describes the file,
     `not_described` if one should but cannot.
     """
 
@@ -114,7 +114,7 @@ class DeliveryPreview:
     not_described: Reason | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return a row of `deliveries`; `contentType`, `routing` and `content` are get_artifact's."""
+        """Return an item of `deliveries`; `contentType`, `routing` and `content` are get_artifact's."""
         content = {} if self.result.content is None else {"content": self.result.content}
         text = {} if self.text is None else {"text": self.text}
         return {
@@ -143,7 +143,7 @@ class DeliveryPreview:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """An artifact's delivery to every service, in the order of the pages; `readers` are agents whose models read it."""
+    """An artifact's delivery to every service, in display order; `readers` are agents whose models read it."""
 
     artifact: StoredArtifact
     deliveries: tuple[DeliveryPreview, ...]
@@ -153,7 +153,7 @@ class Preview:
 
     @property
     def best(self) -> DeliveryPreview | None:
-        """The first service that receives the file itself and not just a description."""
+        """The first service that receives the file itself instead of a description."""
         return next((delivery for delivery in self.deliveries if delivery.form is not DeliveryForm.DESCRIBED), None)
 
 
@@ -166,13 +166,13 @@ def loss_as_json(loss: Loss | None) -> dict[str, Any] | None:
 
 
 def preview(row: Artifact, *, language: str | None = None, agent: str | None = None) -> Preview:
-    """Preview the artifact for every enabled service; `agent` is never listed among the agents that can read it."""
+    """Preview the artifact for every enabled service; `agent` is never listed among its readers."""
     previewer = Previewer(row, language=language, agent=agent)
     return previewer.preview(previewer.endpoints)
 
 
 class Previewer:
-    """Preview one artifact; services whose models can read the same content share one adapted request."""
+    """Preview of one artifact; services whose models can read the same content share one adapted request."""
 
     def __init__(self, row: Artifact, *, language: str | None = None, agent: str | None = None) -> None:
         self._state = snapshot.current()
@@ -283,9 +283,9 @@ class Previewer:
 
 
 def _adaptation_key(reader: Reader) -> Hashable:
-    """Return a key for the reader. Requests are adapted in the same way for readers with equal keys."""
+    """Return a key for the reader; requests are adapted in the same way for readers with equal keys."""
     slots = reader.slots
-    # Slots hold dictionaries, which have no hash, so they are compared by their parts.
+    # Slots contain dictionaries, which have no hash, so their items are compared.
     parts = (slots.name, slots.max_request_bytes, slots.tool_media, *slots.by_kind.items())
     own = (reader.policies, reader.tool_media, reader.text_limit, reader.html_source, reader.window)
     return parts, reader.capabilities, *own

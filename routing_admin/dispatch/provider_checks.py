@@ -35,11 +35,11 @@ T = TypeVar("T", bound=Hashable)
 
 QUICK_TIMEOUTS = Timeouts(connect=5, first_content=20, between=10, total=30)
 PATIENT_TIMEOUTS = Timeouts(connect=5, first_content=60, between=30, total=90)
-"""Longer timeouts for requests about which a model may reason."""
+"""Longer timeouts for requests that may cause a model to reason."""
 GREETING = ChatRequest((Message(Role.USER, (TextPart("Say hello."),)),), max_tokens=64)
 MAX_MODELS = 5000
 MAX_OPTIONS = 4
-"""Refusals after which the greeting is sent again without the refused parameter."""
+"""Number of refusals after which the greeting is sent again without the refused parameter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class CheckResult:
     """Result of a call to a provider; `fault` is empty if the provider answered, `ms` is the time until then.
 
     `models` are the ids of the provider's list, `entries` its raw entries. `quirks` are the options that were needed to
-    get an answer.
+    obtain an answer.
     """
 
     ms: float
@@ -63,7 +63,7 @@ class CheckResult:
 
 
 class ModelList:
-    """Read the response to `GET …/models`: the entries become JSON in the answer's text."""
+    """Protocol of `GET …/models`; the answer's text contains the entries as JSON."""
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
         """Return the entries of `data` (OpenAI, Anthropic) or `models` (Gemini), or the failure."""
@@ -93,19 +93,17 @@ def _id(entry: Any) -> str:
 
 
 class ProviderChecker:
-    """Call stored providers through the process's upstream connections."""
-
     def test(self, provider: str, model: str) -> CheckResult:
-        """Send one tiny chat request to one of the provider's models."""
+        """Send a minimal chat request to one of the provider's models."""
         return run_sync(self._greet(*_find_provider(provider), model))
 
     def test_each(self, models: Mapping[str, str]) -> Mapping[str, CheckResult]:
-        """Send one tiny chat request to one model of each provider, concurrently."""
+        """Send a minimal chat request to one model of each provider, concurrently."""
         targets = {provider: _find_provider(provider) for provider in models}
         return _run_concurrently({name: self._greet(*targets[name], model) for name, model in models.items()})
 
     def test_keys(self, provider: str, model: str, names: Collection[str] = ()) -> Mapping[str, CheckResult]:
-        """Send one tiny chat request with each key, and update the keys' cooldowns by the result."""
+        """Send a minimal chat request with each key, and update the keys' cooldowns by the result."""
         state, spec = _find_provider(provider)
         every = state.provider_keys[provider].every
         keys = [key for key in every if not names or key.name in names]
@@ -118,7 +116,7 @@ class ProviderChecker:
         choice = PoolKey(key.name, key.mark)
         endpoint = with_key(endpoint_at(state, spec, model or spec.default_model), state, choice)
         prepared = prepare(GREETING, endpoint, TextStyle())
-        if isinstance(prepared, CannotRead):  # text alone is always readable
+        if isinstance(prepared, CannotRead):  # text is always readable
             return CheckResult(ms=0, fault=prepared.reason.code.value)
         began = time.monotonic()
         outcome = await NetworkTransport().call(prepared, endpoint, QUICK_TIMEOUTS, spec.proxy)
@@ -137,12 +135,12 @@ class ProviderChecker:
         return result
 
     async def _greet_with_options(self, endpoint: ModelEndpoint, spec: ProviderSpec) -> CheckResult:
-        # Send the greeting again, adapted to the refusal; the result names the quirks that were needed.
+        # Send the greeting again, adapted to the refusal. The result lists the quirks that were needed.
         options: dict[str, Any] = {}
         while True:
             adjusted = replace(endpoint, target=replace(endpoint.target, quirks={**endpoint.target.quirks, **options}))
             prepared = prepare(GREETING, adjusted, TextStyle())
-            if isinstance(prepared, CannotRead):  # text alone is always readable
+            if isinstance(prepared, CannotRead):  # text is always readable
                 return CheckResult(ms=0, fault=prepared.reason.code.value)
             began = time.monotonic()
             outcome = await NetworkTransport().call(prepared, adjusted, QUICK_TIMEOUTS, spec.proxy)
@@ -155,7 +153,7 @@ class ProviderChecker:
             options |= new_options
 
     def ask_each(self, provider: str, model: str, chats: Sequence[ChatRequest]) -> Sequence[CheckResult]:
-        """Send requests for probes unchanged, ignoring the model's declared capabilities."""
+        """Send the requests of probes unchanged, ignoring the model's declared capabilities."""
         state, spec = _find_provider(provider)
         if isinstance(refused := _refusal(state, spec), CheckResult):
             return [refused] * len(chats)

@@ -1,8 +1,8 @@
 """Cache of models' reasoning before tool calls, for callers that do not send it back.
 
-Most clients of OpenAI's API drop fields they do not know. Without their reasoning DeepSeek, Kimi, Claude and Gemini
-refuse the next turn, or answer worse. A turn is found by the agent and the id of one of its tool calls. The cache is
-per process: after a restart, or in another worker process, the turn is sent as its caller wrote it.
+Most clients of OpenAI's API drop unknown fields. Without their reasoning DeepSeek, Kimi, Claude and Gemini refuse the
+next turn, or answer worse. A turn is found by the agent and the id of one of its tool calls. The cache is per process:
+after a restart, or in another worker process, the turn is sent as its caller wrote it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_CHARACTERS = 32 * 1024 * 1024
 
 @dataclass(slots=True)
 class AnsweredTurn:
-    """The reasoning and signatures of an answer that the next turn has to send back."""
+    """The reasoning and signatures of an answer, which the next turn has to send back."""
 
     reasoning: list[str] = field(default_factory=list)
     thoughts: list[ReasoningBlock] = field(default_factory=list)
@@ -66,7 +66,7 @@ class KeptTurn:
 
 
 class ReasoningCache:
-    """The latest turns by agent and tool call id, thread-safe."""
+    """The latest turns, by agent and tool call id; thread-safe."""
 
     def __init__(self, max_turns: int = MAX_TURNS, max_characters: int = MAX_CHARACTERS) -> None:
         self._max_turns, self._max_characters = max_turns, max_characters

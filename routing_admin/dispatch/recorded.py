@@ -27,9 +27,9 @@ T = TypeVar("T")
 async def record_answer(
     dispatch: Dispatch, recorder: RequestRecorder, use: Callable[[RunResult[Answer]], None] | None = None
 ) -> RunResult[Answer]:
-    """Return the complete answer and log it. Raise `RouterError`, which is also logged.
+    """Return the complete answer and log it; raise `RouterError`, which is also logged.
 
-    `use` builds the caller's response before the answer is logged. An exception from it is logged as an internal error.
+    `use` builds the caller's response before the answer is logged; its exceptions are logged as an internal error.
     """
     done = await _record(dispatch.answer(), dispatch, recorder)
     if done.answer.media:
@@ -66,7 +66,7 @@ def record_answer_sync(dispatch: Dispatch, recorder: RequestRecorder) -> RunResu
 
 async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecorder) -> T:
     prepared = dispatch.prepared
-    # The describing model itself gets no descriptions by other models.
+    # The describing model itself gets no descriptions from other models.
     if dispatch.planned.plan.task_type != DESCRIBE_ROUTE:
         dispatch.begin_describing = partial(Describing, dispatch, recorder, record_answer)
     try:
@@ -99,7 +99,7 @@ MAX_SKIPS = 20
 
 
 def headers_of_attempts(attempts: Sequence[Attempt]) -> dict[str, str]:
-    """Return the routing headers of an answer; the last attempt is the one that answered."""
+    """Return an answer's routing headers; the last attempt is the one that answered."""
     last = attempts[-1]
     headers = {
         "x-routing-provider": header_value(last.provider),
@@ -116,7 +116,7 @@ def headers_of_attempts(attempts: Sequence[Attempt]) -> dict[str, str]:
 
 
 def failure_headers(attempts: Sequence[Attempt]) -> dict[str, str]:
-    """Return the headers of an error after these attempts, or {} if there were no attempts."""
+    """Return an error's routing headers, or {} if there were no attempts."""
     if not attempts:
         return {}
     skips = skips_in(attempts)
@@ -134,5 +134,5 @@ def skips_in(attempts: Sequence[Attempt]) -> str:
 
 @lru_cache(maxsize=1000)
 def header_value(text: str) -> str:
-    """Return the text percent-encoded where it is not plain ASCII."""
+    """Return the text, percent-encoded where it is not plain ASCII."""
     return quote(text, safe=SAFE)

@@ -1,7 +1,7 @@
-"""Send one request along its chain, prepared for each candidate.
+"""Send a request along its chain, prepared for each candidate.
 
-The data plane, `/llm/send`, "send for real" on pages and the demo all use this. Previews call the same `prepare`, so
-they show exactly what is sent.
+The data plane, `/llm/send`, real sends on pages and the demo all use this. Previews call the same `prepare`, so they
+show exactly what is sent.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ R = TypeVar("R")
 
 
 class InThread(Protocol):
-    """Runs work in a thread, because it may read or store files."""
+    """Function that runs work in a thread, because it may read or store files."""
 
     async def __call__(self, work: Callable[[], R], /) -> R: ...
 
@@ -118,7 +118,7 @@ Send = Callable[[Prepared, ModelEndpoint, Timeouts, str], Awaitable[T | Failure]
 
 
 async def run_in_own_thread(work: Callable[[], R], /) -> R:
-    """Run `work` in a thread that outlives the request and its database connections."""
+    """Run `work` in a thread that outlives the request, and close its database connections."""
     with short_switches():
         return await asyncio.to_thread(partial(_with_rows, work))
 
@@ -135,12 +135,13 @@ def process_run_context() -> RunContext:
 
 @dataclass(slots=True)
 class Dispatch:
-    """A planned request being sent; `prepared` holds what each candidate got, by its position in the chain.
+    """A planned request that is being sent.
 
-    `request_id` and `caller_headers` are for providers that accept them. `reservation` holds what is reserved from the
-    agent's limits. `begin_describing` creates `describing`, which lets a model describe files that a candidate cannot
-    read; without it no model is asked. After the run, `delivered_failures` holds the failed descriptions that a model
-    got. With `is_heavy`, the request is prepared in a thread even without files.
+    `prepared` contains the request as prepared for each candidate, by position in the chain. `request_id` and
+    `caller_headers` are for providers that accept them. `reservation` is what is reserved from the agent's limits.
+    `begin_describing` creates `describing`, which lets a model describe files that a candidate cannot read; without it
+    no model is asked. After the run, `delivered_failures` contains the failed descriptions that a model received. With
+    `is_heavy`, the request is prepared in a thread even without files.
     """
 
     planned: PlannedRequest
@@ -170,12 +171,12 @@ class Dispatch:
         return tuple(self.run.attempts) if self.run else ()
 
     async def answer(self) -> RunResult[Answer]:
-        """Return the complete answer. Raise `RouterError` with every attempt."""
+        """Return the complete answer; raise `RouterError` with every attempt."""
         run: FallbackRun[Answer] = FallbackRun(self.planned.plan, self.run_context)
         return await self._drive(run, self.transport.call, lambda answer: answer)
 
     async def open(self) -> RunResult[Stream]:
-        """Return the stream at its first content. Raise `RouterError` with every attempt."""
+        """Return the stream at its first content; raise `RouterError` with every attempt."""
         run: FallbackRun[Stream] = FallbackRun(self.planned.plan, self.run_context, stream=True)
         return await self._drive(run, self.transport.open, lambda answer: Stream(answer_events(answer)))
 
@@ -189,7 +190,7 @@ class Dispatch:
             chat = apply_params(self.planned.chat, call)
             try:
                 reply = await self._try(call, chat, send)
-            # The bytes were deleted after planning: describe the file as missing instead of failing.
+            # The bytes were deleted after planning, so describe the file as missing instead of failing.
             except UnreadableError:
                 reply = await self._try(call, await self.in_thread(partial(mark_unreadable, chat)), send)
             empty_answer = find_empty_answer(reply.outcome, chat) if isinstance(reply.outcome, Failure) else None
@@ -237,7 +238,7 @@ class Dispatch:
 
 
 def find_empty_answer(failed: Failure, chat: ChatRequest) -> Answer | None:
-    """If Claude ended its turn without text after a tool result, return an empty answer. Otherwise return None."""
+    """Return an empty answer if Claude ended its turn without text after a tool result, else None."""
     # Anthropic documents this (handling stop reasons, empty responses): the model has nothing to add, so a retry or
     # another candidate would only cost money.
     after_tool = bool(chat.messages) and chat.messages[-1].role is Role.TOOL
@@ -247,7 +248,7 @@ def find_empty_answer(failed: Failure, chat: ChatRequest) -> Answer | None:
 
 
 def shorten(timeouts: Timeouts, seconds: float) -> Timeouts:
-    """Return what is left of the timeouts for a call that starts `seconds` late."""
+    """Return the remaining timeouts for a call that starts `seconds` late."""
     total = max(timeouts.total - seconds, 0.0)
     return replace(timeouts, total=total, first_content=min(timeouts.first_content, total))
 
@@ -260,7 +261,7 @@ def _keep_all(media: tuple[Media, ...], keep: KeepMedia | None, maker: str) -> t
 __all__ = ["Dispatch", "process_run_context"]
 
 
-# For requests that are passed through unchanged: which candidates can be called, and why others are skipped.
+# Requests that are passed through unchanged: which candidates can be called, and why others are skipped.
 
 OTHER_PROTOCOL = translatable("%(call)s only works with providers that speak openai; %(provider)s speaks %(protocol)s.")
 OTHER_MODEL = translatable(
@@ -273,12 +274,12 @@ def pass_through(planned: PlannedRequest, passing: PassthroughCall) -> PlannedRe
     """Return the request so that it is sent unchanged to the candidates that support the call."""
     supported = (candidate for candidate in planned.plan.candidates if candidate.protocol == REQUIRED_PROTOCOL)
     first = next(supported, None)
-    # Where the results of different models must not be mixed (as with embeddings), only the first candidate's model is
+    # If the results of different models must not be mixed (as with embeddings), only the first candidate's model is
     # used, even while it cannot be called.
     required_model = first.model if first is not None and passing.operation.same_model else None
     candidates = tuple(_judge(candidate, passing, required_model) for candidate in planned.plan.candidates)
     plan = replace(planned.plan, candidates=candidates, verbatim=True, language="")
-    # The log stores the fields as a message, and of files only type and name.
+    # The log stores the fields as a message, but only type and name of files.
     chat = _as_message(planned.chat) if planned.state.record_bodies else planned.chat
     return replace(planned, plan=plan, chat=chat)
 
@@ -315,8 +316,8 @@ def _judge(candidate: PlannedCandidate, passing: PassthroughCall, required_model
     return candidate
 
 
-# Cooldowns and conversations' keys are shared between processes over Redis, if it is configured. Requests use the state
-# in memory. Changes are sent in the background, and other processes' changes are adopted.
+# Processes share cooldowns and conversations' keys over Redis, if configured. Requests use the state in memory. Changes
+# are sent in the background, and other processes' changes are adopted.
 
 CANDIDATES, KEYS, CONVERSATIONS = "candidates", "keys", "conversations"
 MAX_COOLDOWNS = 2000
@@ -332,9 +333,9 @@ def share_health(run_context: RunContext, news: News) -> None:
 
 
 class SharedCooldowns:
-    """Cooldowns shared through one topic.
+    """Cooldowns that processes share through one topic.
 
-    The latest state of each candidate applies, no matter which process sent it.
+    Each candidate's latest state applies, whichever process sent it.
     """
 
     def __init__(self, topic: str, cooldowns: LocalCooldowns, news: News) -> None:
@@ -353,7 +354,7 @@ class SharedCooldowns:
 
     def adopt(self, fields: Fields, age: float) -> None:
         """Adopt a state that another process sent `age` seconds ago."""
-        # The state of this process is newer, and is about to be sent.
+        # The state of this process is newer and has not been sent yet.
         if self._news.is_waiting(self._topic, fields["key"]):
             return
         provider, model = json.loads(fields["key"])

@@ -1,4 +1,4 @@
-"""Simulate a request: it runs as a real one, but with scripted outcomes and a simulated clock, and without network.
+"""Simulate a request: it runs as a real one, but with scripted outcomes, a simulated clock and no network.
 
 It accepts any `RouteSpec`, stored or a draft, and prepares payloads with the function that real requests use.
 """
@@ -35,12 +35,11 @@ NOT_REACHED = "not_reached"
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """One candidate of the simulation: its payload and its result.
+    """A candidate of the simulation: its payload and its result. Times are in milliseconds of the simulated clock.
 
-    Times are in milliseconds of the simulated clock. `payload` has `<N bytes>` in place of file data, None if the
-    request cannot be prepared for the candidate. `wire` is the protocol, `url` the target, `bytes` the length of the
-    body. `attempt` is None if the run did not get that far. `prefix` says what one more such file would change in the
-    next turn, empty without files.
+    `payload` has `<N bytes>` in place of file data; it is None if the request cannot be prepared for the candidate.
+    `wire` is the protocol, `url` the target, `bytes` the length of the body. `attempt` is None if the run did not reach
+    the candidate. `prefix` says what another such file would change in the next turn, empty without files.
     """
 
     candidate: PlannedCandidate
@@ -133,17 +132,17 @@ def simulate(
     assume_usable: bool = False,
     memory: RefusalMemory | None = None,
 ) -> Simulated:
-    """Simulate a request along a route. Raise `KeyError` for a step outside `SCRIPTED`.
+    """Simulate a request along a route; raise `KeyError` for a step outside `SCRIPTED`.
 
     `assume_usable` ignores missing keys and forbidden origins, so that a chain can be tried before its keys are set.
-    `memory` holds known refusals, by default this process's; it is copied and stays unchanged.
+    `memory` contains known refusals, by default this process's; it is copied and not changed.
     """
     unusable: Mapping[str, Any] | None = {} if assume_usable else None
     planned = plan_request(state, route, chat, language=language, agent=agent, stream=stream, unusable=unusable)
     clock = _Clock()
     memory_copy = (process_run_context().memory if memory is None else memory).copy(clock)
     play = _Simulation(planned, _check_script(script or {}), memory_copy, clock)
-    # Cooldowns have no jitter and waits are always average, so a simulation always gives the same result.
+    # Without jitter and with average waits, a simulation always has the same result.
     run_context = replace(local_context(clock, lambda: 0.0, memory_copy), random=lambda: 0.5)
     run: FallbackRun[Answer] = FallbackRun(planned.plan, run_context, stream=stream)
     try:
@@ -207,7 +206,7 @@ def _stop(play: _Simulation, candidate: PlannedCandidate, attempt: Attempt | Non
     if play.planned.state.configuration.provider(candidate.provider) is None:
         return Stop(candidate, outcome, attempt, reason=reason)
     index = candidate.index
-    # For a candidate that was not called, the request is prepared as for its first call.
+    # A candidate that was not called has the request as prepared for its first call.
     candidate_run = CandidateRun.from_memory(play.memory, candidate, play.clock(), retries=0)
     prepared = play.prepared.get(index) or play.prepare(index, candidate_run.call(Timeouts()))
     endpoint = play.planned.endpoint(index)
@@ -231,7 +230,7 @@ def _predict_next_turn(planned: PlannedRequest, prepared: Prepared, endpoint: Mo
     return describe_prediction(predict_break(planned.chat, adapted, endpoint.reader, planned.style))
 
 
-# Placeholder files of a kind and a size, without content.
+# Placeholder files of a kind and a size, without real content.
 
 TYPES: Mapping[Kind, tuple[str, str]] = {
     Kind.IMAGE: ("image/png", "png"),
@@ -250,7 +249,7 @@ BLOCK = 65_536
 
 @dataclass(frozen=True, slots=True)
 class PlaceholderContent:
-    """Content of a given length: zeros, and text for kinds that have any."""
+    """Content of a given length: zeros, and filler text for kinds that have text."""
 
     kind: Kind
     size: int
@@ -259,7 +258,7 @@ class PlaceholderContent:
         return Blob(self.size, lambda: _zeros(self.size))
 
     def text(self) -> Text | None:
-        """Return text as long as a file of this kind usually contains, or None."""
+        """Return text of the length that a file of this kind usually contains, or None."""
         if self.kind is Kind.TEXT:
             return Text(_filler_text(self.size), "utf-8")
         if self.kind is Kind.DOCUMENT:

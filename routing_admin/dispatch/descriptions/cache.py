@@ -1,4 +1,4 @@
-"""Cache the descriptions of one request's files, both stored and newly requested ones."""
+"""Cache the descriptions of a request's files, both stored and newly requested ones."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from routing_admin.platform.databases.unavailable import is_unavailable
 
 @dataclass(slots=True)
 class DescriptionCache:
-    """Descriptions of a request's files for all its candidates.
+    """Descriptions of a request's files for all its candidates. It reads the database, so it must be called in threads.
 
-    It reads the database, so call it in threads. `outcomes` and `calls` are keyed by digests of description keys.
+    `outcomes` and `calls` are keyed by digests of description keys.
     """
 
     planned: PlannedRequest
     outcomes: dict[str, DescriptionOutcome] = field(default_factory=dict)
     calls: dict[str, DescriberCall] = field(default_factory=dict)
     lookups: dict[str, tuple[DescriptionKey, str]] = field(default_factory=dict)
-    """Description keys that were looked up, each with the id of the first answer after the file, empty if there is
+    """Description keys that were looked up, each with the id of the first answer after the file, or "" if there is
     none.
     """
     _conversation: str = ""
@@ -55,7 +55,7 @@ class DescriptionCache:
         return question_for(self.planned.chat, message) if ContentPolicy.QUESTION in reader.policies else None
 
     def description_key(self, reader: Reader, file: FilePart, describer: str, message: int) -> DescriptionKey:
-        """Return a description's key. Raise `UnreadableError` if the bytes are gone."""
+        """Return a description's key; raise `UnreadableError` if the bytes no longer exist."""
         question = self.find_question(reader, message)
         return description_key(self._file_digest(file), describer, self.planned.style.language, question)
 
@@ -66,7 +66,7 @@ class DescriptionCache:
         return digest
 
     def find(self, reader: Reader, file: FilePart, describer: str, message: int) -> ModelDescription:
-        """Return the description, its failure, or `NOT_ASKED`. Raise `UnreadableError` if the bytes are gone."""
+        """Return the description, its failure, or `NOT_ASKED`; raise `UnreadableError` if the bytes no longer exist."""
         key = self.description_key(reader, file, describer, message)
         self.lookups.setdefault(key.digest, (key, self.answer_id_after(message)))
         outcome = self.outcomes.get(key.digest) or self._look_up(key)
@@ -109,8 +109,8 @@ class DescriptionCache:
         except Exception as error:
             if not is_unavailable(error):
                 raise
-            # While rows cannot be stored, no model is asked: the result would be lost, and other requests would pay
-            # again.
+            # While rows cannot be stored, no model is called, because the result would be lost and other requests would
+            # pay again.
             outcome = DescriptionOutcome(describer=key.describer, fault=UNAVAILABLE)
         if outcome is not None:
             self.outcomes[key.digest] = outcome
@@ -132,7 +132,10 @@ T = TypeVar("T")
 
 
 class SingleFlight(Generic[T]):
-    """Deduplicate concurrent calls in this process, across event loops: one call asks, the others await its result."""
+    """Deduplicate concurrent calls in this process, across event loops.
+
+    The first call does the work; the others await its result.
+    """
 
     def __init__(self) -> None:
         self._flights: dict[str, Future[T | None]] = {}
@@ -147,7 +150,7 @@ class SingleFlight(Generic[T]):
                     new_flight = self._flights[key] = Future()
             if flight is None:
                 return await self._ask(key, new_flight, ask)
-            # Shielded: a caller that disconnects must not cancel the call for the others.
+            # Shielded, because a caller that disconnects must not cancel the call for the others.
             result = await asyncio.shield(asyncio.wrap_future(flight))
             if result is not None and is_for_all(result):
                 return result

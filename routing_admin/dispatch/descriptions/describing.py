@@ -1,7 +1,7 @@
-"""Ask a model along the route `describe` to describe files that a candidate cannot read.
+"""Request descriptions, along the route `describe`, of files that a candidate cannot read.
 
 Each description is a separate request, with its own chain, log entry and share of the agent's limits. If it fails, the
-model gets the file's properties instead, and the original request continues.
+candidate receives the file's properties instead, and the original request continues.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ R = TypeVar("R")
 log = logging.getLogger(__name__)
 
 MAX_AT_ONCE = 3
-"""Files of one request that are described concurrently."""
+"""Maximum number of a request's files that are described concurrently."""
 MAX_SECONDS = 90.0
 TIME_SHARE = 0.5
-"""A candidate waits for descriptions for at most `MAX_SECONDS`, and for at most this share of its remaining time."""
+"""A candidate waits for descriptions for at most `MAX_SECONDS`, and at most this share of its remaining time."""
 SLACK_SECONDS = 1.0
 NO_TIME, NO_DESCRIBER = "deadline_exceeded", "no_describer"
 OWN_FAULTS = frozenset({NO_TIME, NO_DESCRIBER, UNAVAILABLE, BUDGET_EXCEEDED, RATE_EXCEEDED, UNPRICED})
-"""Faults that concern only the caller, not others who wait for the same description."""
+"""Faults that affect only this caller, not others that wait for the same description."""
 
 Record = Callable[["Dispatch", RequestRecorder], Awaitable[RunResult[Answer]]]
 
@@ -63,9 +63,9 @@ def process_single_flight() -> SingleFlight[DescriptionOutcome]:
 
 @dataclass(slots=True)
 class Describing:
-    """Descriptions for one request being sent; `record` sends a description's request and logs it.
+    """Descriptions for a request that is being sent; `record` sends a description's request and logs it.
 
-    `keeps_failures` is set if the request belongs to a conversation, which keeps failed descriptions.
+    `keeps_failures` is set if the request belongs to a conversation, for which failed descriptions are stored.
     """
 
     dispatch: Dispatch
@@ -79,7 +79,7 @@ class Describing:
         self.descriptions = DescriptionCache(self.dispatch.planned)
 
     async def prepare(self, chat: ChatRequest, endpoint: ModelEndpoint, call: Call) -> Prepared | CannotRead:
-        """Prepare the request for this candidate, after requesting missing descriptions."""
+        """Prepare the request for this candidate after requesting its missing descriptions."""
         in_thread = self.dispatch.in_thread
         work = partial(prepare_for, self.descriptions.plan_for(endpoint.reader), chat, endpoint, call)
         prepared = await in_thread(work)
@@ -92,7 +92,7 @@ class Describing:
 
     @property
     def delivered_failures(self) -> DescriptionCache | None:
-        """The cache, if a model received failed descriptions that its conversation has to keep, else None."""
+        """The cache, if a model received failed descriptions that must be stored for its conversation, else None."""
         has_failures = self.keeps_failures and any(outcome.fault for outcome in self.descriptions.outcomes.values())
         return self.descriptions if has_failures else None
 
@@ -130,14 +130,14 @@ class Describing:
         )
         try:
             return await self.dispatch.in_thread(work)
-        except UnreadableError:  # deleted in the meantime: the next lookup reports it
+        except UnreadableError:  # deleted meanwhile; the next lookup reports it
             return None
 
     async def _ask(self, key: DescriptionKey, file: FilePart, question: str | None, seconds: float) -> None:
         walk = partial(self._walk, key, file, question, seconds)
         outcome = await process_single_flight().join(key.digest, walk, lambda result: result.fault not in OWN_FAULTS)
         drill = self.dispatch.planned.state.drill
-        is_drill = drill is not None and drill.lasts(time.time())  # during a drill no failures are kept
+        is_drill = drill is not None and drill.lasts(time.time())  # during a drill no failures are stored
         if outcome.fault and (is_drill or not self.keeps_failures):
             self.descriptions.outcomes[key.digest] = outcome
             self.descriptions.lookups.pop(key.digest, None)
@@ -167,7 +167,7 @@ class Describing:
             outcome = replace(failed, fault=NO_DESCRIBER)
         except DrainingError:
             raise
-        # A description must never fail the request that it is for.
+        # A description must never make the original request fail.
         except Exception:
             log.exception("describing a file for request %s failed", self.dispatch.request_id)
             outcome = replace(failed, fault=BROKEN)
@@ -187,7 +187,7 @@ class Describing:
             raise LookupError("there is no route that describes")
         chat = describing_chat(file, question, language)
         if route.max_tokens or any(candidate.max_tokens for candidate in route.candidates):
-            # Otherwise the request's own limit would take precedence over the route's.
+            # Otherwise the request's own limit would override the route's.
             chat = replace(chat, max_tokens=None)
         planned = plan_request(state, route, chat, agent=self.dispatch.planned.agent, direct=True)
         timeouts = planned.plan.timeouts

@@ -1,8 +1,8 @@
-"""Store descriptions in rows, so that a conversation always gets the same text for a file.
+"""Store descriptions in rows, so that a conversation always receives the same text for a file.
 
-A description is shared by all callers with the same key. A failure is kept for all conversations with the same opening,
-which ask again after `ASK_AGAIN`. Once a model has answered after reading the failure, it is kept for good under that
-answer: the conversation continues with it, and the prefix that models read must not change.
+All callers with the same key share a description. A failure is stored for all conversations with the same opening;
+after `ASK_AGAIN` a model is asked again. Once a model has answered after reading the failure, it is stored permanently
+under that answer, because the conversation continues with it and the prefix that models read must not change.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from routing_admin.models import FileDescription
 
 EVERY_CONVERSATION = ""
 ASK_AGAIN = timedelta(minutes=5)
-"""How long a failure keeps conversations with the same opening from asking again."""
+"""Time after a failure for which conversations with the same opening do not ask again."""
 SEEN_AGAIN = timedelta(hours=12)
 """Minimum interval between updates of a description's last use."""
 
@@ -24,7 +24,7 @@ SEEN_AGAIN = timedelta(hours=12)
 class DescriptionOutcome:
     """A description by `describer`, or the fault that prevented it, with the tokens used.
 
-    `unsettled` means that rows have to be updated by `settle_description` once a model has received this outcome.
+    `unsettled` means that `settle_description` must update the rows once a model has received this outcome.
     """
 
     describer: str
@@ -36,10 +36,10 @@ class DescriptionOutcome:
 
 
 def find_description(key: DescriptionKey, conversation: str, answered: str = "") -> DescriptionOutcome | None:
-    """Return the conversation's stored outcome, or None if a model has to be asked.
+    """Return the conversation's stored outcome, or None if a model has to be called.
 
-    `conversation` is the id of the conversation's opening, `answered` the id of the first answer after the file, or ""
-    if there is none. Without an answer, the outcome may still change, because no model has read it yet.
+    `conversation` is the id of the conversation's opening. `answered` is the id of the first answer after the file, or
+    "" if there is none. Without an answer the outcome may still change, because no model has read it yet.
     """
     matches = FileDescription.objects.filter(
         digest=key.digest, conversation__in={EVERY_CONVERSATION, conversation, answered}
@@ -47,7 +47,7 @@ def find_description(key: DescriptionKey, conversation: str, answered: str = "")
     rows = {match.conversation: match for match in matches}
     description, failure, now = rows.get(EVERY_CONVERSATION), rows.get(conversation), datetime.now(UTC)
     if answered:
-        # A model has answered, so the conversation keeps what that model received.
+        # A model has answered, so the conversation continues with what that model received.
         row = rows.get(answered) or failure or description
         unsettled = row is not None and row is failure
     else:
@@ -82,9 +82,9 @@ def store_description(
 
 
 def settle_description(key: DescriptionKey, conversation: str, outcome: DescriptionOutcome, answered: str) -> None:
-    """Make final what a model has received.
+    """Mark the outcome that a model has received as final. A failure is stored under its answer.
 
-    A failure is kept under its answer; for a description, the failures that it replaces are deleted.
+    A description deletes the failures that it replaces.
     """
     if outcome.fault:
         _write(key, answered, outcome)
@@ -106,7 +106,7 @@ def _write(key: DescriptionKey, conversation: str, outcome: DescriptionOutcome) 
         created_at=now,
         used_at=now,
     )
-    # If another process has stored the same key meanwhile, its row is kept.
+    # If another process has stored the same key meanwhile, its row takes precedence.
     FileDescription.objects.bulk_create([row], ignore_conflicts=True)
 
 
