@@ -48,7 +48,7 @@ def admit_caller(method: str, query: str, headers: Mapping[str, str], path: str)
 
 
 def admit_known_caller(method: str, query: str, headers: Mapping[str, str], path: str) -> Principal | None:
-    """Return the agent from the cache alone, or None if the database is needed; raise as `admit_caller` does."""
+    """Return the agent from the cache alone, or None if the database is needed; raise errors like `admit_caller`."""
     refusal = refuse_query(query) if query else None
     caller = refusal or cached_principal(headers)
     return None if caller is None else _admit(caller, method, headers, path)
@@ -76,7 +76,7 @@ def check_method(method: str | None, path: str, methods: Sequence[str]) -> None:
 
 def fault_error(error: Exception) -> GatewayError:
     """Return an internal error as a `GatewayError` without its details, which are logged."""
-    # While the database is unavailable, no key can be checked. The response is then 503 with a retry time, never 401.
+    # While the database is unavailable, no key can be checked, so the response is a 503 with a retry time, never a 401.
     if unavailable.is_unavailable(error):
         log.error("a call needs the database: %s", explain_failure(error))
         busy = GatewayError(503, UNAVAILABLE, unavailable.explain(error))
@@ -147,7 +147,7 @@ def request_size(request: HttpRequest) -> int:
 def open_endpoint(*methods: str, write: WriteError = error_body) -> Callable[[View], View]:
     """Wrap a view that needs no authentication.
 
-    `write` formats errors, CSRF tokens are not checked, and the view gets the gateway's short lock timeout.
+    `write` formats errors, CSRF tokens are not checked, and the gateway's short lock timeout applies.
     """
 
     def wrap(view: View) -> View:
@@ -160,7 +160,7 @@ def open_endpoint(*methods: str, write: WriteError = error_body) -> Callable[[Vi
                     response = view(request, *args, **kwargs)
             except GatewayError as error:
                 return error_response(error, read_request_id(request), write)
-            except Exception as error:  # API clients must never get an HTML error page
+            except Exception as error:  # API clients must never receive an HTML error page
                 return error_response(fault_error(error), read_request_id(request), write)
             response.headers.setdefault("x-request-id", read_request_id(request))
             return response

@@ -32,7 +32,7 @@ from routing_admin.limits.reservations import LimitReachedError, Reservation
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.upstream import Stream
 
-# The second header tells nginx not to buffer the stream.
+# This header tells nginx not to buffer the stream.
 STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
@@ -40,8 +40,8 @@ STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 class AdmittedCall:
     """A parsed and planned call of `principal` through `api`.
 
-    `name` is the model name to show in the answer. If it is empty, the answer shows the name of the model that answers.
-    `labels` say for whom the call is made. `reservation` holds what the call has reserved from its limits.
+    `name` is the model name in the answer; if it is empty, the answer contains the answering model's name. `labels` say
+    for whom the call is made. `reservation` is what the call has reserved from its limits.
     """
 
     api: ChatApi
@@ -66,7 +66,7 @@ class AdmittedCall:
 async def enter(reservation: Reservation, call: HttpCall, size: int) -> None:
     """Reserve the agent's request limits and release them when the call ends; raise `GatewayError`."""
     if call.slot is not None:
-        # The reservation is closed with the call's slot, no matter how the call ends.
+        # The reservation is closed with the call's slot, however the call ends.
         callback = call.slot.at_end
         call.slot.at_end = reservation.close if callback is None else partial(_close_all, callback, reservation.close)
     try:
@@ -102,7 +102,7 @@ async def answer_limited(reservation: Reservation, work: Awaitable[HttpReply]) -
 
 
 async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
-    """Return the reply with the complete answer; raise `GatewayError` if no candidate gives one."""
+    """Return the reply with the complete answer; raise `GatewayError` if no candidate answers."""
     written: list[HttpReply] = []
 
     def write(result: RunResult[Answer]) -> None:
@@ -130,7 +130,7 @@ async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Request
 
 
 async def answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
-    """Return the streaming reply once it has content; raise `GatewayError` if no candidate gives any."""
+    """Return the streaming reply once it has content; raise `GatewayError` if no candidate has any."""
     if call.keep_alive is not None and admitted.api.keep_alive:
         start_keep_alive(call, call.keep_alive, admitted, recorder)
     try:
@@ -165,11 +165,11 @@ async def answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Requ
 
 
 def start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCall, recorder: RequestRecorder) -> None:
-    """Begin the response with keep-alive comments once the route's delay has passed."""
+    """Start the response with keep-alive comments after the route's delay."""
     seconds = admitted.dispatch.planned.route.keep_alive_seconds
     if seconds is None:
         seconds = settings.KEEP_ALIVE_SECONDS
-    # 0 turns keep-alive off.
+    # 0 disables keep-alive comments.
     if seconds <= 0:
         return
 
@@ -185,7 +185,7 @@ def start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCa
         }
 
     def write_error(error: GatewayError) -> bytes:
-        alone = replace(admitted.parsed, choice=None)  # the error is the whole stream, not one answer of several
+        alone = replace(admitted.parsed, choice=None)  # The error ends the whole stream, not one of several answers.
         events = admitted.api.events(alone, admitted.name or alone.model, "")
         return events.write_error(error, call.request_id)
 

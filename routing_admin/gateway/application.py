@@ -1,4 +1,4 @@
-"""The data plane as an ASGI application without sessions, URLconf and a thread per request.
+"""The data plane as an ASGI application, without sessions, URLconf and a thread per request.
 
 Django's handler starts a thread for each request and runs every middleware in it (docs/guarantees.md). Here a call runs
 in the server's own task. Paths without a chat API are left to Django.
@@ -46,9 +46,9 @@ CHAT_APIS: Mapping[str, ChatApi] = MappingProxyType(
 )
 """Chat APIs by path; Gemini's paths contain the model's name and are matched separately."""
 SLOWEST_READER_SECONDS = 60.0
-"""Maximum time for which a caller may stop reading the response."""
+"""Maximum seconds for which a caller may stop reading the response."""
 WATCH_AFTER_SECONDS = 0.02
-"""Calls answered sooner are not watched for a disconnect, because the watch costs a task."""
+"""Seconds after which a call is watched for a disconnect; a watch costs a task, so shorter calls have none."""
 FOREVER = float(60 * 60 * 24 * 365)
 
 Message = MutableMapping[str, Any]
@@ -62,7 +62,7 @@ def find_chat_api(scope: Mapping[str, Any]) -> ChatApi | None:
 
 
 async def answer_call(api: ChatApi, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-    """Answer one call of an API; if the caller disconnects, its work is cancelled."""
+    """Answer a call of an API. If the caller disconnects, its work is cancelled."""
     limit = received_limit(scope["path"])
     if announced_length(scope) > limit:
         return await refuse(scope, limit, send)
@@ -98,9 +98,9 @@ async def _answer_body(
 
 
 async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, room: Slot) -> RequestBytes | None:
-    # Returns None if the caller disconnected before the end. A body over the limit is not read any further.
+    # Return None if the caller disconnected before the end. Stop reading a body beyond the limit.
     announced = announced_length(scope)
-    # Large bodies are only accepted with a valid key, checked before memory is spent on them.
+    # Large bodies require a valid key, which is checked before memory is used for them.
     is_known = announced > UNKNOWN_BYTES
     if is_known:
         room.enter_at_once(await _find_known(scope), mebibytes(announced))
@@ -118,7 +118,7 @@ async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, roo
 
 
 async def _find_known(scope: Mapping[str, Any]) -> str:
-    # A large body counts against its agent, or against the caller's IP address if its valid key is not in the cache.
+    # A large body counts against its agent, or against the caller's IP address if its valid key is not cached.
     headers = scope_headers(scope)
     caller = cached_principal(headers)
     if isinstance(caller, Principal):
@@ -148,7 +148,7 @@ async def _send_reply(reply: HttpReply, send: Send, keep_alive: KeepAlive) -> No
     reply.headers["x-content-type-options"] = "nosniff"
     if reply.blocks is None:
         return await send_whole(reply.status, reply.headers, reply.body, send)
-    # A caller that stops reading must not keep the upstream response open for ever.
+    # A caller that stops reading must not keep the upstream response open forever.
     timer = PhaseTimer(FOREVER)
     try:
         if keep_alive.has_begun:

@@ -14,7 +14,7 @@ from routing_admin.gateway.threads import run_in_thread
 from routing_admin.platform.server.fair_semaphore import Slot, lookups
 
 _under_way = owned(dict[bytes, asyncio.Event])
-"""Keys being looked up, with an event that is set when the look-up ends."""
+"""Keys that are being looked up, each with an event that is set when the look-up ends."""
 
 
 async def find_caller(call: HttpCall, path: str) -> Principal:
@@ -29,10 +29,10 @@ async def find_caller(call: HttpCall, path: str) -> Principal:
 async def look_up_caller(call: HttpCall, path: str) -> Principal:
     """Return the agent from the database; concurrent calls with one key share one look-up.
 
-    Raise as `find_caller` does.
+    Raise errors like `find_caller`.
     """
     digest, under_way = digest_credentials(call.headers), _under_way()
-    # On a busy server the cache may be out of date again when a look-up ends. Then the first call that waited looks the
+    # On a busy server the cache may be outdated again when a look-up ends. Then the first call that waited looks the
     # key up once more, and the others wait again. A key that is not cached after that is invalid, or its agent acts for
     # another agent.
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Read a request's body as a JSON object; errors name the position."""
+"""Read a request's body as a JSON object; errors contain the position."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from routing_admin.upstream.bodies import AnswerTooLargeError, BadEncodingError,
 PARAM_CHARS = 200
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PACKED_BLOCK = 1024
-"""Compressed bytes processed at a time, which expand to at most 1 MiB."""
+"""Compressed bytes that are processed at a time, which expand to at most 1 MiB."""
 
 
 def is_packed(call: HttpCall) -> bool:
@@ -36,9 +36,9 @@ def is_packed(call: HttpCall) -> bool:
 
 
 class _Unpacker:
-    """Decompress a gzip or deflate body in steps, within the size limit.
+    """Decompressor of a gzip or deflate body, in steps and within the size limit.
 
-    Raise `BadRequestError`: 415 for another encoding, 413 past the limit, 400 for invalid data.
+    It raises `BadRequestError`: 415 for another encoding, 413 past the limit, 400 for invalid data.
     """
 
     def __init__(self, call: HttpCall) -> None:
@@ -51,7 +51,7 @@ class _Unpacker:
         self._body, self._packed, self._position, self._data = call.body, bytes(call.body.take()), 0, bytearray()
 
     def step(self, size: int) -> bool:
-        """Decompress about `size` bytes more and return whether the body is now complete."""
+        """Decompress about `size` more bytes, and return whether the body is now complete."""
         end = len(self._data) + size
         try:
             while self._position < len(self._packed) and len(self._data) < end:
@@ -74,7 +74,7 @@ class _Unpacker:
 async def unpack(call: HttpCall, name: str) -> None:
     """Decompress the body, reserving memory on behalf of `name` before each MiB.
 
-    Raise `BadRequestError` as `read_object` does, or `OverloadedError` if no memory is left.
+    Raise `BadRequestError` like `read_object`, or `OverloadedError` if no memory is left.
     """
     unpacker = _Unpacker(call)
     is_whole = False
@@ -96,7 +96,7 @@ def read_object(call: HttpCall) -> dict[str, Any]:
 
 
 def take_bytes(call: HttpCall) -> bytes | bytearray:
-    """Return the decompressed body, removing it from the call; raise `BadRequestError` as `read_object` does."""
+    """Return the decompressed body and remove it from the call; raise `BadRequestError` like `read_object`."""
     limit = body_limit(call.path)
     if is_packed(call) and not call.body.is_unpacked:
         unpacker = _Unpacker(call)
@@ -104,7 +104,7 @@ def take_bytes(call: HttpCall) -> bytes | bytearray:
             pass
     if len(call.body.data) > limit:
         raise _too_large(limit)
-    # Checked after the size, because a body over the limit was not read to its end either.
+    # This is checked after the size, because a body beyond the limit was not read to its end either.
     if call.body.broken:
         message = translatable("The body is incomplete. Send it again.")
         raise BadRequestError(message, None, "invalid_json")
@@ -137,7 +137,7 @@ def _too_deep(path: str | None) -> BadRequestError:
 
 
 def _not_json(data: bytes | bytearray, error: ValueError) -> BadRequestError:
-    # The fast parser gives no position, so parse again with the standard library to find it.
+    # The fast parser reports no position, so parse again with the standard library to find it.
     if len(data) > LARGE_BYTES:  # parsing again would take seconds and hold the GIL
         is_placed = isinstance(error, json.JSONDecodeError)
         sentence = _json_error_message(error) if is_placed else translatable("The body is not valid JSON.")
@@ -176,14 +176,14 @@ def _is_encodable(text: str) -> bool:
 
 
 def walk(value: Any) -> Iterator[tuple[str, Any, int]]:
-    """Yield path, value and depth of every container, key and leaf, without recursion; long keys are cut."""
+    """Yield path, value and depth of every container, key and leaf, without recursion; long keys are truncated."""
     pending: list[tuple[str, Any, int]] = [("", value, 0)]
     while pending:
         path, node, depth = pending.pop()
         yield path, node, depth
         if isinstance(node, dict):
             for key, inner in node.items():
-                # Keys come from the caller and may have any length, or lone surrogates.
+                # Keys come from the caller, so they may have any length or contain lone surrogates.
                 inner_path = f"{path}.{key[:40].encode(errors='replace').decode()}".lstrip(".")
                 yield inner_path, key, depth
                 pending.append((inner_path, inner, depth + 1))

@@ -1,9 +1,9 @@
 """Handle a chat call: authenticate, parse, plan, run the chain, and answer complete or streamed.
 
-A call with a cached key and without stored or large files never leaves the event loop. Work that needs the database or
-files runs in a thread. A candidate that fails before its first content can fall back to the next. Nothing is sent
-before that content, so that the status and the `x-routing-*` headers can still be set. The exception is a caller that
-has waited for long (`keep_alive`).
+A call with a cached key and without stored or large files stays on the event loop. Work that needs the database or
+files runs in a thread. If a candidate fails before its first content, the next one is called. Nothing is sent before
+that content, so that the status and the `x-routing-*` headers can still be set. The exception is a caller that has
+waited for long (`keep_alive`).
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ from routing_admin.request_log.kept_answers import kept_answers
 from routing_admin.request_log.recorder import ABANDONED_STATUS, RequestRecorder, failure_facts
 from routing_admin.request_log.tracing import tracing
 
-# Labels in a call's body: OpenAI's `user` and `metadata`, Anthropic's `user_id`, Gemini's `labels`. A caller can write
-# anything there, so they are bounded, kept as text, and used only where the key has none.
+# Labels in a call's body: OpenAI's `user` and `metadata`, Anthropic's `user_id`, Gemini's `labels`. They may contain
+# anything, so they are bounded, treated as text, and used only where the key has no label.
 
 SESSION = "_session_"
 """Separator in Claude Code's `user_id`, before the part that changes with every session."""
@@ -88,7 +88,7 @@ PERSON_FIELDS = ("account_uuid", "device_id")
 
 
 def call_labels(key: Labels, body: Object) -> Labels:
-    """Return the key's labels, completed by labels in the body."""
+    """Return the key's labels, supplemented by labels in the body."""
     in_body = read_labels(body)
     return key if in_body is NO_LABELS else in_body if key is NO_LABELS else key.with_fallback(in_body)
 
@@ -121,7 +121,7 @@ def _person(user_id: Any) -> Any:
 
 
 AFFINITY_HEADER = "x-routing-affinity"
-"""Header with the caller's name for a conversation. All its calls use the same one of a provider's keys."""
+"""Header with the caller's name for a conversation, all calls of which use the same provider key."""
 
 BLOCKED = TABLE[Fault.CONTENT_POLICY].code
 ONE_ANSWER = translatable("%(param)s must be 1: each request gets one answer, unless its route allows more (allowN).")
@@ -146,7 +146,7 @@ async def _reply(api: ChatApi, call: HttpCall, work: Callable[[], Awaitable[Http
         refusal = retriable_error(error)
     except GatewayError as error:
         refusal = error
-    except Exception as error:  # API clients must never get an HTML error page
+    except Exception as error:  # API clients must never receive an HTML error page
         refusal = fault_error(error)
     reply = error_reply(refusal, call.request_id, api.error)
     # Gemini reports a blocked prompt as a 200 response without candidates.
@@ -191,7 +191,7 @@ async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Adm
     if principal is None:
         principal = await look_up_caller(call, api.path)
     recorder.add_facts(agent=principal.agent, key=principal.key)
-    # Slots for heavy work and for the extraction process are shared fairly between agents, by this name.
+    # Slots for heavy work and for the extraction process are divided fairly between agents, which this name identifies.
     requester.set(principal.key_owner)
     reservation = make_reservation(principal.holders) if principal.holders else None
     try:
@@ -219,7 +219,7 @@ async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Adm
     except BaseException as error:
         if reservation is not None:
             reservation.close()
-        # The agent is known, so the request log also records a refusal.
+        # The agent is known, so refusals are also logged.
         if isinstance(error, GatewayError | OverloadedError | DrainingError):
             recorder.end(outcome=error.code, status=error.status, error=error.message)
         raise
@@ -264,7 +264,7 @@ def _decide(
         recorder.add_facts(labels=labels)
     target = resolve_model(state, chat_call.model, chat_call.task_type, principal.rights)
     if chat_call.count > 1 and not target.route.allow_n:
-        # Each answer is a paid call, so a route has to allow several.
+        # Each answer is a paid call, so the route has to allow several.
         sentence = Translatable(ONE_ANSWER.template, {"param": api.count_field})
         raise BadRequestError(sentence, api.count_field, "unsupported_value")
     actor = Actor("agent", principal.agent, call.address, call.request_id)
@@ -278,7 +278,7 @@ def _decide(
         stream=chat_call.stream,
         keep=partial(store_inline, actor),
         service=target.service,
-        # A caller that forbids dropped fields needs a candidate that does not ignore any.
+        # A caller that forbids dropped fields needs a candidate that ignores none.
         refuses_drops=call.headers.get("x-routing-strict", "").strip().lower() == "true",
         direct=target.direct or chat_call.passing is not None,
         passing=chat_call.passing,
@@ -286,7 +286,7 @@ def _decide(
     if chat_call.passing is not None:
         planned = pass_through(planned, chat_call.passing)
     if planned.plan.has_pools:
-        # Calls of one conversation use the same provider key, whose prompt cache is warm.
+        # The calls of a conversation use the same provider key, whose prompt cache contains its earlier turns.
         planned = planned.with_affinity(call.headers.get(AFFINITY_HEADER, ""), principal.agent)
     record_plan(recorder, planned, target.task_type)
     dispatch = Dispatch(
@@ -304,7 +304,7 @@ def _decide(
 def resolve_model(
     state: snapshot.Snapshot, model: str, task_type: str | None, limits: AgentLimits | None = None
 ) -> NamedRoute:
-    """Return the route for a model name or task type; raise `GatewayError`, 403 if the limits forbid it."""
+    """Return the route for a model name or task type; raise `GatewayError`, with status 403 if the limits forbid it."""
     try:
         target = cached_decisions(state).resolve(model, task_type)
         if limits is not None:

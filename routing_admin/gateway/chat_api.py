@@ -1,7 +1,7 @@
 """Description of a chat API: how to parse a vendor's calls, and how to write answers, events and errors.
 
-Each API parses its own format into the canonical request. Keys, plans, the fallback chain and the log are common to
-all, see `calls`.
+Each API parses its own format into the canonical request. Keys, plans, the fallback chain and the log are common to all
+APIs, see `calls`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from routing_admin.request_log.kept_answers import Turn
 
 SSE = "text/event-stream"
 SMALL_BYTES = 2 * 1024 * 1024
-"""Bodies up to this size, in bytes, are examined without a thread, because switching to one would take longer."""
+"""Maximum bytes of a body that is examined without a thread, because switching to one would take longer."""
 MAX_ANSWERS = 8
-"""Maximum answers to one request, each of which is an upstream call."""
+"""Maximum number of answers to a request, each of which is an upstream call."""
 
 
 Keep = Callable[[str, Sequence[Mapping[str, Any]]], object]
@@ -39,11 +39,11 @@ class ChatCall:
     """A parsed call: the canonical request, the model's name, and options of routing and streaming.
 
     `old_calls`: tools were sent as `functions`, so calls to them are returned as `function_call`. `namespaces`: the
-    single name that models get for a grouped tool → its namespace and own name. `passing`: the operation, if it is not
-    chat. `count`: how many answers are requested. `choice`: which of them this call produces, None if it is the only
-    one. `is_stored`: later calls may refer to the answer and its items. `keep` is then called with the key of their ids
-    and the items, and `turn` is what is stored of the request. `previous`: the id of the answer that the call
-    continues.
+    single name under which a model receives a grouped tool → its namespace and own name. `passing`: the operation, if
+    it is not chat. `count`: the number of requested answers. `choice`: which of them this call produces, None if it is
+    the only one. `is_stored`: later calls may refer to the answer and its items. In that case `keep` is called with the
+    key of their ids and the items, and `turn` is the part of the request that is stored. `previous`: the id of the
+    answer that the call continues.
     """
 
     chat: ChatRequest
@@ -64,7 +64,7 @@ class ChatCall:
 
 
 class Choices:
-    """State shared by the answers to one request: their id, how many have ended, and the summed usage.
+    """State shared by the answers to a request: their id, how many have ended, and the summed usage.
 
     The shared id is the id of the first stream that begins.
     """
@@ -81,7 +81,7 @@ class Choices:
         return self.ended == self.count
 
     def fail(self, index: int, error: GatewayError) -> None:
-        """Record the error that ends the whole stream and the index of its answer; later errors are ignored."""
+        """Record the error that ends the whole stream and the index of its answer; ignore later errors."""
         if self.error is None:
             self.failed, self.error = index, error
 
@@ -102,7 +102,7 @@ class RoutingOptions:
 
 
 def read_routing_options(body: Object) -> RoutingOptions:
-    """Return the routing options; raise `BadRequestError` if there is neither model nor task, or a name is too long."""
+    """Return the routing options; raise `BadRequestError` without a model and a task, or if a name is too long."""
     task_type, language = read_text(body, "task_type", ""), read_text(body, "language", "")
     model = read_text(body, "model", "") or ""
     if not model and not task_type:
@@ -122,23 +122,23 @@ def read_answer_count(source: Object, key: str) -> int:
 
 
 class AnswerEvents(Protocol):
-    """Write one streamed answer as server-sent events; each method returns bytes, which may be empty."""
+    """Interface of a streamed answer's events; each method returns bytes, which may be empty."""
 
     @property
     def turn(self) -> AnsweredTurn:
-        """Return what the conversation's next turn may need from this answer."""
+        """Return the parts of this answer that the conversation's next turn may need."""
 
     @property
     def origin(self) -> str: ...
 
     def write_delta(self, delta: Delta) -> bytes:
-        """Write a piece of the answer."""
+        """Write a chunk of the answer."""
 
     def write_media(self, media: Sequence[Media]) -> bytes:
         """Write complete generated files."""
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
-        """Write a piece of audio; with `reference`, after the last piece, write where the audio is stored."""
+        """Write a chunk of audio, or after the last one, with `reference`, where the audio is stored."""
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
         """Write the sources of the preceding text."""
@@ -147,20 +147,19 @@ class AnswerEvents(Protocol):
         """Write the finish reason, the usage and the end of the stream."""
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
-        """Write that the answer broke off; nothing follows."""
+        """Write that the answer was interrupted; nothing follows."""
 
 
 @value_class
 class ChatApi:
-    """One API path and its format.
+    """An API path and its format. `parse` and `read` raise `BadRequestError`.
 
-    `parse` and `read` raise `BadRequestError`. `needs_thread` says whether `parse` may query the database or examine
-    large files. `answer` and `events` get the model's name in the answer and the origin of the answering model. `error`
-    writes an error's body. `id_header` is the header, in addition to `x-request-id`, in which the API's clients expect
-    the request id. `surface` is the API's name in the log, `stream_type` is the content type of streams, and
-    `keep_alive` is the block that is repeated until a stream has content. `blocked` writes an answer refused by a
-    provider's content policy, with its content type, if the API has a form for it. `resolve` replaces references in the
-    body and is None if the API has no references.
+    `needs_thread` says whether `parse` may query the database or examine large files. `answer` and `events` receive the
+    model's name in the answer and the answering model's origin. `error` writes an error's body. `id_header` is the
+    header, in addition to `x-request-id`, in which the API's clients expect the request id. `surface` is the API's name
+    in the log, `stream_type` is the content type of streams, and `keep_alive` is the block that is repeated until a
+    stream has content. `blocked` writes an answer refused by a provider's content policy, with its content type, if the
+    API has a format for it. `resolve` replaces references in the body and is None if the API has no references.
 
     If several answers can be requested, `count_field` is the field with their number, and `merge` makes one body from
     their bodies and the summed usage. `enclose` wraps the stream of their blocks; it is None if the stream needs no

@@ -34,7 +34,7 @@ KNOWN = (GatewayError, OverloadedError, DrainingError)
 """Errors with a status and code of their own."""
 ABANDONED = translatable("Another answer to the same request failed, so this one was stopped.")
 Abandon = Callable[[BaseException], None]
-"""Records that the other calls of a request were stopped because one failed."""
+"""Function that records that the other calls of a request were stopped because one failed."""
 
 
 async def answer_several(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
@@ -81,7 +81,7 @@ async def _admit_others(call: HttpCall, admitted: AdmittedCall, recorder: Reques
     calls: Calls = []
     try:
         if call.slot is not None:
-            # Take all slots or none: a request with half of its answers running would fail anyway.
+            # Take all slots or none, because a request with only some of its answers would fail anyway.
             call.slot.add(admitted.principal.key_owner, choices.count - 1)
         for index in range(1, choices.count):
             calls.append(await _repeat(call, admitted, recorder, AnswerChoice(index, choices)))
@@ -139,14 +139,14 @@ async def answer_all(calls: Sequence[Awaitable[HttpReply]], abandon: Abandon) ->
 
 
 def merge(api: ChatApi, replies: Sequence[HttpReply], choices: Choices) -> HttpReply:
-    """Return the first reply, with the answers of all replies and the summed usage."""
+    """Return the first reply with the answers of all replies and the summed usage."""
     assert api.merge is not None, api.path  # noqa: S101 - it can be asked for several, for the type checker
     body = api.merge([orjson.loads(reply.body) for reply in replies], choices.usage)
     return HttpReply(200, replies[0].headers, orjson.dumps(body))
 
 
 def interleave(replies: Sequence[HttpReply], choices: Choices, abandon: Abandon) -> HttpReply:
-    """Return one stream of all answers' blocks in order of arrival, until the last answer ends or one fails."""
+    """Return one stream with the blocks of all answers in order of arrival, until the last answer ends or one fails."""
     checks = [reply.is_whole for reply in replies]
     merged = HttpReply(200, replies[0].headers)
     merged.blocks = _interleave([reply.blocks for reply in replies if reply.blocks is not None], choices, abandon)
@@ -163,7 +163,7 @@ async def _interleave(
     tasks = [asyncio.ensure_future(_forward(index, stream, ready, room)) for index, stream in enumerate(streams)]
     count = len(tasks)
     try:
-        await asyncio.sleep(0)  # afterwards every task has started, so its cleanup runs no matter what happens
+        await asyncio.sleep(0)  # afterwards every task has started, so its cleanup is certain to run
         while count:
             index, block = await ready.get()
             room.release()
@@ -191,7 +191,8 @@ async def _forward(
 ) -> None:
     try:
         async for block in stream:
-            ready.put_nowait((index, block))  # without waiting: the block that ends the whole stream must stay last
+            # Without waiting, because the block that ends the whole stream must stay the last one.
+            ready.put_nowait((index, block))
             await room.acquire()
     finally:
         await stream.aclose()

@@ -17,19 +17,19 @@ INSIDE = ("content", "output", "tool_calls", "source", "summary", *(PARTS, "func
 """Fields of a message, item or part that contain further parts; the last three are Gemini's."""
 
 MANY = 300
-"""Number of items above which a call counts as crowded: they may take 30 ms, since an image URL that is described
-instead of sent takes 100 microseconds.
+"""Number of items above which a call counts as crowded. Examining them may take 30 ms, because an image URL that is
+described instead of sent takes 100 microseconds.
 """
 
 
 def check_counts(body: Object, messages: str) -> None:
-    """Raise `BadRequestError` for too many messages, parts or tools; `messages` is the name of the messages' field."""
+    """Raise `BadRequestError` for too many messages, parts or tools; `messages` is the field with the messages."""
     listed = body.get(messages)
     if type(listed) is list:
         _check(len(listed), "MAX_MESSAGES", messages)
         _check(_count_parts(listed), "MAX_PARTS", messages)
         try:
-            # Arguments are JSON inside a string, so the parser of the body has not counted their values.
+            # Arguments are JSON inside a string, so the body's parser has not counted their values.
             check_inner_json([text for message in listed if type(message) is dict for text in _arguments(message)])
         except JsonTooLargeError as error:
             raise BadRequestError(error.sentence, messages, error.code, error.status) from None

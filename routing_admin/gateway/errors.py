@@ -62,7 +62,7 @@ def to_gateway_error(error: RouterError) -> GatewayError:
 
 
 def limit_gateway_error(error: LimitReachedError) -> GatewayError:
-    """Convert a reached limit, with its headers for retries."""
+    """Convert a reached limit, with its retry headers."""
     refusal = GatewayError(error.status, error.code, error.message)
     refusal.retry_after, refusal.should_retry, refusal.headers = error.retry_after, error.should_retry, error.headers
     return refusal
@@ -88,11 +88,11 @@ def error_body(error: GatewayError, request_id: str) -> dict[str, Any]:
 
 
 WriteError = Callable[[GatewayError, str], dict[str, Any]]
-"""Write an error in the format of one API."""
+"""Function that writes an error in an API's format."""
 
 
 def error_reply(error: GatewayError, request_id: str, write: WriteError = error_body) -> HttpReply:
-    """Return the complete reply, with the body that `write` returns and the headers for retries and attempts."""
+    """Return the complete reply: the body that `write` returns, and the headers for retries and attempts."""
     reply = json_reply(write(error, request_id), error.status)
     reply.headers["x-request-id"] = request_id
     reply.headers.update(retry_headers(error))

@@ -127,7 +127,7 @@ KNOWN_OF: Mapping[Role, frozenset[str]] = MappingProxyType(
         Role.TOOL: KNOWN | {"tool_call_id", "name"},
     }
 )
-"""Fields of a message that every protocol has, by role."""
+"""Fields of a message that every protocol supports, by role."""
 KNOWN_INSIDE: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "image_url": frozenset({"url"}),
@@ -136,7 +136,7 @@ KNOWN_INSIDE: Mapping[str, frozenset[str]] = MappingProxyType(
         "file": frozenset({"file_id", "file_data", "filename", "data", "mimeType"}),
     }
 )
-"""Fields inside a part that every protocol has, by its type."""
+"""Fields of a part that every protocol supports, by its type."""
 KNOWN_OF_CALL = frozenset({"id", "type", "function", "custom", "index", "extra_content"})
 DEFAULTS = MappingProxyType({"detail": "auto"})
 """Values that mean the same as an absent field."""

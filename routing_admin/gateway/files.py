@@ -1,6 +1,6 @@
 """OpenAI's Files API over artifacts: POST, GET, GET content, DELETE.
 
-A file's id is its artifact's reference, so it works as `file_id` in a chat request and wherever a reference does.
+A file's id is its artifact's reference, so it is valid as `file_id` in a chat request and wherever a reference is.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def content(request: HttpRequest, ref: str) -> HttpResponseBase:
 
 
 def upload(request: HttpRequest) -> HttpResponse:
-    """Store the multipart field `file`; `purpose` is kept but has no effect.
+    """Store the multipart field `file`; `purpose` is stored but has no effect.
 
-    Raise `BadRequestError` if there is no file, or `GatewayError` with the store's status.
+    Raise `BadRequestError` without a file, or `GatewayError` with the store's status.
     """
     principal = request_principal(request)
     if not (request.content_type or "").startswith("multipart/form-data"):
@@ -125,7 +125,7 @@ def missing_file() -> GatewayError:
 
 
 def parse_lifetime(text: str | None) -> float | None:
-    """Return the seconds a file is kept, None by default; raise `BadRequestError` for an invalid number."""
+    """Return a file's lifetime in seconds, None by default; raise `BadRequestError` for an invalid number."""
     if text is None:
         return None
     if not text.isdecimal() or int(text) < 1:

@@ -46,18 +46,18 @@ ROLES: Mapping[str, Role] = MappingProxyType(
     }
 )
 PLAIN = 2
-"""Number of fields of a message or part that has only its role or type, and its content."""
+"""Number of fields of a plain message or part, which has only its role or type and its content."""
 FUNCTION = "function"
-"""Role of a function's result in the old function API; such a message names the function instead of the call."""
+"""Role of a function's result in the old function API. Such a message names the function instead of the call."""
 
 
 @value_class
 class MessageReader:
-    """Read messages for one agent.
+    """Reader of one agent's messages. `find` looks up artifacts visible to the agent.
 
-    `find` looks up artifacts visible to the agent. With `must_exist`, artifacts in the newest user message must exist.
-    `inner` collects the paths of fields that not every protocol has. `old_calls` maps names of functions to the ids
-    assigned to their calls in the old API (`function_call`).
+    With `must_exist`, artifacts in the newest user message must exist. `inner` collects the paths of fields that not
+    every protocol has. `old_calls` maps names of functions to the ids assigned to their calls in the old API
+    (`function_call`).
     """
 
     find: Find
@@ -66,7 +66,7 @@ class MessageReader:
     old_calls: dict[str, str] = field(default_factory=dict)
 
     def read_all(self, value: Any) -> tuple[Message, ...]:
-        """Return all messages; raise `BadRequestError` naming the first invalid path."""
+        """Return all messages; raise `BadRequestError` with the first invalid path."""
         if value is None:
             # A missing list, a value of another type and an empty list each have their own error message.
             raise missing_field_error("messages")
@@ -103,14 +103,14 @@ class MessageReader:
 
     def _mark_last(self, parts: tuple[Part, ...], value: Object, path: str) -> tuple[Part, ...]:
         # A cache mark (a position up to which the vendor caches the prompt) on a message applies to its last part,
-        # unless that has its own.
+        # unless that part has its own.
         mark = read_mark(value, path)
         if mark is None or (parts and parts[-1].cache):
             return parts
         return (*parts[:-1], replace(parts[-1], cache=mark)) if parts else (TextPart("", mark),)
 
     def _read_calls(self, value: Object, path: str) -> tuple[ToolCall, ...]:
-        # A `function_call` of the old API has no id and gets one.
+        # A `function_call` of the old API has no id, so one is made.
         calls = _read_calls(value.get("tool_calls"), f"{path}.tool_calls", self.inner)
         if value.get("function_call") is None:
             return calls
@@ -168,7 +168,7 @@ class MessageReader:
 def take_thinking(value: Object) -> tuple[Object, tuple[ReasoningBlock, ...]]:
     """Return the message without Anthropic's thinking blocks in its content, and the blocks.
 
-    LiteLLM's and LangChain's clients keep them there when a conversation changes to another API.
+    The clients of LiteLLM and LangChain leave them there when a conversation changes to another API.
     """
     other_parts: list[Any] = []
     thoughts: list[ReasoningBlock] = []
@@ -188,7 +188,7 @@ def take_thinking(value: Object) -> tuple[Object, tuple[ReasoningBlock, ...]]:
 
 
 def _add_reasoning(message: Message, value: Object, path: str, thoughts: tuple[ReasoningBlock, ...]) -> Message:
-    # Vendors have two names for reasoning: `reasoning_content` and `reasoning`.
+    # Vendors use two names for reasoning: `reasoning_content` and `reasoning`.
     refusal = read_text(value, "refusal", path)
     reasoning = read_text(value, "reasoning_content", path) or read_text(value, "reasoning", path)
     thoughts = (*thoughts, *read_own_thoughts(value))
@@ -199,7 +199,7 @@ def _add_reasoning(message: Message, value: Object, path: str, thoughts: tuple[R
 
 
 def _find_newest_user_message(messages: list[Any]) -> int | None:
-    # Later messages were not written by users, and earlier messages may refer to artifacts deleted since.
+    # Messages after it were not written by users, and messages before it may refer to artifacts deleted since.
     indexes = (
         index
         for index, message in enumerate(messages)

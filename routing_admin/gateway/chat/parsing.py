@@ -42,7 +42,7 @@ _OF_FUNCTION = frozenset({"name", "description", "parameters"})
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The tool choice: a mode, one tool's name, or the names it is limited to."""
+    """The tool choice: a mode, one tool's name, or the names of the allowed tools."""
 
     mode: str | None = None
     name: str | None = None
@@ -85,7 +85,7 @@ def _read_function(value: Any, path: str, inner: list[str], tool: Object | None 
     if strict is not None and not isinstance(strict, bool):
         raise wrong_type_error(TRUE_OR_FALSE, f"{path}.strict")
     parameters = check_object(function.get("parameters") or {}, f"{path}.parameters")
-    # `strict: false` is the default, so nothing is lost when it is dropped.
+    # `strict: false` is the default, so dropping it loses nothing.
     inner += other_fields(function, _OF_FUNCTION if strict else _OF_FUNCTION | {"strict"}, path)
     mark = read_mark(tool or {}, tool_path) or read_mark(function, path)
     name = require_text(function, "name", path)
@@ -127,7 +127,7 @@ def _read_name(value: Object, path: str) -> str:
 
 
 def _read_allowed(choice: Object) -> Choice:
-    # The allowed tools may be listed flat, as in the Responses API.
+    # The allowed tools may be listed without nesting, as in the Responses API.
     path = f"tool_choice.{ALLOWED}"
     allowed = check_object(choice.get(ALLOWED) or choice, path)
     mode = require_text(allowed, "mode", path)
@@ -148,7 +148,7 @@ OURS = frozenset(
         *("functions", "function_call", "n"),
     }
 )
-"""Fields parsed here; all others are passed on unchanged."""
+"""Fields that are parsed here; all others are passed on unchanged."""
 TEXT_TYPES = ("text", "refusal")
 """Types of parts that are text."""
 MEDIA = {"image_url": "url", "video_url": "url", "input_audio": "data"}
@@ -171,7 +171,7 @@ def parse(body: Object, find: Find) -> ChatCall:
 def needs_thread(body: Object, size: int) -> bool:
     """Return whether reading the messages may query the database or examine more than a small file.
 
-    `size` is the size of the body in bytes. Invalid messages need no thread, as they are refused immediately.
+    `size` is the size of the body in bytes. Invalid messages need no thread, because they are refused immediately.
     """
     messages = body.get("messages")
     return isinstance(messages, list) and any(

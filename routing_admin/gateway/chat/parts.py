@@ -1,4 +1,4 @@
-"""Read the parts of a message that hold a file, in OpenAI's formats."""
+"""Read the parts of a message that contain a file, in OpenAI's formats."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _read_video(part: Object, path: str, references: References) -> FilePart:
 
 
 def _read_url(part: Object, path: str, references: References, key: str, description: FilePart) -> FilePart:
-    # Clients send the URL as a string, or in an object beside `detail`.
+    # Clients send the URL as a string, or in an object together with `detail`.
     inner = part.get(key)
     inner_path = f"{path}.{key}"
     if isinstance(inner, str):
@@ -78,7 +78,7 @@ def _read_file(part: Object, path: str, references: References) -> FilePart:
 
 
 def _find_file(inner: Object, path: str, references: References) -> FilePart:
-    # `data` with `mimeType` is the form in which get_artifact returns a file.
+    # get_artifact returns a file as `data` with `mimeType`.
     ref = read_text(inner, "file_id", path)
     if ref is not None:
         return references.part(ref, f"{path}.file_id", _guess_file(read_text(inner, "filename", path)))

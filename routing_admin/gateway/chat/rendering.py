@@ -24,7 +24,7 @@ from routing_admin.gateway.reasoning_signatures import label_signature, label_th
 from routing_admin.platform.server.request_id import new_id
 
 # Generated media: images in OpenRouter's format, audio in OpenAI's, others under `files` in the format of a request.
-# `artifact` beside the data is the reference of the stored copy, if it could be stored.
+# `artifact` is the reference of the stored copy, if it could be stored.
 
 
 def whole_media_json(media: Sequence[Media]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _sound_json(sound: Media) -> dict[str, Any]:
 
 
 def sound_piece_json(sound: Media, reference: bool) -> dict[str, Any]:
-    """Return a piece of audio, or the reference to the complete audio."""
+    """Return a chunk of audio, or the reference to the complete audio."""
     if reference:
         return {**({"id": sound.id} if sound.id else {}), **_reference(sound)}
     fields = {"id": sound.id, "data": sound.data, "transcript": sound.transcript, "expires_at": sound.expires_at}
@@ -74,7 +74,7 @@ def _reference(media: Media) -> dict[str, str]:
 
 DONE = b"data: [DONE]\n\n"
 OLD_REASONS: Mapping[str, str] = MappingProxyType({"tool_calls": "function_call"})
-"""Finish reasons that have another name in the old `functions` API."""
+"""Finish reasons with another name in the old `functions` API."""
 
 
 def completion_id() -> str:
@@ -96,7 +96,7 @@ def usage_json(usage: Usage) -> dict[str, Any] | None:
 
 
 def _cache_creation(usage: Usage) -> dict[str, int] | None:
-    # Only Anthropic reports how long cached tokens are kept, so these are Anthropic's field names.
+    # Only Anthropic reports how long cached tokens are stored, so these are Anthropic's field names.
     short, long = usage.cache_write_5m_tokens, usage.cache_write_1h_tokens
     if short is None and long is None:
         return None
@@ -132,14 +132,14 @@ TOKEN_DETAILS: tuple[tuple[str, tuple[tuple[str, Callable[[Usage], Any]], ...]],
 
 
 def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: bool = False) -> dict[str, Any]:
-    """Return a complete answer as JSON, under the model name `model`; the provider's own name is not disclosed.
+    """Return a complete answer as JSON under the model name `model`, without the provider's own name.
 
     `origin` labels reasoning that the next turn has to return to the same model. `old_calls` writes the first call as
     `function_call`, for a caller that sent `functions`.
     """
     message: dict[str, Any] = {
         "role": "assistant",
-        # OpenAI sends null beside tool calls and refusals.
+        # OpenAI sends null with tool calls and refusals.
         "content": answer.text or (None if answer.tool_calls or answer.refusal else ""),
         "refusal": answer.refusal,
     }
@@ -214,7 +214,7 @@ def _call_json(call: ToolCall, origin: str) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Chunks:
-    """Write one streamed completion as server-sent events."""
+    """Writer of a streamed completion as server-sent events."""
 
     model: str
     include_usage: bool = False
@@ -326,7 +326,7 @@ def _call_pieces_json(calls: tuple[ToolCallDelta, ...], origin: str) -> dict[str
 
 
 def _old_call_piece_json(calls: tuple[ToolCallDelta, ...]) -> dict[str, Any]:
-    # `function_call` can hold only one call.
+    # `function_call` has room for only one call.
     first = [call for call in calls if call.index == 0]
     if not first:
         return {}

@@ -1,6 +1,6 @@
 """Convert Gemini's contents to canonical messages.
 
-A model's parts become one message, each function response becomes a tool message.
+A model's parts become one message, and each function response becomes a tool message.
 """
 
 from __future__ import annotations
@@ -44,27 +44,26 @@ from routing_admin.gateway.media import (
 ROLES: Mapping[str, Role] = MappingProxyType(
     {"user": Role.USER, "function": Role.USER, "tool": Role.USER, "model": Role.ASSISTANT}
 )
-"""Roles; older clients send function responses under other roles."""
+"""Roles; older clients send function responses with other roles."""
 FILES = ("inlineData", "fileData")
 DATA = ("text", *FILES, "functionCall", "functionResponse")
 """Fields of which a part has exactly one."""
 LEFT_OUT = ("audioTranscription",)
-"""Parts that are dropped and reported as such."""
+"""Parts that are dropped and reported as dropped."""
 READ = frozenset({*DATA, "thought", "thoughtSignature", "partMetadata"})
 STORED = "files/"
-"""Prefix of ids in Google's own file store; clients may write it before an artifact's id."""
+"""Prefix of ids in Google's own file store, which clients may also put before an artifact's id."""
 ANSWERS = ("result", "output", "error")
-"""Names of the single field of a response, by the convention of Gemini's clients."""
+"""Names of a response's single field, by the convention of Gemini's clients."""
 VIDEO_HOSTS = ("youtube.com", "youtu.be")
 
 
 @dataclass(slots=True)
 class ContentReader:
-    """Read contents for one agent.
+    """Reader of one agent's contents. `find` looks up artifacts visible to the agent.
 
-    `find` looks up artifacts visible to the agent. With `must_exist`, artifacts in the newest user message must exist.
-    `inner` collects the paths of fields that not every protocol has. `open` holds the calls without a response, by id,
-    because a response may omit the id.
+    With `must_exist`, artifacts in the newest user message must exist. `inner` collects the paths of fields that not
+    every protocol has. `open` contains the calls without a response, by id, because a response may omit the id.
     """
 
     find: Find
@@ -73,7 +72,7 @@ class ContentReader:
     open: dict[str, str] = field(default_factory=dict)
 
     def read_all(self, value: Any) -> Iterator[Message]:
-        """Yield all messages in order; raise `BadRequestError` naming the first invalid path."""
+        """Yield all messages in order; raise `BadRequestError` with the first invalid path."""
         contents = list_objects(value, "contents")
         if not contents:
             raise missing_field_error("contents")
@@ -142,7 +141,7 @@ class ContentReader:
             else:
                 answer_text += text
             proof = read_text(part, "thoughtSignature", part_path)
-            # A signature's position among text and calls is kept, because the model requires it in the same place.
+            # The position of a signature among text and calls is preserved, because the model requires it there.
             signed = read_part_signature(proof, len(answer_text), len(calls), of_call=kind == "functionCall")
             thoughts += signed.thoughts
             if kind == "functionCall":
@@ -166,7 +165,7 @@ class ContentReader:
         if kinds and kinds[0] in LEFT_OUT:
             self.inner.append(path)
             return ""
-        # A part with nothing but a signature counts as empty text.
+        # A part that has only a signature counts as empty text.
         self.inner += other_fields(part, READ, path)
         return kinds[0] if kinds else "text"
 
@@ -203,7 +202,7 @@ class ContentReader:
         return references.part(uri.removeprefix(STORED), uri_path, description)
 
     def _read_call(self, call: Object, path: str, position: str) -> tuple[str, str, str]:
-        # Calls in Gemini's format need no id, so a call's position serves as its id.
+        # Gemini's calls need no id, so the position of a call serves as its id.
         self.inner += other_fields(call, {"id", "name", "args"}, path)
         name, identity = require_text(call, "name", path), read_text(call, "id", path) or f"gemini_{position}"
         self.open[identity] = name
@@ -211,7 +210,7 @@ class ContentReader:
         return identity, name, json.dumps(arguments, ensure_ascii=False)
 
     def _read_response(self, part: Object, path: str, position: str) -> Message:
-        # Match by id, else to the first open call of that name.
+        # Match by id, else with the first open call of that name.
         response = read_fields(part["functionResponse"], path)
         self.inner += other_fields(response, {"id", "name", "response", "parts"}, path)
         name, call_id = read_text(response, "name", path) or "", read_text(response, "id", path)
@@ -232,7 +231,7 @@ class ContentReader:
 
 
 def _read_own(part: Object, kind: str, path: str, *position: int) -> VendorItem:
-    # Parts of Google's own tools are kept whole, with the signature that the model wrote.
+    # Parts of Google's own tools are preserved unchanged, with the model's signature.
     signed = read_part_signature(read_text(part, "thoughtSignature", path), 0, 0, of_call=True)
     value = {name: field_value for name, field_value in part.items() if name != "thoughtSignature"}
     if signed.proof:
@@ -241,7 +240,7 @@ def _read_own(part: Object, kind: str, path: str, *position: int) -> VendorItem:
 
 
 def _response_text(response: Object) -> tuple[str, bool]:
-    # A response is an object; clients wrap a plain result in one of these fields.
+    # A response is an object; clients put a plain result into one of these fields.
     name, value = next(iter(response.items())) if len(response) == 1 else ("", response)
     if name and name not in ANSWERS:
         value = response
@@ -249,7 +248,7 @@ def _response_text(response: Object) -> tuple[str, bool]:
 
 
 def _is_user_content(content: Object) -> bool:
-    # Function responses have the role `user`, but are not written by users.
+    # Function responses have the role `user`, although users do not write them.
     parts = content.get("parts")
     values = [parts] if isinstance(parts, dict) else parts if isinstance(parts, list) else []
     responses = [value for value in values if isinstance(value, dict) and not RESPONSES.isdisjoint(value)]

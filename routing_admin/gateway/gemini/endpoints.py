@@ -42,13 +42,13 @@ WHOLE, STREAMED, COUNTED = "generateContent", "streamGenerateContent", "countTok
 def read_call(call: HttpCall) -> Object:
     """Return the body with the model and the streaming flag from the path.
 
-    A countTokens call may wrap the whole request in `generateContentRequest`.
+    The body of a countTokens call may contain the whole request in `generateContentRequest`.
     """
     body = read_fields(read_object(call), "")
     if (inner := body.get("generateContentRequest")) is not None:
         body = read_fields(inner, "generateContentRequest")
     name, _, verb = call.path.removeprefix(ROOT).rpartition(":")
-    # The path takes precedence over body fields with these names.
+    # The path overrides body fields with these names.
     return {**body, "model": name, "stream": verb == STREAMED}
 
 
@@ -113,7 +113,7 @@ async def generate(request: HttpRequest, name: str) -> HttpResponseBase:
 
 @csrf_exempt
 def count_tokens(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Return how many tokens a request is likely to use."""
+    """Return the estimated number of a request's tokens."""
     return build_response(count_reply(COUNTING, build_call(request)))
 
 
@@ -139,7 +139,7 @@ def write_model(model: Mapping[str, Any]) -> dict[str, Any]:
 
 def write_page(models: list[dict[str, Any]], size: str, token: str) -> dict[str, Any]:
     """Return a page of models; the page token is the offset of the next page."""
-    # An invalid token begins at the first page instead of failing.
+    # An invalid token returns the first page instead of an error.
     start = int(token) if DIGITS.fullmatch(token) else 0
     end = start + min(int(size) if DIGITS.fullmatch(size) and int(size) else MAX_PAGE, MAX_PAGE)
     page = {"models": [write_model(model) for model in models[start:end]]}

@@ -1,4 +1,4 @@
-"""Stream an answer in Gemini's chunks: each is a complete response, the last has finish reason and usage."""
+"""Stream an answer in Gemini's chunks: each is a complete response, and the last has finish reason and usage."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ from routing_admin.gateway.messages.events import CallBlock
 
 @dataclass(slots=True, kw_only=True)
 class GeminiChunks:
-    """The chunks of one answer, as server-sent events or, with `as_list`, elements of one JSON list.
+    """The chunks of an answer, as server-sent events or, with `as_list`, as elements of a JSON list.
 
-    If the answer is one of several (`choice`), each element is preceded by a comma and the list is wrapped elsewhere.
-    `calls` collects calls until their arguments are complete. Calls after an incomplete one wait for it. `thoughts`
-    holds signatures for the next part. `is_grounded`: the model's own grounding metadata was sent, so ours is not.
+    If the answer is one of several (`choice`), each element is preceded by a comma, and the list is wrapped elsewhere.
+    `calls` collects calls until their arguments are complete; calls after an incomplete one wait for it. `thoughts`
+    contains signatures for the next part. `is_grounded` says that the model's own grounding metadata was sent, so ours
+    is not.
     """
 
     model: str
@@ -57,7 +58,7 @@ class GeminiChunks:
     is_grounded: bool = False
 
     def __post_init__(self) -> None:
-        # All answers to one request have the same id.
+        # All answers to a request have the same id.
         if self.choice is not None:
             self.id = self.choice.of.id = self.choice.of.id or self.id
             self.begun = True

@@ -83,7 +83,7 @@ def _convert_type(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rename(node: dict[str, Any]) -> Mapping[str, Any]:
-    # Models write properties in the schema's order, so the properties are put in the requested order.
+    # Models write properties in the schema's order, so the properties are put into the requested order.
     order, properties = node.pop("propertyOrdering", None), node.get("properties")
     if isinstance(order, list) and isinstance(properties, dict):
         first = {name: properties[name] for name in order if isinstance(name, str) and name in properties}
@@ -105,7 +105,7 @@ OURS = frozenset(
         *("safetySettings", "serviceTier", "labels", "taskType", "language"),
     }
 )
-"""Fields parsed here; all others are dropped and reported as such."""
+"""Fields that are parsed here; all others are dropped and reported as dropped."""
 REFUSED = ("cachedContent", "continuationToken")
 """Fields that refer to content stored by Google."""
 NOT_KEPT = translatable("%(param)s refers to something that is not stored here. Send the item itself.")
@@ -162,7 +162,7 @@ def needs_thread(body: Object, size: int) -> bool:
 
 
 def _read_chat(body: Object, config: Object, placed: Object, reader: ContentReader) -> ChatRequest:
-    # `placed` is `config` with full paths as keys, so that errors name them.
+    # The keys of `placed` are the full paths of `config`, so that errors contain them.
     tools, vendor = _read_tools(body, reader.inner)
     choice, mode = _read_choice(body, reader.inner, vendor)
     messages = (*reader.read_system(body.get("systemInstruction")), *reader.read_all(body.get("contents")))
@@ -194,7 +194,7 @@ def _read_stops(value: Any) -> tuple[str, ...]:
 
 
 def _read_extra(body: Object, config: Object, placed: Object) -> dict[str, Any]:
-    # Options that chat completions also have, and options that only Gemini has.
+    # Options that chat completions also support, and options that only Gemini supports.
     extra = {openai_name: config.get(name) for name, openai_name in OPENAI_NAMES.items()}
     top_k = read_number(placed, f"{CONFIG}.topK", 0, 1_000_000)  # proto JSON may write it as 40.0
     extra["top_k"] = int(top_k) if top_k else None
@@ -219,7 +219,7 @@ def _read_thinking(config: Object) -> dict[str, Any]:
         if level not in EFFORTS:
             raise invalid_choice_error(EFFORTS, f"{path}.thinkingLevel")
         return {**summary, "reasoning_effort": level}
-    if budget is None or budget < 0:  # negative: the model decides
+    if budget is None or budget < 0:  # negative if the model decides
         return summary
     effort = (
         {"reasoning_effort": imply_effort(budget), THINKING_BUDGET: budget} if budget else {"reasoning_effort": "none"}
@@ -262,8 +262,8 @@ def _read_function(value: Object, path: str, inner: list[str]) -> Tool:
 
 
 def _read_choice(body: Object, inner: list[str], vendor: list[VendorItem]) -> tuple[Choice, str]:
-    # A single allowed function is named, because every vendor can force one by name. Settings of Google's own tools are
-    # passed on in `vendor`.
+    # A single allowed function is forced by name, because every vendor supports that. Settings of Google's own tools
+    # are passed on in `vendor`.
     tool_config = read_fields(body.get("toolConfig") or {}, "toolConfig")
     vendor_settings = {
         f"toolConfig.{name}": value
