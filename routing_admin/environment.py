@@ -1,6 +1,6 @@
 """Settings from the environment: every `ROUTING_ADMIN_…` variable with its default and meaning.
 
-The settings page and the README's table are made from `SETTINGS`.
+The settings page and the README's table are generated from `SETTINGS`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from routing_admin.places import default_data_directory, env_file
 PREFIX = "ROUTING_ADMIN_"
 REDIS_SCHEMES = ("redis", "rediss")
 HOST_NAME = re.compile(r"[a-z0-9._:-]+")
-"""A host's name or address, in lower case."""
+"""A host name or address, in lower case."""
 
 LOG_FORMATS = ("line", "json")
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of the installation: its variable, its default as shown, and its meaning."""
+    """A setting of the installation: its variable, its displayed default, and its meaning."""
 
     name: str
     default: str
@@ -241,7 +241,7 @@ class Environment(environ.Env):  # type: ignore[misc]  # the library has no type
 
 def read_environment() -> environ.Env:
     env = Environment()
-    # Variables that are set take precedence over the file.
+    # Variables that are set override the file.
     env.read_env(str(env_file(_find_data_directory(env))), overwrite=False)
     return env
 
@@ -252,15 +252,15 @@ def _find_data_directory(env: environ.Env) -> Path:
 
 def data_directory(env: environ.Env) -> Path:
     path = _find_data_directory(env)
-    # Only the owner may read the directory, as it contains the databases and secrets.
+    # Only the owner may read the directory, because it contains the databases and secrets.
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
 
 def database_files(url: str, data_dir: Path) -> tuple[Path, Path]:
-    """Return the SQLite files of configuration and request log, as DATABASE_URL says or in the data directory.
+    """Return the SQLite files of configuration and request log, from DATABASE_URL or in the data directory.
 
-    Raise `SystemExit` for any other engine, with one line instead of Django's traceback.
+    Raise `SystemExit` with one line for any other engine, instead of Django's traceback.
     """
     if not url:
         return data_dir / "routing_admin.sqlite3", data_dir / "logs.sqlite3"
@@ -278,7 +278,7 @@ def database_files(url: str, data_dir: Path) -> tuple[Path, Path]:
 def artifacts_bucket(env: environ.Env) -> Bucket | None:
     """Return the bucket for artifacts, or None if they are files in the data directory.
 
-    Raise `SystemExit` with one line for an invalid URL, without repeating what may be a secret.
+    Raise `SystemExit` with one line for an invalid URL; the line does not repeat it, because it may contain a secret.
     """
     name = PREFIX + "ARTIFACTS_URL"
     url = env.str(name, default="")
@@ -291,7 +291,7 @@ def artifacts_bucket(env: environ.Env) -> Bucket | None:
 def redis_url(env: environ.Env) -> str:
     """Return the URL of Redis, or "" if there is none.
 
-    Raise `SystemExit` with one line for an invalid URL, without showing it, as it may contain a password.
+    Raise `SystemExit` with one line for an invalid URL; the line does not repeat it, because it may contain a password.
     """
     url: str = env.str("REDIS_URL", default="").strip()
     if not url:
@@ -317,9 +317,9 @@ def _leads_to_redis(url: str) -> bool:
 
 
 def keep_secret(path: Path, make: str) -> str:
-    """Return the secret in a file, which is created the first time and never overwritten."""
+    """Return the secret in a file, which is created on first use and never overwritten."""
     if not path.exists():
-        # Creating a link is atomic and fails if the file exists, so processes that start at the same time agree on one
+        # Creating a link is atomic and fails if the file exists, so processes that start at the same time use the same
         # secret.
         part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
@@ -337,8 +337,7 @@ def keep_secret(path: Path, make: str) -> str:
 def cors_origins(env: environ.Env) -> tuple[str, ...]:
     """Return the origins whose pages may call the agents' APIs, as browsers send them; a single `*` allows all.
 
-    Raise `SystemExit` with one line for an invalid origin, or for an origin that browsers write differently, which
-    would never match.
+    Raise `SystemExit` with one line for an invalid origin, or one that browsers write differently.
     """
     name = PREFIX + "CORS_ORIGINS"
     origins = tuple(value for part in env.str(name, default="").split(",") if (value := part.strip()))
@@ -378,7 +377,7 @@ def log_format(env: environ.Env) -> str:
 
 
 def secret_files(env: environ.Env, data_dir: Path) -> dict[str, Path]:
-    """Return the files with secrets in the data directory, by name, except secrets that are set in the environment."""
+    """Return the secret files in the data directory, by name, without secrets that are set in the environment."""
     names = {"secret_key": PREFIX + "SECRET_KEY", "keys": PREFIX + "KEYS"}
     return {name: data_dir / name for name, setting in names.items() if not env.str(setting, default="")}
 
