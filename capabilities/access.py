@@ -80,14 +80,14 @@ NO_KEY = Refusal(
 BAD_KEY = Refusal(
     401, "key_invalid", "This agent key is unknown, revoked or expired. An administrator can issue another."
 )
-KEY_IN_ADDRESS = Refusal(
+KEY_IN_URL = Refusal(
     400,
     "key_in_url",
     "The agent key is in the URL, where servers along the way log it. Send it as 'Authorization: Bearer ra_…' or "
     "'x-goog-api-key', and ask an administrator to replace this key: treat it as leaked.",
 )
 NO_ROW = Refusal(403, "forbidden", "No row of the table of permissions names this call, so it is refused.")
-NOT_YOURS = Refusal(403, "agent_forbidden", "x-agent-id is not an agent this key can act for.")
+NOT_OWN_AGENT = Refusal(403, "agent_forbidden", "x-agent-id is not an agent this key can act for.")
 
 
 def make_key(kind: str = "ra") -> tuple[str, str, str]:
@@ -115,7 +115,7 @@ def read_key(headers: Mapping[str, str]) -> str:
 
 def refuse_query(query: str) -> Refusal | None:
     # Servers on the way log a key in a URL, so such a key counts as leaked.
-    return KEY_IN_ADDRESS if KEY.search(unquote(query)) else None
+    return KEY_IN_URL if KEY.search(unquote(query)) else None
 
 
 def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
@@ -199,7 +199,7 @@ def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
     own_agents = Agent.objects.filter(agent_id=agent_id, owner__agent_id=principal.agent)
     # The refusal for an unknown agent is the same as for an agent with another owner.
     if not principal.may("agents:write") or not filter_living(own_agents).exists():
-        return NOT_YOURS
+        return NOT_OWN_AGENT
     return replace(principal, agent=agent_id, acts_through=principal.agent)
 
 

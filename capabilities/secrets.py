@@ -22,7 +22,7 @@ class KeyUnreadableError(Exception):
 
 
 OTHER_ENCRYPTION = translatable("the stored key was encrypted with another key; enter it again")
-OTHER_ADDRESS = translatable("the stored key was entered for another address; enter it again")
+OTHER_ORIGIN = translatable("the stored key was entered for another address; enter it again")
 
 
 def endpoint_origin(endpoint: str) -> str:
@@ -73,7 +73,7 @@ def open_key(stored: StoredKey, endpoint: str) -> str:
     """
     content = json.loads(_decrypt(stored.ciphertext.encode()))
     if content["origin"] != endpoint_origin(endpoint):
-        raise KeyUnreadableError(OTHER_ADDRESS)
+        raise KeyUnreadableError(OTHER_ORIGIN)
     return str(content["key"])
 
 

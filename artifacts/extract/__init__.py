@@ -74,10 +74,10 @@ TEXT_VERSION = 1
 """Increase this version when a reader finds text in more files, because the list of files without text is stored on
 disk."""
 
-READERS_OF_MAIL = frozenset({"eml", "mht", "msg"})
+MAIL_READERS = frozenset({"eml", "mht", "msg"})
 """Readers of formats that can have attachments."""
 
-READERS_OF_TEXT = frozenset({"html"})
+TEXT_READERS = frozenset({"html"})
 """Readers of text formats, whose encoding may already be known."""
 
 
@@ -120,7 +120,7 @@ def extract_text(
     if reader is None:
         return None
     options: dict[str, object] = {"reader": reader, "max_chars": max_chars}
-    if reader in READERS_OF_TEXT and encoding:
+    if reader in TEXT_READERS and encoding:
         options["encoding"] = encoding
     result = _run_or_reuse(cache_key, path, "text", options, 4 * max_chars + 4096, stored)
     text = result.payload.decode("utf-8", "replace")
@@ -129,7 +129,7 @@ def extract_text(
     share = result.header.get("share")
     known_share = share if isinstance(share, int | float) and 0 <= share <= 1 else None
     note, invalid_bytes = str(result.header.get("note", "")), 0
-    if reader in READERS_OF_TEXT and encoding and "\ufffd" in text:
+    if reader in TEXT_READERS and encoding and "\ufffd" in text:
         with path.open("rb") as source:
             invalid_bytes = count_invalid_bytes(iter(lambda: source.read(BLOCK), b""), encoding)
     return Text(text, encoding if invalid_bytes and encoding else reader, note, known_share, invalid_bytes)
@@ -174,7 +174,7 @@ def read_attachment(path: LocalFile, mime_type: str, number: int, max_bytes: int
     Return None if there is no such attachment within `max_bytes`.
     """
     reader = READERS.get(mime_type)
-    if reader not in READERS_OF_MAIL:
+    if reader not in MAIL_READERS:
         return None
     result = run(path, "attachment", {"reader": reader, "number": number}, max_output=max_bytes + 4096)
     if result.reason or len(result.payload) > max_bytes:

@@ -37,7 +37,7 @@ def zip_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> 
     total = sum(entry.file_size for entry in entries)
     output.add(f"[archive: {len(entries)} entries, {total} bytes unpacked]\n")
     for number, entry in enumerate(entries[:MAX_MEMBERS], 1):
-        progress.mark("entries", number, len(entries))
+        progress.report("entries", number, len(entries))
         name = entry.filename
         if names_found and not entry.flag_bits & UTF_8_NAME:
             name = "".join(decode_blocks((name.encode("cp437"),), names_found.encoding))

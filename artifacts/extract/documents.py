@@ -42,7 +42,7 @@ class ReadingProgress:
     def __init__(self) -> None:
         self.unit, self.index, self.total = "", 0, 0
 
-    def mark(self, unit: str, index: int, total: int) -> None:
+    def report(self, unit: str, index: int, total: int) -> None:
         self.unit, self.index, self.total = unit, index, total
 
     @property

@@ -34,7 +34,7 @@ SUBFILE_TYPE, PAGE_OF_SEVERAL = 254, 2
 
 MAX_PIXELS = 64_000_000
 QUALITIES = (90, 80, 65, 50)
-SHRINKS = 5
+SCALE_FACTORS = 5
 PHOTOS = frozenset({"JPEG", "AVIF", "WEBP", "MPO", "JPEG2000", "HEIF"})
 
 
@@ -119,7 +119,7 @@ def _order(mime_types: list[str], photo: bool, alpha: bool) -> list[str]:
 
 
 def _tries(image: Image.Image, mime_types: list[str]) -> Iterator[tuple[str, bytes, tuple[int, int]]]:
-    for _ in range(SHRINKS):
+    for _ in range(SCALE_FACTORS):
         for mime in mime_types:
             for data in _ENCODERS[mime](image):
                 yield mime, data, image.size

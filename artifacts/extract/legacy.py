@@ -197,11 +197,11 @@ def ppt(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     for list_kind, mark in ((SLIDES, "slide"), (NOTES, "notes")):
         slides = lists.get(list_kind, [])
         for number, (slide_id, outline) in enumerate(slides, 1):
-            progress.mark("slides", number, len(slides))
+            progress.report("slides", number, len(slides))
             texts = _texts(stream, objects[slide_id]) if slide_id in objects else []
             visible = [text for text in dict.fromkeys([*outline, *texts]) if text.strip()]
             if visible or list_kind == SLIDES:
-                output.mark(f"[{mark} {number}]\n")
+                output.add_marker(f"[{mark} {number}]\n")
                 output.add("\n".join(visible) + "\n\n")
 
 

@@ -63,7 +63,7 @@ def _add_message(message: EmailMessage, output: TextCollector, depth: int) -> No
     for part, is_body in _parts(message):
         if is_body:
             add_body(_decode_part(part), part.get_content_type() == "text/html", output)
-            output.mark("\n")
+            output.add_marker("\n")
         elif part.get_content_type() == "message/rfc822":
             inner = part.get_payload(0) if part.is_multipart() else None
             subject = _header(inner, "Subject") if isinstance(inner, EmailMessage) else ""
@@ -77,7 +77,7 @@ def _add_message(message: EmailMessage, output: TextCollector, depth: int) -> No
             attachments.append(attachment_line(part.get_filename() or "", part.get_content_type(), size))
     add_attachments(attachments, output)
     for subject, inner in forwarded[:MAX_ATTACHMENTS] if depth < MAX_DEPTH else ():
-        output.mark(message_heading(subject))
+        output.add_marker(message_heading(subject))
         _add_message(inner, output, depth + 1)
 
 

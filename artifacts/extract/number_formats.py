@@ -67,7 +67,7 @@ class Plain:
 
 
 _PLAIN = re.compile(r"(?:#,##|#*)(0+)(?:\.(0{1,9}))?(,{0,3})")
-_HALVES_UP = 1 + 1e-15
+_ROUNDING_FACTOR = 1 + 1e-15
 """Factor that makes halves with up to 15 digits, such as 2.675, round up. In binary they can be less than a half."""
 
 
@@ -143,7 +143,7 @@ def _plain(section: Section) -> Plain | None:
     spec = f",.{decimals}f" if code.startswith("#,") else f"0{zeros}.{decimals}f"
     before, after = ("".join(text for _, text in part) for part in (section.tokens[:first], section.tokens[last:]))
     # Above this limit, Excel's 15 digits end before the last decimal.
-    return Plain(before, spec, after, factor * _HALVES_UP, 1e11 / factor / 10.0**decimals)
+    return Plain(before, spec, after, factor * _ROUNDING_FACTOR, 1e11 / factor / 10.0**decimals)
 
 
 def general(value: float) -> str:
@@ -152,7 +152,7 @@ def general(value: float) -> str:
         return str(int(value))
     if 1e-4 <= abs(value) < 1e11:
         whole = len(str(int(abs(value))))
-        shown = f"{value * _HALVES_UP:.{max(0, 10 - whole)}f}"
+        shown = f"{value * _ROUNDING_FACTOR:.{max(0, 10 - whole)}f}"
         return shown.rstrip("0").rstrip(".") if "." in shown else shown
     mantissa, _, exponent = f"{value:.5e}".partition("e")
     return f"{mantissa.rstrip('0').rstrip('.')}E{exponent}"

@@ -9,7 +9,7 @@ from string import ascii_lowercase
 
 MAX_COUNTERS = 10_000
 MAX_PATTERN_CHARS = 60
-PLACE = re.compile(r"%([1-9])")
+LEVEL_NUMBER = re.compile(r"%([1-9])")
 ROMAN = {1000: "m", 900: "cm", 500: "d", 400: "cd", 100: "c", 90: "xc", 50: "l", 40: "xl"}
 ROMAN |= {10: "x", 9: "ix", 5: "v", 4: "iv", 1: "i"}
 DIGITS, UNITS = "零一二三四五六七八九", ("", "十", "百", "千")
@@ -106,7 +106,7 @@ class ListNumbers:
             self._starts.setdefault(counter, {})[level] = start
             self._counts.get(counter, {}).pop(level, None)
 
-    def mark(self, counter: str, levels: Mapping[int, ListLevel], level: int) -> str:
+    def next_marker(self, counter: str, levels: Mapping[int, ListLevel], level: int) -> str:
         """Count an item. Return its number or bullet with indentation and a space, or "" if it has none."""
         own = levels.get(level)
         if own is None:
@@ -129,7 +129,7 @@ class ListNumbers:
             return str(number) if own.plain and at != level else other.written(number)
 
         usual = f"%{level + 1}." if own.kind not in NO_NUMBER else ""
-        text = PLACE.sub(place, (usual if own.pattern is None else own.pattern)[:MAX_PATTERN_CHARS]).strip()
+        text = LEVEL_NUMBER.sub(place, (usual if own.pattern is None else own.pattern)[:MAX_PATTERN_CHARS]).strip()
         return f"{indentation}{text} " if text else ""
 
 

@@ -31,7 +31,7 @@ class OfficeParser:
     def __init__(
         self, output: TextCollector, targets: Mapping[str, str], add_part: Callable[[str], None] | None = None
     ) -> None:
-        self._words, self._targets, self._add_part = output, targets, add_part
+        self._output, self._targets, self._add_part = output, targets, add_part
         self._in_text = self._in_properties = self._raised = self._was_raised = self._struck = self._was_struck = False
         self._in_cell = self._left_out = 0
         self._mark = ""  # Text before the paragraph's first text.
@@ -61,12 +61,12 @@ class OfficeParser:
             "r": self._end_run,
             "rPr": self._end_properties,
             "tc": self._end_cell,
-            "tr": lambda: self._words.add("\n"),
+            "tr": lambda: self._output.add("\n"),
             "docPr": lambda: self._end_picture(" "),
             "cNvPr": lambda: self._end_picture("\n"),
             "d": self._end_delimiters,
             "naryPr": lambda: self._add_mark(self._operator),
-            **dict.fromkeys(self.FORMULAS, lambda: self._words.mark(")")),
+            **dict.fromkeys(self.FORMULAS, lambda: self._output.add_marker(")")),
         }
 
     def start(self, name: str, attributes: Attributes) -> None:
@@ -90,32 +90,32 @@ class OfficeParser:
     def _add(self, text: str) -> None:
         self._begin()
         if self._struck != self._was_struck:
-            self._words.mark("~~")
+            self._output.add_marker("~~")
         if self._raised and not self._was_raised:
-            self._words.mark("^")
+            self._output.add_marker("^")
         self._was_raised, self._was_struck = self._raised, self._struck
-        self._words.add(text)
+        self._output.add(text)
 
     def _begin(self) -> None:
         if self._mark:
-            self._words.mark(self._mark)
+            self._output.add_marker(self._mark)
             self._mark = ""
         if self._link and not self._link_is_open:
-            self._words.mark("[")
+            self._output.add_marker("[")
             self._link_is_open = True
 
     def _add_mark(self, mark: str, _: Attributes = MappingProxyType({})) -> None:
         self._begin()
-        self._words.mark(mark)
+        self._output.add_marker(mark)
 
     def _start_paragraph(self, _: Attributes) -> None:
         self._mark, self._was_raised = "", False
 
     def _end_paragraph(self) -> None:
         if self._was_struck:
-            self._words.mark("~~")
+            self._output.add_marker("~~")
         self._was_struck = False
-        self._words.add(" " if self._in_cell else "\n")
+        self._output.add(" " if self._in_cell else "\n")
 
     def _start_run(self, _: Attributes) -> None:
         self._raised = self._struck = False
@@ -134,7 +134,7 @@ class OfficeParser:
 
     def _end_cell(self) -> None:
         self._in_cell -= 1
-        self._words.add("\t")
+        self._output.add("\t")
 
     def _start_link(self, target: str) -> None:
         if not self._link:
@@ -142,7 +142,7 @@ class OfficeParser:
 
     def _end_link(self) -> None:
         if self._link_is_open:
-            self._words.mark(f"]({self._link})")
+            self._output.add_marker(f"]({self._link})")
         self._link, self._link_is_open = "", False
 
     def _start_click(self, attributes: Attributes) -> None:
@@ -182,7 +182,7 @@ class OfficeParser:
 
     def _end_delimiters(self) -> None:
         if self._delimiters:
-            self._words.mark(self._delimiters.pop()[1])
+            self._output.add_marker(self._delimiters.pop()[1])
 
     def _set_operator(self, attributes: Attributes) -> None:
         self._operator = attribute(attributes, "val")[:1]
@@ -236,7 +236,7 @@ class ChartReader:
     """Reads a chart's title and one line for each series: series, category and value."""
 
     def __init__(self, output: TextCollector) -> None:
-        self._words, self._text, self._part, self._index = output, "", "", 0
+        self._output, self._text, self._part, self._index = output, "", "", 0
         self._series: dict[str, list[dict[int, str]]] = {}
 
     def start(self, name: str, attributes: Attributes) -> None:
@@ -254,7 +254,7 @@ class ChartReader:
 
     def end(self, name: str) -> None:
         if name == "t":
-            self._words.add(f"{self._text}\n")
+            self._output.add(f"{self._text}\n")
         elif name == "v" and (levels := self._series.get(self._part)):
             levels[-1][self._index] = self._text
         elif name == "ser":
@@ -265,7 +265,7 @@ class ChartReader:
             for index, value in sorted(self._values("value").items()):
                 names = [group.get(index, name) for group, name in zip(groups, names, strict=True)]
                 category = " ".join(filter(None, (*reversed(names), inner.get(index, ""))))
-                self._words.add("\t".join(filter(None, (title, category, value))) + "\n")
+                self._output.add("\t".join(filter(None, (title, category, value))) + "\n")
 
     def text(self, text: str) -> None:
         self._text += text[: MAX_TARGET_CHARS - len(self._text)] if len(self._text) < MAX_TARGET_CHARS else ""

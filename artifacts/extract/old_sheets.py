@@ -43,7 +43,7 @@ def old_sheets(source: BinaryIO, output: TextCollector) -> None:
     try:
         for count, (kind, record) in enumerate(_records(data)):
             if count % RECORDS_AT_ONCE == 0:
-                output.mark("")  # Stop at the time limit.
+                output.add_marker("")  # Stop at the time limit.
             sheets.add(kind, record)
         sheets.flush()
     except (struct.error, IndexError) as error:
@@ -83,7 +83,7 @@ class OldSheets:
             self._from_1904 = data[:1] == b"\x01"
         elif kind == SHEET:
             self.flush()
-            self._output.mark(f"\n[sheet: {self._decoded(data[5 : 5 + data[4]])}]\n")
+            self._output.add_marker(f"\n[sheet: {self._decoded(data[5 : 5 + data[4]])}]\n")
         elif kind in FORMATS and len(self._codes) < MAX_FORMATS:
             start = FORMATS[kind]
             self._codes.append(self._decoded(data[start + 1 : start + 1 + data[start]]))

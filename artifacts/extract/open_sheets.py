@@ -27,7 +27,7 @@ class OpenSheets:
         self._row, self._rows, self._row_hidden, self._column = 0, 1, False, 0
         self._line, self._written, self._size, self._columns = list[str](), 0, 0, 0
         self._hidden_columns, self._started = list[str](), False
-        self._words, self._note, self._depth, self._in_note = list[str](), list[str](), 0, False
+        self._cell_text, self._note, self._depth, self._in_note = list[str](), list[str](), 0, False
         self._cell, self._value, self._repeated = False, "", 1
         self._notes, self._merged = list[str](), list[str]()
 
@@ -36,7 +36,7 @@ class OpenSheets:
             self._start_cell(name, attributes)
         elif name in PARAGRAPHS:
             # Paragraphs of a cell are separate lines in it.
-            (self._note if self._in_note else self._words).append(" ")
+            (self._note if self._in_note else self._cell_text).append(" ")
             self._depth += 1
         elif name == "table-row":
             self._row_hidden = attributes.get("table:visibility", "") in HIDDEN
@@ -72,20 +72,20 @@ class OpenSheets:
 
     def _start_sheet(self, attributes: Mapping[str, str]) -> None:
         self._sheets += 1
-        self._progress.mark("sheets", self._sheets, max(self._total, self._sheets))
+        self._progress.report("sheets", self._sheets, max(self._total, self._sheets))
         hidden = ", hidden" if attributes.get("table:style-name", "") in self._hidden_styles else ""
-        self._output.mark(f"[sheet: {attributes.get('table:name', '')}{hidden}]\n")
+        self._output.add_marker(f"[sheet: {attributes.get('table:name', '')}{hidden}]\n")
         self._row, self._columns, self._started = 0, 0, False
         self._hidden_columns.clear()
 
     def _begin_rows(self) -> None:
         if self._hidden_columns and not self._started:
-            self._output.mark(f"[hidden columns: {', '.join(self._hidden_columns)}]\n")
+            self._output.add_marker(f"[hidden columns: {', '.join(self._hidden_columns)}]\n")
         self._started = True
 
     def _start_cell(self, name: str, attributes: Mapping[str, str]) -> None:
         self._cell, self._repeated = True, _count(attributes.get("table:number-columns-repeated", ""))
-        self._words.clear()
+        self._cell_text.clear()
         # Some programs store a value without its displayed text, or a formula with neither.
         self._value = next((attributes[value] for value in VALUES if value in attributes), "")
         formula = attributes.get("table:formula", "")
@@ -101,7 +101,7 @@ class OpenSheets:
 
     def text(self, text: str) -> None:
         if self._depth and self._cell:
-            (self._note if self._in_note else self._words).append(text)
+            (self._note if self._in_note else self._cell_text).append(text)
 
     def end(self, name: str) -> None:
         if name in CELLS:
@@ -120,7 +120,7 @@ class OpenSheets:
                 self._add_notes()
 
     def _end_cell(self) -> None:
-        shown = one_line("".join(self._words)) or one_line(self._value)
+        shown = one_line("".join(self._cell_text)) or one_line(self._value)
         self._cell = False
         if shown and self._size < MAX_CELL_CHARS:
             gap = self._column - self._written
@@ -146,8 +146,8 @@ class OpenSheets:
         for note in self._notes:
             self._output.add(note)
         if self._merged:
-            self._output.mark(f"[merged cells: {', '.join(self._merged)}]\n")
-        self._output.mark("\n")
+            self._output.add_marker(f"[merged cells: {', '.join(self._merged)}]\n")
+        self._output.add_marker("\n")
         self._notes.clear()
         self._merged.clear()
 

@@ -63,7 +63,7 @@ class OpenDocumentParser:
     """Reads text from OpenDocument XML. `lists` has the list styles. `add_object` adds another part."""
 
     def __init__(self, output: TextCollector, lists: StyleReader, add_object: Callable[[str], None] = ignore) -> None:
-        self._words, self._style_reader, self._add_object = output, lists, add_object
+        self._output, self._style_reader, self._add_object = output, lists, add_object
         self._depth, self._slides, self._silent, self._comments = 0, 0, 0, 0
         self._cells = list[int]()  # Number of columns that each open cell spans.
         self._links, self._spans, self._is_raised = list[str](), list[str](), False
@@ -80,11 +80,11 @@ class OpenDocumentParser:
             "list-item": self._start_item,
             "a": self._start_link,
             "span": self._start_span,
-            "note-body": lambda _: self._words.mark("[footnote: "),
+            "note-body": lambda _: self._output.add_marker("[footnote: "),
             "annotation": self._start_comment,
-            "tab": lambda _: self._words.add("\t"),
-            "line-break": lambda _: self._words.add("\n"),
-            "s": lambda attributes: self._words.add(" " * min(parse_start(attributes.get("text:c", "1")), MAX_SPACES)),
+            "tab": lambda _: self._output.add("\t"),
+            "line-break": lambda _: self._output.add("\n"),
+            "s": lambda attributes: self._output.add(" " * min(parse_start(attributes.get("text:c", "1")), MAX_SPACES)),
             "object": lambda attributes: self._add_object(attributes.get("xlink:href", "")),
             "table": self._start_table,
             **dict.fromkeys(CELLS, self._start_cell),
@@ -98,11 +98,11 @@ class OpenDocumentParser:
             "list": self._end_list,
             "a": self._end_link,
             "span": self._end_span,
-            "note-body": lambda: self._words.mark("]"),
+            "note-body": lambda: self._output.add_marker("]"),
             "annotation": self._end_comment,
-            "creator": lambda: self._words.mark(": " if self._in_creator else ""),
+            "creator": lambda: self._output.add_marker(": " if self._in_creator else ""),
             **dict.fromkeys(CELLS, self._end_cell),
-            "table-row": lambda: self._words.add("\n"),
+            "table-row": lambda: self._output.add("\n"),
         }
 
     def start(self, name: str, attributes: Attributes) -> None:
@@ -110,7 +110,7 @@ class OpenDocumentParser:
         if self._is_silent(name):
             self._silent += 1
         elif self._formula or name == "math":
-            self._formula = self._formula or FormulaWriter(self._words.add)
+            self._formula = self._formula or FormulaWriter(self._output.add)
             self._formula.start(name, attributes)
         elif handler := self._starts.get(name):
             if not self._silent:
@@ -138,20 +138,20 @@ class OpenDocumentParser:
             self._formula.text(text)
         elif self._in_description:
             if text.strip():
-                self._words.add(f"[image: {' '.join(text.split())}]")
+                self._output.add(f"[image: {' '.join(text.split())}]")
         # Only characters inside a paragraph are text. Others are indentation.
         elif self._depth or self._in_creator:
             if self._notes and text.strip():
-                self._words.mark(self._notes)
+                self._output.add_marker(self._notes)
                 self._notes = ""
             if self._is_raised:
-                self._words.mark("^")
+                self._output.add_marker("^")
                 self._is_raised = False
-            self._words.add(text)
+            self._output.add(text)
 
     def _start_paragraph(self, _: Attributes) -> None:
         self._depth += 1
-        self._words.mark("# " if self._is_title else self._item_mark())
+        self._output.add_marker("# " if self._is_title else self._item_mark())
         self._is_title = False
 
     def _start_heading(self, attributes: Attributes) -> None:
@@ -159,12 +159,12 @@ class OpenDocumentParser:
         level = parse_level(attributes.get("text:outline-level", "1")) or 1
         number, outline = self._item_mark().strip(), self._style_reader.styles.get(OUTLINE, {})
         if not number and attributes.get("text:is-list-header") != "true":
-            number = self._numbers.mark(OUTLINE, outline, level - 1).strip()
-        self._words.mark("#" * min(level, 6) + (f" {number} " if number not in ("", "-") else " "))
+            number = self._numbers.next_marker(OUTLINE, outline, level - 1).strip()
+        self._output.add_marker("#" * min(level, 6) + (f" {number} " if number not in ("", "-") else " "))
 
     def _end_paragraph(self) -> None:
         self._depth -= 1
-        self._words.add(" " if self._cells or self._depth else "\n")
+        self._output.add(" " if self._cells or self._depth else "\n")
 
     def _start_list(self, attributes: Attributes) -> None:
         style = attributes.get("text:style-name", "") or (self._lists[-1] if self._lists else "")
@@ -196,43 +196,43 @@ class OpenDocumentParser:
         if start := item.get("text:start-value"):
             self._numbers.restart(self._counters[-1], level, parse_start(start))
         levels = self._style_reader.styles.get(self._lists[-1]) or {level: ListLevel("bullet")}
-        return self._numbers.mark(self._counters[-1], levels, level)
+        return self._numbers.next_marker(self._counters[-1], levels, level)
 
     def _start_link(self, attributes: Attributes) -> None:
         self._links.append(attributes.get("xlink:href", "")[:MAX_TARGET_CHARS])
-        self._words.mark("[" if self._links[-1] else "")
+        self._output.add_marker("[" if self._links[-1] else "")
 
     def _end_link(self) -> None:
         target = self._links.pop() if self._links else ""
-        self._words.mark(f"]({target})" if target else "")
+        self._output.add_marker(f"]({target})" if target else "")
 
     def _start_span(self, attributes: Attributes) -> None:
         style = attributes.get("text:style-name", "")
         self._is_raised = style in self._style_reader.raised
         self._spans.append("~~" if style in self._style_reader.struck else "")
-        self._words.mark(self._spans[-1])
+        self._output.add_marker(self._spans[-1])
 
     def _end_span(self) -> None:
         self._is_raised = False
-        self._words.mark(self._spans.pop() if self._spans else "")
+        self._output.add_marker(self._spans.pop() if self._spans else "")
 
     def _start_comment(self, _: Attributes) -> None:
         self._comments += 1
-        self._words.mark("[comment: ")
+        self._output.add_marker("[comment: ")
 
     def _end_comment(self) -> None:
         self._comments -= 1
-        self._words.mark("]")
+        self._output.add_marker("]")
 
     def _start_table(self, attributes: Attributes) -> None:
         name = attributes.get("table:name", "")
-        self._words.mark(f"[sheet: {name}]\n" if name else "")
+        self._output.add_marker(f"[sheet: {name}]\n" if name else "")
 
     def _start_cell(self, attributes: Attributes) -> None:
         self._cells.append(min(parse_start(attributes.get("table:number-columns-repeated", "1")), MAX_COLUMNS))
 
     def _end_cell(self) -> None:
-        self._words.add("\t" * (self._cells.pop() if self._cells else 1))
+        self._output.add("\t" * (self._cells.pop() if self._cells else 1))
 
     def _start_frame(self, attributes: Attributes) -> None:
         self._is_title = attributes.get("presentation:class", "") == "title"
@@ -244,7 +244,7 @@ class OpenDocumentParser:
     def _start_slide(self, _: Attributes) -> None:
         self._slides += 1
         self._notes = ""
-        self._words.mark(f"[slide {self._slides}]\n")
+        self._output.add_marker(f"[slide {self._slides}]\n")
 
 
 class StylesPart:

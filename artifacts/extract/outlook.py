@@ -101,7 +101,7 @@ def _add_message(source: MessageFile, prefix: str, output: TextCollector, depth:
     add_attachments([_attachment(source, child, inner[child], message.charset) for child in attachments], output)
     for embedded in inner.values() if depth < MAX_DEPTH else ():
         if f"{embedded}__properties_version1.0" in source.file.names:
-            output.mark(message_heading(source.properties(embedded, EMBEDDED_HEAD).text(SUBJECT)))
+            output.add_marker(message_heading(source.properties(embedded, EMBEDDED_HEAD).text(SUBJECT)))
             _add_message(source, embedded, output, depth + 1)
 
 

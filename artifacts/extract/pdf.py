@@ -58,12 +58,12 @@ def _slow_pages(source: BinaryIO) -> tuple[int, Callable[[int], str]]:
 
 def _add_pages(total: int, text_of: Callable[[int], str], output: TextCollector, progress: Progress) -> None:
     for number in range(total):
-        progress.mark("pages", number + 1, total)
+        progress.report("pages", number + 1, total)
         try:
             text = text_of(number)
         except Exception:  # A bad page must not prevent the use of others.
             text = UNREADABLE_PAGE
-        output.mark(f"[page {number + 1}]\n")
+        output.add_marker(f"[page {number + 1}]\n")
         output.add(f"{text}\n\n")
 
 

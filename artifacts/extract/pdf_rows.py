@@ -16,11 +16,11 @@ from artifacts.extract.pdf_grids import MAX_COLUMNS, Grid, find_grids
 MAX_CELLS = 5_000
 """Maximum number of lines and cells on a page whose positions are read."""
 
-GAP_OF_HEIGHT = 0.9
+CELL_GAP = 0.9
 """Width of a gap between cells of a row, as a multiple of the character height. Gaps between justified words are
 smaller."""
 
-SPACE_OF_HEIGHT = 0.15
+WORD_GAP = 0.15
 """Width of a gap between words of a line that PDFium split, as a multiple of the character height."""
 
 BULLETS = frozenset("•‣◦▪●○–-·*\uf0b7")
@@ -35,7 +35,7 @@ MAX_WORDS = 200_000
 REPLACED = (("\r", ""), ("\x02", "-"), ("\ufffe", "-"), ("\0", ""))
 """PDFium's line ends, and the two characters that it substitutes for hyphens there."""
 
-FULL_SHARE = 0.8
+MIN_FILLED_FRACTION = 0.8
 """Fraction of a band's cells with text above which each line of text is a row, rather than a line within a cell."""
 
 
@@ -98,7 +98,7 @@ class GridTable:
             lines[-1].append(cell)
         places = len(lines) * len({self._column(cell) for cell in band})
         filled = sum(len({self._column(cell) for cell in line}) for line in lines)
-        if len(lines) > 1 and places > len(lines) and filled > FULL_SHARE * places:
+        if len(lines) > 1 and places > len(lines) and filled > MIN_FILLED_FRACTION * places:
             yield from lines
         else:
             yield band
@@ -131,7 +131,7 @@ def align_rows(text: str, page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextP
                 if not table.lines:
                     rows.append(table)
                 table.lines.append(found)
-            elif rows and isinstance(last := rows[-1], list) and _is_right_of(last[-1], found[0]):
+            elif rows and isinstance(last := rows[-1], list) and _is_next_cell(last[-1], found[0]):
                 last += found
             elif rows and isinstance(last := rows[-1], list) and (joined := _join(last[-1], found[0])):
                 last[-1:] = [joined, *found[1:]]
@@ -215,20 +215,20 @@ def _cells(line: str, start: int, page: pypdfium2.PdfTextPage, grids: list[Grid]
 
 
 def _is_wide(left: raw.FS_RECTF, right: raw.FS_RECTF, letter: raw.FS_RECTF) -> bool:
-    return bool(right.left - left.right > GAP_OF_HEIGHT * (letter.top - letter.bottom) > 0)
+    return bool(right.left - left.right > CELL_GAP * (letter.top - letter.bottom) > 0)
 
 
-def _is_right_of(cell: Cell, other: Cell) -> bool:
+def _is_next_cell(cell: Cell, other: Cell) -> bool:
     # PDFium also breaks the line after a cell of one character.
-    return _on_one_line(cell, other) and other.left - cell.last.right > GAP_OF_HEIGHT * cell.height > 0
+    return _on_one_line(cell, other) and other.left - cell.last.right > CELL_GAP * cell.height > 0
 
 
 def _join(cell: Cell, other: Cell) -> Cell | None:
     # If PDFium treats a narrow column as vertical writing, each character of a line is a separate line.
     gap, height = other.left - cell.last.right, cell.height
-    if not _on_one_line(cell, other) or not -height / 4 < gap <= GAP_OF_HEIGHT * height:
+    if not _on_one_line(cell, other) or not -height / 4 < gap <= CELL_GAP * height:
         return None
-    return Cell(f"{cell.text}{' ' if gap > SPACE_OF_HEIGHT * height else ''}{other.text}", cell.first, other.last)
+    return Cell(f"{cell.text}{' ' if gap > WORD_GAP * height else ''}{other.text}", cell.first, other.last)
 
 
 def _on_one_line(cell: Cell, other: Cell) -> bool:

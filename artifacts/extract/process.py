@@ -39,7 +39,7 @@ long_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SEC
 quick_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS, max_per_name=1))
 """Additional slots, at most one per agent, so that small files do not wait for other agents' large files."""
 
-BYTES_PER_SECOND_OF_PATIENCE, MAX_PATIENCE = 1024 * 1024, 5.0
+BYTES_PER_PATIENCE_SECOND, MAX_PATIENCE = 1024 * 1024, 5.0
 """A large file waits one second per this number of bytes, and at most `MAX_PATIENCE` seconds, while smaller files go
 first."""
 
@@ -95,7 +95,7 @@ def _run_in_slot(
 ) -> Result:
     if not long_slots().acquire_at_once(name):
         if is_quick:
-            patience = min(os.fstat(source).st_size / BYTES_PER_SECOND_OF_PATIENCE, MAX_PATIENCE)
+            patience = min(os.fstat(source).st_size / BYTES_PER_PATIENCE_SECOND, MAX_PATIENCE)
             with quick_slots().hold(name, patience):
                 result = _run(source, operation, options, max_output, QUICK)
             if result.reason != "timeout":

@@ -78,7 +78,7 @@ class RtfReader:
     """
 
     def __init__(self, output: TextCollector) -> None:
-        self._words, self._stack, self._group = output, list[RtfGroup](), RtfGroup()
+        self._output, self._stack, self._group = output, list[RtfGroup](), RtfGroup()
         self._page, self._font_pages, self._font = 1252, dict[int, int](), 0
         self._bytes, self._skip, self._high = bytearray(), 0, ""
         self._in_table = self._was_raised = self._was_struck = False
@@ -182,13 +182,13 @@ class RtfReader:
             # The group has no text.
             self._pending = self._pending.removesuffix(before)
         elif before:
-            self._words.mark(self._group.ends_with)
+            self._output.add_marker(self._group.ends_with)
 
     def _add_property(self) -> None:
         if "sv" in self._collected and self._collected.get("sn", "").strip() == "wzDescription":
             text = " ".join(self._collected["sv"].split())
             self._collected.clear()
-            self._words.add(f"[image: {text}] " if text else "")
+            self._output.add(f"[image: {text}] " if text else "")
 
     def _format_paragraph(self, word: str, number: int | None) -> None:
         if word == "outlinelevel":
@@ -220,11 +220,11 @@ class RtfReader:
             so_far = self._collected.get(self._group.collects, "")
             self._collected[self._group.collects] = so_far + text[: MAX_TARGET_CHARS - len(so_far)]
         elif text and self._group.shows_text:
-            self._words.add(text)
+            self._output.add(text)
 
     def _add_mark(self, text: str) -> None:
         if self._group.shows_text:
-            self._words.mark(text)
+            self._output.add_marker(text)
 
     def _count_stand_ins(self, _: str, number: int | None) -> None:
         self._group.stand_ins = max(number or 0, 0)
@@ -266,10 +266,10 @@ class RtfReader:
             self._add_mark("#" * self._level + " ")
             self._level = 0
         if self._pending and self._group.shows_text and text.strip():
-            self._words.mark(self._pending)
+            self._output.add_marker(self._pending)
             self._pending = ""
         if self._group.shows_text and self._group.struck != self._was_struck:
-            self._words.mark("~~")
+            self._output.add_marker("~~")
             self._was_struck = self._group.struck
         if self._group.raised and not self._was_raised:
             self._add_mark("^")

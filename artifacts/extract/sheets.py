@@ -48,9 +48,9 @@ def sheets(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
         workbook = CalamineWorkbook.from_filelike(source)
         hidden_sheets = {sheet.name for sheet in workbook.sheets_metadata if sheet.visible != SheetVisibleEnum.Visible}
         for number, name in enumerate(workbook.sheet_names, 1):
-            progress.mark("sheets", number, len(workbook.sheet_names))
+            progress.report("sheets", number, len(workbook.sheet_names))
             hidden = ", hidden" if name in hidden_sheets else ""
-            output.mark(f"[sheet: {name}{hidden}]\n")
+            output.add_marker(f"[sheet: {name}{hidden}]\n")
             _add_rows(workbook, name, output)
             output.add("\n")
     except CalamineError as error:
@@ -69,8 +69,8 @@ def _as_shown(package: zipfile.ZipFile, output: TextCollector, progress: Progres
     except DAMAGE_ERRORS:
         return False
     for index, (name, is_hidden) in enumerate(workbook.sheets):
-        progress.mark("sheets", index + 1, len(workbook.sheets))
-        output.mark(f"[sheet: {name}{', hidden' if is_hidden else ''}]\n")
+        progress.report("sheets", index + 1, len(workbook.sheets))
+        output.add_marker(f"[sheet: {name}{', hidden' if is_hidden else ''}]\n")
         workbook.add(index)
         output.add("\n")
     return bool(workbook.sheets)

@@ -36,7 +36,7 @@ class SlideParser(OfficeParser):
             "buChar": lambda _: self._set_bullet("buChar", ListLevel("bullet")),
             "buNone": lambda _: self._set_bullet("buNone", ListLevel("none")),
             "buAutoNum": self._set_numbers,
-            "br": lambda _: self._words.add("\n"),
+            "br": lambda _: self._output.add("\n"),
         }
         self._ends |= {"pPr": self._end_paragraph_properties, "sp": self._end_shape}
 
@@ -69,7 +69,7 @@ class SlideParser(OfficeParser):
         if self._is_title or self._in_cell:
             return
         if self._bullet:
-            self._mark = self._numbers.mark(self._bullet, {self._level: self._kind}, self._level)
+            self._mark = self._numbers.next_marker(self._bullet, {self._level: self._kind}, self._level)
         elif self._level:
             # The layout defines the bullet, but only list items are indented.
             self._mark = f"{'  ' * self._level}- "
@@ -88,7 +88,7 @@ class CommentReader:
     """Reads a slide's comments, each followed by its replies, as lines that begin with the author."""
 
     def __init__(self, output: TextCollector, authors: Mapping[str, str]) -> None:
-        self._words, self._authors = output, authors
+        self._output, self._authors = output, authors
         self._open, self._replies = list[list[str]](), list[str]()
         self._in_text = False
 
@@ -107,7 +107,7 @@ class CommentReader:
             if name == "reply":
                 self._replies.append(f"  {line}")
                 return
-            self._words.add(line + "".join(self._replies))
+            self._output.add(line + "".join(self._replies))
             self._replies.clear()
 
     def text(self, text: str) -> None:
@@ -123,20 +123,20 @@ def pptx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     package = open_package(source)
     slides, authors = _slides(package), _authors(package)
     for number, name in enumerate(slides, 1):
-        progress.mark("slides", number, len(slides))
-        output.mark(f"[slide {number}]\n")
+        progress.report("slides", number, len(slides))
+        output.add_marker(f"[slide {number}]\n")
         _add_xml(package, name, output)
         for chart in dict.fromkeys(targets(package, name, "chart").values()):
-            output.mark(f"[chart on slide {number}]\n")
+            output.add_marker(f"[chart on slide {number}]\n")
             add_chart(package, chart, output)
         for diagram in dict.fromkeys(targets(package, name, "diagramData").values()):
             _add_xml(package, diagram, output)
         for comments in targets(package, name, "comments").values():
-            output.mark(f"[comments on slide {number}]\n")
+            output.add_marker(f"[comments on slide {number}]\n")
             reader = CommentReader(output, authors)
             read_xml(entry_blocks(package, comments), reader.start, reader.end, reader.text)
         for notes in targets(package, name, "notesSlide").values():
-            output.mark(f"[notes of slide {number}]\n")
+            output.add_marker(f"[notes of slide {number}]\n")
             _add_xml(package, notes, output)
         output.add("\n")
 

@@ -113,7 +113,7 @@ class VisibleTextParser(HTMLParser):
         super().feed(data)
         if len(self.rawdata) > MAX_UNPARSED:
             self.rawdata = ""
-        self._output.mark("")  # Stop at the time limit, even if there is no text.
+        self._output.add_marker("")  # Stop at the time limit, even if there is no text.
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:
         try:
@@ -384,12 +384,12 @@ def epub(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
             if (name := part or book.root) in names:
                 read_xml(entry_blocks(package, name), book.start, book.end, book.text)
     if book.title or book.authors:
-        output.mark("".join(f"{line}\n" for line in (book.title, ", ".join(book.authors)) if line) + "\n")
+        output.add_marker("".join(f"{line}\n" for line in (book.title, ", ".join(book.authors)) if line) + "\n")
     listed = [name for name in package.namelist() if name.lower().endswith((".xhtml", ".html", ".htm"))]
     chapters = [name for name in book.chapters if name in names] or listed
     for number, name in enumerate(chapters, 1):
-        progress.mark("chapters", number, len(chapters))
-        output.mark(f"[chapter {number}]\n")
+        progress.report("chapters", number, len(chapters))
+        output.add_marker(f"[chapter {number}]\n")
         # A chapter's title is often the book's title, and its heading is in the text.
         page = VisibleTextParser(output, left_out=("title",))
         for text in decode_blocks(entry_blocks(package, name), "utf-8"):

@@ -147,7 +147,7 @@ class WordParser(OfficeParser):
             self._started_lists.add(number)
             for restarted, start in found.restarts.items():
                 self._numbers.restart(found.counter, restarted, start)
-        return self._numbers.mark(found.counter, found.levels, level)
+        return self._numbers.next_marker(found.counter, found.levels, level)
 
     def _start_run(self, attributes: Attributes) -> None:
         super()._start_run(attributes)
@@ -178,14 +178,14 @@ class WordParser(OfficeParser):
 
     def _end_cell(self) -> None:
         super()._end_cell()
-        self._words.mark("\t" * (self._span - 1))
+        self._output.add_marker("\t" * (self._span - 1))
         self._span = 1
 
     def _write_mark(self, mark: str) -> Callable[[Attributes], None]:
         def write(_: Attributes) -> None:
             # Outside a run, a tab is a tab stop.
             if self._in_run and not self._is_hidden:
-                self._words.add(mark)
+                self._output.add(mark)
 
         return write
 
@@ -197,7 +197,7 @@ class WordParser(OfficeParser):
             # Separator lines between notes and text are notes with a type.
             if not attribute(attributes, "type"):
                 author = attribute(attributes, "author")
-                self._words.mark(f"{mark.format(attribute(attributes, 'id'))} {f'{author}: ' if author else ''}")
+                self._output.add_marker(f"{mark.format(attribute(attributes, 'id'))} {f'{author}: ' if author else ''}")
 
         return start
 
@@ -266,7 +266,7 @@ def docx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     _add_margins(package, margins["header"], "header", output)
     for part in PARTS:
         if (name := f"word/{part}.xml") in names:
-            output.mark("" if part == "document" else f"\n[{part}]\n")
+            output.add_marker("" if part == "document" else f"\n[{part}]\n")
             _add_xml(package, name, output, looks)
     _add_margins(package, margins["footer"], "footer", output)
 
@@ -290,7 +290,7 @@ def _add_xml(package: zipfile.ZipFile, name: str, output: TextCollector, looks: 
     def add_part(relation: str) -> None:
         # Add each part once, because a damaged file could contain endless references.
         if chart := charts.pop(relation, ""):
-            output.mark("[chart]\n")
+            output.add_marker("[chart]\n")
             add_chart(package, chart, output)
         elif diagram := diagrams.pop(relation, ""):
             drawn = OfficeParser(output, {})

@@ -33,7 +33,7 @@ class TextLimitError(Exception):
 class Progress(Protocol):
     """Receives a reader's progress reports."""
 
-    def mark(self, unit: str, index: int, total: int) -> None:
+    def report(self, unit: str, index: int, total: int) -> None:
         """Report that part `index` of `total` is being read."""
 
 
@@ -49,9 +49,9 @@ class TextCollector:
     def add(self, text: str) -> None:
         """Append text. Raise `TextLimitError` above a limit."""
         self.has_words = self.has_words or bool(text.strip())
-        self.mark(text)
+        self.add_marker(text)
 
-    def mark(self, text: str) -> None:
+    def add_marker(self, text: str) -> None:
         """Append a marker such as `[slide 2]`, which does not count as text. Raise `TextLimitError` above a limit."""
         self._parts.append(text[: self._remaining])
         self._remaining -= len(text)
@@ -139,8 +139,8 @@ def notebook(source: BinaryIO, output: TextCollector, progress: Progress) -> Non
         raise RefusedError("too_large")
     cells = _cells(json.loads(data))
     for number, cell in enumerate(cells, 1):
-        progress.mark("cells", number, len(cells))
-        output.mark(f"[{cell.get('cell_type', 'cell')} {number}]\n")
+        progress.report("cells", number, len(cells))
+        output.add_marker(f"[{cell.get('cell_type', 'cell')} {number}]\n")
         output.add(f"{_join_lines(cell.get('source', cell.get('input')))}\n")
         printed = "\n".join(filter(None, map(_output_text, _objects_in(cell.get("outputs")))))
         if printed:

@@ -222,7 +222,7 @@ class Sheet:
             )
             self._hidden_columns.append(first if first == last else f"{first}-{last}")
         elif name == "sheetData" and self._hidden_columns:
-            self._output.mark(f"[hidden columns: {', '.join(self._hidden_columns)}]\n")
+            self._output.add_marker(f"[hidden columns: {', '.join(self._hidden_columns)}]\n")
         elif name == "hyperlink" and len(self._notes) < MAX_NOTES:
             if address := self._links.get(attribute(attributes, "id")):
                 self._notes.append(f"[link at {attributes.get('ref', '')}: {address}]\n")
@@ -258,7 +258,7 @@ class Sheet:
         for note in self._notes:
             self._output.add(note)
         if self._merged:
-            self._output.mark(f"[merged cells: {', '.join(self._merged)}]\n")
+            self._output.add_marker(f"[merged cells: {', '.join(self._merged)}]\n")
 
     def _add_cell(self) -> None:
         value, formula = "".join(self._value), "".join(self._formula)
@@ -310,7 +310,7 @@ class Sheet:
 def timed_blocks(package: zipfile.ZipFile, part: str, output: TextCollector) -> Iterator[bytes]:
     """Yield a part's bytes. Raise `TextLimitError` at the collector's time limit, even if the part has no text."""
     for block in entry_blocks(package, part, MAX_PART_BYTES):
-        output.mark("")
+        output.add_marker("")
         yield block
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 # Concurrent calls are limited, so that an unresponsive store does not block all threads.
 
-MAX_CALLS, MAX_UNANSWERED = 32, 8
+MAX_CALLS, MAX_UNRESPONSIVE_CALLS = 32, 8
 """Maximum number of concurrent calls, normally and after `SLOW_SECONDS` without any response. The second number is
 lower than the gateway's number of file threads, so that an unresponsive service does not block all of them."""
 SLOW_SECONDS = 3.0
@@ -56,7 +56,7 @@ class CallSlots:
         """Take a slot and return True, or return False if none becomes free in time."""
         with self._freed:
             deadline = self._clock() + SLOT_SECONDS
-            while self._in_use >= (MAX_UNANSWERED if self._is_quiet() else MAX_CALLS):
+            while self._in_use >= (MAX_UNRESPONSIVE_CALLS if self._is_quiet() else MAX_CALLS):
                 remaining = deadline - self._clock()
                 if remaining <= 0 or self._is_quiet():
                     return False
@@ -78,7 +78,7 @@ class CallSlots:
 
 PART = 5 * 1024 * 1024
 """Size of a part in bytes, which is S3's minimum. Two parts may be sent concurrently."""
-LARGEST = 5 * 1024**3
+MAX_COPY_BYTES = 5 * 1024**3
 """Maximum size in bytes of an object that S3 copies in one call."""
 RETRY_SECONDS = 0.5
 """Delay after a call without a response until another call may try the service."""
@@ -89,7 +89,7 @@ CLIENT: ClientConfig = {
     "read_timeout": timedelta(seconds=20),
     "timeout": timedelta(minutes=15),
 }
-UNANSWERED = timedelta(seconds=5)
+CHECK_TIMEOUT = timedelta(seconds=5)
 """Time that a check may wait until the service counts as unavailable. The call itself waits for `read_timeout`."""
 RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=5)}
 
@@ -147,7 +147,7 @@ class BucketClient:
         A check that takes too long counts as an outage before it ends.
         """
         since = self._checking_since
-        if self._outage is None and since is not None and datetime.now(UTC) - since > UNANSWERED:
+        if self._outage is None and since is not None and datetime.now(UTC) - since > CHECK_TIMEOUT:
             return StoreOutage(since, _unresponsive_error(self._bucket).details)
         return self._outage
 

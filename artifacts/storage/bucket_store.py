@@ -22,7 +22,7 @@ from artifacts.core.bucket import Bucket
 from artifacts.core.errors import ArtifactError, CorruptError, MissingError, TooLargeError
 from artifacts.core.store import BLOCK, LocalFile, ReadAt, Stored, StoreOutage, is_digest
 from artifacts.storage.bucket_client import (
-    LARGEST,
+    MAX_COPY_BYTES,
     PART,
     BucketClient,
     ObjectChangedError,
@@ -130,7 +130,7 @@ FRESH_SECONDS = 1800
 """Age in seconds up to which an object is not stored again, because no sweep removes it before its row exists."""
 WINDOWS = 4
 """Number of blocks that random access holds in memory."""
-REMEMBERED = 10_000
+MAX_REMEMBERED = 10_000
 _Identity = tuple[str, int]
 
 
@@ -153,7 +153,7 @@ class BucketStore:
 
     def begin_upload(self, max_bytes: int | None = None) -> BucketUpload:
         # Objects must not exceed the size that the service can copy in one call.
-        return BucketUpload(self, min(LARGEST, LARGEST if max_bytes is None else max_bytes))
+        return BucketUpload(self, min(MAX_COPY_BYTES, MAX_COPY_BYTES if max_bytes is None else max_bytes))
 
     def put(self, blocks: Iterable[bytes], max_bytes: int | None = None) -> Stored:
         with self.begin_upload(max_bytes) as upload:
@@ -250,7 +250,7 @@ class BucketStore:
 
     def remember(self, sha256: str, tag: str, size: int) -> None:
         """Record that the object with this tag contains the right bytes."""
-        if len(self._healthy) >= REMEMBERED:
+        if len(self._healthy) >= MAX_REMEMBERED:
             self._healthy.clear()
         self._healthy[sha256] = (tag, size)
 

@@ -25,7 +25,7 @@ from capabilities.core.translatable import translatable
 STALE_SECONDS = 3600
 """Age in seconds from which a temporary file belongs to an abandoned upload."""
 
-REMEMBERED = 10_000
+MAX_REMEMBERED = 10_000
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _Identity = tuple[int, int, int, int]
 
@@ -251,7 +251,7 @@ class FileStore:
         return fd
 
     def _remember(self, sha256: str, identity: _Identity) -> None:
-        if len(self._healthy) >= REMEMBERED:
+        if len(self._healthy) >= MAX_REMEMBERED:
             self._healthy.clear()
         self._healthy[sha256] = identity
 

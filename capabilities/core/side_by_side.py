@@ -17,7 +17,7 @@ MAX_LINE = 1000
 MAX_PAIRS = 20_000
 MAX_REPEATS = 8
 
-ALIKE = 0.3
+MIN_SIMILARITY = 0.3
 """Similarity from which two lines are treated as one changed line. Less similar lines are marked as a whole."""
 
 Parts = tuple[tuple[str, bool], ...]
@@ -82,7 +82,7 @@ def mark_words(text: str, other_text: str) -> Parts:
         return ((text, False),)
     pieces, other_pieces = WORD.findall(text), WORD.findall(other_text)
     matcher = _matcher(pieces, other_pieces)
-    if matcher.ratio() < ALIKE:
+    if matcher.ratio() < MIN_SIMILARITY:
         return ((text, False),)
     codes = matcher.get_opcodes()
     parts = (("".join(pieces[start:stop]), tag != "equal") for tag, start, stop, _start, _stop in codes)

@@ -26,7 +26,7 @@ SUSPECT_NUMBER = re.compile(r"(?:^|[\[:, ])(?:-0\.0(?!\d)|-?[0-9][0-9.]*[eE]\+?[
 """Patterns in JSON that may need conversion: an escaped NUL or lone surrogate, −0.0, an exponent, NaN. Text may match
 by accident."""
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-LARGEST = 2**63
+MAX_NUMBER = 2**63
 """Upper bound of integers and other numbers."""
 WHOLE_FROM = 1e16
 """Number from which Python writes floats with an exponent, and all floats are integers."""
@@ -92,7 +92,7 @@ def find_unstorable(value: Any, path_text: Callable[[JsonPath], str] = format_pa
         path, item = waiting.pop()
         if isinstance(item, str) and not is_storable(item):
             yield unreadable_text(path_text(path))
-        elif isinstance(item, int | float) and not -LARGEST <= item < LARGEST:  # NaN fails this comparison, too.
+        elif isinstance(item, int | float) and not -MAX_NUMBER <= item < MAX_NUMBER:  # NaN fails this comparison, too.
             message_path = path_text(path)
             message = translatable(
                 "%(path)s must be a number between −2⁶³ and 2⁶³; no other can be stored.", path=message_path

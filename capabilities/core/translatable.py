@@ -84,15 +84,15 @@ def _decode_fact(data: Any) -> Fact:
 
 _HAN = "[\u3400-\u9fff]"
 _WIDE = "[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]"
-_HOLE = re.compile(rf"(?P<before>(?<={_HAN}) ?)?%\((?P<name>\w+)\)s(?P<after> ?(?={_HAN}))?|%%")
+_PLACEHOLDER = re.compile(rf"(?P<before>(?<={_HAN}) ?)?%\((?P<name>\w+)\)s(?P<after> ?(?={_HAN}))?|%%")
 
 
 def insert_facts(sentence: str, facts: Mapping[str, object]) -> str:
     """Return the sentence with its facts inserted. Raise KeyError if a fact is missing."""
-    return _HOLE.sub(lambda hole: _fill_hole(hole, facts), sentence)
+    return _PLACEHOLDER.sub(lambda hole: _fill_placeholder(hole, facts), sentence)
 
 
-def _fill_hole(hole: re.Match[str], facts: Mapping[str, object]) -> str:
+def _fill_placeholder(hole: re.Match[str], facts: Mapping[str, object]) -> str:
     if hole[0] == "%%":
         return "%"
     text = str(facts[hole["name"]])

@@ -102,7 +102,7 @@ def on_artifact_error(request: HttpRequest, error: ArtifactError) -> HttpRespons
 
 
 def on_validation_error(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    # Leave out the first part of a location, which is `query` or `path`.
+    # Omit the first part of a location, which is `query` or `path`.
     details = [{"path": format_path(entry["loc"][1:]), "message": str(entry["msg"])} for entry in error.errors]
     message = "; ".join(f"{detail['path']}: {detail['message']}" for detail in details)
     return refusal(request, 422, "invalid", message, details=details)

@@ -129,7 +129,7 @@ class ProviderKeys:
     pool: tuple[NamedKey, ...] = ()
 
 
-def keys_of(configuration: Configuration) -> dict[str, ProviderKeys]:
+def find_provider_keys(configuration: Configuration) -> dict[str, ProviderKeys]:
     variables = find_overrides({provider.name: provider.env_name for provider in configuration.providers}).variables
     stored = {row.fingerprint: row for row in StoredKey.objects.all()}
     policy, origins = parse_policy(",".join(settings.ALLOWED_ORIGINS)), read_key_origins()
@@ -209,7 +209,7 @@ def key_state(
 
 
 def variable_state(provider: ProviderSpec, state: KeyState, origins: Mapping[str, Collection[str]]) -> KeyState:
-    """Return the state of a key in a variable, without its value at an origin that is not allowed."""
+    """Return the state of a key in a variable, without the key if the provider's origin is not allowed."""
     origin, known = endpoint_origin(provider.endpoint), origins.get(state.variable, ())
     if origin in known:
         return state

@@ -23,7 +23,7 @@ from routing_admin.console.base.api import AdminTokenAuth
 from routing_admin.console.exchange.agent_api import router as configuration_router
 
 SUBJECTS = ("exchange", "routes", "settings", "agents", "people", "requests", "history", "alerts", "drills")
-"""Packages with an administrators' API, in the order of the API document. Of overlapping routes the first matches."""
+"""Packages with an administrators' API, in the order of the API document. If routes overlap, the first one matches."""
 
 
 class AgentsApi(NinjaAPI):

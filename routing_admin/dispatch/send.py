@@ -271,7 +271,7 @@ OTHER_MODEL = translatable(
 
 
 def pass_through(planned: PlannedRequest, passing: PassthroughCall) -> PlannedRequest:
-    """Return the request so that it is sent unchanged to the candidates that support the call."""
+    """Return the request for unchanged delivery to the candidates that support the call."""
     supported = (candidate for candidate in planned.plan.candidates if candidate.protocol == REQUIRED_PROTOCOL)
     first = next(supported, None)
     # If the results of different models must not be mixed (as with embeddings), only the first candidate's model is
@@ -298,7 +298,7 @@ def _as_message(chat: ChatRequest) -> ChatRequest:
 
 
 def _judge(candidate: PlannedCandidate, passing: PassthroughCall, required_model: str | None) -> PlannedCandidate:
-    """Return the candidate, skipped if it does not support the call or has another model than `required_model`."""
+    """Return the candidate, skipped if it does not support the call or has a model other than `required_model`."""
     call = f"/v1{passing.operation.path}"
     if candidate.skip is SkipReason.MISSING:
         return candidate

@@ -93,7 +93,7 @@ def fault_error(error: Exception) -> GatewayError:
     )
 
 
-def error_of_store(error: StoreUnavailableError) -> GatewayError:
+def store_error(error: StoreUnavailableError) -> GatewayError:
     """Return a 503 with a retry time for an unavailable artifact store."""
     refusal = GatewayError(503, error.code, str(error))
     refusal.retry_after, refusal.should_retry = unavailable.RETRY_SECONDS, True

@@ -48,7 +48,7 @@ def content(request: HttpRequest, ref: str) -> HttpResponseBase:
     row = find_file(request, ref)
     try:
         return download(request, row)
-    # The store is temporarily unavailable, so the file is not gone.
+    # The store is temporarily unavailable, which does not mean that the file no longer exists.
     except StoreUnavailableError:
         raise
     except ArtifactError as error:
@@ -75,7 +75,7 @@ def upload(request: HttpRequest) -> HttpResponse:
             metadata={"purpose": purpose},
             expires_in=parse_lifetime(request.POST.get("expires_after[seconds]")),
         )
-    # The upload is not at fault: `endpoint` reports this as 503.
+    # The cause is not the upload, so `endpoint` reports a 503.
     except StoreUnavailableError:
         raise
     except (ArtifactError, ActionError) as error:

@@ -1,4 +1,4 @@
-"""A call and its reply in the data plane, whether served by our ASGI application or by Django."""
+"""A call and its reply in the data plane, served by our ASGI application or by Django."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from routing_admin.platform.server.request_id import read_request_id
 
 @dataclass(slots=True)
 class RequestBytes:
-    """A request body that is consumed once, so that its bytes are not kept beside their parsed form.
+    """A request body that is consumed once, so that its bytes and their parsed form are not in memory together.
 
     `broken` means that the body ended early. `room` is the slot that reserves memory for the body.
     """
@@ -38,8 +38,8 @@ class RequestBytes:
 class HttpCall:
     """A completely received call; header names are lower case, `address` is the caller's IP address.
 
-    `in_own_threads` says that database work may run in any thread. `slot` is held while the call is answered, None if
-    there is no limit. `keep_alive` can begin a stream before its content, None if the server cannot do this.
+    `in_own_threads` says that database work may run in any thread. `slot` is occupied until the call is answered, None
+    if there is no limit. `keep_alive` can start a stream before its content, None if the server cannot do this.
     """
 
     method: str
@@ -58,7 +58,7 @@ class HttpCall:
 class HttpReply:
     """A reply: a whole body, or blocks as they arrive.
 
-    After the blocks end, `is_whole` says whether the answer was complete; None if that is unknown.
+    After the last block, `is_whole` says whether the answer was complete; None if that is unknown.
     """
 
     status: int
@@ -69,7 +69,7 @@ class HttpReply:
 
 
 def build_call(request: HttpRequest) -> HttpCall:
-    """Build a call from Django's request, reading at most one byte more than the limit."""
+    """Build a call from Django's request, reading at most one byte beyond the limit."""
     body, broken = b"", False
     try:
         body = request.read(body_limit(request.path) + 1)

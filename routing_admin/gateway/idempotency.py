@@ -1,8 +1,8 @@
-"""`Idempotency-Key`: the same key and request within a day return the first outcome, paid for once.
+"""`Idempotency-Key`: the same key and request within a day return the first outcome, which is paid for once.
 
-This follows the IETF draft (draft-ietf-httpapi-idempotency-key-header) and Stripe: a second call with the same key gets
-409 while the first call is in progress, and 422 if its request is different. Outcomes that a repetition would not
-change are stored, above all answers. Outcomes that may differ the next time (429, any 5xx, a disconnect) are not
+This follows the IETF draft (draft-ietf-httpapi-idempotency-key-header) and Stripe: a second call with the same key
+receives 409 while the first call is in progress, and 422 if its request is different. Outcomes that a repetition would
+not change are stored, above all answers. Outcomes that may differ the next time (429, any 5xx, a disconnect) are not
 stored.
 """
 
@@ -51,12 +51,13 @@ log = logging.getLogger(__name__)
 
 HEADER = "idempotency-key"
 REPLAYED, ORIGINAL, NOT_STORED = "x-routing-replayed", "x-routing-original-request-id", "x-routing-not-stored"
-"""Response headers: that an outcome is replayed, the id of its original request, and why an outcome is not stored."""
+"""Response headers: whether an outcome is replayed, the id of its original request, and why an outcome is not stored.
+"""
 KEY = re.compile(r"[\x20-\x7e]{1,255}")
 STORED = frozenset({400, 413, 415, 422})
-"""Errors that depend on the request alone; these and every 2xx are stored."""
+"""Errors that depend only on the request; these and every 2xx are stored."""
 OWN_HEADERS = frozenset({"x-request-id"})
-"""Headers that are never stored, as each call has its own."""
+"""Headers that are never stored, because each call has its own."""
 RETRY_SECONDS = 1.0
 BLOCK = 64 * 1024
 STRICT = "x-routing-strict"
@@ -78,7 +79,7 @@ async def answer_once(call: HttpCall, api: ChatApi, answer: Callable[[], Awaitab
     """Return the reply of `answer`, or the stored outcome of the same call to that API.
 
     Raise `GatewayError`: 401 or 403 as usual, 400 for an invalid key, 409 while the first call is in progress, 422 for
-    a different request, 410 if its outcome was not stored; and database errors.
+    a different request, 410 if its outcome was not stored. Raise database errors.
     """
     principal = await find_caller(call, api.path)
     recorder = RequestRecorder(call.request_id, api.surface)
@@ -114,7 +115,7 @@ def _claim(call: HttpCall, path: str, principal: Principal) -> Claim | StoredOut
 def fingerprint_call(call: HttpCall, path: str) -> str:
     """Return a digest of the request: its path, decompressed body and strictness.
 
-    Compression and a form's boundary are ignored, because clients choose them again for every attempt.
+    Compression and a form's boundary are ignored, because clients choose them again for each attempt.
     """
     body = call.body.data
     if is_packed(call):
@@ -198,12 +199,12 @@ class _ActiveClaim:
     async def _renew(self) -> None:
         is_claimed = True
         while is_claimed:
-            # Renew after a third of the lease, which leaves time for another try.
+            # Renew after a third of the lease, which leaves time for another attempt.
             await asyncio.sleep(LEASE.total_seconds() / 3)
             try:
                 is_claimed = await run_in_thread(self._call, partial(renew_claim, self._claim))
             except Exception as error:
-                # Retry: the database may respond again before the lease expires.
+                # Retry, because the database may respond again before the lease expires.
                 if not is_unavailable(error):
                     raise
 
@@ -222,7 +223,7 @@ class _RecordedStream(AsyncGenerator[bytes, None]):
         except BaseException:
             await self._end()
             raise
-        # An outcome over this size is not stored, so it is not collected in memory.
+        # A larger outcome is not stored, so it is not collected in memory.
         if self._size <= OUTCOME_BYTES:
             self._pieces.append(block)
         self._size += len(block)
@@ -231,7 +232,7 @@ class _RecordedStream(AsyncGenerator[bytes, None]):
     async def athrow(self, *problem: Any) -> bytes:
         return await self._blocks.athrow(*problem)
 
-    # Also releases the key of a stream that was never read.
+    # This also releases the key of a stream that was never read.
     async def aclose(self) -> None:
         await self._blocks.aclose()
         await self._end()

@@ -1,8 +1,8 @@
-"""Begin a streamed answer before its content: 200, then a comment every few seconds.
+"""Start a streamed answer before its content: 200, then a comment every few seconds.
 
 Proxies and clients give up on a silent connection, mostly after 60 seconds, while a chain may take minutes. Headers
-that are not known yet follow as comments before the first event. A call that is answered sooner costs a timer of the
-event loop, not a task.
+that are not known yet follow as comments before the first event. For a call that is answered sooner, this costs only a
+timer of the event loop, not a task.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 REPEAT_SECONDS = 15.0
 COMMENT = b": keep-alive\n"
-"""Comment without a blank line after it: openai-go up to March 2026 takes a blank line for an event and fails on its
+"""Comment without a blank line after it: openai-go up to March 2026 parses a blank line as an event and fails on its
 missing data (openai/openai-go#556).
 """
 BLANK = b"\r\n"
@@ -28,7 +28,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class KeepAlive:
-    """The early beginning of one streamed answer."""
+    """The early start of a streamed answer."""
 
     __slots__ = ("_begun", "_block", "_make_headers", "_send", "_sent", "_task", "_timer", "has_begun", "write_error")
 
@@ -48,9 +48,9 @@ class KeepAlive:
         begun: Callable[[], None],
         write_error: Callable[[GatewayError], bytes],
     ) -> None:
-        """Begin the answer after `seconds` and repeat `block` until `stop`.
+        """Start the answer after `seconds` and repeat `block` until `stop`.
 
-        `write_error` writes the error event of an answer that has begun.
+        `write_error` writes the error event of a started answer.
         """
         self._block, self._make_headers, self._begun, self.write_error = block, headers, begun, write_error
         self._timer = asyncio.get_running_loop().call_later(seconds, self._start_task)
@@ -69,7 +69,7 @@ class KeepAlive:
             del self.write_error
 
     def write_comments(self, headers: Mapping[str, str]) -> bytes:
-        """Return headers that were unknown at the beginning as comments; nothing if the format has only blank lines."""
+        """Return headers that were unknown at the start as comments; "" if the format has only blank lines."""
         if self._block == BLANK:
             return b""
         pairs = [(name, value) for name, value in header_pairs(headers) if name not in self._sent]
@@ -82,7 +82,7 @@ class KeepAlive:
         headers = header_pairs(self._make_headers())
         self._sent = frozenset(name for name, _ in headers)
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-        self.has_begun = True  # after the send: a server cancelled while it waits has sent nothing
+        self.has_begun = True  # after the send, because a server that is cancelled while it waits has sent nothing
         self._begun()
         while True:
             await self._send({"type": "http.response.body", "body": self._block, "more_body": True})

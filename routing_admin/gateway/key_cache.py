@@ -3,7 +3,7 @@
 Every change of keys and agents increases the installation's stamp, a number that each snapshot also has. An entry is
 valid for the stamp under which it was made, so a revoked key stops working at the snapshot's next check. Failures are
 never cached, nor are agents that act for others. While the database is unavailable nothing about keys can change, so
-entries stay valid for a while; a key without an entry is then neither accepted nor reported as invalid
+entries stay valid for a while. A key without an entry is then neither accepted nor reported as invalid
 (docs/faults.md).
 """
 
@@ -26,14 +26,13 @@ from routing_admin.configuration.stamped_cache import OUTAGE_SECONDS, StampedCac
 from routing_admin.platform.databases.unavailable import is_unavailable
 
 ENTRY_SECONDS = 20.0
-"""Seconds for which an entry is fresh. The last use of a key is recorded at most once a minute, so this must be less.
-"""
+"""Seconds for which an entry is fresh. They must be less than the minute in which a key's last use is recorded once."""
 MAX_ENTRIES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class _CachedKey:
-    """A key's agent, the stamp it was found under, and its expiry by the cache's clock."""
+    """A key's agent, the stamp of its look-up, and its expiry by the cache's clock."""
 
     principal: Principal
     stamp: int
@@ -43,7 +42,7 @@ class _CachedKey:
 class KeyCache:
     """Cache of keys.
 
-    `clock` is in monotonic seconds, the same clock as in `newest`; `now` is for the expiry of keys.
+    `clock` is in monotonic seconds, the same clock as in `newest`; `now` determines whether keys have expired.
     """
 
     def __init__(
@@ -100,7 +99,7 @@ class KeyCache:
 
 
 def digest_credentials(headers: Mapping[str, str]) -> bytes:
-    """Return what identifies a caller: the key, and the agent it acts as."""
+    """Return a digest of the caller's identity: the key, and the agent on whose behalf it acts."""
     return hashlib.sha256(f"{read_key(headers)}\n{headers.get('x-agent-id', '')}".encode()).digest()
 
 

@@ -56,29 +56,29 @@ DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),", re.IGNORECASE)
 AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg", "m4a": "audio/mp4", "pcm16": "audio/L16"}
 ANY_IMAGE, ANY_AUDIO = FilePart(Kind.IMAGE, "image/*"), FilePart(Kind.AUDIO, "audio/*")
 ANY_VIDEO = FilePart(Kind.VIDEO, "video/*")
-"""Descriptions of files of which nothing but the kind is known."""
+"""Descriptions of files of which only the kind is known."""
 URL_CHARS = 8192
 OPENAI_PREFIX = "file-"
 CHUNK_CHARS = 4 * 1024 * 1024
-"""Characters of base64 decoded at once, whole groups of four."""
+"""Characters of base64 that are decoded at once, a multiple of four."""
 
 Find = Callable[[str], FilePart | None]
-"""Function that returns the file for a reference visible to the agent, even if it is gone; None if it never existed."""
+"""Function that returns the file for a reference visible to the agent, even if it is deleted; None if it never existed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The artifacts that one message may reference.
+    """The artifacts that a message may reference. `must_exist` is set for the newest user message.
 
-    `must_exist` marks the newest user message. Only in that message is a reference that never existed an error, so that
-    nothing in the history can end a conversation.
+    Only there is a reference that never existed an error, so that nothing in the history can end a conversation.
     """
 
     find: Find
     must_exist: bool
 
     def part(self, ref: str, param: str, description: FilePart) -> FilePart:
-        """Return the referenced artifact, or `description` as a part that says that the artifact is gone.
+        """Return the referenced artifact, or `description` as a part that says that the artifact is deleted.
 
         Raise `BadRequestError` if the artifact must exist, without revealing whether another agent has it.
         """
@@ -98,7 +98,7 @@ def find_by_either_id(find: Callable[[str], T | None], ref: str) -> T | None:
 
 
 def _gone_part(ref: str, description: FilePart) -> FilePart:
-    # A reference that cannot be an artifact's id is shown as the file's name.
+    # A reference that cannot be an artifact's id is displayed as the file's name.
     bare = artifact_id(ref)
     filename = description.filename or (None if bare else clean_filename(ref))
     return replace(description, artifact_id=bare, filename=filename, unreadable=MissingError.code)
@@ -114,7 +114,7 @@ class InlineContent:
 
     @property
     def cache_key(self) -> str:
-        """The hash of the bytes, the key of cached extractions."""
+        """Hash of the bytes, the key of cached extractions."""
         return hashlib.sha256(self.data).hexdigest()
 
     def blob(self) -> Blob:
@@ -157,7 +157,7 @@ class InlineContent:
 
 
 def bytes_part(data: bytes, declared: str | None, filename: str | None) -> FilePart:
-    """Return bytes inside a request as a part, with their type detected as for an upload."""
+    """Return bytes in a request as a part, with their type detected like an upload's."""
     name = clean_filename(filename) if filename else None
     facts = detector().detect(
         data[:HEAD], len(data), declared, name, read_at=lambda offset, size: data[offset : offset + size]
@@ -186,7 +186,7 @@ def parse_tool_text(text: str, param: str, references: References) -> Part:
 
 
 def count_pages(file: FilePart) -> FilePart:
-    """Add the number of pages to an inline PDF; takes a process, so call it only in a thread."""
+    """Add the number of pages to an inline PDF. This starts a process, so it must be called in a thread."""
     content = file.content
     if file.mime_type != "application/pdf" or not isinstance(content, InlineContent):
         return file
@@ -194,10 +194,7 @@ def count_pages(file: FilePart) -> FilePart:
 
 
 def decode_base64(text: str, param: str, start: int = 0) -> bytes:
-    """Decode the base64 that begins at `start`.
-
-    Raise `BadRequestError`: 400 if it is invalid, 413 if it is too large.
-    """
+    """Decode the base64 from `start` on; raise `BadRequestError`: 400 if it is invalid, 413 if it is too large."""
     if len(text) - start > upload_limit() * 4 // 3 + 4:
         message = translatable("The file is larger than the limit of %(limit)s bytes.", limit=upload_limit())
         raise BadRequestError(message, param, "file_too_large", 413)
@@ -214,8 +211,8 @@ def decode_base64(text: str, param: str, start: int = 0) -> bytes:
 
 
 def decode_chunks(text: str, start: int) -> bytes:
-    """Decode strict base64 piece by piece, so that a large text is not copied; raise `ValueError`."""
-    # Decoding in pieces would accept padding at the end of any piece.
+    """Decode strict base64 in chunks, so that a large text is not copied; raise `ValueError`."""
+    # Decoding in chunks would accept padding at the end of any chunk.
     padding = text.find("=", start)
     if padding != -1 and padding < len(text) - 2:
         raise ValueError("padding is only valid at the end")
@@ -249,7 +246,7 @@ def url_file(url: str, param: str, references: References, description: FilePart
     parts = _web_address(url)
     if parts is None:
         raise BadRequestError(translatable("The URL must be a data URL, an https URL or artifact:<id>."), param)
-    # The URL is not fetched, so the type can only be guessed from its extension.
+    # The URL is not fetched, so only its extension indicates the type.
     mime_type = filename_mime(parts.path) or ""
     fits = mime_type.startswith(f"{description.kind.value}/")
     return replace(description, mime_type=mime_type if fits else description.mime_type, url=url)
@@ -266,7 +263,7 @@ def _web_address(url: str) -> SplitResult | None:
 
 
 def store_inline(actor: Actor, file: FilePart) -> FilePart:
-    """Store inline bytes as an artifact of the agent, once per content; on failure return the part unchanged."""
+    """Store inline bytes as an artifact of the agent, once per content; return the part unchanged if that fails."""
     if file.content is None:
         return file
     try:

@@ -1,7 +1,7 @@
 """GET /v1/models and /v1/models/{id}: task routes and services with their capabilities.
 
-Google's clients, recognised by the header of their key, get Gemini's format, which is at /v1beta/models as well.
-Anthropic's clients, recognised by their version header, get Anthropic's.
+Google's clients, recognised by their key header, receive Gemini's format, which is at /v1beta/models as well.
+Anthropic's clients, recognised by their version header, receive Anthropic's format.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def models(request: HttpRequest) -> HttpResponse:
 
 @endpoint("/v1/models/{name}")
 def model(request: HttpRequest, name: str) -> HttpResponse:
-    """Return one model; every name that works in a chat request is found."""
+    """Return one model, under any name that is valid in a chat request."""
     entry = _find_model(request, name)
     if GOOGLE_KEY in request.headers:
         return json_response(write_model(entry))
@@ -83,13 +83,13 @@ def model_list(state: Snapshot, limits: AgentLimits | None = None) -> Iterator[d
 
 
 def model_json(name: str, capabilities: Capabilities, owner: str) -> dict[str, Any]:
-    """Return a model object; `created` is 0, as it is unknown."""
+    """Return a model object; `created` is 0, because it is unknown."""
     directions = {"input": list(capabilities.input), "output": list(capabilities.output)}
     return {"id": name, "object": "model", "created": 0, "owned_by": owner, "capabilities": directions}
 
 
 def _model_by_another_name(state: Snapshot, name: str, limits: AgentLimits | None) -> dict[str, Any]:
-    # An alias, provider/model, a bare task type and `auto` work without being listed.
+    # An alias, provider/model, a bare task type and `auto` are valid names without being listed.
     configuration = state.configuration
     try:
         target = resolve_model(configuration, name)
@@ -99,7 +99,7 @@ def _model_by_another_name(state: Snapshot, name: str, limits: AgentLimits | Non
     except LookupError as error:
         reason = str(error) if isinstance(error, UnknownModelError) else "no route"
         raise GatewayError(404, "model_not_found", reason, "model") from None
-    # For a direct name show its service, for a route the first candidate that can answer.
+    # A direct name shows its service, a route its first candidate that can answer.
     if target.direct:
         first = target.route.primary
         service = target.service or configuration.service_at(first.provider, first.model or "")

@@ -1,8 +1,8 @@
 """End open streams within a second after their key is revoked or expires.
 
-A call is authenticated once, and its stream may go on for an hour after that. While there are streams, a thread polls
-the installation's stamp, a number that every change of keys and agents increases, and reads keys again only when it has
-changed.
+A call is authenticated once, and its stream may continue for an hour. While there are streams, a thread polls the
+installation's stamp, a number that every change of keys and agents increases. It reads keys again only after the stamp
+has changed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class KeyEndedError(Exception):
 
 @dataclass(eq=False, slots=True)
 class OpenStream:
-    """An open stream; its key was last checked under `stamp`, and `waiting` is its wait for the next block."""
+    """An open stream. `stamp` is the stamp of its key's last check, `waiting` is its wait for the next block."""
 
     principal: Principal
     stamp: int
@@ -45,7 +45,7 @@ class OpenStream:
     is_ended: bool = False
 
     def check(self) -> None:
-        """Raise `KeyEndedError` once the key is no longer valid, for streams that never wait."""
+        """Raise `KeyEndedError` if the key is no longer valid, for streams that never wait."""
         if self.is_ended:
             raise KeyEndedError
 
@@ -56,8 +56,6 @@ class OpenStream:
 
 
 class OpenStreams:
-    """The open streams of a process."""
-
     def __init__(self, newest: StampedCache[Snapshot]) -> None:
         self._newest = newest
         self._streams: set[OpenStream] = set()
@@ -68,7 +66,7 @@ class OpenStreams:
         return len(self._streams)
 
     def add(self, principal: Principal, stamp: int, waiting: WaitingPeriod) -> OpenStream:
-        """Watch a stream of the running event loop until `remove` is called."""
+        """Check the key of a stream of the running event loop until `remove` is called."""
         stream = OpenStream(principal, stamp, waiting, asyncio.get_running_loop())
         self._streams.add(stream)
         self._thread.demand()
@@ -85,7 +83,7 @@ class OpenStreams:
         self._thread.demand()
         self._newest.look()
         stamp, now = self._newest.stamp(), now or timezone.now()
-        # One query per key, no matter how many streams it has.
+        # There is one query per key, whatever the number of its streams.
         principals: dict[tuple[str, str], Principal | None] = {}
         for stream in streams:
             key = stream.principal.key, stream.principal.agent

@@ -1,6 +1,6 @@
 """Encode a thought's origin, the model that produced it, in ids and signatures that callers send back.
 
-Callers return `reasoning_details` and `extra_content` unchanged or not at all, and would drop fields of our own. So a
+Callers return `reasoning_details` and `extra_content` unchanged or not at all, and would drop additional fields. So a
 thought's id contains its origin and position, and a signature is prefixed with its origin.
 """
 
@@ -22,7 +22,7 @@ _SIGNED = re.compile(r"([0-9a-f]{12}):(.+)", re.DOTALL)
 
 
 def label_thoughts(thoughts: Iterable[ReasoningBlock], origin: str) -> list[ReasoningBlock]:
-    """Return the thoughts with their origin, in the form that callers receive."""
+    """Return the thoughts with their origin, in the format for callers."""
     return [_label(thought, origin) for thought in thoughts] if origin else list(thoughts)
 
 
@@ -33,12 +33,12 @@ def _label(thought: ReasoningBlock, origin: str) -> ReasoningBlock:
 
 
 def read_thoughts(details: Any) -> tuple[ReasoningBlock, ...]:
-    """Return the thoughts in returned `reasoning_details`; without our label their origin is unknown."""
+    """Return the thoughts in returned `reasoning_details`; the origin is unknown without our label."""
     return tuple(_unlabel(thought) for thought in parse_thoughts(details))
 
 
 def read_own_thoughts(value: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
-    """Return the thoughts of a model's message: `reasoning_details` and Google's signature beside them."""
+    """Return the thoughts of a model's message: `reasoning_details` and Google's signature."""
     thoughts = read_thoughts(value[DETAILS]) if value.get(DETAILS) else ()
     if signature := parse_signature(value):
         proof, origin = read_signature(signature)
@@ -55,7 +55,7 @@ def _unlabel(thought: ReasoningBlock) -> ReasoningBlock:
 
 
 def label_signature(signature: str | None, origin: str) -> str | None:
-    """Return the signature with its origin, as sent to callers."""
+    """Return the signature with its origin, in the format for callers."""
     return f"{origin}:{signature}" if signature and origin else signature
 
 
@@ -68,10 +68,10 @@ def read_signature(text: str | None) -> tuple[str | None, str]:
     return labelled[2], labelled[1]
 
 
-# Pack the thoughts of any vendor into one opaque string, for callers that return it unread.
+# Pack the thoughts of any vendor into one opaque string, for callers that return it without reading it.
 
 CARRIER = "routing:"
-"""Prefix of such a string; no vendor's base64 can begin with it."""
+"""Prefix of such a string; no vendor's base64 starts with it."""
 
 
 def pack_thoughts(thoughts: Sequence[ReasoningBlock], origin: str) -> str:

@@ -1,4 +1,4 @@
-"""Stream an answer to the caller; no matter how it ends, the upstream is closed and the request logged."""
+"""Stream an answer to the caller. However it ends, the upstream is closed and the request logged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from routing_admin.upstream import Stream
 
 @dataclass(slots=True, kw_only=True)
 class AnswerStream:
-    """A streamed answer, and the part of it that has been received so far."""
+    """A streamed answer, and the part of it that has been received."""
 
     result: RunResult[Stream]
     dispatch: Dispatch
@@ -56,9 +56,9 @@ class AnswerStream:
         return self.finish is not None and self.failure is None and self.fault is None
 
     async def blocks(self) -> AsyncGenerator[bytes, None]:
-        """Yield server-sent events; those made from one upstream block are joined.
+        """Yield server-sent events; events made from the same upstream block are joined.
 
-        If the answer breaks off, the last event is an error, without finish reason and `[DONE]`.
+        If the answer is interrupted, the last event is an error, without finish reason and `[DONE]`.
         """
         waiting = draining().limit()
         open_stream = None
@@ -92,11 +92,11 @@ class AnswerStream:
             self.ended_by = error
             yield self.events.write_error(retriable_error(error), self.request_id)
         except KeyEndedError as error:
-            # If the answer is complete, it does not matter that its key has ended.
+            # If the answer is complete, it does not matter that its key is no longer valid.
             if self.finish is None:
                 self.ended_by = error
                 yield self.events.write_error(GatewayError(error.status, error.code, error.message), self.request_id)
-        except Exception as error:  # a bug of ours: report it to the caller, but do not log it as the provider's
+        except Exception as error:  # a bug of ours, so report it to the caller, but do not log it as the provider's
             self.fault = error
             yield self.events.write_error(fault_error(error), self.request_id)
         finally:
@@ -164,7 +164,7 @@ class AnswerStream:
             self._settle(self.reservation)
         self.recorder.add_facts(media=answer.media, citations=self.citations)
         if self.failure is not None:
-            # The status was sent before the failure, so it is 200 in the log.
+            # The status was sent before the failure, so the log has a 200.
             facts = {"outcome": caller_status(self.failure)[1], "status": 200, "error": self.failure.message}
             if self.failure.usage is not None:
                 facts["usage"] = self.failure.usage
@@ -184,8 +184,8 @@ class AnswerStream:
             self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=CANCELLED, status=ABANDONED_STATUS)
 
     def _settle(self, reservation: Reservation) -> None:
-        # If the provider reports no usage, tokens are estimated from the content. A passed-on operation's deltas are
-        # raw events.
+        # If the provider reports no usage, tokens are estimated from the content. The deltas of a passed-through
+        # operation are raw events.
         end, planned = self.finish or self.failure, self.dispatch.planned
         texts = (join_frames(self.texts),) if planned.plan.verbatim else (*self.texts, *self.other_texts)
         sounds = () if self.has_kept_sounds else self.sounds
@@ -195,7 +195,7 @@ class AnswerStream:
 
 
 def retriable_error(error: DrainingError | OverloadedError) -> GatewayError:
-    """Return a 503 that clients may retry: another process accepts it, or this one a little later."""
+    """Return a 503 that clients may retry, because another process accepts it, or this one a little later."""
     refusal = GatewayError(error.status, error.code, error.message)
     refusal.should_retry, refusal.retry_after = error.should_retry, error.retry_after
     return refusal

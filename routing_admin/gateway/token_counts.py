@@ -1,4 +1,4 @@
-"""Count the tokens a call is likely to use, for every API that has an endpoint for counting."""
+"""Estimate a call's tokens, for every API with an endpoint for counting."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.streaming import retriable_error
 
 ESTIMATE = "x-routing-estimate"
-"""Header of a token count that is our estimate, not a provider's count."""
+"""Header for a token count that is our estimate, not a provider's count."""
 
 
 @value_class
@@ -42,7 +42,7 @@ class TokenCounting:
 
 
 def count_reply(counting: TokenCounting, call: HttpCall) -> HttpReply:
-    """Return the first candidate's count, else an estimate marked with `x-routing-estimate`, or the error's reply."""
+    """Return the first candidate's count, else an estimate with `x-routing-estimate`, or the error's reply."""
     reply = _count(counting, call)
     reply.headers["x-request-id"] = call.request_id
     if counting.api.id_header:
@@ -80,13 +80,13 @@ def _count(counting: TokenCounting, call: HttpCall) -> HttpReply:
         return refuse(error)
     except OverloadedError as error:
         return refuse(retriable_error(error))
-    except Exception as error:  # API clients must never get an HTML error page
+    except Exception as error:  # API clients must never receive an HTML error page
         return refuse(fault_error(error))
     finally:
         if reservation is not None:
             reservation.close()
     first = first_candidate(planned)
-    # Tokenizers differ, so name the model that was counted for.
+    # Tokenizers differ, so the answer names the model for which the tokens were counted.
     headers = {"x-routing-provider": first.provider, "x-routing-model": first.model} if first else {}
     if counted is None:
         headers[ESTIMATE] = "true"

@@ -1,4 +1,4 @@
-"""Respond with 404 to URLs that almost match the data plane, in the caller's format, and name the right URL."""
+"""Respond with 404 to URLs that almost match the data plane, in the caller's format, and name the correct URL."""
 
 from __future__ import annotations
 
@@ -51,9 +51,10 @@ def unknown_url_view(shape: Shape, correct_url: str) -> View:
 
 
 def unless_posted(view: View) -> View:
-    """Wrap a model's view; a POST with a verb of Gemini's API gets a 404 that names the right URL.
+    """Wrap a model's view so that a POST with a verb of Gemini's API gets a 404 with the correct URL.
 
-    Only the method distinguishes `models/x:batchGenerateContent`, as names may also contain a colon (`task:coding`).
+    Only the method distinguishes `models/x:batchGenerateContent`, because names may also contain a colon
+    (`task:coding`).
     """
     unknown = unknown_url_view(as_gemini, GEMINI)
 

@@ -1,4 +1,4 @@
-"""Response headers with the remaining limits: the tightest limit of each kind, and budgets that run out."""
+"""Response headers with the remaining limits: the tightest limit of each kind, and nearly exhausted budgets."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from routing_admin.core.limits.sentences import format_duration
 from routing_admin.core.limits.shares import Share
 
 WARN_PERCENT = 80
-"""Budgets used to at least this percentage are named in a warning header."""
+"""Percentage of use from which on a budget is named in a warning header."""
 PLAIN = " =.:@+-"
-"""Characters of a holder's name that are sent unquoted besides letters and digits; headers cannot carry other scripts.
+"""Characters of a holder's name that are sent unquoted besides letters and digits; headers cannot contain other
+scripts.
 """
 
 Held = Sequence[tuple[LimitHolder, Meter, Share]]
@@ -23,7 +24,7 @@ Held = Sequence[tuple[LimitHolder, Meter, Share]]
 
 
 def build_headers(held: Held, unpriced: Collection[str] = ()) -> dict[str, str]:
-    """Return rate limits under OpenAI's header names, budgets under ours, and a warning for budgets nearly used up.
+    """Return rate limits under OpenAI's header names, budgets under ours, and a warning for nearly exhausted budgets.
 
     `unpriced` are the currencies in which the answer has no known price. Budgets that allowed the call without counting
     its cost are then named in `x-routing-budget-uncounted`.

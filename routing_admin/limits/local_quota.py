@@ -10,12 +10,12 @@ from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.shares import GRANT_DIVISOR, PERIODS, Booking, Order, Period, Share, Window, window_at
 
 REPORT_SECONDS = 2.0
-"""How often usage is reported to the ledger, and how long a share may stay unused before it is returned."""
+"""Interval between usage reports to the ledger, and time after which an unused share is returned."""
 PLACE_SECONDS = 0.1
 """The same two times for the limit on concurrent calls."""
 RENEW_SECONDS = 20.0
-"""How often an unchanged share is renewed; if the ledger does not answer for `LEASE_SECONDS`, the share is no longer
-valid.
+"""Interval between renewals of an unchanged share. If the ledger does not answer for `LEASE_SECONDS`, the share is no
+longer valid.
 """
 LEASE_SECONDS = 60.0
 NEVER = float("-inf")
@@ -23,9 +23,9 @@ NEVER = float("-inf")
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """A call waiting for an amount since `since`.
+    """A call that has waited for an amount since `since`.
 
-    `answer` becomes the window of the amount, or None if the limit has too little left.
+    `answer` becomes the window of the amount, or None if too little of the limit is left.
     """
 
     cell: LocalQuota
@@ -36,11 +36,11 @@ class Waiter:
 
 @dataclass(slots=True, eq=False)
 class LocalQuota:
-    """A holder's share of one limit.
+    """A holder's share of one limit. `waiters` are the waiting calls.
 
-    `waiters` holds the waiting calls. `reported` is the committed amount that the ledger knows. `heard_at` is when the
-    ledger last responded, and `taken_at` when a call last used the share, both by a monotonic clock. `in_demand` says
-    that another process has too little.
+    `reported` is the committed amount that the ledger knows. `heard_at` is when the ledger last responded, and
+    `taken_at` when a call last used the share, both by a monotonic clock. `in_demand` says that another process has too
+    little.
     """
 
     holder: str
@@ -100,7 +100,10 @@ class LocalQuota:
         return share.last > 1 and share.free * 2 < share.last and share.limit - share.drawn >= 2 * GRANT_DIVISOR
 
     def order(self, clock: float, *, report: bool = False) -> Order | None:
-        """Return what to report to the ledger and request from it now, or None; `report` includes small changes."""
+        """Return a report and request for the ledger, or None if there is nothing to send.
+
+        `report` includes small changes.
+        """
         share, stale = self.share, self._is_stale(clock)
         idle = clock - self.taken_at > (PLACE_SECONDS if self.is_released_at_end else REPORT_SECONDS)
         free = max(0, share.free - share.extension)
@@ -124,12 +127,12 @@ class LocalQuota:
             self.reported, self.heard_at, self.in_demand = order.committed, clock, booking.in_demand
 
     def serve(self, clock: float) -> None:
-        """Grant waiting calls their amounts in order; a call that the limit can no longer serve gets None."""
+        """Grant waiting calls their amounts in order; a call that the limit can no longer serve receives None."""
         waiting, self.waiters = self.waiters, []
         for waiter in waiting:
             if self.take(waiter.amount, clock):
                 waiter.answer.set_result(self.share.window)
-            # At a limit on concurrent calls it is worth waiting, because another call may end.
+            # Waiting for a limit on concurrent calls is useful, because another call may end.
             elif self.is_released_at_end or self._is_stale(clock) or self.may_grow(waiter.amount):
                 self.waiters.append(waiter)
             else:

@@ -1,7 +1,7 @@
-"""This process's shares of the limits: calls reserve from them in memory, a thread draws them from the ledger.
+"""This process's shares of the limits: calls reserve from them in memory, and a thread draws them from the ledger.
 
-Once half of a share is used, the thread draws more in advance. It also reports usage and returns what is not needed. A
-call only waits for the thread if the share is used up.
+Once half of a share is used, the thread draws more in advance. It also reports usage and returns unneeded amounts. A
+call only waits for the thread if the share is exhausted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from routing_admin.platform.databases.outage_log import OutageLog
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.1
-"""Delay between rounds of the thread unless a call requests one."""
+"""Seconds between rounds of the thread unless a call requests one."""
 WAITING_PAUSE_SECONDS = 0.02
 """The same delay while calls are waiting."""
 MAX_ORDERS = 200
@@ -30,9 +30,9 @@ MANY_CELLS = 1000
 """Above this number of quotas, those of past windows are dropped."""
 END_SECONDS = 10
 WAIT_SECONDS = 1.0
-"""How long a call waits for all its limits together; a busy machine may need most of this."""
+"""Maximum seconds that a call waits for all its limits together; a busy machine may need most of this."""
 PLACE_SECONDS = 0.5
-"""The same if only the limit on concurrent calls has to be waited for."""
+"""The same if the call waits only for the limit on concurrent calls."""
 
 
 class QuotaClient:
@@ -68,7 +68,7 @@ class QuotaClient:
     def reserve(self, holder: str, meter: Meter, limit: int, amount: int) -> Window | Waiter:
         """Reserve an amount and return its window; if the share is too small, return a `Waiter` instead.
 
-        The waiter's answer is the window, or None if the limit does not have that much left. An amount of 0 is always
+        The waiter's answer is the window, or None if too little of the limit is left. An amount of 0 is always
         available.
         """
         with self._lock:
@@ -76,7 +76,7 @@ class QuotaClient:
             self._active[cell] = None
             if amount == 0:
                 return cell.share.window
-            # A new call must not overtake calls that wait.
+            # A new call must not overtake waiting calls.
             if not cell.waiters and cell.take(amount, clock):
                 if cell.runs_low():
                     self._wake.set()
@@ -89,7 +89,7 @@ class QuotaClient:
         return waiter
 
     def wait_limit(self, waiter: Waiter) -> float:
-        """Return for how many more seconds a call should wait."""
+        """Return the seconds for which a call should continue to wait."""
         timeout = PLACE_SECONDS if waiter.cell.is_released_at_end else WAIT_SECONDS
         return max(0.0, waiter.since + timeout - self._clock())
 
@@ -100,15 +100,14 @@ class QuotaClient:
     def give_up(self, waiter: Waiter) -> Window | None:
         """Return the window of an amount that was granted at the last moment or taken from an extended share.
 
-        Return None if the limit does not have that much left. Raise `TimeoutError` if the ledger did not respond in
-        time.
+        Return None if too little of the limit is left. Raise `TimeoutError` if the ledger did not respond in time.
         """
         with self._lock:
             if waiter.answer.done():
                 return waiter.answer.result()
             cell = waiter.cell
             cell.waiters.remove(waiter)
-            # The ledger has responded meanwhile, and the limit has nothing left.
+            # The ledger has responded meanwhile, and nothing of the limit is left.
             if cell.heard_at >= waiter.since and (cell.is_released_at_end or not cell.may_grow(waiter.amount)):
                 return None
             if cell.take_unasked(waiter.amount, self._clock()):
@@ -123,7 +122,7 @@ class QuotaClient:
             log.warning("the ledger of limits does not answer in time: calls are let in on extended shares")
 
     def withdraw(self, waiter: Waiter) -> None:
-        """Stop waiting, and release what was granted at the last moment."""
+        """Stop waiting, and release an amount that was granted at the last moment."""
         cell, window = waiter.cell, None
         with self._lock:
             if waiter.answer.done():
@@ -152,11 +151,11 @@ class QuotaClient:
             return self._find(holder, meter, limit).share
 
     def report(self) -> None:
-        """Report everything to the ledger, in the caller's thread. Raise the ledger's errors."""
+        """Report everything to the ledger, in the caller's thread; raise the ledger's errors."""
         self._exchange(report=True)
 
     def stop(self) -> None:
-        """Stop the thread and return what is unused; if the ledger fails, shares return when their lease expires."""
+        """Stop the thread and return unused amounts. If the ledger fails, they return when their lease expires."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._ends = True

@@ -1,4 +1,4 @@
-"""Reserve from limits before a call, and settle when it has ended, no matter how it ends."""
+"""Reserve from limits before a call, and settle when it has ended, however it ends."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from routing_admin.limits.rows import RowLedger
 from routing_admin.platform.databases.unavailable import RETRY_SECONDS
 
 COUNTED_ON_ENTRY = frozenset({Meter.REQUESTS_PER_MINUTE, Meter.BYTES_PER_DAY})
-"""Limits that a call uses up as soon as it is admitted, whatever its outcome."""
+"""Limits that a call uses as soon as it is admitted, whatever its outcome."""
 
 
 NO_PRICES: Mapping[str, Price | None] = {}
@@ -47,7 +47,7 @@ Need = tuple[LimitHolder, Meter, int]
 
 
 class LimitReachedError(Exception):
-    """A call rejected by a limit, or because the ledger does not respond; `headers` hold the remaining limits."""
+    """A call rejected by a limit, or because the ledger does not respond; `headers` contains the remaining limits."""
 
     def __init__(self, status: int, code: str, message: str, retry_after: float | None) -> None:
         super().__init__(message)
@@ -57,7 +57,7 @@ class LimitReachedError(Exception):
 
 
 class Reservation:
-    """The amounts that one call has reserved, until `make_storable` or, if it has no usage to settle, `close`."""
+    """The amounts that a call has reserved, until `settle` or, if it has no usage to settle, `close`."""
 
     __slots__ = ("_charges", "_held", "_holders", "_keeper", "_prices", "_question", "_size", "currencies")
 
@@ -74,7 +74,7 @@ class Reservation:
         return bool(self.currencies) or any(meter in holder.limits.most for holder in self._holders for meter in TOKENS)
 
     async def enter(self, size: int) -> None:
-        """Admit a call of `size` bytes and count it as concurrent. Raise `LimitReachedError`."""
+        """Admit a call of `size` bytes and count it as concurrent; raise `LimitReachedError`."""
         await self._reserve(self._entry(size, self._holders))
 
     def enter_in_thread(self, size: int) -> None:
@@ -82,22 +82,22 @@ class Reservation:
         self._reserve_in_thread(self._entry(size, self._holders))
 
     async def join(self, holders: Sequence[LimitHolder]) -> None:
-        """Do the same as `enter` for further holders that the request names. Raise `LimitReachedError`."""
+        """Do the same as `enter` for further holders that the request names; raise `LimitReachedError`."""
         self._holders = (*self._holders, *holders)
         self.currencies = _currencies(self._holders)
         await self._reserve(self._entry(self._size, holders))
 
     def beside(self) -> Reservation:
-        """Return a reservation for a further call on behalf of this one, in which only usage counts."""
+        """Return a reservation for an additional call on behalf of this one; only its usage counts."""
         return Reservation(self._holders, self._keeper)
 
     async def reserve(
         self, question: int, answer: int, nanos: Mapping[str, int], unpriced: Mapping[str, str] = ALL_PRICED
     ) -> None:
-        """Reserve the tokens of the request and of its longest answer, and their cost.
+        """Reserve the tokens of the request and of its longest answer, and their cost. `nanos` is the cost by currency.
 
-        `nanos` is the cost by currency. `unpriced` names, by currency, a model that may answer and has no price in that
-        currency. Raise `LimitReachedError`.
+        `unpriced` contains, by currency, a model that may answer and has no price in that currency. Raise
+        `LimitReachedError`.
         """
         self._question = question
         needs, usage = list[Need](), Usage(question, answer)
@@ -145,7 +145,7 @@ class Reservation:
             self._keeper.settle(holder.id, meter, window, amount, used)
 
     def charge(self, usage: Usage, prices: Mapping[str, Price | None]) -> None:
-        """Add the usage of a failed call; it is settled with the rest."""
+        """Add the usage of a failed call, to be settled with the rest."""
         if self.counts_usage:
             self._charges.append((usage, prices))
 
@@ -190,8 +190,8 @@ class Reservation:
                 waiting = steps.send(window)
 
     def _reserving(self, needs: Sequence[Need]) -> Generator[tuple[LimitHolder, Waiter], Window, None]:
-        # Reserve all needs or none. All limits are waited for together, so several take no longer than one. This is a
-        # generator, because callers on the event loop and in threads wait in different ways.
+        # Reserve all needs or none. The call waits for all limits at the same time, so several take no longer than one.
+        # This is a generator, because callers on the event loop and in threads wait in different ways.
         begun = len(self._held)
         waiting: list[tuple[LimitHolder, Waiter]] = []
         try:
@@ -212,7 +212,7 @@ class Reservation:
             reserved, self._held = self._held[begun:], self._held[:begun]
             for holder, meter, window, amount in reserved:
                 self._keeper.settle(holder.id, meter, window, amount, 0)
-            # Make the headers after everything was returned, so that they are up to date. Without a response of the
+            # Make the headers after everything was returned, so that they are up to date. Without a response from the
             # ledger there are none.
             if isinstance(error, LimitReachedError) and error.status != 503:
                 error.headers = self.headers()

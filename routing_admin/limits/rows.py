@@ -25,20 +25,20 @@ from routing_admin.platform.databases.router import LOGS, renew_connections
 WAIT_SECONDS = 0.2
 """Lock timeout of an exchange, which also delays the calls that wait for it."""
 LEASE = timedelta(seconds=LEASE_SECONDS)
-"""How long a process keeps its shares without renewing them."""
+"""Time for which a process keeps its shares without renewing them."""
 WANTED = timedelta(seconds=2)
-"""How long a request of a process that was not met counts as demand."""
+"""Time for which a process's request that could not be granted counts as demand."""
 LATER = timedelta(hours=1)
-"""How long rows of a past window are kept: its last calls may still be running."""
+"""Time for which rows of a past window are kept, because its last calls may still be running."""
 SWEEP = 200
 
 
 @dataclass(frozen=True, slots=True)
 class RowLedger:
-    """Ledger shared by all processes; the number of statements does not depend on the number of orders."""
+    """Ledger shared by all processes. The number of SQL statements does not depend on the number of orders."""
 
     def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> list[Booking]:
-        """Book all orders or none. Raise the database's errors."""
+        """Book all orders or none; raise database errors."""
         renew_connections()
         with lock_timeout(WAIT_SECONDS), transaction.atomic(using=LOGS):
             windows = _lock_windows(orders, now)
@@ -52,7 +52,7 @@ class RowLedger:
                 in_demand = is_wanted and window.wanted_by != process
                 if booking.drawn != window.drawn or unserved:
                     window.drawn = booking.drawn
-                    # Other processes learn about the demand from `in_demand`, and return what they do not use.
+                    # `in_demand` informs the other processes, which then return what they do not use.
                     if unserved and not in_demand:
                         window.wanted_at, window.wanted_by = now, process
                     changed.append(window)
@@ -76,7 +76,7 @@ class RowLedger:
             return bookings
 
     def leave(self, process: str) -> None:
-        """Release what the process holds but has not used or reserved. Raise the database's errors."""
+        """Release what the process holds but has neither used nor reserved; raise database errors."""
         now = datetime.now(UTC)
         with transaction.atomic(using=LOGS):
             LimitShare.objects.filter(process=process).update(held_until=now)
@@ -120,7 +120,7 @@ def _read_shares(windows: Iterable[LimitWindow], process: str, now: datetime) ->
         window = by_pk[share.limit_window_id]
         if share.held_until <= now:
             expired.append(share.pk)
-            # Amounts in use remain booked. Concurrent calls end with their process, so theirs are released.
+            # Amounts in use stay booked. Concurrent calls end with their process, so theirs are released.
             lapsed[window.pk] += share.granted - (share.committed if window.ends_at else 0)
         else:
             held[window.pk] = share.granted
@@ -131,14 +131,14 @@ def _read_shares(windows: Iterable[LimitWindow], process: str, now: datetime) ->
 
 def _save_drawn(windows: Sequence[LimitWindow]) -> None:
     if windows:
-        # One short statement; that of `bulk_update` would grow with each row.
+        # One short statement, because that of `bulk_update` would grow with each row.
         LimitWindow.objects.bulk_create(
             windows, update_conflicts=True, unique_fields=["pk"], update_fields=["drawn", "wanted_at", "wanted_by"]
         )
 
 
 def sweep(now: datetime) -> None:
-    """Delete rows of past windows, up to `SWEEP` at a time. Raise the database's errors."""
+    """Delete rows of past windows, up to `SWEEP` at a time; raise database errors."""
     rows = LimitWindow.objects.select_for_update(skip_locked=True).filter(ends_at__lte=now - LATER)
     expired = list(rows.values_list("pk", flat=True)[:SWEEP])
     if expired:
@@ -162,7 +162,7 @@ def list_used(holders: Iterable[str], now: datetime) -> Mapping[tuple[str, Meter
 # Budgets that apply to a call because of its labels: the team's, the project's, and the agent's budget per end user.
 
 MAX_USERS = 10_000
-"""Maximum end users of an agent that have budgets of their own per day; further end users share one budget."""
+"""Maximum number of an agent's end users with a budget of their own per day; further end users share one budget."""
 OTHER_USERS = "(other)"
 
 

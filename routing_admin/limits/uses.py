@@ -1,4 +1,4 @@
-"""Usage of limits in all processes. Another process's usage may be missing for a few seconds, until it is reported."""
+"""Usage of limits in all processes. Other processes' usage may be missing for a few seconds, until it is reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from routing_admin.platform.databases.unavailable import is_unavailable
 
 
 def find_uses(holders: Iterable[str]) -> Mapping[tuple[str, Meter], int]:
-    """Return what each holder used or reserved in the current windows, by meter. Raise the database's errors."""
+    """Return what each holder used or reserved in the current windows, by meter; raise database errors."""
     try:
         keeper().report()
     except (DatabaseError, InterfaceError) as error:
@@ -26,5 +26,5 @@ def find_uses(holders: Iterable[str]) -> Mapping[tuple[str, Meter], int]:
 
 
 def window_end(meter: Meter) -> datetime | None:
-    """Return when the current window of a meter ends; None for a limit on concurrent calls."""
+    """Return the end of a meter's current window; None for a limit on concurrent calls."""
     return window_at(PERIODS[meter], datetime.now(UTC), timezone.get_default_timezone()).ends_at

@@ -33,16 +33,14 @@ SERVICES_FILE = "llmservices.json"
 
 
 class Command(BaseCommand):
-    """A command whose `run` may raise `ActionError`."""
-
-    requires_system_checks = ()  # they import every page to find bugs in the program: `make lint` runs them
+    requires_system_checks = ()  # These checks import every page to find bugs in the program; `make lint` runs them.
     requires_migrations_checks = False
     suppressed_base_arguments = {"--version", "--settings", "--pythonpath", "--traceback", "--force-color"}
     refuses_newer_schema = True
     """Whether the command refuses to run if a newer version of the program has written the database."""
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run the command in English. Raise `CommandError` with a line per problem if the command is refused."""
+        """Run the command in English; raise `CommandError` with a line per problem if the command is refused."""
         try:
             with override("en"), progress_output(self.stdout):
                 if connection.vendor == POSTGRESQL:
@@ -70,7 +68,7 @@ class Command(BaseCommand):
             raise CommandError(f"{prefix}{problem.strerror or problem}") from problem
 
     def read(self, paths: Iterable[Path]) -> list[bytes]:
-        """Return the content of these files. A local variant of `llmservices.json` is read in its place."""
+        """Return the content of these files; a local variant of `llmservices.json` replaces the file."""
         requested = list(paths)
         read = [document_path(path) if path.name == SERVICES_FILE else path for path in requested]
         for path, actual in zip(requested, read, strict=True):

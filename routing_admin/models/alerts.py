@@ -15,7 +15,7 @@ class Alert(models.Model):
 
     kind = models.CharField(max_length=40)
     subject = models.CharField(max_length=400)
-    # A stored message, as `capabilities.core.translatable.encode_text` writes it.
+    # A stored message in the format of `capabilities.core.translatable.data_of`.
     sentence = models.JSONField()
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
@@ -24,7 +24,7 @@ class Alert(models.Model):
     ended_at = models.DateTimeField(null=True)
     sent_at = models.DateTimeField(null=True)
     end_sent_at = models.DateTimeField(null=True)
-    # How often sending was attempted; of several processes, the one that increments this first sends the alert.
+    # Number of attempts to send the alert. Of several processes, the one that increments it first sends the alert.
     tries = models.PositiveIntegerField(default=0)
     next_try_at = models.DateTimeField(null=True)
     error = models.JSONField(null=True)

@@ -1,4 +1,4 @@
-"""Fire drills: providers that administrators let fail for a while."""
+"""Fire drills: providers that administrators make fail for a while."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from django.db import models
 
 
 class FireDrill(models.Model):
-    """One drill. It is not part of the configuration, so it is never exported."""
+    """A fire drill. It is not part of the configuration, so it is never exported."""
 
     provider = models.CharField(max_length=120, db_index=True)
     actor = models.CharField(max_length=150)
     started_at = models.DateTimeField()
-    # Moved forward to the present if the drill is stopped.
+    # Set to the present if the drill is stopped early.
     ends_at = models.DateTimeField()
-    # When the drill's end was written to the audit log.
+    # Time at which the drill's end was written to the audit log.
     noted_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -10,10 +10,7 @@ from capabilities.models import StoredKey
 
 
 class Installation(models.Model):
-    """The single row of installation-wide settings.
-
-    `version` is the stamp by which processes notice changes.
-    """
+    """The single row of installation-wide settings. `version` is the stamp by which processes notice changes."""
 
     default_language = models.CharField(_("default language"), max_length=35, blank=True)
     content_policy = models.CharField(_("content policy"), max_length=40, blank=True, default="")
@@ -45,10 +42,7 @@ class Installation(models.Model):
 
 
 class LabelBudget(models.Model):
-    """A limit on all calls with one label.
-
-    `label` is written as in `LabelBudgetSpec`, `limits` as for agents.
-    """
+    """A limit on all calls with one label. `label` has the format of `LabelBudgetSpec`, `limits` that of agents."""
 
     label = models.CharField(max_length=130, unique=True)
     limits = models.JSONField(default=dict, blank=True)

@@ -1,4 +1,4 @@
-"""Data about users in addition to Django's own: role, language, sessions, tokens, sign-ins."""
+"""Data about users in addition to Django's own: role, language, sessions, tokens and sign-ins."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.db import models
 
 
 class Person(models.Model):
-    """A user's preferences and role, created when first needed."""
+    """A user's preferences and role, created when they are first needed."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="person")
     language = models.CharField(max_length=20, blank=True)
@@ -19,9 +19,9 @@ class Person(models.Model):
 
 
 class SessionSighting(models.Model):
-    """Where and when a session was first and last active."""
+    """Where and when a session was first and last used."""
 
-    # Identifies the session, but cannot be used to sign in.
+    # It identifies the session, but cannot be used to sign in.
     digest = models.CharField(max_length=64, unique=True)
     user_agent = models.CharField(max_length=300, blank=True)
     address = models.CharField(max_length=64, blank=True)
@@ -33,16 +33,16 @@ class SessionSighting(models.Model):
 
 
 class AdminToken(models.Model):
-    """A token for an administrator's scripts; stored like an agent's key, and always with an expiry.
+    """A token for an administrator's scripts. Like an agent's key it is stored as a digest, but it always expires.
 
-    It has at most its owner's rights and becomes invalid when the owner loses them.
+    It has at most its owner's rights, and becomes invalid when the owner loses them.
     """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=60)
     public_id = models.CharField(max_length=16, unique=True)
     digest = models.CharField(max_length=64)
-    # Name of the secret with which `digest`, an HMAC, was made.
+    # Name of the secret that was used for `digest`, an HMAC.
     signed_with = models.CharField(max_length=16)
     scopes = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -58,10 +58,10 @@ class AdminToken(models.Model):
 
 
 class SignInAttempt(models.Model):
-    """An attempt to sign in that has failed or is still being checked."""
+    """An attempt to sign in that failed or is still being checked."""
 
     at = models.DateTimeField(db_index=True)
-    # A keyed digest of the name, because users sometimes type their password here, and it must not be stored.
+    # A keyed digest of the name, because users sometimes type their password here, which must not be stored.
     name = models.CharField(max_length=64)
     address = models.CharField(max_length=64)
 
@@ -73,7 +73,7 @@ class SignInAttempt(models.Model):
 
 
 class LinkedIdentity(models.Model):
-    """An account at an identity provider by which a user signs in."""
+    """An account at an identity provider with which a user signs in."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="linked_identities")
     provider = models.CharField(max_length=30)

@@ -6,16 +6,16 @@ from django.db import models
 
 
 class LearnedRefusal(models.Model):
-    """A parameter that a model refuses: sent as `sent_as`, or left out if that is empty.
+    """A parameter that a model refuses: sent as `sent_as`, or omitted if that is empty.
 
-    It is learned from responses, so it is not part of the configuration and never exported.
+    It is inferred from responses, so it is not part of the configuration and never exported.
     """
 
     provider = models.CharField(max_length=120)
     model = models.CharField(max_length=200)
     name = models.CharField(max_length=200)
     sent_as = models.CharField(max_length=200, blank=True)
-    # A digest of the protocol and endpoint where it was learned: another endpoint may accept the parameter.
+    # A digest of the protocol and endpoint that refused it, because another endpoint may accept the parameter.
     address = models.CharField(max_length=64)
     learned_at = models.DateTimeField()
 

@@ -1,17 +1,17 @@
-"""The request log: one row per request, one per candidate reached, without keys or bytes.
+"""The request log: one row per request and one per candidate reached, without keys or bytes.
 
-`token_details` breaks tokens down by kind. `answer` holds what the provider returned in addition to the text.
+`token_details` breaks tokens down by kind. `answer` contains what the provider returned in addition to the text.
 `cost_nanos` is the cost by the price at that moment, in billionths of `currency`'s unit, and `saved_nanos` what the
 provider's cache saved; null if unknown.
 
-`sentence` says why a request failed, as in `capabilities.core.translatable.encode_text`; `error` is the English text of
-earlier versions. The text of requests is in the log only while the installation records bodies.
+`sentence` says why a request failed, in the format of `capabilities.core.translatable.data_of`; `error` is the English
+text of earlier versions. The text of requests is in the log only while the installation records bodies.
 
 `ending` classifies `outcome` (`core.fallback.endings.request_ending`) when the row is written. Every count of answered,
 failed, refused and cancelled requests uses it.
 
-This module also has rejected calls, which the log does not contain, and stored answers for idempotency keys and for
-references.
+This module also contains rejected calls, which are not in the log, and answers that are stored for idempotency keys and
+for references.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from routing_admin.core.fallback.endings import RequestEnding, request_ending
 
 
 class EndingField(models.CharField):  # type: ignore[type-arg]  # subscripted for the type checker alone
-    """The field for a request's ending, which is always derived from its outcome."""
+    """A request's ending, which is always derived from its outcome."""
 
     def pre_save(self, model_instance: Any, add: bool) -> str:
         ending = request_ending(model_instance.outcome).value
@@ -44,7 +44,7 @@ class RequestLog(models.Model):
     started_at = models.DateTimeField()
     agent = models.CharField(max_length=120, blank=True)
     key = models.CharField(max_length=16, blank=True)
-    # Labels are null instead of empty, so requests without labels cost neither bytes nor index entries for them.
+    # Labels are null instead of empty, so that requests without labels need neither bytes nor index entries for them.
     team = models.CharField(max_length=64, null=True)  # noqa: DJ001
     project = models.CharField(max_length=64, null=True)  # noqa: DJ001
     end_user = models.CharField(max_length=200, null=True)  # noqa: DJ001
@@ -117,9 +117,9 @@ class RequestLog(models.Model):
 
 
 class AttemptLog(models.Model):
-    """One candidate reached by a request: what it was sent, what it returned, and its usage.
+    """A candidate reached by a request: what it was sent, what it returned, and its usage.
 
-    Tokens and costs cover all its calls, whether they answered or not; null if unknown.
+    Tokens and costs cover all its calls, whether or not they were answered; null if unknown.
     """
 
     request = models.ForeignKey(RequestLog, models.CASCADE, related_name="attempts", db_index=False)
@@ -162,9 +162,9 @@ class AttemptLog(models.Model):
 
 
 class RejectedCall(models.Model):
-    """A rejected call: when, why, at which path, and with what kind of key.
+    """A rejected call: when, why, at which path, and with what kind of key. It contains neither a secret nor a query.
 
-    It contains neither a secret nor a query, and only the newest few are kept, for minutes.
+    Only the newest few are kept, for minutes.
     """
 
     at = models.DateTimeField(db_index=True)
@@ -172,7 +172,7 @@ class RejectedCall(models.Model):
     path = models.CharField(max_length=200)
     # The public part of the key, empty without a key.
     key = models.CharField(max_length=8, blank=True)
-    # What the key looked like (`KeyShape`).
+    # The apparent kind of the key (`KeyShape`).
     shape = models.CharField(max_length=10)
 
     class Meta:
@@ -183,11 +183,11 @@ class RejectedCall(models.Model):
 
 
 class IdempotencyRecord(models.Model):
-    """One use of an agent's idempotency key: the call, the process that answers it, and the outcome.
+    """A use of an agent's idempotency key: the call, the process that answers it, and the outcome.
 
     `digest` covers the agent's key and the caller's idempotency key, `fingerprint` the call; neither can be reversed.
-    While `status` is null, the call is being answered by `holder`, which renews `held_until`. `ciphertext` is the
-    encrypted outcome; if there is a status but no ciphertext, the outcome could not be stored.
+    While `status` is null, `holder` is answering the call and renews `held_until`. `ciphertext` is the encrypted
+    outcome; if there is a status but no ciphertext, the outcome could not be stored.
     """
 
     digest = models.CharField(primary_key=True, max_length=64)
@@ -206,7 +206,8 @@ class IdempotencyRecord(models.Model):
 class KeptAnswer(models.Model):
     """An encrypted answer of `/v1/responses`, or its input, so that later calls can refer to it.
 
-    `digest` covers the agent and what is kept, `owner` the agent and its kind. `size` is the size of `ciphertext`.
+    `digest` covers the agent and the stored item's key, `owner` the agent and the item's kind. `size` is the size of
+    `ciphertext`.
     """
 
     digest = models.CharField(primary_key=True, max_length=64)

@@ -10,7 +10,7 @@ from capabilities.models import Provider
 
 
 class TaskRoute(models.Model):
-    """Which models answer a task type, with which parameters."""
+    """A task type's route: its models and parameters."""
 
     task_type = models.CharField(_("task type"), max_length=200, unique=True)
     enabled = models.BooleanField(_("enabled"), default=True)
@@ -39,7 +39,7 @@ class TaskRoute(models.Model):
 
 
 class Candidate(models.Model):
-    """One model of a chain; position 1 is the primary, and a database trigger forbids gaps."""
+    """A model in a chain; position 1 is the primary, and a database trigger forbids gaps."""
 
     route = models.ForeignKey(TaskRoute, models.CASCADE, related_name="candidates")
     position = models.PositiveIntegerField()
@@ -66,7 +66,7 @@ class Candidate(models.Model):
 
 
 class Alias(models.Model):
-    """Another name for a route or service, so that a program keeps the model name it uses; `*` matches everything."""
+    """Another name for a route or service, so that a program can keep its model name; `*` matches everything."""
 
     name = models.CharField(_("name"), max_length=200, unique=True)
     target = models.CharField(_("target"), max_length=300)

@@ -1,6 +1,6 @@
-"""Sums of usage per hour and per day, and how much of their limits agents, keys and labels have used.
+"""Sums of usage per hour and per day, and usage of limits by agents, keys and labels.
 
-Without the sums, a page would have to read a million requests. All are stored in the database of the request log.
+Without the sums, a page would have to read a million requests. All tables are in the database of the request log.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class UsageCounts(models.Model):
 class UsageSum(UsageCounts):
     """Requests of one agent, route, provider, model, set of labels and currency in one hour or day.
 
-    `failures`, `refused` and `cancelled` count the `requests` with that ending (`core.fallback.endings`); the rest was
-    answered. `attempts` are the candidates reached. Before migration 0032 `failures` included every unanswered request
+    `failures`, `refused` and `cancelled` count the `requests` with that ending (`core.fallback.endings`); the rest were
+    answered. `attempts` are the candidates reached. Before migration 0032 `failures` included every unanswered request,
     and attempts were not counted; the migration corrected the hours and days that the log still covered.
 
     `start` is the start of the hour or, in the installation's time zone, of the day. Money is in billionths of the
@@ -73,7 +73,7 @@ class UsageSum(UsageCounts):
 class UsageRollup(UsageCounts):
     """Sums of one hour or day by one column of `UsageSum` and currency (`request_log.usage_rollups`).
 
-    The row with an empty dimension belongs to the whole hour or day. Its value is a random token while the other rows
+    The row with an empty dimension represents the whole hour or day. Its value is a random token while the other rows
     are being written, and empty once all of them exist. A migration that changes `UsageSum` deletes this table's rows,
     which are then rebuilt.
 
@@ -100,7 +100,7 @@ class UsageRollup(UsageCounts):
 
 
 class LimitWindow(models.Model):
-    """What all processes together drew from one limit of a holder in a minute, day or month, or now hold of it."""
+    """Amount that all processes drew from a holder's limit in a minute, day or month, or currently hold of it."""
 
     # An id of `capabilities.core.services.limit_holders`.
     holder = models.CharField(max_length=350)
@@ -108,7 +108,7 @@ class LimitWindow(models.Model):
     window = models.CharField(max_length=20)
     drawn = models.BigIntegerField(default=0)
     ends_at = models.DateTimeField(null=True, db_index=True)
-    # When a process was last refused an amount.
+    # Time at which a process was last refused an amount.
     wanted_at = models.DateTimeField(null=True)
     wanted_by = models.CharField(max_length=32, blank=True)
 
@@ -120,7 +120,7 @@ class LimitWindow(models.Model):
 
 
 class LimitShare(models.Model):
-    """What one process holds from a window, and what its calls used or reserved; it expires at `held_until`."""
+    """Amount of a window that one process holds, and that its calls used or reserved; it expires at `held_until`."""
 
     limit_window = models.ForeignKey(LimitWindow, models.CASCADE, related_name="shares")
     process = models.CharField(max_length=32)

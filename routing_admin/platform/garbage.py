@@ -1,8 +1,8 @@
-"""Tune the garbage collector for a program that loads much and keeps it."""
+"""Tune the garbage collector for a program that loads many objects and never frees them."""
 
 import gc
 
 
 def collect_rarely() -> None:
-    """Set thresholds far above Python's own, with which a start looks through all that is loaded again and again."""
+    """Set thresholds far above Python's own, with which the start repeatedly traverses everything loaded so far."""
     gc.set_threshold(10_000, 20, 50)

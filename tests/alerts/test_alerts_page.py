@@ -38,8 +38,7 @@ def receiver(settings: Any) -> Iterator[WebhookReceiver]:
         yield server
 
 
-def test_alert_is_not_said_to_be_sent_later_without_a_webhook(viewer: Client, settings: Any) -> None:
-    """Without a webhook nothing will be sent, and the row links to where one is set."""
+def test_without_a_webhook_an_alert_is_not_announced_as_sent_later(viewer: Client, settings: Any) -> None:
     record_condition(build_condition(AlertKind.KEY_REFUSED, "openai", status=401), timezone.now())
     settings.ALERT_WEBHOOK = None
     link = Page(viewer.get("/alerts/")).link("not sent: no webhook")
@@ -68,7 +67,7 @@ def test_page_lists_open_ended_and_unsent_alerts(viewer: Client) -> None:
     assert document.attributes["href"] == "/docs/alerts/#key_refused"
     assert page.shows("It answered with status 503: busy")
     assert page.region("Resolved").shows("Only 12 MiB left on the data directory's disk.")
-    assert "/alerts/" in Page(viewer.get("/")).link_urls
+    assert "/alerts/" in Page(viewer.get("/")).addresses
     page = Page(viewer.get("/alerts/", headers={"accept-language": "zh-CN"}))
     assert page.shows("提供商 openai 拒绝了密钥")
 
@@ -82,11 +81,11 @@ def test_page_lists_open_ended_and_unsent_alerts(viewer: Client) -> None:
         ("label:team=atlas", "/usage/budgets/"),
     ],
 )
-def test_an_alert_about_a_limit_links_to_where_the_limit_is_set(holder: str, url: str, viewer: Client) -> None:
+def test_alert_about_a_limit_links_to_where_the_limit_is_set(holder: str, url: str, viewer: Client) -> None:
     facts = {"name": "X", "meter": "Tokens per day"}
     warned = build_condition(AlertKind.BUDGET, f"{holder} tokensPerDay", Stage.WARNED, percent=85, **facts)
     spent = build_condition(AlertKind.BUDGET, spent_subject(f"{holder} tokensPerDay"), Stage.SPENT, **facts)
-    for condition in (warned, spent):  # the second ends the first
+    for condition in (warned, spent):  # The second condition ends the first.
         record_condition(condition, timezone.now())
         page = Page(viewer.get("/alerts/"))
         (link,) = [
@@ -97,7 +96,6 @@ def test_an_alert_about_a_limit_links_to_where_the_limit_is_set(holder: str, url
 
 @pytest.mark.parametrize("kind", AlertKind)
 def test_every_alert_kind_links_to_an_existing_page(kind: AlertKind, admin: Client) -> None:
-    """Every kind of alert links to a page that exists, even if the alert's subject does not."""
     record_condition(Condition(kind, "unknown", translatable("It is so."), STATE), timezone.now())
     link = Page(admin.get("/alerts/")).link("It is so.")
     assert link
@@ -146,7 +144,7 @@ def is_counted_in_navigation(page: Page) -> bool:
     return page.region("Main").link("Alerts 1") is not None
 
 
-def test_an_acknowledged_alert_leaves_the_navigation_until_it_starts_again(editor: Client, viewer: Client) -> None:
+def test_acknowledged_alert_leaves_the_navigation_until_it_recurs(editor: Client, viewer: Client) -> None:
     now = timezone.now()
     record_condition(build_condition(AlertKind.KEY_REFUSED, "openai", status=401), now - timedelta(hours=1))
     page = Page(editor.get("/alerts/"))
@@ -167,7 +165,7 @@ def test_an_acknowledged_alert_leaves_the_navigation_until_it_starts_again(edito
     assert AuditEvent.objects.filter(action="alert.acknowledge").count() == 1
 
 
-def test_a_muted_alert_is_not_sent_until_its_mute_ends(editor: Client) -> None:
+def test_muted_alert_is_not_sent_until_its_mute_ends(editor: Client) -> None:
     record_condition(build_condition(AlertKind.KEY_REFUSED, "openai", status=401), timezone.now())
     (_, path) = list_actions(Page(editor.get("/alerts/")))
     assert path.endswith("/mute/")
@@ -181,7 +179,7 @@ def test_a_muted_alert_is_not_sent_until_its_mute_ends(editor: Client) -> None:
     assert not Page(editor.post(path, follow=True)).shows("muted until")
 
 
-def test_alerts_of_one_kind_are_one_card_that_shows_the_first_five(admin: Client) -> None:
+def test_alerts_of_one_kind_are_one_card_with_the_first_five(admin: Client) -> None:
     for number in range(7):
         record_condition(build_condition(AlertKind.KEY_REFUSED, f"provider-{number}", status=401), timezone.now())
     record_condition(build_condition(AlertKind.DISK, "data directory", free=12), timezone.now())
@@ -213,7 +211,7 @@ def test_webhook_entered_on_the_page_is_stored_encrypted_and_never_shown(admin: 
         assert find_webhook() is None
 
 
-def test_the_watch_sends_to_the_stored_webhook(admin: Client, settings: Any) -> None:
+def test_watch_sends_to_the_stored_webhook(admin: Client, settings: Any) -> None:
     settings.ALERT_WEBHOOK = None
     with running_receiver() as server:
         admin.post("/alerts/webhook/", {"address": f"{server.base}/hook"})
@@ -231,7 +229,7 @@ def test_a_webhook_in_the_environment_takes_precedence(admin: Client, receiver: 
     assert webhook.host == receiver.base.removeprefix("http://")
 
 
-def test_a_stored_webhook_that_cannot_be_decrypted_is_said(admin: Client, settings: Any) -> None:
+def test_stored_webhook_that_cannot_be_decrypted_is_reported(admin: Client, settings: Any) -> None:
     settings.ALERT_WEBHOOK = None
     admin.post("/alerts/webhook/", {"address": "https://hooks.slack.com/services/x"})
     StoredKey.objects.update(ciphertext=Fernet(Fernet.generate_key()).encrypt(b"{}").decode())
@@ -266,7 +264,6 @@ def test_scripts_acknowledge_and_mute_alerts_and_set_the_webhook(admin_account: 
 
 
 def test_scripts_read_alerts_and_send_tests(admin_account: Any, receiver: WebhookReceiver) -> None:
-    """The administrators' API lists alerts and sends tests, without the webhook's secrets."""
     record_condition(build_condition(AlertKind.KEY_REFUSED, "deepseek", status=401), timezone.now())
     headers = {"authorization": f"Bearer {token_of(admin_account)}"}
     answer = Client().get("/api/v1/admin/alerts", headers=headers)

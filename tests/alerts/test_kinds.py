@@ -31,8 +31,7 @@ def test_every_kind_links_to_an_existing_heading_and_is_listed_in_the_document(k
 
 
 @pytest.mark.parametrize(("kind", "stage"), SENTENCES)
-def test_every_alert_reads_in_both_languages(kind, stage):
-    """An alert's sentence survives storage as data, contains its values and is translated, as are title and remedy."""
+def test_every_alert_message_survives_storage_and_is_translated(kind, stage):
     condition = build_condition(kind, "subject", stage, **FACTS, **MORE_FACTS)
     restored = decode_text(encode_text(condition.sentence))
     assert restored == condition.sentence
@@ -44,6 +43,5 @@ def test_every_alert_reads_in_both_languages(kind, stage):
     assert "%(" not in sentence + condition.sentence
 
 
-def test_subject_is_the_name_by_default():
-    """Without a name, an alert's sentence contains its subject."""
+def test_message_names_the_subject_if_the_alert_has_no_name():
     assert "deepseek" in build_condition(AlertKind.KEY_REFUSED, "deepseek", Stage.USUAL, status="401").sentence

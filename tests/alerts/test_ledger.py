@@ -41,7 +41,6 @@ def test_lasting_condition_is_reported_once():
 
 
 def test_end_is_reported_once_and_a_recurrence_again():
-    """The end of an alert is sent once, after a delay. If the condition returns, the alert is sent again."""
     ledger.record_condition(REFUSED, NOON)
     send_all(NOON)
     ledger.end_alerts({RECOVERED: NOON + MINUTE}, {}, NOON + MINUTE)
@@ -52,8 +51,7 @@ def test_end_is_reported_once_and_a_recurrence_again():
     assert list_alerts()[0].times == 2
 
 
-def test_flapping_condition_is_reported_once():
-    """An alert that ends and recurs within two minutes is not sent again."""
+def test_alert_that_recurs_within_two_minutes_is_not_sent_again():
     ledger.record_condition(REFUSED, NOON)
     send_all(NOON)
     for minutes in range(1, 20, 2):
@@ -64,7 +62,7 @@ def test_flapping_condition_is_reported_once():
 
 
 def test_older_observation_changes_nothing():
-    """Reports older than the stored state change nothing, since reports from two processes may arrive out of order."""
+    """Reports from two processes may arrive out of order."""
     ledger.record_condition(REFUSED, NOON)
     ledger.end_alerts({RECOVERED: NOON - MINUTE}, {}, NOON)
     assert list_alerts()[0].ended_at is None
@@ -74,7 +72,7 @@ def test_older_observation_changes_nothing():
 
 
 def test_alert_ends_when_its_condition_is_no_longer_found():
-    """A state that is polled ends after a minute without a report. A condition seen in calls lasts for a day."""
+    """A polled condition ends after a minute without a report, one seen in calls after a day."""
     ledger.record_condition(FULL, NOON)
     ledger.record_condition(REFUSED, NOON)
     ledger.record_condition(FULL, NOON + MINUTE / 2)
@@ -88,14 +86,12 @@ def test_alert_ends_when_its_condition_is_no_longer_found():
 
 
 def test_removed_configuration_ends_its_alerts():
-    """If a provider is removed from the configuration, its alert ends."""
     ledger.record_condition(REFUSED, NOON)
     ledger.end_alerts({}, {AlertKind.KEY_REFUSED: {"qwen"}}, NOON + MINUTE)
     assert list_alerts()[0].ended_at == NOON + MINUTE
 
 
 def test_failed_delivery_is_retried_with_growing_delays_then_given_up():
-    """A failed delivery is retried with growing delays and then given up, and the page keeps the error."""
     ledger.record_condition(REFUSED, NOON)
     now, delays = NOON, []
     while claimed := ledger.claim_next(now):
@@ -114,16 +110,14 @@ def test_failed_delivery_is_retried_with_growing_delays_then_given_up():
     assert ledger.claim_next(now + timedelta(days=1)) is None
 
 
-def test_metrics_count_the_open_alerts():
-    """`/metrics` has the number of open alerts by kind, including 0 for a kind without open alerts."""
+def test_metrics_count_open_alerts_of_every_kind_including_zero():
     ledger.record_condition(REFUSED, NOON)
     numbers = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     assert 'routing_admin_alerts_open{kind="key_refused"} 1.0' in numbers
     assert 'routing_admin_alerts_open{kind="disk"} 0.0' in numbers
 
 
-def test_alerts_ended_long_ago_are_deleted():
-    """Alerts are pruned 90 days after their end."""
+def test_alerts_are_deleted_ninety_days_after_their_end():
     ledger.record_condition(REFUSED, NOON)
     ledger.end_kind(AlertKind.KEY_REFUSED, NOON + MINUTE)
     ledger.prune_alerts(NOON + timedelta(days=89))

@@ -17,7 +17,7 @@ NOTICE = Notice(
 NOW = 1_763_800_000.25
 
 
-def test_every_shape_has_its_row():
+def test_every_message_format_is_tested():
     assert list(SHAPES) == list(ShapeName)
 
 
@@ -90,5 +90,5 @@ def test_failure_is_recognized_in_a_response_with_status_200(shape, status, answ
         (ShapeName.JSON, b""),
     ],
 )
-def test_success_is_no_refusal(shape, answer):
+def test_successful_response_is_no_failure(shape, answer):
     assert refusal_in(shape, 200, answer) is None

@@ -73,7 +73,7 @@ def test_action_is_recorded_under_the_owner_of_the_token(script: Script) -> None
     assert AuditEvent.objects.filter(action="token.use").count() == 1
 
 
-def test_the_last_use_is_noted_at_most_once_a_minute(script: Script) -> None:
+def test_last_use_is_recorded_at_most_once_a_minute(script: Script) -> None:
     script.get("/providers")
     first = AdminToken.objects.get().last_used_at
     script.get("/providers")
@@ -509,7 +509,7 @@ def test_one_invalid_setting_rejects_all_changes(script: Script) -> None:
     assert {"installation.retention", "installation.record_bodies", "installation.content_policy"} <= acts
 
 
-def test_every_scope_of_a_token_is_asked_for_by_some_call() -> None:
+def test_every_scope_of_a_token_is_required_by_a_call() -> None:
     assert set(ADMIN_CALLS.values()) == set(ADMIN_SCOPES)
 
 

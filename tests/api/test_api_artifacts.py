@@ -165,7 +165,7 @@ def test_preview_shows_media_as_a_byte_count_with_reason_and_capable_agents(text
     assert "vision-agent" in body["canRead"]
 
 
-def test_an_empty_file_is_kept(text_agent: Any) -> None:
+def test_empty_file_is_stored(text_agent: Any) -> None:
     created = text_agent.stored("empty.txt", b"", "text/plain")
     assert created["size"] == 0
     assert text_agent.get(f"/artifacts/{created['id']}/raw").getvalue() == b""

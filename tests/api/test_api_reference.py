@@ -62,7 +62,7 @@ def test_operation_lists_nested_fields_and_an_example_of_the_required_ones() -> 
     assert operation.example.splitlines()[-1] == """  -d '{"size": "s", "parts": []}'"""
 
 
-def test_a_title_is_the_first_paragraph_in_one_line() -> None:
+def test_title_is_the_first_paragraph_on_one_line() -> None:
     assert first_sentence("List all\nthings.\n\nMore.") == "List all things"
 
 
@@ -98,12 +98,11 @@ def test_signed_in_users_see_the_navigation(path: str, admin: Client) -> None:
 
 def test_breadcrumb_leads_signed_in_users_to_the_documentation(client: Client, admin: Client) -> None:
     for path in ("/api/v1/docs", "/api/v1/docs?operation=send"):
-        assert Page(admin.get(path)).link_urls.count("/docs/") == 2
-        assert "/docs/" not in Page(client.get(path)).link_urls
+        assert Page(admin.get(path)).addresses.count("/docs/") == 2
+        assert "/docs/" not in Page(client.get(path)).addresses
 
 
-def test_calls_are_found_by_method_path_and_title(client: Client) -> None:
-    """All words must match. Without a match, the page offers to clear the search."""
+def test_calls_are_found_by_all_words_of_method_path_and_title(client: Client) -> None:
     found = response_text(client.get("/api/v1/docs?q=post+KEYS"))
     assert "?operation=admin_issue_key" in found
     assert "?operation=send" not in found

@@ -140,7 +140,7 @@ def test_created_agent_may_use_a_route_and_be_selected_by_its_creator_only(text_
     assert (refused.status_code, refused.json()["error"]) == (403, "agent_forbidden")
 
 
-def test_an_expired_agent_is_gone(text_agent: Any) -> None:
+def test_expired_agent_is_missing(text_agent: Any) -> None:
     text_agent.call("PUT", "/agents/short", {"serviceId": "vision-model", "expiresInSeconds": 60})
     Agent.objects.filter(agent_id="short").update(expires_at=timezone.now() - timedelta(seconds=1))
     snapshot.refresh()

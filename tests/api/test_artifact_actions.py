@@ -89,8 +89,8 @@ def test_stream_over_the_limit_is_rejected_while_it_is_read(demo: None) -> None:
     assert not Artifact.objects.exists()
 
 
-def test_what_can_be_measured_is_measured(demo: None) -> None:
-    """Pixels are read from the header, pages in the extraction process."""
+def test_pixels_and_pages_are_measured(demo: None) -> None:
+    """Pages are counted in the extraction process."""
     image = build_file_part(actions.store_bytes(SYSTEM, png(30, 20), declared="image/png"))
     document = build_file_part(actions.store_bytes(SYSTEM, pdf(), declared="application/pdf"))
     assert (image.width, image.height) == (30, 20)

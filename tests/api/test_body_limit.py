@@ -108,7 +108,7 @@ async def test_announced_length_over_the_limit_is_rejected_without_reading() -> 
     assert json.loads(body)["error"]["code"] == "too_large"
 
 
-async def test_what_fits_goes_through_untouched() -> None:
+async def test_body_within_the_limit_reaches_the_application_unchanged() -> None:
     (status, body), bytes_read, _ = await send_chunks(
         "/artifacts/", [b"x" * 1000] * 3, [(b"content-length", b"nonsense")]
     )

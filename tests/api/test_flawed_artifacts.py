@@ -49,7 +49,7 @@ def test_routed_message_describes_it_with_the_reason(name: str, data: bytes, fla
 
 
 @FILES
-def test_preview_shows_what_get_artifact_answers(name: str, data: bytes, flaw: str, demo: None) -> None:
+def test_preview_equals_the_result_of_get_artifact(name: str, data: bytes, flaw: str, demo: None) -> None:
     shown = preview(store_bytes(SYSTEM, data, filename=name)).deliveries
     result = next(delivery.as_json() for delivery in shown if delivery.service_id == "multimodal-model")
     assert result["routing"] == "text"

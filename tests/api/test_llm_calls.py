@@ -121,7 +121,7 @@ def test_missing_attachment_is_named_in_the_prompt(key):
     assert (caught.value.status, caught.value.code) == (404, "artifact_not_found")
 
 
-def test_an_agent_reads_the_timeline_of_its_own_requests_only(key):
+def test_agent_reads_the_timeline_of_its_own_requests_only(key):
     http_request = request(key, {"prompt": "Hello"})
     answer_to(http_request)
     answer = json.loads(requests.one_request(request(key), http_request.request_id).content)

@@ -37,7 +37,7 @@ def test_attachment_is_stored_once_with_its_name_and_type(call: Any) -> None:
     assert row.metadata["attachmentOf"].startswith("artifact:")
 
 
-def test_attached_mail_is_a_mail_of_its_own(call: Any) -> None:
+def test_attached_mail_becomes_a_mail_artifact(call: Any) -> None:
     assert call(2).json()["mimeType"] == "message/rfc822"
 
 

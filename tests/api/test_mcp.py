@@ -176,7 +176,7 @@ async def test_text_is_stored_listed_and_read_in_pages(installation: Installatio
         assert ref not in json.dumps(result.structured_content)
 
 
-async def test_a_list_that_goes_on_says_how(installation: Installation) -> None:
+async def test_incomplete_list_says_how_to_continue(installation: Installation) -> None:
     async with installation.client("vision-agent") as client:
         for name in ("one.md", "two.md"):
             await client.call_tool("store_artifact", {"text": name, "filename": name})

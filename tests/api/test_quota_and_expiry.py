@@ -51,7 +51,7 @@ def test_equal_bytes_are_accepted_by_a_full_store(quota: int, text_agent: Any) -
     assert text_agent.upload("other.txt", b"y", "text/plain").status_code == 507
 
 
-def test_a_refused_upload_leaves_no_bytes_behind(quota: int, text_agent: Any) -> None:
+def test_rejected_upload_leaves_no_bytes(quota: int, text_agent: Any) -> None:
     before = set(byte_store().digests())
     text_agent.upload("large.txt", b"never kept before " * 10, "text/plain")
     assert set(byte_store().digests()) == before

@@ -76,7 +76,7 @@ def test_second_use_of_a_link_returns_410_and_stores_nothing(text_agent: AgentPr
     assert Artifact.objects.filter(owner="text-agent").count() == 1
 
 
-def test_a_link_past_its_time_is_410(text_agent: AgentProgram) -> None:
+def test_expired_link_returns_410(text_agent: AgentProgram) -> None:
     expired = make_token(timezone.now() - timedelta(seconds=1))
     answer = put(PATH + expired)
     assert answer.status_code == 410
@@ -108,7 +108,7 @@ def test_file_declared_too_large_gets_no_link(text_agent: AgentProgram) -> None:
     assert not UploadLink.objects.exists()
 
 
-def test_an_empty_file_is_kept(text_agent: AgentProgram) -> None:
+def test_empty_file_is_stored(text_agent: AgentProgram) -> None:
     assert put(create_link(text_agent), b"").json()["size"] == 0
 
 

@@ -69,7 +69,6 @@ def build_compound_file(tree: Mapping[str, object]) -> bytes:
 
 
 def _add(entries: list[Entry], parent: Entry, tree: Mapping[str, object]) -> None:
-    """Add a storage's members, each as the right sibling of the previous member."""
     last: Entry | None = None
     for name, value in tree.items():
         entry = Entry(name, 2, value) if isinstance(value, bytes) else Entry(name, 1)

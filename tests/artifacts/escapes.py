@@ -1,8 +1,9 @@
 """`python escapes.py DATA CONFINED READER < file`: try to escape from the extraction process.
 
-With CONFINED `yes`, the sandbox of the operation READER is applied first, without the audit hook, which does not bind
-native code. Otherwise only files are tried, to show that these attempts would succeed. DATA is a data directory. A JSON
-object on standard output gives the result of each attempt: `""` if it succeeded, otherwise the name of the error.
+With CONFINED `yes`, the process first enters the sandbox for the operation READER, without the audit hook, since that
+does not restrict native code. Otherwise only files are tried, to show that these attempts succeed without the sandbox.
+DATA is a data directory. Standard output is a JSON object with the result of each attempt: `""` if it succeeded,
+otherwise the error's name.
 """
 
 from __future__ import annotations
@@ -34,7 +35,6 @@ INTEL = os.uname().machine == "x86_64"
 
 
 def library_call(name: str, *arguments: object) -> Callable[[], None]:
-    """Return an attempt that calls a function of the C library."""
     function = getattr(LIBC, name)
 
     def call() -> None:
@@ -46,7 +46,6 @@ def library_call(name: str, *arguments: object) -> Callable[[], None]:
 
 
 def system_call(intel: int, arm: int, *arguments: object) -> Callable[[], None]:
-    """Return an attempt that makes a system call by its number."""
     words = [ctypes.c_long(word) if isinstance(word, int) else word for word in arguments]
     return library_call("syscall", ctypes.c_long(intel if INTEL else arm), *words)
 
@@ -230,19 +229,19 @@ def attempt(call: Callable[[], object]) -> str:
 
 
 def main() -> None:
-    sandbox: dict[str, object] = {}
+    cell: dict[str, object] = {}
     if sys.argv[2] == "yes":
         sys.path.insert(0, str(ROOT))
         from artifacts.extract.__main__ import load
         from artifacts.extract.confine import limit
-        from artifacts.extract.sandbox import apply_sandbox
+        from artifacts.extract.sandbox import close_cell
 
         limit()
         load(sys.argv[3], {"reader": "pdf"})
-        sandbox = apply_sandbox()
-    attempts = {**FILES, **CALLS} if sandbox else FILES
+        cell = close_cell()
+    attempts = {**FILES, **CALLS} if cell else FILES
     results = {name: attempt(call) for name, call in attempts.items()}
-    print(json.dumps({"sandbox": sandbox, "files": [*FILES], "results": results}))
+    print(json.dumps({"cell": cell, "files": [*FILES], "results": results}))
 
 
 if __name__ == "__main__":

@@ -97,7 +97,6 @@ def group_formats() -> dict[tuple[Kind, tuple[Cells, ...]], list[str]]:
 
 
 def table_lines() -> Iterator[str]:
-    """Yield the table's rows. Formats and protocols that are treated alike share a row."""
     formats_by_cells = group_formats()
     for kind, title in TITLES.items():
         for (kind_found, by_protocol), formats in formats_by_cells.items():

@@ -58,7 +58,6 @@ def iso_media(brand: bytes, *tracks: bytes) -> bytes:
 
 
 def add_id3_tag(sound: bytes) -> bytes:
-    """Return an ID3v2.3 tag of ten bytes, followed by the audio data."""
     return b"ID3\3\0\0\0\0\0\x0a" + bytes(10) + sound
 
 
@@ -357,7 +356,6 @@ EXTRA_TEXT_SAMPLES: tuple[tuple[str, bytes, str, str], ...] = (
 
 
 def extra_text_samples(words: dict[str, str]) -> tuple[tuple[str, bytes, str, str], ...]:
-    """Return texts in legacy encodings, by language code."""
     encodings = {
         "ko": ("cp949", "johab", "iso2022_kr", "utf-32-le"),
         "ja": ("euc_jp", "iso2022_jp", "utf-16-be"),

@@ -249,7 +249,6 @@ def expand_mime_type(mime_type: str) -> str:
 
 
 def rows() -> list[tuple[str, ...]]:
-    """Return each line's cells: file, program, kind, encoding, type, and the type detected without the name."""
     lines = [tuple(cell.strip() for cell in line.split("|")) for line in SAMPLE_TABLE.strip().splitlines()]
     return [
         (*cells[:4], expand_mime_type(cells[4]), expand_mime_type(cells[5]) if len(cells) > 5 else "")

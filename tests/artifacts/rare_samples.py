@@ -39,7 +39,6 @@ def apple_part(number: bytes) -> bytes:
 
 
 def deflated(**entries: bytes) -> bytes:
-    """Build a zip archive with these entries, compressed."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in entries.items():

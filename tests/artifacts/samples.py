@@ -197,7 +197,6 @@ def open_document(kind: str, content: str = "<text:p>Hello</text:p>") -> bytes:
 
 
 def pdf(*pages: str) -> bytes:
-    """Build a PDF with one line of Helvetica per page and a correct cross-reference table."""
     count = len(pages)
     kids = " ".join(f"{4 + 2 * index} 0 R" for index in range(count))
     objects = [b"<</Type/Catalog/Pages 2 0 R>>", f"<</Type/Pages/Kids[{kids}]/Count {count}>>".encode()]
@@ -229,7 +228,6 @@ def wav(seconds: float = 0.1) -> bytes:
 
 
 def mp3(frames: int = 4, tag: bool = False) -> bytes:
-    """Build MPEG-1 layer III frames of 417 bytes (128 kbit/s, 44.1 kHz), optionally after an ID3v2 tag."""
     sound = (b"\xff\xfb\x90\x00" + bytes(413)) * frames
     return (b"ID3\x03\0\0\0\0\0\x0a" + bytes(10) if tag else b"") + sound
 

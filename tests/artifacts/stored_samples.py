@@ -23,8 +23,6 @@ READERS = {
 
 @dataclass(frozen=True)
 class FileContent:
-    """Content in a file store that can be read but not converted."""
-
     store: FileStore
     sha256: str
     size: int

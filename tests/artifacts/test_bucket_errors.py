@@ -125,7 +125,7 @@ def test_calls_fail_immediately_after_calls_without_a_response(tmp_path: Path) -
     assert not recovered.client.is_silent
 
 
-def test_large_upload_cut_off_by_an_outage_leaves_nothing(tmp_path: Path) -> None:
+def test_large_upload_interrupted_by_an_outage_leaves_nothing(tmp_path: Path) -> None:
     bucket = s3_server().new_prefix()
     store = store_at(bucket, tmp_path)
     upload = store.begin_upload()

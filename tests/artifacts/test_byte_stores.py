@@ -165,7 +165,7 @@ def test_uploading_damaged_bytes_again_repairs_them(store: ByteStore) -> None:
     assert b"".join(store.open_blocks(stored.sha256)) == b"precious"
 
 
-def test_delete_removes_the_bytes_once(store: ByteStore) -> None:
+def test_second_delete_finds_nothing(store: ByteStore) -> None:
     stored = store.put([b"x" * (BLOCK + 1)])
     blocks = store.open_blocks(stored.sha256)
     first = next(blocks)

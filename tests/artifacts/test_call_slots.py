@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from artifacts.storage.bucket_client import MAX_CALLS, MAX_UNANSWERED, SLOW_SECONDS, CallSlots
+from artifacts.storage.bucket_client import MAX_CALLS, MAX_UNRESPONSIVE_CALLS, SLOW_SECONDS, CallSlots
 
 
 class Clock:
@@ -17,12 +17,12 @@ class Clock:
 def test_unresponsive_store_gets_few_calls_until_it_responds() -> None:
     clock = Clock()
     slots = CallSlots(clock)
-    assert all(slots.acquire() for _ in range(MAX_UNANSWERED))
+    assert all(slots.acquire() for _ in range(MAX_UNRESPONSIVE_CALLS))
     clock.now += SLOW_SECONDS + 1
     assert not slots.acquire()
     slots.release()
     assert slots.acquire()
-    for _ in range(MAX_UNANSWERED):
+    for _ in range(MAX_UNRESPONSIVE_CALLS):
         slots.release()
     clock.now += 1000
     assert all(slots.acquire() for _ in range(MAX_CALLS))

@@ -420,7 +420,7 @@ def test_zip_that_contains_a_jar_is_a_zip(write: Callable[[dict[str, bytes]], by
 
 
 @pytest.mark.parametrize("write", [zip_uncompressed, zip_streamed])
-def test_cut_off_jar_is_known_by_the_names_of_its_parts(write: Callable[[dict[str, bytes]], bytes]) -> None:
+def test_truncated_jar_is_detected_by_the_names_of_its_entries(write: Callable[[dict[str, bytes]], bytes]) -> None:
     whole = write({"a/B.class": JAR, "META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\n", "c": b"c"})
     assert ALONE.detect(whole[: whole.rindex(b"PK\1\2")]).mime_type == "application/java-archive"
 

@@ -34,7 +34,7 @@ def pictures(pages: PageImages | None) -> list[bytes]:
     return [b"".join(image.blob.blocks()) for image in pages.images.values()]
 
 
-def test_pages_of_a_stored_file_survive_a_restart(scan: Path, settings, tmp_path: Path) -> None:
+def test_pages_of_a_stored_file_are_cached_across_restarts(scan: Path, settings, tmp_path: Path) -> None:
     settings.DATA_DIR = tmp_path / "data"
     renew()
     drawn = pictures(draw_pages(scan, JPEG, cache_key=SHA256, stored=stored_pages()))
@@ -43,7 +43,7 @@ def test_pages_of_a_stored_file_survive_a_restart(scan: Path, settings, tmp_path
     assert pictures(draw_pages(scan, JPEG, cache_key=SHA256, stored=stored_pages())) == drawn
 
 
-def test_that_a_scan_has_no_text_survives_a_restart(tmp_path: Path) -> None:
+def test_missing_text_of_a_scan_is_cached_across_restarts(tmp_path: Path) -> None:
     path, stored = tmp_path / "scan.pdf", StoredResults(tmp_path / "pages")
     path.write_bytes(pdf("", ""))
     assert extract_text(path, "application/pdf", cache_key=SHA256, stored=stored) is None
@@ -53,7 +53,7 @@ def test_that_a_scan_has_no_text_survives_a_restart(tmp_path: Path) -> None:
     assert extract_text(path, "application/pdf", cache_key="8" * 64, stored=stored) is not None
 
 
-def test_a_text_is_not_kept_on_the_disk(scan: Path, tmp_path: Path) -> None:
+def test_text_is_not_cached_on_disk(scan: Path, tmp_path: Path) -> None:
     folder = tmp_path / "pages"
     assert extract_text(scan, "application/pdf", cache_key=SHA256, stored=StoredResults(folder)) is not None
     assert not folder.exists()
@@ -86,7 +86,7 @@ def test_pages_are_drawn_by_several_processes_as_by_one(scan: Path, monkeypatch:
     assert (list(parts.images), parts.total) == ([1, 2, 3], 3)
 
 
-def test_pages_exceed_the_size_of_all_images_only_in_part(scan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_that_exceed_the_size_of_all_images_are_omitted(scan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, _ = (len(picture) for picture in pictures(draw_pages(scan, JPEG)))
     monkeypatch.setattr(drawing, "PAGES_AT_ONCE", 1)
     monkeypatch.setattr(drawing, "MAX_IMAGE_BYTES", first + second)
@@ -95,7 +95,7 @@ def test_pages_exceed_the_size_of_all_images_only_in_part(scan: Path, monkeypatc
     assert (list(pages.images), pages.total) == ([1, 2], 3)
 
 
-def test_results_used_longest_ago_are_deleted_first(tmp_path: Path) -> None:
+def test_least_recently_used_results_are_deleted_first(tmp_path: Path) -> None:
     stored = StoredResults(tmp_path, max_bytes=2500)
     for age, name in ((30, "a"), (20, "b"), (10, "c")):
         stored.keep((name * 64, "pages"), Result({"bytes": 1000}, b"x" * 1000))
@@ -115,7 +115,7 @@ def test_damaged_cached_image_is_not_used(tmp_path: Path) -> None:
     assert stored.find(KEY) is None
 
 
-def test_result_is_not_kept_where_nothing_can_be_written(tmp_path: Path) -> None:
+def test_result_is_not_cached_in_an_unwritable_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     stored = StoredResults(tmp_path / "file")
     stored.keep(KEY, Result({"bytes": 3}, b"abc"))

@@ -141,8 +141,6 @@ def test_duration_and_encryption_of_a_recording_are_measured(write_file) -> None
 
 
 def pixel_bomb() -> bytes:
-    """Build a PNG of a few hundred bytes that declares 60,000 pixels per side."""
-
     def chunk(name: bytes, data: bytes) -> bytes:
         return be32(len(data)) + name + data + be32(zlib.crc32(name + data))
 
@@ -151,7 +149,6 @@ def pixel_bomb() -> bytes:
 
 
 def zip_bomb() -> bytes:
-    """Build a docx file whose document unpacks to 200 MB of spaces."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as package, package.open("word/document.xml", "w") as entry:
         entry.write(b"<w:document xmlns:w='w'><w:body>")

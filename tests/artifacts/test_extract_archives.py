@@ -67,7 +67,6 @@ def test_listing_ends_with_a_note_after_5000_names(read) -> None:
 
 
 def gzip_bomb() -> bytes:
-    """Build a compressed tar archive with one file of 600 MB of zeros."""
     head = tarfile.TarInfo("a")
     head.size = 600 << 20
     buffer = io.BytesIO()

@@ -35,12 +35,12 @@ def grey_levels(pages: PageImages) -> list[int]:
     return [int(image.convert("L").getpixel((0, 0))) for image in images]  # type: ignore[arg-type]
 
 
-def test_every_page_of_a_tiff_arrives_in_order(write_file) -> None:
+def test_every_page_of_a_tiff_is_converted_in_order(write_file) -> None:
     pages = draw_frames(write_file(build_frames("TIFF", 3)), "image/tiff")
     assert (list(pages.images), pages.total, grey_levels(pages)) == ([1, 2, 3], 3, [10, 20, 30])
 
 
-def test_no_more_pages_than_wanted_are_converted(write_file) -> None:
+def test_no_more_pages_than_requested_are_converted(write_file) -> None:
     pages = draw_frames(write_file(build_frames("TIFF", 5)), "image/tiff", 2)
     assert (list(pages.images), pages.total) == ([1, 2], 5)
 
@@ -53,13 +53,13 @@ def test_frames_of_an_animation_are_spread_over_its_length(write_file, name: str
 
 
 @pytest.mark.parametrize(("name", "count"), [("TIFF", 3), ("GIF", 12), ("PNG", 1), ("TIFF", 1)])
-def test_a_converted_image_says_how_many_frames_its_file_has(write_file, name: str, count: int) -> None:
+def test_converted_image_has_the_number_of_frames_in_its_file(write_file, name: str, count: int) -> None:
     converted = convert_image(write_file(build_frames(name, count)), PNG)
     assert converted is not None
     assert converted.frames == count
 
 
-def test_smaller_copies_in_a_tiff_are_no_pages(write_file) -> None:
+def test_smaller_copies_in_a_tiff_are_not_pages(write_file) -> None:
     smaller = TiffImagePlugin.ImageFileDirectory_v2()
     smaller[254] = 1
     data = io.BytesIO()

@@ -66,7 +66,6 @@ def slide(text: str) -> bytes:
 
 
 def talk() -> bytes:
-    """Build two slides whose order differs from their numbers. One of them has notes with a page number."""
     order = '<p:p xmlns:p="urn:p" xmlns:r="urn:r"><p:sldId id="256" r:id="b"/><p:sldId id="257" r:id="a"/></p:p>'
     number = "<a:fld type='slidenum'><a:t>7</a:t></a:fld>"
     notes = f'<p:notes xmlns:p="urn:p" xmlns:a="urn:a"><a:p><a:r><a:t>Smile</a:t></a:r>{number}</a:p></p:notes>'

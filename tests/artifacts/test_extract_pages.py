@@ -31,7 +31,6 @@ def open_image(image: Converted) -> Image.Image:
 
 
 def scan(pages: int = 1) -> bytes:
-    """Build a PDF that contains images and no text."""
     buffer = io.BytesIO()
     photographs = [Image.effect_noise((600, 800), 60).convert("RGB") for _ in range(pages)]
     photographs[0].save(buffer, "PDF", save_all=True, append_images=photographs[1:], resolution=100)

@@ -45,12 +45,12 @@ def test_xls_and_xlsb_are_read(read) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
-def test_sheets_of_excel_2_to_4_are_read_as_they_are_shown(read, version: int) -> None:
+def test_sheets_of_excel_2_to_4_have_their_displayed_text(read, version: int) -> None:
     assert BinaryDetector().detect(bare_xls(version)).mime_type == XLS
     assert read(bare_xls(version), XLS) == Text("hello\t12.5%\t\t#DIV/0!\nTRUE\tsum", "xls")
 
 
-def test_an_old_sheet_that_is_torn_says_so_after_its_rows(read) -> None:
+def test_truncated_old_sheet_has_a_note_after_its_rows(read) -> None:
     note = bytes.fromhex("1c00 0200 0000")
     assert read(bare_xls(2) + note, XLS).text.endswith("sum\n[this sheet could not be read to its end]")
 
@@ -95,14 +95,14 @@ def test_hostile_workbook_yields_none(read, data: bytes, mime: str) -> None:
     assert read(data, mime) is None
 
 
-def test_a_far_cell_is_named_instead_of_billions_of_empty_ones(read) -> None:
+def test_distant_cell_is_named_without_billions_of_empty_cells(read) -> None:
     assert read(xlsx_from_rows(FAR), XLSX).text == "[sheet: S]\n1\nXFD1048576: 2"
 
 
-def test_billions_of_repeated_cells_are_cut(read) -> None:
+def test_billions_of_repeated_cells_are_truncated(read) -> None:
     extracted = read(open_document("spreadsheet", REPEATED), ODS, max_chars=1000)
     assert (extracted.note, len(extracted.text)) == ("[truncated: sheets 1-1 of 1]", 1000)
 
 
-def test_workbook_that_unpacks_to_600_mb_yields_nothing(read) -> None:
+def test_workbook_that_unpacks_to_600_mb_yields_none(read) -> None:
     assert read(build_zip({"[Content_Types].xml": TYPES, "xl/workbook.xml": bytes(600 << 20)}), XLSX) is None

@@ -66,7 +66,7 @@ def workbook(*records: int) -> bytes:
     ],
     ids=itertools.count(),  # By default, entries of short files would have the time at which they were compressed.
 )
-def test_a_file_that_needs_a_password_or_cannot_be_opened_is_found(
+def test_file_that_needs_a_password_or_cannot_be_opened_is_recognized(
     tmp_path: Path, data: bytes, mime: str, found: Inspection
 ) -> None:
     (tmp_path / "file").write_bytes(data)

@@ -248,7 +248,6 @@ def test_bytes_with_control_characters_keep_their_declared_image_type(data: byte
 
 
 def _is_unrecognized(data: bytes) -> bool:
-    """Return whether the bytes are neither text nor of a type that the detector recognizes."""
     return BinaryDetector().detect(data).mime_type == "application/octet-stream"
 
 

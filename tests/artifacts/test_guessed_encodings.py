@@ -105,7 +105,7 @@ def test_declared_encoding_that_contradicts_the_bytes_is_ignored() -> None:
 
 @pytest.mark.parametrize("encoding", ["cp1251", "koi8-r", "iso8859-5", "cp866", "cp855", "mac-cyrillic"])
 def test_russian_is_recognized_in_all_its_encodings(encoding: str) -> None:
-    """Russian is recognized in all its encodings: two from DOS, one from the Macintosh and three from the internet."""
+    """Two are from DOS, one from the Macintosh and three from the internet."""
     text_encoding = detect_text(RU.encode(encoding), whole=True)
     assert text_encoding is not None
     assert (text_encoding.encoding, text_encoding.certain) == (encoding, True)
@@ -171,7 +171,7 @@ def test_ascii_with_regular_nuls_is_not_utf16(step: int, first: int) -> None:
     ],
 )
 def test_web_names_of_encodings_are_known(name: str, expected: str) -> None:
-    """Labels in the WHATWG Encoding Standard that Python does not know are mapped to a Python codec."""
+    """These labels of the WHATWG Encoding Standard are unknown to Python."""
     assert canonical_encoding(name) == expected
 
 
@@ -207,8 +207,8 @@ def test_uncertain_encoding_is_reported_as_a_guess(data: bytes, certain: bool) -
     assert DETECT.detect(data, encoding="gb18030").encoding_certain or not certain
 
 
-def test_only_east_asian_text_is_strong_proof() -> None:
-    """Only East Asian text is strong enough proof to have priority over a declared media type."""
+def test_only_east_asian_text_overrides_a_declared_media_type() -> None:
+    """Other legacy text is no strong proof."""
     assert detect_text(KO.encode("cp949"), whole=True).proof is Proof.STRONG
     assert detect_text(RU.encode("cp1251"), whole=True).proof is Proof.WEAK
 

@@ -38,7 +38,7 @@ def read_text(data: bytes, max_chars: int = 100_000, reader: str = "xlsx") -> st
 
 
 @pytest.mark.parametrize("part", ["sheet", "strings", "comments", "styles"])
-def test_a_part_that_declares_entities_is_refused(part: str) -> None:
+def test_part_that_declares_entities_is_rejected(part: str) -> None:
     with pytest.raises(RefusedError, match="failed"):
         read_text(build_workbook(**{part: ENTITY_BOMB + b"<x>&b;</x>"}))
 
@@ -54,17 +54,17 @@ def test_a_part_that_declares_entities_is_refused(part: str) -> None:
         ("strings", b"<sst><si><t>seen</t></si><si><t>"),
     ],
 )
-def test_a_damaged_part_leaves_the_cells(part: str, data: bytes) -> None:
+def test_damaged_part_does_not_affect_the_cells(part: str, data: bytes) -> None:
     assert read_text(build_workbook(**{part: data})) == "[sheet: S]\nseen"
 
 
-def test_texts_that_are_missing_are_said_to_be_missing() -> None:
+def test_missing_texts_are_reported() -> None:
     sheet = b'<worksheet><sheetData><row><c t="s"><v>0</v></c><c t="s"><v>1</v></c></row></sheetData></worksheet>'
     torn = build_workbook(sheet=sheet, strings=b"<sst><si><t>seen</t></si><si><t>lost")
     assert read_text(torn) == "[sheet: S]\nseen\n[this sheet could not be read to its end]"
 
 
-def test_damaged_relations_and_a_missing_sheet_leave_the_others() -> None:
+def test_damaged_relations_and_a_missing_sheet_do_not_affect_other_sheets() -> None:
     with zipfile.ZipFile(io.BytesIO(xlsx({"S": [["seen"]], "T": [["too"]]}))) as package:
         entries = {name: package.read(name) for name in package.namelist()}
     damaged = build_zip(entries | {"xl/worksheets/_rels/sheet2.xml.rels": b"<Relationships><"})
@@ -76,27 +76,27 @@ def test_damaged_relations_and_a_missing_sheet_leave_the_others() -> None:
 
 
 @pytest.mark.parametrize("end", [b"", b"</wrong>", b"<x>" * 100_000])
-def test_a_torn_sheet_says_so_after_its_rows(end: bytes) -> None:
+def test_truncated_sheet_has_a_note_after_its_rows(end: bytes) -> None:
     assert read_text(build_workbook(sheet=ROW + end)) == "[sheet: S]\nseen\n[this sheet could not be read to its end]"
 
 
-def test_wrong_places_keep_their_order_and_wrong_styles_are_no_style() -> None:
+def test_invalid_positions_keep_their_order_and_invalid_styles_are_ignored() -> None:
     wrong = ('r="ZZZZ1"', 'r=""', 'r="B"', 'r="é7" s="99999999999"', 'r="A1" s="-1"', f'r="{"A" * 65_536}" s="x"')
     assert read_text(build_workbook(sheet=cells(*wrong))) == "[sheet: S]\n1\t1\t1\t1\t1\t1"
 
 
 @pytest.mark.parametrize("value", ["-1", "7", "9" * 5_000, "x", "²", "1e9"])
-def test_a_wrong_number_of_a_shared_text_is_an_empty_cell(value: str) -> None:
+def test_invalid_index_of_a_shared_text_is_an_empty_cell(value: str) -> None:
     with pytest.raises(RefusedError, match="no_text"):
         read_text(build_workbook(sheet=cells('t="s"', value=value)))
 
 
 @pytest.mark.parametrize("value", ["1e999", "nan", "0x10", "9" * 400])
-def test_a_value_that_is_no_number_is_as_it_is_stored(value: str) -> None:
+def test_value_that_is_not_a_number_is_shown_as_stored(value: str) -> None:
     assert value[:15] in read_text(build_workbook(sheet=cells('s="1"', value=value)))
 
 
-def test_a_format_of_64_kib_is_none() -> None:
+def test_format_of_64_kib_is_ignored() -> None:
     code = "0" * 65_536
     formats = f'<numFmts><numFmt numFmtId="200" formatCode="{code}"/></numFmts>'
     styles = f'<x>{formats}<cellXfs><xf numFmtId="200"/></cellXfs></x>'
@@ -110,19 +110,19 @@ def test_notes_and_merged_cells_are_counted() -> None:
     assert (text.count("[comment at"), text.count("A1:B2")) == (10_000, 200)
 
 
-def test_a_long_text_that_many_cells_share_is_cut() -> None:
+def test_long_text_shared_by_many_cells_is_truncated() -> None:
     long = b"<sst><si><t>" + b"x" * 1_000_000 + b"</t></si></sst>"
     assert len(read_text(build_workbook(strings=long, sheet=cells(*['t="s"'] * 20_000, value="0")))) == 100_000
 
 
-def test_a_row_of_repeated_cells_that_repeat_is_cut() -> None:
+def test_repeated_row_of_repeated_cells_is_truncated() -> None:
     cell = '<table:table-cell table:number-columns-repeated="16384"><text:p>abcdefghij</text:p></table:table-cell>'
     row = f'<table:table-row table:number-rows-repeated="1048576">{cell * 1_000}</table:table-row>'
     data = open_document("spreadsheet", f'<table:table table:name="S">{row}</table:table>')
     assert len(read_text(data, reader="ods")) == 100_000
 
 
-def test_a_torn_ods_says_so_after_its_rows() -> None:
+def test_truncated_ods_has_a_note_after_its_rows() -> None:
     row = "<table:table-row><table:table-cell><text:p>seen</text:p></table:table-cell></table:table-row>"
     data = open_document("spreadsheet", f'<table:table table:name="S">{row}</wrong>')
     assert read_text(data, reader="ods") == "[sheet: S]\nseen\n[this sheet could not be read to its end]"

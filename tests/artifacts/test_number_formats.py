@@ -58,7 +58,7 @@ SHOWN = (
 
 
 @pytest.mark.parametrize(("code", "value", "shown"), SHOWN)
-def test_a_number_is_written_as_its_format_shows_it(code: str, value: float, shown: str) -> None:
+def test_number_is_written_as_its_format_displays_it(code: str, value: float, shown: str) -> None:
     assert NumberFormat(code).number(value) == shown
 
 
@@ -74,7 +74,7 @@ def test_a_number_is_written_as_its_format_shows_it(code: str, value: float, sho
         (99999.999999999, "100000"),
     ],
 )
-def test_a_number_without_a_format_is_short_but_keeps_whole_digits(value: float, shown: str) -> None:
+def test_number_without_a_format_is_short_but_has_all_integer_digits(value: float, shown: str) -> None:
     assert general(value) == shown
 
 
@@ -86,11 +86,11 @@ def test_fast_formatting_equals_rendering_token_by_token(code: str) -> None:
     assert [short.number(value) for value in values] == [long.number(value) for value in values]
 
 
-def test_a_text_goes_through_the_section_for_texts() -> None:
+def test_text_uses_the_format_section_for_texts() -> None:
     assert [NumberFormat(code).words("x") for code in ("0;-0;0;@ kg", '"<"@">"', "0")] == ["x kg", "<x>", "x"]
 
 
-def test_the_second_calendar_begins_in_1904() -> None:
+def test_second_calendar_begins_in_1904() -> None:
     assert NumberFormat("yyyy-mm-dd", from_1904=True).number(0) == "1904-01-01"
 
 
@@ -100,7 +100,7 @@ def test_the_second_calendar_begins_in_1904() -> None:
      "?/" + "9" * 250, "[h" * 100, "y" * 255, "\\", "_", "*", "/", "#/", "E+", "0,,,,.%%%E-0", "a" * 255],
 )  # fmt: skip
 @pytest.mark.parametrize("value", [0.0, -1.5, 1e308, -1e308, 5e-324, 46348.5])
-def test_a_hostile_format_writes_a_bounded_text(code: str, value: float) -> None:
+def test_hostile_format_writes_a_limited_text(code: str, value: float) -> None:
     assert len(NumberFormat(code).number(value)) < 5_000
 
 

@@ -29,7 +29,6 @@ def _own_directory(settings, tmp_path: Path) -> None:
 
 
 def store_aged(seconds: float, data: bytes = ORPHAN) -> str:
-    """Store bytes without a row, set their age, and return their hash."""
     stored = byte_store().put([data])
     age(byte_store(), stored.sha256, seconds)
     return stored.sha256

@@ -60,7 +60,6 @@ def forwarding_mail() -> bytes:
 
 
 def outlook_mail() -> bytes:
-    """Build a message in Windows-1251, with another message attached."""
     page = struct.pack("<HHIQ", 3, 0x3FFD, 6, 1251)
 
     def text(**values: str) -> dict[str, bytes]:
@@ -104,7 +103,6 @@ def notebook() -> bytes:
 
 
 def draw_table(left: int, top: int, *rows: str) -> str:
-    """Draw rows, whose cells are separated by `|`, in columns of 90 points."""
     return "".join(
         f"1 0 0 1 {left + 90 * column} {top - 14 * line} Tm ({text}) Tj\n"
         for line, row in enumerate(rows)
@@ -271,7 +269,6 @@ PLANTED = (
 
 @cache
 def read_in_process(reader: str, content: str | bytes) -> str:
-    """Return a document's text, extracted in this process."""
     data = content.encode() if isinstance(content, str) else content
     _, text = answer(io.BytesIO(data), {"reader": reader, "max_chars": 100_000})
     return text.decode()
@@ -318,6 +315,6 @@ def test_unclosed_html_neither_fails_nor_exhausts_the_stack(unit: str) -> None:
     assert read_in_process(HTML, f"<p>Words{unit * (50_000 // len(unit))}").startswith("Words")
 
 
-def test_a_picture_in_a_formula_does_not_swallow_what_follows() -> None:
+def test_image_in_a_formula_does_not_hide_the_following_text() -> None:
     page = "<p>Is <math><mi>x</mi><img></math></p><h1>Title</h1><p>Hello <b>world</b></p>"
     assert read_in_process(HTML, page) == "Is x\n# Title\nHello world"

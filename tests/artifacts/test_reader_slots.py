@@ -19,8 +19,6 @@ OPTIONS = {"reader": "pdf", "max_chars": 99}
 
 
 class ReadingThread:
-    """A thread that reads a file for an agent."""
-
     def __init__(self, file: Any, agent: str, done: list[str], *, is_quick: bool = True) -> None:
         self._is_quick = is_quick
         self.result: Result | None = None
@@ -125,7 +123,7 @@ def test_many_files_of_one_agent_leave_a_slot_for_another(write_file: Any) -> No
             assert reading.end().reason == ""
 
 
-def test_full_queue_is_busy_at_once(write_file: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_queue_is_reported_as_busy_immediately(write_file: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quick_slots(), "queue", 0)
     with held_slots(long_slots(), "x", 2), held_slots(quick_slots(), "y", 1), held_slots(quick_slots(), "z", 1):
         assert run(write_file(pdf("x")), "text", OPTIONS, max_output=4096).reason == "busy"

@@ -26,7 +26,6 @@ TABLE = Path(__file__).with_name("sample_table.txt").read_text("utf-8")
 
 
 def rows() -> dict[str, tuple[str, ...]]:
-    """Map each file to its kind, its encoding, the five outcomes and its type."""
     lines = [tuple(cell.strip() for cell in line.split("|")) for line in TABLE.strip().splitlines()]
     assert lines[0] == ("file", "kind", "encoding", *READERS, "type")
     return {name: tuple(cells) for name, *cells in lines[1:]}

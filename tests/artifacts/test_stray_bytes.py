@@ -15,7 +15,6 @@ ARABIC = "<html><p>" + "مرحبا بكم في موقعنا على الانتر�
 
 
 def detect_encoding(data: bytes, declared: str | None = None, name: str = "a.txt") -> tuple[str | None, bool]:
-    """Return the encoding that is found, and whether it is certain."""
     found = detector().detect(data, filename=name, encoding=declared, read_at=read_slices(data), size=len(data))
     return found.encoding, found.encoding_certain
 
@@ -37,7 +36,7 @@ def test_one_invalid_byte_does_not_destroy_a_thousand_lines(position: int, decla
     ],
     ids=["a tail in Latin-1", "a mark and a letter", "after a byte order mark", "after ASCII"],
 )
-def test_utf8_wins_where_nearly_all_its_sequences_are_valid(data: bytes) -> None:
+def test_utf8_is_preferred_if_nearly_all_its_sequences_are_valid(data: bytes) -> None:
     encoding, certain = detect_encoding(data)
     assert (encoding, certain) in {("utf-8", False), ("utf-8-sig", False)}
 
@@ -52,16 +51,16 @@ def test_utf8_wins_where_nearly_all_its_sequences_are_valid(data: bytes) -> None
         (("안녕하세요, 오늘 날씨가 좋습니다.\n" * 20).encode("euc_kr"), "cp949"),
     ],
 )
-def test_other_encodings_are_not_taken_for_broken_utf8(data: bytes, encoding: str) -> None:
+def test_other_encodings_are_not_detected_as_broken_utf8(data: bytes, encoding: str) -> None:
     assert detect_encoding(data)[0] == encoding
 
 
-def test_a_declared_encoding_may_have_a_stray_byte_but_not_many() -> None:
+def test_declared_encoding_may_have_few_invalid_bytes() -> None:
     assert detect_encoding(GBK + b"\xff\n", "gb18030") == ("gb18030", False)
     assert detect_encoding(GBK.replace(b"\n", b"\xff\xff\n"), "gb18030") == (None, True)
 
 
-def test_bytes_with_a_nul_are_no_text_however_much_is_valid() -> None:
+def test_bytes_with_a_nul_are_not_text() -> None:
     assert detect_encoding(CHINESE + b"\0\xff", name="a") == (None, True)
 
 
@@ -80,14 +79,14 @@ def test_rare_encodings_are_found_or_uncertain(data: bytes, name: str, found: tu
 
 
 @pytest.mark.parametrize(
-    ("data", "encoding", "text", "invalid_bytes"),
+    ("data", "encoding", "text", "strays"),
     [
         (b"caf\xe9 \xe2\x9c\x93 \xff\xfe", "utf-8", "caf\ufffd ✓ \ufffd\ufffd", 3),
         ("a \ufffd".encode(), "utf-8", "a \ufffd", 0),
         (b"\x81 \x9d", "cp1252", "\ufffd \ufffd", 2),
     ],
 )
-def test_bytes_that_do_not_decode_are_counted(data: bytes, encoding: str, text: str, invalid_bytes: int) -> None:
-    """A U+FFFD that the file itself holds is not one of them."""
+def test_undecodable_bytes_are_counted(data: bytes, encoding: str, text: str, strays: int) -> None:
+    """A U+FFFD that the file itself contains does not count."""
     found = decode_text(lambda: (data,), encoding)
-    assert (found.text, found.invalid_bytes) == (text, invalid_bytes)
+    assert (found.text, found.strays) == (text, strays)

@@ -86,7 +86,6 @@ def test_text_in_a_legacy_encoding_is_decoded(text: str, encoding: str) -> None:
 
 @given(st.binary(max_size=300))
 def test_detected_text_decodes_and_has_no_nul(data: bytes) -> None:
-    """If bytes are detected as text, every byte can be decoded, and control characters are rare."""
     text_encoding = detect_text(data, whole=True, guess=guess_encoding)
     if text_encoding:
         text = data.decode(text_encoding.encoding, "replace" if text_encoding.trial == "cut" else "strict")
@@ -127,8 +126,8 @@ def test_chinese_without_ascii_is_text_despite_a_nul_byte(encoding: str) -> None
 
 
 @pytest.mark.parametrize("word", ["“quoted”", "Müllerin", "«Élodie»"])
-def test_latin_word_is_not_taken_for_chinese_in_utf16(word: str) -> None:
-    """A Latin word whose pairs of bytes would be Chinese characters in UTF-16 is not detected as UTF-16."""
+def test_latin_word_is_not_decoded_as_chinese_in_utf16(word: str) -> None:
+    """Each pair of its bytes would be a Chinese character."""
     text_encoding = detect_text(word.encode("cp1252"), whole=True)
     assert text_encoding is not None
     assert word.encode("cp1252").decode(text_encoding.encoding) == word
@@ -144,8 +143,8 @@ def test_log_with_colours_is_text() -> None:
     assert read(b"\x1b[31mred\x1b[0m\tand\r\n\x0c") == "\x1b[31mred\x1b[0m\tand\r\n\x0c"
 
 
-def test_head_cut_inside_a_character_is_text() -> None:
-    """At first only the beginning of a long file is examined, which may end inside a character."""
+def test_head_that_ends_inside_a_character_is_text() -> None:
+    """At first only the beginning of a long file is examined."""
     assert detect_text(ZH.encode()[:-2], whole=False).encoding == "utf-8"
 
 

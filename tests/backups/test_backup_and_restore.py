@@ -30,7 +30,6 @@ class SavedInstallation:
     files: dict[str, bytes]
 
     def environment(self, directory: Path, *secrets: str) -> dict[str, str]:
-        """Create a data directory with the named secrets and return the environment for it."""
         directory.mkdir(mode=0o700)
         for name in secrets:
             shutil.copy(self.installation.directory / name, directory / name)
@@ -46,7 +45,6 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SavedInstallatio
 
 
 def dump_tables(path: Path) -> dict[str, list[Any]]:
-    """Return all rows of a database, except the audit event of the restore itself."""
     with closing(sqlite3.connect(path)) as rows:
         names = [name for (name,) in rows.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         rows_by_table = {name: rows.execute(f'SELECT * FROM "{name}" ORDER BY rowid').fetchall() for name in names}

@@ -36,7 +36,9 @@ def writer(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
         process.kill()
 
 
-def test_killed_backup_is_never_listed_and_removed_by_the_next(writer: tuple[subprocess.Popen[str], Path]) -> None:
+def test_killed_backup_is_never_listed_and_the_next_backup_removes_it(
+    writer: tuple[subprocess.Popen[str], Path],
+) -> None:
     process, part = writer
     process.kill()
     process.wait()
@@ -54,7 +56,7 @@ def test_running_backup_is_left_alone(writer: tuple[subprocess.Popen[str], Path]
     assert (part / "rows.sqlite3-wal").exists()
 
 
-def test_folder_of_another_program_is_left_alone(tmp_path: Path) -> None:
+def test_directory_of_another_program_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "film.part").mkdir()
     (tmp_path / "film.part" / "film.mkv").touch()
     remove_unfinished(tmp_path)

@@ -40,7 +40,6 @@ def resident(field: str) -> float:
 
 
 def in_this_process(variant: str, size: int) -> dict[str, float]:
-    """Return the median milliseconds and the MiB above the baseline for a file of `size` MiB."""
     with tempfile.TemporaryDirectory() as folder:
         work = {"floor": floor, "json": plain_json, "ours": gateway}[variant](Path(folder), size * MIB)
         before = resident("VmRSS")
@@ -50,7 +49,6 @@ def in_this_process(variant: str, size: int) -> dict[str, float]:
 
 
 def write_file(folder: Path, size: int) -> Path:
-    """Write an incompressible file of `size` bytes, block by block to save memory."""
     path = folder / "media.png"
     block = bytes((n * 193 + n // 7) % 256 for n in range(64 * 1024))
     with path.open("wb") as file:

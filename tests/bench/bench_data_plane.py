@@ -59,7 +59,6 @@ class Target:
 
 
 def picture(size: int) -> dict[str, Any]:
-    """Return a message with an incompressible image of `size` bytes."""
     head = b"IHDR" + struct.pack(">IIBBBBB", 1000, 1000, 8, 2, 0, 0, 0)
     data = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + head + struct.pack(">I", zlib.crc32(head)) + os.urandom(size)
     url = "data:image/png;base64," + base64.b64encode(data).decode()
@@ -68,7 +67,6 @@ def picture(size: int) -> dict[str, Any]:
 
 
 async def small(target: Target, in_flight: int, name: str = "") -> None:
-    """Send small calls. Each caller sends its next call immediately."""
     cpu = target.served.cpu_seconds()
     durations = await closed_loop(target.served.port, target.request("plain"), in_flight, SECONDS)
     target.note(f"rate {name or in_flight}", len(durations) / SECONDS)
@@ -192,7 +190,6 @@ def measure_lasting(provider: Served, folder: Path, own: Target) -> None:
 
 
 def measure_kills(provider: Served, folder: Path, own: Target) -> None:
-    """Count the calls that are missing from the logs of servers killed under load."""
     environment, key = install(provider, folder)
     ages = []
     for number in range(KILLS):
@@ -220,7 +217,6 @@ def all_targets(folder: Path) -> Iterator[list[Target]]:
 
 
 def own_target(served: Served) -> Target:
-    """Return our server as a target. All behaviours of the upstream have the same path."""
     return Target(served, lambda behaviour: "/v1/chat/completions", model_name)
 
 

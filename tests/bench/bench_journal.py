@@ -98,7 +98,6 @@ def measure_call(call: Call) -> list[object]:
 
 
 def record(journal: Journal, call: Call, ids: Sequence[str]) -> None:
-    """Record a batch of requests from start to end, as the gateway does."""
     from capabilities.core.wire import Usage
     from routing_admin.request_log.recorder import RequestRecorder
 

@@ -51,7 +51,6 @@ def main(rows: int = ROWS) -> None:
 
 
 def begin(folder: Path) -> None:
-    """Set up Django with this data directory, empty tables and the demo."""
     for name in [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))]:
         del os.environ[name]
     os.environ |= {"ROUTING_ADMIN_DATA_DIR": str(folder), "DJANGO_SETTINGS_MODULE": "routing_admin.settings"}
@@ -121,7 +120,6 @@ def configuration() -> None:
 
 
 def artifacts() -> None:
-    """Add artifacts that share one file's bytes."""
     from django.utils import timezone
 
     from artifacts.models import Artifact
@@ -140,7 +138,6 @@ def artifacts() -> None:
 
 
 def large_text() -> str:
-    """Store a table of 8 MB and return its reference."""
     from artifacts.library import store_bytes
     from capabilities.acts import SYSTEM
 
@@ -153,7 +150,6 @@ def on_postgresql() -> bool:
 
 
 def request_id() -> str:
-    """Return SQL for row i's id."""
     return "'req_' || lpad(to_hex(i), 24, '0')" if on_postgresql() else "printf('req_%024x', i)"
 
 
@@ -175,7 +171,6 @@ def chain(*codes: str) -> str:
 
 
 def requests(cursor: Any, rows: int) -> None:
-    """Insert requests of the last thirty days, some failed, some answered by the second candidate."""
     from routing_admin.models import RequestLog
 
     columns = {
@@ -204,7 +199,6 @@ def requests(cursor: Any, rows: int) -> None:
 
 
 def attempts(cursor: Any, rows: int) -> None:
-    """Insert every request's first attempt, and a second attempt for requests that fell back."""
     from routing_admin.models import AttemptLog
 
     columns = {

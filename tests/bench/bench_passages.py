@@ -98,7 +98,6 @@ def _note_field(fields: dict[str, list[str]], tag: str, holder: str) -> None:
 
 
 def main() -> None:
-    """Run each action twice, the first time to warm up and the second time recorded, and print the table."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as folder:
         begin(Path(folder))
         rows = []

@@ -93,7 +93,6 @@ class Setup:
 
 
 def main() -> None:
-    """Print both tables. A setup whose engine is not installed is skipped with a message."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as name, ExitStack() as stack:
         folder = Path(name)
         os.chmod(folder, 0o711)
@@ -158,7 +157,6 @@ def second_machine_environment(environment: Mapping[str, str], folder: Path) -> 
 
 @contextmanager
 def machines(environments: Sequence[dict[str, str]], workers: int) -> Iterator[tuple[list[Served], int]]:
-    """Start a server in each environment. Yield the servers and the first one's port."""
     with ExitStack() as stack:
         serving = [stack.enter_context(serve(environment, "", workers)) for environment in environments]
         yield serving, serving[0].port

@@ -50,7 +50,6 @@ class Row:
     base: Base = over_lean
 
     def cells(self, upstream: Get, lean: Get, own: Get) -> tuple[object, ...]:
-        """Return all medians, our value in relation to `base`, the goal, and whether it is met."""
         value, values = self.base(own, lean, self.name), [get(self.name) for get in (upstream, lean, own)]
         cells = ["" if math.isnan(number) else number for number in (*values, value)]
         if self.at_most is not None:

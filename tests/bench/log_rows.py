@@ -18,7 +18,6 @@ TABLES = ("requestlog", "attemptlog", "usagesum")
 
 
 def main(folder: Path, rows: int) -> None:
-    """Print rows per second, CPU microseconds per row and bytes per row."""
     begin(folder)
     from routing_admin.platform.server.request_id import new_id
     from routing_admin.request_log.journal import Journal

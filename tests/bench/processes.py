@@ -69,7 +69,6 @@ def cpu_clock(pid: int) -> int:
 def running_process(
     name: str, command: list[str], port: int, key: str, environment: dict[str, str]
 ) -> Iterator[Served]:
-    """Start a process, yield it once its port responds, and terminate it at the end."""
     began = time.perf_counter()
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
     try:
@@ -144,7 +143,6 @@ def read_log(folder: Path, query: str) -> list[Any]:
 
 
 def routing(origin: str) -> dict[str, Any]:
-    """Return the demo's routes, a provider for each behaviour of the upstream, and routes that fail over."""
     file: dict[str, Any] = json.loads((ROOT / "routing_admin/console/demo/llm-routing.json").read_text())
     behaviours = {behaviour: behaviour for behaviour in ("plain", "stream", "paced")}
     behaviours |= {f"fail{number}": "fail" for number in range(FAILING)}
@@ -166,7 +164,6 @@ def routing(origin: str) -> dict[str, Any]:
 
 
 def services(origin: str) -> dict[str, Any]:
-    """Return a configuration with a service that reads images, so that an image is forwarded unchanged."""
     service = {
         "id": "bench-vision",
         "name": "bench-vision",

@@ -154,7 +154,6 @@ def request_for(workload: str, port: int, key: str) -> bytes:
 
 
 def call(port: int, request: bytes, in_flight: int, seconds: float) -> int:
-    """Send calls from a separate process and return the number of answered calls."""
     return len(asyncio.run(closed_loop(port, request, in_flight, seconds)))
 
 
@@ -171,7 +170,6 @@ def _thread_clock(thread: threading.Thread) -> float:
 
 
 def measure(workload: str, port: int, key: str) -> Profile:
-    """Serve in this process while another process sends calls. Re-raise an exception from the calls."""
     import uvicorn  # Import only now, since the environment selects the installation.
 
     from routing_admin.asgi import application
@@ -218,7 +216,6 @@ def _drive(workload: str, port: int, request: bytes, sampler: Sampler) -> Profil
 
 
 def main() -> None:
-    """Print the µs of CPU per call for each part, and the functions that take most of the time."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.profile", description=__doc__)
     parser.add_argument("what", nargs="?", default="plain", choices=IN_FLIGHT, help="default plain")
     workload = parser.parse_args().what

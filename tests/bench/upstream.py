@@ -26,7 +26,6 @@ def completion() -> bytes:
 
 
 def event(delta: dict[str, str], finish: str | None = None) -> bytes:
-    """Return a streamed completion's chunk, framed for HTTP's chunked encoding."""
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
     value = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": NAME, "choices": [choice]}
     data = b"data: " + json.dumps(value).encode() + b"\n\n"

@@ -278,7 +278,7 @@ def test_web_page_is_rendered_without_markup(content: FakeContent, outcome: Outc
         ("message/rfc822", Outcome.EXTRACTED),
     ],
 )
-def test_a_model_that_writes_code_gets_the_source_of_pages_alone(mime_type: str, outcome: Outcome) -> None:
+def test_model_that_writes_code_gets_the_source_of_pages(mime_type: str, outcome: Outcome) -> None:
     page = replace(HTML, mime_type=mime_type, content=FakePage(words=SOURCE, seen="Sum\n42"))
     delivery = adapted(make_chat(page), replace(reader("openai", policy="extract"), html_source=True)).deliveries[0]
     assert delivery.delivery.outcome is outcome
@@ -481,10 +481,7 @@ def test_adaptation_keeps_order_roles_ids_and_texts(chat: ChatRequest, candidate
 
 
 @given(chat=CHATS, candidate=READERS)
-def test_under_native_only_either_nothing_is_described_for_the_candidates_sake_or_it_is_skipped(
-    chat: ChatRequest, candidate: Reader
-) -> None:
-    """Under `native_only`, files are described only if no candidate could read them."""
+def test_native_only_describes_only_what_no_candidate_could_read(chat: ChatRequest, candidate: Reader) -> None:
     strict = replace(candidate, policies=parse_policies("native_only"))
     result = adapt(chat, strict, ENGLISH)
     if isinstance(result, CannotRead):

@@ -148,7 +148,7 @@ def test_unreadable_attachment_is_described_with_its_reference() -> None:
     assert (parsed.unreadable, parsed.artifact_ref) == (True, "artifact:a")
 
 
-def test_an_attachments_part_carries_its_facts_and_no_content() -> None:
+def test_part_of_an_attachment_has_its_facts_and_no_content() -> None:
     part = AttachmentInfo("file", "artifact:a", "a.pdf", 3, "application/pdf").file
     assert part == FilePart(Kind.DOCUMENT, "application/pdf", "a.pdf", 3, "a")
     assert AttachmentInfo("file", "artifact:a", mime_type="application/zip").kind is Kind.OTHER

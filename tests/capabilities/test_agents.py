@@ -116,7 +116,7 @@ def test_function_that_is_passed_in_decides_which_agents_read_a_file() -> None:
     assert AGENTS.find_readers(FilePart(Kind.IMAGE, size=11), small_enough, exclude="all-ears") == []
 
 
-def test_of_two_agents_with_one_id_the_first_counts() -> None:
+def test_first_of_two_agents_with_one_id_counts() -> None:
     directory = AgentDirectory([WRITER, AgentProfile("writer", "Another")])
     assert len(directory) == 1
     assert directory.get("writer") is WRITER

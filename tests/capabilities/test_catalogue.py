@@ -282,8 +282,7 @@ def test_each_pattern_of_names_works_as_its_example(form: NameForm) -> None:
     assert form.version == (version_name(spelling) == name) == (not name.startswith("a "))
 
 
-def test_a_name_is_tried_as_it_is_then_without_tag_and_date() -> None:
-    """A name is looked up unchanged first, then without tag and date."""
+def test_name_is_looked_up_unchanged_then_without_tag_and_date() -> None:
     assert list(list_lookup_names("openai/GPT-4o-2024-08-06")) == ["gpt-4o-2024-08-06", "gpt-4o"]
     assert list(list_lookup_names("qwen-max-latest")) == ["qwen-max-latest", "qwen-max"]
     assert list(list_lookup_names("llama3.2-vision:11b")) == ["llama3.2-vision:11b", "llama3.2-vision"]

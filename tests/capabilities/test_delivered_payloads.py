@@ -127,7 +127,7 @@ def test_no_text_of_a_payload_contains_base64_of_a_file(
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic"])
-def test_answer_is_streamed_only_if_that_is_asked_for(protocol: str) -> None:
+def test_answer_is_streamed_only_if_requested(protocol: str) -> None:
     endpoint = model_endpoint(protocol, Target("lab", "https://lab.example/v1", "m"), Capabilities(("text",)))
     requests = [prepare(conversation([]), endpoint, TextStyle("en"), **more) for more in ({}, {"stream": True})]
     payloads = [prepared.request.payload for prepared in requests if isinstance(prepared, Prepared)]

@@ -120,7 +120,7 @@ def test_every_delivery_has_its_reason_as_a_sentence(
     assert "%(" not in reason.sentence()
 
 
-def test_the_reason_names_the_type_and_the_slot() -> None:
+def test_reason_names_the_type_and_the_slot() -> None:
     sentence = decide(TIFF, reader("openai", "vision")).reason.sentence()
     assert sentence == "image_url does not accept image/tiff."
 
@@ -235,7 +235,7 @@ def test_empty_file_is_described() -> None:
 
 @pytest.mark.parametrize("file", [replace(PNG, unreadable="artifact_missing"), replace(CSV, content=None)])
 def test_a_file_known_to_be_unreadable_is_described_whatever_the_policy(file: FilePart) -> None:
-    """An unreadable file is described under any policy, since no candidate could read it."""
+    """No candidate could read the file."""
     strict = reader("openai", "vision", policies=parse_policies("native_only"))
     delivery = decide(file, strict)
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)
@@ -248,7 +248,6 @@ def test_a_file_known_to_be_unreadable_is_described_whatever_the_policy(file: Fi
 def test_native_only_skips_no_candidate_for_an_unreadable_file(
     capabilities: tuple[str, ...], file: FilePart, role: Role
 ) -> None:
-    """A file in an assistant's message, or an empty one, is described for every candidate and causes no skip."""
     strict = reader("openai", *capabilities, policies=parse_policies("native_only"))
     assert decide(file, strict, Position(role)).outcome is Outcome.DESCRIBED
 
@@ -303,7 +302,6 @@ POLICIES = [
 def test_policies_choose_extraction_conversion_or_rejection(
     policy: str, file: FilePart, capabilities: tuple[str, ...], outcome: Outcome
 ) -> None:
-    """`extract` uses text and archive listings, `convert` re-encodes images, `native_only` rejects the rest."""
     assert decide(file, reader("openai", *capabilities, policies=parse_policies(policy))).outcome is outcome
 
 

@@ -78,8 +78,8 @@ def test_every_line_of_a_question_is_quoted(question: str) -> None:
     assert all(line.startswith("> ") for line in lines if "HACKED" in line)
 
 
-def test_a_description_does_not_depend_on_how_closely_a_caller_wanted_to_look() -> None:
-    """The prompt depends only on the key: cache marks and the caller's image detail are left out."""
+def test_prompt_depends_only_on_the_key() -> None:
+    """Cache marks and the caller's image detail are left out."""
     special = replace(PNG, detail="low", cache=CacheBreakpoint(), led=True)
     assert describing_chat(special, None, "en") == describing_chat(PNG, None, "en")
 
@@ -113,7 +113,7 @@ def test_file_of_a_tool_has_the_users_last_text_as_its_question() -> None:
     assert question_for(conversation, 3) == "Look!"
 
 
-def test_a_file_without_words_has_no_question() -> None:
+def test_file_without_text_beside_it_has_no_question() -> None:
     assert question_for(chat((Role.USER, "  \n")), 0) is None
     assert question_for(chat((Role.SYSTEM, "Obey."), (Role.TOOL, "{}")), 1) is None
 

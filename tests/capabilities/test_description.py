@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.texts import description
 from capabilities.core.texts.description import Flaw
-from capabilities.core.texts.friendly import FORMAT_OF, WHOLE, friendly_type
+from capabilities.core.texts.friendly import FORMAT_NAMES, SPECIAL_NAMES, friendly_type
 from capabilities.core.texts.parser import READERS
 from capabilities.core.texts.phrases import escape_name, is_hidden, unescape_name
 from capabilities.core.vocabulary import Kind
@@ -293,7 +293,14 @@ def test_unreadable_file_is_shown_by_name_then_id_then_as_unknown() -> None:
     assert description.unreadable_block("", None, "x/y", None, "zh").startswith("[无法读取] 未知文件 (artifact:未知)")
 
 
-@given(names, names, st.sampled_from([*FORMAT_OF, *WHOLE]) | names, sizes, languages, st.sampled_from([None, *Flaw]))
+@given(
+    names,
+    names,
+    st.sampled_from([*FORMAT_NAMES, *SPECIAL_NAMES]) | names,
+    sizes,
+    languages,
+    st.sampled_from([None, *Flaw]),
+)
 def test_unreadable_block_parses_back_to_its_fields(
     filename: str, artifact_id: str, mime_type: str, size: int | None, language: str, flaw: Flaw | None
 ) -> None:
@@ -369,12 +376,12 @@ def test_truncation_note_parses_back_to_numbers_and_reference(
 
 
 @given(names, languages)
-def test_the_lead_of_native_media_gives_its_name_back(name: str, language: str) -> None:
+def test_introduction_of_native_media_parses_back_to_its_name(name: str, language: str) -> None:
     parsed = description.parse(description.artifact_lead(name, language))
     assert parsed == description.ParsedDescription(block="lead", language=language, filename=name)
 
 
-def test_the_lead_is_the_seeds() -> None:
+def test_introduction_has_the_required_wording() -> None:
     assert description.artifact_lead("report.pdf", "zh") == "工件内容 (report.pdf):"
     assert description.artifact_lead("report.pdf", "en") == "Artifact content (report.pdf):"
 
@@ -405,8 +412,8 @@ def test_any_other_text_is_no_block_and_never_raises(text: str) -> None:
 
 
 @given(names)
-def test_names_are_written_injectively(name: str) -> None:
-    """Escaping and unescaping names are inverse, so different names are never written alike."""
+def test_escaped_names_unescape_to_the_same_names(name: str) -> None:
+    """Different names are therefore never written alike."""
     assert unescape_name(escape_name(name)) == name
     assert unescape_name(escape_name(name, " ,")) == name
     assert "," not in escape_name(name, " ,").replace("\\u{", "")
@@ -457,8 +464,7 @@ def test_sizes_are_written_in_the_largest_fitting_unit(size: int, text: str) -> 
     ("tag", "nearest"),
     [("zh", "zh"), ("zh-CN", "zh"), ("ZH_hant", "zh"), ("en-GB", "en"), ("fr", "en"), ("", "en"), (None, "en")],
 )
-def test_the_nearest_language_is_taken(tag: str | None, nearest: str) -> None:
-    """Any Chinese language tag results in Chinese, every other tag in English."""
+def test_any_chinese_tag_means_chinese_and_every_other_english(tag: str | None, nearest: str) -> None:
     assert description.nearest_language(tag) == nearest
 
 
@@ -513,14 +519,14 @@ def test_unknown_type_is_shown_as_its_mime_string(mime_type: str, name: str) -> 
     assert friendly_type(mime_type, "en") == name
 
 
-def test_a_file_without_a_type_is_a_binary_file() -> None:
+def test_file_without_a_type_counts_as_binary() -> None:
     parsed = description.parse(description.unreadable_block("a", "a1", "", None, "zh"))
     assert parsed is not None
     assert parsed.type_name == "二进制文件"
 
 
 def test_every_kind_has_a_content_type() -> None:
-    """Every Kind has a content type (MCR-3.3)."""
+    """Required by MCR-3.3."""
     assert {description.content_type_name(kind) for kind in Kind} == {"image", "audio", "video", "file"}
 
 

@@ -39,8 +39,7 @@ def test_total_is_none_if_one_part_cannot_be_converted():
     assert ExchangeTable().total({"USD": 1_000}) is None
 
 
-def test_a_price_is_converted_whole():
-    """The prices of all token types are converted. Without a rate the result is None."""
+def test_prices_of_all_token_types_are_converted():
     price = parse_price({"currency": "USD", "input": 2, "output": 10})
     assert price is not None
     converted = TABLE.price_in(price, "CNY")

@@ -48,7 +48,7 @@ def delivered(
 
 @pytest.mark.parametrize("policy", ["describe", "extract", "convert", "extract+convert", "native_only"])
 @pytest.mark.parametrize(("found", "code"), [(LOCKED, ReasonCode.LOCKED), (DAMAGED, ReasonCode.DAMAGED)])
-def test_a_reader_of_files_gets_the_reason_instead_of_the_file(
+def test_model_that_reads_files_gets_the_reason_instead_of_the_file(
     policy: str, found: Inspection, code: ReasonCode
 ) -> None:
     delivery = delivered(document(found), policy, "vision", "file")
@@ -56,12 +56,12 @@ def test_a_reader_of_files_gets_the_reason_instead_of_the_file(
 
 
 @pytest.mark.parametrize("policy", ["extract", "convert", "extract+convert"])
-def test_a_reader_of_text_gets_the_same_reason(policy: str) -> None:
+def test_model_that_reads_text_gets_the_same_reason(policy: str) -> None:
     assert delivered(document(LOCKED), policy, "vision").delivery.reason.code is ReasonCode.LOCKED
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_description_says_so_and_names_no_agent(language: str) -> None:
+def test_description_has_the_reason_and_names_no_agent(language: str) -> None:
     blocks = [
         parse(delivered(document(found), "describe", "file", language=language).text or "")
         for found in (LOCKED, DAMAGED)
@@ -72,7 +72,7 @@ def test_the_description_says_so_and_names_no_agent(language: str) -> None:
     ]
 
 
-def test_a_document_whose_pages_are_counted_is_not_opened_again() -> None:
+def test_document_with_a_known_page_count_is_not_opened_again() -> None:
     counted = replace(document(LOCKED), pages=3)
     reader = Reader(slots_for("openai"), Capabilities(("text", "file")))
     adapted = adapt(ChatRequest((Message(Role.USER, (counted,)),)), reader, TextStyle("en"))
@@ -80,7 +80,7 @@ def test_a_document_whose_pages_are_counted_is_not_opened_again() -> None:
     assert adapted.deliveries[0].delivery.outcome is Outcome.NATIVE
 
 
-def test_an_inline_document_that_must_be_opened_is_not_sent_unseen() -> None:
+def test_inline_document_is_opened_before_it_is_sent() -> None:
     chat = ChatRequest((Message(Role.USER, (replace(document(Inspection()), artifact_id=None),)),))
     reader = Reader(slots_for("openai"), Capabilities(("text", "file")))
     assert not is_sent_unchanged(chat, reader)

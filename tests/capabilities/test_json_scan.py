@@ -29,7 +29,7 @@ VALUES = st.recursive(
 def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the steps, so that every escape crosses the end of a step."""
     monkeypatch.setattr(json_codec, "BLOCK", 16)
-    monkeypatch.setattr(json_codec, "PIECE_BYTES", 20)
+    monkeypatch.setattr(json_codec, "PIECE", 20)
 
 
 def count(value: Any) -> int:
@@ -77,7 +77,7 @@ def test_too_many_values_are_rejected_before_parsing(part: bytes, settings: Any)
     assert refusal.value.status == 413
 
 
-def test_as_many_values_as_may_be_are_parsed(settings: Any) -> None:
+def test_maximum_number_of_values_is_parsed(settings: Any) -> None:
     settings.MAX_JSON_VALUES = 1_000
     text = b"[" + b",".join([b'"a"'] * 799) + b"]"
     assert len(load_json(text)) == 799

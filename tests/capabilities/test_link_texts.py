@@ -18,6 +18,5 @@ def test_no_log_line_contains_the_secret_of_a_link(before: str, behind: str) -> 
 
 
 @given(st.text())
-def test_a_text_that_is_no_links_has_no_parts(text: str) -> None:
-    """Text that is not such a link has no parts, no matter what is typed as a URL."""
+def test_text_that_is_no_link_has_no_parts(text: str) -> None:
     assert (find_public_id(text), find_secret(text)) == ("", "")

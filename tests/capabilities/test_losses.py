@@ -36,7 +36,7 @@ def test_cut_text_reports_its_missing_share() -> None:
     assert summary([part, part]) == "text=inlined:cut:2"
 
 
-def test_a_text_that_is_whole_is_as_it_is() -> None:
+def test_complete_text_has_no_loss() -> None:
     part = deliver(replace(LOG, content=FakeContent(words="x" * 44_000)), reader())
     assert (part.delivery.form, part.delivery.loss, summary([part])) == (DeliveryForm.AS_IS, None, "text=inlined")
 
@@ -61,8 +61,7 @@ def test_losses_of_extraction_and_cut_are_combined() -> None:
 
 
 @pytest.mark.parametrize(("size", "loss"), [((200, 100), Loss(LossKind.SCALED, 0.75)), ((400, 200), None)])
-def test_an_image_that_was_scaled_says_so(size: tuple[int, int], loss: Loss | None) -> None:
-    """A scaled image reports its loss; converting to another type alone loses nothing."""
+def test_scaled_image_reports_its_loss_and_a_converted_one_does_not(size: tuple[int, int], loss: Loss | None) -> None:
     content = FakeContent(image=Converted(make_blob(b"png"), "image/png", *size))
     part = deliver(replace(BMP, content=content), reader("vision"))
     assert (part.delivery.outcome, part.delivery.loss) == (Outcome.CONVERTED, loss)
@@ -70,8 +69,8 @@ def test_an_image_that_was_scaled_says_so(size: tuple[int, int], loss: Loss | No
     assert summary([part]) == ("image=converted:scaled" if loss else "image=converted")
 
 
-def test_an_image_that_its_file_crops_is_whole() -> None:
-    """A HEIC file may store more pixels than it shows. Decoding it to the visible pixels is not a loss."""
+def test_image_that_its_file_crops_is_complete() -> None:
+    """A HEIC file may store more pixels than it shows."""
     content = FakeContent(image=Converted(make_blob(b"png"), "image/png", 300, 150, 300 * 150))
     assert deliver(replace(BMP, content=content), reader("vision")).delivery.loss is None
     smaller = FakeContent(image=Converted(make_blob(b"png"), "image/png", 150, 75, 300 * 150))
@@ -89,8 +88,8 @@ def test_file_with_only_a_byte_order_mark_is_complete() -> None:
 
 
 @pytest.mark.parametrize(("arrives", "percent"), [(1, 99), (2000, 99), (999_999, 1), (500_000, 50)])
-def test_a_loss_is_never_nothing_and_never_everything(arrives: int, percent: int) -> None:
-    """A loss is between 1 and 99 percent, since something is shown and something is missing."""
+def test_loss_is_between_1_and_99_percent(arrives: int, percent: int) -> None:
+    """Something is shown and something is missing."""
     loss = measure_loss(LossKind.CUT, arrives, 1_000_000)
     assert loss is not None
     assert loss.percent == percent

@@ -75,7 +75,7 @@ def test_failed_describer_leaves_facts_and_reference() -> None:
     assert summary(result.deliveries) == "image=described:describer_failed"
 
 
-def test_the_header_says_that_a_model_described() -> None:
+def test_header_reports_the_description_by_a_model() -> None:
     assert summary(adapted(chat_with(PICTURE), reader(), BY_MODEL).deliveries) == "image=described:by_model"
 
 

@@ -70,8 +70,8 @@ def test_extra_body_of_a_provider_is_merged_last() -> None:
     assert form.payload == {"language": ("de",), "model": ("m",), "input_type": ("query",), "deep": ('{"a": 1}',)}
 
 
-def test_a_form_is_written_so_that_nothing_in_it_can_end_a_part() -> None:
-    """In forms, quotes and line ends in names are escaped, and the length is known before files are read."""
+def test_form_escapes_quotes_and_line_ends() -> None:
+    """The form's length is known before files are read."""
     fields = {'a"b\r\nc': ("one", "zwei 你好"), "file": (FormFile('x"\n.wav', "audio/wav", make_blob(b"\x00--\r\n")),)}
     request = encode("transcriptions", fields, BodyShape.FORM)
     assert isinstance(request, FormRequest)
@@ -186,8 +186,7 @@ def test_completion_stream_ends_with_its_last_choice_or_done() -> None:
     assert last(1, goodbye).fault is Fault.STREAM_TRUNCATED
 
 
-def test_the_text_of_a_streamed_completion_is_counted_where_its_provider_does_not() -> None:
-    """If the provider reports no usage, the text of all choices of a streamed completion is counted."""
+def test_text_of_a_streamed_completion_is_counted_without_reported_usage() -> None:
     frames = [format_frame(SseEvent(json.dumps({"choices": [{"text": text}]}))) for text in ('data: "', "你好\n")]
     assert join_frames([*frames, "data: [DONE]\n\n"]) == 'data: "你好\n'
 
@@ -202,8 +201,8 @@ def test_the_text_of_a_streamed_completion_is_counted_where_its_provider_does_no
         ({"usage": 7, "meta": []}, (None, None)),
     ],
 )
-def test_tokens_are_counted_in_every_host_s_words(value: dict[str, Any], counts: tuple[Any, Any]) -> None:
-    """Usage is read from every host's fields. A total alone counts as input."""
+def test_usage_is_read_from_every_hosts_fields(value: dict[str, Any], counts: tuple[Any, Any]) -> None:
+    """A total alone counts as input."""
     counted = parse_usage(value)
     assert (counted.prompt_tokens, counted.completion_tokens) == counts
 
@@ -221,7 +220,7 @@ def test_tokens_are_counted_in_every_host_s_words(value: dict[str, Any], counts:
     ],
 )
 def test_no_usage_field_of_an_sdk_is_missing_from_our_tables(model: type[BaseModel]) -> None:
-    assert set(model.model_fields) <= {*replies.TOTALS, *replies.DETAILS, *replies.UNREAD}
+    assert set(model.model_fields) <= {*replies.TOTALS, *replies.DETAILS, *replies.IGNORED_COUNTS}
 
 
 @pytest.mark.parametrize(
@@ -235,7 +234,7 @@ def test_no_usage_field_of_an_sdk_is_missing_from_our_tables(model: type[BaseMod
     ],
 )
 def test_no_token_type_of_an_sdk_is_missing_from_our_tables(model: type[BaseModel]) -> None:
-    assert set(model.model_fields) <= {*replies.INPUT, *replies.OUTPUT, *replies.UNREAD}
+    assert set(model.model_fields) <= {*replies.INPUT, *replies.OUTPUT, *replies.IGNORED_COUNTS}
 
 
 def test_plain_transcript_becomes_the_last_event_of_a_stream() -> None:

@@ -43,8 +43,7 @@ PRIVATE = [
 
 
 @pytest.mark.parametrize("url", PUBLIC)
-def test_public_https_origins_may_be_called(url):
-    """Public https is allowed by default, and the embedded echo provider uses no network."""
+def test_public_https_origins_and_the_echo_provider_may_be_called(url):
     assert refuse_url(url, CLOSED) is None
 
 
@@ -78,8 +77,7 @@ def test_public_https_origins_may_be_called(url):
         "https://[2001:0:7f00:1::]/",
     ],
 )
-def test_everything_else_is_refused_and_the_sentence_names_the_setting(url):
-    """Plain http, unusual ports, private names and every spelling of a private address are rejected."""
+def test_other_origins_are_rejected_with_the_name_of_the_setting(url):
     sentence = refuse_url(url, CLOSED)
     assert sentence is not None
     assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in sentence
@@ -107,8 +105,8 @@ def test_everything_else_is_refused_and_the_sentence_names_the_setting(url):
         "echo://elsewhere",
     ],
 )
-def test_a_malformed_url_is_refused_even_when_everything_is_allowed(url):
-    """A URL that can be parsed in more than one way is refused."""
+def test_malformed_url_is_rejected_even_if_everything_is_allowed(url):
+    """It can be parsed in more than one way."""
     assert refuse_url(url, OriginPolicy(everything=True)) is not None
 
 
@@ -174,8 +172,7 @@ def test_name_that_resolves_to_a_private_address_is_rejected(address):
     assert check_addresses("https://evil.example/v1", ["8.8.8.8"], CLOSED) is None
 
 
-def test_a_listed_origin_may_be_called_and_only_that_one():
-    """Scheme, host and port must match; a path in the list does not matter."""
+def test_listed_origin_must_match_in_scheme_host_and_port():
     policy = parse_policy("http://localhost:11434/v1, https://10.0.0.5")
     assert refuse_url("http://localhost:11434/api/chat", policy) is None
     assert refuse_url("https://10.0.0.5/v1", policy) is None
@@ -194,8 +191,8 @@ def test_recently_reserved_networks_are_not_public(address):
 @pytest.mark.parametrize(
     "proxy", ["http://proxy.example:3128", "http://169.254.169.254", "https://10.0.0.1", "socks5://a"]
 )
-def test_a_proxy_is_held_to_the_same_rule_as_an_endpoint(proxy):
-    """A proxy sees every request and key, so the message says that the proxy is refused."""
+def test_proxy_follows_the_same_rule_as_an_endpoint(proxy):
+    """A proxy sees every request and key."""
     assert "proxy" in refuse_proxy(proxy, CLOSED)
 
 
@@ -208,16 +205,14 @@ def test_proxy_for_an_endpoint_without_tls_has_to_be_listed():
     assert refuse_proxy(proxy, CLOSED, own_proxy=proxy, endpoint=endpoint) is None
 
 
-def test_a_listed_proxy_may_be_used_with_its_user_and_password():
-    """User and password are not part of the origin, and the message never shows them."""
+def test_message_about_a_listed_proxy_hides_user_and_password():
     policy = parse_policy("http://proxy.example:3128")
     assert refuse_proxy("http://user:secret@proxy.example:3128", policy) is None
     assert "secret" not in refuse_proxy("http://user:secret@other.example:3128", policy)
     assert refuse_proxy("https://user:secret@proxy.example", CLOSED) is None
 
 
-def test_an_origin_is_written_one_way():
-    """A normalized origin is in lower case, always has a port, and has IPv6 in brackets."""
+def test_origin_is_normalized():
     assert parse_origin("HTTPS://API.Example.com/v1") == "https://api.example.com:443"
     assert parse_origin("http://[::1]:80/") == "http://[::1]:80"
     assert parse_origin("ftp://a") is None

@@ -50,7 +50,7 @@ def test_text_before_the_images_says_which_pages_they_are(policy: str) -> None:
     assert summary(result.deliveries) == "file=converted"
 
 
-def test_the_lead_of_pages_in_chinese() -> None:
+def test_introduction_of_pages_is_translated_to_chinese() -> None:
     lead = adapted(reader("vision"), SCAN, language="zh").chat.messages[0].parts[0]
     assert isinstance(lead, TextPart)
     assert lead.text.endswith("处理方式: 第 1–3 页（共 3 页）已转换为图片，依次如下，原为 PDF 文档")

@@ -53,7 +53,7 @@ def reader(
     limits: dict[str, Any], protocol: str = "openai", policy: str = "describe", window: int | None = None
 ) -> Reader:
     slots = with_limits(slots_for(protocol), limits)
-    # The window is so small that what precedes a file decides how much of its text arrives.
+    # In this small window, the text before a file determines how much of the file's text is sent.
     return Reader(slots, EVERYTHING, parse_policies(policy), text_limit=TextLimit(unknown_chars=25), window=window)
 
 

@@ -94,8 +94,7 @@ def test_preset_is_found_by_the_whole_host_name(host: str, name: str | None) -> 
         ("no url [", "openai"),
     ],
 )
-def test_the_protocol_is_read_from_the_endpoint(endpoint: str, protocol: str) -> None:
-    """The protocol follows from the endpoint's path, else from its host. The default is openai."""
+def test_protocol_follows_from_path_then_host(endpoint: str, protocol: str) -> None:
     assert endpoint_protocol(endpoint) == protocol
 
 

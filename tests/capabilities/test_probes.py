@@ -63,7 +63,7 @@ def test_probe_has_its_type_and_word_and_the_control_file_none(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["vision", "video"])
-def test_every_word_is_drawn_whole(name: str) -> None:
+def test_every_word_is_drawn_completely(name: str) -> None:
     assert [word_in(Media("", data=PROBES[name].make_file(word))) for word in WORDS] == list(WORDS)
 
 
@@ -155,7 +155,7 @@ def test_only_a_refusal_shows_that_a_model_does_not_read(fault: Fault, reading: 
 
 
 @pytest.mark.parametrize("text", ["NONE", "The image is blank.", "It is empty.", "空白", "无", "I can't see a word."])
-def test_of_the_control_a_reader_says_that_there_is_nothing(text: str) -> None:
+def test_reader_finds_nothing_in_the_control_file(text: str) -> None:
     assert read_answer(PROBES["vision"], "", ProbeAnswer(text=text)) is AnswerReading.DENIED
 
 

@@ -82,8 +82,7 @@ def test_known_key_is_removed_whatever_its_format(text: str, secret: str) -> Non
 
 
 @given(st.text(max_size=5000))
-def test_a_message_is_one_short_line(text: str) -> None:
-    """For any text, the message is at most 2 KiB of UTF-8 without control characters."""
+def test_message_is_one_line_of_at_most_2_kib(text: str) -> None:
     message = summarize(text)
     assert len(message.encode()) <= MESSAGE_BYTES
     assert not any(ord(character) < 32 or ord(character) == 127 for character in message)
@@ -110,17 +109,15 @@ def test_text_that_is_no_key_stays_readable(text: str, expected: str) -> None:
     assert redact(text) == expected
 
 
-def test_a_data_url_quoted_back_keeps_its_type_only() -> None:
-    """A data URL in a message is reduced to its type and length."""
+def test_data_url_is_reduced_to_its_type_and_length() -> None:
     text = summarize("bad url data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==")
     assert text == "bad url data:image/png;base64,<24 characters>"
 
 
-def test_a_message_cannot_turn_its_reading_direction_around() -> None:
-    """Control characters that change the reading direction of a log line are removed."""
+def test_bidi_characters_are_removed_from_a_message() -> None:
+    """They could reverse the reading direction of a log line."""
     assert summarize("one\u202etwo\u2066three") == "one two three"
 
 
-def test_base64_is_named_by_its_length() -> None:
-    """Base64 that a provider quotes back is reduced to its length."""
+def test_base64_is_reduced_to_its_length() -> None:
     assert summarize("Invalid image: " + "iVBORw0KGgo" * 40) == "Invalid image: <440 characters>"

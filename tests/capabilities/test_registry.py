@@ -250,7 +250,7 @@ def test_value_that_is_no_id_is_an_unknown_service(service_id: Any) -> None:
     assert loaded.get_capabilities(service_id) is None
 
 
-def test_a_direction_that_is_none_is_false_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_direction_is_false_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
     with caplog.at_level(logging.WARNING):
         assert loaded.has_capability("text-model", "text", "sideways") is False
@@ -281,9 +281,7 @@ def test_capabilities_are_immutable() -> None:
         ({"capabilityTags": "x"}, "services[0].capabilityTags", "type"),
     ],
 )
-def test_an_invalid_service_is_skipped_with_its_problem_and_the_others_load(
-    changes: dict[str, Any], field: str, constraint: str
-) -> None:
+def test_invalid_service_is_skipped_and_the_others_load(changes: dict[str, Any], field: str, constraint: str) -> None:
     loaded = registry(service(**changes), service(id="good"))
     assert [entry.id for entry in loaded] == ["good"]
     assert [(problem.field, problem.constraint, problem.severity) for problem in loaded.problems] == [
@@ -310,7 +308,7 @@ def test_invalid_tag_is_left_out_with_a_warning() -> None:
     ]
 
 
-def test_of_two_services_with_one_id_the_second_is_reported() -> None:
+def test_second_service_with_the_same_id_is_reported() -> None:
     loaded = registry(service(model="first"), service(model="second"))
     assert [entry.model for entry in loaded] == ["first"]
     assert [(problem.field, problem.constraint) for problem in loaded.problems] == [("services[1].id", "duplicate")]
@@ -370,7 +368,7 @@ def test_keys_are_in_no_repr_problem_or_log_line(caplog: pytest.LogCaptureFixtur
 
 
 @pytest.mark.parametrize(("key", "needed"), [("sk-1", True), ("", False), ("NOT_NEEDED", False)])
-def test_an_empty_key_means_not_needed(key: str, needed: bool) -> None:
+def test_empty_key_means_that_none_is_needed(key: str, needed: bool) -> None:
     entry = registry(service(apiKey=key)).get("old")
     assert entry is not None
     assert entry.needs_key == needed

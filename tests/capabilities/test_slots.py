@@ -174,7 +174,7 @@ def test_other_models_of_a_cloud_have_the_limits_of_their_protocol() -> None:
     assert slots_for("openai", None, None, None, "claude-opus-5") == slots_for("openai")
 
 
-def test_an_unknown_template_changes_nothing_and_an_unknown_protocol_takes_no_media() -> None:
+def test_unknown_template_changes_nothing_and_unknown_protocol_accepts_no_media() -> None:
     assert slots_for("openai", "unknown-model") == slots_for("openai")
     assert slots_for("telepathy").by_kind == {}
 

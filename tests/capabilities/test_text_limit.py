@@ -46,28 +46,28 @@ def shown(candidate: Reader, *parts: FilePart | TextPart) -> int:
     return len(delivered(candidate, *parts)[-1].text or "")
 
 
-def test_a_book_arrives_whole_at_a_model_with_a_million_tokens() -> None:
+def test_book_is_sent_completely_to_a_model_with_a_million_tokens() -> None:
     (delivery,) = delivered(reader(1_000_000), document(BOOK))
     assert (delivery.delivery.outcome, delivery.delivery.loss) == (Outcome.EXTRACTED, None)
     assert (delivery.text or "").endswith(BOOK)
 
 
-def test_a_model_whose_window_is_unknown_gets_as_much_as_before() -> None:
+def test_model_with_an_unknown_window_gets_the_default_amount() -> None:
     assert 43_000 < shown(reader(None), document(BOOK)) < 44_500
 
 
 @pytest.mark.parametrize("window", [8_000, 32_000, 128_000, 200_000])
-def test_a_file_takes_half_of_what_is_left_beside_the_answer(window: int) -> None:
+def test_file_gets_half_of_the_window_beside_the_answer(window: int) -> None:
     text = delivered(reader(window), document(BOOK))[0].text or ""
     assert 0.3 * window < text_tokens(text).tokens < 0.39 * window
 
 
-def test_a_chinese_text_gets_as_many_tokens() -> None:
+def test_chinese_text_gets_the_same_number_of_tokens() -> None:
     text = delivered(reader(128_000), document("一行字和更多的字\n" * 60_000))[0].text or ""
     assert 0.3 * 128_000 < text_tokens(text).tokens < 0.42 * 128_000
 
 
-def test_what_precedes_a_file_takes_room_from_it() -> None:
+def test_text_before_a_file_reduces_its_share() -> None:
     candidate = reader(128_000)
     alone, after_words = shown(candidate, document(BOOK)), shown(candidate, TextPart(LINE * 5_000), document(BOOK))
     after_file = shown(candidate, document(BOOK, "first.pdf"), document(BOOK))
@@ -75,7 +75,7 @@ def test_what_precedes_a_file_takes_room_from_it() -> None:
     assert 0.4 * alone < after_file < 0.6 * alone
 
 
-def test_a_full_window_leaves_a_little() -> None:
+def test_full_window_leaves_a_minimum() -> None:
     assert 1_500 < shown(reader(8_000), TextPart(LINE * 5_000), document(BOOK)) < 2_500
 
 
@@ -89,23 +89,23 @@ def test_a_full_window_leaves_a_little() -> None:
         (None, "10%", 43_000, 44_500),
     ],
 )
-def test_an_administrator_sets_characters_or_a_share(window: int | None, word: str, least: int, most: int) -> None:
+def test_administrator_sets_characters_or_a_share(window: int | None, word: str, least: int, most: int) -> None:
     assert least < shown(reader(window, read_text_limit(word)), document(BOOK)) < most
 
 
 @pytest.mark.parametrize("word", ["", "0%", "101%", "-5", "12", "many", "1e9", "99999999999", "٣٠%"])
-def test_a_limit_that_cannot_be_read_counts_as_none(word: str) -> None:
+def test_invalid_limit_counts_as_none(word: str) -> None:
     assert content_text_limit({"text": word}) == TextLimit()
 
 
-def test_a_text_is_cut_between_lines() -> None:
+def test_text_is_cut_between_lines() -> None:
     text = delivered(reader(32_000), document(BOOK))[0].text or ""
     head, _, tail = text.partition("[Truncated")
     assert head.endswith(LINE)
     assert tail.partition("]\n")[2].startswith(LINE[:8])
 
 
-def test_a_text_is_cut_at_a_paragraph_if_one_is_near() -> None:
+def test_text_is_cut_at_a_nearby_paragraph() -> None:
     paragraphs = (LINE * 10 + "\n") * 2_000
     text = delivered(reader(32_000), document(paragraphs))[0].text or ""
     head, _, tail = text.partition("[Truncated")

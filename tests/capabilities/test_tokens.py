@@ -58,7 +58,7 @@ def test_sound_film_and_pages_count_by_length() -> None:
         ("gemini-2.5-pro", FilePart(Kind.OTHER, size=10)),
     ],
 )
-def test_what_is_unknown_has_no_estimate(model: str, file: FilePart) -> None:
+def test_unknown_file_has_no_estimate(model: str, file: FilePart) -> None:
     assert file_tokens(model, file) is None
 
 
@@ -111,7 +111,7 @@ def test_no_pattern_is_hidden_by_an_earlier_one() -> None:
     width=st.integers(1, 20_000),
     height=st.integers(1, 20_000),
 )
-def test_any_image_has_a_positive_estimate_that_does_not_depend_on_its_orientation(
+def test_estimate_of_an_image_is_positive_and_independent_of_its_orientation(
     model: str, width: int, height: int
 ) -> None:
     upright = file_tokens(model, FilePart(Kind.IMAGE, width=width, height=height))

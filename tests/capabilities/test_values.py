@@ -28,28 +28,28 @@ class Frozen:
     number: int = 1
 
 
-def test_a_value_is_equal_and_hashed_by_its_fields_as_a_frozen_one():
+def test_values_are_compared_and_hashed_by_their_fields():
     assert (Light("a"), hash(Light("a", 2))) == (Light("a", 1), hash(Light("a", 2)))
     assert Light("a") != Light("b")
     assert len({Light("a"), Light("a"), Light("b")}) == len({Frozen("a"), Frozen("a"), Frozen("b")}) == 2
     assert repr(Light("a")) == "Light(name='a', number=1)"
 
 
-def test_a_value_has_no_room_for_what_it_does_not_name():
+def test_value_has_no_other_attributes():
     with pytest.raises(AttributeError):
         Light("a").other = 1  # type: ignore[attr-defined]
     with pytest.raises(FrozenInstanceError):
         Frozen("a").number = 2  # type: ignore[misc]
 
 
-def test_a_value_is_replaced_copied_and_sent_to_another_process():
+def test_value_is_replaced_copied_and_pickled():
     usage = replace(Usage(), prompt_tokens=3)
     request = ChatRequest((Message(Role.USER, (TextPart("hello"),)),))
     assert (usage.prompt_tokens, Usage().prompt_tokens) == (3, None)
     assert copy.deepcopy(request) == pickle.loads(pickle.dumps(request)) == request
 
 
-def test_the_type_checker_refuses_to_change_one(tmp_path: Path):
+def test_type_checker_rejects_assignment_to_a_value(tmp_path: Path):
     program = tmp_path / "changes.py"
     program.write_text("from capabilities.core.wire import Usage\n\nusage = Usage()\nusage.prompt_tokens = 3\n")
     command = [sys.executable, "-m", "mypy", "--follow-imports=silent", "--cache-dir", str(tmp_path), str(program)]

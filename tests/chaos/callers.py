@@ -71,14 +71,12 @@ class Person:
     source: str = "127.0.0.1"
 
     def sign_in(self) -> Person:
-        """Sign in. Raise `AssertionError` if that fails."""
         self.open("/login/")
         assert self.post("/login/", username="admin", password=PASSWORD).status == 302
         self.open("/routes/")
         return self
 
     def open(self, path: str) -> Reply:
-        """Load a page and store its CSRF token."""
         reply = self._send("GET", path)
         if token := TOKEN.search(reply.body.decode("utf-8", "replace")):
             self.token = token[1]

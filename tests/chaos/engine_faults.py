@@ -58,7 +58,6 @@ def stopped_database(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def restarted_database(machines: Machines) -> Iterator[None]:
-    """End PostgreSQL as in a power failure and start it again immediately."""
     machines.cluster.stop("immediate")
     machines.cluster.start()
     yield
@@ -90,7 +89,6 @@ def ended_backends(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def exhausted_connections(machines: Machines) -> Iterator[None]:
-    """End the product's connections and use up all connections that the server allows."""
     connections = []
     try:
         for _ in range(3):
@@ -158,7 +156,6 @@ def stopped_store(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def killed_worker(machines: Machines) -> Iterator[None]:
-    """Kill a worker of the machine that has two. The machine starts another."""
     machines.kill_worker()
     yield
 

@@ -270,7 +270,6 @@ class EngineFaultRun:
             return False
 
     def count_rows(self) -> None:
-        """Check that every answered call has exactly one row in the log."""
         until = time.monotonic() + TIMEOUT_SECONDS
         while True:
             with psycopg.connect(self.machines.environments[0]["DATABASE_URL"]) as rows:

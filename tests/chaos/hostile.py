@@ -81,7 +81,6 @@ def redaction(stage: Stage) -> None:
 
 
 def json_bombs(stage: Stage) -> None:
-    """Send short JSON with many small values, compressed and plain, to each API that reads JSON."""
     values = b"[" + b"[]," * (4 * MIB) + b"[]]"
     body = b'{"model": "one/lab", "messages": %b}' % values
     call = b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": %b}}' % values[: 6 * MIB] + b"[]]}"
@@ -152,7 +151,6 @@ def invented_names(stage: Stage) -> None:
 
 
 def runtime_agents(stage: Stage) -> None:
-    """Register agents at run time as fast as possible, until the limit rejects more."""
     statuses = list[int]()
     while len(statuses) < MANY_AGENTS and (not statuses or statuses[-1] < 400):
         statuses.append(ask(stage.server, "PUT", f"/api/v1/agents/made-{len(statuses)}", {"taskType": "chain"}).status)
@@ -203,7 +201,6 @@ def store(server: Server, name: str, kind: str, content: bytes) -> str:
 
 
 def artifact_details(server: Server, reference: str) -> Reply:
-    """Ask a text-only model about a stored file, and return the reply."""
     content = [{"type": "text", "text": "What is in it?"}, {"type": "file", "file": {"file_id": reference}}]
     body = {"model": "one/lab", "messages": [{"role": "user", "content": content}]}
     return ask(server, "POST", "/v1/chat/completions", body)
@@ -234,7 +231,6 @@ def slow_pdf(number: int, pages: int = SLOW_PAGES, words: int = 20_000) -> bytes
 
 
 def descriptors(stage: Stage) -> None:
-    """Open idle connections from five IP addresses, more than many systems allow a process to have."""
     opened = []
     try:
         for number in range(5 * 230):
@@ -249,7 +245,6 @@ def descriptors(stage: Stage) -> None:
 
 
 def absurd_numbers(stage: Stage) -> None:
-    """Call a provider that reports negative and huge token counts. Each call must be answered and logged."""
     for stream in (False, True):
         reply = chat(stage.server, "", "one/fault:absurd_counts", stream=stream)
         row = _logged(stage.server, reply)
@@ -259,9 +254,6 @@ def absurd_numbers(stage: Stage) -> None:
 
 
 def surrogate_halves(stage: Stage) -> None:
-    """Call a provider that sends lone surrogates. They must be joined or replaced, and the response must
-    be complete.
-    """
     for stream in (False, True):
         reply = chat(stage.server, "", "one/fault:half_emojis", stream=stream)
         whole = b"[DONE]" in reply.body if stream else b"So" in reply.body
@@ -270,7 +262,6 @@ def surrogate_halves(stage: Stage) -> None:
 
 
 def _logged(server: Server, reply: Reply) -> dict[str, Any]:
-    """Return a call's log entry, or an empty dictionary if there is none."""
     response = ask(server, "GET", f"/api/v1/requests/{reply.headers.get('x-request-id', '')}")
     return dict(response.json) if response.status == 200 else {}
 

@@ -65,7 +65,6 @@ class Watch:
     finished: threading.Event = field(default_factory=threading.Event)
 
     def call(self) -> None:
-        """Send calls with another agent's key until the attack is over."""
         while not self.finished.wait(PAUSE):
             began = time.monotonic()
             try:
@@ -124,7 +123,6 @@ def make_attacks(attacks: Sequence[Attack]) -> Finding:
 
 
 def _make(attack: Attack, stage: Stage, usual: float) -> tuple[tuple[object, ...], list[str]]:
-    """Run an attack, and return its row in the table and the exceeded limits."""
     before = memory_megabytes(stage.server)
     with watched(stage.neighbour) as watch:
         try:

@@ -30,7 +30,6 @@ class Installation:
 
     @contextmanager
     def serve(self, *options: str) -> Iterator[Server]:
-        """Yield a running server, and stop it at the end unless it has already ended."""
         server = listening(self.environment, self.key, self.lab, self.directory, options)
         try:
             yield server

@@ -57,7 +57,6 @@ class LoadGenerator:
         return run
 
     def edit(self) -> Iterator[None]:
-        """Change an alias's target as a user, and rename an agent as a program."""
         person, number = self.person, 0
         person.server = self.server
         while True:
@@ -106,7 +105,6 @@ class LoadGenerator:
 
 
 def check(server: Server, installation: Installation, ledger: Ledger, files: dict[str, bytes]) -> None:
-    """Record acknowledged values that are missing, and expect the stored values from then on."""
     rows = installation.rows("select target from routing_admin_alias where name = 'pushed'")
     alias = rows[0][0] if rows else ""
     limit = ask(server, "GET", "/api/v1/config/llm-routing").json["routing"]["planning"]["maxTokens"]

@@ -19,7 +19,6 @@ CATCH_UP = 60
 
 
 def lock_and_release(rounds: int) -> Finding:
-    """Lock each database in turn. Every call must be answered and be in the log at the end."""
     statuses, names, losses, finished = Counter[int](), list[str](), list[str](), threading.Event()
     with installed() as installation, installation.serve() as server:
 
@@ -54,7 +53,6 @@ def lock_and_release(rounds: int) -> Finding:
 
 
 def missing(installation: Installation, server: Server, names: list[str]) -> list[str]:
-    """Return the calls that are still missing from the log after some time."""
     until, missing_names = time.monotonic() + CATCH_UP, set(names)
     while missing_names and time.monotonic() < until:
         ask(server, "GET", f"/api/v1/requests/{names[-1]}")

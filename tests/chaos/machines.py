@@ -107,7 +107,6 @@ class Machines:
                 self.calls.append(name)
 
     def store(self) -> None:
-        """Upload files, which are stored in PostgreSQL and S3. Each must be rejected or stored completely."""
         while not self.finished.wait(0.1):
             content = os.urandom(20_000)
             reply = upload(self.servers[0], content)
@@ -118,7 +117,6 @@ class Machines:
                 self.losses.append(f"an upload was answered {reply.status}")
 
     def wait_for_agreement(self, fact: str, condition: Callable[[Server], bool]) -> None:
-        """Record how long it takes until the condition is true for every process."""
         began = time.monotonic()
         for server in self.servers:
             while not condition(server) and time.monotonic() - began < TIMEOUT_SECONDS:
@@ -200,7 +198,6 @@ class Machines:
         self.servers[-1] = self.start(MACHINES - 1)
 
     def kill_worker(self) -> None:
-        """Kill one worker of a machine, which then starts another."""
         main = self.servers[-1].process.pid
         before = worker_pids(main)
         self.kills.append(time.monotonic())

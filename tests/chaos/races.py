@@ -57,7 +57,6 @@ def import_pair(server: Server, number: int) -> Outcome:
 
 
 def form_pair(installation: Installation, people: tuple[Person, Person], number: int) -> Outcome:
-    """Post two forms that are based on the same version of an agent's page."""
     columns = "select version, service_id, name from capabilities_agent where agent_id = 'vision-agent'"
     version, service, _ = installation.rows(columns)[0]
     names, statuses = (f"left {number}", f"right {number}"), [0, 0]
@@ -94,7 +93,6 @@ ENTRIES: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
 
 
 def deletion_pair(server: Server, token: str, number: int) -> Outcome:
-    """Send a change and a deletion by two scripts that read the same entry."""
     path, field, body = ENTRIES[number % len(ENTRIES)]
     values = {"temperature": number % 20 / 10, "target": "task:planning"}
     new_value, statuses = values.get(field, f"changed {number}"), [0, 0]

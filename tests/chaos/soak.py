@@ -48,8 +48,6 @@ def take_sample(server: Server, began: float) -> Sample:
 
 
 def works(server: Server, counted: Counter[str], finished: threading.Event) -> list[Callable[[], None]]:
-    """Return callers of every kind. Each runs until `finished` is set."""
-
     def repeating(name: str, work: Callable[[int], int]) -> Callable[[], None]:
         def run() -> None:
             number = 0
@@ -79,7 +77,6 @@ def works(server: Server, counted: Counter[str], finished: threading.Event) -> l
 
 
 def soak(seconds: float) -> tuple[list[Sample], Counter[str]]:
-    """Return the samples and the number of responses by status."""
     samples, counted, finished = list[Sample](), Counter[str](), threading.Event()
     with installed() as installation, installation.serve() as server:
 

@@ -50,7 +50,6 @@ class Agent:
         self.history: list[Json] = list(self.body.get(self.chat_api.key, []))
 
     def ask(self, messages: list[Json], last: Reply | None, model: str = "", path: str = "") -> Reply:
-        """Add these messages to the conversation, send it, and return the answer."""
         ids = [call_id for call_id, _, _ in last.calls] if last else []
         if last:
             self.history += self.chat_api.as_history(last)
@@ -68,7 +67,6 @@ class Agent:
         return self.chat_api.parse_response(answer.headers, answer.json())
 
     def count(self, messages: list[Json]) -> httpx.Response:
-        """Request a token count, as Claude Code does before it sends a conversation."""
         body = {key: value for key, value in self.body.items() if key in ("system", "tools", "thinking")}
         headers = {**self.request["headers"], self.chat_api.header: self.chat_api.scheme + self.key}
         request = {**body, "model": self.model, "messages": messages}

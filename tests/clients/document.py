@@ -32,12 +32,9 @@ class Suite:
 
     @property
     def version(self) -> str:
-        """Return the version that `requirements.txt` pins, or an empty string for our own suites."""
         if self.package in NODE:
             return str(json.loads(LOCK.read_text("utf-8"))["packages"][f"node_modules/{self.package}"]["version"])
-        requirements = (
-            REQUIREMENTS.with_name(f"requirements-{self.place}.txt") if self.place else REQUIREMENTS
-        )
+        requirements = REQUIREMENTS.with_name(f"requirements-{self.place}.txt") if self.place else REQUIREMENTS
         pinned_version = re.search(rf"^{re.escape(self.package)}==(\S+)", requirements.read_text("utf-8"), re.M)
         return pinned_version[1] if pinned_version else ""
 
@@ -82,7 +79,6 @@ class Outcome:
     report: Mapping[str, Any]
 
     def count(self, result: str) -> int:
-        """Return the number of tests that `passed`, `failed`, `differs` or were `skipped`."""
         return int(self.report.get("counts", {}).get(result, 0))
 
 

@@ -84,7 +84,6 @@ ARGUMENTS = {
 
 
 def providers(lab: Lab) -> dict[str, Any]:
-    """Return a provider per protocol with the lab's capable model, and the provider for the recipes."""
     rows = [
         {
             "providerName": name,
@@ -99,7 +98,6 @@ def providers(lab: Lab) -> dict[str, Any]:
 
 
 def services(lab: Lab) -> dict[str, Any]:
-    """Return a service per protocol that reads everything, and a service for each model name in third-party tests."""
     names = {name: (protocol, name) for protocol, name in MODELS.items()}
     names[READER] = ("openai", READER)
     names |= dict.fromkeys(MODELS_IN_TESTS, ("openai", MODELS["openai"]))

@@ -83,7 +83,6 @@ def check(reply: Reply, expected: dict[str, Any], streamed: bool) -> None:
 
 
 def check_received(server: Server, expected: dict[str, Any], protocol: str) -> None:
-    """Check that the provider received its protocol's format, with all files that the protocol has a field for."""
     last = server.lab.requests[-1]
     heard = last.heard
     assert not heard.problem

@@ -18,7 +18,6 @@ DOCUMENT = HERE.parents[1] / "docs" / "compatibility.md"
 
 
 def table() -> str:
-    """Return the table that `make test-clients` wrote into the document."""
     return DOCUMENT.read_text("utf-8").partition(BEGIN)[2].partition(END)[0]
 
 

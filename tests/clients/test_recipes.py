@@ -16,7 +16,6 @@ REPLAYED = ", replayed"
 
 
 def pinned_versions() -> dict[str, set[str]]:
-    """Return the pinned versions of the clients' Python and Node packages."""
     versions: dict[str, set[str]] = {}
     for path in HERE.glob("requirements*.txt"):
         for name, version in re.findall(r"^([\w.-]+)(?:\[[\w,]+\])?==(\S+)", path.read_text("utf-8"), re.MULTILINE):

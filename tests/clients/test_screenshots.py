@@ -63,7 +63,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def lab(server: Server) -> Lab:
-    """Make the model that reads images answer the first turn and fail in the second."""
     server.lab.play({VISION_MODEL: ["capable", "http_503"], TEXT_MODEL: "capable"})
     return server.lab
 
@@ -122,7 +121,6 @@ def streamed(request: pytest.FixtureRequest) -> bool:
 
 
 def check(server: Server, lab: Lab, headers: Any) -> None:
-    """Check which models were called, what each received, and what the headers and the log report."""
     first_request, second_request = lab.requests[-2:]
     assert (first_request.name, [media.mime_type for media in first_request.heard.media]) == (
         VISION_MODEL,

@@ -236,7 +236,7 @@ def test_invalid_json_is_located_by_position_encoding_or_depth(data: bytes, word
     assert len(caught.value.problems) == 1
 
 
-def test_a_byte_order_mark_is_accepted() -> None:
+def test_byte_order_mark_is_accepted() -> None:
     assert ConfigLoader.parse(b"\xef\xbb\xbf" + EXAMPLE.read_bytes()) == ConfigLoader.load(EXAMPLE)
 
 

@@ -58,8 +58,8 @@ def test_only_variables_for_provider_keys_yield_a_value(variable: str, secret: s
 
 
 @given(any_text)
-def test_every_key_text_has_one_form_and_a_literal_fits_a_header(text: str) -> None:
-    """A literal is printable ASCII. Any other text is a reference, a placeholder, masked, empty, or invalid."""
+def test_every_key_text_has_one_form(text: str) -> None:
+    """A literal is printable ASCII, so that it fits a header."""
     form = classify_key(text)
     if form is KeyNotation.LITERAL:
         assert header_safe(text)
@@ -91,15 +91,13 @@ def test_every_key_text_has_one_form_and_a_literal_fits_a_header(text: str) -> N
         ("密钥", KeyNotation.INVALID),
     ],
 )
-def test_the_forms_of_a_key_field(text: str, form: KeyNotation) -> None:
-    """A placeholder or a reference must be the whole text."""
+def test_placeholder_or_reference_must_be_the_whole_text(text: str, form: KeyNotation) -> None:
     assert classify_key(text) is form
 
 
 @pytest.mark.requirement("MMR-E1")
 @given(st.dictionaries(any_text, st.none(), max_size=5))
-def test_an_override_belongs_to_exactly_one_provider(names: dict[str, None]) -> None:
-    """Two providers never share a variable. A provider has one, or no name for it, or a name that collides."""
+def test_two_providers_never_share_a_variable(names: dict[str, None]) -> None:
     result = find_overrides(names)
     assert len(set(result.variables.values())) == len(result.variables)
     unnamed = {name for name in names if not name_part(name).strip("_")}

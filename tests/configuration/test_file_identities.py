@@ -98,7 +98,7 @@ SERVICE = {
 }
 
 
-def test_a_provider_that_nothing_uses_survives_the_removal_of_what_files_do_not_mention() -> None:
+def test_unused_provider_survives_a_pruning_import() -> None:
     configuration = Configuration(providers=(replace(OLD, in_routing_file=False),))
     assert all(diff(configuration, imported) == () for imported in reimported(configuration))
 

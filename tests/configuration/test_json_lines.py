@@ -28,8 +28,7 @@ TEXT = """{
 """
 
 
-def test_every_place_has_its_line_and_column() -> None:
-    """A field is located at its name and an item at its first character. Brackets inside strings are ignored."""
+def test_fields_are_located_at_their_name_and_items_at_their_start() -> None:
     positions = find_positions(TEXT)
     assert positions["providers[0].providerName"] == TextPosition(3, 6)
     assert positions["providers[1]"] == TextPosition(4, 5)
@@ -38,8 +37,7 @@ def test_every_place_has_its_line_and_column() -> None:
     assert positions['routing["a.b"].fallback[1]'] == TextPosition(11, 7)
 
 
-def test_missing_field_has_the_position_of_its_parent() -> None:
-    """A missing field is located at the start of its object. For the root object this is the start of the file."""
+def test_missing_field_is_located_at_the_start_of_its_object() -> None:
     positions = find_positions(TEXT)
     assert find_position(positions, "providers[0].apiKey") == TextPosition(3, 5)
     assert find_position(positions, "routing.default.provider") == TextPosition(9, 3)
@@ -47,7 +45,7 @@ def test_missing_field_has_the_position_of_its_parent() -> None:
     assert find_position({}, "services[0]") is None
 
 
-def test_only_a_repeated_field_is_a_problem_and_has_its_first_position() -> None:
+def test_repeated_field_is_a_problem_at_its_first_position() -> None:
     text = '{"a": 1,\n "b": 2, "a": 3}'
     (problem,) = read_document(text).problems
     assert (problem.field, problem.constraint) == ("a", "duplicate")

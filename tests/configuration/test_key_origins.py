@@ -100,7 +100,7 @@ def test_variable_stays_bound_to_its_origin_after_its_provider_is_deleted() -> N
     assert usable_key("keyed") is None
 
 
-def test_a_further_key_is_bound_like_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_additional_key_is_bound_to_its_origin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"{VARIABLE}_2", SECRET)
     row = Provider.objects.get(name="keyed")
     add_provider_key(ADA, row, "second", KeyChange(KeyAct.ENVIRONMENT))

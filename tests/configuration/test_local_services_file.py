@@ -51,7 +51,7 @@ def test_local_file_named_beside_the_common_one_is_imported_once(file: Path) -> 
     assert stored() == ["local"]
 
 
-def test_without_a_local_file_the_common_one_is_read(file: Path) -> None:
+def test_common_file_is_read_without_a_local_one(file: Path) -> None:
     file.with_name("llmservices.local.json").unlink()
     _, messages = run("import_config", file)
     assert "instead" not in messages

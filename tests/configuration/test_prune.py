@@ -38,8 +38,7 @@ def artifact(data: bytes, **dates: Any) -> Artifact:
     return row
 
 
-def test_requests_past_their_days_go_with_attempts_and_bodies() -> None:
-    """Requests older than the configured number of days are removed with their attempts and bodies."""
+def test_expired_requests_are_removed_with_attempts_and_bodies() -> None:
     set_retention(SYSTEM, RetentionSettings(7))
     request("old", 7 * DAY + timedelta(seconds=1))
     request("young", 7 * DAY - timedelta(seconds=1))
@@ -98,7 +97,7 @@ def test_every_prune_is_audited() -> None:
     assert AuditEvent.objects.filter(action="installation.prune").count() == 2
 
 
-def test_the_command_says_what_went(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_reports_what_it_removed(capsys: pytest.CaptureFixture[str]) -> None:
     request("old", 31 * DAY)
     snapshot.refresh()
     call_command("prune")

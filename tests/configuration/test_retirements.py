@@ -24,5 +24,5 @@ def test_retired_models_in_defaults_services_and_candidates_are_listed_once() ->
     ]
 
 
-def test_an_empty_configuration_has_no_ends() -> None:
+def test_empty_configuration_has_no_retirements() -> None:
     assert list_ends(Configuration(), default_catalogue()) == ()

@@ -184,7 +184,7 @@ def test_database_leaves_no_gap_in_the_positions_of_a_chain(demo: None) -> None:
     assert list(route.candidates.values_list("position", flat=True)) == [1, 2]
 
 
-def test_a_chain_is_reordered_as_one_revision(demo: None) -> None:
+def test_reordered_chain_is_one_revision(demo: None) -> None:
     route = TaskRoute.objects.get(task_type="design")
     chain = [
         CandidateSpec("echo", "echo-vision"),

@@ -68,7 +68,7 @@ def another_process() -> Iterator[AnotherProcess]:
 
 @contextmanager
 def before_the_change(act: Callable[[], None]) -> Iterator[None]:
-    """Call `act` once, when this process is about to begin its next transaction."""
+    """Call `act` once, just before this process begins its next transaction."""
     waiting = [act]
 
     def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:

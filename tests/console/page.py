@@ -1,8 +1,8 @@
-"""A page whose elements are found by role and accessible name, not by tags and classes.
+"""Find a page's elements by role and accessible name, not by tags and classes.
 
-The finders of `Page(answer)` work in a part of it as well, such as `Page(answer).region("Keys").row("deploy")`. What
-may be absent is None if it is. `row`, `region` and `fact`, in which a test looks further, raise LookupError instead,
-and name those that exist.
+All finders also work within an element, such as `Page(answer).region("Keys").row("deploy")`. A finder returns None if
+the element is absent. Only `region`, `row`, `fact`, `disclosure` and `chip`, in which a test searches further, raise
+LookupError with the names that exist.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EMPTY = frozenset({"area", "br", "col", "hr", "img", "input", "link", "meta", "s
 """Elements without an end tag."""
 
 INVISIBLE = frozenset({"head", "script", "style", "template"})
-"""Elements whose text is not shown. That of a dialog is seen, since a button opens it."""
+"""Elements whose text is not shown. A dialog's text counts as shown, since a button opens it."""
 
 FIELDS = ("input", "select", "textarea")
 REGIONS = frozenset({"section", "aside", "nav", "form", "fieldset", "dialog", "ul", "ol"})
@@ -28,13 +28,13 @@ Found = TypeVar("Found")
 
 
 class Part:
-    """The finders, of a whole page or of an element of it."""
+    """Finders for a whole page or one of its elements."""
 
     children: list[Control | str]
 
     @cached_property
     def controls(self) -> list[Control]:
-        """All elements within this one, in the order of the page, without those of templates that scripts fill."""
+        """All elements within this one in document order, except those of templates that scripts fill."""
         return [
             control
             for child in self.children
@@ -65,7 +65,7 @@ class Part:
 
     @property
     def link_urls(self) -> list[str]:
-        """The URLs of its links, in the order of the page."""
+        """The URLs of the links, in the order of the page."""
         return [control.attributes.get("href") or "" for control in self.controls if control.tag == "a"]
 
     def heading(self, name: str) -> Control | None:
@@ -73,7 +73,6 @@ class Part:
 
     @property
     def disclosures(self) -> list[Control]:
-        """The `details` elements, which a user opens and closes."""
         return [control for control in self.controls if control.tag == "details"]
 
     def disclosure(self, name: str) -> Control:
@@ -93,7 +92,7 @@ class Part:
         return self._named(text, "q")
 
     def field(self, label: str) -> Control | None:
-        """Return the field that has this label, or this `aria-label`."""
+        """Return the field with this label or `aria-label`."""
         named = self._named(label, "label")
         if named is None:
             return self._named(label, *FIELDS)
@@ -129,7 +128,7 @@ class Part:
         )
 
     def hidden(self, name: str) -> str:
-        """Return the value of the hidden input of that name, or an empty string."""
+        """Return the value of the hidden input with this name, or an empty string."""
         inputs = (
             control
             for control in self.controls
@@ -138,28 +137,28 @@ class Part:
         return next((input_.value for input_ in inputs if input_.attributes.get("name") == name), "")
 
     def form(self, action: str) -> Control | None:
-        """Return the form that is posted to this URL."""
+        """Return the form with this action URL."""
         forms = (control for control in self.controls if control.tag == "form")
         return next((form for form in forms if form.attributes.get("action") == action), None)
 
     def loading(self, url: str) -> Control | None:
-        """Return the element that gets its content from this URL."""
+        """Return the element whose content htmx loads from this URL."""
         return next((control for control in self.controls if control.attributes.get("hx-get") == url), None)
 
     @property
     def polled_urls(self) -> list[str]:
-        """The URLs that are asked again and again."""
+        """The URLs that the page polls."""
         triggered = [control for control in self.controls if "every " in (control.attributes.get("hx-trigger") or "")]
         return [control.attributes.get("hx-get") or "" for control in triggered]
 
     @property
     def alert(self) -> str:
-        """The text that is announced at once."""
+        """The text that a screen reader announces immediately."""
         return " ".join(control.text for control in self._with_role("alert") if control.text)
 
     @property
     def status(self) -> str:
-        """The text that is announced when the reader is idle, such as that of a toast."""
+        """The text that a screen reader announces when the reader is idle, such as a toast's."""
         return " ".join(control.text for control in self._with_role("status") if control.text)
 
     def region(self, name: str) -> Control:
@@ -178,21 +177,21 @@ class Part:
 
     @property
     def columns(self) -> list[str]:
-        """The headings of the columns of tables."""
+        """The headings of all columns of tables."""
         heads = [control for control in self.controls if control.tag == "thead"]
         return [cell.text for head in heads for cell in head.controls if cell.tag == "th"]
 
     @property
     def rows(self) -> list[str]:
-        """The names of the rows of tables, without the rows of column headings."""
+        """The names of all rows of tables except rows of column headings."""
         return [row.row_name for row in self.table_rows]
 
     def row(self, name: str) -> Control:
-        """Return the row that begins with this name, such as that of a link in its heading."""
+        """Return the row with this name, such as the text of the link in its heading."""
         return _required(name, {row.row_name: row for row in reversed(self.table_rows)})
 
     def fact(self, term: str) -> Control:
-        """Return what is beside a term of a list of facts."""
+        """Return the description beside this term of a description list."""
         pairs = [control for control in self.controls if control.tag in {"dt", "dd"}]
         return _required(term, {title.name: fact for title, fact in pairwise(pairs) if title.tag == "dt"})
 
@@ -201,7 +200,7 @@ class Part:
         return [control for control in self.controls if control.tag == "li"]
 
     def shows(self, words: str) -> Control | None:
-        """Return the innermost visible element whose text contains these words, which may be this one."""
+        """Return the innermost visible element that contains this text, possibly this one."""
         for child in self.children:
             if isinstance(child, Control) and child.is_visible and words in child.text:
                 return child.shows(words)
@@ -209,7 +208,7 @@ class Part:
 
     @property
     def table_rows(self) -> list[Control]:
-        """The rows of tables, without those of column headings."""
+        """The rows of tables except rows of column headings."""
         heads = {id(row) for head in self.controls if head.tag == "thead" for row in head.controls}
         return [control for control in self.controls if control.tag == "tr" and id(control) not in heads]
 
@@ -232,7 +231,7 @@ def _is_no_heading(child: Control | str) -> bool:
 
 @dataclass(eq=False, repr=False)
 class Control(Part):
-    """A heading, link, button, field, row or any other element: its tag, attributes and what is in it."""
+    """An element, such as a heading, link, button, field or row, with its tag, attributes and children."""
 
     tag: str
     attributes: dict[str, str | None]
@@ -245,7 +244,7 @@ class Control(Part):
 
     @property
     def row_name(self) -> str:
-        """The text of the first child that has any. Cells and blocks are looked into, headings of rows first."""
+        """The text of the first non-empty child. Row headings are preferred, and cells and blocks are searched."""
         for child in sorted(self.children, key=_is_no_heading):
             if isinstance(child, str):
                 words = child

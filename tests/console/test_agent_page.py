@@ -32,13 +32,13 @@ LINK = re.compile(r"/agent-page/rap_[0-9a-f]{8}_[\w-]{43}_[0-9a-f]{8}/")
 
 @pytest.fixture(autouse=True)
 def old_agents(demo: None) -> None:
-    """Install the demo with agents that are older than every call of a test."""
+    """Install the demo with agents that are older than every call in a test."""
     Agent.objects.update(created_at=timezone.now() - timedelta(days=30))
     RequestLog.objects.all().delete()
 
 
 def make_link(client: Client, agent: str = "text-agent", **fields: str) -> str:
-    """Create a link on the administrators' page of the agent and return its URL, which that page shows once."""
+    """Create a link on the agent's admin page and return its URL, which only that response shows."""
     answer = client.post(f"/links/make/{agent}/", {"link-name": "Mei", "link-days": "90", **fields})
     link = LINK.search(Page(answer).text)
     assert link is not None
@@ -46,7 +46,7 @@ def make_link(client: Client, agent: str = "text-agent", **fields: str) -> str:
 
 
 def call_page(address: str, pk: str = "r1") -> str:
-    """Return the URL of a call below an agent's page."""
+    """Return the URL of a call's page below an agent's page."""
     return address.replace("/agent-page/", f"/agent-page/calls/{pk}/")
 
 
@@ -213,10 +213,7 @@ def test_calls_are_listed_newest_first_twenty_to_a_page(admin: Client) -> None:
 
 
 def test_expired_and_unknown_links_get_the_same_response(admin: Client) -> None:
-    """An invalid link returns the same 404 without the agent's name, no matter why it is invalid.
-
-    It may be unknown, mistyped, revoked or expired, or its agent may have expired or been deleted.
-    """
+    """An unknown, mistyped, revoked or expired link, or one to an expired or deleted agent, cannot be told apart."""
     links = [make_link(admin, "vision-agent") for _ in range(4)]
     revoked, expired = AgentLink.objects.order_by("id")[:2]
     admin.post(f"/links/{revoked.public_id}/revoke/vision-agent/")

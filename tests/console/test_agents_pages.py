@@ -33,7 +33,6 @@ def issue_key(client: Client, agent: str = "text-agent", **fields: object) -> st
 
 
 def shown_key(answer: HttpResponse) -> str:
-    """Return the key that this response shows."""
     key = Page(answer).region("Copy it now. It is shown only once.").control("issued")
     assert key
     assert WHOLE_KEY.fullmatch(key.text)
@@ -70,7 +69,7 @@ def test_the_list_shows_the_state_of_an_agents_best_key(admin: Client) -> None:
 
 
 def test_narrow_screens_keep_the_state_of_each_key(admin: Client) -> None:
-    """The column of states, unlike that of the last use, has no class that narrow pages drop."""
+    """The column of states, unlike that of last uses, has no class that hides it on narrow pages."""
     now, agent = timezone.now(), Agent.objects.get(agent_id="text-agent")
     AgentKey.objects.create(agent=agent, public_id="old", digest="0", revoked_at=now)
     AgentKey.objects.create(agent=agent, public_id="ending", digest="0", expires_at=now + timedelta(days=2))
@@ -80,7 +79,7 @@ def test_narrow_screens_keep_the_state_of_each_key(admin: Client) -> None:
 
 
 def test_what_an_agent_may_use_is_chosen_name_by_name(admin: Client) -> None:
-    """A name is added or removed without saving; the text area holds the names, one per line."""
+    """A name is added or removed without saving. The text area contains the names, one per line."""
     address, chosen = "/options/target/chosen/?field=models&id=id_models", "task:design\ntext-model"
     added = admin.post(address, {"models": [chosen, " echo-text "]})
     page = Page(added)
@@ -116,7 +115,6 @@ def test_the_list_is_sorted_by_its_columns(admin: Client) -> None:
 
 
 def test_the_list_counts_the_requests_of_a_day_and_links_to_them(admin: Client) -> None:
-    """Requests are counted from hourly sums, or from their roll-up where an hour has one, but not from both."""
     now = hour_start(timezone.now())
     for hours, count in ((0, 2), (3, 5), (30, 9)):
         start = now - timedelta(hours=hours)
@@ -163,7 +161,6 @@ def test_the_agents_service_and_route_are_text_fields_with_suggestions(admin: Cl
 
 
 def test_a_route_that_was_deleted_stays_in_the_agents_field(admin: Client) -> None:
-    """If an agent's route was deleted, saving says that it is missing instead of removing it unnoticed."""
     Agent.objects.filter(agent_id="text-agent").update(service=None, task_type="gone")
     field = Page(admin.get("/agents/text-agent/")).field("Task route")
     assert field

@@ -54,7 +54,7 @@ def artifact_page(client: Client, row: Artifact, query: str = "") -> Page:
 
 
 def listed_services(page: Page, prefix: str = "") -> list[str]:
-    """Return the ids of the services whose card is on an artifact's page, if they begin so."""
+    """Return the ids of the services with this prefix that have a card on an artifact's page."""
     cards = (one.attributes.get("id") or "" for one in page.disclosures)
     return [card.removeprefix("d-") for card in cards if card.startswith(f"d-{prefix}")]
 
@@ -64,7 +64,7 @@ def upload(client: Client, *files: SimpleUploadedFile, **headers: str) -> Any:
 
 
 def test_the_page_of_a_scan_shows_what_is_known_and_loads_the_drawn_pages(viewer: Client, demo: None) -> None:
-    """Models that get the pages as images wait, others are there at once; the second time, nothing waits."""
+    """Only models that get the pages as images have to wait for the drawing, and only on the first visit."""
     row = store_file("scan.pdf", pdf("", ""), "application/pdf")
     first = viewer.get(reverse("artifact", args=[row.pk])).context
     assert service_id_for("echo-vision") in {endpoint.name for endpoint in first["waiting"]}
@@ -255,7 +255,6 @@ def test_the_page_shows_a_few_services_of_each_form_and_finds_the_others(admin: 
 
 
 def test_only_an_open_card_contains_what_the_model_gets(admin: Client, demo: None) -> None:
-    """A card with short text is open immediately. Long text is loaded when its card is opened."""
     page = artifact_page(admin, store_file())
     cards = [page.disclosure(name) for name in listed_services(page)]
     assert {card.is_open for card in cards} == {True, False}

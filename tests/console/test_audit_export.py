@@ -59,7 +59,7 @@ def test_the_csv_has_the_pages_filters_and_no_cell_is_a_formula(admin: Client) -
 
 
 def test_a_file_is_found_by_its_name(admin: Client) -> None:
-    """The page names files by their names, so its search finds them by these, and by their references as before."""
+    """The page shows a file's name, so its search must match names, but still also references."""
     write_event(SYSTEM, AuditedAction("artifact.store", "artifact", "0a1b", {"filename": "计划.pdf"}))
     write_event(SYSTEM, AuditedAction("artifact.store", "artifact", "0c2d", {"size": 3}))
     for text in ("计划", "0a1"):
@@ -138,7 +138,7 @@ def test_details_are_listed_item_by_item_with_secrets_masked(admin: Client) -> N
 
 
 def test_narrow_screens_keep_the_file_of_an_event_by_its_name(admin: Client) -> None:
-    """The columns of objects, numbers and addresses are dropped on phones, so the action's cell has them."""
+    """Phones hide the columns of objects, numbers and addresses, so the action's cell repeats them."""
     write_event(SYSTEM, AuditedAction("artifact.store", "artifact", "0a1b", {"filename": "plan.pdf"}))
     controls = Page(admin.get("/history/audit/?action=artifact.store")).controls
     (narrow,) = (one for one in controls if "narrow" in (one.attributes.get("class") or "").split())

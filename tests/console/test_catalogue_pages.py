@@ -34,7 +34,7 @@ API = {
 
 @pytest.fixture
 def flash_service() -> Service:
-    """A service without catalogue capabilities, about whose model two sources contradict each other."""
+    """A service without catalogue capabilities whose model is described differently by two sources."""
     provider = Provider.objects.create(
         name="deepseek", endpoint="https://api.deepseek.com", default_model="deepseek-v4-flash", key_source="none"
     )

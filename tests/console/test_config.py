@@ -186,7 +186,6 @@ def test_broken_json_names_line_and_column(admin: Client) -> None:
 
 
 def test_the_encoding_of_a_file_that_is_not_utf8_is_named(admin: Client) -> None:
-    """The encoding of a file that is not UTF-8 is detected and named, but the text is not decoded with it."""
     file = SimpleUploadedFile("llm-routing.json", '{"providers": "中文"}'.encode("gb18030"))
     page = admin.post(reverse("config_import"), {"file": file, "mode": "merge"})
     assert page.status_code == 422
@@ -219,7 +218,7 @@ def test_applying_after_another_users_change_is_409_and_shows_the_new_difference
 
 
 def test_the_first_import_needs_no_configuration(admin: Client) -> None:
-    """The first import is compared with an empty configuration. A first revision created in between is a conflict."""
+    """The first import is compared with an empty configuration; a first revision in between is a conflict."""
     page = import_files(admin, config_json())
     assert page.context["revision"] == 0
     load_demo()

@@ -10,7 +10,6 @@ from tests.ui.test_every_page import OUTSIDE, PAGES
 
 
 def test_every_page_has_its_number_of_queries() -> None:
-    """Every page for signed-in users has a row in exactly one of the two tables."""
     counted = [*test_query_counts.QUERIES, *test_routing_query_counts.QUERIES]
     names = {resolve(address.partition("?")[0].format(user=1, first=1, edition=1)).url_name for address in counted}
     assert set(PAGES) - OUTSIDE - names == set()

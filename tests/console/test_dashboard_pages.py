@@ -63,16 +63,11 @@ def samples(*outcomes: str, ms: float = 100) -> list[Sample]:
     ],
 )
 def test_a_providers_health_is_judged_by_its_newest_calls(outcomes: tuple[str, ...], ms: float, status: str) -> None:
-    """A provider has failed if its last three calls failed, or all if there were fewer. The newest failure says how.
-
-    It is slow from a median of ten seconds.
-    """
     assert judge(samples(*outcomes, ms=ms), NOW).status == status
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.01, 1))
 def test_a_quantile_is_a_value_that_occurred_and_has_its_share_below_it(values: list[float], share: float) -> None:
-    """A quantile is the nearest-rank value: at least that share of the values is not above it."""
     result = quantile(sorted(values), share)
     assert result in values
     assert sum(value <= result for value in values) >= share * len(values) - 1e-9
@@ -98,10 +93,6 @@ def log_request(key: str, hours: float, outcome: str = "ok", **columns: Any) -> 
 
 
 def test_two_days_are_counted_by_the_hour(db: None) -> None:
-    """The current hour is the last of today.
-
-    Requests older than a day belong to yesterday, those older than two days to neither.
-    """
     for number, hours in enumerate((0, 0, 3, 30, 60)):
         log_request(f"r{number}", hours, "http_500" if number == 2 else "ok", fell_back=number == 1)
     today, yesterday = health.two_days(timezone.now())
@@ -123,7 +114,6 @@ def test_client_errors_are_no_failures(db: None, outcome: str, count: int) -> No
 
 
 def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(db: None) -> None:
-    """Only streamed answers count for the time to first content. Without such an answer, no number is shown."""
     assert health.first_content(timezone.now()) == health.FirstContent()
     for number, ms in enumerate((100, 200, 9000, None)):
         log_request(f"r{number}", 0, first_content_ms=ms)
@@ -134,7 +124,7 @@ def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(
 
 
 def test_the_line_of_a_figure_ends_with_the_last_whole_hour() -> None:
-    """The current hour counts for the figure, but its few requests do not look like a fall."""
+    """The figure counts the current hour, but the line omits it, since its few requests would look like a decline."""
     day = health.Day(requests=(5,) * 24 + (1,))
     figures = build_figures(day, health.Day(), health.FirstContent(), NOW)
     assert (figures[0].value, figures[0].series) == ("121", (5,) * 24)
@@ -147,10 +137,6 @@ def test_zero_requests_have_no_percentage(share: float | None, text: str) -> Non
 
 
 def test_worst_provider_is_first(db: None, demo: None) -> None:
-    """Failing providers are listed first, then working ones, then those that were not called.
-
-    A provider without a key counts as failing only if a route uses it.
-    """
     health_by_provider = {"echo": judge(samples("ok"), NOW), "gemini": judge(samples("http_500"), NOW)}
     Provider.objects.create(name="spare", endpoint="https://spare.example/v1", default_model="m", position=0)
     snapshot.refresh()
@@ -162,7 +148,6 @@ def test_worst_provider_is_first(db: None, demo: None) -> None:
 
 
 def test_of_many_providers_only_those_called_or_failing_have_a_tile(admin: Client, demo: None) -> None:
-    """Of many providers, only those called or failing have a tile. The link to all says how many more there are."""
     for number in range(MAX_TILES):
         Provider.objects.create(name=f"idle-{number}", endpoint="https://idle.example/v1", position=100 + number)
     snapshot.refresh()
@@ -186,10 +171,6 @@ def test_a_provider_whose_address_is_refused_is_not_said_to_lack_a_key(demo: Non
 
 
 def test_every_enabled_provider_is_tested_a_few_at_a_time(admin: Client, demo: None) -> None:
-    """Providers are tested a few at a time.
-
-    Each response adds a result, and the last names providers without an answer.
-    """
     url, htmx = reverse("providers_test"), {"hx-request": "true"}
     count = Provider.objects.filter(enabled=True).count()
     assert f"0 of {count} tested" in Page(admin.post(url, headers=htmx)).text
@@ -206,10 +187,6 @@ def test_outcomes_not_caused_by_the_provider_do_not_count(db: None, outcome: str
 
 
 def test_unconfigured_model_marks_no_provider(db: None, demo: None) -> None:
-    """A 404 for a caller's unknown model name does not count against the provider.
-
-    A 404 for a configured model does.
-    """
     log_request("r1", 0.1, "http_404")
     models = list_models(snapshot.current())
     assert health.provider_health(timezone.now(), models) == {}
@@ -305,10 +282,7 @@ def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
 def test_query_count_is_the_same_for_three_and_thirty_requests(
     admin: Client, demo: None, django_assert_num_queries: Any
 ) -> None:
-    """The dashboard makes five queries to the log, no matter how many requests there are.
-
-    They read hours, times to first content, attempts, the newest fallbacks and failures, and any answer.
-    """
+    """The queries read hours, times to first content, attempts, fallbacks and failures, and any answer."""
     for number in range(3):
         log_request(f"a{number}", 0.1, "http_500")
     admin.get(reverse("dashboard"))
@@ -334,7 +308,6 @@ def test_query_count_is_the_same_for_three_and_thirty_requests(
 def test_the_page_says_since_when_the_configuration_cannot_be_read(
     admin: Client, demo: None, language: str, sentence: str
 ) -> None:
-    """While the configuration cannot be read, the dashboard says since when and with which revision calls continue."""
     number = snapshot.current().revision
     Installation.objects.update(version=F("version") + 1)
     with unreadable_tables("routing_admin_alias"):
@@ -398,7 +371,6 @@ def test_models_in_doubt_are_one_row(admin: Client, demo: None) -> None:
 
 
 def test_a_kind_without_a_problem_has_no_row(db: None) -> None:
-    """Only existing problems of each kind are counted. The notice of alerts has the kinds as its causes."""
     groups = list_notices(
         alerts={AlertKind.KEY_REFUSED: 3, AlertKind.BUDGET: 1, AlertKind.DISK: 0},
         standings=(),

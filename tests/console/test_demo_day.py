@@ -1,4 +1,4 @@
-"""The demo's day of requests: what it shows, and that deleting the demo leaves nothing of it."""
+"""The demo's day of requests, and its deletion with the demo."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def describe_everywhere() -> None:
 
 
 ASK = "Ask seer now Asking …"
-"""The button's text while it is idle and while it is busy, of which the stylesheet shows one."""
+"""The button's texts for idle and busy; the stylesheet shows one of them."""
 
 
 def card(client: Client, row: Artifact) -> Page:
@@ -114,7 +114,6 @@ def test_api_preview_agrees_with_the_page(admin: Client) -> None:
 
 
 def test_a_request_shows_the_describers_call_under_its_attempt(admin: Client, key: str) -> None:
-    """A describer's call has a bar and a row below its attempt. The next turn uses the cache and shows no such call."""
     with describing_lab():
         first = post(key, chat_body(image(), model="task:blind", language="en"))
         second = post(key, chat_body(image(), model="task:blind", language="en"))
@@ -131,7 +130,7 @@ def test_a_request_shows_the_describers_call_under_its_attempt(admin: Client, ke
 
 
 def test_rows_of_attempts_hide_the_same_columns_on_a_phone(admin: Client, key: str) -> None:
-    """A phone hides as many cells of each row of the attempts as of their head, so that no cell leaves its column."""
+    """Otherwise cells would move into the wrong column on a phone."""
     with describing_lab():
         answer = post(key, chat_body(image(), model="task:blind", language="en"))
     attempts = Page(admin.get(reverse("request", args=[logged(answer.headers["x-request-id"]).pk]))).region("Attempts")

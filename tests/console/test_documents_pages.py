@@ -1,4 +1,4 @@
-"""The documents of the repository as pages: links, anchors, code, search, and what their Markdown must not do."""
+"""The documents of the repository as pages: links, anchors, code, search, and safe rendering of Markdown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read(text: str) -> Document:
 
 
 def test_every_document_has_a_page_below_the_index() -> None:
-    """The index is docs/README.md, and a folder's page is the README in it."""
+    """The index is docs/README.md, and a folder's page is its README."""
     files = [file.relative_to(ROOT).as_posix() for file in (ROOT / "docs").rglob("*.md")]
     assert sorted(list_paths().values()) == sorted(files)
     assert document_url("docs/README.md") == "/docs/"
@@ -38,7 +38,6 @@ def test_every_document_has_a_page_below_the_index() -> None:
 
 @pytest.mark.parametrize(("url", "document"), PAGES, ids=lambda value: value if isinstance(value, str) else "")
 def test_every_link_of_a_document_leads_to_a_page_and_heading(url: str, document: Document) -> None:
-    """Links between documents lead to pages. Links to code, which has no pages, are shown as plain text."""
     anchors = {page: set(re.findall(r'id="([^"]+)"', other.html)) for page, other in PAGES}
     for href in re.findall(r'<a href="([^"]+)"', document.html):
         page, _, anchor = href.partition("#")
@@ -49,7 +48,7 @@ def test_every_link_of_a_document_leads_to_a_page_and_heading(url: str, document
 
 @pytest.mark.parametrize(("url", "document"), PAGES, ids=lambda value: value if isinstance(value, str) else "")
 def test_a_document_shows_no_markup_and_has_no_inline_style(url: str, document: Document) -> None:
-    """Comments are left out. HTML outside of code would be shown as text, so no document may have any."""
+    """HTML outside of code would be shown as text, so no document may have any. Comments are left out."""
     prose = CODE.sub("", document.html)
     assert document.title
     assert "&lt;" not in prose
@@ -71,7 +70,6 @@ def test_raw_html_of_a_document_is_shown_as_text() -> None:
 
 
 def test_links_lead_to_pages_and_nowhere_else() -> None:
-    """A link whose text is a file's name shows the title of that document instead."""
     assert '<a href="/docs/limits/">Limits, budgets and load</a> (a.md)' in read("[limits.md](limits.md) (a.md)").html
     html = read("[limits](limits.md) [code](../manage.py) [site](https://example.org/)").html
     assert '<a href="/docs/limits/">limits</a> code <a href="https://example.org/" rel="noreferrer">site</a>' in html
@@ -119,7 +117,7 @@ def test_the_documentation_is_found_by_its_words(viewer: Client) -> None:
 
 
 def test_the_search_has_the_sections_of_the_pages() -> None:
-    """It reads documents without parsing their lines, so their headings and anchors must not differ from the pages'."""
+    """The search does not parse documents as the pages do, so their headings and anchors could differ."""
     found = [(title, url, section.heading, section.anchor) for title, url, section in list_sections()]
     assert found == [
         (document.title, url, section.heading, section.anchor)
@@ -148,7 +146,7 @@ def test_what_an_alert_names_is_a_page(viewer: Client, kind: AlertKind) -> None:
 
 
 def test_examples_for_clients_use_this_installations_url(admin: Client, settings: Any) -> None:
-    """Documents for operators keep the example, which is where the server listens."""
+    """Documents for operators keep the address of the example, on which the server listens."""
     settings.PUBLIC_URL = "https://llm.example.org"
     recipes = Page(admin.get("/docs/recipes/"))
     assert recipes.shows('base_url = "https://llm.example.org/v1"')

@@ -97,8 +97,8 @@ def test_a_draft_without_changes_says_how_many_requests_there_were(admin: Client
 def test_newest_requests_are_examined_and_the_total_is_shown(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The number of past requests that are compared is limited, so that a busy day costs no more than a quiet one."""
-    monkeypatch.setattr(retrospect, "MAX_REQUESTS", 2)
+    """The comparison is limited to the newest requests, so that a busy day costs no more than a quiet one."""
+    monkeypatch.setattr(retrospect, "MOST", 2)
     monkeypatch.setattr(retrospect, "MAX_COUNTED", 3)
     for number in range(5):
         log_request(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))
@@ -109,11 +109,7 @@ def test_newest_requests_are_examined_and_the_total_is_shown(
     assert texts(answer) == ["2 go to echo/echo-vision first", "2 fewer fall back"]
 
 
-def test_a_new_route_s_past_are_the_requests_that_went_to_default_for_it(admin: Client, demo: None) -> None:
-    """The past requests of a new route are those to `default` that asked for its task type.
-
-    The outcome for a model that was not called is unknown.
-    """
+def test_a_new_route_is_compared_with_requests_to_default_for_its_task_type(admin: Client, demo: None) -> None:
     for number in range(3):
         log_request(f"r{number}", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:painting")
     log_request("other", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:singing")
@@ -132,7 +128,6 @@ def test_a_disabled_draft_sends_its_requests_to_default(admin: Client, demo: Non
 
 
 def test_the_comparison_makes_as_many_queries_for_one_request_as_for_many(admin: Client, demo: None) -> None:
-    """Three queries read the log, and one reads the statistics for the model that was not called."""
     counts = []
     for number in range(30):
         log_request(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))

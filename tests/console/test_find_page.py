@@ -49,7 +49,6 @@ def log_request(key: str) -> RequestLog:
 
 
 def test_results_are_ranked_by_kind_of_match() -> None:
-    """A whole name ranks first, then the start of a name, the start of a word, and other matches. Case is ignored."""
     findables = [
         findable("my-flashlight"),
         findable("aflash"),
@@ -61,7 +60,6 @@ def test_results_are_ranked_by_kind_of_match() -> None:
 
 
 def test_every_query_word_must_match_a_name_or_kind() -> None:
-    """Every typed word has to match, and the name of a kind is such a word: `渠道 deep` finds only the provider."""
     findables = [
         findable("deepseek", FoundKind.PROVIDER),
         findable("deepseek-chat"),
@@ -72,7 +70,7 @@ def test_every_query_word_must_match_a_name_or_kind() -> None:
 
 
 def test_number_of_results_per_kind_is_limited() -> None:
-    """Matches of one kind are limited, so that a thousand services do not hide the one route."""
+    """Otherwise a thousand services could hide the one route."""
     findables = [*(findable(f"echo-{number}") for number in range(1000)), findable("my echo", FoundKind.ROUTE)]
     assert len(labels_found("echo", *findables)) == MAX_OF_KIND + 1
     assert labels_found("echo", *findables)[-1] == "my echo"
@@ -98,7 +96,7 @@ def test_find_finds_entries_artifacts_requests_and_actions(demo: None, admin: Cl
 
 
 def test_exact_id_is_first(demo: None, admin: Client) -> None:
-    """An exact id ranks first, so that Enter on a pasted id opens that request."""
+    """Enter on a pasted id must open that request."""
     log_request("req_6741a2b3c4d5e6f7")
     log_request("req_6741a2b3c4d5e6f7b")
     page = find(admin, "req_6741a2b3c4d5e6f7")
@@ -113,10 +111,6 @@ def test_providers_are_found_by_every_name_they_have(demo: None, admin: Client, 
 
 
 def test_only_permitted_actions_are_offered(demo: None) -> None:
-    """A viewer finds pages and entries only.
-
-    Only an editor finds the action for new routes, and only an administrator those for providers and keys.
-    """
     acts = {"/routes/new/", "/new/provider/", "/providers/#test-all", "/config/#in", "/users/#invite", "/tokens/"}
     queries = ("new route", "provider", "test all", "import", "invite", "token", "issue")
     offered = {}
@@ -129,7 +123,7 @@ def test_only_permitted_actions_are_offered(demo: None) -> None:
 
 
 def test_nothing_found_says_so_and_offers_to_search_on(demo: None, admin: Client) -> None:
-    """Without a match, the first offer to search elsewhere is selected, so that Enter continues the search."""
+    """The first offer to search elsewhere is selected, so that Enter continues the search."""
     page = find(admin, "nothing <is> called so")
     assert "No match for “nothing <is> called so”" in page.text
     assert selected_in(page) == ["/artifacts/?q=nothing+%3Cis%3E+called+so"]
@@ -190,7 +184,7 @@ def test_requests_and_artifacts_are_found_through_an_index(demo: None) -> None:
 
 
 def test_names_in_other_letters_are_found_in_any_case(demo: None) -> None:
-    """Names in other scripts are found. For which letters case is ignored depends on the database."""
+    """The database determines for which letters case is ignored."""
     file = store_bytes(SYSTEM, b"x", filename="设计稿 Final.png")
     assert find_artifacts_beginning("设计稿 FINAL") == [Artifact.objects.get(pk=file.pk)]
 
@@ -210,7 +204,7 @@ def test_a_shortened_list_shows_its_total_and_links_to_the_rest(demo: None, admi
 
 
 def test_stored_rows_beyond_the_few_that_are_read_are_counted_as_more(demo: None, admin: Client) -> None:
-    """Requests are not counted: if more are stored than are shown, the total has a plus."""
+    """Requests are not counted: if there are more than are shown, the total has a plus sign."""
     for number in range(MAX_OF_KIND + 3):
         log_request(f"req_6741a2b3c4d5e6f{number}")
     assert find(admin, "req_6741").shows(f"{MAX_OF_KIND} of {MAX_OF_KIND + 1}+ found")

@@ -49,10 +49,7 @@ def send_call(key: str, model: str = "task:planning", path: str = CHAT) -> int:
 
 
 def test_page_polls_until_the_first_call(admin: Client, key: str) -> None:
-    """The panel shows the base URL and polls.
-
-    A poll without changes returns 204, so that nothing is announced twice.
-    """
+    """A poll without changes returns 204, so that screen readers announce nothing twice."""
     page = Page(panel(admin, key))
     assert page.heading("Waiting for the first call")
     assert page.code("http://127.0.0.1:8000/v1")
@@ -88,8 +85,7 @@ def test_a_call_with_an_unknown_model_is_explained_and_the_panel_waits_on(admin:
     assert Page(panel(admin, key)).heading("The first call arrived and was answered")
 
 
-def test_failed_call_naming_the_key_is_attributed_to_it(admin: Client, key: str) -> None:
-    """A call with this key that failed is explained: a wrong path, a truncated key, a missing scope."""
+def test_a_failed_call_with_the_key_is_explained(admin: Client, key: str) -> None:
     assert send_call(key, path="/v1/v1/chat/completions") == 404
     assert send_call(key[:30]) == 401
     page = Page(panel(admin, key))
@@ -113,10 +109,7 @@ def test_failed_call_naming_the_key_is_attributed_to_it(admin: Client, key: str)
     ],
 )
 def test_unattributable_call_is_shown_as_such(admin: Client, key: str, key_sent: str, expected: str) -> None:
-    """A rejected call without this key is shown with the kind of its key, never with the key itself.
-
-    Calls from before the waiting began are not shown.
-    """
+    """A rejected call without this key is shown with the kind of its key. Earlier calls are not shown."""
     assert send_call(key_sent) == 401
     since = int(timezone.now().timestamp()) - 60
     page = Page(panel(admin, key, since=since))
@@ -128,7 +121,6 @@ def test_unattributable_call_is_shown_as_such(admin: Client, key: str, key_sent:
 
 
 def test_polling_stops_after_five_minutes(admin: Client, key: str) -> None:
-    """Polling stops after five minutes until a button is pressed. An invalid start time counts as now."""
     page = Page(panel(admin, key, since=int(timezone.now().timestamp()) - 400))
     assert page.button("Keep waiting")
     assert page.polled_urls == []
@@ -137,7 +129,6 @@ def test_polling_stops_after_five_minutes(admin: Client, key: str) -> None:
 
 
 def test_waiting_page_is_offered_for_new_and_unused_keys(admin: Client, viewer: Client) -> None:
-    """Right after a key was issued, the snippets contain it. Later they contain an environment variable."""
     AgentKey.objects.all().delete()
     answer = admin.post("/keys/issue/text-agent/", {"scopes": ["route"], "label": "new", "expires": ""})
     page = Page(answer)
@@ -160,7 +151,7 @@ def test_waiting_page_is_offered_for_new_and_unused_keys(admin: Client, viewer: 
 
 
 def test_number_of_recorded_calls_is_limited() -> None:
-    """A flood of rejected calls adds five rows every two seconds and keeps 200. No row has a secret or a query."""
+    """A flood of rejected calls adds five rows every two seconds and keeps 200, without secrets and queries."""
     moments = iter(range(0, 1000, 3))
     noted = RejectedCalls(lambda: float(next(moments)))
     for _ in range(MAX_KEPT // MAX_NOTED + 3):

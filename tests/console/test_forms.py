@@ -31,7 +31,7 @@ FORMS = {
 
 @pytest.mark.parametrize("address", FORMS)
 def test_required_fields_are_marked_and_the_mark_is_explained_once(admin: Client, address: str) -> None:
-    """Screen readers get the attribute `required`. The stylesheet draws its mark, which a sentence explains."""
+    """The attribute `required` is for screen readers. The stylesheet draws the mark that a sentence explains."""
     page = Page(admin.get(address))
     assert page.text.count(REQUIRED_NOTE) == 1
     for label in FORMS[address]:
@@ -143,7 +143,6 @@ def test_one_save_bar_belongs_to_every_page_that_edits_something(admin: Client, 
 
 
 def test_an_invalid_number_needs_attention_in_the_save_bar_of_the_editor(admin: Client) -> None:
-    """While the form has an invalid value, the save bar never says that nothing has changed."""
     version = TaskRoute.objects.get(task_type="design").version
     data = {"card": "1", "c-1-provider": "echo", "c-1-temperature": "hot", "deadline": "x", "preset": "seed"}
     for act in ("changes", "save"):

@@ -102,7 +102,6 @@ def test_a_revision_shows_every_change_and_both_texts(admin: Client, demo: None)
 
 
 def test_any_two_revisions_are_compared_in_either_direction(admin: Client, demo: None) -> None:
-    """Any two revisions can be compared. Revision 0 is the empty configuration; the default is the newest two."""
     first, second = set_alias("one"), set_alias("two")
     page = admin.get(reverse("compare"), {"a": first, "b": second})
     assert [(change.label, change.name) for change in page.context["changes"]] == [("New", "two")]
@@ -138,8 +137,7 @@ def test_the_compared_revisions_say_what_they_are(admin: Client, demo: None) -> 
     assert page.shows("Alias set · ada · just now")
 
 
-def test_restoring_shows_first_what_would_change_and_can_be_undone(admin: Client, demo: None) -> None:
-    """The preview has the difference of a comparison with its number; only its button makes a new revision."""
+def test_restoring_previews_the_change_and_can_be_undone(admin: Client, demo: None) -> None:
     before = newest_revision()
     set_alias("gpt-4o")
     assert Page(admin.get(reverse("history"))).link("Restore")
@@ -161,7 +159,6 @@ def test_restoring_shows_first_what_would_change_and_can_be_undone(admin: Client
 
 
 def button_names(answer: Any) -> list[str]:
-    """Return the buttons of the page's toast."""
     return [one.name for one in Page(answer).controls if one.tag == "button" and one.name in ("Undo", "Redo")]
 
 
@@ -179,10 +176,7 @@ def test_undo_offers_redo_which_offers_undo_again(admin: Client, demo: None) -> 
 
 
 def test_restoring_says_first_what_it_means_and_keeps_agents_made_since(admin: Client, demo: None) -> None:
-    """Restoring names its consequences first. Agents created since then are kept, with their keys.
-
-    If an agent's route no longer exists, the agent's route is cleared. Undo restores it.
-    """
+    """Agents created since then are kept with their keys; a route that no longer exists is cleared from an agent."""
     before = newest_revision()
     save_route(ADA, TaskRoute(task_type="fresh"), [CandidateSpec("echo", "echo-text")])
     for name, task in (("newer", "fresh"), ("steady", "default")):
@@ -244,7 +238,7 @@ def test_each_filter_of_the_audit_log_has_a_chip_that_removes_it(admin: Client) 
 
 
 def test_successive_sign_ins_of_a_user_are_one_line(admin: Client) -> None:
-    """Each is in the line with its number and time. Another user, and what lies between, starts another line."""
+    """The line shows each sign-in with its number and time. An event in between, or another user, starts a new line."""
     for name in ("ada", "ada", "ada", "bob"):
         write_event(Actor("person", name), AuditedAction("user.sign_in", "user", name))
     for name in ("a", "b"):
@@ -303,8 +297,7 @@ def test_a_secret_in_an_unknown_field_of_a_change_is_masked() -> None:
     assert "0123456789" not in change_line(change).text
 
 
-def test_a_number_in_a_change_is_written_as_a_person_wrote_it() -> None:
-    """The binary fraction of a number is rounded in sentences, also within a candidate's parameters."""
+def test_numbers_in_sentences_about_changes_are_rounded() -> None:
     near = {"provider": "a", "model": None, "temperature": 0.9500000000000001, "max_tokens": None}
     near |= {"extra_body": {"top_p": 0.1 + 0.2}, "extra": {}}
     change = Change(action=ChangeKind.CHANGED, kind="route", name="r", field="candidates", before=[], after=[near])
@@ -331,10 +324,7 @@ def edit_cells(client: Client, *names: str) -> None:
 
 
 def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin: Client, demo: None) -> None:
-    """Consecutive matrix edits by one user share a line, but each can be viewed and restored.
-
-    Another action has its own line.
-    """
+    """The edits share a line, but each can be viewed and restored. Another action has its own line."""
     before = newest_revision()
     edit_cells(admin, "vision", "audio", "video")
     set_alias("gpt-4o")

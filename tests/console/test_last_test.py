@@ -93,10 +93,7 @@ def test_worst_provider_is_first(admin: Client) -> None:
 def test_a_provider_has_one_state_that_agrees_with_its_last_test(
     admin: Client, fault: str, word: str, state: str
 ) -> None:
-    """The page, the list and its filter, the dashboard and the API say the same: a failed test is not ready.
-
-    A test that could not be made for want of a key says nothing after the key was entered.
-    """
+    """A test that failed for lack of a key is ignored once a key was entered."""
     add_provider("tested", fault=fault)
     assert state_everywhere(admin, "tested") == (word, state)
 
@@ -119,7 +116,7 @@ def state_everywhere(admin: Client, name: str) -> tuple[str, str]:
 
 
 def test_a_provider_whose_models_all_cool_down_is_cooling_everywhere(admin: Client) -> None:
-    """A cooldown counts before tests and calls, but not while a route can call another model of the provider."""
+    """A cooldown outweighs tests and calls, unless a route can call another model of the provider."""
     add_provider("two", fault="http_401")
     route, provider = TaskRoute.objects.create(task_type="new", position=90), Provider.objects.get(name="two")
     for position, model in enumerate(("a", "b"), start=1):
@@ -140,7 +137,7 @@ def test_an_address_that_is_not_allowed_has_its_own_state(admin: Client, setting
 
 
 def test_an_old_good_test_is_not_green_beside_a_worse_state(admin: Client) -> None:
-    """The time of the test stays, without a badge, until the provider is ready again."""
+    """Until the provider is ready again, the test's time is shown without a badge."""
     add_provider("old")
 
     def badges() -> list[str]:
@@ -166,7 +163,7 @@ MINUTES = st.integers(0, 59)
 
 @given(test=MINUTES, answer=st.none() | MINUTES, failure=st.none() | MINUTES)
 def test_the_newer_of_test_and_calls_decides(test: int, answer: int | None, failure: int | None) -> None:
-    """A failed test counts until a call is answered, a good one makes up for the failures before it."""
+    """A failed test counts until a call is answered. A successful test outweighs earlier failed calls."""
     calls = [
         Sample(minutes_before_now(ago), outcome, 1)
         for ago, outcome in ((answer, OK), (failure, "http_500"))

@@ -90,7 +90,6 @@ def test_roll_ups_and_rows_have_the_same_percentiles(log: None, now: datetime) -
 
 
 def test_ended_hours_and_days_are_not_read_from_rows(log: None, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a chart of latencies, rows are read only for the newest hours, which have no roll-ups yet."""
     fold_all(now)
     read: list[tuple[datetime, datetime]] = []
     original = latency_series.read_rows
@@ -105,7 +104,7 @@ def test_ended_hours_and_days_are_not_read_from_rows(log: None, now: datetime, m
 
 
 def test_what_roll_ups_have_does_not_count_as_read(log: None, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The beginning of a range, which a day or an hour cuts, is not left out for the many requests after it."""
+    """Requests in roll-ups do not count toward the limit of rows read, so the partial first hour is still shown."""
     fold_all(now)
     whole = draw_latencies(parse("since:79h", now), Latency.WHOLE, now)
     monkeypatch.setattr(volume, "MAX_SCANNED", 40)
@@ -113,7 +112,6 @@ def test_what_roll_ups_have_does_not_count_as_read(log: None, now: datetime, mon
 
 
 def test_percentiles_are_those_of_answered_requests(log: None, now: datetime) -> None:
-    """Percentiles differ by less than 5% from the exact ones, and failed requests are left out."""
     rows = RequestLog.objects.filter(agent="ann", ending="answered", first_content_ms__isnull=False)
     exact = sorted(rows.values_list("first_content_ms", flat=True))
     chart = draw_latencies(parse("agent:ann", now), Latency.FIRST, now)
@@ -125,7 +123,6 @@ def test_percentiles_are_those_of_answered_requests(log: None, now: datetime) ->
 
 
 def test_the_chart_is_switched_to_times_and_saved_as_csv(log: None, now: datetime, viewer: Client) -> None:
-    """Without JavaScript, the same links lead to a page with the chart. Percentiles have no total."""
     page = Page(viewer.get("/volume/requests/", {"q": "agent:ann"}))
     link = page.link("First content")
     assert link is not None

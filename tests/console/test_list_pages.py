@@ -146,7 +146,7 @@ def sorting_in(page: Page) -> list[str]:
 
 @pytest.mark.parametrize("address", [address for address in LISTS if address not in ("/requests/", "/history/")])
 def test_a_list_is_sorted_by_each_of_its_columns(admin: Client, address: str) -> None:
-    """Assistive technology learns which column is sorted. Lists of events and the matrix cannot be sorted."""
+    """Lists of events and the matrix cannot be sorted. The heading's `aria-sort` tells screen readers the order."""
     LISTS[address]()
     heads = sorting_in(Page(admin.get(address)))
     assert heads or address in ("/history/audit/", "/matrix/")
@@ -246,7 +246,7 @@ def test_large_numbers_of_budgets_have_thousands_separators(admin: Client) -> No
 
 
 def test_artifacts_are_sorted_by_the_database_and_all_that_match_are_deleted(admin: Client) -> None:
-    """Matching files on other pages are deleted as well, and files that do not match the search are kept."""
+    """Matching files on other pages are deleted as well; files that do not match are kept."""
     add_artifacts()
     Artifact.objects.create(id="other", filename="z.png", kind="image", size=1, sha256="0" * 64, is_binary=True)
     page = Page(admin.get("/artifacts/?sort=-size&kind=text"))
@@ -272,7 +272,7 @@ def options_in(answer: Any) -> list[str]:
 
 
 def test_a_part_of_the_names_of_providers_filters_the_matrix_as_a_whole_name_does(admin: Client) -> None:
-    """The whole name of a provider selects that provider alone, even if other names contain it."""
+    """A whole name selects that provider alone, even if other names contain it."""
     for name in ("azure-1", "azure-10"):
         provider = Provider.objects.create(name=name, endpoint="https://a.example/v1", default_model="m")
         Service.objects.create(service_id=f"on-{name}", name=name, provider=provider, model="m")

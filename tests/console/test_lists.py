@@ -61,7 +61,6 @@ def test_a_minus_sign_turns_a_sort_round_and_equal_rows_keep_their_order() -> No
 
 
 def test_a_head_says_how_its_column_is_sorted_and_what_a_click_does() -> None:
-    """The first click sorts numbers in descending and names in ascending order, and a second click reverses it."""
     listing = listed({"sort": "-load"})
     assert (listing.sort_order("load"), listing.sort_order("name")) == ("descending", "")
     assert (listing.next_sort("load"), listing.next_sort("name")) == ("load", "name")
@@ -70,7 +69,6 @@ def test_a_head_says_how_its_column_is_sorted_and_what_a_click_does() -> None:
 
 
 def test_a_filter_counts_the_whole_list_and_joins_the_search() -> None:
-    """A filter's counts depend neither on the search nor on the chosen filters."""
     listing = listed({"q": " M- ", "state": "on"})
     assert names(listing) == ["m-2", "m-10"]
     (state,) = listing.selects
@@ -96,7 +94,6 @@ def test_a_filter_with_one_value_is_offered_only_once_it_is_chosen() -> None:
 
 
 def test_a_recent_time_is_relative_and_exact_and_an_earlier_one_is_exact() -> None:
-    """The year is shown only if it is not the current one."""
     now = datetime(2026, 3, 10, 12, tzinfo=UTC)
     exact = r'<span class="sub nowrap">03-10 11:57:00</span>'
     assert "3 minutes ago</time></a>" + exact in times(now - timedelta(minutes=3), now, "/there/")
@@ -106,7 +103,7 @@ def test_a_recent_time_is_relative_and_exact_and_an_earlier_one_is_exact() -> No
 
 
 def test_a_long_name_is_short_on_the_page_and_whole_for_everything_else() -> None:
-    """Only a CSS class hides the middle of a name. A name of 32 characters, or of 40 in several words, is whole."""
+    """Only CSS hides the middle of a long name. A name of 32 characters, or 40 in several words, is shown in full."""
     name = "service" + "wide" * 20
     assert short_name(name) == (
         f'<span class="name" title="{name}">servicewidewidew<span class="mid">{name[16:-6]}</span>dewide</span>'
@@ -125,5 +122,4 @@ def test_long_names_within_a_sentence_are_short() -> None:
 
 
 def test_a_name_breaks_at_its_separators_alone() -> None:
-    """Names may break only after separators. Numbers are not broken, and hyphens need no mark for the browser."""
     assert short_name("a/b.c-v3.2_e:f<") == '<span class="name">a/<wbr>b.<wbr>c-v3.2_<wbr>e:<wbr>f&lt;</span>'

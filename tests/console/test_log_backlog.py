@@ -38,7 +38,6 @@ def two_unwritten_requests() -> Iterator[None]:
 def test_dashboard_shows_waiting_entries(
     two_unwritten_requests: None, language: str, expected: str, admin_account: Any
 ) -> None:
-    """The dashboard shows in the reader's language since when entries are waiting."""
     page = Page(browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")))
     assert page.shows(expected)
     assert journal().behind_since is not None

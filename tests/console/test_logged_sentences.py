@@ -18,7 +18,7 @@ from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone, translation
-from test_chinese_pages import english_in, english_shown
+from test_chinese_pages import find_english, find_english_in
 
 from capabilities.core.delivery.obstacles import ReasonCode, make_reason
 from capabilities.core.providers.redaction import summarize
@@ -69,12 +69,11 @@ def string_value(node: ast.expr) -> str | None:
 
 
 TEMPLATES = sorted({text for call in find_calls("translatable") if call.args and (text := string_value(call.args[0]))})
-"""Every message that code outside the pages makes, and therefore every message of ours that a log can contain."""
+"""Every message template outside the pages, and therefore every message of ours that a log can contain."""
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_logged_sentence_is_translated_into_chinese(template: str) -> None:
-    """Code and facts of a message survive JSON, and the Chinese message contains all facts."""
     facts = {name: f"{name}7" for name in re.findall(r"%\((\w+)\)s", template)}
     stored = json.loads(json.dumps(encode_text(Translatable(template, facts))))
     restored = decode_text(stored)
@@ -83,19 +82,19 @@ def test_logged_sentence_is_translated_into_chinese(template: str) -> None:
     with translation.override("zh-hans"):
         rendered = render_sentence(restored)
         translated = translate_sentence(restored)
-    assert english_in(rendered.ours) == []
+    assert find_english(rendered.ours) == []
     assert re.search(r"[\u3000-\u9fff\uff1a]", translated)
     assert all(fact in translated for fact in facts.values())
 
 
 def test_the_search_for_message_templates_finds_some() -> None:
-    """The test above does find message templates, so it cannot pass merely because there are none."""
+    """Without templates, the previous test would pass without checking anything."""
     assert len(TEMPLATES) > 150
     assert {str(sentence) for sentence in QUOTING} < set(TEMPLATES)
 
 
 def test_failure_message_is_translatable_or_foreign_text() -> None:
-    """A failure's message is never a plain English string, which would be shown as if a provider had sent it."""
+    """A plain English string would be shown as if a provider had sent it."""
     untranslated = {
         text for call in find_calls(*CARRIERS) for message in message_arguments(call) for text in literal_texts(message)
     }
@@ -103,7 +102,7 @@ def test_failure_message_is_translatable_or_foreign_text() -> None:
 
 
 def test_a_sentence_is_its_english_text_and_keeps_its_facts() -> None:
-    """A message equals its English text for commands and the API. A fact may be a list or another message."""
+    """Commands and the API use the English text. A fact may be a list or another message."""
     message = translatable("%(path)s must be one of: %(allowed)s.", path="a.b", allowed=("x", "y"))
     assert message == "a.b must be one of: x, y."
     assert json.dumps(message) == '"a.b must be one of: x, y."'
@@ -141,7 +140,6 @@ def test_masking_and_truncating_keep_a_messages_template() -> None:
 
 
 def test_a_secret_split_between_template_and_fact_is_removed() -> None:
-    """If the template and a fact together form a secret, the result is plain text without it."""
     assert "abcdef123456" not in summarize(translatable("api_key: %(said)s", said="abcdef123456"))
 
 
@@ -153,7 +151,6 @@ def timeline(row: RequestLog) -> dict[str, Any]:
 
 @pages
 def test_the_journal_writes_code_and_facts() -> None:
-    """The journal stores the gateway's messages as data and a provider's as text. The API returns English."""
     error = translatable("the body is not JSON: %(reason)s", reason=translatable("Expecting value"))
     attempts = (Attempt("a", "m", "bad_json", error=error), Attempt("b", "m", "http_402", error="余额不足"))
     final_error = translatable(EXHAUSTED, count=2, said="a/m: x; b/m: y")
@@ -201,7 +198,7 @@ def log_by_an_earlier_version() -> RequestLog:
 
 @pages
 def test_text_logged_by_an_earlier_version_is_shown_unchanged(demo: None, admin: Client) -> None:
-    """Text that an earlier version logged is shown unchanged in both languages, as a quotation without a source."""
+    """The text is shown in both languages as a quotation without a source."""
     row, client = log_by_an_earlier_version(), admin
     for language in ("en", "zh-hans"):
         client.defaults["HTTP_ACCEPT_LANGUAGE"] = language
@@ -213,7 +210,7 @@ def test_text_logged_by_an_earlier_version_is_shown_unchanged(demo: None, admin:
             assert quotation
             assert quotation.attributes["lang"] == "en"
         assert not [control for control in page.controls if control.attributes.get("class") == "said"]
-    assert english_shown(answer) == []
+    assert find_english_in(answer) == []
 
 
 @pages
@@ -226,7 +223,6 @@ def test_api_returns_text_logged_by_an_earlier_version() -> None:
 
 @pages
 def test_reason_for_a_description_is_translated_on_pages_and_english_in_the_api(demo: None, admin: Client) -> None:
-    """A delivery stores its reason as code and facts, so the page translates it and the API returns English."""
     row = log_by_an_earlier_version()
     attempt = row.attempts.get()
     attempt.deliveries[0]["sentence"] = encode_text(

@@ -37,7 +37,7 @@ def test_every_operation_has_a_name_and_fits_into_the_logs_column() -> None:
 
 @pytest.mark.parametrize("language", EXPECTED_TEXTS)
 def test_the_page_names_the_operation(admin: Client, request_row: RequestLog, language: str) -> None:
-    """The page of an embeddings request shows no prefix and no simulation, since both exist only for chat."""
+    """Prefix and simulation exist only for chat, so the page shows neither."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     page = Page(admin.get(reverse("request", args=[request_row.pk])))
     assert [text for text in EXPECTED_TEXTS[language] if not page.shows(text)] == []

@@ -24,8 +24,7 @@ def test_each_control_is_found_by_its_role_and_name() -> None:
     assert page.button("Close")
 
 
-def test_what_is_not_there_under_that_name_or_role_is_not_found() -> None:
-    """`Page` does not find a link as a button, nor a control by a part of its name."""
+def test_an_element_of_another_role_or_with_a_longer_name_is_not_found() -> None:
     page = Page(HTML)
     assert page.button("Back") is page.link("Save") is page.field("Save") is page.heading("Routes") is None
 
@@ -47,7 +46,7 @@ PARTS = """
 
 
 def test_a_part_is_found_by_name_and_looked_into() -> None:
-    """A row has the name that its heading begins with. Templates and the head are not shown."""
+    """A row's name is the beginning of its heading. The content of templates and the head is not shown."""
     page = Page(PARTS)
     keys = page.region("Keys")
     assert page.rows == keys.rows == ["deploy", "team"]

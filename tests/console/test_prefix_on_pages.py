@@ -68,7 +68,6 @@ def test_a_request_s_page_says_where_a_full_limit_broke_the_prefix(admin: Client
 
 
 def test_after_a_break_the_prefix_holds_for_half_a_limit(admin: Client, key: str) -> None:
-    """With a limit of four, the fifth and the seventh turn break the prefix."""
     set_limit(4)
     pages = [prefix_fact(admin, send_conversation(key, turn_count)) for turn_count in range(1, 8)]
     assert [number for number, text in enumerate(pages, 1) if "Prefix broken" in text] == [5, 7]
@@ -89,7 +88,7 @@ def test_another_language_breaks_the_prefix_at_its_beginning(admin: Client, key:
 
 
 def test_a_new_agent_breaks_the_prefix_where_agents_are_listed(admin: Client, key: str) -> None:
-    """A new agent breaks the prefix at the description of an image, since that lists the agents that can read it."""
+    """An image's description lists the agents that can read it."""
     send_conversation(key, 1, model="echo-text")
     save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
     snapshot.refresh()
@@ -98,7 +97,7 @@ def test_a_new_agent_breaks_the_prefix_where_agents_are_listed(admin: Client, ke
 
 
 def test_missing_file_breaks_the_prefix_at_its_position(admin: Client, key: str) -> None:
-    """A deleted file breaks the prefix at its message, since its content cannot be read."""
+    """The file's content cannot be read, so its message differs."""
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     question = {"role": "user", "content": [image(f"artifact:{row.pk}")]}
     next_turns = [{"role": "assistant", "content": "I see"}, {"role": "user", "content": "and now?"}]

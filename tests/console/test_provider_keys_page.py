@@ -67,7 +67,7 @@ def names_and_kinds() -> list[tuple[str, KeyKind, bool]]:
 
 
 def test_every_change_to_a_providers_keys_is_a_revision_with_undo(admin, pool):
-    """Every change to a provider's keys is a revision and an audit event, and Undo needs no plaintext."""
+    """Undo needs no plaintext of a key."""
     stored = KeyKind.STORED
     assert names_and_kinds() == [("1", stored, True), ("2", stored, True), ("billing", stored, True)]
     change(admin, "2", "team")
@@ -127,15 +127,12 @@ def test_invalid_key_shows_the_reason_and_the_form(admin, pool, fields, sentence
 
 
 def test_a_key_from_the_environment_takes_the_next_number(admin, pool):
-    """The variable's number follows the numbers of stored keys, since an export names a variable for each stored
-    key.
-    """
+    """Its number follows those of stored keys, since an export names a variable for each stored key."""
     add(admin, key_act="env", name="from outside")
     assert rows.read().provider("pool").keys[-1].variable == "LLM_PROVIDER_POOL_API_KEY_4"
 
 
 def test_stored_keys_are_not_sent_to_a_new_origin(admin, pool):
-    """Stored keys are bound to their origin, so they are not sent to a new one."""
     row = Provider.objects.get(name="pool")
     form = {"endpoint": "https://api.openai.com/v1", "protocol": "openai", "default_model": "lab", "enabled": "on"}
     admin.post("/providers/pool/", {**form, "proxy": "default", "key_act": "keep", "version": row.version})
@@ -157,10 +154,7 @@ def test_each_key_is_tested_and_shows_its_result(admin, pool, lab):
 
 
 def test_a_key_in_cooldown_shows_its_end_and_a_successful_test_ends_it(admin, pool, lab):
-    """The page shows until when a key is in cooldown.
-
-    A successful test ends it. Cooldown is per key and per process.
-    """
+    """Cooldown is per key and per process."""
     keys = {key.name: PoolKey(key.name, key.mark) for key in snapshot.current().provider_keys["pool"].every}
     process_run_context().pools.record("pool", keys["billing"], Failure(Fault.HTTP_401, "no", 401))
     table = Page(admin.get("/providers/pool/")).region("Keys")
@@ -175,7 +169,7 @@ def test_a_key_in_cooldown_shows_its_end_and_a_successful_test_ends_it(admin, po
 
 
 def test_last_use_and_last_refusal_come_from_the_log(admin, pool):
-    """Tries that were logged without a key's name count for the first key, since providers then had only one."""
+    """Tries logged without a key's name count for the first key, since providers then had only one."""
     request = RequestLog.objects.create(id="r1", started_at=timezone.now(), outcome="ok", status=200)
     tries = [{"outcome": "http_429", "key": "2"}, {"outcome": "ok", "key": "billing"}]
     columns = {"request": request, "provider": "pool", "at": timezone.now(), "outcome": "ok"}

@@ -70,10 +70,7 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_providers(admi
 
 
 def test_the_page_links_to_the_routes_that_use_the_provider(admin: Client) -> None:
-    """A provider's page links to its routes and services.
-
-    Fire drills are at the end of the page, so that loading them does not move the rest.
-    """
+    """Fire drills are at the end of the page, so that loading them does not move the other content."""
     page = Page(admin.get("/providers/echo/"))
     routes, drills = page.region("Task routes"), page.loading("/providers/echo/drill/")
     assert "/routes/design/" in routes.link_urls
@@ -123,7 +120,6 @@ def test_an_invalid_entry_is_422_and_keeps_every_entry(admin: Client) -> None:
     "endpoint", ["https://[127.0.0.1]/v1", "https://[::1/v1", "https://a:99999/v1", "https://[v1.x]/"]
 )
 def test_unparsable_address_is_a_form_error(admin: Client, endpoint: str) -> None:
-    """An endpoint that cannot be parsed is rejected with 422, even if a key is submitted with it."""
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", provider_form(row, endpoint=endpoint, key_act="set", key=SECRET))
     assert (answer.status_code, SECRET in answer.content.decode()) == (422, False)
@@ -174,7 +170,6 @@ def test_several_providers_are_switched_as_one_revision(admin: Client) -> None:
 
 
 def test_all_that_match_are_switched_on_every_page(admin: Client) -> None:
-    """With "select all", the filter decides which providers are switched, not the selected rows. The filter is kept."""
     for number in range(40):
         Provider.objects.create(name=f"p{number}", endpoint="https://a.example/v1", default_model="m")
     snapshot.refresh()
@@ -206,7 +201,6 @@ def test_connection_test_shows_result_and_duration(admin: Client) -> None:
 
 
 def test_earlier_steps_of_adding_a_provider_lead_to_its_page(admin: Client) -> None:
-    """A user whose test shows a wrong key gets back to it by an earlier step."""
     for step in ("Choose an endpoint", "Enter the key"):
         link = Page(admin.get("/providers/openai/models/")).link(step)
         assert link
@@ -265,7 +259,6 @@ def test_a_boosted_link_gets_the_whole_page_and_a_search_the_fragment(admin: Cli
 
 
 def test_a_preset_that_needs_no_key_gives_a_provider_without_one(admin: Client) -> None:
-    """The preset for Ollama selects "needs no key". This also applies if the form submits no choice."""
     assert admin.get("/new/provider/?preset=ollama").context["form"]["key_act"].value() == "none"
     assert admin.get("/new/provider/?preset=deepseek").context["form"]["key_act"].value() == "set"
     new = {"name": "ollama", "endpoint": "http://127.0.0.1:11434/v1", "protocol": "openai", "default_model": "llama3.2"}
@@ -324,10 +317,7 @@ def test_a_new_providers_key_can_come_from_a_named_variable(admin: Client) -> No
 
 
 def test_a_test_of_an_unknown_host_finds_the_options_that_work(admin: Client) -> None:
-    """A test of an unknown host leaves out rejected options until the host answers.
-
-    The form is prefilled with the options that worked. Nothing is stored.
-    """
+    """The test omits rejected options until the host answers. The form suggests the others; nothing is stored."""
     with Lab() as lab:
         row = Provider.objects.create(
             name="own", endpoint=lab.url("openai", "own"), default_model="m", protocol="openai", key_source="none"
@@ -346,7 +336,7 @@ def test_a_test_of_an_unknown_host_finds_the_options_that_work(admin: Client) ->
 
 
 def test_a_preset_in_use_is_marked_by_a_word_and_can_be_added_again(admin: Client) -> None:
-    """A preset that is already in use is marked by a word. A tick or colour would look like a selection."""
+    """A tick or a colour would look like a selection."""
     assert Page(admin.get("/new/provider/")).link("OpenAI no key")
     admin.post("/new/provider/?preset=openai", {"provider": "openai", "key_act": "set", "key": SECRET})
     page = Page(admin.get("/new/provider/"))

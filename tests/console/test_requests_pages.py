@@ -78,7 +78,7 @@ def test_invalid_search_term_is_named(query: str, problem: str) -> None:
     ],
 )
 def test_a_time_is_relative_or_a_date(text: str, expected: datetime | None) -> None:
-    """`1h` means one hour ago, a date means its own time, and anything else is None."""
+    """`1h` means one hour ago, a date means that date, and anything else is None."""
     assert moment(text, NOW) == expected
 
 
@@ -146,10 +146,7 @@ def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
 
 
 def test_a_leaked_key_finds_its_requests(demo: None, admin: Client) -> None:
-    """A leaked key's public part or the whole key finds its requests.
-
-    They include calls as an agent that the key's agent created.
-    """
+    """The key or its public part also finds calls as an agent that the key's agent created."""
     key = key_of("vision-agent")
     owner, mine = Agent.objects.get(agent_id="vision-agent"), {"key": key.split("_")[1]}
     for number, agent, fields in ((1, "vision-agent", mine), (2, "vision-agent", {"key": "another1"})):
@@ -264,7 +261,7 @@ PLANS = [
 @pytest.mark.sqlite
 @pytest.mark.parametrize(("query", "index"), PLANS)
 def test_every_search_uses_an_index(db: None, query: str, index: str) -> None:
-    """Every search uses an index of SQLite, and only rows collected by id are sorted."""
+    """On SQLite every search uses an index, and only rows collected by id are sorted."""
     log_request("req_4")
     rows = search.filter_rows(parse(query), timezone.now()).order_by("-started_at", "-pk")[: PAGE + 1]
     plan = rows.explain()
@@ -274,7 +271,7 @@ def test_every_search_uses_an_index(db: None, query: str, index: str) -> None:
 
 
 def test_an_id_prefix_that_many_share_is_found_by_scanning(db: None) -> None:
-    """If few ids start as typed, they are collected first. If there are many, the newest requests are scanned."""
+    """If few ids have the prefix, they are collected first. If many have it, the newest requests are scanned."""
     log_request("req_5")
     now, values = timezone.now(), {"surface": "chat", "outcome": "ok"}
     numbers = range(RARE + 1)
@@ -372,7 +369,6 @@ def test_every_outcome_of_an_attempt_has_a_meaning() -> None:
 
 @pytest.mark.parametrize("outcome", [*Fault, *SkipReason, CANCELLED, "aborted"])
 def test_every_end_of_an_attempt_has_its_advice(outcome: str) -> None:
-    """Every outcome has advice. For a fault of the caller, it links to no provider and to no route."""
     sentence, page = ADVICE[outcome]
     assert sentence
     if outcome in CALLERS_FAULTS | {CANCELLED}:
@@ -429,7 +425,6 @@ def test_request_without_files_mentions_no_files(admin: Client) -> None:
     ],
 )
 def test_the_list_says_what_was_asked_for(db: None, columns: dict[str, Any], expected: tuple[str, str, str]) -> None:
-    """The list shows what was requested: a route, a service, a model, or an unknown name."""
     name_asked = requested_target(log_request("req_1", **columns))
     assert (name_asked.name, name_asked.kind, name_asked.route) == expected
 
@@ -485,10 +480,7 @@ def test_a_translated_reason_contains_the_same_facts(code: ReasonCode) -> None:
 
 
 def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -> None:
-    """The waterfall has a bar per try, and two bars for an answer with first content.
-
-    The last track has the time without calls, so that bars and waits add up to the whole.
-    """
+    """The last track shows the time without calls, so that bars and waits add up to the whole."""
     row = design()
     tracks = build_tracks(build_steps(list(row.attempts.order_by("position"))), row.duration_ms)
     assert [len(track.bars) for track in tracks] == [2, 1, 2, 2]
@@ -543,7 +535,7 @@ def test_the_advice_does_not_repeat_the_table_of_attempts(admin: Client, demo: N
     ],
 )
 def test_list_shows_the_worst_outcome_of_a_file(adaptation: str, badge: str, kind: str) -> None:
-    """The list shows the worst delivery of a file: described, then converted, then native."""
+    """The order is: described, then converted, then native."""
     assert worst_badge(adaptation) == {"badge": badge, "kind": kind}
 
 
@@ -572,7 +564,6 @@ def test_the_list_has_the_columns_that_were_chosen_in_this_browser(admin: Client
 
 
 def test_a_chosen_filter_is_the_same_as_a_typed_one(admin: Client, demo: None) -> None:
-    """The form's fields become terms of the search text. Each term is a chip that removes only itself."""
     fields = {"form": "1", "q": "status:failed agent:old user:u1", "agent": "writer one", "files": "described"}
     answer = admin.get(reverse("requests"), {**fields, "since": "7d"})
     page = admin.get(answer.url)

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 OUTCOMES = (OK, OK, OK, OK, OK, "http_503", "invalid_json", "client_cancelled")
-"""Of eight requests five are answered, one of them by a fallback, and one fails, is refused and is cancelled each."""
+"""Of eight requests five are answered, one of them by a fallback; one fails, one is rejected and one is cancelled."""
 MIX = {Outcome.ANSWERED: 4, Outcome.FALLBACK: 1, Outcome.FAILED: 1, Outcome.REFUSED: 1, Outcome.CANCELLED: 1}
 numbers: Iterator[int] = iter(range(100_000))
 
@@ -82,7 +82,7 @@ def test_all_requests_are_counted_by_outcome(now: datetime) -> None:
 
 @pytest.mark.parametrize("typed", ["surface:v1", "provider:echo", "agent:ann surface:v1", "model:echo"])
 def test_other_searches_are_counted_by_rows(now: datetime, typed: str) -> None:
-    """Sums have neither the surface nor the called provider, so rows are counted, with the same result."""
+    """Sums contain neither the surface nor the called provider."""
     assert count_outcomes(typed, now) == expected_counts(20, 0 if "ann" in typed else 20)
 
 
@@ -134,7 +134,7 @@ def test_sums_that_outlast_the_log_are_not_counted(now: datetime) -> None:
 def test_a_large_log_is_counted_as_far_as_it_says(
     viewer: Client, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If there are too many rows to read, only the newest days are counted, and the chart says so."""
+    """If there are too many rows, only the newest days are counted, and the chart says so."""
     monkeypatch.setattr(volume, "MAX_SCANNED", 30)
     assert count_outcomes("surface:v1", now) == expected_counts(3, 3)
     page = Page(viewer.get("/volume/requests/", {"q": "surface:v1"}))
@@ -155,7 +155,7 @@ def test_the_list_loads_its_chart_and_links_to_it(viewer: Client, now: datetime)
 
 
 def test_a_young_log_is_shown_as_a_day(viewer: Client, now: datetime) -> None:
-    """If all requests are of the last hour, the chart still shows 25 hours, unless the search has a time range."""
+    """The chart shows 25 hours unless the search has a time range."""
     RequestLog.objects.filter(started_at__lt=now - HOUR).delete()
     assert len(bars_on(Page(viewer.get("/volume/requests/")))) == 25
     write([make_entry("ann", now - timedelta(minutes=4))])
@@ -192,7 +192,7 @@ def test_pages_load_their_chart_of_requests_before_their_forms(address: str, ter
     searches = [parse_qs(urlsplit(url).query).get("q", [""])[0] for url in part.link_urls]
     assert sum(search.startswith(f"{term} since:") for search in searches) >= 3
     chosen = [control for control in part.controls if control.attributes.get("aria-current") == "true"]
-    assert len(chosen) == 2  # the range, and what the chart shows
+    assert len(chosen) == 2  # the range and the kinds of values
 
 
 def test_a_folded_chart_is_a_line_with_its_totals_and_its_course(admin: Client) -> None:
@@ -209,7 +209,7 @@ def test_a_folded_chart_is_a_line_with_its_totals_and_its_course(admin: Client) 
 
 @pytest.mark.parametrize(("address", "term"), CALLED[:3])
 def test_the_chart_of_a_rarely_called_entry_covers_a_month(address: str, term: str, admin: Client) -> None:
-    """It needs no query of the whole log, and a page without requests keeps no room for a chart."""
+    """The chart needs no query of the whole log. A page without requests reserves no space for it."""
     assert Page(admin.get(address)).shows("No requests in the last 30 days.")
     log_call(timedelta(days=20))
     loaded = [control.attributes.get("hx-get") or "" for control in Page(admin.get(address)).controls]

@@ -81,10 +81,7 @@ def test_too_few_requests_are_marked_as_such(admin: Client, demo: None) -> None:
 
 
 def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Client, demo: None) -> None:
-    """Requests after the next revision of the same route are not counted.
-
-    The page then offers to restore the revision before the first of them, which reverts both.
-    """
+    """The page then offers to restore the revision before the first of the two, which reverts both."""
     first = change_design(hours_ago=3)
     save_route(ADA, TaskRoute.objects.get(task_type="planning"), [CandidateSpec("echo", "echo-text")])
     second = change_design("echo-vision", hours_ago=2)
@@ -101,8 +98,7 @@ def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Cli
     assert outcomes.link(f"Restore revision {first - 1}")
 
 
-def test_requests_that_ran_under_the_revision_before_count_on_neither_side(admin: Client, demo: None) -> None:
-    """Requests of a process that had not loaded the new revision are counted on neither side."""
+def test_requests_of_a_process_with_the_previous_revision_count_on_neither_side(admin: Client, demo: None) -> None:
     number = change_design()
     log_requests(number, 0, 25, revision=number - 1)
     assert outcomes_region(admin, number).shows("0 before, 0 after")
@@ -144,8 +140,8 @@ def test_viewer_is_offered_no_undo(viewer: Client, demo: None) -> None:
 def test_busy_routes_are_compared_only_near_the_revision(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The number of requests compared is limited, and one query to the log suffices."""
-    monkeypatch.setattr(effects, "MAX_REQUESTS", 25)
+    """The number of compared requests is limited, and one query of the log suffices."""
+    monkeypatch.setattr(effects, "MOST", 25)
     number = change_design()
     address = reverse("revision", args=[number])
     log_requests(number, 1, 1)

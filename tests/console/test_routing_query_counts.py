@@ -1,7 +1,7 @@
 """Query counts, for each database, of the pages of routes, requests, history, settings and users.
 
-Two queries of `default` read the session and user. The queries are in the `queries.py` of each part of the
-console,\nand in `request_log`. The configuration in use is in memory and needs no query.
+Two queries of `default` read the session and user. The others are in `request_log` and in the `queries.py` of each
+folder of the console. The configuration in use is in memory and needs no query.
 """
 
 from __future__ import annotations

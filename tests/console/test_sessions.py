@@ -57,7 +57,7 @@ def test_a_users_page_lists_sessions_with_device_and_address(viewer_account: Use
 
 
 def test_no_page_and_no_row_contains_a_session_key(viewer_account: User, demo: None) -> None:
-    """A session is named by a digest that does not work as a session cookie."""
+    """Sessions are identified by a digest that does not work as a session cookie."""
     browser = signed_in(viewer_account)
     session_activity().write()
     key = browser.cookies["sid"].value

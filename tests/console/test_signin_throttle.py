@@ -79,7 +79,7 @@ def test_a_throttled_sign_in_keeps_the_user_name_but_never_the_password() -> Non
 
 @pytest.mark.usefixtures("alice")
 def test_throttled_address_does_not_block_another() -> None:
-    """An account is throttled per IP address, so failures cannot lock out the administrator everywhere."""
+    """Failures from one address cannot lock out the administrator everywhere."""
     fail("alice", 6)
     assert sign_in("alice", PASSWORD, ADDRESS_B).status_code == 302
 
@@ -130,10 +130,7 @@ def test_a_throttled_attempt_computes_no_hash(alice: User, settings: Any) -> Non
 
 
 def test_failures_and_successes_are_in_the_audit_log(alice: User) -> None:
-    """Sign-ins and failures are audited with name and IP address.
-
-    An unknown name may be a password in the wrong field and is not stored.
-    """
+    """An unknown name is not stored, since it may be a password in the wrong field."""
     fail("alice", 1)
     fail("hunter2-my-password", 1, ADDRESS_B)
     sign_in("alice", PASSWORD)
@@ -162,7 +159,7 @@ def test_an_empty_form_is_not_counted() -> None:
 
 
 def test_attempt_is_counted_before_the_password_is_checked() -> None:
-    """An attempt is counted before its password is checked, so that simultaneous attempts cannot exceed the limit."""
+    """Otherwise simultaneous attempts could exceed the limit."""
     assert [throttle.enter("alice", ADDRESS_A, NOW) for _ in range(5)] == [0] * 5
     assert throttle.enter("alice", ADDRESS_A, NOW) == 900
     throttle.leave("alice", ADDRESS_A)
@@ -171,7 +168,7 @@ def test_attempt_is_counted_before_the_password_is_checked() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_five_of_many_simultaneous_attempts_are_checked() -> None:
-    """The limit is kept in the database, so it holds even for simultaneous attempts over several connections."""
+    """The limit is in the database, so it also holds for simultaneous attempts over several connections."""
 
     def enter(_: int) -> int:
         try:
@@ -215,7 +212,7 @@ def test_a_wait_is_exactly_long_enough(failed: list[datetime]) -> None:
     ],
 )
 def test_ipv6_addresses_are_counted_by_their_64_bit_prefix(first: str, second: str, same: bool) -> None:
-    """IPv6 addresses count by their /64, since a subscriber has a whole one to choose addresses from."""
+    """A subscriber can choose any address within a /64."""
     assert (client_network(first) == client_network(second)) is same
 
 
@@ -230,10 +227,7 @@ def test_ipv6_addresses_are_counted_by_their_64_bit_prefix(first: str, second: s
         ("203.0.113.9", 2, "192.0.2.1"),
     ],
 )
-def test_an_address_is_believed_only_from_as_many_proxies_as_are_trusted(
-    forwarded: str, proxies: int, address: str
-) -> None:
-    """Anyone can send `X-Forwarded-For`, so only the trusted proxies' entries count."""
+def test_only_the_trusted_proxies_entries_of_x_forwarded_for_count(forwarded: str, proxies: int, address: str) -> None:
     assert client_address({"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": forwarded}, proxies) == address
 
 
@@ -250,12 +244,12 @@ def test_clients_behind_a_trusted_proxy_are_distinguished(settings: Any) -> None
 
 @pytest.mark.parametrize("spelling", ["Alice", "ALICE", "ａｌｉｃｅ"])
 def test_spellings_of_a_name_are_counted_as_one(spelling: str) -> None:
-    """Changing the case of a user name, or using full-width letters, does not evade the limit."""
+    """Neither another case nor full-width letters evade the limit."""
     assert digest_name(spelling) == digest_name("alice")
 
 
 def test_changing_a_password_is_throttled_like_signing_in(alice: User) -> None:
-    """After five wrong old passwords even the right one gets 429, so a stolen session cannot guess faster."""
+    """Otherwise a stolen session could guess the password faster."""
     client, new = browser_of(alice), "violet umbrella quarterly sonnet"
 
     def change(old: str) -> Any:

@@ -182,7 +182,6 @@ def test_a_logged_request_is_repeated_with_its_outcomes(admin: Client) -> None:
     ],
 )
 def test_an_attempt_of_the_log_has_its_nearest_outcome(outcome: str, status: int | None, word: str) -> None:
-    """A logged attempt is simulated by its fault, else by its status, else as 503."""
     assert scripted_outcome(AttemptLog(outcome=outcome, status=status)) == word
 
 
@@ -216,7 +215,7 @@ def test_invalid_size_shows_an_error(viewer: Client, sizes: str) -> None:
 
 
 def test_a_placeholder_is_never_sent(admin: Client) -> None:
-    """A placeholder has no content, so it is never sent, and nothing is logged."""
+    """A placeholder has no content. Nothing is logged either."""
     data = {"act": "send", "task": "design", "sim-message": "Look", "sim-image": "20"}
     panel = admin.post("/simulate/", data).context["panel"]
     assert panel.problem.startswith("A placeholder has no content")

@@ -160,7 +160,7 @@ def test_undo_is_offered_for_the_revision_a_deletion_made(admin: Client, address
 def test_a_save_without_a_change_offers_no_undo_of_another_processs_revision(
     admin: Client, bob: AnotherProcess, page: str
 ) -> None:
-    """A revision of another process made between the page's query and its save must not be offered for Undo."""
+    """The other process saves between the page's query and its own save."""
     assert offered_revision(admin, SAVES[page](admin)) == newest_revision()
     post = SAVES[page](admin)
     with before_the_change(lambda: bob.save_route("bobs")):
@@ -198,7 +198,7 @@ def test_undo_reverts_only_its_own_change(admin: Client, bob: AnotherProcess) ->
 
 @TWO_PROCESSES
 def test_an_undo_is_rejected_if_another_process_saves_first(admin: Client, bob: AnotherProcess) -> None:
-    """The check for the newest revision is inside the undoing transaction, so no other change can slip in between."""
+    """The undoing transaction checks for the newest revision, so no other change can come in between."""
     with before_the_change(lambda: bob.save_route("bobs")), pytest.raises(ConflictError):
         act_undo(ADA, newest_revision())
     assert "bobs" in names()
@@ -206,7 +206,7 @@ def test_an_undo_is_rejected_if_another_process_saves_first(admin: Client, bob: 
 
 @TWO_PROCESSES
 def test_a_switch_never_overwrites_what_another_process_saved_in_the_route(admin: Client, bob: AnotherProcess) -> None:
-    """A switch that read the route before another save is rejected, so it cannot overwrite newer fields."""
+    """A switch that was read before another save is rejected, since it could overwrite newer fields."""
     with before_the_change(lambda: bob.save_route("design")):
         page = admin.post("/routes/design/enabled/", {}, follow=True)
     assert Page(page).shows("Someone else changed this in the meantime.")

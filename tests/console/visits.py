@@ -1,4 +1,4 @@
-"""Helpers for page tests: number of queries, text of a response, offered Undo, newest revision."""
+"""Helpers of page tests: a page's number of queries, a response's text, the offered Undo, the newest revision."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ from routing_admin.models import Installation, Revision
 from tests.console.page import Page
 
 STAMP = f'FROM "{Installation._meta.db_table}"'
-"""Part of the query that checks once a second whether another process changed something."""
+"""Part of the query that checks once a second whether another process changed the configuration."""
 
 
 def count_queries(
     client: Client, address: str, *, using: str = DEFAULT_DB_ALIAS, post: dict[str, Any] | None = None
 ) -> int:
-    """Return the number of queries a page makes to one database in a warm process.
+    """Return the number of queries that a page makes to one database in a warm process; `post` sends a form.
 
-    `post` sends a form instead of a GET.
-
-    The configuration snapshot is refreshed first. Reads of the stamp row are not counted, since they depend on time.
+    The configuration snapshot is refreshed first. Queries of the stamp are not counted, since they depend on time.
     """
 
     def visit() -> int:

@@ -17,7 +17,6 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "routing_admin.settings"
 
 
 def make() -> None:
-    """Create the demo, a stored key, a deleted artifact, a user, a table with many rows, and unusual text."""
     from django.contrib.auth.models import User
     from django.core.management import call_command
     from django.utils import timezone
@@ -54,7 +53,6 @@ def make() -> None:
 
 
 def add() -> None:
-    """Store an artifact and thus an audit event. Both must be numbered after the moved rows."""
     from artifacts.library import store_text
     from capabilities.acts import SYSTEM
 

@@ -89,7 +89,7 @@ def test_call_that_must_store_a_file_gets_a_503_with_retry_after(tmp_path: Path)
         assert ask(server, "POST", "/v1/chat/completions", body).status == 200
 
 
-def test_agents_api_answers_a_locked_database_with_a_503_in_its_own_shape(tmp_path: Path) -> None:
+def test_agents_api_returns_503_in_its_own_format_while_the_database_is_locked(tmp_path: Path) -> None:
     artifact = {"text": "a few words", "filename": "notes.txt"}
     with served(tmp_path) as server:
         with locked(tmp_path / MAIN):
@@ -121,7 +121,6 @@ LOCK_TIMEOUT_QUERY = "SELECT setting FROM pg_settings WHERE name = 'lock_timeout
 
 
 def current_lock_timeout() -> float:
-    """Return the database's lock timeout in seconds."""
     query = "PRAGMA busy_timeout" if connection.vendor == "sqlite" else LOCK_TIMEOUT_QUERY
     with connection.cursor() as cursor:
         cursor.execute(query)
@@ -173,7 +172,7 @@ def browser_in(language: str, account: Any) -> Client:
 
 
 @rows
-def test_page_that_must_write_to_a_locked_database_answers_503(key: str, admin_account: Any) -> None:
+def test_page_that_must_write_to_a_locked_database_returns_503(key: str, admin_account: Any) -> None:
     client, before = browser_in("en", admin_account), snapshot.build().configuration
     with lock_timeout(0), locked():
         response = client.post(reverse("demo_remove"))

@@ -257,7 +257,7 @@ def test_one_invalid_row_of_a_batch_is_found_by_bisection(journal: Journal) -> N
 
 
 @rows
-def test_damaged_line_and_invalid_row_in_the_spool_are_lost_once_and_block_no_other(journal: Journal) -> None:
+def test_invalid_lines_and_rows_of_the_spool_block_no_other(journal: Journal) -> None:
     bad = build_entry(RequestFacts("bad", cast(Any, "no moment"), "v1"), ())
     journal.spool.append(build_rows([entry("first")]))
     (path,) = journal.folder().iterdir()
@@ -320,7 +320,7 @@ def switch(directory: Path, statement: str, *, end: bool = True) -> None:
 
 @rows
 @pytest.mark.parametrize(("language", "sentence"), [("en", "The database is read-only"), ("zh-hans", "数据库目前只读")])
-def test_page_that_must_write_to_a_read_only_database_answers_503(
+def test_page_that_must_write_to_a_read_only_database_returns_503(
     demo: None, admin_account: Any, language: str, sentence: str
 ) -> None:
     signed_in = browser_of(admin_account, raise_request_exception=False, headers={"accept-language": language})

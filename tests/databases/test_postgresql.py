@@ -63,7 +63,6 @@ def test_request_is_in_the_partition_of_its_day(days: None) -> None:
 
 
 def test_row_without_a_partition_moves_when_its_day_is_created(days: None) -> None:
-    """A row without a partition is in the default partition and moves when the partition of its day is created."""
     late, early = request("late", NOW - 9 * DAY), request("early", NOW + (DAYS_AHEAD + 1) * DAY)
     assert {table_name("late"), table_name("early")} == {"routing_admin_requestlog_default"}
     assert list(RequestLog.objects.values_list("pk", flat=True)) == ["early", "late"]

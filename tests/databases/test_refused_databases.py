@@ -23,7 +23,6 @@ on_postgresql = pytest.mark.skipif(connection.vendor != "postgresql", reason="as
 
 
 def failing(directory: Path, url: str, *arguments: str) -> str:
-    """Run a command, check that it fails with status 1 and a single line of output, and return the line."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ROUTING_ADMIN_", "DJANGO"))}
     environment = inherited | {"DATABASE_URL": url, "ROUTING_ADMIN_DATA_DIR": str(directory)}
     result = run_python(environment, "manage.py", *arguments)

@@ -50,8 +50,8 @@ def parse_values(line: str) -> list[Any]:
 
 
 @given(rows=st.lists(ROW, min_size=1, max_size=5))
-def test_every_value_is_in_its_line(rows: list[Any]) -> None:
-    """Every value can be read from its line. Only values that no engine can store are replaced."""
+def test_every_value_can_be_read_from_its_line(rows: list[Any]) -> None:
+    """Only values that no engine can store are replaced."""
     lines = format_lines(KINDS, rows).decode().split("\n")
     assert lines.pop() == ""
     expected = [
@@ -63,7 +63,7 @@ def test_every_value_is_in_its_line(rows: list[Any]) -> None:
 
 @given(rows=st.lists(ROW, min_size=1, max_size=5))
 def test_line_of_a_row_does_not_depend_on_its_batch(rows: list[Any]) -> None:
-    """The line of a row does not depend on its batch, since a continued move uses different batches."""
+    """A continued move uses different batches."""
     assert format_lines(KINDS, rows) == b"".join(format_lines(KINDS, [row]) for row in rows)
 
 
@@ -85,5 +85,5 @@ def test_line_of_a_row_does_not_depend_on_its_batch(rows: list[Any]) -> None:
     ],
 )
 def test_line_equals_the_copy_text_of_postgresql(kind: str, value: Any, line: str) -> None:
-    """A line equals the COPY text that PostgreSQL itself would write, so that tables can be compared."""
+    """Tables can thus be compared."""
     assert format_lines([kind], [(value,)]).decode() == line + "\n"

@@ -63,7 +63,6 @@ def set_process(option: int, value: int = 0) -> int:
 
 @cache
 def calls_in(group: str) -> frozenset[str]:
-    """Return the system calls in a group that systemd defines."""
     if not group.startswith("@"):
         return frozenset({group})
     command = ["systemd-analyze", "syscall-filter", "--no-pager", group]
@@ -73,7 +72,6 @@ def calls_in(group: str) -> frozenset[str]:
 
 
 def allowed_calls(lines: list[str]) -> frozenset[str]:
-    """Return the calls in the listed groups, except those in lines that begin with a tilde."""
     allowed: frozenset[str] = frozenset()
     for line in lines:
         calls = frozenset().union(*(calls_in(group) for group in line.removeprefix("~").split()))

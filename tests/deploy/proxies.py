@@ -24,7 +24,6 @@ REMOVED_VARIABLES = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "REDIS_
 
 
 def own_environment() -> dict[str, str]:
-    """Return this machine's environment without the variables that configure a service."""
     return {name: value for name, value in os.environ.items() if not name.startswith(REMOVED_VARIABLES)}
 
 
@@ -60,7 +59,6 @@ def inner_proxy(folder: Path, ports: Mapping[str, int], outer: str = "127.0.0.1"
 
 @contextmanager
 def tls_proxy(folder: Path, inner: str, address: str) -> Iterator[str]:
-    """Run the TLS proxy described in docs/scale.md and yield its URL. It connects to `inner` from `address`."""
     certificate, key = self_signed()
     port = free_port()
     (location,) = re.findall(r"```nginx\n(.*?)```", (ROOT / "docs/scale.md").read_text(), re.DOTALL)

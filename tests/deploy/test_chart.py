@@ -63,7 +63,6 @@ DOCUMENTED = yaml.safe_load(
 
 @pytest.fixture(scope="module", params=[NEEDED, EVERYTHING], ids=["defaults", "everything"])
 def rendered(request: pytest.FixtureRequest) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return the values, and the rendered objects by kind."""
     answer = render(request.param)
     assert answer["problems"] == []
     return request.param, {manifest["kind"]: manifest for manifest in answer["objects"]}
@@ -74,7 +73,7 @@ def list_pods(objects: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [job["template"]["spec"] for job in jobs]
 
 
-def test_version_of_the_chart_is_the_programs() -> None:
+def test_chart_has_the_programs_version() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert chart["appVersion"] == chart["version"] == program_version()
 
@@ -127,7 +126,7 @@ def test_servers_stop_gracefully_and_one_at_a_time(rendered) -> None:
         assert not selector.items() <= objects["Job"]["spec"]["template"]["metadata"]["labels"].items(), kind
 
 
-def test_probes_check_the_right_thing_and_outlast_the_answer(rendered) -> None:
+def test_probes_outlast_their_own_time_limit(rendered) -> None:
     _values, objects = rendered
     (container,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
     paths = {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
@@ -136,7 +135,7 @@ def test_probes_check_the_right_thing_and_outlast_the_answer(rendered) -> None:
         assert container[probe]["timeoutSeconds"] > PROBE_SECONDS
 
 
-def test_ingress_metrics_and_the_backup_are_there_where_they_are_wanted(rendered) -> None:
+def test_ingress_metrics_and_backup_are_rendered_if_enabled(rendered) -> None:
     values, objects = rendered
     _servers, job, _prune = list_pods(objects)
     ports = {port["name"] for port in objects["Deployment"]["spec"]["template"]["spec"]["containers"][0]["ports"]}
@@ -152,7 +151,7 @@ def test_ingress_metrics_and_the_backup_are_there_where_they_are_wanted(rendered
     assert job["containers"][0]["image"].endswith(f"@sha256:{'a' * 64}")
 
 
-def test_values_of_the_document_are_accepted() -> None:
+def test_documented_values_are_accepted() -> None:
     answer = render(DOCUMENTED)
     assert answer["problems"] == []
     (ingress,) = [manifest for manifest in answer["objects"] if manifest["kind"] == "Ingress"]
@@ -168,5 +167,5 @@ def test_values_of_the_document_are_accepted() -> None:
         ({"replica": 3}, "replica"),
     ],
 )
-def test_a_value_that_is_missing_or_unknown_is_named(change: Mapping[str, Any], complaint: str) -> None:
+def test_missing_or_unknown_value_is_named(change: Mapping[str, Any], complaint: str) -> None:
     assert complaint in render(NEEDED | change)["error"]

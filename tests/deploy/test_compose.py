@@ -72,7 +72,6 @@ def fill(text: str, replacements: Mapping[str, str]) -> str:
 
 
 def service_command(service: str) -> list[str]:
-    """Return a service's command, to be run by the tests' Python."""
     return [sys.executable, "-m", "routing_admin", *SERVICES[service]["command"]]
 
 
@@ -109,7 +108,6 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
 
 
 def environment_for(name: str, environment: Mapping[str, str], folder: Path, port: int = 0) -> dict[str, str]:
-    """Return a container's environment, with its own data directory and port."""
     data = folder / name
     data.mkdir(exist_ok=True)
     return {**environment, "ROUTING_ADMIN_DATA_DIR": str(data), "ROUTING_ADMIN_PORT": str(port or 8000)}

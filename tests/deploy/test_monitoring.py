@@ -62,7 +62,6 @@ def list_panels(dashboard: Any) -> list[Any]:
 
 
 def expressions() -> Iterator[tuple[str, str]]:
-    """Yield the name and the query of each rule, panel, annotation and variable."""
     for rule in RULES:
         yield rule["alert"], rule["expr"]
     for name, dashboard in DASHBOARDS.items():
@@ -73,7 +72,6 @@ def expressions() -> Iterator[tuple[str, str]]:
 
 
 def metrics_in(query: str) -> list[tuple[str, str]]:
-    """Return each of a query's metrics with its selector."""
     return METRIC.findall(GROUPED.sub("", query))
 
 
@@ -150,7 +148,7 @@ def test_every_kind_has_a_rule_or_is_listed_as_reported_by_the_program() -> None
     assert (left | ruled, left & ruled) == ({*AlertKind}, set())
 
 
-def test_scrape_example_reads_these_rules_under_the_job_they_name() -> None:
+def test_scrape_example_loads_the_rules_under_their_job_name() -> None:
     example = yaml.safe_load((MONITORING / "prometheus.yaml").read_text())
     assert example["rule_files"] == [ALERTS.name]
     assert {config["job_name"] for config in example["scrape_configs"]} == VALUES["job"]
@@ -219,11 +217,11 @@ def test_prometheus_can_parse_the_queries_of_the_dashboards(tmp_path: Path) -> N
     run_promtool("check", "rules", path)
 
 
-def test_each_alert_fires_for_what_is_ill_and_not_for_what_is_well() -> None:
+def test_each_alert_fires_for_failing_series_only() -> None:
     run_promtool("test", "rules", *RULE_TESTS)
 
 
-def test_each_alert_has_a_test_with_series_that_fire_and_series_that_do_not() -> None:
+def test_each_alert_has_a_test_with_firing_and_quiet_series() -> None:
     tests = [test for path in RULE_TESTS for test in yaml.safe_load(path.read_text())["tests"]]
     assert sorted(test["name"] for test in tests) == sorted(rule["alert"] for rule in RULES)
     for test in tests:

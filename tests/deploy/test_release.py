@@ -22,7 +22,6 @@ PINNED = re.compile(r"^([\w.-]+)==([\w.]+)(?: ; (.*))? \\$", re.MULTILINE)
 
 
 def build(folder: Path, out: Path) -> Mapping[str, str]:
-    """Build in `folder`, and return the hash of each file by its name."""
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(out)]
     environment = {**os.environ, "SOURCE_DATE_EPOCH": "1790000000"}
     subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
@@ -51,7 +50,6 @@ def test_version_is_the_newest_in_the_changelog() -> None:
 
 
 def normalize_name(name: str) -> str:
-    """Return a package's name as the lock file writes it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

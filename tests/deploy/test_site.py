@@ -22,8 +22,6 @@ SITE = Path(__file__).parents[2] / "deploy" / "site"
         ("scale.md", "```\nls\n```", "```\nls\n```"),
     ],
 )
-def test_links_out_of_the_documentation_become_text_and_code_keeps_its_language(
-    path: str, written: str, shown: str
-) -> None:
+def test_links_out_of_the_site_become_text_and_code_keeps_its_language(path: str, written: str, shown: str) -> None:
     adapt = runpy.run_path(str(SITE / "pages.py"))["on_page_markdown"]
     assert adapt(written, page=SimpleNamespace(file=SimpleNamespace(src_uri=path))) == shown

@@ -51,7 +51,6 @@ def echoing() -> Iterator[int]:
 
 
 def client(url: str, address: str) -> httpx.Client:
-    """Return a client that connects from `address` and trusts the outer proxy's certificate."""
     context = ssl.create_default_context(cafile=self_signed()[0])
     context.check_hostname = False
     headers = {"host": SITE, "referer": f"https://{SITE}/login/"}

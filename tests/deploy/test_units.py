@@ -75,7 +75,6 @@ def test_program_works_under_the_restrictions_of_its_unit(tmp_path: Path):
 
 
 def check_work(url: str, key: str) -> None:
-    """Send a call with an image and a text PDF, and a call with a scan that has to be rendered."""
     picture, scan = io.BytesIO(), io.BytesIO()
     for kind, file in (("PNG", picture), ("PDF", scan)):
         Image.new("RGB", (400, 300), "teal").save(file, kind)

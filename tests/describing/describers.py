@@ -74,5 +74,4 @@ def received_bodies(lab: Lab, name: str) -> list[Any]:
 
 
 def request_text(body: Any) -> str:
-    """Return the whole request as one string to search in."""
     return json.dumps(body, ensure_ascii=False)

@@ -90,7 +90,7 @@ def test_key_that_may_not_call_models_is_rejected(caller: Callable[..., AgentPro
     assert [(answer.status_code, answer.json()["scope"]) for answer in answers] == [(403, "route")] * 2
 
 
-def test_an_agent_that_may_not_use_the_route_gets_the_facts(text_agent: AgentProgram) -> None:
+def test_agent_that_may_not_use_the_route_gets_the_facts(text_agent: AgentProgram) -> None:
     limit_agent(models=["task:planning"])
     with describing_lab() as lab:
         ref = text_agent.stored("dot.png", PNG)["ref"]

@@ -56,14 +56,13 @@ def test_route_named_describe_is_not_checked_without_a_describing_policy(demo: N
     save_route(SYSTEM, TaskRoute.objects.get(task_type="describe"))
 
 
-def test_a_describer_has_no_describer(demo: None) -> None:
+def test_describer_has_no_describer(demo: None) -> None:
     with pytest.raises(InvalidError) as refusal:
         save_route_as(SYSTEM, None, RouteSpec("describe", (SEER,), content={"policy": POLICY}))
     assert "describes files for other routes" in sentences(refusal.value)
 
 
 def routing_file(*models: str, policy: str = "") -> str:
-    """Return a routing file with these echo models on the route `describe` and this policy on `default`."""
     fallback = [f"echo/{model}" for model in models[1:]]
     routes = {
         "default": {"provider": "echo", **({"content": {"policy": policy}} if policy else {})},

@@ -51,7 +51,6 @@ OTHERS = sorted(
 
 
 def picture(colour: str) -> dict[str, Any]:
-    """Return an image that differs from the default image."""
     data = io.BytesIO()
     Image.new("RGB", (2, 2), colour).save(data, "PNG")
     return image("data:image/png;base64," + base64.b64encode(data.getvalue()).decode())
@@ -182,7 +181,6 @@ def test_failure_is_stored_only_for_its_own_conversation(key: str) -> None:
 
 
 def answer_in(reply: Any) -> dict[str, Any]:
-    """Return the model's answer as an assistant message for the next turn."""
     return {"role": "assistant", "content": reply.json()["choices"][0]["message"]["content"]}
 
 

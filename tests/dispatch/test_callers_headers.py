@@ -25,7 +25,6 @@ CALLER = {"traceparent": TRACE, "tracestate": "a=1", "x-request-id": "what the c
 
 
 def headers_received(quirks: Mapping[str, Any], caller: Mapping[str, str] = CALLER) -> Mapping[str, str]:
-    """Return the headers that a provider with these quirks receives for the request `my-call`."""
     with Lab({"lab": "ok"}) as lab:
         provider = {"providerName": "lab", "apiKey": "sk-lab", "endpoint": lab.url(), "defaultModel": "lab"}
         file = {"providers": [{**provider, "quirks": quirks}], "routing": {"traced": {"provider": "lab", "retries": 0}}}

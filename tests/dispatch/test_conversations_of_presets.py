@@ -48,7 +48,6 @@ class Conversation:
         ]
 
     def ask(self, name: str) -> dict[str, Any]:
-        """Return the next message of the preset's model and append it with its tool calls' results."""
         endpoint, host = ENDPOINTS[name], self.hosts[name]
         body = {"model": "m", "messages": self.messages, "tools": [OFFERED], "max_tokens": 50}
         chat = self.memory.complete("ada", parse(json.loads(json.dumps(body)), lambda ref: None).chat)
@@ -84,7 +83,6 @@ class Conversation:
 
 
 def assemble_message(written: bytes) -> dict[str, Any]:
-    """Assemble a message as a client does: join texts, merge tool calls by index, append details."""
     message: dict[str, Any] = {}
     for event in written.split(b"\n\n"):
         if not event.startswith(b"data: {"):

@@ -37,7 +37,7 @@ def prepared_for(protocol: str) -> Prepared:
     return prepared
 
 
-def test_a_custom_tool_is_a_function_on_claude() -> None:
+def test_custom_tool_is_a_function_with_claude() -> None:
     payload = prepared_for("anthropic").request.payload
     tool = payload["tools"][0]
     assert tool["input_schema"]["required"] == ["input"]
@@ -46,7 +46,7 @@ def test_a_custom_tool_is_a_function_on_claude() -> None:
     assert payload["messages"][1]["content"][0]["input"] == {"input": PATCH}
 
 
-def test_a_custom_tool_is_a_function_on_gemini() -> None:
+def test_custom_tool_is_a_function_with_gemini() -> None:
     payload = prepared_for("gemini").request.payload
     (declared, _) = payload["tools"][0]["functionDeclarations"]
     assert declared["parametersJsonSchema"]["properties"] == {"input": {"type": "string"}}
@@ -93,7 +93,7 @@ def streamed(arguments: str, size: int) -> tuple[str, list[Any]]:
 @given(st.text(), st.booleans(), st.integers(1, 9))
 # In ASCII JSON this is an escaped surrogate pair, which this test splits after every character.
 @example("😀", True, 1)
-def test_streamed_call_is_the_same_text_however_it_is_cut(text: str, is_ascii: bool, size: int) -> None:
+def test_streamed_call_has_the_same_text_however_it_is_split(text: str, is_ascii: bool, size: int) -> None:
     arguments = json.dumps({"input": text}, ensure_ascii=is_ascii)
     assert streamed(arguments, size)[0] == text
 

@@ -40,7 +40,6 @@ def test_names_plans_and_endpoints_are_computed_once(state: Snapshot) -> None:
 
 
 def test_cached_plan_equals_a_newly_computed_one(state: Snapshot) -> None:
-    """Each combination of language and parameters has its own plan."""
     cache, route = cached_decisions(state), cached_decisions(state).resolve("task:design", None).route
     for query in (QUERY, RoutingQuery("draft", "en"), RoutingQuery("draft", "en", Params(0.5, 7))):
         computed = plan_route(state.configuration, route, query, matched=False, unusable=cache.unusable)
@@ -58,7 +57,7 @@ def test_next_snapshot_has_its_own_cache(state: Snapshot) -> None:
 
 
 def test_new_draft_never_gets_the_plan_of_a_deleted_one(state: Snapshot) -> None:
-    """Drafts are short-lived. A new draft never gets the plan of a deleted draft, even at the same memory address."""
+    """Drafts are short-lived, so a new draft may have a deleted draft's memory address."""
     cache = cached_decisions(state)
     for number in range(50):
         draft = RouteSpec(f"draft-{number}", (CandidateSpec("echo", f"echo-{number}"),))

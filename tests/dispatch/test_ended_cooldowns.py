@@ -30,13 +30,11 @@ KEY = PoolKey("first", "m1")
 
 
 def exhaust(name: str) -> None:
-    """Record an exhausted balance for the provider and its key."""
     process_run_context().cooldowns.record_failure(name, "m", EMPTY, Policy().verdict(EMPTY))
     process_run_context().pools.record(name, KEY, EMPTY)
 
 
 def set_key(name: str, key: str) -> str:
-    """Run `set_provider_key` with the key on standard input, and return the command's output."""
     out, stdin = StringIO(), sys.stdin
     sys.stdin = StringIO(key)
     try:
@@ -47,7 +45,6 @@ def set_key(name: str, key: str) -> str:
 
 
 def cooling_providers() -> set[str]:
-    """Return the providers on cooldown and those with a key on cooldown."""
     context = process_run_context()
     with_cooling_key = {name for name in ("echo", "openai") if context.pools.look(name, KEY)}
     return {provider for (provider, _), _ in context.cooldowns.list_cooling()} | with_cooling_key
@@ -55,7 +52,6 @@ def cooling_providers() -> set[str]:
 
 @pytest.fixture
 def context(demo: None) -> Iterator[RunContext]:
-    """Return this process's run context with two providers on cooldown."""
     for name in ("echo", "openai"):
         exhaust(name)
     yield process_run_context()
@@ -135,7 +131,6 @@ def test_invalid_key_or_provider_is_refused(demo: None, name: str, key: str, sen
 
 
 def test_dashboard_lists_cooldowns_and_ends_them(context: RunContext, admin: Client) -> None:
-    """The dashboard shows each cooldown's remaining seconds and fault, and one button ends all cooldowns."""
     page = response_text(admin.get(reverse("dashboard")))
     assert "2 models are cooling down" in page
     assert re.search(r"is cooling down for 6\d\d s after http_402", page)

@@ -43,7 +43,6 @@ def lab(demo: None) -> Iterator[Lab]:
 
 
 def ask(stage: Stage, text: str, *, stream: bool) -> str:
-    """Send one request and return its only candidate's outcome."""
     state = snapshot.current()
     chat = ChatRequest((Message(Role.USER, (TextPart(text),)),))
     planned = plan_request(state, state.configuration.route("pooled"), chat, stream=stream)

@@ -24,7 +24,6 @@ def picture(number: int) -> FilePart:
 
 
 def conversation(turns: int) -> ChatRequest:
-    """Return a conversation in which the user sends an image in each turn."""
     messages: list[Message] = []
     for number in range(turns):
         parts: tuple[Part, ...] = (TextPart("look"), picture(number))
@@ -33,7 +32,6 @@ def conversation(turns: int) -> ChatRequest:
 
 
 def payload(model: str, chat: ChatRequest) -> list[Any]:
-    """Return the messages that this demo model would receive."""
     route = RouteSpec("now", (CandidateSpec("echo", model),))
     done = simulate(snapshot.current(), route, chat, language="en", agent="text-agent")
     return list(done.stops[0].payload["messages"])

@@ -33,7 +33,6 @@ class Process:
         self.kept.begin()
 
     def synchronise(self) -> Process:
-        """Synchronise once, at a time when the rows are due to be read again."""
         self.clock.sleep(READ_SECONDS)
         self.kept.look()
         return self
@@ -83,7 +82,7 @@ def test_processes_share_refusals_and_add_to_them() -> None:
     assert first.known == second.known == {"temperature": None, "seed": None}
 
 
-def test_forgotten_refusal_is_forgotten_by_all_processes() -> None:
+def test_removed_refusal_is_removed_in_all_processes() -> None:
     first = learn("temperature", "top_p")
     second = Process().synchronise()
     second.memory.forget(*MODEL_KEY, "temperature")
@@ -129,7 +128,7 @@ def test_refusals_are_forgotten_when_model_or_address_changes(
     assert not LearnedRefusal.objects.exists()
 
 
-def test_other_configuration_changes_forget_no_refusal(service: Service) -> None:
+def test_other_configuration_changes_remove_no_refusal(service: Service) -> None:
     process = learn("temperature", "top_p")
     Service.objects.filter(pk=service.pk).update(name="renamed")
     snapshot.refresh()

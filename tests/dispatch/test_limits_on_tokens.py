@@ -45,7 +45,6 @@ class RouterHarness:
         snapshot.refresh()
 
     def ask(self, name: str, chat: ChatRequest = HELLO, **route: Any) -> RouterError | tuple[Attempt, ...]:
-        """Send a request to this provider only, and return its attempts or the raised error."""
         draft = RouteSpec("draft", (CandidateSpec(name),), **route)
         dispatch = Dispatch(plan_request(snapshot.current(), draft, chat), run_context=self.stage.run_context)
         try:

@@ -11,7 +11,6 @@ from routing_admin.dispatch.simulation import TYPES, build_placeholder
 
 @pytest.mark.parametrize("kind", list(Kind))
 def test_placeholder_has_the_stated_size(kind: Kind) -> None:
-    """For every kind of file, the blocks of the placeholder add up to the stated size."""
     part = build_placeholder(kind, 200_000)
     assert (part.kind, part.mime_type, part.size) == (kind, TYPES[kind][0], 200_000)
     assert part.content is not None

@@ -43,7 +43,6 @@ class Process:
 
 @pytest.fixture
 def process(redis_server: RedisServer) -> Callable[[], Process]:
-    """Return a factory of processes whose clocks have different offsets."""
     prefix = f"test-health-{time.monotonic_ns()}"
 
     def make() -> Process:

@@ -73,14 +73,12 @@ class Cluster:
         self._run("pg_ctl", "-w", "-m", mode, "-D", str(self.folder / "data"), "stop")
 
     def pause(self) -> None:
-        """Suspend all server processes, as if the machine hung."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
 
     def make_database(self, name: str) -> str:
-        """Create an empty database and return its URL."""
         self.ask("postgres", f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
         self.ask("postgres", f'CREATE DATABASE "{name}"')
         return self.url(name)

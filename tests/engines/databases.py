@@ -39,7 +39,6 @@ def copy_database(source: Path, target: Path) -> None:
 
 
 def drop_database(directory: Path) -> None:
-    """Drop the directory's database. Do nothing on SQLite."""
     if URL in os.environ:
         with psycopg.connect(os.environ[URL], autocommit=True) as connection:
             connection.execute(f'DROP DATABASE IF EXISTS "{_database_name(directory)}" WITH (FORCE)')

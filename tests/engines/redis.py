@@ -47,13 +47,11 @@ class RedisServer:
         wait_until(lambda: is_listening(port), 20)
 
     def kill(self) -> None:
-        """Kill the server, whose data is lost."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
 
     def freeze(self) -> None:
-        """Suspend the server: it accepts connections but does not respond."""
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGSTOP)
 

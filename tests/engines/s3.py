@@ -62,7 +62,6 @@ class S3Server:
         ).replace(tzinfo=None)
 
     def unfinished(self, bucket: Bucket | None = None) -> str:
-        """Return the server's XML list of unfinished multipart uploads."""
         return self._call("GET", f"/{(bucket or self.bucket).name}?uploads")
 
     @contextmanager

@@ -35,7 +35,6 @@ Outcome = Answer | Failure
 
 
 def make_outcome(word: ScriptedOutcome) -> Outcome:
-    """Return the failure for a status, or the answer with a text."""
     if isinstance(word, Failure):
         return word
     if isinstance(word, int):
@@ -135,7 +134,6 @@ languages = st.sampled_from(["en", "zh", "zh-CN", "en-GB", "fr", "", "EN"]) | st
 
 @st.composite
 def configurations(draw: st.DrawFn) -> Configuration:
-    """Generate providers, a default route and further routes over them."""
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True))
     providers = tuple(ProviderSpec(name, f"https://{name}.example/v1", f"{name}-large") for name in names)
 

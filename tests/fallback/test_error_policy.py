@@ -96,8 +96,7 @@ def test_unknown_override_is_rejected_with_the_known_groups():
 
 
 @given(st.sampled_from(Fault), st.none() | st.integers(100, 599))
-def test_a_caller_never_sees_a_provider_s_401_or_403_as_its_own(fault, status):
-    """A provider's 401 or 403 becomes a 502 with its own error code. Other 4xx that are raised keep their status."""
+def test_caller_never_sees_a_providers_401_or_403_as_its_own(fault, status):
     shown, code = caller_status(Failure(fault, status=status))
     assert 400 <= shown <= 599
     if fault in (Fault.HTTP_401, Fault.HTTP_403):

@@ -22,7 +22,6 @@ EACH_FAULT = pytest.mark.parametrize("expected", EXPECTED.values(), ids=list(EXP
 
 
 def make_failure(expected: ExpectedFault) -> Failure:
-    """Return the fault as a failure, with the status, long wait or parameter that a provider sends with it."""
     status = STATUS_IN_CODE.match(expected.fault)
     return Failure(
         Fault(expected.fault),

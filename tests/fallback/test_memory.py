@@ -23,7 +23,6 @@ def make_refusal(param: str) -> Failure:
 
 
 def test_refusal_is_permanent_and_applies_to_its_model_only() -> None:
-    """A refusal does not expire, and it applies only to the model that refused."""
     memory = RefusalMemory(clock := Clock())
     memory.refuse("a", "m", "temperature")
     assert memory.refusals("a", "other") == memory.refusals("b", "m") == ()
@@ -33,9 +32,7 @@ def test_refusal_is_permanent_and_applies_to_its_model_only() -> None:
 
 
 def test_refused_value_drops_its_parameter_for_an_hour() -> None:
-    """The model may accept another value, so the refusal of a value expires after an hour. Another refusal restarts the
-    hour.
-    """
+    """The model may accept another value. Another refusal restarts the hour."""
     memory = RefusalMemory(clock := Clock())
     for _ in range(2):
         memory.refuse("a", "m", "reasoning_effort", value_only=True)
@@ -56,8 +53,7 @@ def test_memory_is_bounded_in_models_and_parameters() -> None:
     assert memory.refusals("a", "m") == ()
 
 
-def test_taken_over_refusals_replace_the_permanent_ones() -> None:
-    """Stored refusals replace the permanent refusals in memory. The refusal of a value still lasts for an hour."""
+def test_stored_refusals_replace_the_permanent_ones_in_memory() -> None:
     memory = RefusalMemory(Clock())
     memory.refuse("a", "m", "temperature")
     memory.refuse("a", "m", "reasoning_effort", value_only=True)
@@ -69,7 +65,7 @@ def test_taken_over_refusals_replace_the_permanent_ones() -> None:
 
 
 def test_limit_name_that_is_accepted_again_no_longer_counts_as_refused() -> None:
-    """If a provider accepts the old name again within the hour, the old name is used. The names do not alternate."""
+    """The names must not alternate."""
     memory = RefusalMemory(Clock())
     memory.refuse("a", "m", OLD, NEW)
     memory.refuse("a", "m", NEW, OLD)
@@ -85,7 +81,7 @@ def test_forgetting_one_refusal_keeps_the_others() -> None:
 
 
 def test_copy_on_another_clock_keeps_the_remaining_times() -> None:
-    """A simulation starts with a copy of the memory and does not change the original."""
+    """A simulation starts with such a copy and does not change the original."""
     memory = RefusalMemory(clock := Clock(5000.0))
     memory.refuse("a", "m", "temperature", value_only=True)
     clock.sleep(600)

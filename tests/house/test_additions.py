@@ -19,7 +19,7 @@ from capabilities.core.permissions import CALLS as CALL_SCOPES
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.presets import PRESETS
 from capabilities.core.providers.quirks import ALL
-from capabilities.core.texts.friendly import FORMAT_OF
+from capabilities.core.texts.friendly import FORMAT_NAMES
 from routing_admin.core.files.endpoints import CALLS
 from routing_admin.core.files.seed_export import SEED_PROTOCOLS
 from routing_admin.request_log.operations import OPERATION_NAMES
@@ -109,4 +109,4 @@ def test_media_type_has_a_common_name() -> None:
     """Descriptions say `PNG image` instead of `image/png`. The exceptions are listed and must still be exceptions."""
     media = {*EXTENSIONS_OF_MIME, *(row.mime for row in SIGNATURES)}
     named = {mime for mime in media if mime.startswith(("image/", "audio/", "video/"))}
-    assert named - set(FORMAT_OF) == WITHOUT_NAME
+    assert named - set(FORMAT_NAMES) == WITHOUT_NAME

@@ -65,7 +65,7 @@ def sdk_counts() -> list[tuple[str, set[str], set[str]]]:
         response_usage.OutputTokensDetails,
     )
     prompt, completion = completion_usage.PromptTokensDetails, completion_usage.CompletionTokensDetails
-    counted = {*anthropic.TOTALS, *anthropic.DETAILS, *anthropic.UNREAD}
+    counted = {*anthropic.TOTALS, *anthropic.DETAILS, *anthropic.IGNORED_COUNTS}
     cache_creation, thought = anthropic_types.CacheCreation, anthropic_types.OutputTokensDetails
     metadata, modalities = gemini_types.GenerateContentResponseUsageMetadata, gemini_types.MediaModality
     return [
@@ -88,9 +88,9 @@ def sdk_counts() -> list[tuple[str, set[str], set[str]]]:
         ("anthropic", names(anthropic_types.ServerToolUsage), set(anthropic.DETAILS["server_tool_use"])),
         ("openai-responses", names(response_usage.InputTokensDetailsCacheWriteTokensDetails), set(tokens.WRITTEN)),
         ("anthropic", names(thought), set(anthropic.DETAILS["output_tokens_details"])),
-        ("gemini", names(metadata), {*gemini.TOTALS, *gemini.DETAILS, *gemini.UNREAD}),
+        ("gemini", names(metadata), {*gemini.TOTALS, *gemini.DETAILS, *gemini.IGNORED_COUNTS}),
         *(
-            ("gemini", {modality.value for modality in modalities}, {*table, *gemini.UNREAD_MODALITIES})
+            ("gemini", {modality.value for modality in modalities}, {*table, *gemini.IGNORED_MODALITIES})
             for table in gemini.DETAILS.values()
         ),
     ]

@@ -1,4 +1,4 @@
-"""Measure a page's boxes: what overlaps, is cut off, or lies outside of its container or of the window."""
+"""Find boxes of a page that overlap, are cut off, or lie outside of their container or of the window."""
 
 from __future__ import annotations
 
@@ -107,6 +107,6 @@ BOXES = """() => {
 
 
 def measure(page: Any, width: int) -> list[str]:
-    """Return what is wrong with the boxes of the loaded page at this width."""
+    """Return the faults of the loaded page's boxes at this width."""
     page.set_viewport_size({"width": width, "height": 900})
     return [f"{width}: {fault}" for fault in page.evaluate(BOXES)]

@@ -124,7 +124,7 @@ def is_logged(address: str, key: str) -> bool:
 
 
 def addresses() -> dict[str, str]:
-    """Return the URLs of the pages by name. The objects in them belong to the demo."""
+    """Return the URLs of the pages by name, for objects of the demo."""
     import django
 
     django.setup()

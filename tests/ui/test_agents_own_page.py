@@ -33,10 +33,9 @@ def make_link(admin_page: Any) -> str:
     return "/agent-page/" + str(admin_page.locator("#link").inner_text()).split("/agent-page/")[1]
 
 
-def test_link_opens_the_page_without_an_account_until_revoked(
+def test_a_link_opens_the_page_without_an_account_until_it_is_revoked(
     first_start: None, admin_page: Any, new_page: Callable[..., Any], axe: Callable[[Any], list[str]]
 ) -> None:
-    """The page shows a call with what the model received. After the link is revoked, the page is not found."""
     link = make_link(admin_page)
     reader = new_page(width=390, scheme="dark")
     reader.goto(link)
@@ -65,7 +64,6 @@ def test_link_opens_the_page_without_an_account_until_revoked(
 def test_language_theme_snippets_and_copying_work_on_the_page(
     first_start: None, admin_page: Any, new_page: Callable[..., Any]
 ) -> None:
-    """Each client has its tab, Copy confirms, and language and theme are remembered by the browser."""
     reader = new_page()
     reader.context.grant_permissions(["clipboard-read", "clipboard-write"])
     reader.goto(make_link(admin_page))

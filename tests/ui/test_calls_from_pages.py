@@ -35,8 +35,7 @@ class Empty(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b"<title>page</title>")
 
-    def log_message(self, *_: Any) -> None:
-        """Log nothing."""
+    def log_message(self, *_: Any) -> None: ...
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +67,8 @@ def page_at(browser: Any, port: int) -> Iterator[Any]:
     context.close()
 
 
-def test_a_named_page_calls_and_reads_what_comes_back(page_at: Any, server: Server) -> None:
-    """The allowed page reads responses, streams, headers and errors; the browser itself sends each preflight."""
+def test_an_allowed_page_reads_responses_streams_headers_and_errors(page_at: Any, server: Server) -> None:
+    """The browser itself sends each preflight."""
     page = page_at("localhost")
     status, request_id, model, text = page.evaluate(CALL, [f"{server.url}/v1/chat/completions", server.key, HELLO])
     assert (status, model) == (200, "echo-text"), text
@@ -83,11 +82,8 @@ def test_a_named_page_calls_and_reads_what_comes_back(page_at: Any, server: Serv
     assert (status, "get_artifact" in text) == (200, True)
 
 
-def test_a_page_that_is_not_named_reads_nothing(page_at: Any, server: Server) -> None:
-    """The browser blocks every response to an origin that is not allowed.
-
-    It blocks the administrators' pages even for an allowed origin.
-    """
+def test_a_page_that_is_not_allowed_reads_nothing(page_at: Any, server: Server) -> None:
+    """The browser also blocks the administrators' pages, even for an allowed origin."""
     page = page_at("127.0.0.1")
     assert page.evaluate(CALL, [f"{server.url}/v1/models", server.key, ""])[0] == 0
     assert page.evaluate(CALL, [f"{server.url}/v1/chat/completions", server.key, HELLO])[0] == 0

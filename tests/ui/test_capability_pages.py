@@ -15,7 +15,6 @@ pytestmark = [
 
 
 def test_a_switch_of_the_matrix_is_saved_by_keyboard_and_undone_from_the_toast(admin_page: Any) -> None:
-    """In the matrix, arrow keys move, Space saves, the cell keeps the focus, and Undo restores the value."""
     admin_page.goto("/matrix/")
     admin_page.locator("tbody tr:first-child .cell").first.focus()
     admin_page.keyboard.press("ArrowRight")
@@ -32,10 +31,9 @@ def test_a_switch_of_the_matrix_is_saved_by_keyboard_and_undone_from_the_toast(a
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
-def test_a_switch_and_a_field_of_a_service_are_kept_by_one_save(
+def test_one_save_stores_a_switch_and_a_field_of_a_service(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], scripts: bool
 ) -> None:
-    """With the keyboard alone, one Save stores a switch and a field, with and without JavaScript."""
     page = sign_in(new_page(java_script_enabled=scripts))
     page.goto("/services/vision-model/")
     page.get_by_role("switch", name="Audio").focus()
@@ -49,8 +47,9 @@ def test_a_switch_and_a_field_of_a_service_are_kept_by_one_save(
     assert page.get_by_label("Description").input_value() == "Sees and hears."
 
 
-def test_a_refused_save_of_a_service_loses_nothing(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
-    """After a 422 the switches and fields keep their values, and the error is at its field."""
+def test_a_rejected_save_of_a_service_keeps_every_entry(
+    new_page: Callable[..., Any], sign_in: Callable[[Any], Any]
+) -> None:
     page = sign_in(new_page())
     page.expected_complaints.append("422")
     page.goto("/services/vision-model/")
@@ -64,8 +63,7 @@ def test_a_refused_save_of_a_service_loses_nothing(new_page: Callable[..., Any],
     assert page.get_by_label("Another capability").input_value() == "smell"
 
 
-def test_the_matrix_scrolls_with_its_page_under_a_head_that_stays(admin_page: Any) -> None:
-    """The matrix scrolls with the page, below a fixed head, and fits a page of 390 pixels."""
+def test_the_matrix_scrolls_with_its_page_below_a_fixed_head(admin_page: Any) -> None:
     for width in (390, 1280):
         admin_page.set_viewport_size({"width": width, "height": 500})
         admin_page.goto("/matrix/")
@@ -79,7 +77,6 @@ def test_the_matrix_scrolls_with_its_page_under_a_head_that_stays(admin_page: An
 
 
 def test_a_column_is_switched_from_its_head(admin_page: Any) -> None:
-    """The column's menu has All on, which switches every service shown."""
     admin_page.goto("/matrix/?provider=echo")
     admin_page.get_by_role("button", name="Actions for the column: reads audio").click()
     admin_page.get_by_role("button", name="All on").click()
@@ -88,7 +85,6 @@ def test_a_column_is_switched_from_its_head(admin_page: Any) -> None:
 
 
 def test_a_provider_is_added_with_its_models_in_one_flow(admin_page: Any) -> None:
-    """After entering a URL, fetching and choosing models and saving, the matrix shows the new services."""
     admin_page.goto("/providers/")
     admin_page.get_by_role("link", name="Add provider").click()
     admin_page.get_by_role("link", name="Another address").click()
@@ -106,8 +102,7 @@ def test_a_provider_is_added_with_its_models_in_one_flow(admin_page: Any) -> Non
     admin_page.get_by_role("rowheader", name="second-echo-echo-vision").wait_for()
 
 
-def test_an_issued_key_is_shown_until_the_page_is_loaded_again(admin_page: Any) -> None:
-    """The key is shown in a card with Copy; after a reload only its public part remains."""
+def test_an_issued_key_is_shown_until_the_page_is_reloaded(admin_page: Any) -> None:
     admin_page.goto("/agents/vision-agent/")
     admin_page.get_by_role("button", name="Issue a key").first.click()
     admin_page.get_by_label("Purpose").fill("staging")
@@ -125,7 +120,6 @@ def test_an_issued_key_is_shown_until_the_page_is_loaded_again(admin_page: Any) 
 
 
 def test_a_provider_is_saved_without_scripts(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
-    """The form, its validation and saving work with JavaScript off."""
     page = sign_in(new_page(java_script_enabled=False))
     page.expected_complaints.append("422")
     page.goto("/providers/openai/")
@@ -137,8 +131,7 @@ def test_a_provider_is_saved_without_scripts(new_page: Callable[..., Any], sign_
     assert page.get_by_text("openai saved").is_visible()
 
 
-def test_the_last_switch_is_taken_back_by_keyboard(admin_page: Any) -> None:
-    """Ctrl+Z in the matrix undoes the newest toast's change."""
+def test_ctrl_z_in_the_matrix_undoes_the_newest_change(admin_page: Any) -> None:
     admin_page.goto("/matrix/")
     name = "text-model reads audio, declared"
     admin_page.get_by_label(name).check()
@@ -149,7 +142,6 @@ def test_the_last_switch_is_taken_back_by_keyboard(admin_page: Any) -> None:
 
 
 def test_a_row_is_probed_from_its_menu(admin_page: Any) -> None:
-    """Probing a service from its row's menu closes the menu and shows beside the name what the model reads."""
     admin_page.goto("/matrix/?provider=echo")
     admin_page.get_by_role("button", name="Actions for echo-vision").click()
     admin_page.get_by_role("button", name="Probe", exact=True).click()

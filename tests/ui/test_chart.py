@@ -52,7 +52,6 @@ def series(name: str, *values: float, tone: str = "c1") -> Series:
 
 @given(st.floats(1e-9, 1e15), st.booleans())
 def test_an_axis_has_four_to_six_round_gridlines(largest: float, is_whole: bool) -> None:
-    """Gridlines are multiples of 1, 2, 2.5 or 5 × 10ⁿ, begin at zero and reach the largest value."""
     axis = round_axis(largest, is_whole=is_whole)
     assert 4 <= len(axis.values) <= 6
     assert axis.values[0] == 0
@@ -73,8 +72,7 @@ def test_an_axis_has_four_to_six_round_gridlines(largest: float, is_whole: bool)
         (9_400_000, ["0", "2M", "4M", "6M", "8M", "10M"], ["0", "200 万", "400 万", "600 万", "800 万", "1,000 万"]),
     ],
 )
-def test_an_axis_is_written_short(largest: float, english: list[str], chinese: list[str]) -> None:
-    """All gridlines have the same unit: thousands in English and ten thousands in Chinese, from 10,000 on."""
+def test_all_gridlines_have_the_same_unit(largest: float, english: list[str], chinese: list[str]) -> None:
     for language, expected in (("en", english), ("zh-hans", chinese)):
         with translation.override(language):
             assert axis_texts(round_axis(largest)) == expected
@@ -85,7 +83,7 @@ def test_money_below_one_unit_has_its_decimals() -> None:
 
 
 def test_buckets_follow_the_clock_of_the_installation() -> None:
-    """In a zone with summer time, a day has 23 to 25 hours, and weeks begin on Monday at midnight."""
+    """With summer time, a day has 23 to 25 hours. Weeks begin on Monday at midnight."""
     with timezone.override(BERLIN):
         days = list_starts(datetime(2026, 10, 24, 0, tzinfo=BERLIN), datetime(2026, 10, 26, 9, tzinfo=BERLIN), Step.DAY)
         hours = [(later.timestamp() - day.timestamp()) / 3600 for day, later in pairwise(days)]
@@ -97,7 +95,7 @@ def test_buckets_follow_the_clock_of_the_installation() -> None:
 
 
 def test_time_is_labelled_at_round_hours_and_mondays() -> None:
-    """A day of hours is labelled every four hours, midnight with its date; a month of days on Mondays."""
+    """A day is labelled every four hours, midnight with its date; a month is labelled on Mondays."""
     hours = buckets(Step.HOUR, NOON - timedelta(hours=24), NOON)
     assert [text for _, text in label_times(hours, Step.HOUR)] == [
         *("12:00", "16:00", "20:00", "11-26", "04:00", "08:00", "12:00"),
@@ -108,7 +106,7 @@ def test_time_is_labelled_at_round_hours_and_mondays() -> None:
 
 
 def test_bars_are_stacked_from_the_axis_upwards() -> None:
-    """The last series begins at the axis, and the first is on top. The legend has the totals."""
+    """The last series begins at the axis, and the first one is on top."""
     drawing = draw(chart([series("answered", 6, 0, 2), series("failed", 3, 0, 0, tone="bad")]), 100)
     assert [path.tone for path in drawing.paths] == ["bad", "c1"]
     assert drawing.paths[0].shape == "M1 112V82h8V112z"
@@ -127,15 +125,13 @@ def test_one_failure_among_thousands_is_visible() -> None:
     assert drawing.paths[0].shape == "M1 112V110.5h8V112z"
 
 
-def test_a_chart_has_at_most_six_series_and_others() -> None:
-    """A chart has at most six series. Further ones are added up as "others"."""
+def test_a_chart_has_at_most_six_series_and_adds_up_the_others() -> None:
     drawing = draw(chart([series(f"s{number}", number, 0, 0) for number in range(9, 0, -1)]), 100)
     assert [entry.name for entry in drawing.legend] == ["s9", "s8", "s7", "s6", "s5", "s4", "others"]
     assert drawing.legend[-1].total == "6"
 
 
 def test_every_value_can_be_read_without_a_pointer() -> None:
-    """Each bucket is a link with its values, and the table has the same numbers. Long names are shortened."""
     name = "payments-" + "x" * 60
     hours = buckets(Step.HOUR, NOON, NOON + timedelta(hours=2), mark=Mark(text="Revision 3", url="/history/3/"))
     html = render_to_string(
@@ -160,8 +156,7 @@ def test_a_running_bucket_is_marked() -> None:
     assert "Striped: only a part of the time is counted." in html
 
 
-def test_an_empty_chart_has_its_axis_and_a_sentence() -> None:
-    """Without values there are gridlines and time labels, but no bars, links or table."""
+def test_an_empty_chart_has_gridlines_and_time_labels_but_no_bars() -> None:
     html = render_to_string("components/chart.html", {"drawing": draw(chart([series("s", 0, 0, 0)]), 100)})
     assert "No requests." in html
     assert html.count('class="tick"') == 4

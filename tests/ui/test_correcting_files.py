@@ -37,7 +37,6 @@ def test_form_and_its_errors_are_accessible(
     scheme: str,
     language: str,
 ) -> None:
-    """The open form with an error has no axe violation, and the page does not scroll sideways."""
     page = sign_in(new_page(width, scheme, language))
     page.expected_complaints.append("422")
     page.goto(f"/artifacts/{guess.pk}/")
@@ -51,7 +50,6 @@ def test_form_and_its_errors_are_accessible(
 
 
 def test_a_file_is_corrected_by_keyboard_without_leaving_the_page(admin_page: Any, guess: Artifact) -> None:
-    """The text and what each model receives are updated in place; a toast confirms the change without a page load."""
     page = admin_page
     page.goto(f"/artifacts/{guess.pk}/")
     page.evaluate("window.same = true")
@@ -75,7 +73,6 @@ def test_a_file_is_corrected_by_keyboard_without_leaving_the_page(admin_page: An
 
 
 def test_the_form_works_without_scripts(new_page: Callable[..., Any], sign_in: Any, guess: Artifact) -> None:
-    """Without JavaScript, the form for corrections is sent and redirects to the artifact's page."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto(f"/artifacts/{guess.pk}/")
     page.locator("#guess_encoding").select_option("gb18030")

@@ -38,10 +38,9 @@ def call(page: Any, key: str) -> str:
     return str(logged(answer.headers["x-request-id"]).pk)
 
 
-def test_a_file_is_previewed_asked_about_and_found_described_by_a_request(
+def test_a_previewed_file_is_described_once_and_the_description_is_reused(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], key: str
 ) -> None:
-    """The preview calls no model, the button calls the describer once, and the request reuses the description."""
     with describing_lab() as lab:
         set_content_policy(SYSTEM, POLICY)
         snapshot.refresh()
@@ -74,7 +73,6 @@ def test_described_files_are_accessible(
     scheme: str,
     language: str,
 ) -> None:
-    """Axe finds no violation in the artifact's card, the request with its describer's bar, and the route."""
     problems = []
     with describing_lab():
         set_content_policy(SYSTEM, POLICY)

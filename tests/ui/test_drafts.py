@@ -40,8 +40,7 @@ def dialogs(admin_page: Any) -> list[str]:
     return kinds
 
 
-def test_a_route_draft_that_was_left_comes_back(admin_page: Any, dialogs: list[str]) -> None:
-    """A route's draft is restored with its added candidate and number. After saving, no draft is offered."""
+def test_a_route_draft_is_restored_after_leaving_the_page(admin_page: Any, dialogs: list[str]) -> None:
     admin_page.goto("/routes/design/")
     admin_page.fill("#pick", "text-model")
     admin_page.click("#add")
@@ -64,11 +63,8 @@ def test_a_route_draft_that_was_left_comes_back(admin_page: Any, dialogs: list[s
     assert dialogs == ["confirm"]
 
 
-def test_closing_a_page_with_something_unsaved_asks(admin_page: Any, dialogs: list[str]) -> None:
-    """Closing or reloading a page with unsaved input asks. A page without changes, or after Discard, does not.
-
-    The picker, text pasted for explanation and simulation inputs are not part of a draft.
-    """
+def test_closing_a_page_with_unsaved_input_asks(admin_page: Any, dialogs: list[str]) -> None:
+    """The picker, text pasted for explanation and simulation inputs are not part of a draft."""
     admin_page.goto("/routes/design/")
     admin_page.fill("#pick", "text-model")
     write(admin_page, "#error", "Error: 429 for sk-mine")
@@ -89,7 +85,6 @@ def test_closing_a_page_with_something_unsaved_asks(admin_page: Any, dialogs: li
 
 
 def test_a_draft_of_an_older_version_says_so(admin_page: Any, dialogs: list[str]) -> None:
-    """A restored draft keeps its version, so saving it shows both versions."""
     admin_page.expected_complaints.append("409")
     admin_page.goto("/routes/design/")
     write(admin_page, "#id_temperature", "0.2")
@@ -106,13 +101,12 @@ def test_a_draft_of_an_older_version_says_so(admin_page: Any, dialogs: list[str]
 
 
 def asks_the_past(response: Any) -> bool:
-    """Return whether the page requested the draft's effect on past requests."""
+    """Return whether this response is that of the draft's comparison with past requests."""
     return "act=past" in (response.request.post_data or "")
 
 
 def test_a_draft_survives_a_session_that_ended_while_saving(admin_page: Any, sign_in: Any, settings: Any) -> None:
-    """If the session ends while a draft is saved, the draft is offered after the next sign-in."""
-    with admin_page.expect_response(asks_the_past):  # the last request that the page sends by itself
+    with admin_page.expect_response(asks_the_past):  # the last request that the page sends without a user action
         admin_page.goto("/routes/design/")
     write(admin_page, "#id_temperature", "0.2")
     admin_page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
@@ -122,8 +116,7 @@ def test_a_draft_survives_a_session_that_ended_while_saving(admin_page: Any, sig
     expect(admin_page.locator(".draft-bar")).to_be_visible()
 
 
-def test_settings_keep_a_draft_until_they_are_saved(admin_page: Any, dialogs: list[str]) -> None:
-    """Rejected input is part of the draft. A restored draft appears in the save bar, and each row has its own draft."""
+def test_rejected_settings_are_part_of_the_draft(admin_page: Any, dialogs: list[str]) -> None:
     admin_page.expected_complaints.append("422")
     admin_page.goto("/settings/")
     write(admin_page, "#id_request_days", "0")
@@ -143,7 +136,7 @@ def test_settings_keep_a_draft_until_they_are_saved(admin_page: Any, dialogs: li
 
 
 def test_no_secret_is_kept_in_the_browser(admin_page: Any, dialogs: list[str]) -> None:
-    """Keys, a proxy's URL, which may contain a password, and the page's CSRF token are not stored."""
+    """A proxy's URL may contain a password, so it is not stored either."""
     admin_page.goto("/providers/echo/")
     write(admin_page, "#id_display_name", "Echo again")
     admin_page.locator("form[data-draft]").get_by_label("Store a new key, encrypted").check()

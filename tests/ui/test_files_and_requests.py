@@ -33,7 +33,6 @@ def demo(demo: None) -> str:
 
 
 def test_a_chosen_file_is_uploaded_listed_and_shown_as_each_model_gets_it(admin_page: Any, demo: str) -> None:
-    """The row links to the artifact's page, the list updates without a reload, and a model answers in place."""
     page = admin_page
     page.goto("/artifacts/")
     page.locator("input[type=file]").set_input_files(HELLO)
@@ -57,10 +56,9 @@ def test_a_chosen_file_is_uploaded_listed_and_shown_as_each_model_gets_it(admin_
     assert RequestLog.objects.filter(surface="page").count() == 1
 
 
-def test_a_scans_page_fills_in_what_its_pages_decide(
+def test_rows_of_a_scan_are_filled_in_when_its_pages_are_drawn(
     admin_page: Any, demo: str, axe: Callable[[Any], list[str]]
 ) -> None:
-    """Rows wait until the pages are drawn. Then sentence, proportions and groups follow in place."""
     page, held = admin_page, list[Any]()
     row = store_bytes(SYSTEM, pdf("", ""), filename="scan.pdf", declared="application/pdf")
     page.route("**/artifacts/**draw=1*", lambda route: held.append(route))  # it must have attributes
@@ -80,7 +78,6 @@ def test_a_scans_page_fills_in_what_its_pages_decide(
 
 
 def test_chosen_files_are_deleted_and_undo_brings_them_back(admin_page: Any, demo: str) -> None:
-    """With the keyboard, Space selects files, the bar appears, and the toast's Undo restores all files."""
     page = admin_page
     store_text(SYSTEM, "one", filename="one.txt")
     store_text(SYSTEM, "two", filename="two.txt")
@@ -100,7 +97,6 @@ def test_chosen_files_are_deleted_and_undo_brings_them_back(admin_page: Any, dem
 
 
 def test_a_row_opens_by_a_click_beside_its_controls(admin_page: Any, demo: str) -> None:
-    """A click on a check box or a link within the row does not open the row."""
     page = admin_page
     store_text(SYSTEM, "one", filename="one.txt")
     page.goto("/artifacts/")
@@ -112,8 +108,7 @@ def test_a_row_opens_by_a_click_beside_its_controls(admin_page: Any, demo: str) 
     page.get_by_role("heading", level=1, name="one.txt").wait_for()
 
 
-def test_the_request_log_is_searched_in_place_and_the_address_says_it(admin_page: Any, demo: str) -> None:
-    """Enter starts the search, a chip adds a term to it, and a request opens with its summary."""
+def test_the_request_log_is_searched_in_place_with_the_search_in_the_url(admin_page: Any, demo: str) -> None:
     page = admin_page
     page.goto("/requests/")
     page.get_by_role("combobox", name="Search requests").fill("task:design")
@@ -126,8 +121,7 @@ def test_the_request_log_is_searched_in_place_and_the_address_says_it(admin_page
     assert "without the image" in page.locator("p.lead").inner_text()
 
 
-def test_the_demo_goes_once_its_list_was_seen_and_comes_back_with_one_click(admin_page: Any, demo: str) -> None:
-    """The dashboard says that no route is left, and Undo restores everything."""
+def test_the_demo_is_removed_after_its_list_was_shown_and_restored_by_undo(admin_page: Any, demo: str) -> None:
     page = admin_page
     page.goto("/")
     page.get_by_role("button", name="Delete demo data").click()
@@ -142,7 +136,6 @@ def test_the_demo_goes_once_its_list_was_seen_and_comes_back_with_one_click(admi
 def test_files_are_uploaded_and_deleted_without_scripts(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], demo: str
 ) -> None:
-    """Without JavaScript, plain forms upload and delete files."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/artifacts/")
     page.locator("input[type=file]").set_input_files(HELLO)
@@ -154,8 +147,7 @@ def test_files_are_uploaded_and_deleted_without_scripts(
     page.get_by_text("1 artifact is back").wait_for()
 
 
-def test_a_refused_file_stays_in_its_row_with_the_reason(admin_page: Any, demo: str, settings: Any) -> None:
-    """A file over the limit is not sent, and a file that the server rejects shows the reason. Neither is stored."""
+def test_a_rejected_file_is_kept_in_its_row_with_the_reason(admin_page: Any, demo: str, settings: Any) -> None:
     page, before = admin_page, Artifact.objects.count()
     settings.MAX_UPLOAD_BYTES = 20
     page.goto("/artifacts/")
@@ -170,7 +162,7 @@ def test_a_refused_file_stays_in_its_row_with_the_reason(admin_page: Any, demo: 
 
 
 def test_files_are_not_searched_while_an_input_method_composes(admin_page: Any, demo: str) -> None:
-    """Chinese input starts a search once the word is chosen, not for every intermediate letter."""
+    """Chinese input must start a search once the word is chosen, not for every intermediate letter."""
     page = admin_page
     # The search waits after each letter; with this clock the wait passes immediately.
     page.clock.install()
@@ -188,9 +180,6 @@ def test_files_are_not_searched_while_an_input_method_composes(admin_page: Any, 
 
 
 def test_an_upload_shows_its_bytes_and_is_cancelled(admin_page: Any, demo: str) -> None:
-    """On a slow connection the progress bar follows the bytes that were sent. Cancel removes the row, and no file is
-    stored.
-    """
     page, before = admin_page, Artifact.objects.count()
     page.goto("/artifacts/")
     session = page.context.new_cdp_session(page)
@@ -223,8 +212,7 @@ def test_a_pasted_and_a_dropped_file_are_uploaded(admin_page: Any, demo: str) ->
         page.locator("[data-upload-list] a", has_text=name).wait_for()
 
 
-def test_the_dashboard_refreshes_without_moving(admin_page: Any, demo: str) -> None:
-    """A refresh keeps scroll position, focus and line positions, and announces nothing to screen readers."""
+def test_a_refresh_of_the_dashboard_keeps_scroll_position_focus_and_lines(admin_page: Any, demo: str) -> None:
     page = admin_page
     page.set_viewport_size({"width": 1280, "height": 500})
     page.goto("/")
@@ -242,7 +230,6 @@ def test_the_dashboard_refreshes_without_moving(admin_page: Any, demo: str) -> N
 
 
 def test_every_provider_is_tested_from_the_dashboard(admin_page: Any, demo: str) -> None:
-    """One click shows progress, each result on its tile, and the failed providers at the end; a refresh keeps them."""
     page = admin_page
     page.goto("/")
     page.get_by_role("button", name="Test all").click()
@@ -257,7 +244,6 @@ def test_every_provider_is_tested_from_the_dashboard(admin_page: Any, demo: str)
 
 
 def test_every_provider_is_tested_from_their_list(admin_page: Any, demo: str) -> None:
-    """Each result appears in its row, and the row's own button tests that provider again."""
     page = admin_page
     page.goto("/providers/")
     page.get_by_role("button", name="Test all").click()
@@ -268,7 +254,7 @@ def test_every_provider_is_tested_from_their_list(admin_page: Any, demo: str) ->
 
 
 def test_new_requests_are_announced_on_the_open_page(admin_page: Any, demo: str) -> None:
-    """The notice above the table shifts nothing, a hidden tab does not poll, and a click loads the requests."""
+    """The notice moves no content. A hidden tab does not poll."""
     page = admin_page
     page.clock.install()
     page.goto("/requests/")
@@ -291,8 +277,7 @@ def test_new_requests_are_announced_on_the_open_page(admin_page: Any, demo: str)
     expect(page.locator(".newer a")).to_have_count(0)
 
 
-def test_the_search_box_offers_what_there_is(admin_page: Any, demo: str) -> None:
-    """The box suggests keys first, then the known values of the key being typed."""
+def test_the_search_box_suggests_keys_and_then_known_values(admin_page: Any, demo: str) -> None:
     page = admin_page
     page.goto("/requests/")
     options = page.locator("#request-words option")
@@ -304,7 +289,6 @@ def test_the_search_box_offers_what_there_is(admin_page: Any, demo: str) -> None
 
 @pytest.mark.parametrize(("name", "tag"), [("sine.wav", "audio"), ("film.webm", "video")])
 def test_sound_and_film_are_played_on_their_page(admin_page: Any, demo: str, name: str, tag: str) -> None:
-    """The browser reads the duration and can seek, without a violation of the content security policy."""
     page = admin_page
     row = store_bytes(SYSTEM, (FILES / name).read_bytes(), filename=name)
     page.goto(f"/artifacts/{row.pk}/")
@@ -320,7 +304,6 @@ def choose(page: Any, label: str, name: str) -> None:
 
 
 def test_two_models_are_compared_side_by_side(admin_page: Any, demo: str) -> None:
-    """A comparison starts on the artifact's page. Choosing another model updates it and the URL immediately."""
     page = admin_page
     image = Artifact.objects.filter(kind="image").first()
     assert image is not None
@@ -338,8 +321,7 @@ def test_two_models_are_compared_side_by_side(admin_page: Any, demo: str) -> Non
     expect(page.get_by_text("Both get exactly the same.").first).to_be_visible()
 
 
-def test_the_dashboards_chart_is_drawn_again_unless_it_is_in_use(admin_page: Any) -> None:
-    """Every two minutes the chart of the chosen range is loaded, but not while it is in use."""
+def test_the_dashboards_chart_is_reloaded_unless_it_is_in_use(admin_page: Any) -> None:
     answer("req_chart_1")
     loads = list[str]()
     admin_page.on("request", lambda request: loads.append(request.url) if "/volume/" in request.url else None)

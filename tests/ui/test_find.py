@@ -29,7 +29,7 @@ def type_words(page: Any, query: str) -> None:
 
 
 def test_slash_and_control_k_open_the_dialog_with_focus_in_its_field(admin_page: Any) -> None:
-    """Ctrl-K also works inside a field and on pages with their own search, which keep the slash."""
+    """Ctrl-K also works inside a field and on pages where the slash focuses their own search."""
     admin_page.goto("/settings/")
     admin_page.keyboard.press("/")
     expect(admin_page.locator(FIELD)).to_be_focused()
@@ -51,7 +51,6 @@ def test_slash_and_control_k_open_the_dialog_with_focus_in_its_field(admin_page:
 
 
 def test_empty_dialog_shows_hints_and_destinations(admin_page: Any) -> None:
-    """For an empty field, Find lists the pages of the navigation, the first actions, and a hint."""
     admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")
     expect(admin_page.locator("#options")).to_contain_text("Try a provider")
@@ -59,8 +58,7 @@ def test_empty_dialog_shows_hints_and_destinations(admin_page: Any) -> None:
     expect(admin_page.locator(OPTIONS, has_text="Add task route")).to_be_attached()
 
 
-def test_arrows_choose_and_enter_opens_what_is_chosen(admin_page: Any) -> None:
-    """The chosen option is the field's active descendant; ArrowUp from the first option goes to the last."""
+def test_arrows_choose_an_option_and_enter_opens_it(admin_page: Any) -> None:
     admin_page.goto("/settings/")
     type_words(admin_page, "echo-")
     field, options = admin_page.locator(FIELD), admin_page.locator(OPTIONS)
@@ -76,8 +74,8 @@ def test_arrows_choose_and_enter_opens_what_is_chosen(admin_page: Any) -> None:
     admin_page.wait_for_url(f"**{address}")
 
 
-def test_enter_waits_for_the_answer_to_what_was_typed(admin_page: Any) -> None:
-    """Enter waits for the results of the whole query, so fast typing does not open a result of an earlier letter."""
+def test_enter_waits_for_the_results_of_the_whole_query(admin_page: Any) -> None:
+    """Otherwise fast typing would open a result of an earlier letter."""
     RequestLog.objects.create(id="req_abcdef0123456789", started_at=timezone.now(), surface="v1", outcome="ok")
     admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")
@@ -87,7 +85,6 @@ def test_enter_waits_for_the_answer_to_what_was_typed(admin_page: Any) -> None:
 
 
 def test_only_the_newest_query_is_answered(admin_page: Any) -> None:
-    """A pending search is aborted when another search is sent."""
     admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")
     for query in ("pro", "provider", "design"):
@@ -99,7 +96,6 @@ def test_only_the_newest_query_is_answered(admin_page: Any) -> None:
 def test_result_count_is_announced_and_the_dialog_is_accessible(
     admin_page: Any, axe: Callable[[Any], list[str]]
 ) -> None:
-    """A combobox with its listbox passes axe, and the page's live region announces the count."""
     admin_page.goto("/settings/")
     type_words(admin_page, "exchange")
     expect(admin_page.locator("#announce")).to_have_text(re.compile(r"\d+ found"))
@@ -109,8 +105,7 @@ def test_result_count_is_announced_and_the_dialog_is_accessible(
     assert axe(admin_page) == []
 
 
-def test_action_leads_to_its_button_without_running(admin_page: Any) -> None:
-    """“Test all providers” closes the dialog and focuses its button, even on the same page, but tests nothing."""
+def test_an_action_focuses_its_button_without_pressing_it(admin_page: Any) -> None:
     methods: list[str] = []
     admin_page.on("request", lambda request: methods.append(request.method))
     for start in ("/settings/", "/providers/"):
@@ -123,7 +118,6 @@ def test_action_leads_to_its_button_without_running(admin_page: Any) -> None:
 
 
 def test_nothing_found_says_so_and_enter_searches_the_requests(admin_page: Any) -> None:
-    """An unknown word may occur in the log, so Enter searches the requests for it."""
     admin_page.goto("/settings/")
     type_words(admin_page, "no-such-thing")
     expect(admin_page.locator("#options")).to_contain_text("No match for “no-such-thing”")
@@ -131,8 +125,7 @@ def test_nothing_found_says_so_and_enter_searches_the_requests(admin_page: Any) 
     admin_page.wait_for_url("**/requests/?q=no-such-thing")
 
 
-def test_on_a_phone_the_top_button_opens_the_dialog_and_it_fits(new_page: Callable[..., Any], sign_in: Any) -> None:
-    """At a width of 390 pixels, in Chinese, the top button opens the dialog, and nothing is cut off at the sides."""
+def test_on_a_phone_the_top_button_opens_a_dialog_that_fits(new_page: Callable[..., Any], sign_in: Any) -> None:
     page = sign_in(new_page(width=390, language="zh-Hans"))
     page.goto("/")
     page.locator(".topbar button").click()
@@ -146,15 +139,15 @@ def test_on_a_phone_the_top_button_opens_the_dialog_and_it_fits(new_page: Callab
 
 
 def test_the_help_names_both_keys(admin_page: Any) -> None:
-    """The help, opened by `?`, lists the slash and Ctrl K."""
     admin_page.goto("/settings/")
     admin_page.keyboard.press("?")
     expect(admin_page.locator("#help")).to_contain_text("find anything")
     expect(admin_page.locator("#help kbd", has_text="Ctrl").first).to_be_visible()
 
 
-def test_without_scripts_the_dialog_leads_to_a_page(new_page: Callable[..., Any], sign_in: Any) -> None:
-    """Without JavaScript, the button opens the search dialog, and Enter opens a page with the results."""
+def test_without_javascript_the_dialogs_form_opens_a_page_of_results(
+    new_page: Callable[..., Any], sign_in: Any
+) -> None:
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/")
     page.locator(".side .find").click()

@@ -12,8 +12,7 @@ pytestmark = [
 ]
 
 
-def test_a_drill_counts_down_above_every_page_and_is_ended_there(admin_page: Any) -> None:
-    """The countdown runs without a reload, the banner is on the next page as well, and one click ends the drill."""
+def test_a_drill_counts_down_on_every_page_and_can_be_ended_there(admin_page: Any) -> None:
     page = admin_page
     page.goto("/providers/echo/")
     page.get_by_role("link", name="Fire drill").click()
@@ -31,8 +30,7 @@ def test_a_drill_counts_down_above_every_page_and_is_ended_there(admin_page: Any
     assert banner.inner_text().strip() == ""
 
 
-def test_the_providers_page_has_what_came_of_drills(admin_page: Any) -> None:
-    """A drill's results load after the page. Before the first drill, the page has no such section."""
+def test_the_providers_page_has_the_results_of_drills(admin_page: Any) -> None:
     page = admin_page
     with page.expect_response("**/drill/"):
         page.goto("/providers/echo/")

@@ -25,8 +25,9 @@ pytestmark = [
         ("/routes/design/", "#id_deadline", "deadline"),
     ],
 )
-def test_the_save_bar_follows_what_is_typed(admin_page: Any, address: str, field: str, text: str) -> None:
-    """The save bar stays visible and names the changes as soon as there are any. Discard reverts them."""
+def test_the_save_bar_names_the_changes_while_they_are_typed(
+    admin_page: Any, address: str, field: str, text: str
+) -> None:
     admin_page.goto(address)
     bar = admin_page.locator("#savebar")
     before = admin_page.locator(field).input_value()
@@ -49,8 +50,7 @@ def test_ctrl_enter_saves_the_form_of_the_field(admin_page: Any) -> None:
     assert Agent.objects.get(agent_id="text-agent").description == "from the keyboard"
 
 
-def test_a_field_with_suggestions_asks_the_server_while_one_types(admin_page: Any) -> None:
-    """A field requests suggestions while the user types. They replace no other part of the form."""
+def test_a_field_requests_suggestions_while_the_user_types(admin_page: Any) -> None:
     admin_page.goto("/routes/design/")
     admin_page.locator("#pick").press_sequentially("vision")
     expect(admin_page.locator("#pick-options option").first).to_have_attribute("value", "vision-model")

@@ -24,8 +24,7 @@ COMPOSE = """(box) => {
 }"""
 
 
-def test_signing_in_leads_to_the_page_that_was_asked_for(page: Any, admin_account: Any) -> None:
-    """A page that needs a session shows the sign-in form and opens after signing in."""
+def test_signing_in_opens_the_requested_page(page: Any, admin_account: Any) -> None:
     page.goto("/requests/")
     page.fill("#id_username", "admin")
     page.fill("#id_password", "correct horse battery staple")
@@ -34,7 +33,6 @@ def test_signing_in_leads_to_the_page_that_was_asked_for(page: Any, admin_accoun
 
 
 def test_wrong_password_shows_one_error_and_keeps_the_name(page: Any, admin_account: Any) -> None:
-    """After a wrong password, an alert names the error; the user name is kept, and the password field has the focus."""
     page.goto("/login/")
     page.fill("#id_username", "admin")
     page.fill("#id_password", "wrong")
@@ -45,7 +43,6 @@ def test_wrong_password_shows_one_error_and_keeps_the_name(page: Any, admin_acco
 
 
 def test_a_change_made_by_htmx_shows_a_toast_whose_undo_posts_the_revision(admin_page: Any) -> None:
-    """A message tagged undo:41 becomes a toast whose button reverts revision 41 and returns to the same page."""
     admin_page.goto("/dashboard/")
     admin_page.click("#flash")
     toast = admin_page.locator("#toasts .toast")
@@ -55,8 +52,7 @@ def test_a_change_made_by_htmx_shows_a_toast_whose_undo_posts_the_revision(admin
     assert admin_page.url.endswith("/dashboard/")
 
 
-def test_moving_between_pages_swaps_only_the_content_and_gives_it_the_focus(admin_page: Any) -> None:
-    """Navigation updates the title, the current entry and the focus. Back returns to the previous page."""
+def test_navigation_swaps_only_the_content_and_focuses_it(admin_page: Any) -> None:
     admin_page.goto("/dashboard/")
     admin_page.evaluate("window.sameDocument = true")
     admin_page.click("#nav >> text=Requests")
@@ -70,7 +66,6 @@ def test_moving_between_pages_swaps_only_the_content_and_gives_it_the_focus(admi
 
 
 def test_keys_open_search_help_and_pages_but_never_while_typing(admin_page: Any) -> None:
-    """`/`, `?` and `g r` are shortcuts on the page and letters in a field."""
     admin_page.goto("/dashboard/")
     admin_page.keyboard.press("?")
     expect(admin_page.locator("#help")).to_be_visible()
@@ -89,7 +84,6 @@ def test_keys_open_search_help_and_pages_but_never_while_typing(admin_page: Any)
 
 
 def test_no_search_is_sent_while_an_input_method_composes(admin_page: Any) -> None:
-    """Letters of an unfinished word trigger no search. The finished word does."""
     admin_page.clock.install()
     admin_page.goto("/requests/")
     box = admin_page.locator("#q")
@@ -104,8 +98,8 @@ def test_no_search_is_sent_while_an_input_method_composes(admin_page: Any) -> No
     expect(admin_page.locator("#found")).to_have_text("你")
 
 
-def test_the_theme_changes_at_once_and_is_there_before_the_next_page_is_drawn(admin_page: Any) -> None:
-    """A new theme applies immediately. The server writes it into the next page, which therefore does not flash."""
+def test_a_new_theme_applies_immediately_and_the_next_page_does_not_flash(admin_page: Any) -> None:
+    """The server renders the next page with the theme."""
     admin_page.goto("/dashboard/")
     admin_page.click("summary[aria-label='Account, language and theme']")
     with admin_page.expect_response("**/theme/"):
@@ -116,7 +110,6 @@ def test_the_theme_changes_at_once_and_is_there_before_the_next_page_is_drawn(ad
 
 
 def test_the_language_switch_keeps_the_page(admin_page: Any) -> None:
-    """Switching the language keeps the URL and sets `lang` for screen readers."""
     admin_page.goto("/requests/")
     admin_page.click("summary[aria-label='Account, language and theme']")
     admin_page.click("text=简体中文")
@@ -125,11 +118,7 @@ def test_the_language_switch_keeps_the_page(admin_page: Any) -> None:
     assert admin_page.url.endswith("/requests/")
 
 
-def test_arrows_move_in_the_matrix_and_a_refused_switch_moves_back(admin_page: Any) -> None:
-    """The matrix is one tab stop, and Space operates a switch.
-
-    A switch that the server rejects returns to its value.
-    """
+def test_arrows_move_in_the_matrix_and_a_rejected_switch_returns_to_its_value(admin_page: Any) -> None:
     admin_page.expected_complaints.append("503")
     admin_page.goto("/dashboard/")
     admin_page.focus("#xt")
@@ -145,16 +134,14 @@ def test_arrows_move_in_the_matrix_and_a_refused_switch_moves_back(admin_page: A
     expect(admin_page.locator("[data-grid] a").first).to_be_focused()
 
 
-def test_a_failed_action_says_so_with_the_request_id(admin_page: Any) -> None:
-    """If an action fails with a 500, a toast shows the request id, and the button does not move."""
+def test_a_failed_action_shows_a_toast_with_the_request_id(admin_page: Any) -> None:
     admin_page.expected_complaints.append("500")
     admin_page.goto("/dashboard/")
     admin_page.click("#fails")
     expect(admin_page.locator("#toasts .toast")).to_contain_text("Not done: the server returned an error (500) · req_")
 
 
-def test_a_lost_connection_offers_to_try_again(admin_page: Any) -> None:
-    """After a lost connection, Try again repeats the same request."""
+def test_after_a_lost_connection_try_again_repeats_the_request(admin_page: Any) -> None:
     admin_page.expected_complaints += ["ERR_INTERNET_DISCONNECTED", "htmx:sendError"]
     admin_page.goto("/dashboard/")
     admin_page.context.set_offline(True)
@@ -167,16 +154,14 @@ def test_a_lost_connection_offers_to_try_again(admin_page: Any) -> None:
     assert answer.value.status == 200
 
 
-def test_a_session_that_ended_leads_to_sign_in_and_back(admin_page: Any) -> None:
-    """If the session has ended, the whole page is redirected, so no sign-in form is swapped into a button."""
+def test_an_ended_session_redirects_the_whole_page_to_sign_in(admin_page: Any) -> None:
     admin_page.goto("/dashboard/")
     Session.objects.all().delete()
     admin_page.click("#flash")
     admin_page.wait_for_url("**/login/?next=/dashboard/")
 
 
-def test_several_files_are_uploaded_and_a_refusal_stays_with_its_reason(admin_page: Any) -> None:
-    """Each uploaded file has its row: a stored file links to its page, a rejected one shows the reason."""
+def test_each_uploaded_file_has_a_row_with_its_link_or_the_reason(admin_page: Any) -> None:
     admin_page.expected_complaints.append("422")
     admin_page.goto("/dashboard/")
     files = [{"name": name, "mimeType": "text/plain", "buffer": b"x" * 70000} for name in ["a.txt", "b.exe"]]
@@ -187,8 +172,7 @@ def test_several_files_are_uploaded_and_a_refusal_stays_with_its_reason(admin_pa
     expect(rows.nth(1)).to_contain_text("No programs here")
 
 
-def test_a_file_over_the_limit_is_refused_before_it_is_sent(admin_page: Any) -> None:
-    """The row of a file over the limit names the size and the limit, and no request is sent."""
+def test_a_file_over_the_limit_is_rejected_without_a_request(admin_page: Any) -> None:
     admin_page.goto("/dashboard/")
     urls: list[str] = []
     admin_page.on("request", lambda request: urls.append(request.url) if "/upload/" in request.url else None)
@@ -199,8 +183,7 @@ def test_a_file_over_the_limit_is_refused_before_it_is_sent(admin_page: Any) -> 
     assert urls == []
 
 
-def test_copy_takes_the_text_of_the_code_block(admin_page: Any) -> None:
-    """The button Copy copies the payload exactly as shown."""
+def test_copy_copies_the_text_of_the_code_block(admin_page: Any) -> None:
     admin_page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     admin_page.goto("/dashboard/")
     admin_page.click("[data-copy=payload]")
@@ -208,8 +191,7 @@ def test_copy_takes_the_text_of_the_code_block(admin_page: Any) -> None:
     assert '"content": "你好"' in admin_page.evaluate("navigator.clipboard.readText()")
 
 
-def test_destruction_asks_in_a_dialog_that_repeats_the_verb_and_gives_the_focus_back(admin_page: Any) -> None:
-    """In the dialog, Cancel has the focus first. Escape closes it and returns the focus to the button."""
+def test_a_deletion_asks_in_a_dialog_that_returns_the_focus(admin_page: Any) -> None:
     admin_page.goto("/dashboard/")
     opener = admin_page.get_by_role("button", name="Revoke key").first
     opener.click()
@@ -220,7 +202,7 @@ def test_destruction_asks_in_a_dialog_that_repeats_the_verb_and_gives_the_focus_
 
 
 def test_without_scripts_the_pages_still_work(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
-    """Without JavaScript, navigation, theme, dialogs and toasts work, since they are plain HTML elements."""
+    """Navigation, theme, dialogs and toasts are plain HTML elements."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/flash/")
     expect(page.locator("#toasts .toast")).to_contain_text("3 个工件已删除")
@@ -235,10 +217,9 @@ def test_without_scripts_the_pages_still_work(new_page: Callable[..., Any], sign
     assert page.locator("[data-copy]").first.is_hidden()
 
 
-def test_the_narrow_page_reaches_everything_through_the_drawer(
+def test_on_a_narrow_page_more_opens_the_navigation(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], shot: Callable[[Any, str], Any]
 ) -> None:
-    """On a narrow page, More opens the navigation, and choosing a page closes it."""
     page = sign_in(new_page(390))
     page.goto("/dashboard/")
     page.get_by_role("button", name="More").click()

@@ -33,8 +33,7 @@ def number(share: str) -> float:
 
 
 @given(st.lists(st.lists(times, min_size=2, max_size=8), min_size=1, max_size=6))
-def test_every_bar_of_a_waterfall_lies_inside_and_is_wide_enough_to_see(moments: list[list[float]]) -> None:
-    """Bars are between 0 and 100 % and at least 0.4 % wide. Waits are only between bars."""
+def test_bars_of_a_waterfall_are_within_the_track_and_wide_enough_to_see(moments: list[list[float]]) -> None:
     tracks = [
         Track("m", tuple(Bar(a, b) for a, b in zip(row[::2], row[1::2], strict=False))) for row in map(sorted, moments)
     ]
@@ -48,14 +47,12 @@ def test_every_bar_of_a_waterfall_lies_inside_and_is_wide_enough_to_see(moments:
 
 @given(st.floats(1, 1e7))
 def test_the_time_axis_steps_by_one_two_or_five(total: float) -> None:
-    """The axis has two to five steps of 1, 2 or 5 × 10ⁿ."""
     step = tick_step(total)
     assert f"{step:e}"[0] in "125"
     assert 2 <= total / step <= 5.001
 
 
 def test_timeline_of_a_real_request_has_the_designed_positions() -> None:
-    """The first bar is at 14 %, the wait lies between the bars, and a label past 65 % ends at its position."""
     tracks = [Track("gpt-4o", (Bar(1260, 1600, "warn"), Bar(1720, 2030, "warn"))), Track("late", (Bar(8000, 9000),))]
     first, second = waterfall(tracks, 9000).rows
     assert (first.x, first.y, first.boxes[0].y, first.boxes[0].x) == ("14.00%", 35, 41, "14.00%")
@@ -65,7 +62,6 @@ def test_timeline_of_a_real_request_has_the_designed_positions() -> None:
 
 @given(st.lists(st.floats(0, 1e9), max_size=50))
 def test_a_sparkline_stays_in_its_box(values: list[float]) -> None:
-    """In a sparkline, x is from 0 to 100 and y from 4 to 30. The largest value is at 4, zeros are at 30."""
     points = [tuple(map(float, point.split(","))) for point in spark_points(values).split()]
     assert (points[0][0], points[-1][0]) == (0, 100)
     assert all(4 <= y <= 30 for _, y in points)
@@ -74,7 +70,6 @@ def test_a_sparkline_stays_in_its_box(values: list[float]) -> None:
 
 @given(st.dictionaries(st.sampled_from(["native", "converted", "described", "refused"]), st.integers(0, 500)))
 def test_proportions_fill_the_bar(counts: dict[str, int]) -> None:
-    """Parts and gaps add up to 100 %, and a zero has no box."""
     boxes = split_boxes(counts)
     assert len(boxes) == sum(count > 0 for count in counts.values())
     if boxes:
@@ -86,7 +81,6 @@ def test_proportions_fill_the_bar(counts: dict[str, int]) -> None:
     [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KB"), (1_258_291, "1.2 MB"), (1_048_575, "1.0 MB"), (None, "")],
 )
 def test_sizes_are_written_as_in_descriptions(count: int | None, expected: str) -> None:
-    """A size of 0 is shown, None is empty, and 1024.0 KB is written as 1.0 MB."""
     assert ui.size(count) == expected
 
 
@@ -95,7 +89,6 @@ def test_sizes_are_written_as_in_descriptions(count: int | None, expected: str) 
     [(0, "0 ms"), (35, "35 ms"), (1240, "1.24 s"), (34_100, "34.1 s"), (125_000, "2 min 5 s")],
 )
 def test_durations_use_the_most_readable_unit(milliseconds: float, expected: str) -> None:
-    """Milliseconds are used below a tenth of a second, and minutes from sixty seconds on."""
     assert duration_text(milliseconds) == expected
 
 
@@ -113,7 +106,7 @@ def test_durations_use_the_most_readable_unit(milliseconds: float, expected: str
     ],
 )
 def test_times_are_relative_to_now(before: timedelta, english: str, chinese: str) -> None:
-    """Times are relative to now, with the exact time as title. For times before yesterday, the date is shown."""
+    """The exact time is the title. Before yesterday, the date is shown."""
     for language, expected in (("en", english), ("zh-hans", chinese)):
         with translation.override(language):
             assert relative(NOW - before, NOW) == expected
@@ -122,7 +115,6 @@ def test_times_are_relative_to_now(before: timedelta, english: str, chinese: str
 
 @given(st.text())
 def test_highlighting_escapes_whatever_it_is_given(text: str) -> None:
-    """Highlighted JSON is escaped: apart from the added spans, the result has no markup."""
     html = str(highlight_json(text))
     for mark in ("k", "s", "e"):
         html = html.replace(f'<span class="{mark}">', "")
@@ -130,7 +122,6 @@ def test_highlighting_escapes_whatever_it_is_given(text: str) -> None:
 
 
 def test_json_is_marked_by_part() -> None:
-    """Keys, strings and omitted bytes are marked differently."""
     marked = highlight_json('{"a": "b", "data": "<12 bytes>"}')
     assert '<span class="k">&quot;a&quot;</span>' in marked
     assert '<span class="s">&quot;b&quot;</span>' in marked
@@ -138,7 +129,7 @@ def test_json_is_marked_by_part() -> None:
 
 
 def test_a_capability_is_named_in_the_readers_language_with_its_id() -> None:
-    """An English name that equals its id is shown without it; a custom capability is named by its id."""
+    """An English name that equals the id is shown without it."""
     assert "<code" not in ui.caps(["vision", "smell"])
     with translation.override("zh-hans"):
         assert '视觉理解 <code class="xs">vision</code>' in ui.caps(["vision"])
@@ -158,7 +149,6 @@ def answered(response: HttpResponse, message: str = "", **headers: str) -> HttpR
 
 @pytest.mark.urls("frame_urls")
 def test_messages_become_an_ascii_header_beside_other_events() -> None:
-    """The toast event has text, level and Undo URL in ASCII, and the fragment's own event is kept."""
     answer = answered(HttpResponse("", headers={"HX-Trigger": "providers-changed"}), "已删除", HX_Request="true")
     assert answer.headers["HX-Trigger"].isascii()
     toast = {"text": "已删除", "level": "success", "undo": "/undo/41/"}
@@ -166,14 +156,13 @@ def test_messages_become_an_ascii_header_beside_other_events() -> None:
 
 
 @pytest.mark.urls("frame_urls")
-def test_a_redirect_leaves_the_message_for_the_page_it_leads_to() -> None:
-    """After a redirect, the message is shown by the next page."""
+def test_after_a_redirect_the_next_page_shows_the_message() -> None:
     assert "HX-Trigger" not in answered(HttpResponseRedirect("/requests/"), "saved", HX_Request="true").headers
 
 
 @pytest.mark.urls("frame_urls")
-def test_a_redirect_to_sign_in_moves_the_whole_page_and_back() -> None:
-    """The response is 204 with an HX-Redirect whose return URL is the page's, not the fragment's."""
+def test_a_redirect_to_sign_in_replaces_the_whole_page_and_returns_to_it() -> None:
+    """The return URL must be the page's, not the fragment's."""
     answer = answered(
         HttpResponseRedirect("/login/?next=/cell/3"), HX_Request="true", HX_Current_URL="http://x/matrix/?provider=a"
     )
@@ -181,8 +170,7 @@ def test_a_redirect_to_sign_in_moves_the_whole_page_and_back() -> None:
 
 
 @pytest.mark.urls("frame_urls")
-def test_pages_are_kept_apart_from_fragments_and_out_of_caches() -> None:
-    """The middleware sets Vary, no-store and the security headers."""
+def test_responses_have_vary_no_store_and_the_security_headers() -> None:
     headers: Any = answered(HttpResponse("page")).headers
     assert "HX-Request" in headers["Vary"]
     assert headers["Cache-Control"] == "no-store, private"
@@ -190,7 +178,6 @@ def test_pages_are_kept_apart_from_fragments_and_out_of_caches() -> None:
 
 
 def test_a_message_without_a_revision_has_no_undo() -> None:
-    """A message whose tags have no valid revision number becomes a plain toast without Undo."""
     for tags in ("", "undo:", "undo:x", "undo:-1"):
         assert ui.toast(Message(25, "saved", extra_tags=tags))["undo"] == ""
 
@@ -204,6 +191,5 @@ def test_a_message_without_a_revision_has_no_undo() -> None:
         ("plain", "plain"),
     ],
 )
-def test_an_id_breaks_after_its_signs(name: str, expected: str) -> None:
-    """In a narrow column an id can break after a colon, a slash or an underscore; its text is escaped."""
+def test_an_id_can_break_after_a_colon_a_slash_or_an_underscore(name: str, expected: str) -> None:
     assert ui.soft_breaks(name) == expected

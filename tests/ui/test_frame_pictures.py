@@ -29,7 +29,6 @@ def test_every_part_is_accessible_in_every_theme(
     scheme: str,
     language: str,
 ) -> None:
-    """In every theme no page violates WCAG 2.2 AA or scrolls sideways."""
     page = new_page(width, scheme, language)
     page.expected_complaints.append("404")
     if address != "/login/":

@@ -46,8 +46,7 @@ def relative_name(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=relative_name)
-def test_a_template_holds_nothing_the_content_policy_forbids(path: Path) -> None:
-    """Templates have no inline style, script or event handler, nothing unescaped and no external URL."""
+def test_a_template_contains_nothing_that_the_content_security_policy_forbids(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
     assert [name for name, pattern in FORBIDDEN.items() if re.search(pattern, source, re.IGNORECASE)] == []
 
@@ -62,20 +61,18 @@ def find_untranslated(source: str) -> set[str]:
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=relative_name)
 def test_every_text_of_a_template_is_translated(path: Path) -> None:
-    """Text nodes and spoken attributes need translation tags or variables; code elements do not."""
+    """Text that is read aloud needs translation tags or variables as well; code elements do not."""
     assert find_untranslated(path.read_text(encoding="utf-8")) == set()
 
 
 def test_a_forgotten_translation_is_found() -> None:
-    """The check finds bare text, labels and titles, but neither code nor proper names."""
     assert find_untranslated('<p title="Hello">{{ name }}</p><b>World</b><code>task:x</code> routing_admin') == {
         "Hello",
         "World",
     }
 
 
-def test_the_stylesheets_and_our_own_script_stay_small() -> None:
-    """CSS is at most 45 kB (9.5 kB compressed) and our JavaScript at most 15 kB (KiB), unminified."""
+def test_the_stylesheets_and_our_script_are_within_their_size_budgets() -> None:
     css = sum(path.stat().st_size for path in (ROOT / "static" / "css").glob("*.css"))
     script = sum(path.stat().st_size for path in (ROOT / "static" / "js").glob("*.js"))
     assert css <= 45_000
@@ -83,7 +80,6 @@ def test_the_stylesheets_and_our_own_script_stay_small() -> None:
 
 
 def test_our_script_evaluates_nothing_and_loads_nothing_foreign() -> None:
-    """Our script has no eval, no HTML from strings and no external URL."""
     for path in (ROOT / "static" / "js").glob("*.js"):
         assert not re.search(
             r"\beval\(|new Function|innerHTML|insertAdjacentHTML|https?://", path.read_text(encoding="utf-8")
@@ -123,12 +119,12 @@ def contrast(first: str, second: str) -> float:
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 def test_text_is_readable_on_every_ground(theme: int) -> None:
-    """Text has the contrast of at least 4.5 : 1 that WCAG 1.4.3 requires."""
+    """WCAG 1.4.3 requires a contrast of at least 4.5 : 1."""
     assert [(a, b) for a, b in TEXT if contrast(PAIRS[a][theme], PAIRS[b][theme]) < 4.5] == []
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
-def test_the_edges_of_controls_and_the_fills_of_drawings_are_visible(theme: int) -> None:
+def test_edges_of_controls_and_fills_of_charts_are_visible(theme: int) -> None:
     """Edges of controls and fills of charts have the contrast of at least 3 : 1 that WCAG 1.4.11 requires."""
     assert [(a, b) for a, b in SHAPES if contrast(PAIRS[a][theme], PAIRS[b][theme]) < 3] == []
 
@@ -200,7 +196,7 @@ def read_plurals() -> dict[str, str]:
 
 
 def test_every_string_of_code_and_templates_is_in_chinese() -> None:
-    """No Chinese translation is missing, empty or fuzzy.
+    """No translation is missing, empty or fuzzy.
 
     After adding strings: `manage.py makemessages -l zh_Hans --no-location --no-wrap`, translate, `compilemessages`.
     """
@@ -213,10 +209,7 @@ def test_every_string_of_code_and_templates_is_in_chinese() -> None:
 
 
 def test_a_translation_keeps_the_placeholders() -> None:
-    """Placeholders and code elements are in both languages.
-
-    Chinese has one form, which may have the plural's placeholders.
-    """
+    """Chinese has one form, which may have the plural's placeholders."""
     placeholders = re.compile(r"%\(\w+\)s|\{\w+\}|</?code>")
     plurals = read_plurals()
     wrong = [
@@ -229,8 +222,7 @@ def test_a_translation_keeps_the_placeholders() -> None:
     assert wrong == []
 
 
-def test_the_compiled_translations_are_those_of_the_text_file() -> None:
-    """The compiled translations equal the .po files, that is, `compilemessages` was run after the last change."""
+def test_the_compiled_translations_equal_the_po_files() -> None:
     with (LOCALE / "django.mo").open("rb") as file:
         compiled = gettext.GNUTranslations(file)
     plurals = re.findall(
@@ -244,7 +236,6 @@ def test_the_compiled_translations_are_those_of_the_text_file() -> None:
 
 
 def test_chinese_sentences_follow_the_style() -> None:
-    """Chinese has full-width punctuation, a space before and after Latin words, no exclamation mark, and 您, not 你."""
     rules = [
         r"[\u4e00-\u9fff][,;:!?]",
         r"[\u4e00-\u9fff][A-Za-z0-9]",

@@ -1,4 +1,4 @@
-"""Differences and lists on a phone: what a wide page shows in columns is read in lines."""
+"""Differences and lists on a phone, which shows the columns of a wide page as lines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ def phone(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> Any:
 
 
 def test_a_difference_is_one_column_of_lines_on_a_phone(phone: Any) -> None:
-    """Removed and added lines follow one another over the whole width, and an unchanged line appears once."""
     for target in ("echo/echo-text", "echo/echo-vision"):
         change = save_alias(ADA, "fast", target)
     assert change.revision
@@ -47,7 +46,6 @@ def test_a_difference_is_one_column_of_lines_on_a_phone(phone: Any) -> None:
 
 
 def test_a_phone_shows_when_an_alert_began_and_whether_it_was_sent(phone: Any) -> None:
-    """The sentence has the whole width, with its times below it and the buttons below both."""
     begun = timezone.now() - timedelta(minutes=5)
     Alert.objects.create(
         kind="key_refused",
@@ -66,7 +64,7 @@ def test_a_phone_shows_when_an_alert_began_and_whether_it_was_sent(phone: Any) -
 
 
 def test_a_long_dialog_scrolls_within_the_window(phone: Any) -> None:
-    """Its title and its last button can be reached, though its twenty scopes are taller than a phone."""
+    """The dialog's twenty scopes are taller than a phone."""
     phone.goto("/tokens/")
     phone.get_by_role("button", name="Issue a token").click()
     dialog = phone.get_by_role("dialog", name="Issue a token")

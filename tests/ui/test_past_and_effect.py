@@ -48,8 +48,7 @@ def play(count: int) -> None:
             AttemptLog.objects.create(request=row, position=position, deliveries=[PICTURE], **columns)
 
 
-def test_a_draft_is_held_against_the_last_24_hours_once_it_has_settled(admin_page: Any) -> None:
-    """The comparison loads once the draft has not changed for a moment. Each number links to its requests."""
+def test_a_settled_draft_is_compared_with_the_last_24_hours(admin_page: Any) -> None:
     play(12)
     admin_page.goto("/routes/design/")
     past = admin_page.locator("#past")
@@ -70,7 +69,6 @@ def test_a_draft_is_held_against_the_last_24_hours_once_it_has_settled(admin_pag
 
 
 def test_unused_route_shows_a_placeholder(admin_page: Any) -> None:
-    """The empty state explains the panel; a new route uses requests that went to `default`."""
     admin_page.goto("/routes/design/")
     expect(admin_page.locator("#past")).to_contain_text("No request used this route in the last 24 hours.")
     admin_page.goto("/routes/new/?task_type=painting")
@@ -81,7 +79,6 @@ def test_unused_route_shows_a_placeholder(admin_page: Any) -> None:
 def test_the_draft_s_past_passes_axe_and_fits(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], axe: Any, width: int, scheme: str, language: str
 ) -> None:
-    """With its lists open, in both languages, the panel passes axe and does not scroll sideways."""
     play(3)
     page = sign_in(new_page(width=width, scheme=scheme, language=language))
     page.goto("/routes/design/")
@@ -93,8 +90,7 @@ def test_the_draft_s_past_passes_axe_and_fits(
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
 
 
-def test_a_revision_that_made_things_worse_is_seen_in_the_history_and_undone(admin_page: Any, axe: Any) -> None:
-    """The history shows the trend beside the revision and links to its page, which has Undo."""
+def test_the_history_shows_a_harmful_revision_with_undo(admin_page: Any, axe: Any) -> None:
     save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-503")])
     row = Revision.objects.latest("number")
     moment = timezone.now() - timedelta(hours=1)
@@ -121,7 +117,6 @@ def test_a_revision_that_made_things_worse_is_seen_in_the_history_and_undone(adm
 def test_the_effect_passes_axe_and_fits_a_phone(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], axe: Any, width: int, scheme: str, language: str
 ) -> None:
-    """The effect passes axe and fits a phone, in Chinese and in the dark theme."""
     save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-503")])
     number = Revision.objects.latest("number").number
     page = sign_in(new_page(width=width, scheme=scheme, language=language))

@@ -34,8 +34,8 @@ PLAY = """async ([address, moments]) => {
 }"""
 
 
-def test_a_browser_plays_the_film_and_its_word_is_read_in_every_picture(browser: Any) -> None:
-    """Chromium plays the three seconds of the video, which is written without an encoder."""
+def test_a_browser_plays_the_probes_video_and_shows_its_word_in_every_frame(browser: Any) -> None:
+    """The video is written without an encoder."""
     page = browser.new_page()
     address = "data:video/mp4;base64," + base64.b64encode(draw_video("UMBRELLA")).decode()
     seconds, pictures = page.evaluate(PLAY, [address, [0.1, 1.5, 2.9]])

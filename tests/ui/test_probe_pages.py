@@ -44,7 +44,6 @@ def test_doubts_and_transcripts_are_accessible(
     scheme: str,
     language: str,
 ) -> None:
-    """With the transcript open there is no violation of WCAG 2.2 AA, and no page scrolls sideways."""
     page = sign_in(new_page(width, scheme, language))
     problems = []
     for address in ("/services/echo-vision/", "/", "/matrix/", "/routes/", "/routes/design/"):
@@ -57,7 +56,6 @@ def test_doubts_and_transcripts_are_accessible(
 
 
 def test_a_doubt_is_decided_from_the_dashboard_and_undone_from_the_toast(admin_page: Any) -> None:
-    """One click declares that the model does not read images; Undo in the toast restores the doubt."""
     admin_page.goto("/")
     admin_page.get_by_role("button", name="It does not read images").click()
     admin_page.get_by_text("echo-vision no longer reads vision").wait_for()

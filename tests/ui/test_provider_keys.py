@@ -19,8 +19,7 @@ def visible_fields(page: Any) -> list[str]:
     return [str(element.get_attribute("name")) for element in page.locator(FIELDS).all() if element.is_visible()]
 
 
-def test_only_the_field_that_a_choice_needs_is_in_sight(admin_page: Any) -> None:
-    """Each choice shows only the field it needs. Keeping the present key and using no key need no field."""
+def test_each_choice_of_a_key_shows_only_the_field_it_needs(admin_page: Any) -> None:
     admin_page.goto("/providers/openai/")
     assert visible_fields(admin_page) == []
     choices = admin_page.locator("form[data-draft]")  # the form for another key has the same labels
@@ -32,8 +31,7 @@ def test_only_the_field_that_a_choice_needs_is_in_sight(admin_page: Any) -> None
     assert visible_fields(admin_page) == []
 
 
-def test_a_preset_gives_its_key_to_the_provider_that_waits_for_one(admin_page: Any, axe: Any) -> None:
-    """The path leads from the list of presets to the models of the existing provider."""
+def test_a_presets_key_is_stored_at_the_existing_provider_without_one(admin_page: Any, axe: Any) -> None:
     admin_page.goto("/new/provider/")
     admin_page.get_by_role("link", name="OpenAI no key").click()
     expect(admin_page.locator("h2").first).to_contain_text("openai already exists, without a key")

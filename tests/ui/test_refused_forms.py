@@ -23,10 +23,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("address", "field", "value"), REFUSED)
-def test_a_refused_form_puts_the_focus_on_what_is_wrong(
+def test_a_rejected_form_focuses_the_summary_of_errors(
     admin_page: Any, demo: None, address: str, field: str, value: str
 ) -> None:
-    """After Enter in an invalid field, on a page or a fragment, the summary has the focus and links to the field."""
     page = admin_page
     page.expected_complaints.append("422")
     page.goto(address)
@@ -41,10 +40,10 @@ def test_a_refused_form_puts_the_focus_on_what_is_wrong(
     expect(page.locator(str(target))).to_be_focused()
 
 
-def test_the_matrix_looks_switched_off_without_scripts(
+def test_without_javascript_the_matrix_shows_values_instead_of_switches(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], demo: None
 ) -> None:
-    """Without JavaScript a click could not be saved, so each cell shows a value instead of a switch, with a note."""
+    """Without JavaScript a click could not be saved."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/matrix/")
     cells = page.locator("#grid td:has(> .cell)")
@@ -54,8 +53,7 @@ def test_the_matrix_looks_switched_off_without_scripts(
     assert ServiceCapability.objects.filter(supported=True).exists()
 
 
-def test_navigation_of_administrators_has_users(admin_page: Any, demo: None) -> None:
-    """A click, or the keys g and u, opens the page of users and marks it as the current page."""
+def test_administrators_reach_users_by_a_click_or_by_keys(admin_page: Any, demo: None) -> None:
     page = admin_page
     page.goto("/")
     page.keyboard.press("g")

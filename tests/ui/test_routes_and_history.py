@@ -34,7 +34,6 @@ FILE = json.dumps(
 
 
 def models_shown(page: Any) -> list[str]:
-    """Return the candidates in the order of the page."""
     return [str(card.get_attribute("data-name")) for card in page.locator(NAMES).all()]
 
 
@@ -43,7 +42,6 @@ def stored(task_type: str = "design") -> list[str]:
 
 
 def test_a_chain_is_edited_by_keyboard_as_a_draft_then_saved_and_undone(admin_page: Any) -> None:
-    """The moved card keeps the focus, the save bar names the change, Save is one revision, and Undo reverts it."""
     admin_page.goto("/routes/design/")
     admin_page.locator("#up-3").focus()
     admin_page.keyboard.press("Enter")
@@ -66,9 +64,7 @@ def test_a_chain_is_edited_by_keyboard_as_a_draft_then_saved_and_undone(admin_pa
 
 
 def test_at_the_end_of_a_chain_the_focus_goes_to_the_other_button(admin_page: Any) -> None:
-    """The first card cannot move up, so its Down button gets the focus; the connecting lines are still between the
-    cards.
-    """
+    """The first card cannot move up, so its Down button gets the focus. The connecting lines are still in place."""
     admin_page.goto("/routes/design/")
     admin_page.locator("#up-2").press("Enter")
     expect(admin_page.locator("#down-2")).to_be_focused()
@@ -77,8 +73,7 @@ def test_at_the_end_of_a_chain_the_focus_goes_to_the_other_button(admin_page: An
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 2), (2, 0), (1, 2)])
-def test_a_card_is_dragged_to_any_place(admin_page: Any, start: int, end: int) -> None:
-    """A card can be dragged from any position to any other. The connecting lines are still between the cards."""
+def test_a_card_can_be_dragged_from_any_position_to_any_other(admin_page: Any, start: int, end: int) -> None:
     admin_page.goto("/routes/design/")
     names = models_shown(admin_page)
     origin = admin_page.locator("#chain .grip").nth(start).bounding_box()
@@ -103,8 +98,7 @@ def test_a_card_is_dragged_to_any_place(admin_page: Any, start: int, end: int) -
     ]
 
 
-def test_adding_and_removing_swap_the_chain_and_the_outcomes(admin_page: Any) -> None:
-    """A service is added from the list. After a removal, the focus goes to the card that takes its position."""
+def test_adding_and_removing_candidates_updates_the_chain_and_the_outcomes(admin_page: Any) -> None:
     admin_page.goto("/routes/design/")
     admin_page.evaluate("window.sameDocument = true")
     admin_page.fill("#pick", "text-model")
@@ -119,10 +113,9 @@ def test_adding_and_removing_swap_the_chain_and_the_outcomes(admin_page: Any) ->
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_adding_one_after_another_keeps_the_picker_in_its_place_and_the_newest_card_in_sight(
+def test_adding_candidates_keeps_the_picker_and_the_newest_card_visible(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], width: int
 ) -> None:
-    """The save bar covers neither the picker nor the newest card, and the picker is emptied after each addition."""
     page = sign_in(new_page(width=width))
     page.goto("/routes/design/")
     page.fill("#pick", "text-model")
@@ -139,8 +132,7 @@ def test_adding_one_after_another_keeps_the_picker_in_its_place_and_the_newest_c
         assert page.locator("#pick").input_value() == ""
 
 
-def test_simulate_shows_the_walk_on_the_draft(admin_page: Any) -> None:
-    """The simulation shows the outcome per candidate, the run as chips, and what the answering model receives."""
+def test_simulating_a_draft_shows_each_candidates_outcome(admin_page: Any) -> None:
     admin_page.goto("/routes/design/")
     admin_page.select_option("#out-1", "429")
     admin_page.select_option("#out-2", "503")
@@ -153,8 +145,7 @@ def test_simulate_shows_the_walk_on_the_draft(admin_page: Any) -> None:
     expect(admin_page.locator("#simulation b").first).to_have_text("Candidate 2, echo/echo-vision, answered")
 
 
-def test_simulate_is_one_key_away_and_takes_several_attachments_and_stand_ins(admin_page: Any) -> None:
-    """Stored files are chosen by checkbox, other attachments by kind and size."""
+def test_a_simulation_accepts_several_attachments_and_placeholders(admin_page: Any) -> None:
     load_files()
     admin_page.goto("/")
     admin_page.keyboard.press("g")
@@ -171,7 +162,6 @@ def test_simulate_is_one_key_away_and_takes_several_attachments_and_stand_ins(ad
 
 
 def test_conflicting_save_is_shown_beside_the_draft(admin_page: Any) -> None:
-    """After a 409 the page shows both chains. Saving again writes the draft."""
     admin_page.expected_complaints.append("409")
     admin_page.goto("/routes/design/")
     save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-text")])
@@ -185,8 +175,7 @@ def test_conflicting_save_is_shown_beside_the_draft(admin_page: Any) -> None:
     assert stored() == [DESIGN[1], DESIGN[0], DESIGN[2]]
 
 
-def test_chain_shows_losses_and_describer_of_each_candidate(admin_page: Any) -> None:
-    """A candidate without a key is not primary. A model that reads images reports no loss after a text-only model."""
+def test_a_chain_shows_each_candidates_losses_and_describer(admin_page: Any) -> None:
     admin_page.goto("/routes/planning/")
     expect(admin_page.locator(NAMES).nth(0)).not_to_contain_text("Primary")
     expect(admin_page.locator(NAMES).nth(2)).to_contain_text("Primary")
@@ -197,9 +186,6 @@ def test_chain_shows_losses_and_describer_of_each_candidate(admin_page: Any) -> 
 
 
 def test_consequences_of_an_action_are_shown_before_it(admin_page: Any) -> None:
-    """The dialog shows the consequences before a deletion. When an entry is disabled, Save shows them, and a second
-    Save confirms.
-    """
     admin_page.expected_complaints.append("422")
     admin_page.goto("/services/echo-vision/")
     admin_page.get_by_role("button", name="Delete").click()
@@ -214,8 +200,7 @@ def test_consequences_of_an_action_are_shown_before_it(admin_page: Any) -> None:
     expect(admin_page.locator("#id_enabled")).not_to_be_checked()
 
 
-def test_a_route_is_switched_beside_its_name(admin_page: Any) -> None:
-    """The switch is part of the draft: the bar says what Save would change."""
+def test_the_switch_beside_a_routes_name_is_part_of_the_draft(admin_page: Any) -> None:
     admin_page.goto("/routes/design/")
     switch = admin_page.get_by_role("switch", name="Enabled")
     assert switch.bounding_box()["y"] < admin_page.locator("#chain").bounding_box()["y"]
@@ -229,8 +214,7 @@ def test_a_route_is_switched_beside_its_name(admin_page: Any) -> None:
     expect(switch).not_to_be_checked()
 
 
-def test_a_route_is_switched_in_its_row(admin_page: Any) -> None:
-    """The switch in a route's row saves immediately, with Undo."""
+def test_the_switch_in_a_routes_row_saves_immediately(admin_page: Any) -> None:
     admin_page.goto("/routes/")
     admin_page.locator("#on-design").focus()
     admin_page.keyboard.press("Space")
@@ -243,7 +227,6 @@ def test_a_route_is_switched_in_its_row(admin_page: Any) -> None:
 def test_without_scripts_a_chain_is_edited_simulated_and_an_import_applied(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any]
 ) -> None:
-    """Buttons re-render the draft, the imported text is part of its form, and Undo is a button."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/routes/design/")
     page.click("#down-1")
@@ -263,7 +246,7 @@ def test_without_scripts_a_chain_is_edited_simulated_and_an_import_applied(
 
 
 @pytest.mark.parametrize(("width", "scheme", "language"), [(1280, "light", "en"), (390, "dark", "zh-CN")])
-def test_what_is_simulated_and_looked_at_passes_axe(
+def test_results_loaded_on_demand_pass_axe(
     new_page: Callable[..., Any],
     sign_in: Callable[[Any], Any],
     axe: Callable[[Any], list[str]],
@@ -271,7 +254,7 @@ def test_what_is_simulated_and_looked_at_passes_axe(
     scheme: str,
     language: str,
 ) -> None:
-    """Results loaded on demand have no violation of WCAG 2.2 AA; test_every_page.py covers the rest."""
+    """test_every_page.py covers the rest of these pages."""
     save_alias(ADA, "*", "task:default")
     page = sign_in(new_page(width=width, scheme=scheme, language=language))
     page.goto("/routes/design/")

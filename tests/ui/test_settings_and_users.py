@@ -22,11 +22,7 @@ pytestmark = [
 NEW = "violet umbrella quarterly sonnet"
 
 
-def test_a_language_is_added_in_place_and_undo_takes_it_back(admin_page: Any) -> None:
-    """Adding a language replaces only its section.
-
-    An invalid entry is left in its field, and the toast's Undo restores the value.
-    """
+def test_a_language_is_added_in_place_and_undo_removes_it(admin_page: Any) -> None:
     admin_page.expected_complaints.append("422")
     admin_page.goto("/settings/")
     admin_page.evaluate("window.sameDocument = true")
@@ -44,10 +40,7 @@ def test_a_language_is_added_in_place_and_undo_takes_it_back(admin_page: Any) ->
     assert not Language.objects.exists()
 
 
-def test_one_bar_says_what_changed_and_saves_it_with_ctrl_enter(admin_page: Any) -> None:
-    """The bar appears with the first change, disappears with the last, stays visible and saves everything in one
-    step.
-    """
+def test_one_bar_names_the_changes_and_ctrl_enter_saves_them(admin_page: Any) -> None:
     page = admin_page
     page.goto("/settings/")
     bar = page.locator("#savebar")
@@ -70,7 +63,6 @@ def test_one_bar_says_what_changed_and_saves_it_with_ctrl_enter(admin_page: Any)
 
 
 def test_settings_are_saved_without_scripts(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
-    """Without JavaScript, the button Save is visible, and Enter in a field saves as well."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/settings/")
     expect(page.get_by_role("button", name="Save")).to_be_in_viewport()
@@ -80,8 +72,7 @@ def test_settings_are_saved_without_scripts(new_page: Callable[..., Any], sign_i
     assert read_retention_settings().request_days == 7
 
 
-def test_a_setting_that_changed_meanwhile_shows_both_versions(admin_page: Any) -> None:
-    """A 409 shows the saved value and the user's own, which is left in its field. Saving again overwrites."""
+def test_a_conflicting_setting_shows_both_versions(admin_page: Any) -> None:
     admin_page.expected_complaints.append("409")
     admin_page.goto("/settings/")
     installation.set_retention(people.Actor("person", "olga"), RetentionSettings(90))
@@ -94,8 +85,7 @@ def test_a_setting_that_changed_meanwhile_shows_both_versions(admin_page: Any) -
     assert read_retention_settings().request_days == 7
 
 
-def test_a_language_added_between_keeps_what_is_not_saved_yet(admin_page: Any) -> None:
-    """Adding a language replaces its section. An unsaved choice in that section is kept, and so is the save bar."""
+def test_adding_a_language_keeps_an_unsaved_choice(admin_page: Any) -> None:
     admin_page.goto("/settings/")
     admin_page.select_option("#id_default_language", "en")
     expect(admin_page.locator("#savebar")).to_contain_text("Default language: en")
@@ -110,10 +100,7 @@ def test_a_language_added_between_keeps_what_is_not_saved_yet(admin_page: Any) -
     assert Installation.current().default_language == "pt"
 
 
-def test_an_invited_person_joins_in_chinese_with_a_password_of_their_own(
-    admin_page: Any, new_page: Callable[..., Any]
-) -> None:
-    """The link is shown once, works in another browser and signs the user in, in their own language."""
+def test_an_invited_user_joins_in_chinese(admin_page: Any, new_page: Callable[..., Any]) -> None:
     admin_page.goto("/settings/")
     admin_page.locator("#main").get_by_role("link", name="Users").click()
     admin_page.get_by_role("button", name="Issue invitation link").click()
@@ -143,10 +130,9 @@ def test_inviting_works_without_scripts(new_page: Callable[..., Any], sign_in: C
 
 
 @pytest.mark.parametrize(("scheme", "width", "language"), [("light", 1280, "en"), ("dark", 390, "zh-CN")])
-def test_these_pages_have_no_violation_of_accessibility_rules(
+def test_these_pages_pass_axe_and_fit(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], axe: Any, scheme: str, width: int, language: str
 ) -> None:
-    """Axe finds no violation of WCAG 2.2 AA, and no page scrolls sideways."""
     user, token = people.invite(people.Actor("person", "admin"), "ines", UserRole.VIEWER)
     page = sign_in(new_page(width=width, scheme=scheme, language=language))
     for path in ("/settings/", "/users/", f"/users/{user.pk}/", "/password/", f"/join/{token}/"):
@@ -156,7 +142,6 @@ def test_these_pages_have_no_violation_of_accessibility_rules(
 
 
 def test_a_double_click_creates_one_token_and_the_form_shows_that_it_works(admin_page: Any) -> None:
-    """A second click sends nothing. While the first request is pending, the form shows that it is busy."""
     admin_page.goto("/tokens/")
     admin_page.get_by_role("button", name="Issue a token").click()
     admin_page.fill("#id_name", "nightly import")
@@ -171,8 +156,8 @@ def test_a_double_click_creates_one_token_and_the_form_shows_that_it_works(admin
     assert AdminToken.objects.count() == 1
 
 
-def test_a_file_field_speaks_the_pages_language_and_names_what_was_chosen(admin_page: Any) -> None:
-    """The browser's own field would say "No file chosen" in the browser's language."""
+def test_a_file_field_is_in_the_pages_language_and_names_the_chosen_file(admin_page: Any) -> None:
+    """The browser's own field would be labelled in the browser's language."""
     page = admin_page
     page.goto("/config/")
     page.set_input_files("#file", [{"name": name, "mimeType": "application/json", "buffer": b"{}"} for name in "ab"])

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from artifacts.core.detection.encoding_names import CHOICES, NAMES, canonical_encoding
 from artifacts.core.detection.evidence import Detection, Evidence
-from artifacts.core.detection.extensions import MIME_OF_EXTENSION
+from artifacts.core.detection.extensions import EXTENSION_MIMES
 from artifacts.core.detection.kinds import UNDECLARED, clean_mime, mime_kind
 from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.vocabulary import Kind
@@ -102,7 +102,7 @@ def _refuse_both(mime: str) -> Translatable:
 
 def _closest_type(value: str) -> str | None:
     # Users may enter an extension ("png") or misspell a type ("image/pgn").
-    by_extension = MIME_OF_EXTENSION.get(value.lower().lstrip("."))
+    by_extension = EXTENSION_MIMES.get(value.lower().lstrip("."))
     return by_extension or next(
-        iter(get_close_matches(value[:MAX_WORD].lower(), set(MIME_OF_EXTENSION.values()), 1)), None
+        iter(get_close_matches(value[:MAX_WORD].lower(), set(EXTENSION_MIMES.values()), 1)), None
     )

@@ -27,7 +27,7 @@ from artifacts.core.detection.kinds import OCTET_STREAM, PLAIN_TEXT, clean_mime,
 from artifacts.core.detection.kinds import filename_mime as named_type
 from artifacts.core.detection.likelihood import SHORT, is_word_like
 from artifacts.core.detection.signatures import HEAD, Match
-from artifacts.core.detection.text_extensions import SOURCES_OF_PAGES
+from artifacts.core.detection.text_extensions import PAGE_SOURCE_TYPES
 from artifacts.core.store import BLOCK, ReadAt, read_blocks, read_slices
 from capabilities.core.vocabulary import Kind
 
@@ -83,7 +83,7 @@ class BinaryDetector:
         examination fails, the metadata decides (ABR-8.3).
         """
         declared, type_by_name = clean_mime(declared_mime), named_type(filename)
-        claimed = type_by_name if declared == "text/html" and type_by_name in SOURCES_OF_PAGES else declared
+        claimed = type_by_name if declared == "text/html" and type_by_name in PAGE_SOURCE_TYPES else declared
         claimed = claimed or type_by_name
         size = max(size or 0, len(head))
         try:

@@ -58,7 +58,7 @@ GUESSES = frozenset(
 
 _CONTROLS = bytes([*range(1, 8), 11, *range(14, 27), *range(28, 32), 127])
 _CONTROL_CHARS = re.compile("[\x01-\x07\x0b\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
-_LEADS = bytes(range(0xC2, 0xF5))
+_LEAD_BYTES = bytes(range(0xC2, 0xF5))
 _C1 = re.compile("[\x80-\x84\x86-\x9f\ufffe\uffff]")
 _WESTERN = re.compile(
     rb"[\xc0-\xff\x80\x82\x84\x8a-\x8c\x8e\x91-\x97\x99-\x9b\x9c\x9e\x9f\x85\xa0\xa3\xa7\xa9\xab\xae\xb0\xb4\xb7\xbb]+"
@@ -279,7 +279,7 @@ def is_cut_off(blocks: Iterable[bytes]) -> bool:
     def count_lead_bytes() -> Iterator[bytes]:
         nonlocal lead_bytes
         for block in blocks:
-            lead_bytes += len(block) - len(block.translate(None, _LEADS))
+            lead_bytes += len(block) - len(block.translate(None, _LEAD_BYTES))
             yield block
 
     # A single byte after ASCII text indicates another encoding, so require four complete characters before it.

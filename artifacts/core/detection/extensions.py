@@ -256,11 +256,11 @@ EXTENSIONS_OF_MIME: Mapping[str, str] = {
 }
 """Type → its extensions, separated by spaces, the most common first."""
 
-MIME_OF_EXTENSION: Mapping[str, str] = MappingProxyType(
+EXTENSION_MIMES: Mapping[str, str] = MappingProxyType(
     {extension: mime for mime, extensions in EXTENSIONS_OF_MIME.items() for extension in extensions.split()}
 )
 
-MIME_OF_NAME: Mapping[str, str] = MappingProxyType(
+FILENAME_MIMES: Mapping[str, str] = MappingProxyType(
     {
         "dockerfile": "text/x-dockerfile",
         "makefile": "text/x-makefile",

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from artifacts.core.detection.extensions import MIME_OF_EXTENSION, MIME_OF_NAME, ODF, OOXML
+from artifacts.core.detection.extensions import EXTENSION_MIMES, FILENAME_MIMES, ODF, OOXML
 from capabilities.core.vocabulary import Kind
 from capabilities.core.vocabulary import is_text_mime as is_text_mime
 
@@ -243,7 +243,7 @@ ARCHIVE_TYPES = frozenset(
 VIDEO_TYPES = frozenset({"application/mxf", "application/vnd.rn-realmedia"})
 """Video types that do not begin with `video/`."""
 
-_KIND_OF_TOP = {"text": Kind.TEXT, "image": Kind.IMAGE, "audio": Kind.AUDIO, "video": Kind.VIDEO}
+_TOP_LEVEL_KINDS = {"text": Kind.TEXT, "image": Kind.IMAGE, "audio": Kind.AUDIO, "video": Kind.VIDEO}
 _MIME = re.compile(r"^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$")
 
 
@@ -269,7 +269,7 @@ def mime_kind(mime: str) -> Kind:
         return Kind.DOCUMENT
     if mime in VIDEO_TYPES:
         return Kind.VIDEO
-    return _KIND_OF_TOP.get(mime.partition("/")[0], Kind.OTHER)
+    return _TOP_LEVEL_KINDS.get(mime.partition("/")[0], Kind.OTHER)
 
 
 def is_binary_mime(mime: str) -> bool:
@@ -285,4 +285,4 @@ def filename_extension(filename: str | None) -> str:
 
 def filename_mime(filename: str | None) -> str | None:
     base = (filename or "").replace("\\", "/").rsplit("/", 1)[-1].lower()
-    return MIME_OF_NAME.get(base) or MIME_OF_EXTENSION.get(filename_extension(filename))
+    return FILENAME_MIMES.get(base) or EXTENSION_MIMES.get(filename_extension(filename))

@@ -84,7 +84,7 @@ _NUMBER = rb"([1-9][0-9]{0,6})"
 _NETPBM = re.compile(rb"P([1-6])([ \t\r]*(?:\n|(?=#)))?" + _GAP + rb"*" + _NUMBER + _GAP + rb"+" + _NUMBER)
 _MAXIMUM = re.compile(_GAP + rb"+" + _NUMBER)
 _CONTROL = re.compile(rb"[\0-\x08\x0e-\x1a]")
-ENOUGH_PIXELS = 1000
+MIN_PIXELS = 1000
 """Number of pixel values from which a cut-off image is recognised although its bytes may be text."""
 
 
@@ -111,13 +111,13 @@ def netpbm(data: bytes) -> bool:
     if kind > 3:
         depth = 1 if highest < 256 else 2
         found = len(pixels) - 1
-        is_full = found == needed * depth or ENOUGH_PIXELS <= found < needed * depth
+        is_full = found == needed * depth or MIN_PIXELS <= found < needed * depth
         return is_full and (depth == 2 or max(pixels[1:]) <= highest)
     return _are_decimals(re.sub(rb"#[^\n]*", b"", pixels), needed, highest, spaced=kind > 1)
 
 
 def _are_decimals(pixels: bytes, needed: int, highest: int, *, spaced: bool) -> bool:
-    digits, enough = pixels.translate(None, b" \t\r\n"), min(needed, ENOUGH_PIXELS)
+    digits, enough = pixels.translate(None, b" \t\r\n"), min(needed, MIN_PIXELS)
     if not spaced:
         return len(digits) >= enough and not digits.translate(None, b"01")
     values = pixels.split()
@@ -333,7 +333,7 @@ def wmf(data: bytes) -> bool:
 
 # Less common archives and data formats.
 
-HUGE = 1 << 40
+IMPLAUSIBLE_BYTES = 1 << 40
 """A number of bytes larger than any part of a real file."""
 
 
@@ -351,7 +351,11 @@ def lzma_alone(data: bytes) -> bool:
     # A valid LZMA file has a dictionary of 4 KiB to 1.5 GiB, and a size that is unknown or plausible (LZMA SDK,
     # lzma.txt).
     size = le(data, 5, 8)
-    return 12 <= le(data, 1, 4).bit_length() - 1 <= 30 and not le(data, 1, 2) and (size == 2**64 - 1 or size < HUGE)
+    return (
+        12 <= le(data, 1, 4).bit_length() - 1 <= 30
+        and not le(data, 1, 2)
+        and (size == 2**64 - 1 or size < IMPLAUSIBLE_BYTES)
+    )
 
 
 def cpio(data: bytes) -> bool:
@@ -380,7 +384,7 @@ def tensors(data: bytes) -> bool:
 
 def pickle(data: bytes) -> bool:
     # A valid pickle has protocol 4 or 5, and a frame of plausible length (PEP 3154).
-    return data[1:2] in (b"\4", b"\5") and data[2:3] == b"\x95" and le(data, 3, 8) < HUGE
+    return data[1:2] in (b"\4", b"\5") and data[2:3] == b"\x95" and le(data, 3, 8) < IMPLAUSIBLE_BYTES
 
 
 def avro(data: bytes) -> bool:

@@ -117,7 +117,7 @@ TEXT_EXTENSIONS: Mapping[str, str] = {
     "text/x-bibtex": "bib",
 }
 
-SOURCES_OF_PAGES = frozenset(
+PAGE_SOURCE_TYPES = frozenset(
     {"text/x-handlebars", "text/x-jinja", "text/x-template", "text/x-vue", "text/x-svelte", "text/jsx"}
 )
 """Source file types that uploaders also declare as `text/html`, so the file name decides. PHP is missing, because

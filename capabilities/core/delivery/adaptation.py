@@ -58,7 +58,7 @@ class CannotRead:
         return self.delivery.delivery.reason
 
 
-HOISTED_ABOVE: Mapping[str, str] = MappingProxyType(
+MOVED_FILE_NOTE: Mapping[str, str] = MappingProxyType(
     {"zh": "见本轮工具结果之后的用户消息。", "en": "See the user message that follows these tool results."}
 )
 """Text in a tool result that replaces a file which was moved into the next user message."""
@@ -172,7 +172,7 @@ class _MessageRewriter:
         lead = TextPart(written_file.lead or artifact_lead(self._name(file), self.style.language))
         if written_file.delivery.hoist:
             self.waiting += [lead, *written_file.natives]
-            return [TextPart(f"{lead.text}\n{HOISTED_ABOVE[nearest_language(self.style.language)]}")]
+            return [TextPart(f"{lead.text}\n{MOVED_FILE_NOTE[nearest_language(self.style.language)]}")]
         return [lead, *written_file.natives] if file.led or written_file.lead else list(written_file.natives)
 
     def _name(self, file: FilePart) -> str:

@@ -202,7 +202,7 @@ def _too_many_files(file: FilePart, _: Reader, slot: Slot | None, position: Posi
     return _exceeds(ReasonCode.TOO_MANY_FILES, count, slot.max_count, slot=slot.name)
 
 
-def _too_much_of_a_kind(file: FilePart, _: Reader, slot: Slot | None, position: Position) -> Reason | None:
+def _too_many_bytes(file: FilePart, _: Reader, slot: Slot | None, position: Position) -> Reason | None:
     if slot is None:
         return None
     total = position.sizes.get(slot_key(file.kind), 0) + (file.size or 0)
@@ -228,7 +228,7 @@ OBSTACLES: tuple[Obstacle, ...] = (
     _too_wide,
     _too_many_pages,
     _too_many_files,
-    _too_much_of_a_kind,
+    _too_many_bytes,
     _request_full,
 )
 """All obstacles in order of precedence. The first one that applies gives the displayed reason."""

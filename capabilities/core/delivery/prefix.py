@@ -16,12 +16,12 @@ from capabilities.core.delivery.writing import TextStyle
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.translatable import Translatable, translatable
 
-KEPT_WITH_ONE_MORE = translatable("Prefix kept if the next turn adds another file like this.")
-BROKEN_BY_ONE_MORE = translatable(
+PREFIX_UNCHANGED = translatable("Prefix kept if the next turn adds another file like this.")
+PREFIX_BROKEN = translatable(
     "If the next turn adds another file like this, the prefix breaks at message %(number)s, because a limit is "
     "full and half of it is freed. %(reason)s"
 )
-OTHERWISE_BY_ONE_MORE = translatable(
+DELIVERED_DIFFERENTLY = translatable(
     "If the next turn adds another file like this, the prefix breaks at message %(number)s, because a file "
     "there is then delivered differently. %(reason)s"
 )
@@ -71,6 +71,6 @@ def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, style: Te
 def describe_prediction(predicted: PrefixBreak | None) -> Translatable:
     """Return a sentence that states whether the prefix is unchanged, or at which message (from 1) it breaks and why."""
     if predicted is None:
-        return KEPT_WITH_ONE_MORE
-    template = BROKEN_BY_ONE_MORE if predicted.reason.code in SIZE_LIMIT_CODES else OTHERWISE_BY_ONE_MORE
+        return PREFIX_UNCHANGED
+    template = PREFIX_BROKEN if predicted.reason.code in SIZE_LIMIT_CODES else DELIVERED_DIFFERENTLY
     return translatable(template, number=predicted.message + 1, reason=predicted.reason.sentence())

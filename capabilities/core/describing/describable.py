@@ -27,7 +27,7 @@ class LengthLimit:
     checked_on: str = "2026-11-22"
 
 
-LONGEST: Mapping[Kind, LengthLimit] = MappingProxyType(
+MAX_DURATIONS: Mapping[Kind, LengthLimit] = MappingProxyType(
     {
         Kind.VIDEO: LengthLimit(
             600, "Google, Gemini API, video understanding: from 10 minutes on a video is a long one"
@@ -62,7 +62,7 @@ def _find_obstacle(file: FilePart, describer: Reader) -> Reason | None:
 
 
 def _too_long(file: FilePart) -> Reason | None:
-    longest = LONGEST.get(file.kind)
+    longest = MAX_DURATIONS.get(file.kind)
     if longest is None:
         return None
     # Inspect the file only if its duration is unknown, because this opens the file.

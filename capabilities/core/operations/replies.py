@@ -52,7 +52,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
     "completion_tokens_details": OUTPUT,
 }
 # Known names whose values are not used, with the reason.
-UNREAD: Mapping[str, str] = {
+IGNORED_COUNTS: Mapping[str, str] = {
     "seconds": "a length and no count of tokens",
     "type": "says whether tokens or seconds are counted",
 }

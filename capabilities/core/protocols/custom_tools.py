@@ -16,7 +16,7 @@ from capabilities.core.wire import Answer, Delta, StreamEvent, Supplement, ToolC
 
 # Protocols without custom tools.
 AS_FUNCTIONS = frozenset({"anthropic", "gemini"})
-HOW = "The whole text goes into `input`, as it is, without quotes or a code block around it."
+INPUT_DESCRIPTION = "The whole text goes into `input`, as it is, without quotes or a code block around it."
 GRAMMAR = "It must follow this %s grammar:\n%s"
 _OPENING = re.compile(r'\s*\{\s*"input"\s*:\s*"')
 # Complete characters of a JSON string. The first half of a surrogate pair is held back until the second one arrives.
@@ -32,7 +32,7 @@ def as_function(tool: Tool) -> Tool:
         return tool
     shape = tool.custom.get("grammar") or {}
     rule = GRAMMAR % (shape.get("syntax", ""), shape["definition"]) if shape.get("definition") else ""
-    description = "\n\n".join(filter(None, (tool.description, HOW, rule)))
+    description = "\n\n".join(filter(None, (tool.description, INPUT_DESCRIPTION, rule)))
     schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
     return replace(tool, description=description, parameters=schema, custom=None)
 

@@ -124,9 +124,9 @@ def openai_dialects(endpoint: str) -> Dialects | None:
 
 
 # Lookaround, boundaries and backreferences, which constrained decoding does not support.
-HARD_PATTERN = re.compile(r"\(\?[=!<]|\\[bB1-9]")
+UNSUPPORTED_PATTERN = re.compile(r"\(\?[=!<]|\\[bB1-9]")
 # Keywords that constrain nothing. If a dialect lacks them, they are dropped without being reported.
-MEANINGLESS = frozenset(
+NO_CONSTRAINT = frozenset(
     ["$schema", "$id", "$comment", "$anchor", "discriminator", "deprecated", "readOnly", "writeOnly"]
 )
 # Descriptions of constraints for a model. Other keywords are written as in the schema.

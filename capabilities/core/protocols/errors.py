@@ -130,7 +130,7 @@ BY_STATUS: Mapping[int, Fault] = MappingProxyType(
     }
 )
 
-STATUS_OF_WORD: Mapping[str, int] = MappingProxyType(
+STATUS_BY_CODE: Mapping[str, int] = MappingProxyType(
     {
         "invalid_request_error": 400,
         "invalid_argument": 400,
@@ -197,7 +197,7 @@ def parse_inner_failure(value: Any, status: int = 200) -> Failure:
     """
     error = read_error(value)
     codes = [code.lower() for code in (error.code, error.kind) if code]
-    stated = error.status or next((STATUS_OF_WORD[code] for code in codes if code in STATUS_OF_WORD), None)
+    stated = error.status or next((STATUS_BY_CODE[code] for code in codes if code in STATUS_BY_CODE), None)
     failure = classify(error, stated or 500, error.retry_after)
     return failure if stated else replace(failure, status=status)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from capabilities.core.protocols.dialects import HARD_PATTERN, MEANINGLESS, PHRASES, Dialect
+from capabilities.core.protocols.dialects import NO_CONSTRAINT, PHRASES, UNSUPPORTED_PATTERN, Dialect
 
 # References within one JSON Schema, and cycles among them.
 
@@ -195,7 +195,7 @@ class _SchemaFitter:
         for key, value in schema.items():
             if self._supports(key, value):
                 out[key] = self._fit_value(key, value, f"{path}.{key}")
-            elif key not in MEANINGLESS:
+            elif key not in NO_CONSTRAINT:
                 phrases.append(phrase(key, value))
                 self.dropped.append(f"{path}.{key}")
         self._close(out, path)
@@ -213,7 +213,7 @@ class _SchemaFitter:
             return dialect.least_items is None or (isinstance(value, int) and value in dialect.least_items)
         if key == "enum" and dialect.simple_enum and isinstance(value, list | tuple):
             return not any(isinstance(item, Mapping | list | tuple) for item in value)
-        return key != "pattern" or not isinstance(value, str) or HARD_PATTERN.search(value) is None
+        return key != "pattern" or not isinstance(value, str) or UNSUPPORTED_PATTERN.search(value) is None
 
     def _fit_value(self, key: str, value: Any, path: str) -> Any:
         if key in SCHEMA_MAPS and isinstance(value, Mapping):

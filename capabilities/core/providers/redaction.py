@@ -12,7 +12,7 @@ MESSAGE_BYTES = 2048
 """Maximum number of UTF-8 bytes that are stored of a provider's message."""
 READ_CHARACTERS = 16_384
 """Maximum number of characters of a message that are processed. Later characters are never shown."""
-SHORTEST_KNOWN = 4
+MIN_SECRET_CHARS = 4
 """Known secrets shorter than this are ignored, because removing them would remove parts of ordinary words."""
 
 PASSES = 3
@@ -60,7 +60,7 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
         return _redact_sentence(text.change_texts(lambda fact: redact(fact, secrets)))
     # Replace the longest secret first, because a secret may contain another one.
     for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= SHORTEST_KNOWN:
+        if len(secret) >= MIN_SECRET_CHARS:
             text = text.replace(secret, MASK)
     for _ in range(PASSES):
         if (cleaned := _redact_once(text)) == text:

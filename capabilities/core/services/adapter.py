@@ -11,12 +11,12 @@ from capabilities.core.message import FilePart
 from capabilities.core.services.agents import AgentDirectory, CanRead, has_capability_for
 from capabilities.core.services.registry import LlmServiceRegistry
 from capabilities.core.texts.description import Flaw, attachment_block, content_type_name
-from capabilities.core.texts.friendly import FORMAT_OF
+from capabilities.core.texts.friendly import FORMAT_NAMES
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Direction, Kind, is_text_mime
 
 DOCUMENTS = frozenset({"document", "spreadsheet", "presentation"})
 
-KIND_OF_TYPE: Mapping[str, Kind] = MappingProxyType(
+TYPE_KINDS: Mapping[str, Kind] = MappingProxyType(
     {kind.value: kind for kind in Kind if kind not in (Kind.TEXT, Kind.OTHER)}
 )
 """Attachment types that are also kinds. Any other or missing type is treated as a file."""
@@ -35,8 +35,8 @@ class AttachmentInfo:
     @property
     def kind(self) -> Kind:
         """Return the kind for the attachment's type. A file is a document or other, depending on its MIME type."""
-        noun = FORMAT_OF.get(self.mime_type or "", ("", ""))[1]
-        return KIND_OF_TYPE.get(self.type or "", Kind.DOCUMENT if noun in DOCUMENTS else Kind.OTHER)
+        noun = FORMAT_NAMES.get(self.mime_type or "", ("", ""))[1]
+        return TYPE_KINDS.get(self.type or "", Kind.DOCUMENT if noun in DOCUMENTS else Kind.OTHER)
 
     @property
     def capability(self) -> str:

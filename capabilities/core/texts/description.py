@@ -247,7 +247,7 @@ def head_and_tail(
     total = len(text)
     if total <= head_chars + tail_chars:
         return Excerpt(text, cut=False, total_chars=total, shown_chars=total)
-    end, start = _end_of_head(text, head_chars), _start_of_tail(text, total - tail_chars)
+    end, start = _find_head_end(text, head_chars), _find_tail_start(text, total - tail_chars)
     note = truncated_note(total, 0, end, total - start, artifact_ref, has_get_artifact, language)
     parts = [text[:end].removesuffix("\n"), note, *([text[start:]] if start < total else [])]
     return Excerpt("\n".join(parts), cut=True, total_chars=total, shown_chars=end + total - start)
@@ -257,13 +257,13 @@ BREAKS = ("\n\n", "\n", " ")
 """Positions at which a text may be split, in order of preference."""
 
 
-def _end_of_head(text: str, end: int) -> int:
+def _find_head_end(text: str, end: int) -> int:
     # Shorten the head by at most a tenth to split at a better position.
     places = (text.rfind(mark, end - end // 10, end) + len(mark) for mark in BREAKS)
     return next((place for place, mark in zip(places, BREAKS, strict=True) if place >= len(mark)), end)
 
 
-def _start_of_tail(text: str, start: int) -> int:
+def _find_tail_start(text: str, start: int) -> int:
     limit = start + (len(text) - start) // 10
     places = (text.find(mark, start, limit) + len(mark) for mark in BREAKS)
     return next((place for place, mark in zip(places, BREAKS, strict=True) if place >= len(mark)), start)

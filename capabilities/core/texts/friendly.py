@@ -214,7 +214,7 @@ FORMATS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 
-WHOLE: Mapping[str, tuple[str, str]] = MappingProxyType(
+SPECIAL_NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "application/octet-stream": ("二进制文件", "binary file"),
         "application/vnd.ms-outlook": ("Outlook 邮件", "Outlook message"),
@@ -223,7 +223,7 @@ WHOLE: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 """Types with a special name instead of format and noun."""
 
-FORMAT_OF: Mapping[str, tuple[str, str]] = MappingProxyType(
+FORMAT_NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {mime_type: (name, noun) for noun, formats in FORMATS.items() for mime_type, name in formats.items()}
 )
 
@@ -231,9 +231,9 @@ FORMAT_OF: Mapping[str, tuple[str, str]] = MappingProxyType(
 def friendly_type(mime_type: str, language: str | None) -> str:
     """Return `PNG 图片` or `PNG image` for a MIME type in the table. Return other types unchanged."""
     english = nearest_language(language) == "en"
-    if mime_type in WHOLE:
-        return WHOLE[mime_type][english]
-    if mime_type not in FORMAT_OF:
+    if mime_type in SPECIAL_NAMES:
+        return SPECIAL_NAMES[mime_type][english]
+    if mime_type not in FORMAT_NAMES:
         return mime_type
-    name, noun = FORMAT_OF[mime_type]
+    name, noun = FORMAT_NAMES[mime_type]
     return f"{name} {NOUNS[noun][english]}"

@@ -15,7 +15,7 @@ from capabilities.core.texts.phrases import LANGUAGES, Phrases, unescape_name
 
 COUNT = r"([0-9]{1,3}(?:,[0-9]{3}){0,9})"
 
-PLACE = re.compile(r" \(artifact:[^ ]*$")
+REFERENCE = re.compile(r" \(artifact:[^ ]*$")
 """The start of a reference. Ids contain no spaces, so the last match is not part of a name."""
 
 
@@ -151,7 +151,7 @@ def _read_unreadable(at: _LineReader, language: str, phrases: Phrases) -> BlockA
     type_name = at.name(phrases.type)
     size = at.after(phrases.short_size)
     flaw = _take_flaw(at, phrases)
-    if first is None or type_name is None or not PLACE.search(first) or not (flaw or at.take(phrases.cannot_read)):
+    if first is None or type_name is None or not REFERENCE.search(first) or not (flaw or at.take(phrases.cannot_read)):
         return None
     # The last " (" belongs to the reference. Earlier ones are part of the name.
     name, _, reference = first.rpartition(" (")

@@ -87,7 +87,7 @@ class Messages:
         )
         return router.route_content(AgentMessage(message.text, completed), service_id)
 
-    def _description_of(self, row: Artifact | None) -> str:
+    def _describe_row(self, row: Artifact | None) -> str:
         return self.describe(build_file_part(row)) if self.describe is not None and row is not None else ""
 
 

@@ -138,7 +138,7 @@ def _list(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
         kind=arguments.get("kind") or "",
     )
     listed = {"artifacts": [_brief(row) for row in page.rows], "nextCursor": page.next_cursor}
-    # The model reads here how to get the next page.
+    # The note tells the model how to request the next page.
     return {**listed, "more": TEXTS[nearest_language(caller.language)]["more"]} if page.next_cursor else listed
 
 

@@ -54,7 +54,7 @@ def revoke_link(actor: Actor, row: AgentLink) -> None:
 
 
 def record_visit(row: AgentLink, text: str) -> None:
-    """Record that a link was opened, at most once a minute, and re-sign it with the newest secret."""
+    """Record a visit, at most once a minute, and sign the link again with the newest signing secret."""
     now, name = timezone.now(), secret_name(newest_secret())
     is_recent = row.last_seen_at is not None and now - row.last_seen_at <= VISIT_INTERVAL
     if is_recent and row.signed_with == name:

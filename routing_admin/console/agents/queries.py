@@ -48,18 +48,21 @@ def find_link_by_public_id(public_id: str) -> AgentLink | None:
 
 
 def open_link(text: str) -> AgentLink | None:
-    """Return the link with this text and its agent, or None if it is unknown, revoked or expired. One query."""
+    """Return the link with this text and its agent, or None if it is unknown, revoked or expired.
+
+    This takes one query.
+    """
     public, now = find_public_id(text), timezone.now()
     rows = AgentLink.objects.select_related("agent__service", "agent__owner")
     row = rows.filter(public_id=public).first() if public else None
-    # An unknown link is compared with an empty digest, so that it takes as long as a link with a wrong secret.
+    # Comparing an unknown link with an empty digest takes the same time as comparing a wrong secret.
     if (
         not is_signed(find_secret(text).encode(), row.digest if row else "")
         or row is None
         or row.revoked_at is not None
     ):
         return None
-    # A link expires with its agent, and an agent created at run time expires with its creators.
+    # A link expires together with its agent, and a run-time agent expires together with its creators.
     end_times = (row.expires_at, row.agent.expires_at, *(maker.expires_at for maker in list_creators(row.agent)))
     return None if any(end is not None and end <= now for end in end_times) else row
 
@@ -87,7 +90,7 @@ def list_key_limits(keys: Sequence[AgentKey]) -> dict[str, AgentLimits | None]:
 
 
 def find_key_uses(agent: Agent, keys: Sequence[AgentKey]) -> Mapping[str, Sequence[LimitUse]]:
-    """Return the use of the agent's and of each key's limits, by counter id. One query at most."""
+    """Return by counter id how much of the agent's and each key's limits is used. This takes at most one query."""
     return find_limit_uses({agent_holder_id(agent.agent_id): parse_limits(agent.limits), **list_key_limits(keys)})
 
 
@@ -123,7 +126,7 @@ class CallsPage:
 
 
 def list_calls(agent: str, since: datetime, before: str = "") -> CallsPage:
-    """Return a page of the agent's calls since `since`, older than the cursor if there is one. One query."""
+    """Return a page of the agent's calls since `since`, older than the cursor if there is one. This takes one query."""
     # The list shows neither bodies nor providers' messages, so these columns are not read.
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     rows = rows.filter(agent=agent, started_at__gte=since)
@@ -138,7 +141,7 @@ def list_calls(agent: str, since: datetime, before: str = "") -> CallsPage:
 
 
 def find_call(agent: str, since: datetime, key: str, *, body: bool = False) -> LoggedRequest | None:
-    """Return one of the agent's calls with its attempts, or None for another agent's call. Two queries."""
+    """Return one of the agent's calls with its attempts, or None for another agent's call. This takes two queries."""
     call = find_logged_request(key, body=body)
     is_own = call is not None and call.row.agent == agent and call.row.started_at >= since
     return call if is_own else None

@@ -214,9 +214,6 @@ def key_revoke(request: HttpRequest, agent_id: str, public_id: str) -> HttpRespo
     return redirect("agent", agent_id=agent_id)
 
 
-# Links to an agent's own page.
-
-
 @require_POST
 def agent_link_make(request: HttpRequest, agent_id: str) -> HttpResponse:
     row = require_found(find_agent(agent_id))

@@ -1,8 +1,8 @@
-"""Stored alerts: record when a condition begins, lasts and ends, and let exactly one process send each notice.
+"""Store alerts: record when a condition begins, lasts and ends, and let exactly one process send each notice.
 
-Conditions may be recorded late and by several processes. Each has its own time, and a condition older than the stored
-alert changes nothing. If a condition returns within `RESOLVE_DELAY` of its end, the alert continues as if it had never
-ended. The beginning and the end of a flapping condition are therefore sent only once.
+Several processes record conditions, perhaps late, so each observation carries its own time, and one that is older than
+the stored state changes nothing. If a condition returns within `RESOLVE_DELAY` of its end, its alert continues as if it
+had never ended. A flapping condition therefore sends only one beginning and one end.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from routing_admin.platform.server.alert_file import StoredAlert, alert_file
 log = logging.getLogger(__name__)
 
 RESOLVE_DELAY = timedelta(minutes=2)
-"""How long a condition has to be over before its end is sent."""
+"""How long a condition must be absent before its end is sent."""
 REFRESHES_PER_LIFETIME = 3
-"""How often a lasting state is written during its lifetime."""
+"""How often a continuing condition is written during the lifetime of its alert."""
 RETRY_DELAYS = tuple(timedelta(seconds=delay) for delay in (30, 60, 120, 240, 480, 960, 1800, 3600, 3600))
-"""Delays after failed attempts to send. After the last delay the notice is abandoned."""
+"""Delays after failed attempts to send a notice. After the last delay, the notice is abandoned."""
 RETENTION = timedelta(days=90)
-"""How long resolved alerts stay on the page before `prune` removes them."""
+"""How long the page shows resolved alerts before `prune` deletes them."""
 
 
 def record_condition(condition: Condition, at: datetime) -> None:
-    """Record a condition observed at `at`: begin or refresh its alert. An outdated observation is ignored."""
+    """Begin or refresh the alert of a condition that was observed at `at`. Ignore outdated observations."""
     rows = Alert.objects.filter(kind=condition.kind, subject=condition.subject[:400])
     row = rows.first()
     if row is None:
         alert = Alert(kind=condition.kind, subject=condition.subject[:400], **_initial_values(condition, at))
-        Alert.objects.bulk_create([alert], ignore_conflicts=True)  # another process may have inserted it meanwhile
+        Alert.objects.bulk_create([alert], ignore_conflicts=True)  # another process may have inserted the same alert
         log_begin(condition)
     elif row.ended_at is None:
         _refresh(rows, row, condition, at)
@@ -55,10 +55,11 @@ def record_condition(condition: Condition, at: datetime) -> None:
 
 
 def _refresh(rows: QuerySet[Alert], row: Alert, condition: Condition, at: datetime) -> None:
-    # States are observed every few seconds, so not every one is written. Observations from calls keep their exact time.
+    # Continuing states are observed every few seconds, so not every observation is written. Observations from calls
+    # keep their exact time.
     interval = condition.lasts / REFRESHES_PER_LIFETIME if condition.is_state else timedelta(0)
     if at - row.last_seen_at > interval:
-        # The sentence is replaced, because numbers in it may have grown.
+        # The new sentence may contain larger numbers, so it replaces the old one.
         expires_at, sentence = max(row.expires_at, at + condition.lasts), encode_text(condition.sentence)
         rows.filter(last_seen_at__lt=at).update(last_seen_at=at, expires_at=expires_at, sentence=sentence)
 
@@ -70,7 +71,6 @@ def log_begin(condition: Condition) -> None:
 
 def _reopen(rows: QuerySet[Alert], row: Alert, condition: Condition, at: datetime) -> None:
     if _is_flapping(row, at):
-        # An alert that has been sent is not sent again.
         due = at if row.sent_at is None else None
         rows.update(ended_at=None, last_seen_at=at, expires_at=at + condition.lasts, next_try_at=due)
         return
@@ -83,7 +83,7 @@ def _is_flapping(row: Alert, at: datetime) -> bool:
 
 
 def import_file_alerts() -> None:
-    """Move alerts, sent or not, into the database that were recorded in a file while the database was unavailable."""
+    """Move alerts that were recorded in a file while the database was unavailable into the database."""
     if alert_file().read():
         with alert_file().edit() as alerts:
             for alert in alerts.values():
@@ -109,13 +109,13 @@ def _import_alert(alert: StoredAlert) -> None:
 
 
 KnownAlerts = Mapping[tuple[str, str], datetime | None]
-"""When the alert about a (kind, subject) ended; None if it is active."""
+"""Maps an alert's (kind, subject) to its end, or to None while it is active."""
 
 
 def list_known_alerts(now: datetime, *, only_sent: bool) -> KnownAlerts:
-    """Return alerts that are active, or ended so recently that they may return.
+    """Return active alerts, and alerts that ended less than `RESOLVE_DELAY` ago.
 
-    With `only_sent`, only alerts that were sent, or that are muted and therefore must not be sent.
+    `only_sent` selects alerts that were sent, or that must not be sent because they are muted.
     """
     rows = Alert.objects.filter(Q(ended_at=None) | Q(ended_at__gt=now - RESOLVE_DELAY))
     selected = rows.filter(Q(sent_at__isnull=False) | Q(muted_until__gt=now)) if only_sent else rows
@@ -139,32 +139,34 @@ def _initial_values(condition: Condition, at: datetime) -> dict[str, Any]:
 
 
 ResolvedTimes = Mapping[tuple[AlertKind, str], datetime]
-"""When a subject was last observed without trouble."""
+"""Maps an alert's (kind, subject) to the last time at which the subject had no problem."""
 ExistingSubjects = Mapping[AlertKind, Collection[str]]
-"""The existing subjects, for each kind of alert whose subjects may be deleted."""
+"""Maps each kind of alert whose subjects can be deleted to the subjects that exist."""
 
 
 def end_alerts(resolved: ResolvedTimes, existing: ExistingSubjects, now: datetime) -> None:
-    """End alerts that are resolved, whose subject no longer exists, or that were not observed during their lifetime.
+    """End alerts that are resolved, whose subject was deleted, or that were not observed during their lifetime.
 
-    One query if nothing ends.
+    If nothing ends, this takes one query.
     """
     rows = list(Alert.objects.filter(ended_at=None))
     active = {(row.kind, row.subject) for row in rows}
     for row in rows:
         if (row.kind, spent_subject(row.subject)) in active:
-            continue  # A budget that is used up has not left its warning behind, so its end must not be sent.
+            # A used-up budget replaces its warning. The warning's end must not be sent, because the budget has not
+            # recovered.
+            continue
         kind = AlertKind(row.kind)
         well_at = resolved.get((kind, row.subject))
         if well_at is not None and well_at > row.last_seen_at:
-            # The filter by `last_seen_at` skips an alert that another process has observed again in the meantime.
+            # The filter by `last_seen_at` skips an alert that another process has observed again.
             _end(Alert.objects.filter(pk=row.pk, last_seen_at__lt=well_at), well_at)
         elif row.expires_at <= now or row.subject not in existing.get(kind, (row.subject,)):
             _end(Alert.objects.filter(pk=row.pk, last_seen_at=row.last_seen_at), now)
 
 
 def end_kind(kind: AlertKind, at: datetime) -> None:
-    """End every alert of the kind that was last observed before `at`."""
+    """End all alerts of this kind that were last observed before `at`."""
     _end(Alert.objects.filter(kind=kind, last_seen_at__lt=at), at)
 
 
@@ -177,7 +179,7 @@ def _end(rows: QuerySet[Alert], at: datetime) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedAlert:
-    """An alert that only this caller sends: its beginning or, if `ended_at` is set, its end."""
+    """An alert that only this process sends: its beginning or, if `ended_at` is set, its end."""
 
     id: int
     kind: AlertKind
@@ -190,7 +192,7 @@ class ClaimedAlert:
 
 
 def claim_next(now: datetime) -> ClaimedAlert | None:
-    """Claim and return the next alert whose beginning or end is due to be sent, or None if there is none."""
+    """Claim and return the next alert whose beginning or end must be sent, or None if there is none."""
     begun = Q(ended_at=None, sent_at=None)
     ended = Q(ended_at__isnull=False, sent_at__isnull=False, end_sent_at=None)
     audible = Q(muted_until=None) | Q(muted_until__lte=now)
@@ -198,7 +200,7 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
         unchanged = Q(pk=row.pk, tries=row.tries, next_try_at=row.next_try_at)
         claim = Alert.objects.filter(unchanged & (begun if row.ended_at is None else ended))
         wait = RETRY_DELAYS[row.tries] if row.tries < len(RETRY_DELAYS) else None
-        # Compare and set: of several processes only the first to increment `tries` gets the row.
+        # Compare and set: only the first process that increments `tries` gets the row.
         if claim.update(tries=row.tries + 1, next_try_at=None if wait is None else now + wait):
             kind, sentence = AlertKind(row.kind), decode_text(row.sentence)
             first_seen_at, tries = row.first_seen_at, row.tries + 1
@@ -221,17 +223,17 @@ def record_sent(claimed: ClaimedAlert, now: datetime) -> None:
 
 
 def record_failed(claimed: ClaimedAlert, reason: str) -> None:
-    """Record why the notice was not accepted. The next attempt was scheduled by `claim_next`."""
+    """Record why the webhook did not accept the notice. `claim_next` has scheduled the next attempt."""
     _claimed_rows(claimed).update(error=encode_text(reason))
 
 
 def _claimed_rows(claimed: ClaimedAlert) -> QuerySet[Alert]:
-    # Matches nothing if the alert has begun again since.
+    # The filter matches nothing if the alert has begun again in the meantime.
     return Alert.objects.filter(pk=claimed.id, first_seen_at=claimed.first_seen_at)
 
 
 def record_test(actor: Actor, webhook: Webhook | None, *, arrived: bool) -> None:
-    """Record in the audit log that a test was sent, to which host, and whether it was accepted."""
+    """Record in the audit log that a test notice was sent, to which host, and whether it was accepted."""
     with ledger.audit(
         actor, AuditedAction("alert.test", "webhook", webhook.host if webhook else "", {"arrived": arrived})
     ):
@@ -239,12 +241,12 @@ def record_test(actor: Actor, webhook: Webhook | None, *, arrived: bool) -> None
 
 
 MUTE_HOURS = (1, 8, 24, 168)
-"""For how long the page offers to mute an alert."""
+"""Durations, in hours, for which the page offers to mute an alert."""
 MAX_MUTE = timedelta(days=90)
 
 
 def acknowledge(actor: Actor, number: int, *, on: bool) -> Alert:
-    """Record that a user is taking care of an alert, or withdraw this. Raise `NotFoundError` if it is not active."""
+    """Record that the actor takes care of an alert, or withdraw this. Raise `NotFoundError` if it is not active."""
     row = _find_active(number)
     with ledger.audit(actor, AuditedAction("alert.acknowledge" if on else "alert.withdraw", "alert", _alert_name(row))):
         row.acknowledged_at, row.acknowledged_by = (timezone.now(), actor.name[:150]) if on else (None, "")
@@ -253,9 +255,10 @@ def acknowledge(actor: Actor, number: int, *, on: bool) -> Alert:
 
 
 def mute(actor: Actor, number: int, until: datetime | None) -> Alert:
-    """Send nothing about an alert's subject until a time; None lets it be sent again.
+    """Suppress notices about an alert's subject until a time; None ends the suppression.
 
-    Raise `NotFoundError` if it is not active, `InvalidError` if the time is past or more than `MAX_MUTE` away.
+    Raise `NotFoundError` if the alert is not active, and `InvalidError` if the time is past or more than `MAX_MUTE`
+    away.
     """
     now = timezone.now()
     if until is not None and not now < until <= now + MAX_MUTE:
@@ -283,9 +286,10 @@ def _alert_name(row: Alert) -> str:
 
 
 def save_webhook(actor: Actor, address: str) -> None:
-    """Store the address that alerts are sent to, encrypted; an empty one deletes it.
+    """Store the address that alerts are sent to, encrypted. An empty address deletes the stored one.
 
-    It applies while the environment sets none. Raise `InvalidError` for an address that `parse_webhook` does not take.
+    The address applies unless the environment sets one. Raise `InvalidError` for an address that `parse_webhook`
+    rejects.
     """
     webhook = None
     if address:

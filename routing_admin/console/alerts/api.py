@@ -21,7 +21,7 @@ router = Router(tags=[TAG])
 
 
 class AlertThing(BaseModel):
-    """One alert; a time is null if it has not been reached. `id` is null while the database has not stored it."""
+    """One alert. Times of events that have not occurred are null, as is the `id` of an alert that is not stored."""
 
     id: int | None
     kind: str

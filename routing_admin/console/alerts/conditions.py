@@ -1,6 +1,6 @@
-"""Find problems from what this process already knows, record them as alerts, and send the alerts that are due.
+"""Detect problems from this process's state, record them as alerts, and send the alerts that are due.
 
-No provider is called, and no request waits for this.
+The detection calls no provider, and no request waits for it.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ from routing_admin.request_log.journal import journal
 MIB = 1024 * 1024
 USED_UP_PERCENT = 100
 ALL_ROUTES = "*"
-"""The subject of an alert if no route has an available candidate."""
-# A restart of the database or of Redis takes less time than this, so it is not reported.
+"""Subject of the alert that no route has an available candidate."""
+# Restarts of the database or Redis take less time than this and are not reported.
 OUTAGE_DELAY = timedelta(seconds=10)
 BACKLOG = timedelta(minutes=1)
-"""After this long, waiting log entries or an unreadable configuration become an alert of their own."""
+"""Age at which unwritten log entries or an unreadable configuration raise an alert."""
 HOST_NAME = socket.gethostname()
 
 METERS: Mapping[Meter, str] = {
@@ -81,16 +81,16 @@ METERS: Mapping[Meter, str] = {
     Meter.MONEY_PER_DAY: translatable("Spend per day"),
     Meter.MONEY_PER_MONTH: translatable("Spend per month"),
 }
-"""Names of the limits that are budgets."""
+"""Display names of the limits that count as budgets."""
 
 
 def find_conditions(state: Snapshot) -> Iterator[Condition]:
-    """Yield the conditions that hold now, except outages (see `find_outages`)."""
+    """Yield the conditions that hold now, except the outages of `find_outages`."""
     return chain(find_cooling(state), find_budgets(state), find_retired())
 
 
 def find_outages(now: datetime) -> Iterator[Condition]:
-    """Yield conditions for what this process cannot reach or do. Only its memory is read, not the database."""
+    """Yield the conditions that this process knows without querying the database."""
     yield from find_low_disk()
     store, redis = byte_store().outage, link().outage
     if store is not None and now - store.since >= OUTAGE_DELAY:
@@ -109,7 +109,7 @@ def find_outages(now: datetime) -> Iterator[Condition]:
 
 
 def find_overdue(now: datetime) -> Iterator[Condition]:
-    """Yield conditions for backups and prunes that used to run regularly and no longer do."""
+    """Yield a condition for each regular job, backup or prune, that has not run as often as before."""
     jobs = {AlertKind.BACKUP_OVERDUE: "installation.backup", AlertKind.PRUNE_OVERDUE: "installation.prune"}
     for kind, action in jobs.items():
         runs = list_runs(action)
@@ -118,7 +118,7 @@ def find_overdue(now: datetime) -> Iterator[Condition]:
 
 
 def find_cooling(state: Snapshot) -> Iterator[Condition]:
-    """Yield a condition for each route whose candidates are all in cooldown, or one if every route is affected."""
+    """Yield a condition per route whose candidates are all in cooldown, or a single condition if all routes are."""
     cooldowns = process_run_context().cooldowns
     routes = [route for route in state.configuration.routes if route.enabled and route.candidates]
     cooling = [route.task_type for route in routes if _is_cooling(state, route, cooldowns)]
@@ -134,7 +134,7 @@ def _is_cooling(state: Snapshot, route: RouteSpec, cooldowns: Cooldowns) -> bool
         (candidate.provider, candidate.model or _default_model(state, candidate.provider))
         for candidate in route.candidates
     )
-    # Check this first, because it is cheap: only routes with a candidate in cooldown are planned in full.
+    # This check is cheap. Only routes with a candidate in cooldown need a full plan.
     if not any(cooldowns.look(*endpoint) for endpoint in endpoints):
         return False
     ready = list_ready(state, route)
@@ -147,7 +147,7 @@ def _default_model(state: Snapshot, provider: str) -> str:
 
 
 def find_budgets(state: Snapshot) -> Iterator[Condition]:
-    """Yield a condition for each budget that is 80 % used, or that it is used up."""
+    """Yield a condition for each budget that is used up or at least 80 % used."""
     for use in list_budget_uses(state.configuration):
         subject, name, meter = f"{use.holder} {use.meter}", use.name, METERS[use.meter]
         if use.percent >= USED_UP_PERCENT:
@@ -170,15 +170,15 @@ def find_retired() -> Iterator[Condition]:
             yield build_condition(AlertKind.RETIRED_MODEL, subject, lasts=STATE, day=day)
 
 
-# The alert watch of this process: every few seconds it records conditions and sends the alerts that are due.
-#
-# It uses two threads. One works with the database, whose statements may hang. The other notices if a statement does
-# not return, and sends alerts about outages without the database.
+# Every few seconds, the alert watch of this process records conditions and sends the alerts that are due. It uses two
+# threads: one works with the database, whose statements may hang; the other detects such statements, and then sends
+# alerts about the outage without the database.
 
 log = logging.getLogger(__name__)
 
 INTERVAL_SECONDS = 5.0
-# How often the audit log is searched for the last runs of jobs. The log may be long, so this is not done every round.
+# Interval at which the audit log is searched for the last runs of jobs. The log may be long, so not every round
+# searches it.
 JOB_CHECK_INTERVAL = timedelta(minutes=10)
 
 STAGES: Mapping[DatabaseFault | None, Stage] = {
@@ -187,12 +187,12 @@ STAGES: Mapping[DatabaseFault | None, Stage] = {
     DatabaseFault.FULL: Stage.FULL,
     DatabaseFault.OUTDATED: Stage.OUTDATED,
 }
-"""Stages of a database alert by fault. Any other fault means that the database is unavailable."""
+"""Maps database faults to stages of the database alert. Any other fault means that the database is unavailable."""
 
 
 @dataclass(slots=True)
 class AlertWatch:
-    """Runs the rounds in separate threads, so that nothing else waits for a slow chat or database.
+    """Runs the rounds in separate threads, so that a slow webhook or database delays nothing else.
 
     `querying_since` is when the oldest unanswered database query began, or None while the database responds.
     """
@@ -214,9 +214,9 @@ class AlertWatch:
         )
 
     def start(self) -> None:
-        """Start the threads. Called once per process."""
+        """Start the threads. Call this once per process."""
         process_marker().place()
-        with alert_file().edit():  # allocates the file while the disk still has space
+        with alert_file().edit():  # allocate the file while the disk still has space
             pass
         for thread in self._threads:
             thread.start()
@@ -227,7 +227,7 @@ class AlertWatch:
         process_marker().remove()
 
     def round(self) -> None:
-        """Record conditions and send what is due. While the database does not respond, `offline_round` does this."""
+        """Record conditions and send due alerts. During a database outage, `offline_round` does this."""
         try:
             with self._database_guard():
                 renew_connections()
@@ -238,7 +238,7 @@ class AlertWatch:
                 send_due(self._webhook, timezone.now(), guard=self._database_guard)
             with self._database_guard():
                 self._known = list_known_alerts(timezone.now(), only_sent=self._webhook is not None)
-        except (DatabaseError, InterfaceError) as error:  # alerts cannot be stored now, regardless of the reason
+        except (DatabaseError, InterfaceError) as error:  # whatever the reason, alerts cannot be stored now
             self._stage = STAGES.get(classify_error(error), Stage.USUAL)
             log.debug("the alerts wait for the database: %s", error)
 
@@ -247,7 +247,7 @@ class AlertWatch:
         self.querying_since = self.querying_since or timezone.now()
         try:
             yield
-        # The database has not responded, so `querying_since` is kept. Any other error is not an outage.
+        # `querying_since` stays set, because the database has not responded. Any other exception is not an outage.
         except (DatabaseError, InterfaceError):
             raise
         except Exception:
@@ -256,7 +256,7 @@ class AlertWatch:
         self.querying_since = None
 
     def offline_round(self) -> None:
-        """While the database is unavailable, record known conditions in a file and send them."""
+        """During a database outage, record known conditions in a file and send them."""
         now, since = timezone.now(), self.querying_since
         if since is None or now - since < OUTAGE_DELAY:
             return
@@ -265,26 +265,26 @@ class AlertWatch:
         for condition in troubles:
             if not self._is_known(condition, since):
                 sending.record_condition(condition, now)
-        # Without the database, a stored webhook is known only if an earlier round has read it.
+        # During the outage, a stored webhook is known only if an earlier round has read it.
         webhook = settings.ALERT_WEBHOOK or self._webhook
         if webhook is not None:
             send_due(webhook, now, sending)
 
     def _is_known(self, condition: Condition, since: datetime) -> bool:
-        # The chat already shows this alert as active, so it is not sent again: an end is sent neither before
-        # `RESOLVE_DELAY` nor without the database.
+        # The chat already shows this alert as active: its end is sent neither before `RESOLVE_DELAY` nor during an
+        # outage.
         key = (condition.kind.value, condition.subject)
         ended_at = self._known.get(key)
         return key in self._known and (ended_at is None or since - ended_at <= RESOLVE_DELAY)
 
     def update_alerts(self, now: datetime) -> None:
-        """Begin, refresh and end alerts. If this fails, put back the outcomes of calls for the next round and raise."""
+        """Begin, refresh and end alerts. On failure, put the outcomes of calls back for the next round and raise."""
         import_file_alerts()
         state, outcomes = snapshot.current(), self.outcomes.take()
         try:
             findings, existing = evaluate(outcomes), list_subjects(state)
             for condition, at in findings.conditions:
-                # A call that ends after its provider was deleted must not begin an alert.
+                # A call may end after its provider was deleted. It must not begin an alert.
                 if condition.subject in existing[condition.kind]:
                     record_condition(condition, at)
             self._note_events(rows, now)
@@ -292,7 +292,7 @@ class AlertWatch:
                 record_condition(condition, now)
             end_alerts(findings.resolved, existing, now)
         except Exception:
-            # No outcome is lost: the next round evaluates them again.
+            # The next round evaluates these outcomes again.
             self.outcomes.put_back(outcomes)
             raise
 
@@ -303,7 +303,7 @@ class AlertWatch:
         if journal().lost > self._lost:
             self._lost = journal().lost
             self._events.append((build_condition(AlertKind.LOG_LOST, HOST_NAME, count=self._lost), now))
-        # An event is removed only once it is recorded, so it is kept if recording fails.
+        # An event is removed only after it was recorded, so that a failure loses no event.
         for event in tuple(self._events):
             ledger.record_condition(*event)
             self._events.remove(event)
@@ -315,7 +315,7 @@ class AlertWatch:
 
 
 def list_subjects(state: Snapshot) -> ExistingSubjects:
-    """Return the subjects that alerts can be about. An alert ends if its subject is deleted from the configuration."""
+    """Return the configured subjects of alerts. An alert about any other subject must end."""
     providers = {provider.name for provider in state.configuration.providers if provider.enabled}
     keys = {f"{name} ({key.name})" for name, keys in state.provider_keys.items() for key in keys.pool}
     subjects = providers | keys
@@ -327,7 +327,7 @@ def list_subjects(state: Snapshot) -> ExistingSubjects:
 
 
 def models_in_use(configuration: Configuration) -> Iterator[str]:
-    """Return the models of enabled routes and services as `provider/model`."""
+    """Return the models of enabled routes and services, as `provider/model`."""
     defaults = {spec.name: spec.default_model for spec in configuration.providers if spec.enabled}
     for route in configuration.routes:
         if route.enabled:

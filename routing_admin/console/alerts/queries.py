@@ -1,4 +1,4 @@
-"""Alerts as the pages and the API list them, and budgets above the warning threshold."""
+"""Queries for alerts, as the pages and the API list them, and for budgets above the warning threshold."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ from routing_admin.platform.server.alert_file import alert_file
 log = logging.getLogger(__name__)
 
 MAX_LINES = 200
-"""How many alerts the page lists. Active alerts take precedence."""
+"""Maximum number of alerts on the page. Active alerts take precedence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertLine:
     """An alert as the pages and the API show it.
 
-    `error` is why the last attempt to send it failed, or empty. `id` is None while the alert is not in the database.
+    `error` is the reason why the last attempt to send it failed, or empty. `id` is None if the alert is not in the
+    database.
     """
 
     kind: AlertKind
@@ -73,9 +74,9 @@ class AlertLine:
 
 
 def list_alerts() -> list[AlertLine]:
-    """Return active alerts, first those not yet in the database, then resolved alerts, newest first.
+    """Return active alerts, first those that are not in the database yet, then resolved alerts, newest first.
 
-    A budget that is used up has one alert: the warning before it is left out. Two queries.
+    If a budget is used up, its warning is omitted. This takes two queries.
     """
     from_file = [build_line(row) for row in _list_file_alerts()]
     rows = Alert.objects.order_by("ended_at", "-first_seen_at", "-id")
@@ -87,13 +88,12 @@ def list_alerts() -> list[AlertLine]:
 
 
 def _superseded(alerts: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Return the active alerts, each a (kind, subject), that warn of a budget which has been used up since."""
     active = set(alerts)
     return {(kind, subject) for kind, subject in active if (kind, spent_subject(subject)) in active}
 
 
 def _list_file_alerts() -> list[Alert]:
-    # This file holds alerts that began while the database was unavailable or read-only.
+    # The file contains alerts that began while the database was unavailable or read-only.
     now = timezone.now()
     return [Alert(**asdict(alert)) for alert in alert_file().read().values() if alert.expires_at > now]
 
@@ -123,14 +123,14 @@ def build_line(row: Alert) -> AlertLine:
 
 @dataclass(frozen=True, slots=True)
 class AlertCounts:
-    """Numbers of active alerts: of each kind, and of all that are neither acknowledged nor muted."""
+    """Numbers of active alerts: per kind, and of those that are neither acknowledged nor muted."""
 
     by_kind: Mapping[AlertKind, int]
     waiting: int
 
 
 def count_open() -> AlertCounts:
-    """Count the active alerts. One query."""
+    """Count the active alerts. This takes one query."""
     kept, now = [(row.kind, row.subject, None, None) for row in _list_file_alerts()], timezone.now()
     columns = ("kind", "subject", "acknowledged_at", "muted_until")
     active = [*Alert.objects.filter(ended_at=None).order_by().values_list(*columns), *kept]
@@ -142,7 +142,7 @@ def count_open() -> AlertCounts:
 
 
 def find_webhook() -> Webhook | None:
-    """Return where alerts are sent: the environment's webhook, else the stored one, else None."""
+    """Return the webhook that the environment sets, else the stored one, else None."""
     if settings.ALERT_WEBHOOK is not None:
         return settings.ALERT_WEBHOOK
     try:
@@ -154,19 +154,19 @@ def find_webhook() -> Webhook | None:
 
 @cache
 def _warn_once(problem: str) -> None:
-    # This is called every few seconds, so each problem is logged only once.
+    # The watch calls this every few seconds, so the cache logs each problem only once.
     log.warning("the stored webhook of alerts cannot be used, so none is sent: %s", problem)
 
 
 def find_stored_webhook() -> Webhook | None:
-    """Return the webhook that was entered on the page. Raise `KeyUnreadableError` if it cannot be decrypted."""
+    """Return the stored webhook. Raise `KeyUnreadableError` if it cannot be decrypted."""
     stored = StoredKey.objects.filter(pk__in=Installation.objects.values("alert_webhook")).first()
     return parse_webhook(open_key(stored, stored.origin)) if stored else None
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetUse:
-    """How much of a holder's limit is used, in percent. `name` is the holder's display name."""
+    """The used share of a limit in percent. `name` is the display name of the limit's holder."""
 
     holder: str
     name: str
@@ -175,7 +175,7 @@ class BudgetUse:
 
 
 def list_budget_uses(configuration: Configuration) -> list[BudgetUse]:
-    """Return the budgets of agents, keys, teams and projects that have reached the warning threshold."""
+    """Return the limits of agents, keys, teams and projects whose use has reached the warning threshold."""
     holders = [*_configured_holders(configuration), *_key_holders()]
     if not holders:
         return []
@@ -184,7 +184,7 @@ def list_budget_uses(configuration: Configuration) -> list[BudgetUse]:
         BudgetUse(holder.id, name, meter, percentage(uses_by_limit.get((holder.id, meter), 0), limit))
         for holder, name in holders
         for meter, limit in holder.limits.most.items()
-        # Rate limits recover by themselves and are not budgets.
+        # Rate limits recover by themselves, so they are not budgets.
         if meter not in RATES
     ]
     return [use for use in uses if use.percent >= WARN_PERCENT]
@@ -203,7 +203,7 @@ def _configured_holders(configuration: Configuration) -> Iterator[NamedHolder]:
 
 def _label_holder(label: str, limits: AgentLimits | None) -> Iterator[NamedHolder]:
     kind, _, name = label.partition(":")
-    # A limit of kind `user` applies to each end user of an agent, so there is no single count to compare.
+    # A limit of kind `user` applies to each end user of an agent, so it has no single count.
     if kind != LabelKind.USER and (holder := label_holder(LabelKind(kind), name, limits)):
         yield holder, holder.title
 

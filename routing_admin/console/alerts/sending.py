@@ -1,6 +1,6 @@
-"""Send alerts to the webhook with the gateway's HTTP client. Each alert is sent once, by one process.
+"""Send alerts to the webhook through the gateway's HTTP client. One process sends each alert, once.
 
-Their texts are lines in the chat's language, and fields for programs in English and Chinese.
+A notice has text in the chat's language, and fields for programs in English and Chinese.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from routing_admin.upstream import process_upstream
 
 log = logging.getLogger(__name__)
 
-# The total is shorter than the shortest retry delay, so two attempts to send an alert never overlap.
+# The total timeout is shorter than the shortest retry delay, so two attempts to send an alert never overlap.
 TIMEOUTS = Timeouts(connect=5, first_content=10, between=5, total=15)
-# Chats accept about 20 messages a minute.
+# Chat services accept about 20 messages a minute.
 MAX_IN_A_ROUND = 15
 FAILURES = 3
-"""After this many failed attempts to send an alert, the webhook itself becomes an alert."""
+"""Number of failed attempts after which the webhook itself becomes an alert."""
 
 UNREACHABLE = translatable("Could not reach %(host)s: %(reason)s")
 REASONS: Mapping[Fault, str] = {
@@ -50,13 +50,13 @@ REASONS: Mapping[Fault, str] = {
     Fault.DEADLINE: translatable("it did not answer within 15 seconds."),
     Fault.REDIRECT: translatable("it redirects, and redirects are not followed."),
 }
-"""Why no answer arrived, by fault."""
+"""Explanations by fault of why the webhook did not respond."""
 CONNECTION_BROKEN = translatable("the connection broke, or its answer cannot be read.")
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookAnswer:
-    """Decodes the webhook's response: a success if the chat says that it accepted the notice."""
+    """Decodes the webhook's response. It is a success only if the chat service confirms the notice."""
 
     shape: ShapeName
 
@@ -66,7 +66,7 @@ class WebhookAnswer:
 
 
 def send(webhook: Webhook, notice: Notice) -> str:
-    """Send a notice now. Return an empty string if it was accepted, else the reason without the secret URL."""
+    """Send a notice. Return an empty string if it was accepted, else the reason, which omits the secret URL."""
     url, body = write(webhook.shape, notice, webhook.url, webhook.secret, time.time())
     request = UpstreamRequest(url, {"content-type": "application/json; charset=utf-8"}, body)
     outcome = process_upstream().call_sync(request, WebhookAnswer(webhook.shape), TIMEOUTS)
@@ -80,7 +80,7 @@ def _reason(webhook: Webhook, failure: Failure) -> Translatable:
 
 
 def send_test(person: str, now: datetime) -> str:
-    """Send a test to the webhook. Return an empty string if it was accepted, else the reason."""
+    """Send a test notice. Return an empty string if it was accepted, else the reason."""
     webhook = find_webhook()
     if webhook is None:
         return NO_WEBHOOK
@@ -94,7 +94,7 @@ NO_WEBHOOK = translatable("No webhook is set. Enter its address first.")
 
 
 class AlertLedger(Protocol):
-    """A module that stores alerts: in the database or, while that is unavailable, in a file."""
+    """A module that stores alerts, either in the database or, during an outage, in a file."""
 
     def record_condition(self, condition: Condition, at: datetime) -> None: ...
 
@@ -111,9 +111,9 @@ Guard = Callable[[], AbstractContextManager[object]]
 
 
 def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, guard: Guard = nullcontext) -> None:
-    """Send the alerts that this process can claim. An alert that cannot be sent becomes due again later.
+    """Send the alerts that this process can claim. An alert that could not be sent becomes due again later.
 
-    The ledger is used inside `guard`, so that the caller can tell a hanging database from a slow webhook.
+    The ledger is used only inside `guard`, so that the caller can distinguish a hanging database from a slow webhook.
     """
     for _round in range(MAX_IN_A_ROUND):
         with guard():
@@ -134,9 +134,8 @@ def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, guard:
                 ledger.end_kind(AlertKind.WEBHOOK_FAILING, now)
 
 
-# Storage while the database is unavailable: a file, whose alerts are moved into the database afterwards.
-#
-# Only the beginnings of alerts are sent from the file. Ends are recorded and sent once the database is back.
+# While the database is unavailable, alerts are stored in a file, which is imported into the database afterwards. Only
+# beginnings of alerts are sent from the file. Ends are recorded and sent once the database responds.
 
 
 def record_condition(condition: Condition, at: datetime) -> None:
@@ -153,12 +152,12 @@ def end_kind(kind: AlertKind, at: datetime) -> None:
     with alert_file().edit() as alerts:
         for alert in alerts.values():
             if alert.kind == kind:
-                # An expired alert is no longer shown. It ends once it is in the database.
+                # An expired alert is hidden. It ends after it was imported into the database.
                 alert.expires_at = min(at, alert.expires_at)
 
 
 def claim_next(now: datetime) -> ClaimedAlert | None:
-    """Claim and return an alert whose beginning is due to be sent, or None if there is none."""
+    """Claim and return an alert whose beginning must be sent, or None if there is none."""
     with alert_file().edit() as alerts:
         for alert in alerts.values():
             if alert.sent_at is None and alert.next_try_at is not None and alert.next_try_at <= now:
@@ -190,7 +189,7 @@ def record_failed(claimed: ClaimedAlert, reason: str) -> None:
             stored.error = encode_text(reason)
 
 
-# Part of every text. Some chats accept only messages with a keyword, and this can be set as the keyword.
+# Every text contains this word, because some chat services accept only messages with a configured keyword.
 KEYWORD = "routing_admin"
 ALERTS_PATH = "/alerts/"
 

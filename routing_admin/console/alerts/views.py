@@ -1,4 +1,4 @@
-"""The page of alerts: acknowledging and muting them, and the webhook they are sent to."""
+"""The page of alerts, with actions that acknowledge and mute them, and the webhook's form."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SHAPE_LABELS = {
     ShapeName.FEISHU: _("Feishu"),
     ShapeName.SLACK: "Slack",
 }
-"""Display names of the webhook's formats."""
+"""Display names of the webhook formats."""
 
 HELP_PAGES: Mapping[AlertKind, tuple[str | Promise, str, str]] = {
     AlertKind.KEY_REFUSED: (_("Providers"), "providers", ""),
@@ -59,18 +59,18 @@ HELP_PAGES: Mapping[AlertKind, tuple[str | Promise, str, str]] = {
     AlertKind.PRUNE_OVERDUE: (_("Settings"), "settings", "#retention"),
     AlertKind.PROCESS_CRASHED: (_("Requests"), "requests", ""),
 }
-"""The page that helps with each kind of alert: its title, its URL name and its anchor."""
+"""For each kind of alert, the page on which its cause can be fixed: title, URL name and anchor."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlertRow:
-    """An alert and the page on which its cause can be fixed."""
+    """An alert, and the page on which its cause can be fixed."""
 
     line: AlertLine
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it is acknowledged or muted."""
+        """Return whether the alert is acknowledged or muted."""
         return self.line.acknowledged_at is not None or self.line.is_muted
 
     @property
@@ -80,7 +80,7 @@ class AlertRow:
     @property
     def url(self) -> str:
         _name, page, part = HELP_PAGES[self.line.kind]
-        # The alert's subject is a provider, which may have been deleted in the meantime.
+        # The provider may have been deleted after the alert began.
         if page == "providers" and self.line.subject in snapshot.current().provider_keys:
             return reverse("provider", args=[self.line.subject])
         if self._is_of_agent:
@@ -92,19 +92,18 @@ class AlertRow:
 
     @property
     def _is_of_agent(self) -> bool:
-        """Whether it is about a limit of an agent or a key, which is set on the agent's page."""
         return self.line.kind is AlertKind.BUDGET and self.line.subject.startswith(
             (agent_holder_id(""), key_holder_id(""))
         )
 
 
 MAX_SHOWN = 5
-"""How many alerts of one kind the page shows before the reader asks for the others."""
+"""Maximum number of alerts of one kind that the page shows unfolded."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlertGroup:
-    """The active alerts of one kind. Alerts that are neither acknowledged nor muted are listed first."""
+    """The active alerts of one kind, with alerts that are neither acknowledged nor muted first."""
 
     kind: AlertKind
     alerts: Sequence[AlertRow]
@@ -131,7 +130,7 @@ class AlertGroup:
 
 
 def group_alerts(alerts: Iterable[AlertRow]) -> list[AlertGroup]:
-    """Return the alerts grouped by kind.
+    """Group alerts by kind.
 
     Kinds with alerts that are neither acknowledged nor muted come first, then critical kinds, then kinds with many
     alerts.
@@ -159,7 +158,7 @@ def alert_acknowledge(request: HttpRequest, number: int) -> HttpResponse:
 
 @require_POST
 def alert_mute(request: HttpRequest, number: int) -> HttpResponse:
-    """Mute an alert for one of `MUTE_HOURS`; any other value ends the mute."""
+    """Mute an alert for one of `MUTE_HOURS`. Any other posted value ends the mute."""
     hours = next((hours for hours in MUTE_HOURS if str(hours) == request.POST.get("hours")), 0)
     mute(request_actor(request), number, timezone.now() + timedelta(hours=hours) if hours else None)
     return redirect("alerts")
@@ -167,7 +166,7 @@ def alert_mute(request: HttpRequest, number: int) -> HttpResponse:
 
 @require_POST
 def alert_webhook(request: HttpRequest) -> HttpResponse:
-    """Store the webhook's address, or delete it if `delete` is posted."""
+    """Store the webhook's address. A posted `delete` removes it instead."""
     address = "" if "delete" in request.POST else request.POST.get("address", "").strip()
     if not address and "delete" not in request.POST:
         return _show_webhook(request, 422, address_problem=_("Enter an address, such as https://host/path."))
@@ -181,7 +180,7 @@ def alert_webhook(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def alert_test(request: HttpRequest) -> HttpResponse:
-    """Send a test and show whether it was accepted. This may take seconds."""
+    """Send a test notice and show whether it was accepted. This may take seconds."""
     actor = request_actor(request)
     refusal = send_test(actor.name, timezone.now())
     record_test(actor, find_webhook(), arrived=not refusal)
@@ -214,7 +213,7 @@ def describe_hours(hours: int) -> str:
 
 
 def webhook_context() -> dict[str, Any]:
-    """Return the webhook in force, and whether a stored one cannot be decrypted."""
+    """Return the webhook in use, and whether the stored webhook cannot be decrypted."""
     is_unreadable = False
     try:
         webhook = settings.ALERT_WEBHOOK or find_stored_webhook()

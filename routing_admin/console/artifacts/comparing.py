@@ -1,4 +1,4 @@
-"""Compare how two models receive one artifact, side by side."""
+"""Compare side by side how two models receive one artifact."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from routing_admin.console.base.tags.highlight import json_text
 from routing_admin.dispatch.preview import Previewer
 
 MAX_LINES, MAX_CHARS = 500, 6_000
-"""How much of the beginning of each text is compared. A model with a large window gets megabytes."""
+"""Maximum size of the beginning of each text that is compared. Some models receive megabytes."""
 MIN_FACTOR = 10
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedFact:
-    """A line of the comparison: a label, and its value for each service."""
+    """A property of the delivery, with its value for each of the two services."""
 
     label: str
     left: str
@@ -49,7 +49,7 @@ class ComparedFact:
 
 @dataclass(frozen=True, slots=True)
 class ComparedText:
-    """The rows of two compared texts. `is_cut` is true if only their beginning was compared."""
+    """The line pairs of two compared texts. `is_cut` is true if only their beginnings were compared."""
 
     label: str
     rows: tuple[SideBySideRow, ...]
@@ -58,7 +58,7 @@ class ComparedText:
 
 @require_GET
 def artifact_compare(request: HttpRequest, pk: str) -> HttpResponse:
-    """Compare the services `?a=` and `?b=`, by default the first two."""
+    """Show the comparison of the services `?a=` and `?b=`, by default the first two services."""
     row, language = require_found(find_artifact(pk)), preview_language(request)
     previewer = Previewer(row, language=language)
     names = tuple(endpoint.name for endpoint in previewer.endpoints)
@@ -66,7 +66,7 @@ def artifact_compare(request: HttpRequest, pk: str) -> HttpResponse:
     preview = previewer.preview(endpoint for endpoint in previewer.endpoints if endpoint.name in (left, right))
     may_read = may(request.user, PagePart.ARTIFACT_BYTES)
     if may_read:
-        # The page shows the file's content to users who may read it, so the audit log records that it was read.
+        # For users who may read it, the page shows the file's content. Reading it is audited.
         record_reading(request, row)
     cards = {delivery.service_id: build_card(preview, delivery, may_read) for delivery in preview.deliveries}
     context = {"row": row, "left": left, "right": right, **language_context(language)}
@@ -80,7 +80,7 @@ def _choose_name(name: str, names: tuple[str, ...], position: int) -> str:
 
 
 def _compare(left: DeliveryCard, right: DeliveryCard) -> dict[str, Any]:
-    # The texts are compared only if the user may read both.
+    # Compare the texts only if the user may read both.
     may_read = left.may_read and right.may_read
     return {
         "cards": (left, right),
@@ -113,18 +113,18 @@ FACTS: tuple[tuple[str | Promise, Callable[[DeliveryCard], str]], ...] = (
     (gettext_lazy("Content policies"), lambda card: join_words(card.policies)),
     (gettext_lazy("In the next turn"), lambda card: card.prefix),
 )
-"""Label and value of each one-line comparison."""
+"""Labels of the one-line comparisons, with the functions that return their values."""
 
 
 def compare_tokens(left: DeliveryCard, right: DeliveryCard) -> str:
-    """Return a sentence with both token counts and their difference, or an empty string if either is unknown."""
+    """Return a sentence with both token counts and their difference, or an empty string if one is unknown."""
     first, second = left.preview.estimate, right.preview.estimate
     if first is None or second is None:
         return ""
     names = {"left": left.id, "right": right.id, "first": left.tokens, "second": right.tokens}
     if first.tokens == second.tokens:
         return _("Tokens: about %(first)s each for %(left)s and %(right)s.") % names
-    # From ten times as many on a percentage says less than the factor. Of zero there is neither, only a direction.
+    # From a factor of ten on, the factor is clearer than a percentage. If one count is zero, neither exists.
     ratio = second.tokens / first.tokens if first.tokens else 0
     share = f"×{ratio:,.0f}" if ratio >= MIN_FACTOR else f"{ratio - 1:+.0%}" if first.tokens else "+"
     template = _("Tokens: about %(first)s for %(left)s, about %(second)s for %(right)s (%(share)s).")

@@ -1,4 +1,4 @@
-"""The page of an artifact: its type, how that was detected, and how each model receives it."""
+"""The page of an artifact: its type, how the type was detected, and how each model receives the file."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
     from artifacts.models import Artifact
 
 TEXT_BYTES = 32 * 1024
-"""How many bytes of a text are shown."""
+"""Maximum number of bytes of a text that the page shows."""
 
 SHOWN_AS_IMAGE = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"})
-"""Image types that browsers can display from the safe download. Others are shown by a thumbnail or an icon."""
+"""Image types that browsers can display from the download URL. Other types have a thumbnail or an icon."""
 
 MODEL_LANGUAGES = (("zh", "中文"), ("en", "English"))
 
 
 @require_GET
 def artifact(request: HttpRequest, pk: str) -> HttpResponse:
-    """Show the page. `?service=` opens a service, and `?q=`, `?routed=1` and `?form=` filter the services.
+    """Show the page. `?service=` opens a service; `?q=`, `?routed=1` and `?form=` filter the services.
 
-    With `?draw=1`, also services for which pages must be drawn; otherwise the page loads these when it is there.
+    Services for which document pages must be rendered are included only with `?draw=1`, which the loaded page requests.
     """
     return artifact_page(request, require_found(find_artifact(pk)))
 
@@ -62,7 +62,7 @@ def artifact_page(
     if may_read:
         record_reading(request, row)
     asked_for = _filter(request)
-    # If a card is opened, only that card is loaded, without previews of the other services.
+    # An opened card needs no previews of the other services.
     if request.GET.get("fragment") == "card":
         return card(request, row, asked_for.opened)
     previewer = Previewer(row, language=language)
@@ -89,7 +89,7 @@ def artifact_page(
 
 
 def record_reading(request: HttpRequest, row: Artifact) -> None:
-    """Record in the audit log that the user saw the file's content."""
+    """Record in the audit log that the user read the file's content."""
     action = AuditedAction(READINGS[PagePart.ARTIFACT_BYTES], "artifact", row.pk, {"filename": row.filename})
     ledger.note_reading(request_actor(request), action)
 
@@ -150,7 +150,7 @@ def _correction_context(request: HttpRequest, row: Artifact, form: CorrectionFor
 
 
 def _picture_url(row: Artifact) -> str:
-    # Show the file itself only if its bytes prove the declared type. Otherwise show the generated PNG, if there is one.
+    # Show the file itself only if its bytes prove the declared type. Otherwise show the generated PNG, if any.
     if row.kind == Kind.IMAGE and row.mime_type in SHOWN_AS_IMAGE and row.detected_mime_type == row.mime_type:
         return reverse("artifact_raw", args=[row.pk])
     return reverse("artifact_thumbnail", args=[row.pk]) if find_thumbnail(row) else ""
@@ -165,7 +165,7 @@ def _read_beginning(row: Artifact) -> str:
 
 
 def preview_language(request: HttpRequest) -> str:
-    """Return the language of the texts for models that a preview shows: the requested language, else the reader's."""
+    """Return the language of texts in a preview: the requested language, else the user's language."""
     code = request.GET.get("language", "") or request.POST.get("language", "")
     return code if code in dict(MODEL_LANGUAGES) else ("zh" if (get_language() or "").startswith("zh") else "en")
 
@@ -188,7 +188,7 @@ def _send_urls(row: Artifact, may_read: bool) -> dict[str, str]:
 
 @require_GET
 def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
-    """Send the bytes with headers that keep browsers from running them. Return 410 if they are missing or damaged."""
+    """Send the bytes with headers that stop browsers from executing them; 410 if they are missing or damaged."""
     row = require_found(find_artifact(pk))
     record_reading(request, row)
     try:
@@ -199,7 +199,7 @@ def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
 
 @require_GET
 def artifact_thumbnail(request: HttpRequest, pk: str) -> HttpResponse:
-    """Return the picture, or nothing if none can be made from the file. Raise `Http404` for an unknown file."""
+    """Return the thumbnail, or 404 if the file has none."""
     data = find_thumbnail(require_found(find_artifact(pk)))
     if data is None:
         return HttpResponse(status=204, headers=HEADERS)
@@ -207,18 +207,16 @@ def artifact_thumbnail(request: HttpRequest, pk: str) -> HttpResponse:
     return HttpResponse(data, content_type="image/png", headers=headers)
 
 
-# Correcting a file's type: the form, and the return to what was detected.
-
-# Form fields by the field names in the actions' errors.
+# Maps the field names in `InvalidError` to form fields.
 FORM_FIELDS = {"mimeType": "mime_type", "encoding": "encoding", "visibility": "visibility"}
 
 
 @require_POST
 def artifact_correct(request: HttpRequest, pk: str) -> HttpResponse:
-    """Apply the form or, with `back`, restore what was detected. On an error, show the page with the reasons."""
+    """Apply the corrections or, with `back`, restore the detected values. On errors, show the page with them."""
     row = require_found(find_artifact(pk))
     form = CorrectionForm(row, request.POST)
-    # The action validates the fields. This call only fills `cleaned_data`.
+    # This call only fills `cleaned_data`. The action validates the values.
     form.is_valid()
     as_detected = actions.CorrectionFields(mime_type=None, encoding=None)
     try:

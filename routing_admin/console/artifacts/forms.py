@@ -1,4 +1,4 @@
-"""The form that corrects a file's type, encoding and visibility."""
+"""The form that corrects an artifact's type, encoding and visibility."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ENCODINGS: Sequence[Group] = (
     (gettext_lazy("Hebrew, Arabic"), ("cp1255", "cp1256")),
     (gettext_lazy("Thai, Vietnamese"), ("cp874", "cp1258")),
 )
-"""The encodings to choose from, grouped by script."""
+"""Encodings to choose from, grouped by script."""
 
 OTHER_NAMES: Mapping[str, str] = {
     "gb18030": "GBK, GB2312",
@@ -38,7 +38,7 @@ OTHER_NAMES: Mapping[str, str] = {
     "cp1252": "ISO-8859-1",
     "cp874": "TIS-620",
 }
-"""Common alternative names of encodings."""
+"""Common aliases of encodings."""
 
 TYPES = (
     *("text/plain", "text/markdown", "text/csv", "text/html", "application/json", "application/xml"),
@@ -49,14 +49,14 @@ TYPES = (
     *("image/png", "image/jpeg", "image/gif", "image/webp", "image/tiff", "image/svg+xml"),
     *("audio/mpeg", "audio/wav", "audio/ogg", "video/mp4", "video/webm"),
 )
-"""Suggested types. The field accepts any other type."""
+"""Suggested MIME types. The field accepts any other type too."""
 
 
 class CorrectionForm(forms.Form):
-    """The form that corrects what was detected about a file. Its initial values are those in effect.
+    """The form that corrects the detected properties of a file. Initial values are those in effect.
 
-    A field counts as changed if it differs from the posted `before_…`, the value that the page was rendered with, or if
-    no such value was posted.
+    A field counts as changed if it differs from the posted `before_…`, the value with which the page was rendered, or
+    if no such value was posted.
     """
 
     mime_type = forms.CharField(
@@ -75,7 +75,7 @@ class CorrectionForm(forms.Form):
         self.fields["visibility"].widget.choices = visibility_choices(row)
 
     def changes(self) -> CorrectionFields:
-        """Return the corrections. None for a field means the detected value."""
+        """Return the corrections. None restores a field's detected value."""
         changes = CorrectionFields()
         if self._is_change("mime_type"):
             changes["mime_type"] = self.cleaned_data["mime_type"] or None
@@ -86,12 +86,12 @@ class CorrectionForm(forms.Form):
         return changes
 
     def _is_change(self, name: str) -> bool:
-        # Comparing with the rendered value keeps what another user has corrected in the meantime.
+        # The comparison with the rendered value preserves corrections that another user made in the meantime.
         return name in self.data and self.cleaned_data[name] != self.data.get(f"before_{name}")
 
 
 def encoding_choices(current: str) -> list[Any]:
-    """Return the encodings in groups. A current encoding that is in no group is added at the beginning."""
+    """Return the encodings in groups. A current encoding that is in no group comes first."""
     offered = {name for _, names in ENCODINGS for name in names}
     current_group = [] if current in offered else [(current, current or _("none (not text)"))]
     return [*current_group, *((label, [(name, _label(name)) for name in names]) for label, names in ENCODINGS)]
@@ -102,6 +102,6 @@ def _label(name: str) -> str:
 
 
 def visibility_choices(row: Artifact) -> list[tuple[str, str]]:
-    # A file that a user uploaded belongs to no agent, so "private" means that only users see it.
+    # A user's upload belongs to no agent, so "private" restricts it to users.
     no_owner = {} if row.owner else {row.Visibility.PRIVATE: _("no agent, only people on these pages")}
     return [(visibility.value, str(no_owner.get(visibility, visibility.label))) for visibility in row.Visibility]

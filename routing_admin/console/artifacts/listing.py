@@ -1,4 +1,4 @@
-"""The list of artifacts, with upload, deletion and restoring."""
+"""The list of artifacts, with actions that upload, delete and restore them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from routing_admin.console.base.page_responses import wants_fragment
 if TYPE_CHECKING:
     from artifacts.models import Artifact
 
-# HTTP status by exception class. Any other is 400.
+# HTTP status by exception class. Any other exception gives 400.
 STATUS = {TooLargeError: 413, StorageFullError: 507, StoreUnavailableError: 503}
 
 
@@ -67,14 +67,13 @@ def artifacts(request: HttpRequest) -> HttpResponse:
         "bytes": sum(size.bytes for size in sizes.values()),
         "max_bytes": upload_limit(),
     }
-    # After an upload, htmx replaces the element `stored`, which includes the number of files, so it gets the whole
-    # page.
+    # After an upload, htmx replaces the element `stored`, which includes the number of files. It needs the whole page.
     is_part = wants_fragment(request) and request.headers.get("HX-Target") != "stored"
     return render(request, "artifacts/artifacts.html#rows" if is_part else "artifacts/artifacts.html", context)
 
 
 def read_filters(query: Mapping[str, str]) -> tuple[str, str]:
-    """Return the search text and the kind in a query string or a form. An unknown kind becomes empty."""
+    """Return the search text and the kind of file from a query string or form. An unknown kind becomes empty."""
     kind = query.get("kind", "")
     return query.get("q", "").strip(), kind if kind in KINDS else ""
 
@@ -118,7 +117,7 @@ def _answer(
 
 @require_POST
 def artifacts_delete(request: HttpRequest) -> HttpResponse:
-    """Delete the artifacts named, or with `all` those that match the posted search and kind."""
+    """Delete the named artifacts or, with `all`, every artifact that matches the posted search and kind."""
     if "all" in request.POST:
         deleted = actions.delete_matching(request_actor(request), *read_filters(request.POST))
     else:
@@ -126,7 +125,7 @@ def artifacts_delete(request: HttpRequest) -> HttpResponse:
     if not deleted:
         messages.info(request, _("Nothing was selected, or it has already been deleted."))
         return redirect(_return_url(request))
-    # All of them have the same time of deletion, by which one Undo restores them together.
+    # All get the same time of deletion, so that a single Undo restores them together.
     moment = find_deletion(deleted[0])
     text = ngettext("%(count)s artifact deleted", "%(count)s artifacts deleted", len(deleted)) % {"count": len(deleted)}
     undo = f"{reverse('artifacts_restore')}?{urlencode({'at': moment.isoformat() if moment else ''})}"
@@ -136,7 +135,7 @@ def artifacts_delete(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def artifacts_restore(request: HttpRequest) -> HttpResponse:
-    """Restore the artifacts that one request deleted, which all have the same time of deletion."""
+    """Restore the artifacts that one request deleted. They share their time of deletion."""
     try:
         deleted = list_deleted_at(datetime.fromisoformat(request.GET.get("at", "")))
     except ValueError:
@@ -154,6 +153,6 @@ def artifacts_restore(request: HttpRequest) -> HttpResponse:
 
 def _return_url(request: HttpRequest) -> str:
     target = request.POST.get("next", "")
-    # `next` comes from the form and cannot be trusted: it must not lead to another site.
+    # The form's `next` cannot be trusted: it must not redirect to another site.
     is_local = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
     return target if is_local else reverse("artifacts")

@@ -1,4 +1,4 @@
-"""How each model service receives an artifact, for the artifact's page."""
+"""Describe for an artifact's page how each model service receives the artifact."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from routing_admin.console.artifacts.phrases import POLICIES, is_gone, reason_se
 from routing_admin.dispatch.preview import DeliveryPreview, Preview, Previewer
 
 FEW, PER_PAGE = 8, 40
-"""How many services the overview shows per group, and a page of a single group shows."""
+"""Maximum number of services that the overview shows per group, and that one page of a group shows."""
 MAX_TEXT_CHARS = 4_000
-"""The first card of a group is open if its text has at most this many characters."""
+"""Maximum number of characters of a text that is shown without opening its card."""
 
 MAX_SHOWN = 50_000
-"""The most characters of a text in a payload that the page shows; the API has all of them."""
+"""Maximum number of characters of a payload's text on the page. The API returns the whole text."""
 
 
 def shorten_texts(value: Any) -> Any:
-    """Return JSON whose long texts have a note in place of their middle. A model may get megabytes of text."""
+    """Return JSON in which a note replaces the middle of each long text. Some models receive megabytes."""
     if isinstance(value, dict):
         return {key: shorten_texts(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -65,7 +65,7 @@ GROUPS: tuple[tuple[DeliveryForm, str, str | Promise, str, Promise], ...] = (
         gettext_lazy("the model only gets a description"),
     ),
 )
-"""The forms of delivery, each with badge, label, tone and hint."""
+"""Forms of delivery, each with its badge, label, tone and hint."""
 
 VERBATIM_OUTCOMES = frozenset({Outcome.INLINED, Outcome.EXTRACTED})
 """Outcomes whose payload contains the file's own text, which viewers may not read."""
@@ -73,7 +73,7 @@ VERBATIM_OUTCOMES = frozenset({Outcome.INLINED, Outcome.EXTRACTED})
 
 @dataclass(frozen=True, slots=True)
 class DeliveryCard:
-    """A service on the page: its delivery, the reason as a sentence, and the content policies in effect."""
+    """A service on the page, with its delivery, the reason as a sentence, and the content policies in effect."""
 
     id: str
     preview: DeliveryPreview
@@ -125,7 +125,7 @@ def list_routed_services() -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointFilter:
-    """Which services the page shows: those that match `q`, only those in routes, or one group, page by page.
+    """Selects the services on the page: those that match `q`, those in routes, or a page of one group.
 
     `opened` is the service whose payload is shown.
     """
@@ -148,7 +148,7 @@ class EndpointFilter:
 
 @dataclass(frozen=True, slots=True)
 class EndpointList:
-    """The number of services by form, the groups with their cards, and the services for which pages must be drawn."""
+    """The number of services per form, the groups of cards, and services whose pages must be rendered first."""
 
     counts: Mapping[str, int]
     groups: tuple[Group, ...]
@@ -167,7 +167,7 @@ class EndpointList:
 def list_endpoints(
     previewer: Previewer, asked_for: EndpointFilter, may_read: bool, *, draws: bool = True
 ) -> EndpointList:
-    """List the services. Without `draws`, those for which pages must be drawn are left waiting."""
+    """List the services. Without `draws`, services that need rendered document pages are only counted as waiting."""
     selected = asked_for.select(previewer.endpoints)
     waiting = [endpoint for endpoint in selected if previewer.must_draw(endpoint)]
     is_waiting = {id(endpoint) for endpoint in waiting}
@@ -175,7 +175,7 @@ def list_endpoints(
     for endpoint in selected:
         if draws or id(endpoint) not in is_waiting:
             by_form.setdefault(previewer.form_at(endpoint), []).append(endpoint)
-    # Every service is counted by its form, but only those on the page get a full preview.
+    # Every service is counted by its form, but only services on the page get a full preview.
     counts = {badge: len(by_form.get(form, ())) for form, badge, _, _, _ in GROUPS}
     page, groups = None, []
     for form, badge, label, tone, hint in GROUPS:
@@ -184,7 +184,7 @@ def list_endpoints(
             continue
         page = Paginator(endpoints, PER_PAGE).get_page(asked_for.page) if asked_for.badge else None
         shown = list(page) if page else _first_few(endpoints, asked_for.opened)
-        # A group whose rows were there before, waiting, does not open its first card, which would move what follows.
+        # If a group's rows were shown as waiting, its first card stays closed, so that the content below does not move.
         opens_first = id(shown[0]) not in is_waiting
         cards = _build_cards(previewer.preview(shown), may_read, tone, asked_for.opened, opens_first=opens_first)
         groups.append(Group(badge, label, tone, hint, cards, len(endpoints)))
@@ -199,7 +199,7 @@ def _build_cards(
     preview: Preview, may_read: bool, tone: str, opened: str, *, opens_first: bool
 ) -> tuple[DeliveryCard, ...]:
     first = preview.deliveries[0]
-    # The requested card is open, else the first if it is short.
+    # The requested card is open, else the first card if its text is short.
     open_id = opened or (first.service_id if opens_first and len(first.text or "") <= MAX_TEXT_CHARS else "")
     return tuple(
         build_card(preview, delivery, may_read, tone, is_open=delivery.service_id == open_id)
@@ -208,14 +208,14 @@ def _build_cards(
 
 
 def pick_pair(groups: Sequence[Group]) -> str:
-    """Return a query string that compares two services, from different groups if possible; empty without services."""
+    """Return a query string that compares two services, in different groups if possible; empty without services."""
     return urlencode({"a": groups[0].cards[0].id, "b": groups[-1].cards[-1].id}) if groups else ""
 
 
 def build_card(
     preview: Preview, delivery: DeliveryPreview, may_read: bool, tone: str = "", *, is_open: bool = True
 ) -> DeliveryCard:
-    """Return the card of a service. The content of a closed card is loaded when it is opened."""
+    """Return a service's card. A closed card loads its content when it is opened."""
     is_unavailable = is_gone(delivery.reason)
     is_described = delivery.description is not None and delivery.description.is_cached
     agents = () if delivery.form is not DeliveryForm.DESCRIBED or is_unavailable else preview.readers
@@ -242,7 +242,7 @@ def _payload_slot(delivery: DeliveryPreview) -> str:
     return "text" if delivery.text is not None else str(facts.get("slot") or _find_media_key(delivery.payload))
 
 
-# OpenAI and Anthropic put the kind of the media part into `type`, Gemini uses it as the key.
+# OpenAI and Anthropic name the kind of media in `type`, while Gemini uses it as the key.
 MEDIA_KEYS = (
     "image_url",
     "input_image",

@@ -20,11 +20,11 @@ FILES: Mapping[str, str] = {DEFAULT_DB_ALIAS: "routing_admin.sqlite3", LOGS: "lo
 """File name of each database in a backup."""
 MB = 1_000_000
 FILE_SUFFIXES = ("", "-wal", "-shm", "-journal")
-"""Suffixes of the files of an SQLite database."""
+"""Suffixes of the files that belong to an SQLite database."""
 
 
 class DatabaseInUseError(Exception):
-    """The database to be replaced is open in another process."""
+    """Another process has the database open that is to be replaced."""
 
 
 def uses_sqlite() -> bool:
@@ -41,9 +41,9 @@ def copy_database(alias: str, path: Path) -> None:
         closing(sqlite3.connect(path)) as copy,
         watch_progress(f"{FILES[alias]} copied, MB", size, lambda: path.stat().st_size // MB),
     ):
-        # SQLite's online backup reads a consistent snapshot, and writers need not wait for it.
+        # SQLite's online backup copies a consistent snapshot and does not block writers.
         connection.connection.backup(copy)
-        # The copy must be a single file, without a WAL file beside it.
+        # The copy must be a single file, without a WAL file.
         copy.execute("PRAGMA journal_mode = DELETE")
     sync(path)
 
@@ -66,7 +66,7 @@ def list_artifacts(path: Path) -> dict[str, int]:
 
 
 def find_head(path: Path) -> AuditHead | None:
-    """Return the last entry of the audit log in a copy, or None if the copy is older than the log's hash chain."""
+    """Return the audit log's last entry in a copy, or None if the copy predates the log's hash chain."""
     with closing(open_copy(path)) as copy, suppress(sqlite3.OperationalError):
         row = copy.execute(
             "SELECT number, sha256 FROM routing_admin_auditevent ORDER BY number DESC LIMIT 1"
@@ -85,12 +85,12 @@ def measure_files() -> int:
 
 
 def merge_files(path: Path) -> None:
-    """Merge a database's files into one file. Raise `DatabaseInUseError` if another process has the database open."""
+    """Merge a database's files into one. Raise `DatabaseInUseError` if another process has the database open."""
     if not path.exists():
         return
     with closing(sqlite3.connect(path, timeout=1)) as database:
         try:
-            # Leaving WAL mode needs an exclusive lock, so it fails if the database is in use.
+            # Leaving WAL mode needs an exclusive lock, so this fails while the database is in use.
             mode = database.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
         except sqlite3.OperationalError:
             mode = ""
@@ -99,19 +99,18 @@ def merge_files(path: Path) -> None:
 
 
 def replace_database(copy: Path, path: Path) -> None:
-    """Replace the installation's database by a copy, atomically."""
+    """Replace the installation's database with a copy, atomically."""
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)
     make_private(str(part))
     shutil.copyfile(copy, part)
     sync(part)
-    # Renaming within a directory is atomic: the file is replaced as a whole or not at all.
     os.replace(part, path)
     sync(path.parent)
 
 
 def sync(path: Path) -> None:
-    """Flush a file, or the entries of a directory, to disk."""
+    """Flush a file, or a directory's entries, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -120,7 +119,7 @@ def sync(path: Path) -> None:
 
 
 def find_newest_revision(path: Path) -> tuple[int, str] | None:
-    """Return the number and the JSON text of the newest revision in a copy, or None if it has no revision."""
+    """Return the number and JSON text of the newest revision in a copy, or None without revisions."""
     with closing(open_copy(path)) as copy:
         row = copy.execute(
             "SELECT number, snapshot FROM routing_admin_revision ORDER BY number DESC LIMIT 1"

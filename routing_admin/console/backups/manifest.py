@@ -1,4 +1,4 @@
-"""`manifest.json`, which describes a backup's contents, and the hash of each file in the format of `sha256sum -c`.
+"""`manifest.json`, which describes a backup, and the hash of each file in the format of `sha256sum -c`.
 
 Salted slow hashes identify the secrets that a backup needs without revealing them.
 """
@@ -18,16 +18,16 @@ from routing_admin.console.backups.databases import sync
 
 MANIFEST, SUMS, SECRETS, ARTIFACTS = "manifest.json", "SHA256SUMS", "secrets.json", "artifacts"
 FORMAT, PACKED_FORMAT = 1, 2
-"""Values of `format`: both databases are SQLite files, or the log is PostgreSQL's text."""
+"""Values of `format`: both databases are SQLite files, or the request log is PostgreSQL's text."""
 
 
 class BackupError(Exception):
-    """A backup cannot be made or used. The message says why and what to do."""
+    """A backup cannot be made or used. The message says why, and what to do about it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedDatabase:
-    """A database in a backup: its file, the engine it was copied from, its migrations, and the rows of each table.
+    """A database in a backup: its file, source engine, migrations, and number of rows per table.
 
     If `file` is a folder of PostgreSQL's compressed text, `text_bytes` is the size of the uncompressed text.
     """
@@ -51,8 +51,8 @@ class SavedDatabase:
 class Manifest:
     """The contents of a backup.
 
-    `artifacts` and `artifact_bytes` are None if the backup contains only databases. `missing` are the hashes of
-    artifacts whose bytes could not be read. `secret_marks` identify the secrets, newest first.
+    `artifacts` and `artifact_bytes` are None if the backup contains only databases. `missing` lists the hashes of
+    artifacts whose bytes could not be read. `secret_marks` are hashes of the secrets, newest first.
     """
 
     created_at: str
@@ -69,7 +69,7 @@ class Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest, then the file with the hash of every other file."""
+    """Write the manifest, then the file with the hashes of all other files."""
     value = asdict(manifest)
     for database in value["databases"].values():
         if database["text_bytes"] is None:  # older versions do not know this field
@@ -85,7 +85,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def _digests(folder: Path) -> Iterator[tuple[Path, str]]:
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name != SUMS:
-            # An artifact's file name is its hash, which was verified when the file was copied.
+            # An artifact's file name is its hash, which was verified during copying.
             yield path, path.name if ARTIFACTS in path.relative_to(folder).parts else digest_file(path)
 
 
@@ -117,14 +117,14 @@ def read_manifest(folder: Path) -> Manifest:
         manifest = Manifest(**value, databases=databases)
     except (ValueError, KeyError, TypeError) as error:
         raise BackupError(f"{MANIFEST} cannot be read: {error}") from error
-    # A truncated SHA256SUMS would pass the loop above, so its list of files is compared with the manifest.
+    # The loop above would accept a truncated SHA256SUMS, so its list is compared with the manifest.
     artifact_count = sum(1 for name in sums if name.startswith(f"{ARTIFACTS}/"))
     if MANIFEST not in sums or artifact_count != (manifest.artifacts or 0):
         raise BackupError(f"The backup is incomplete: {SUMS} does not list everything that {MANIFEST} counts.")
     return manifest
 
 
-# Parameters of scrypt.
+# Cost parameters of scrypt.
 COST, BLOCK_SIZE, PARALLEL = 2**14, 8, 1
 
 

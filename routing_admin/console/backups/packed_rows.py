@@ -1,8 +1,8 @@
-"""PostgreSQL's request log in a backup: the text output of COPY, one compressed file per table.
+"""PostgreSQL's request log in a backup: COPY's text output, one compressed file per table.
 
-Millions of rows are copied out of the database and back as bytes. They are read one by one only if they are restored
-into SQLite or need migrations. Values are written as SQLite stores them. The first line names the columns, so that
-`zcat` and PostgreSQL's `COPY … FROM … (HEADER)` can also read the files.
+Millions of rows are copied from and to the database as bytes. They are parsed only if they are restored into SQLite or
+need migrations. Values are written as SQLite stores them. The first line names the columns, so that `zcat` and
+PostgreSQL's `COPY … FROM … (HEADER)` can read the files too.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from routing_admin.platform.databases.schema import Migration
 from routing_admin.platform.databases.sqlite.base import make_private
 
 FOLDER, END = "logs", ".copy.gz"
-# This level compresses to an eighth, in a quarter of the time that the database takes to write the text.
+# Level 1 compresses to an eighth, in a quarter of the time in which the database writes the text.
 COMPRESSION_LEVEL = 1
 INDEXES = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
 
 
 @dataclass(frozen=True, slots=True)
 class PackedRows:
-    """The rows of each table, and the size of their text."""
+    """The number of rows of each table, and the size of their text."""
 
     rows: dict[str, int]
     text_bytes: int
 
 
 def save_tables(part: Path, tables: Sequence[Table], alias: str) -> PackedRows:
-    """Write the tables into a folder of the backup and read them back to verify them.
+    """Write the tables into a backup's folder and read them back to verify them.
 
     Raise `DifferenceError` if they differ, or `OSError`.
     """
@@ -69,13 +69,15 @@ def save_tables(part: Path, tables: Sequence[Table], alias: str) -> PackedRows:
             databases.sync(path)
             if _digest_file(path) != written:
                 raise DifferenceError(f"{path.name} differs from what the database sent.")
-            # The first line is the header.
             rows[table._meta.db_table], total = written.lines - 1, total + written.size
     return PackedRows(rows, total)
 
 
 def restore_tables(folder: Path, tables: Sequence[Table], alias: str, count: int) -> None:
-    """Insert and verify the rows of a backup that has the same migrations. Raise `DifferenceError` if they differ."""
+    """Insert and verify a backup's rows. The backup must have the current migrations.
+
+    Raise `DifferenceError` if the stored rows differ.
+    """
     with show_progress("Log rows restored and verified", 2 * count) as counter:
         for table in tables:
             path, saved = packed_path(folder, table), TextDigest()
@@ -96,7 +98,7 @@ def restore_tables(folder: Path, tables: Sequence[Table], alias: str, count: int
 
 
 def unpack(folder: Path, migrations: Sequence[Migration], target: Path, count: int) -> None:
-    """Write the packed rows into a new SQLite file, migrated up to `migrations`. Raise `MoveError` or `OSError`."""
+    """Write the packed rows into a new SQLite file, migrated to `migrations`. Raise `MoveError` or `OSError`."""
     with tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as name:
         path = Path(name) / "rows.sqlite3"
         files = Destination(f"sqlite:///{path}")
@@ -109,14 +111,14 @@ def unpack(folder: Path, migrations: Sequence[Migration], target: Path, count: i
         with closing(sqlite3.connect(logs, isolation_level=None)) as database:
             _fill(database, folder, count)
         databases.merge_files(logs)
-        # The rows were written without waiting for the disk, so they are flushed now.
+        # The rows were written without waiting for the disk, so flush them now.
         databases.sync(logs)
         logs.rename(target)
 
 
 def _fill(database: sqlite3.Connection, folder: Path, count: int) -> None:
     database.execute("PRAGMA synchronous = OFF")
-    # Creating the indexes after the rows is faster.
+    # Creating the indexes after inserting the rows is faster.
     indexes = database.execute(INDEXES).fetchall()
     for name, _ in indexes:
         database.execute(f'DROP INDEX "{name}"')
@@ -138,7 +140,7 @@ def _fill_table(database: sqlite3.Connection, path: Path, counter: WorkProgress)
         names = file.readline().rstrip("\n").split("\t")
         types = {row[1]: row[2] for row in database.execute(f'PRAGMA table_info("{name}")')}
         blob_columns = [index for index, column in enumerate(names) if types[column].upper() == "BLOB"]
-        # Django's JSON columns carry this check; their declared type is plain text.
+        # Django declares a JSON column in SQLite as text with this check.
         json_columns = [index for index, column in enumerate(names) if f'JSON_VALID("{column}")' in statement]
         database.execute(f'DELETE FROM "{name}"')  # noqa: S608  # the tables' own names, here and below
         columns, marks = ", ".join(f'"{column}"' for column in names), ", ".join("?" * len(names))

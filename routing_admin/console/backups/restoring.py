@@ -1,4 +1,4 @@
-"""Restore a backup: verify it completely, move the existing installation aside, and put the backup in its place."""
+"""Restore a backup: verify all of it, set the existing installation aside, and replace it with the backup."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from routing_admin.console.backups.rows import copy_file, has_rows, restore_rows
 from routing_admin.platform.databases.schema import NewerSchemaError, refuse_newer
 from routing_admin.platform.server.file_locks import hold_unless_locked, try_lock
 
-# In SQLite, the log with its indexes and temporary files takes this many times the size of its text.
+# In SQLite, the log with indexes and temporary files takes this many times the size of its text.
 UNPACKED = 4
 SECRET_FILES = ("secret_key", "keys")
 """Files of the data directory that contain secrets."""
@@ -48,7 +48,7 @@ SECRET_FILES = ("secret_key", "keys")
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A restored backup: where the previous installation was moved, and what remains to be done, as sentences."""
+    """A restored backup: where the previous installation was moved, and what an operator must still do."""
 
     manifest: Manifest
     moved_aside: tuple[str, ...]
@@ -56,14 +56,14 @@ class Restored:
 
 
 def restore(actor: Actor, folder: Path, *, replace: bool = False) -> Restored:
-    """Replace the installation by a backup. If this raises `BackupError`, nothing has changed."""
+    """Replace the installation with a backup. If this raises `BackupError`, nothing has changed."""
     manifest = read_manifest(folder)
     try:
         for database in manifest.databases.values():
             refuse_newer([(app, name) for app, name in database.migrations], "The backup was made by")
     except NewerSchemaError as error:
         raise BackupError(str(error)) from error
-    # Everything is checked before anything is moved.
+    # Check everything before moving anything.
     _check_disk_space(folder, manifest, replace=replace)
     _close_databases()
     with _set_files_aside(manifest) as aside, _set_rows_aside() as schema:
@@ -142,7 +142,7 @@ def _set_files_aside(manifest: Manifest) -> Iterator[Path | None]:
                 shutil.move(path, aside / path.name)
                 moved.append(path)
         yield aside if moved else None
-    # On failure, what was restored so far is removed, and the previous files are moved back.
+    # On failure, delete what was restored so far and move the previous files back.
     except BaseException:
         connections.close_all()
         for path in paths:
@@ -155,7 +155,7 @@ def _set_files_aside(manifest: Manifest) -> Iterator[Path | None]:
 
 
 def _restore_contents(folder: Path, manifest: Manifest) -> None:
-    # Artifacts are restored first, so that no restored row refers to missing bytes.
+    # Restore artifacts first, so that no restored row refers to missing bytes.
     if manifest.artifacts is not None:
         _restore_artifacts(folder)
     if manifest.has_secrets:
@@ -174,7 +174,9 @@ def _restore_contents(folder: Path, manifest: Manifest) -> None:
 
 def _restore_artifacts(folder: Path) -> None:
     if isinstance(byte_store(), FileStore):
-        FileStore(Path(settings.DATA_DIR) / ARTIFACTS)  # recreates its folders, which were moved aside
+        # This recreates the store's folders, which were set aside. The store computes each hash again, which verifies
+        # the file.
+        FileStore(Path(settings.DATA_DIR) / ARTIFACTS)
     # The store computes each hash again, which shows whether the file is intact.
     store = byte_store()
     for path in sorted((folder / ARTIFACTS).glob("??/*")):
@@ -189,7 +191,7 @@ def _restore_secrets(folder: Path) -> None:
         path = Path(settings.DATA_DIR) / name
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             file.write(",".join(saved[name]))
-    # The restored secrets take effect in this process immediately, unless the environment sets others.
+    # The restored secrets apply to this process immediately, unless the environment sets others.
     read_secrets_again()
 
 
@@ -209,20 +211,20 @@ def _remarks(folder: Path, manifest: Manifest) -> Iterator[str]:
             yield f"{path.name} is exported otherwise than when the backup was made, by another version of the program."
 
 
-# The folder of a backup is hidden and locked while it is written, and renamed once it is complete. If the writing
-# process dies, a later backup removes the folder.
+# While a backup is written, its folder is hidden and locked. It is renamed when complete. If the writing process dies,
+# a later backup deletes the folder.
 
 PART_SUFFIX = ".part"
-"""Suffix of an unfinished backup's folder. Its name begins with a dot, so a shell's `*/` skips it."""
+"""Suffix of an unfinished backup's folder. Its name begins with a dot, so that a shell's `*/` skips it."""
 CONTENTS = (ARTIFACTS, MANIFEST, SUMS, SECRETS, "rows", *FILES.values(), *(f"{file}.json" for file in exports.FILES))
-"""Prefixes of the file names in a finished or unfinished backup."""
+"""Prefixes of file names in a finished or unfinished backup."""
 
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """Yield an empty private folder. It is renamed to `folder` if the block succeeds, and removed otherwise.
+    """Yield an empty private folder. It is renamed to `folder` if the block succeeds, and deleted otherwise.
 
-    Remove unfinished folders that killed processes left beside it. Raise `BackupError` if `folder` exists or another
+    Unfinished folders of dead processes beside it are deleted too. Raise `BackupError` if `folder` exists or another
     backup is running.
     """
     if folder.exists():
@@ -236,7 +238,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
         raise BackupError(f"{part} exists: another backup is running. If none is, remove it.") from None
     lock = os.open(part, os.O_RDONLY)
     try:
-        with suppress(OSError):  # on a file system without locks, unfinished backups are never removed
+        with suppress(OSError):  # on a file system without locks, unfinished backups are never deleted
             try_lock(lock)
         yield part
         os.rename(part, folder)
@@ -249,9 +251,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove the unfinished backups in a folder whose processes have ended."""
-    # Earlier versions did not hide their unfinished folders. A folder is removed only if all its files belong to a
-    # backup.
+    """Delete a folder's unfinished backups whose processes have ended."""
+    # Earlier versions did not hide unfinished folders, so delete a folder only if all its files belong to a backup.
     for part in folder.glob(f"*{PART_SUFFIX}"):
         if part.is_dir() and all(entry.name.startswith(CONTENTS) for entry in part.iterdir()):
             with suppress(OSError), hold_unless_locked(part) as is_free:

@@ -1,8 +1,8 @@
-"""Copy the rows of PostgreSQL into a backup and back. A backup of either engine can be restored into either.
+"""Copy PostgreSQL's rows into a backup and back. A backup of either engine can be restored into either.
 
-The main database is written to an SQLite file, the request log to files in COPY's text format (`packed_rows`). Both
-are read in one transaction, as a consistent snapshot, and compared with the database by count and hash. On restoring,
-the existing tables are moved aside into another schema of the same database.
+The main database becomes an SQLite file, and the request log becomes files in COPY's text format (`packed_rows`). Both
+are read in one transaction, as a consistent snapshot, and compared with the database by count and hash. Before rows are
+restored, the existing tables are moved into another schema of the same database.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from routing_admin.platform.databases.schema import (
     load_migrations,
 )
 
-# One connection reads both databases. In PostgreSQL they are one database, and only a single transaction sees a single
-# snapshot.
+# Both aliases use one connection, because only a single transaction sees a single snapshot. In PostgreSQL they are one
+# database.
 SERVED_ALIASES: AliasMap = {DEFAULT_DB_ALIAS: DEFAULT_DB_ALIAS, LOGS: DEFAULT_DB_ALIAS}
 FILE_NAMES: Mapping[str, str] = {DEFAULT_DB_ALIAS: "rows.sqlite3", LOGS: "rows-logs.sqlite3"}
 """Names of the temporary SQLite files. The second name is derived from the first."""
 
 
 def save_rows(part: Path) -> dict[str, SavedDatabase]:
-    """Write both databases into a backup, with the tables of the migrations applied so far. Raise `BackupError`."""
+    """Write both databases into a backup. Raise `BackupError`."""
     registry: Apps = apps
     leaves: Sequence[Migration] = ()
-    # If migrations are pending, the tables are those of the migrations applied so far, not those of the current models.
+    # If migrations are pending, the backup has the tables of the applied migrations, not those of the current models.
     if list_pending():
         leaves = find_leaves(applied_before := list_applied())
         registry = load_migrations(applied_before).project_state(list(leaves)).apps
@@ -73,7 +73,7 @@ def save_rows(part: Path) -> dict[str, SavedDatabase]:
         databases.merge_files(part / name)
     path = part / databases.FILES[DEFAULT_DB_ALIAS]
     (part / FILE_NAMES[DEFAULT_DB_ALIAS]).rename(path)
-    # The request log is stored in packed files instead.
+    # The request log goes into packed files instead.
     (part / FILE_NAMES[LOGS]).unlink()
     databases.sync(path)
     applied = [list(migration) for migration in list_applied_in_file(path)]
@@ -92,14 +92,14 @@ def save_rows(part: Path) -> dict[str, SavedDatabase]:
 
 
 def restore_rows(folder: Path, manifest: Manifest) -> None:
-    """Replace all rows of the database with a backup's, in one transaction. Raise `BackupError` if that fails.
+    """Replace all rows with a backup's, in one transaction. Raise `BackupError` if that fails.
 
-    The backup may have been made by an older version.
+    The backup may come from an older version.
     """
     call_command("migrate", verbosity=0, interactive=False)
     make_days(timezone.now())
     saved = manifest.databases[LOGS]
-    # Rows fit the current tables only if they have the same migrations. Others pass through a migrated SQLite file.
+    # Only rows with the same migrations fit the current tables. Others are first migrated in an SQLite file.
     is_streamed = saved.is_packed and set(list_applied()) == {(app, name) for app, name in saved.migrations}
     with tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as name:
         for alias, database in manifest.databases.items():
@@ -121,7 +121,7 @@ def restore_rows(folder: Path, manifest: Manifest) -> None:
 
 
 def copy_file(folder: Path, saved: SavedDatabase, target: Path) -> None:
-    """Write a database of a backup to an SQLite file, with the tables it had. Raise `BackupError` if that fails."""
+    """Write a backup's database to an SQLite file, with its original tables. Raise `BackupError` if that fails."""
     if not saved.is_packed:
         shutil.copyfile(folder / saved.file, target)
         return
@@ -138,7 +138,6 @@ def _split_logs(tables: list[Table]) -> tuple[list[Table], list[Table]]:
 
 
 def has_rows() -> bool:
-    """Return whether any of the installation's tables contains a row."""
     connection = connections[DEFAULT_DB_ALIAS]
     existing = set(connection.introspection.table_names()) & {table._meta.db_table for table in list_tables()}
     with connection.cursor() as cursor:
@@ -157,7 +156,7 @@ def measure_rows() -> int:
 
 @contextmanager
 def set_schema_aside() -> Iterator[str | None]:
-    """Move the existing tables into another schema, and back if the block fails. Yield a description of that schema.
+    """Move the existing tables into another schema, and back if the block fails. Yield the schema's description.
 
     Yield None if there are no rows. Raise `BackupError` if the database user lacks the privilege.
     """

@@ -1,9 +1,8 @@
-"""Make a backup while the installation is in use: a snapshot of the databases, and every artifact that they list.
+"""Back up a running installation: a snapshot of the databases, and every artifact that they list.
 
-An artifact's bytes are stored before its row and removed after it. They are copied before the databases, and those
-stored in the meantime are copied afterwards. Every row in the backup therefore has its bytes.
-
-The backup before migrations leaves artifacts out, because migrations do not touch them.
+An artifact's bytes are stored before its row and deleted after it. They are copied before the databases, and bytes
+stored in the meantime are copied afterwards. Every row in the backup therefore has its bytes. The backup before
+migrations omits artifacts, because migrations do not touch them.
 """
 
 from __future__ import annotations
@@ -75,9 +74,9 @@ def _fill(part: Path, *, with_secrets: bool) -> Manifest:
         _save_bytes(store, sha256, folder)
     copies = copy_databases(part)
     sizes = databases.list_artifacts(part / databases.FILES["default"])
-    # Copy the bytes that were stored after the loop above.
+    # Copy artifacts that were stored during the loop above.
     missing = [sha256 for sha256 in sizes if not _save_bytes(store, sha256, folder)]
-    # Bytes without a row in the copied database were stored or deleted in the meantime.
+    # Bytes without a row in the copy were stored or deleted after the snapshot, so the backup omits them.
     for path in folder.glob("??/*"):
         if path.name not in sizes:
             path.unlink()
@@ -139,8 +138,8 @@ def _save_bytes(store: ByteStore, sha256: str, folder: Path) -> bool:
     target.parent.mkdir(mode=0o700, exist_ok=True)
     try:
         if isinstance(store, FileStore):
-            # A hard link takes no space and is safe, since stored files are never modified. If linking raises
-            # `OSError`, for example across file systems, the file is copied.
+            # A hard link takes no space, and it is safe because stored files never change. If linking raises `OSError`,
+            # for example across file systems, the file is copied.
             with store.local_file(sha256) as path, suppress(OSError):
                 os.link(path, target)
                 return True
@@ -157,7 +156,7 @@ def _save_bytes(store: ByteStore, sha256: str, folder: Path) -> bool:
 
 def _save_configuration(part: Path) -> None:
     newest = databases.find_newest_revision(part / databases.FILES["default"])
-    # Export from the copy, so that the files match the copied database.
+    # Export the configuration from the copy, so that the files match the copied database.
     configuration = from_json(json.loads(newest[1])) if newest else EMPTY
     for name in exports.FILES:
         text = exports.export(name, configuration=configuration).text
@@ -171,18 +170,18 @@ def _save_secrets(part: Path) -> None:
 
 
 FOLDER = "backups"
-"""Folder of these backups in the data directory."""
+"""Folder in the data directory for backups before migrations."""
 MAX_BACKUPS = 3
-"""How many of these backups are kept."""
+"""Number of backups before migrations that are kept."""
 SPARE_BYTES = 1024 * 1024
-"""Disk space that is always left free."""
+"""Disk space that must remain free."""
 
 
 def back_up_before_migrating(report: Callable[[str], object]) -> Path | None:
-    """Copy the databases if migrations are pending. Return the backup's folder, or None if none are pending.
+    """Copy the databases if migrations are pending. Return the backup's folder, or None without migrations.
 
-    Before the copy starts, `report` receives a line with the disk space needed. Raise `BackupError` if the disk has no
-    room for the copy and for what the migrations write.
+    Before copying, `report` receives a line with the required disk space. Raise `BackupError` if the disk lacks space
+    for the copy and for what the migrations write.
     """
     root, pending = Path(settings.DATA_DIR) / FOLDER, list_pending()
     remove_unfinished(root)
@@ -202,14 +201,15 @@ def back_up_before_migrating(report: Callable[[str], object]) -> Path | None:
     return folder
 
 
-def note_backup(actor: Actor, folder: Path) -> None:
-    """Record the backup in the audit log. Call this after the migrations, since they may change the log's table."""
+def audit_backup(actor: Actor, folder: Path) -> None:
+    """Audit the backup. Call this after the migrations, which may change the audit log's table."""
     with ledger.audit(actor, AuditedAction("installation.backup", details={"folder": folder.name})):
         pass
 
 
 def _check_disk_space(count: int, report: Callable[[str], object]) -> None:
-    # Three times the size of the files: for the copy, and for a table and its journal while a migration rewrites it.
+    # The copy needs the size of the files once; a migration that rewrites a table needs it twice, for the table and its
+    # journal.
     needed = SPARE_BYTES + (3 * databases.measure_files() if databases.uses_sqlite() else measure_rows())
     free = shutil.disk_usage(settings.DATA_DIR).free
     if needed > free:

@@ -40,13 +40,13 @@ class AdminTokenAuth(AuthBase):
     openapi_description = "An administrator's token, `Authorization: Bearer rat_…`; only calls under `/admin` take it."
 
     def __call__(self, request: HttpRequest) -> AdminCaller:
-        """Return the caller. Raise `CallError`.
+        """Return the caller, or raise `CallError`.
 
         The status is 401 for an invalid token, 403 for a missing scope, and 400 for a token in the URL.
         """
         result = refuse_token_in(request.META.get("QUERY_STRING", "")) or authenticate_token(request.headers)
         if isinstance(result, AdminCaller):
-            # The required scope depends on the route's pattern, not on the URL that was sent.
+            # The required scope follows from the route's pattern, not from the requested URL.
             path = route_path(request.resolver_match.route) if request.resolver_match else ""
             refusal = refuse_admin_call(result, request.method or "", path)
             if refusal is None:
@@ -67,7 +67,7 @@ def script_actor(request: HttpRequest) -> Actor:
 
 
 def check_grantable(request: HttpRequest, scopes: Iterable[str], subject: str) -> None:
-    """Raise `CallError` 403 if `scopes` has administrative scopes that the caller's token lacks."""
+    """Raise `CallError` 403 if the caller's token lacks one of the administrative scopes in `scopes`."""
     caller: AdminCaller = request.auth  # type: ignore[attr-defined]
     if missing := [scope for scope in ADMIN_SCOPES if scope in set(scopes) - caller.scopes]:
         message = f"A token cannot give more than it has. {subject} takes {', '.join(missing)}, which this token lacks."
@@ -75,7 +75,7 @@ def check_grantable(request: HttpRequest, scopes: Iterable[str], subject: str) -
 
 
 def expected_revision(request: HttpRequest) -> int | None:
-    """Return the revision in the request's If-Match header, or None if there is none."""
+    """Return the revision in the request's If-Match header, or None without the header."""
     return parse_revision_tag(request.headers.get("if-match", ""))
 
 
@@ -84,14 +84,14 @@ def read_expectation(request: HttpRequest) -> Expectation:
 
 
 def answer_entry(value: EntriesOut, entry: Mapping[str, Any], status: int = 200) -> HttpResponse:
-    """Return a response with one entry and the newest revision. The ETag is the entry's."""
+    """Return a response with one entry and the newest revision. The ETag covers the entry."""
     response = answer_at_revision(value, status)
     response["ETag"] = f'"{entity_tag(entry)}"'
     return response
 
 
 def answer_at_revision(value: EntriesOut, status: int = 200) -> HttpResponse:
-    """Return a response that has the newest revision in the body and as the ETag."""
+    """Return a response with the newest revision in the body and as the ETag."""
     value.revision = newest_number() or 0
     response = answer(value, status)
     response["ETag"] = f'"{value.revision}"'
@@ -113,7 +113,7 @@ def iso(moment: datetime | None) -> str | None:
     return moment.isoformat(timespec="seconds") if moment else None
 
 
-# Limits that scripts send are validated by the forms of the pages. Form errors are then mapped to fields of the JSON.
+# The pages' forms validate the limits that scripts send. Form errors are then mapped to JSON fields.
 
 LIMIT_FIELDS = frozenset({MODELS, CURRENCY, UNPRICED, UNPRICED_PRICE, *(meter.value for meter in LIMITS)})
 
@@ -131,7 +131,7 @@ def limit_fields(limits: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def form_problems(form: forms.BaseForm, fields: Mapping[str, str]) -> list[Problem]:
-    """Return a form's errors. `fields` maps form fields to the JSON fields that have another name."""
+    """Return a form's errors. `fields` maps form fields to JSON fields with other names."""
     return [
         Problem(fields.get(name, f"limits.{name}" if name in LIMIT_FIELDS else name), str(error), "range")
         for name, errors in form.errors.items()
@@ -140,7 +140,10 @@ def form_problems(form: forms.BaseForm, fields: Mapping[str, str]) -> list[Probl
 
 
 def parse_revision_tag(tag: str) -> int | None:
-    """Return the revision in the text of an If-Match header, or None. Raise `CallError` for any other tag."""
+    """Return the revision in an If-Match header, or None for an empty value or `*`.
+
+    Raise `CallError` for any other tag.
+    """
     word = tag.strip().removeprefix("W/").strip('"')
     if word in ("", "*"):
         return None

@@ -1,4 +1,4 @@
-"""Foresee the consequences of a change for callers, from the newest snapshot and agents created at run time."""
+"""Find the consequences of a change for callers, from the newest snapshot and agents created at run time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from routing_admin.dispatch.decisions import unusable_providers
 
 
 def find_consequences(planned: Configuration) -> tuple[Consequence, ...]:
-    """Return all consequences of replacing the configuration in use by `planned`."""
+    """Return the consequences of replacing the configuration in use with `planned`."""
     state = snapshot.current()
     return consequences(
         with_runtime_agents(state, state.configuration), with_runtime_agents(state, planned), unusable_providers(state)
@@ -62,19 +62,19 @@ USER_SENTENCES: Mapping[str, tuple[str, Any]] = {
         ngettext_lazy("%(count)s agent was created by it.", "%(count)s agents were created by it.", "count"),
     ),
 }
-"""For each kind of user in `InUseError`: the URL name of their list, and a sentence with their number."""
+"""For each kind of user in `InUseError`: the URL name of its list, and a sentence with the number of users."""
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why something cannot be deleted, and the list of what has to change first; empty if there is no such list."""
+    """A reason why an entry cannot be deleted, and the URL of the list that must change first, or empty."""
 
     sentence: str
     url: str = ""
 
 
 def find_obstacle(check: Callable[[Any], None], row: Any, search: str) -> Obstacle | None:
-    """Return why `check` forbids deleting the row, or None if it does not.
+    """Return why `check` forbids deleting the row, or None if it allows it.
 
     `search` is the query that finds the row's users in their list.
     """
@@ -100,7 +100,7 @@ def _find_change_consequences(change: Callable[[Configuration], Configuration]) 
 
 
 def with_runtime_agents(state: Snapshot, configuration: Configuration) -> Configuration:
-    """Return the configuration with the agents created at run time, which files and revisions do not contain."""
+    """Return the configuration with run-time agents, which files and revisions do not contain."""
     runtime_agents = tuple(
         AgentSpec(agent.id, agent.name, "", None if agent.task_type else agent.service_id, agent.task_type)
         for agent in state.agents
@@ -109,10 +109,10 @@ def with_runtime_agents(state: Snapshot, configuration: Configuration) -> Config
     return replace(configuration, agents=(*configuration.agents, *runtime_agents)) if runtime_agents else configuration
 
 
-# The consequences of disabling something are shown first, and the user has to confirm them once.
+# Before an entry is disabled, its consequences are shown once, and the user must confirm them.
 
 CONFIRMED = "confirmed"
-"""The form field that confirms the consequences."""
+"""Name of the form field that confirms the consequences."""
 
 
 def find_unconfirmed(request: HttpRequest, form: forms.BaseForm, kind: str, name: str) -> Sequence[Consequence]:

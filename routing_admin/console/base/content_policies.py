@@ -1,4 +1,4 @@
-"""Content policies as choices in forms."""
+"""Form fields for content policies."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ LABELS: Mapping[str, Promise] = MappingProxyType(
         "extract+convert+describer+question": _("the same, and the describing model gets the question"),
     }
 )
-"""Maps the word for a policy in files and in the API to its label."""
+"""Maps each policy's name in files and the API to its label."""
 
 
 HTML_LABELS: Mapping[str, Promise] = MappingProxyType(
     {"words": _("as words with headings and links"), "source": _("as source code")}
 )
-"""Maps the word for a form of web pages in files and in the API to its label."""
+"""Maps each form of web pages, by its name in files and the API, to its label."""
 
 
 def policy_choices(inherited: str | Promise = "") -> list[tuple[str, str | Promise]]:
@@ -42,13 +42,13 @@ def policy_choices(inherited: str | Promise = "") -> list[tuple[str, str | Promi
 def read_policy(content: Any) -> str:
     """Return the policy in the `content` of a route or a service, or an empty string if it has none."""
     word = str(content.get("policy") or "") if isinstance(content, Mapping) else ""
-    # A policy may join several words with `+`, in any order and with spaces.
+    # A policy may join several names with `+`, in any order and with spaces.
     parts = frozenset(word.replace(" ", "").split("+"))
     return next((policy for policy in POLICY_WORDS if frozenset(policy.split("+")) == parts), "")
 
 
 class TextLimitField(forms.CharField):
-    """How much text of a file a model gets, in characters or as a share of the window that is left."""
+    """A field for how much of a file's text a model gets, in characters or as a share of the remaining window."""
 
     def __init__(self, inherited: str | Promise) -> None:
         attrs = {"placeholder": inherited, "autocomplete": "off", "inputmode": "text"}
@@ -63,7 +63,7 @@ class TextLimitField(forms.CharField):
 
 
 class HtmlFormField(forms.ChoiceField):
-    """Whether a model gets the words of a web page or its source."""
+    """A field for whether a model gets a web page's text or its source."""
 
     def __init__(self, inherited: str | Promise = "") -> None:
         choices: list[tuple[str, str | Promise]] = [*HTML_LABELS.items()]
@@ -73,11 +73,11 @@ class HtmlFormField(forms.ChoiceField):
 
 
 def read_content_option(content: Any, name: str) -> str:
-    """Return a word, such as the `text` limit, in the `content` of a route or a service, or an empty string."""
+    """Return an option, such as the `text` limit, from the `content` of a route or service, or an empty string."""
     return str(content.get(name) or "") if isinstance(content, Mapping) else ""
 
 
 def with_content(content: Mapping[str, Any], **words: str) -> dict[str, Any]:
-    """Return the `content` with these words, without those that are empty."""
+    """Return `content` with these options replaced. Options with empty values are removed."""
     others = {name: value for name, value in content.items() if name not in words}
     return others | {name: word for name, word in words.items() if word}

@@ -1,4 +1,4 @@
-"""Context processor of every page: the user, their rights, and the navigation."""
+"""Context processor of all pages: the user, the user's rights, and the navigation."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ USER_PAGES = ("user", "user_invite", "user_role", "user_active", "user_link", "t
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
-    """A page in the navigation: its URL name, label and icon, and the key that opens it when pressed after `g`.
+    """A page in the navigation: URL name, label, icon, and the key that opens it when pressed after `g`.
 
-    `within` are the URL names of the pages below it.
+    `within` lists the URL names of the pages below it.
     """
 
     name: str
@@ -108,7 +108,7 @@ NAVIGATION: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class PageRights:
-    """Whether a role may post to a view, by URL name. Templates read `can.key_issue`, for example."""
+    """Maps URL names to whether a role may post to the view. Templates read `can.key_issue`, for example."""
 
     role: UserRole
 
@@ -137,16 +137,16 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "can_edit": can_edit(request),
         "can": PageRights(role_for(user)),
         "may": rights,
-        # Lazy, because responses without the navigation do not need it.
+        # These values are lazy, because responses without the navigation do not need them.
         "nav": SimpleLazyObject(lambda: navigation(request)),
         **banner_context(),
     }
 
 
 def navigation(request: HttpRequest, alerts: int | None = None) -> list[dict[str, Any]]:
-    """Return the groups of the side navigation, with the current page marked, and the counts of their things.
+    """Return the groups of the navigation, with the current page marked, and the counts beside the entries.
 
-    `alerts` is the number of waiting alerts, if a page knows it already.
+    `alerts` is the number of open alerts, if the page has already counted them.
     """
     current = request.resolver_match.url_name if request.resolver_match else None
     configuration = snapshot.current().configuration
@@ -167,7 +167,7 @@ def navigation(request: HttpRequest, alerts: int | None = None) -> list[dict[str
 
 
 def find_url(page: str, *arguments: str) -> str:
-    """Return a page's URL, or an empty string if there is no such page or the URL cannot contain the arguments."""
+    """Return a page's URL, or an empty string if the page does not exist or its URL does not accept the arguments."""
     try:
         return reverse(page, args=arguments)
     except NoReverseMatch:
@@ -176,7 +176,7 @@ def find_url(page: str, *arguments: str) -> str:
 
 def build_item(entry: NavigationEntry, current: str | None, counts: dict[str, int | None]) -> dict[str, Any]:
     return {
-        "url": find_url(entry.name),  # empty for a missing page; `navigation` then drops the entry
+        "url": find_url(entry.name),  # empty for a missing page, whose entry `navigation` then omits
         "label": entry.label,
         "short": entry.short,
         "icon": entry.icon,

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 
 APPS = ("routing_admin", "artifacts", "capabilities")
 SECRETS = frozenset({"password", "digest", "ciphertext", "fingerprint"})
-"""Fields that are never shown, even encrypted. Tables that have such a field as primary key are left out."""
+"""Fields that are never shown, even encrypted. A table whose primary key is such a field is omitted."""
 
 
 class RowsAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
@@ -48,12 +48,12 @@ class RowsAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return True
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        # `RowsSite.has_permission` has already admitted the user.
+        # `RowsSite.has_permission` has already checked the user.
         return True
 
 
 class RowsSite(admin.AdminSite):
-    """An admin site with all our tables and the users. It uses the sign-in and sign-out pages of this application."""
+    """An admin site with all of our tables and users, which uses this application's sign-in and sign-out."""
 
     site_header = site_title = _("Rows, read-only")
     index_title = _("Make changes on the pages of routing_admin")
@@ -62,7 +62,7 @@ class RowsSite(admin.AdminSite):
         return bool(request.user.is_active and request.user.is_superuser)
 
     def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponseBase:  # type: ignore[override]
-        # This application's own sign-in page counts failures, so it is used in place of Django's.
+        # This application's sign-in page counts failed attempts, which Django's does not.
         return redirect("login")
 
     def logout(self, request: HttpRequest, extra_context: Any = None) -> HttpResponseBase:  # type: ignore[override]

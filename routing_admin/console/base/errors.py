@@ -1,4 +1,4 @@
-"""Error pages for 403, 500 and 503. They show the request id and no internals."""
+"""Error pages for 403, 500 and 503. They show the request id but no internals."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ OUTAGES: Mapping[DatabaseFault | None, tuple[Promise, Promise]] = {
         ),
     ),
 }
-"""Headline and explanation by database fault. Any other fault uses `NOT_RESPONDING`."""
+"""Headline and explanation for each database fault. Any other fault uses `NOT_RESPONDING`."""
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Render the 403 page, which names the weakest role that is allowed."""
+    """Render the 403 page, which names the least privileged role that is allowed."""
     match = request.resolver_match
     right = Right.SEE if request.method in READING else Right.TRY | Right.CHANGE
     needed = least_role(match.view_name if match else "", right)
@@ -62,7 +62,7 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Render the page for 503 if the database or a store is down or the server is overloaded, else for 500."""
+    """Render the 503 page if the database, a store or the server's capacity is the cause, else the 500 page."""
     error = sys.exc_info()[1]
     if isinstance(error, StoreUnavailableError):
         log.error("a page needs an artifact: %s", error.details)
@@ -84,7 +84,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 BARE_FRAME = {"error_frame": "includes/gate.html"}
-"""The pages for 500 and 503 have no navigation, since drawing it could fail again."""
+"""The pages for 500 and 503 omit the navigation, because rendering it could fail again."""
 
 
 def _unavailable(request: HttpRequest, context: Mapping[str, object]) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""Form fields that several subjects share: limits, timeouts, JSON objects."""
+"""Form fields that several subjects share: limits, timeouts and JSON objects."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ FORBIDDEN_IN_NAMES = re.compile(r"[\s?#%\\\x00-\x1f\x7f]|^/|/$|//|(?:^|/)\.{1,2}
 
 
 def check_new_name(name: str) -> None:
-    """Raise `ValidationError` for a name or id that URLs and files cannot contain unchanged.
+    """Raise `ValidationError` for a name or id that URLs or files cannot contain unchanged.
 
-    Only names typed into forms are checked. An import may bring others, and their pages work.
+    Only names typed into forms are checked. An import may bring other names, and their pages work.
     """
     if FORBIDDEN_IN_NAMES.search(name):
         raise forms.ValidationError(
@@ -43,10 +43,10 @@ def check_new_name(name: str) -> None:
 
 
 class Combobox(forms.TextInput):
-    """A text field with suggestions for the typed text, for more choices than fit a select.
+    """A text field with suggestions for the typed text, for more choices than a select can hold.
 
-    `options` is the kind of suggestions, see console/find/options.py. Any text can be typed, so the form has to
-    validate it.
+    `options` names the kind of suggestions; see console/find/options.py. The form must validate the text, because any
+    text can be typed.
     """
 
     template_name = "components/combobox.html"
@@ -63,7 +63,7 @@ class Combobox(forms.TextInput):
 
 
 class Chosen(forms.Textarea):
-    """Names, one per line: chips that can be removed, and a combobox that adds one. Without JavaScript, a text area."""
+    """Names, one per line, as removable chips with a combobox that adds names. Without JavaScript, a text area."""
 
     template_name = "components/chosen.html"
 
@@ -77,12 +77,12 @@ class Chosen(forms.Textarea):
         return {**identity, "options": self.options, "attributes": flatatt(own)}
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> str | None:
-        # The text area, and what is typed in the field beside it.
+        # The value is the text area's content, followed by the text typed into the combobox.
         return "\n".join(data.getlist(name)) if isinstance(data, MultiValueDict) else data.get(name)
 
 
 def split_names(text: Any) -> list[str]:
-    """Return the lines of a text without repetitions and empty ones."""
+    """Return the lines of a text without duplicates and empty lines."""
     return list(dict.fromkeys(filter(None, map(str.strip, str(text or "").splitlines()))))
 
 
@@ -118,7 +118,7 @@ def make_models_field(limits: Mapping[str, Any], hint: Any) -> forms.Field:
 
 
 def make_amount_fields(limits: Mapping[str, Any], meters: Iterable[Meter] = tuple(LIMITS)) -> dict[str, forms.Field]:
-    """Return the form fields for amounts by name, with the stored values. The currency follows the amounts of money."""
+    """Return by name the form fields for limits of amounts. The currency follows the amounts of money."""
     fields: dict[str, forms.Field] = {}
     for meter in meters:
         label, hint = LIMITS[meter]
@@ -126,7 +126,7 @@ def make_amount_fields(limits: Mapping[str, Any], meters: Iterable[Meter] = tupl
         fields[meter.value] = amount(
             label=label, help_text=hint, required=False, initial=limits.get(meter.value), **bounds
         )
-        # The fields below apply to both amounts of money, so they follow the last of the two.
+        # Both amounts of money share the fields below, which therefore follow the second amount.
         if meter is MONEY[-1]:
             fields[CURRENCY] = _make_currency_field(limits.get(CURRENCY, USUAL_CURRENCY))
             fields[UNPRICED] = forms.ChoiceField(
@@ -156,7 +156,7 @@ def read_amounts(data: Mapping[str, Any]) -> dict[str, Any]:
         if meter.value in amounts:
             amounts |= {meter.value: f"{amounts[meter.value]:f}", CURRENCY: data.get(CURRENCY) or USUAL_CURRENCY}
     policy = data.get(UNPRICED) or UnpricedPolicy.ALLOW
-    # The policy for calls without a price matters only if money is limited.
+    # The policy for unpriced calls matters only if spending is limited.
     if CURRENCY in amounts and policy != UnpricedPolicy.ALLOW:
         amounts[UNPRICED] = str(policy)
         if policy == UnpricedPolicy.COUNT and data.get(UNPRICED_PRICE) is not None:
@@ -165,7 +165,7 @@ def read_amounts(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_unpriced(form: forms.BaseForm, data: Mapping[str, Any]) -> None:
-    """Add an error if calls without a known price are charged at a given price but none is given."""
+    """Add an error if unpriced calls are charged at a given price but the price is missing."""
     if data.get(UNPRICED) == UnpricedPolicy.COUNT and data.get(UNPRICED_PRICE) is None:
         form.add_error(UNPRICED_PRICE, _("Enter the price that calls without a known price count at."))
 
@@ -187,11 +187,11 @@ TIMEOUTS: tuple[tuple[str, str | Promise], ...] = (
     ("between", gettext_lazy("Between stream chunks")),
     ("total", gettext_lazy("Total")),
 )
-"""The configurable timeouts, in seconds."""
+"""Configurable timeouts, in seconds, with their labels."""
 
 
 class TimeoutField(forms.FloatField):
-    """A timeout in seconds. Where the field appears without its heading, it is called `full_label`."""
+    """A timeout in seconds. `full_label` is its name where the heading of the timeouts is missing."""
 
     def __init__(self, label: str, initial: float | None) -> None:
         super().__init__(
@@ -210,14 +210,13 @@ def timeout_fields(form: forms.BaseForm) -> list[forms.BoundField]:
 
 def read_timeouts(data: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
     names = {name for name, _label in TIMEOUTS}
-    # Timeouts that only a newer version knows are kept.
+    # Timeouts that only a newer version knows are preserved.
     unknown = {name: value for name, value in stored.items() if name not in names}
     entered = {name: plain_number(data.get(f"timeout_{name}")) for name, _label in TIMEOUTS}
     return unknown | {name: value for name, value in entered.items() if value is not None}
 
 
 def plain_number(value: float | None) -> float | None:
-    # A whole number is shown without a decimal point.
     return int(value) if value is not None and value.is_integer() else value
 
 

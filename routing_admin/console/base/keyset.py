@@ -1,4 +1,4 @@
-"""Keyset pagination by a descending integer: pages do not shift while rows are added."""
+"""Keyset pagination by a descending integer, so that pages do not shift while rows are added."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class PageCursor:
-    """The position of a page: the rows before a number, the rows after a number, or the newest if neither is given."""
+    """A page's position: before a number, after a number, or at the newest rows if neither is given."""
 
     before: int | None = None
     after: int | None = None
@@ -26,17 +26,14 @@ class KeysetPage(Generic[M]):
 
 
 def read_page(rows: QuerySet[M], key: str, cursor: PageCursor, size: int) -> KeysetPage[M]:
-    """Return the page of rows at the cursor, in descending order of `key`. One query."""
+    """Return the page at the cursor, in descending order of `key`. This takes one query."""
     if cursor.after is not None:
         found = list(rows.filter(**{f"{key}__gt": cursor.after}).order_by(key)[: size + 1])
-        # The rows are read in ascending order from the cursor, so the page is reversed.
+        # The query reads upward from the cursor, so the page must be reversed.
         return KeysetPage(tuple(found[:size][::-1]), True, len(found) > size)
     selected = rows.filter(**{f"{key}__lt": cursor.before}) if cursor.before is not None else rows
     found = list(selected.order_by(f"-{key}")[: size + 1])
     return KeysetPage(tuple(found[:size]), len(found) > size, cursor.before is not None)
-
-
-# Positions of rows that users can reorder.
 
 
 def next_position(model: type[Model]) -> int:

@@ -17,26 +17,26 @@ from django.utils.translation import gettext_lazy
 Row = TypeVar("Row")
 M = TypeVar("M", bound=Model)
 ASCENDING, DESCENDING = "ascending", "descending"
-"""The values of `aria-sort`."""
+"""Values of `aria-sort`."""
 PAGE_SIZES = (25, 50, 100)
-"""How many rows a page can have; the first is the default."""
+"""Numbers of rows that a page can have. The first is the default."""
 SIZE = "rows"
-"""The name of the query parameter and of the cookie with the number of rows per page."""
+"""Name of the query parameter and cookie that hold the number of rows per page."""
 
 
 def page_size(request: HttpRequest) -> int:
-    """Return the number of rows per page: from the query string, else from the cookie, else the default."""
+    """Return the number of rows per page from the query string, else from the cookie, else the default."""
     return find_size(request.GET) or find_size(request.COOKIES) or PAGE_SIZES[0]
 
 
 def find_size(values: Mapping[str, str]) -> int:
-    """Return the number of rows per page among these values, or 0 if it is missing or not in `PAGE_SIZES`."""
+    """Return the number of rows per page in these values, or 0 if it is missing or not in `PAGE_SIZES`."""
     return next((size for size in PAGE_SIZES if values.get(SIZE) == str(size)), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[Row]):
-    """A column that sorts a list. If `falling`, the first click sorts in descending order, as for numbers."""
+    """A column by which a list can be sorted. If `falling`, the first click sorts in descending order."""
 
     key: Callable[[Row], Any]
     falling: bool = False
@@ -44,16 +44,16 @@ class Column(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A column by which the database sorts a list; `falling` as for `Column`."""
+    """A column by which the database can sort a list. `falling` has the same meaning as for `Column`."""
 
     falling: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice(Generic[Row]):
-    """A filter: its query parameter, its values with their labels, and a function that returns a row's values.
+    """A filter: its query parameter, its values with labels, and a function that returns a row's values.
 
-    `everything` is the label of the option that filters nothing.
+    `everything` is the label of the option that disables the filter.
     """
 
     name: str
@@ -64,7 +64,6 @@ class Choice(Generic[Row]):
 
 
 def choose_state(values: Mapping[str, str | Promise], values_of: Callable[[Row], Collection[str]]) -> Choice[Row]:
-    """Return the filter of a list by state."""
     return Choice(
         name="state",
         label=gettext_lazy("State"),
@@ -87,7 +86,7 @@ class FilterChip:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A value of a filter, and the number of rows with it in the unfiltered list."""
+    """A filter's value, with the number of rows that have it in the unfiltered list."""
 
     value: str
     label: str | Promise
@@ -96,7 +95,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A filter with its options; `value` is the chosen value, or empty."""
+    """A filter with its options. `value` is the selected value, or empty."""
 
     name: str
     label: str | Promise
@@ -113,8 +112,8 @@ class Select:
 class Listing(Generic[Row]):
     """A page of a list, with the search, filters and sort order in effect.
 
-    `rows` are all that match, in order, and `total` is the number of rows without filters. `sort` is a column's name,
-    after a minus sign for descending order, or empty for the original order.
+    `rows` are all matching rows, in order, and `total` is the number of rows without filters. `sort` is a column's
+    name, with a leading minus sign for descending order, or empty for the original order.
     """
 
     rows: Sequence[Row] | QuerySet[Any]
@@ -128,7 +127,7 @@ class Listing(Generic[Row]):
 
     @property
     def count(self) -> int:
-        """The number of rows that match."""
+        """Return the number of matching rows."""
         return self.page.paginator.count
 
     @property
@@ -137,12 +136,12 @@ class Listing(Generic[Row]):
 
     @property
     def filters(self) -> dict[str, str]:
-        """The search and the chosen filters by query parameter, for a form that acts on all matching rows."""
+        """Return the search and the selected filters as query parameters, for a form that acts on all matches."""
         chosen = {"q": self.q, **{select.name: select.value for select in self.selects}}
         return {name: value for name, value in chosen.items() if value}
 
     def sort_order(self, column: str) -> str:
-        """Return `ascending` or `descending` for the column by which the list is sorted, else an empty string."""
+        """Return `ascending` or `descending` for the column that sorts the list, else an empty string."""
         if self.sort.removeprefix("-") != column:
             return ""
         return DESCENDING if self.sort.startswith("-") else ASCENDING
@@ -166,8 +165,8 @@ def arrange(
 ) -> Listing[Row]:
     """Return the page of a list that a query string selects. Unknown columns, values and pages are ignored.
 
-    A row matches the search if one of its `texts` contains it, ignoring case. `sort` applies if the query names no
-    column.
+    A row matches the search if one of its `texts` contains the search text, ignoring case. `sort` applies if the query
+    string names no column.
     """
     q = query.get("q", "").strip()
     selects = tuple(_select(choice, rows, query.get(choice.name, "").strip()) for choice in choices)
@@ -203,7 +202,7 @@ def arrange_stored(
     sort: str,
     per_page: int,
 ) -> Listing[M]:
-    """Return the page that a query string selects of a list that the database sorts.
+    """Return the page that a query string selects from a list that the database sorts.
 
     `select` takes a sort order and returns the rows that match the search and the chosen values of `selects`.
     """
@@ -234,6 +233,6 @@ def _select(choice: Choice[Row], rows: Iterable[Row], value: str) -> Select:
 
 
 def natural_key(name: str) -> list[tuple[int, str]]:
-    """Return a key by which `alias-2` comes before `alias-10`."""
+    """Return a sort key that puts `alias-2` before `alias-10`."""
     parts = re.split(r"(\d+)", name.casefold())
     return [(int(part), "") if position % 2 else (0, part) for position, part in enumerate(parts)]

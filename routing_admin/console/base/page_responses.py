@@ -31,32 +31,32 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""Security headers in addition to those of Django and the content security policy."""
+"""Security headers in addition to Django's own headers and the content security policy."""
 KEY_HEADERS = ("Authorization", "x-api-key", "api-key", "x-goog-api-key", "x-agent-id")
-"""Request headers that responses to programs depend on."""
+"""Request headers that responses to API clients depend on."""
 
 
 class HtmxPagesMiddleware(MiddlewareMixin):
-    """Set cache and security headers, redirect htmx requests without a session to sign-in, send messages as toasts.
+    """Set cache and security headers, send htmx requests without a session to sign-in, send messages as toasts.
 
-    It belongs after the session and message middleware, and before the middleware that requires a login.
+    It must follow the session and message middleware and precede the middleware that requires a login.
     """
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if request.method in READING or not isinstance(exception, ActionError) or _is_for_machines(request):
             return None
-        # An error that no view expects, for example after a race, becomes a toast on the page that sent the request.
+        # An error that no view expects, for example after a race, becomes a toast on the requesting page.
         messages.error(request, translate_refusal(exception))
         if request.headers.get("HX-Request") == "true":
             return HttpResponse(status=204, headers={"HX-Refresh": "true"})
         came_from = request.headers.get("Referer", "")
-        # The Referer header cannot be trusted: it must not lead to another site.
+        # The Referer header cannot be trusted: it must not redirect to another site.
         is_local = url_has_allowed_host_and_scheme(came_from, {request.get_host()}, require_https=request.is_secure())
         return HttpResponseRedirect(came_from if is_local else "/")
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if _is_for_machines(request):
-            # Responses to programs only have to be kept out of shared caches.
+            # Responses to API clients only need headers that prevent shared caching.
             response.headers.setdefault("Cache-Control", "private, no-store")
             patch_vary_headers(response, KEY_HEADERS)
             return response
@@ -99,8 +99,8 @@ def _redirect_to_login(request: HttpRequest) -> HttpResponse:
     query = QueryDict(mutable=True)
     if current.path:
         query["next"] = current.path + (f"?{current.query}" if current.query else "")
-    # On a 302, htmx would swap the sign-in page into a table cell. On 204 with HX-Redirect it leaves the page, and
-    # `next` returns to it.
+    # On a 302, htmx would insert the sign-in page into the current page. On 204 with HX-Redirect it opens the sign-in
+    # page, whose `next` returns here.
     answer = HttpResponse(status=204)
     answer.headers["HX-Redirect"] = f"{resolve_url(settings.LOGIN_URL)}?{query.urlencode(safe='/')}".rstrip("?")
     patch_vary_headers(answer, ("HX-Request",))
@@ -111,7 +111,7 @@ def _send_toasts(request: HttpRequest, response: HttpResponseBase) -> None:
     items = [build_toast(message) for message in get_messages(request)]
     if items:
         events = _events(response.headers.get("HX-Trigger", ""))
-        # `json.dumps` escapes non-ASCII characters, as a header requires.
+        # HTTP headers must be ASCII, and `json.dumps` escapes all other characters.
         response.headers["HX-Trigger"] = json.dumps(events | {"toast": {"items": items}})
 
 
@@ -124,13 +124,11 @@ def _events(header: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class BulkChange:
-    """The number of changed rows, and the revision, which is None if nothing changed."""
+    """The number of changed rows, and the new revision, or None if nothing changed."""
 
     count: int
     revision: int | None = None
 
-
-# Helpers of views: 404, fragment or page, and toasts.
 
 UNPROCESSABLE = 422
 R = TypeVar("R")
@@ -150,7 +148,7 @@ def wants_fragment(request: HttpRequest) -> bool:
 
 
 def add_toast(request: HttpRequest, text: str, revision: int | None = None, *, can_redo: bool = False) -> None:
-    """Add a toast, with an Undo button if the action created a revision. If the action was an undo, it says Redo."""
+    """Add a toast, with an Undo button if there is a revision. After an undo, the button says Redo."""
     tags = ["redo"] * can_redo + [f"undo:{revision}"] if revision else []
     messages.success(request, text, extra_tags=" ".join(tags))
 
@@ -159,17 +157,14 @@ def add_refusal_toast(request: HttpRequest, refusal: ActionError) -> None:
     messages.error(request, translate_refusal(refusal))
 
 
-# Forms that could not be saved: errors at their fields, and both versions after a conflict.
-
-
 def add_refusal(form: forms.BaseForm, refusal: ActionError, places: Mapping[str, str] | None = None) -> int:
-    """Add each problem to its form field, or to the form if it has no such field. Return the HTTP status."""
+    """Add each problem to its form field, or else to the form. Return the HTTP status."""
     if isinstance(refusal, InvalidError):
         for problem in refusal.problems:
             name = (places or {}).get(problem.field, problem.field)
             form.add_error(name if name in form.fields else None, translate_sentence(problem.message))
         return UNPROCESSABLE
-    # A conflict is shown by its two versions, not as an error.
+    # A conflict is not shown as an error, because the page shows both versions.
     if not isinstance(refusal, ConflictError):
         form.add_error(None, translate_refusal(refusal))
     return refusal.status
@@ -177,7 +172,7 @@ def add_refusal(form: forms.BaseForm, refusal: ActionError, places: Mapping[str,
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field that another user changed in the meantime: its label, the stored value, and the value in the form."""
+    """A field that another user has changed: its label, the stored value, and the form's value."""
 
     label: str
     theirs: str
@@ -202,7 +197,7 @@ def render_value(value: Any) -> str:
 
 
 def renew_version(form: forms.BaseForm, version: int) -> None:
-    """Set the form's version to the current version, so that saving the form again overwrites that version."""
+    """Set the form's version to the current one, so that saving the form again overwrites that version."""
     data = QueryDict("", mutable=True)
     data.update(form.data)
     data["version"] = str(version)

@@ -1,4 +1,4 @@
-"""Record in the audit log what users read or download, where the table of permissions requires it."""
+"""Audit what users read or download, where the table of permissions requires it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from routing_admin.models import RequestLog
 
 
 def record_body_read(actor: Actor, row: RequestLog) -> None:
-    """Record that a request's recorded body was read, if it has one and it was loaded."""
+    """Audit that the user read a request's recorded body, if the body was loaded."""
     if row.body is not None:
         ledger.note_reading(actor, AuditedAction(READINGS[PagePart.RECORDED_BODIES], "request", row.pk))
 
@@ -23,6 +23,6 @@ def record_configuration_export(actor: Actor, name: str, mode: str) -> None:
 
 
 def record_audit_export(actor: Actor, details: Mapping[str, Any]) -> None:
-    """Record that the audit log was exported. `details` are the format and the filters."""
+    """Audit an export of the audit log. `details` contains the format and the filters."""
     with ledger.audit(actor, AuditedAction("audit.export", details=dict(details))):
         pass

@@ -11,12 +11,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 CHANGES = "changes"
-"""The value of `act` with which the save bar asks what has changed, without saving."""
+"""Value of `act` with which the save bar requests the changed fields without saving."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormProblem:
-    """An error in a form, with the id and label of its field, or empty if it concerns no single field."""
+    """A form error with the id and label of its field, which are empty for an error of the whole form."""
 
     target: str
     label: str
@@ -34,12 +34,12 @@ def _list_form_problems(form: forms.BaseForm) -> Iterator[FormProblem]:
 
 
 def field_label(bound: forms.BoundField) -> str:
-    """Return the field's label, or its `full_label`, which is clear without the heading above the field."""
+    """Return the field's `full_label`, which is clear without the heading above the field, else its label."""
     return str(getattr(bound.field, "full_label", bound.label))
 
 
 def list_changes(*all_forms: forms.BaseForm) -> list[str]:
-    """Return the labels of the visible fields that differ from their initial values."""
+    """Return the labels of visible fields that differ from their initial values."""
     return [
         field_label(bound)
         for form in all_forms
@@ -53,7 +53,7 @@ def _initial_value(bound: forms.BoundField) -> Any:
 
 
 def _text(value: Any) -> str:
-    # The texts shown are compared, since stored values have other types: 5 is posted as "5", True as "on".
+    # Values are compared as text, because stored values have other types: 5 is posted as "5", True as "on".
     return "" if value in (None, False) else str(value).replace("\r\n", "\n").strip()
 
 
@@ -62,7 +62,7 @@ def is_asking_for_changes(request: HttpRequest) -> bool:
 
 
 def describe_saving(*all_forms: forms.BaseForm) -> dict[str, Any]:
-    """Return what components/savebar.html shows about forms."""
+    """Return the context of components/savebar.html for these forms."""
     return {"changes": list_changes(*all_forms), "attention": list_problems(*all_forms)}
 
 

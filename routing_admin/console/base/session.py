@@ -13,23 +13,23 @@ from routing_admin.console.base.tags.ui import CONCEPTS_COOKIE
 
 
 def find_return_url(request: HttpRequest) -> str:
-    """Return the form's `next` if it is a page of this site, else the dashboard."""
+    """Return the form's `next` if it is a page of this site, else the dashboard's URL."""
     target = request.POST.get("next", "")
-    # `next` comes from the form and cannot be trusted: it must not lead to another site.
+    # The form's `next` cannot be trusted: it must not redirect to another site.
     is_local = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
     return target if is_local else "/"
 
 
 @require_POST
 def set_theme(request: HttpRequest) -> HttpResponse:
-    # The theme is kept in a cookie, because the server has to know it to render the page without a flash.
+    # The theme is stored in a cookie, so that the server can render it and the page does not flash.
     response = redirect(find_return_url(request))
     remember_theme(response, request.POST.get("theme", "auto"))
     return response
 
 
 def remember_theme(response: HttpResponse, theme: str) -> None:
-    """Set the cookie of the theme. Do nothing if the theme is unknown."""
+    """Set the theme's cookie. An unknown theme is ignored."""
     if theme in THEMES:
         response.set_cookie(
             THEME_COOKIE,

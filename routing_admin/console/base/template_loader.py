@@ -11,7 +11,7 @@ INDENTATION = re.compile(r"(?<=\n)[ \t]+")
 
 
 class Loader(filesystem.Loader):
-    """Load templates without indentation, which would be a quarter of a page's bytes. Lines keep their numbers."""
+    """Loads templates without indentation, which would be a quarter of a page's bytes. Line numbers stay valid."""
 
     def get_contents(self, origin: Origin) -> str:
         return INDENTATION.sub("", super().get_contents(origin))

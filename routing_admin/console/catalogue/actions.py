@@ -1,4 +1,4 @@
-"""Refresh the catalogue of models: store a new edition, preview it, and put it in use.
+"""Refresh the catalogue of models: store a new edition, preview it, and switch to it.
 
 An edition is one version of the catalogue, from a file or from a provider's own list of models. A cell is one
 capability of a service.
@@ -42,7 +42,7 @@ from routing_admin.models import Candidate, Installation, TaskRoute
 
 @dataclass(frozen=True, slots=True)
 class CellChange:
-    """A capability of a service whose effective value would change, or become contested."""
+    """A capability of a service whose effective value would change or become contested."""
 
     service_id: str
     side: str
@@ -53,7 +53,7 @@ class CellChange:
 
 @dataclass(frozen=True, slots=True)
 class EditionPreview:
-    """An edition before it is used: its name, its changes, and the changed capabilities of configured services."""
+    """A preview of an edition: its name, its changes, and the changed capabilities of configured services."""
 
     name: str
     change: EditionChange
@@ -61,7 +61,7 @@ class EditionPreview:
 
 
 def store_edition_file(data: bytes) -> int:
-    """Store the edition that a file contains and return its number. Raise `InvalidError` for any other file."""
+    """Store the edition in a file and return its number. Raise `InvalidError` if the file is not an edition."""
     current = snapshot.current().catalogue.document
     try:
         return store_catalogue_version(read_edition(data, current, timezone.localdate()))
@@ -94,13 +94,13 @@ def _cell_changes(row: Service, cells_by_source: Mapping[Source, Mapping[Cell, b
     stored = {(capability.side, capability.name): capability.supported for capability in row.capabilities.all()}
     for source, cells in cells_by_source.items():
         for cell, on in cells.items():
-            # A contested capability is listed even if its effective value stays the same.
+            # A contested capability is listed even if its effective value does not change.
             if on != stored.get(cell, False) or source is Source.CONTESTED:
                 yield CellChange(row.service_id, *cell, on, source)
 
 
 def use_edition(actor: Actor, pk: int) -> AuditedAction:
-    """Put an edition in use as one revision. Capabilities that were neither declared nor probed get its values.
+    """Switch to an edition as one revision, and fill capabilities from it that were neither declared nor probed.
 
     Raise `NotFoundError` for an unknown number.
     """
@@ -109,7 +109,7 @@ def use_edition(actor: Actor, pk: int) -> AuditedAction:
 
 
 def use_shipped_edition(actor: Actor) -> AuditedAction:
-    """Return to the shipped catalogue, and fill capabilities from it, as one revision."""
+    """Switch back to the shipped catalogue and fill capabilities from it, as one revision."""
     return _switch_edition(actor, AuditedAction("catalogue.drop", "installation"), "")
 
 
@@ -133,25 +133,25 @@ def _require(pk: int) -> tuple[str, CatalogueDocument]:
     return edition
 
 
-# Replacing a retired model by its successor: in services, in fallback chains, and as its provider's default.
+# Replace a retired model with its successor in services, in fallback chains, and as its provider's default.
 
 
 def replace_model(actor: Actor, provider: Provider, model: str, successor: str) -> AuditedAction:
-    """Replace a model everywhere by the successor that the catalogue names, as one revision.
+    """Replace a model everywhere with the successor that the catalogue names, as one revision.
 
-    A service keeps its declared capabilities. Capabilities that were probed or come from the catalogue are replaced by
-    the successor's, and the service's own price is removed. Raise `ActionError` if the catalogue does not name this
-    successor.
+    A service keeps its declared capabilities. Capabilities that were probed or come from the catalogue are replaced
+    with the successor's, and the service's own price is removed. Raise `ActionError` if the catalogue does not name
+    this successor.
     """
     retirement = find_retirement(provider, model)
-    # The catalogue may have changed since the page was rendered.
+    # The catalogue may have changed after the page was rendered.
     if retirement is None or not successor or (retirement.model, retirement.successor) != (model, successor):
         raise ActionError(_("The catalogue does not name this successor. Choose a model on the service's page."))
     act = AuditedAction("model.replace", "provider", provider.name, {"model": model, "by": successor})
     with ledger.change(actor, act):
         services = list(Service.objects.filter(provider=provider, model=model))
         for service in services:
-            # Probed and looked-up capabilities apply to the old model only.
+            # Probed and catalogue capabilities describe only the old model.
             service.capabilities.exclude(source=Source.DECLARED.value).delete()
             service.model, service.price = successor, {}
             save_service(actor, service)

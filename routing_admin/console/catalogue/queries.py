@@ -1,4 +1,4 @@
-"""Find models and providers for the page of the catalogue, and models in use that are about to be retired."""
+"""Find models and providers for the catalogue's page, and models in use that are about to be retired."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_FOUND = 25
 
 @dataclass(frozen=True, slots=True)
 class FoundModel:
-    """A model of the catalogue at a host, which is empty for a model that counts for all hosts."""
+    """A model of the catalogue at a host. The host is empty if the entry applies to all hosts."""
 
     host: str
     name: str
@@ -32,7 +32,7 @@ class FoundModel:
 
 
 def search_models(catalogue: Catalogue, words: str) -> tuple[list[FoundModel], int]:
-    """Return the first models that have all of these words in their name or host, and how many there are."""
+    """Return the first models whose name and host contain all of these words, and the total number of matches."""
     found = catalogue.find(words) if words else []
     models = [
         FoundModel(
@@ -44,28 +44,28 @@ def search_models(catalogue: Catalogue, words: str) -> tuple[list[FoundModel], i
 
 
 def find_called_provider(name: str) -> Provider | None:
-    """Return an enabled provider. The built-in echo provider has no list of models."""
+    """Return an enabled provider. The built-in echo provider is excluded, because it has no list of models."""
     return Provider.objects.filter(enabled=True, name=name).exclude(protocol="echo").first()
 
 
-# Models in use that, according to the newest snapshot's catalogue, are retired or will be soon.
+# Models in use that are retired or will be soon, according to the catalogue of the newest snapshot.
 
 
 def list_endings() -> tuple[ModelEnding, ...]:
-    """Return the retirements of models that affect a route or an agent, the earliest first."""
+    """Return the retirements of models that affect a route or an agent, earliest first."""
     return _list_endings(snapshot.current(), timezone.localdate())
 
 
 def list_route_endings(task_type: str) -> tuple[ModelEnding, ...]:
-    """Return the retirements that affect a route, with the consequences for this route alone."""
+    """Return the retirements that affect a route, with only this route's consequences."""
     endings = (_for_route(ending, task_type) for ending in list_endings())
     return tuple(ending for ending in endings if ending.consequences)
 
 
 def find_ending_consequences(provider: str, model: str) -> tuple[Consequence, ...]:
-    """Return what a model's retirement means for routes and agents.
+    """Return the consequences of a model's retirement for routes and agents.
 
-    Empty if it means nothing for them, or if the model is not retired soon.
+    The result is empty without consequences, or if the model is not retired soon.
     """
     return next(
         (
@@ -86,7 +86,7 @@ def _for_route(ending: ModelEnding, task_type: str) -> ModelEnding:
     return replace(ending, consequences=consequences)
 
 
-# Snapshots are immutable, so a result can be cached by snapshot and day.
+# Snapshots are immutable, so the result is cached by snapshot and day.
 @lru_cache(maxsize=2)
 def _list_endings(state: Snapshot, today: date) -> tuple[ModelEnding, ...]:
     configuration = with_runtime_agents(state, state.configuration)

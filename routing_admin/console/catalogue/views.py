@@ -27,13 +27,13 @@ from routing_admin.console.providers import dialling
 from routing_admin.dispatch.provider_checks import ProviderChecker
 
 MAX_QUERY_CHARS = 100
-"""Characters of a search that are read."""
+"""Maximum number of characters of a search that are used."""
 MAX_LINES = 200
-"""How many changed capabilities of models a page lists. The others are counted."""
+"""Maximum number of models' changed capabilities on the page. The rest are counted."""
 
 
 def catalogue(request: HttpRequest) -> HttpResponse:
-    """Show the catalogue. A POST stores a file or a provider's list as an edition and redirects to its preview."""
+    """Show the catalogue. A POST stores a file or provider's list as an edition and redirects to its preview."""
     if request.method != "POST":
         return show_page(request)
     try:
@@ -47,9 +47,9 @@ def catalogue(request: HttpRequest) -> HttpResponse:
 
 
 def read_edition(request: HttpRequest) -> int:
-    """Store the chosen file or provider's list as an edition and return its number.
+    """Store the posted file or provider's list as an edition and return its number.
 
-    Raise `NotFoundError` if nothing usable was chosen.
+    Raise `NotFoundError` if the form contains neither.
     """
     if request.POST.get("act") == "ask":
         row = find_called_provider(request.POST.get("provider", ""))
@@ -93,7 +93,7 @@ def show_page(request: HttpRequest, *, problem: str = "", status: int = 200) -> 
 
 @dataclass(frozen=True, slots=True)
 class CellLine:
-    """A description of a service's changed capability, or of a model's at a host."""
+    """A change of one capability, of a service or of a model at a host, as text."""
 
     place: str
     side: str
@@ -102,7 +102,7 @@ class CellLine:
 
 
 def catalogue_edition(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show what an edition changes. A POST puts it in use."""
+    """Show what an edition changes. A POST switches to it."""
     try:
         if request.method == "POST":
             act = editions.use_edition(request_actor(request), pk)
@@ -137,7 +137,7 @@ def service_lines(cells: Iterable[CellChange]) -> Iterator[CellLine]:
 
 
 def fact_lines(change: EditionChange) -> Iterator[CellLine]:
-    """Yield the changed capabilities of models: first those at a host, then those at any host, removed values last."""
+    """Yield changed capabilities of models: first at a host, then at any host, and removed values last."""
     facts = [(model, cell, after) for model in change.changed for cell, (_before, after) in model.cells.items()]
     for model, (side, name), after in sorted(facts, key=lambda fact: (fact[2] is None, fact[0].host == ANY_HOST)):
         text = explain_fact(after)

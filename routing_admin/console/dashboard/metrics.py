@@ -36,24 +36,24 @@ from routing_admin.request_log.journal import journal
 
 LOG_WAITING = "routing_admin_log_entries_waiting"
 POOL = {
-    "connections": "Connections of the pools, used and idle.",
-    "connections_limit": "Connections that they may have.",
-    "waiting": "Threads that wait for a connection of a pool.",
+    "connections": "Connections in the pool, used and idle.",
+    "connections_limit": "Maximum number of connections in the pool.",
+    "waiting": "Threads that wait for a connection from the pool.",
 }
 
 
 def list_process_numbers() -> Iterator[MetricFamily]:
-    """Yield the metrics that only this process knows. No database is queried."""
+    """Yield the metrics that only this process knows, without querying the database."""
     yield cooling_family(process_run_context().cooldowns)
     yield MetricFamily(
         name=LOG_WAITING,
-        explanation="Requests that wait for the request log.",
+        explanation="Ended requests that are not written to the request log yet.",
         values={("memory",): len(journal().waiting)},
         labels=("place",),
     )
     yield MetricFamily(
         name="routing_admin_log_oldest_waiting_seconds",
-        explanation="Since when the oldest of them has waited; since when the database did not take any.",
+        explanation="Seconds for which the oldest unwritten request has waited, or the database has rejected writes.",
         values={(): journal().waiting_seconds()},
         is_largest=True,
     )
@@ -62,23 +62,25 @@ def list_process_numbers() -> Iterator[MetricFamily]:
     yield number("log_entries_repaired", repaired, journal().repaired, only_grows=True)
     yield number(
         "limit_calls_waiting",
-        "Calls that wait for a share of their limits, or for a place among those under way.",
+        "Calls that wait for a share of their limits or for a concurrency slot.",
         keeper().count_waiting(),
     )
     yield from pool_families()
 
 
 def list_families() -> Iterator[MetricFamily]:
-    """Yield the metrics that are the same in every process. Without the database, those read from it are missing."""
-    yield number("disk_free_bytes", "Free on the disk of the data directory.", free_bytes())
+    """Yield the metrics that are the same in every process. During an outage, the database's metrics are missing."""
+    yield number("disk_free_bytes", "Free bytes on the disk of the data directory.", free_bytes())
     counts: dict[tuple[str, ...], int] = {("disk",): journal().spool.waiting()}
-    # The same metric as in `list_process_numbers`, but for requests that wait on disk.
+    # `list_process_numbers` has the same metric. Here it counts requests that wait on disk.
     yield MetricFamily(name=LOG_WAITING, explanation="", values=counts, labels=("place",))
     yield info_family()
-    yield number("redis_up", "Whether Redis answers, where there is one.", int(link().is_up) if link().is_set else None)
+    yield number(
+        "redis_up", "Whether Redis responds, if it is configured.", int(link().is_up) if link().is_set else None
+    )
     store = byte_store()
     is_store_up = int(store.outage is None) if store.is_remote else None
-    yield number("artifact_store_up", "Whether the bucket with the artifacts answers, where there is one.", is_store_up)
+    yield number("artifact_store_up", "Whether the artifacts' bucket responds, if one is configured.", is_store_up)
     families, is_up = list[MetricFamily](), True
     try:
         # A locked database must not delay the response.
@@ -88,7 +90,7 @@ def list_families() -> Iterator[MetricFamily]:
             check_writable()
     except (DatabaseError, InterfaceError):
         is_up = False
-    yield number("database_up", "Whether the database answers and takes writes.", is_up)
+    yield number("database_up", "Whether the database responds and accepts writes.", is_up)
     yield from families
     with suppress(DatabaseError, InterfaceError):  # raised if this process has never read a configuration
         yield from [*configuration_families(snapshot.current())]
@@ -101,12 +103,12 @@ def configuration_families(state: Snapshot) -> Iterator[MetricFamily]:
     yield number("providers_usable", "Providers with a usable key and address.", usable)
     yield number("services", "Model services configured.", len(state.configuration.services))
     yield number("routes", "Task routes configured.", len(state.configuration.routes))
-    yield number("agents", "Living agents.", len(state.agents))
+    yield number("agents", "Agents, including those created at run time.", len(state.agents))
     yield routes_family(state)
 
 
 def pool_families() -> Iterator[MetricFamily]:
-    """Yield the use of this process's database connection pools. Engines without pools have no values."""
+    """Yield the use of this process's database connection pools. Engines without pools yield nothing."""
     counts: dict[str, dict[tuple[str, ...], int]] = {"connections": {}, "connections_limit": {}, "waiting": {}}
     for alias in connections:
         pool = getattr(connections[alias], "pool", None)
@@ -136,7 +138,7 @@ def cooling_family(cooldowns: Cooldowns) -> MetricFamily:
     }
     return MetricFamily(
         name="routing_admin_cooling_seconds",
-        explanation="Seconds for which a provider or a model of it is not called yet.",
+        explanation="Remaining seconds of a provider's or a model's cooldown.",
         values=values,
         labels=("provider", "model", "fault"),
         is_largest=True,
@@ -148,7 +150,7 @@ def info_family() -> MetricFamily:
     labels = (program_version(), newest_migration(), connection.vendor, store)
     return MetricFamily(
         name="routing_admin_info",
-        explanation="What runs here; always 1.",
+        explanation="Version, migration and storage engines as labels; always 1.",
         values={labels: 1},
         labels=("version", "migration", "database", "artifacts"),
     )
@@ -160,38 +162,38 @@ def routes_family(state: Snapshot) -> MetricFamily:
     counts: dict[tuple[str, ...], float] = {("working",): len(routes) - unable, ("unable",): unable}
     return MetricFamily(
         name="routing_admin_routes_by_state",
-        explanation="Task routes: those that can answer, those without a candidate to call, disabled ones.",
+        explanation="Task routes by state: able to answer, without a callable candidate, or disabled.",
         values={**counts, ("disabled",): disabled},
         labels=("state",),
     )
 
 
 def _row_families() -> Iterator[MetricFamily]:
-    yield number("artifacts", "Living artifacts.", Artifact.objects.living().count())
-    yield number("artifact_bytes", "Bytes of artifacts, equal ones once.", count_used_bytes())
+    yield number("artifacts", "Artifacts that are neither deleted nor expired.", Artifact.objects.living().count())
+    yield number("artifact_bytes", "Stored bytes of artifacts. Equal files count once.", count_used_bytes())
     quota = read_retention_settings().quota_bytes
-    yield number("artifact_quota_bytes", "The space for artifacts, where a setting limits it.", quota)
+    yield number("artifact_quota_bytes", "Maximum bytes of artifacts, if a setting limits them.", quota)
     yield MetricFamily(
         name="routing_admin_keys_behind",
-        explanation="Agents with a key, and tokens, that still need an older signing secret.",
+        explanation="Agents and tokens whose keys still need an older signing secret.",
         values={("agent",): len(list_outdated_agents()), ("token",): len(list_outdated_tokens())},
         labels=("kind",),
     )
     yield MetricFamily(
         name="routing_admin_alerts_open",
-        explanation="Alerts that last, by kind.",
+        explanation="Active alerts by kind.",
         values={(kind.value,): count for kind, count in count_open().by_kind.items()},
         labels=("kind",),
     )
     last_backup = next((run.timestamp() for run in list_runs("installation.backup")), None)
-    yield number("last_backup_timestamp_seconds", "When the last backup was made.", last_backup)
+    yield number("last_backup_timestamp_seconds", "Unix time of the last backup.", last_backup)
 
 
 def _agent_families() -> Iterator[MetricFamily]:
     uses = find_agent_uses(current_names(OTHER).agents)
     yield MetricFamily(
         name="routing_admin_agent_limit_remaining_ratio",
-        explanation="What is left of an agent's limit in its window of now, from 0 to 1.",
+        explanation="Unused share of an agent's limit in the current window, from 0 to 1.",
         values={
             (agent, use.meter.value): use.remaining / use.limit if use.limit else 0.0
             for agent, agent_uses in uses.items()

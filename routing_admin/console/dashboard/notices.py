@@ -1,4 +1,4 @@
-"""The rows of the dashboard about what needs a person: one for each kind of problem, with its number and a link."""
+"""The dashboard's notices for administrators: one for each kind of problem, with a count and a link."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from routing_admin.core.alerts.kinds import KINDS, AlertKind, Severity
 from routing_admin.core.fallback.cooldown import Cooldowns
 
 MAX_LINES, FEW_LINES = 5, 3
-"""How many objects a row names, and up to how many it names without being opened. Its link leads to all of them."""
+"""Maximum number of entries that a notice names, and up to how many it names without being opened."""
 MAX_CAUSES = 4
 PLAIN_LINE = "dashboard/notice_line.html"
 
@@ -34,7 +34,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class NoticeLine:
-    """An object with a problem: its name, its page's URL (or empty), and a sentence."""
+    """An entry with a problem: its name, the URL of its page or an empty string, and a sentence."""
 
     name: str
     url: str
@@ -43,7 +43,7 @@ class NoticeLine:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A cause that several problems share, their number, and the URL of their list."""
+    """A cause that several problems share, with the number of problems and the URL of their list."""
 
     label: str
     count: int
@@ -54,7 +54,7 @@ class Cause:
 class NoticeGroup:
     """The problems of one kind. A single problem is shown as its line, several as their number in `sentence`.
 
-    `line_template` renders a line as `line`, and `act_template` renders a button that applies to all of them.
+    `line_template` renders a line as `line`, and `act_template` renders a button that applies to all lines.
     """
 
     tone: str
@@ -68,7 +68,7 @@ class NoticeGroup:
 
     @property
     def are_few(self) -> bool:
-        # Lines with buttons take too much space.
+        # Lines with buttons take too much space to be shown at once.
         return 0 < len(self.lines) <= FEW_LINES and self.line_template == PLAIN_LINE
 
     @property
@@ -81,7 +81,7 @@ class NoticeGroup:
 
 
 def split_list(items: Sequence[Item], most: int) -> tuple[Sequence[Item], Sequence[Item]]:
-    """Return the first items, and the rest. A single rest is shown: a line that says so would be no shorter."""
+    """Return the first items and the rest. A rest of one item is included, since "1 more" would take as much space."""
     end = most if len(items) > most + 1 else len(items)
     return items[:end], items[end:]
 
@@ -96,9 +96,9 @@ def list_notices(
     cooldowns: Cooldowns,
     drifts: Sequence[DriftView],
 ) -> list[NoticeGroup]:
-    """Return a group for each kind of problem that there is, critical ones first.
+    """Return a group for each kind of problem that occurs, critical kinds first.
 
-    Alerts about budgets and refused keys are not counted again where those have a group of their own.
+    Alerts about budgets and refused keys are omitted if these have a group of their own.
     """
     grouped = {kind for kind, lines in ((AlertKind.BUDGET, budgets), (AlertKind.KEY_REFUSED, refusals)) if lines}
     groups = (

@@ -1,6 +1,6 @@
 """Queries for the dashboard: recent failures, low budgets and quotas, and the figures of the last day.
 
-The counts of the day and the health of providers come from `request_log.health`.
+The day's counts and the providers' health come from `request_log.health`.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from routing_admin.request_log.search_words import Search, moment_text
 from routing_admin.request_log.time_ranges import back_from, window_start, within
 
 MAX_TROUBLED = 8
-"""How many requests with a fallback or a failure are shown."""
+"""Maximum number of requests with a fallback or a failure on the page."""
 TWO_PARTS = "SELECT * FROM ({}) AS first_part UNION ALL SELECT * FROM ({}) AS second_part"
-"""Each part is served by an index of its own; SQLite takes a limit only in a query within a union."""
+"""SQL that joins two queries, each of which uses its own index. SQLite allows a LIMIT only in such a subquery."""
 
 
 def list_troubled_requests(now: datetime) -> list[RequestLog]:
-    """Return the newest requests of the last day that fell back or failed, without their bodies. One query."""
+    """Return the last day's newest requests that fell back or failed, without their bodies. This takes one query."""
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     rows = rows.filter(started_at__gte=window_start(now)).order_by("-started_at", "-pk")
     parts = [rows.filter(condition)[:MAX_TROUBLED] for condition in (fell_back_condition(), failed_condition())]
@@ -56,7 +56,7 @@ def list_troubled_requests(now: datetime) -> list[RequestLog]:
 
 @dataclass(frozen=True, slots=True)
 class FirstSteps:
-    """Which first steps have been done on a new installation."""
+    """Which first steps on a new installation are done."""
 
     loaded_demo: bool
     chose_password: bool
@@ -66,7 +66,10 @@ class FirstSteps:
 
 
 def find_first_steps(user: str) -> FirstSteps:
-    """Return which first steps are done, by anyone or, for the password, by the given user. Two queries."""
+    """Return which first steps are done, by any user or, for the password, by the given user.
+
+    This takes two queries.
+    """
     password_events = AuditEvent.objects.filter(action__in=("user.password", "user.join"), object_name=user)
     used_keys = Q(last_used_at__isnull=False) | Q(public_id__in=last_uses().list_noted())
     done = (
@@ -76,7 +79,7 @@ def find_first_steps(user: str) -> FirstSteps:
         # Filter by the empty owner first, because `owner` is indexed.
         Artifact.objects.filter(owner="").exclude(uploaded_by=""),
     )
-    # The row of the user, who exists, makes one query of them.
+    # The user's row always exists, so its query can compute all steps at once.
     users, columns = get_user_model().objects.filter(username=user), [Exists(rows) for rows in done]
     loaded_demo, chose_password, used_key, uploaded_file = users.values_list(*columns)[0]
     return FirstSteps(
@@ -90,16 +93,13 @@ def find_first_steps(user: str) -> FirstSteps:
 
 def _was_answered() -> bool:
     rows = RequestLog.objects.filter(outcome=OK).exclude(surface=DEMO)
-    # The newest days are searched first. They usually contain an answered request, so older days need no search.
+    # Search the newest days first. They usually contain an answered request, so that older days need no search.
     return any(within(rows, period, "started_at").exists() for period in back_from(timezone.now()))
-
-
-# Budgets above the warning threshold.
 
 
 @dataclass(frozen=True, slots=True)
 class LowBudget:
-    """A budget of an agent or a label that is above the warning threshold. It is reset at `resets_at`.
+    """An agent's or a label's budget above the warning threshold. It is reset at `resets_at`.
 
     For a label's budget, `agent` is empty and `label` is the label's name.
     """
@@ -112,11 +112,11 @@ class LowBudget:
 
 
 def list_low_budgets(configuration: Configuration) -> list[LowBudget]:
-    """Return the budgets above the warning threshold, the most used first. No query if there are no budgets."""
+    """Return budgets above the warning threshold, most used first. Without budgets, no query is made."""
     limited = [(agent.id, "", agent_holder_id(agent.id), parse_limits(agent.limits)) for agent in configuration.agents]
     for label, limits in configuration.limits_by_label.items():
         kind, _, name = label.partition(":")
-        # A limit of kind `user` applies to each end user of an agent, so there is no single count to show.
+        # A limit of kind `user` applies to each end user of an agent, so it has no single count.
         if kind != LabelKind.USER:
             limited.append(("", name, label_holder_id(LabelKind(kind), name), limits))
     holders = [
@@ -134,17 +134,15 @@ def list_low_budgets(configuration: Configuration) -> list[LowBudget]:
     return sorted((budget for budget in budgets if budget.percent >= WARN_PERCENT), key=lambda budget: -budget.percent)
 
 
-# Quotas of stored bytes that are nearly used up.
-
 QUOTA_THRESHOLD = 0.9
-"""The share of a quota above which it is shown."""
+"""Used share of a quota from which on the dashboard shows it."""
 MAX_AGENTS = 5
-"""How many agents are listed."""
+"""Maximum number of agents in the list of quotas."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """The used bytes of an agent's quota, or of the installation's if `agent` is empty."""
+    """The used bytes of an agent's quota or, if `agent` is empty, of the installation's quota."""
 
     agent: str
     used: int
@@ -152,7 +150,7 @@ class QuotaUse:
 
 
 def list_low_quotas(retention: RetentionSettings) -> list[QuotaUse]:
-    """Return quotas of which nine tenths are used: the installation's, then agents'. No query if none is set."""
+    """Return quotas that are at least 90 % used: the installation's, then agents'. Without quotas, no query is made."""
     return [*_list_total_quota(retention), *_list_agent_quotas(retention)]
 
 
@@ -173,16 +171,14 @@ def _list_agent_quotas(retention: RetentionSettings) -> Iterator[QuotaUse]:
             yield QuotaUse(row["owner"], used, quota)
 
 
-# The four figures of the dashboard with their sparklines.
-
 NO_VALUE = "–"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A figure as text, with a comparison, an hourly series, and a search for the requests that it counts.
+    """A figure as text, with a comparison, an hourly series, and the log search for its requests.
 
-    The series ends with the last whole hour: the current one would look like a fall.
+    The series ends with the last complete hour, because the current hour would look like a drop.
     """
 
     label: str

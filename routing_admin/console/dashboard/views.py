@@ -1,4 +1,4 @@
-"""The dashboard: whether every route can answer, the health of providers, recent failures, and first steps."""
+"""The dashboard: whether every route can answer, the providers' health, recent failures, and first steps."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ from routing_admin.request_log import health
 from routing_admin.request_log.health import Health
 from routing_admin.request_log.journal import journal
 
-# Tiles of providers, the worst first, so that a problem is visible without searching.
+# The tiles of providers are sorted worst first, so that a problem is visible without searching.
 
 MAX_TILES = 12
-"""How many tiles the page shows. With more providers, only those that are called or failing have one."""
+"""Maximum number of tiles. If there are more providers, only called or failing ones have a tile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +73,16 @@ class Tile:
 
     @property
     def rank(self) -> tuple[bool, int, bool]:
-        """The worst first, then those that are called. A provider without a key that no route needs is no problem."""
+        """Return the sort key: the worst providers first, then those with calls.
+
+        A provider without a key counts as a problem only if a route needs it.
+        """
         unneeded = not self.state.is_callable and not self.is_used
         return unneeded, self.state.rank, not self.health.calls
 
     @property
     def is_busy(self) -> bool:
-        """Whether it was called in the last hour, or is failing."""
+        """Return whether the provider was called in the last hour or is failing."""
         return bool(self.health.calls) or self.state.is_troubled
 
 
@@ -100,17 +103,17 @@ def build_tiles(state: Snapshot, evidence: Evidence) -> tuple[Tile, ...]:
 
 
 def select_shown(tiles: Sequence[Tile]) -> Sequence[Tile]:
-    """Select the tiles that the page shows: all of them if they are few, else the worst of those that are busy."""
+    """Return all tiles if they are few, else the worst tiles of called or failing providers."""
     return tiles if len(tiles) <= MAX_TILES else [tile for tile in tiles if tile.is_busy][:MAX_TILES]
 
 
 MAX_NAMED = 4
-"""How many routes and providers with problems the sentence names."""
+"""Maximum number of routes, and of providers, with problems that the sentence names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A step of the checklist, and the page on which it is done."""
+    """A step of the checklist, and the page on which a user does it."""
 
     name: str
     title: str | Promise
@@ -158,12 +161,12 @@ TASKS = (
         *("list", "agents", gettext_lazy("See the snippet")),
     ),
 )
-"""The steps that make a new installation ready for use, in the recommended order."""
+"""Steps that make a new installation ready for use, in the recommended order."""
 
 
 @require_GET
 def dashboard(request: HttpRequest) -> HttpResponse:
-    """Show the dashboard. Its live part is reloaded every 30 seconds."""
+    """Show the dashboard. The page reloads its live part every 30 seconds."""
     state, now = snapshot.current(), timezone.now()
     standings = list_statuses(state)
     tiles = build_tiles(state, read_evidence())
@@ -199,7 +202,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "nav": SimpleLazyObject(lambda: navigation(request, alerts.waiting)),
         **_checklist(state, standings, request.user.get_username()),
     }
-    # htmx names the element that it replaces. For the element `live`, only that part is rendered.
+    # htmx names the element that it replaces. For `live`, only the live part is rendered.
     is_live = request.headers.get("HX-Target") == "live"
     return render(request, "dashboard/dashboard.html#live" if is_live else "dashboard/dashboard.html", context)
 
@@ -211,7 +214,7 @@ def summarize(standings: Sequence[RouteStatus], tiles: Sequence[Tile]) -> str:
     unable = list_unable(standings)
     count = len(standings)
     if len(unable) > MAX_NAMED:
-        # The notice about these routes names some of them and the causes, so their number is enough here.
+        # The notice names some of these routes and the causes, so their number suffices here.
         first = _("%(count)s of %(all)s task routes cannot answer.") % {"count": len(unable), "all": count}
     elif unable:
         first = ngettext(
@@ -257,7 +260,7 @@ def _checklist(state: Snapshot, standings: Sequence[RouteStatus], user: str) -> 
     }
     finished = [task for task in TASKS if is_done[task.name]]
     open_tasks = [task for task in TASKS if not is_done[task.name]]
-    # On an installation that had the demo, removing it is another step.
+    # If the installation had the demo, removing it is another step.
     had_demo = state.has_demo or first_steps.loaded_demo
     demo_gone = had_demo and not state.has_demo
     finished_count, total = len(finished) + demo_gone, len(TASKS) + had_demo
@@ -276,7 +279,6 @@ def _checklist(state: Snapshot, standings: Sequence[RouteStatus], user: str) -> 
 
 @require_POST
 def providers_try_again(request: HttpRequest) -> HttpResponse:
-    """End the cooldowns that this process knows."""
     cooling = (provider for (provider, _model), _cooldown in process_run_context().cooldowns.list_cooling())
     try:
         names = reset_cooldowns(request_actor(request), list(dict.fromkeys(cooling)))
@@ -290,12 +292,9 @@ def providers_try_again(request: HttpRequest) -> HttpResponse:
     return redirect("dashboard")
 
 
-# Models about to be retired.
-
-
 @require_POST
 def model_replace(request: HttpRequest, name: str) -> HttpResponse:
-    """Replace a provider's model everywhere by its successor; Undo reverts it."""
+    """Replace a provider's model everywhere with its successor. Undo reverts it."""
     provider = require_found(find_provider(name))
     model, successor = request.POST.get("model", ""), request.POST.get("successor", "")
     try:

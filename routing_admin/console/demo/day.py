@@ -1,7 +1,8 @@
-"""A day of requests for the demo, so that the pages of a new installation have something to show.
+"""A day of requests for the demo, so that a new installation's pages have content.
 
 The log contains what the product would have logged: real plans and real runs along the chains, written as the journal
-writes them. Only the outcomes, times and counts of the calls are made up, always the same for the same moment.
+writes them. Only the outcomes, times and counts of the calls are invented, and they are always the same for the same
+moment.
 """
 
 from __future__ import annotations
@@ -55,37 +56,37 @@ from routing_admin.request_log.recorder import ABANDONED_STATUS
 from routing_admin.request_log.removal import remove_requests
 
 DEMO = "demo"
-"""Value of `surface` for the demo's requests, which do not count as a program's answered calls."""
+"""Value of `surface` for the demo's requests, which do not count as answered calls of a program."""
 PROJECT = "routing_admin demo"
 AGENT_LABELS: Mapping[str, Labels] = {
     "text-agent": Labels(team="writing", project=PROJECT),
     "vision-agent": Labels(team="design", project=PROJECT),
     "multimodal-agent": Labels(team="research", project=PROJECT),
 }
-"""Labels of the demo's agents. The project distinguishes the sums of the demo's requests from all others."""
+"""Labels of the demo's agents. The project separates the usage of the demo's requests from all other usage."""
 BUDGETED = "multimodal-agent"
 BUDGET: Mapping[str, Any] = {"moneyPerMonth": "0.50", "currency": "USD"}
-"""The demo's requests of one day use nearly all of it."""
+"""A budget of which the demo's requests of one day use nearly all."""
 
 COUNT = 320
 HOURLY = (2, 1, 1, 1, 1, 2, 4, 8, 14, 20, 22, 21, 15, 18, 22, 23, 20, 16, 11, 8, 6, 5, 4, 3)
 """Weight of each hour of the day."""
 EMPTY_ACCOUNT, OUTAGE_BEGAN, OUTAGE = "openai", timedelta(hours=7), timedelta(minutes=50)
-"""A provider whose account was empty for a while, which raised an alert and made requests fall back."""
+"""A provider whose account was empty for a while, which raised an alert and caused fallbacks."""
 MODEL_SPEEDS: Mapping[str, tuple[float, float]] = {
     "openai": (0.9, 70.0),
     "anthropic": (1.3, 60.0),
     "echo": (0.02, 4000.0),
 }
-"""Median seconds to the first content, and tokens per second."""
+"""Median seconds to the first content, and tokens per second, by protocol."""
 DEFAULT_SPEED = (0.6, 110.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of request: the agent, the model and kind of file it asks for, and what its candidates answer.
+    """A kind of request: the agent, the requested model, the kind of file, and the candidates' scripted answers.
 
-    With `refused`, no candidate is asked. With `leaves`, the agent disconnects while the answer is streamed.
+    With `refused`, no candidate is called. With `leaves`, the agent disconnects while the answer is streamed.
     """
 
     weight: int = 0
@@ -111,7 +112,7 @@ KINDS = (
     Kind(weight=20, agent=MULTIMODAL, asks="multimodal-model", file="document"),
     Kind(weight=24, agent=MULTIMODAL, asks="task:chapter_generation"),
     Kind(weight=12, agent=MULTIMODAL, asks="task:optimization"),
-    # Everyday failures and disconnects.
+    # Occasional failures and disconnects.
     Kind(weight=5, agent=TEXT, asks="task:planning", script={0: ("529",)}),
     Kind(weight=3, agent=TEXT, asks="task:planning", script={0: ("timeout",)}),
     Kind(weight=3, agent=TEXT, asks="task:planning", script={0: ("503",), 1: ("500",)}),
@@ -131,9 +132,9 @@ BAD_BODY = translatable("%(param)s must be a string or a list of parts.", param=
 
 
 def load_day() -> None:
-    """Log the requests of the day before the demo was loaded, with their alert and what they used of the budget.
+    """Log the requests of the day before the demo was loaded, with their alert and their use of the budget.
 
-    Do nothing without a demo, or if the log no longer keeps that day.
+    Do nothing if there is no demo, or if that day is older than the log's retention.
     """
     loaded = _find_loading()
     retention = timedelta(days=read_retention_settings().request_days)
@@ -150,7 +151,7 @@ def load_day() -> None:
 
 @contextmanager
 def _silence_logs() -> Iterator[None]:
-    # Simulated failures do not belong in the server's log. Other threads still log.
+    # Simulated failures do not belong in the server's log. Other threads continue to log.
     thread = get_ident()
     loggers = [logging.getLogger(name) for name in ("routing_admin.routing", end_alerts.__module__)]
 
@@ -171,7 +172,6 @@ def count_requests() -> int:
 
 
 def remove_day() -> None:
-    """Remove what `load_day` made."""
     loaded = _find_loading()
     if loaded is not None:
         remove_requests(DEMO, PROJECT)
@@ -185,7 +185,7 @@ def _find_loading() -> AuditEvent | None:
 
 
 def _use_budget(entries: Sequence[Entry]) -> None:
-    # The whole day counts, even if a new month began in it, so that the demo always shows a nearly used budget.
+    # All requests of the day count towards the current month, so that the demo always shows a nearly used budget.
     row = Agent.objects.filter(agent_id=BUDGETED).first()
     limits = parse_limits(row.limits) if row else None
     if limits is None or (limit := limits.most.get(Meter.MONEY_PER_MONTH)) is None:
@@ -211,8 +211,6 @@ class _Clock:
 
 
 class _Day:
-    """Makes the requests of the day before the demo was loaded. The same demo always gives the same requests."""
-
     def __init__(self, loaded: AuditEvent) -> None:
         self._until, self._revision = loaded.created_at, loaded.revision
         self._state, self._rng, self._clock = snapshot.current(), Random(DEMO), _Clock()  # noqa: S311
@@ -241,7 +239,7 @@ class _Day:
         return [(began, kind, f"{DEMO}_{rng.getrandbits(64):016x}") for began, kind in moments]
 
     def _play(self, kind: Kind, began: datetime, request_id: str) -> Entry:
-        # Seeded by the id alone, so that the cost of a day does not depend on the hour at which the demo was loaded.
+        # The seed is the id alone, so that a request's cost does not depend on the hour at which the demo was loaded.
         rng = self._rng = Random(request_id)  # noqa: S311
         facts = RequestFacts(
             request_id,
@@ -272,7 +270,7 @@ class _Day:
         key = kind.asks, kind.file, stream
         if key not in self._plans:
             named = resolve_model(self._state.configuration, kind.asks)
-            # Planned as if every provider had its key.
+            # The plan assumes that every provider has its key.
             self._plans[key] = plan_request(
                 self._state,
                 named.route,
@@ -286,7 +284,7 @@ class _Day:
         return self._plans[key]
 
     def _run(self, kind: Kind, planned: PlannedRequest, facts: RequestFacts) -> Entry:
-        """Run the chain, and set the clock to the end of the answer."""
+        """Run the chain, and advance the clock to the end of the answer."""
         rng, clock = self._rng, self._clock
         clock.now = facts.began.timestamp()
         run: FallbackRun[Answer] = FallbackRun(planned.plan, self._context, stream=planned.stream)

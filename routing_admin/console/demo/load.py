@@ -1,4 +1,4 @@
-"""Load the demo, record its first request, and remove it."""
+"""Load the demo, record its first request, and remove the demo."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ AGENTS = (
     ("multimodal-agent", "Reads images, audio and files.", "multimodal-model"),
 )
 ECHO = ProviderSpec("echo", "echo://local", "echo-text", "echo", display_name="Echo")
-"""The built-in provider, which returns the request it received."""
+"""The built-in provider, which answers with the request that it received."""
 
 SAMPLES = Path(__file__).parent / "files"
 OWNER = "vision-agent"
@@ -76,7 +76,7 @@ KEYED_AGENT = "text-agent"
 def load(*, budget: bool = False) -> None:
     """Fill an empty installation with providers, services, routes and agents, as one revision.
 
-    With `budget`, one of the agents has a budget, which a day of requests nearly uses up.
+    With `budget`, one agent gets a budget, which a day of requests nearly uses up.
     """
     with ledger.change(SYSTEM, AuditedAction("demo.load")):
         import_configuration(SYSTEM, [path.read_bytes() for path in FILES])
@@ -94,7 +94,7 @@ def load(*, budget: bool = False) -> None:
 
 
 def load_files() -> None:
-    """Store the sample files: a text, a picture, a report and a sound. The vision agent owns them."""
+    """Store the sample files, which the vision agent owns: a text, an image, a report and a sound."""
     for path in sorted(SAMPLES.iterdir()):
         store_bytes(SYSTEM, path.read_bytes(), once=True, owner=OWNER, filename=path.name)
 
@@ -137,13 +137,13 @@ def sample_ids() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class RemovalPreview:
-    """The names that removing the demo would delete, by kind, and the consequences for what remains."""
+    """The names of entries that removing the demo would delete, by kind, and the consequences."""
 
     names: Mapping[str, tuple[str, ...]]
     effects: tuple[Consequence, ...]
 
 
-# A snapshot is immutable, and the dashboard asks every half a minute.
+# A snapshot is immutable, so the preview can be cached. The dashboard requests it every 30 seconds.
 @lru_cache(maxsize=2)
 def preview_removal(state: Snapshot) -> RemovalPreview:
     remaining = subtract_demo(state.configuration, demo_configuration())
@@ -159,9 +159,9 @@ def preview_removal(state: Snapshot) -> RemovalPreview:
 
 
 def remove(actor: Actor) -> AuditedAction:
-    """Remove the demo as one revision, with its requests. Undo restores it with its sample files and requests.
+    """Remove the demo, with its requests, as one revision. Undo restores it with its sample files and requests.
 
-    See `subtract_demo` for what is kept.
+    See `subtract_demo` for entries that are kept.
     """
     act = AuditedAction("demo.remove")
     with ledger.change(actor, act):
@@ -171,8 +171,6 @@ def remove(actor: Actor) -> AuditedAction:
     remove_day()
     return act
 
-
-# The preview of the removal, as pages show it.
 
 LABELS: Mapping[str, str | Promise] = {
     "provider": gettext_lazy("Providers"),
@@ -186,7 +184,7 @@ LABELS: Mapping[str, str | Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class RemovalView:
-    """The names to be removed, by the label of their kind, and the consequences for what remains."""
+    """The names of entries to be removed, by the label of their kind, and the consequences."""
 
     lists: Sequence[tuple[str | Promise, tuple[str, ...]]]
     effects: tuple[Consequence, ...]
@@ -206,7 +204,7 @@ def subtract_demo(current: Configuration, demo: Configuration) -> Configuration:
     agents = tuple(agent for agent in current.agents if agent.id not in demo_agents)
     known_routes = {route.task_type: route for route in demo.routes}
     own_routes = {route.task_type for route in current.routes if known_routes.get(route.task_type) != route}
-    # Without the default route, requests with an unknown task type would fail, so it is kept if any route is kept.
+    # Without the default route, requests with an unknown task type would fail, so it is kept if any other route is.
     needed_routes = {agent.task_type for agent in agents} | ({DEFAULT_ROUTE} if own_routes else set())
     routes = tuple(route for route in current.routes if route.task_type in own_routes | needed_routes)
     used_services = {agent.service_id for agent in agents}
@@ -247,9 +245,9 @@ class FailingModelTransport(NetworkTransport):
 
 
 def record_demo_request() -> str | None:
-    """Dispatch a request with a picture along the route `design` while one model is down. Return the request's id.
+    """Dispatch a request with an image to the route `design` while one model fails. Return the request's id.
 
-    Its timeline shows that the picture was sent unchanged to two candidates, and as a description to the third. Return
+    Its timeline shows that two candidates received the image unchanged, and the third received a description. Return
     None if there is no such route.
     """
     state = snapshot.current()
@@ -267,16 +265,16 @@ def _send(planned: PlannedRequest) -> str:
     recorder = RequestRecorder(request_id, DEMO)
     recorder.add_facts(agent=AGENT, labels=AGENT_LABELS[AGENT], asked_model=task_name(TASK_TYPE))
     record_plan(recorder, planned, TASK_TYPE)
-    # A separate context skips the delays between tries and leaves the cooldowns of this process unchanged.
+    # A separate context skips the delays between tries and does not affect this process's cooldowns.
     dispatch = Dispatch(planned, FailingModelTransport(DOWN), local_context(time.monotonic, lambda: 0.0))
-    with suppress(RouterError):  # the log records it if no candidate answers
+    with suppress(RouterError):  # the log records the error if no candidate answers
         record_answer_sync(dispatch, recorder)
     journal().flush()
     return request_id
 
 
 def _picture() -> Artifact:
-    # Builds a PNG of a blue square that becomes lighter to the right.
+    # The PNG is a blue square that becomes lighter to the right.
     rows = b"".join(b"\0" + b"".join(bytes((16 * x, 64 + 8 * y, 200)) for x in range(SIDE)) for y in range(SIDE))
     head = _chunk(b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, 8, 2, 0, 0, 0))
     data = b"\x89PNG\r\n\x1a\n" + head + _chunk(b"IDAT", zlib.compress(rows)) + _chunk(b"IEND", b"")

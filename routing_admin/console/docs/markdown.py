@@ -1,4 +1,4 @@
-"""Render a document's Markdown as HTML for a page: no raw HTML, no images, links that point to pages."""
+"""Render a document's Markdown as HTML: no raw HTML, no images, and links that point to pages."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from routing_admin.console.base.tags.ui import soft_breaks
 COMMENT = re.compile(r"^<!--.*?-->$", re.MULTILINE | re.DOTALL)
 EXAMPLE_ADDRESS = "http://127.0.0.1:8000"
 PART_TAG = "h2"
-"""The headings that are listed beside a document."""
+"""Tag of the headings that are listed beside a document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The URL that a link leads to, and the title of the linked document, which is shown instead of its file name."""
+    """A link's URL, and the linked document's title, which is shown instead of its file name."""
 
     url: str
     title: str = ""
@@ -34,7 +34,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, its anchor, and the plain text below it. A title has no anchor."""
+    """A heading, its anchor, and the plain text below it. A document's title has no anchor."""
 
     heading: str
     anchor: str
@@ -44,7 +44,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A parsed document. Only its copy buttons depend on the language of the page."""
+    """A parsed document. Only the copy buttons depend on the language of the page."""
 
     title: str
     sections: Sequence[Section]
@@ -61,7 +61,7 @@ class Document:
         return self.render()
 
     def render(self, address: str = "") -> SafeString:
-        """Return the HTML, with `address` in code instead of the documents' own example of a server's address."""
+        """Return the HTML, with `address` in place of the example address of a server in code."""
         return SafeString(READER.renderer.render(self.tokens, READER.options, {"address": address}))
 
 
@@ -73,7 +73,7 @@ def insert_address(code: str, address: str) -> str:
 
 
 class Renderer(RendererHTML):
-    """Renders code with a copy button, and wide tables in a box that scrolls."""
+    """Renders code with a copy button, and wide tables in a scrollable box."""
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         code, language = insert_address(tokens[idx].content, env["address"]), tokens[idx].info.split(" ")[0]
@@ -94,18 +94,18 @@ class Renderer(RendererHTML):
 
 READER = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enable("table")
 OUTLINE = MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
-"""Finds headings, paragraphs and tables, but not what is in their lines."""
+"""Parses headings, paragraphs and tables, but not the markup within a line."""
 MARKUP = re.compile(r"!?\[([^][]*)\]\([^()]*\)|[`*]")
-"""Links, images, code and emphasis in a line."""
+"""Matches links, images, code and emphasis within a line."""
 
 
 def parse(text: str, resolve: Callable[[str], Target | None]) -> Document:
-    """Parse a document. `resolve` returns where a link leads, or None if only its text is shown."""
+    """Parse a document. `resolve` returns the target of a link, or None if only its text is shown."""
     tokens = READER.parse(COMMENT.sub("", text))
     sections = list(_sections(tokens))
     for token in tokens:
         if token.type in ("th_open", "td_open") and "style" in token.attrs:
-            # The policy of pages forbids inline styles.
+            # The content security policy forbids inline styles.
             token.attrs = {"class": "num"} if "right" in str(token.attrs["style"]) else {}
         if token.children:
             token.children = list(_with_links(token.children, resolve))
@@ -114,12 +114,12 @@ def parse(text: str, resolve: Callable[[str], Target | None]) -> Document:
 
 
 def read_sections(text: str) -> list[Section]:
-    """Return the sections of a document for a search, in a fifth of the time that parsing it takes."""
+    """Return a document's sections for the search, in a fifth of the time of `parse`."""
     return list(_sections(OUTLINE.parse(COMMENT.sub("", text))))
 
 
 def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
-    """Yield sections, and give headings their anchors, as GitHub makes them."""
+    """Yield sections, and give headings the same anchors as GitHub."""
     heading, anchor, tag, texts, taken = "", "", "", list[str](), set[str]()
     for place, token in enumerate(tokens):
         if token.type == "heading_open":

@@ -1,4 +1,4 @@
-"""Documents in the folder `docs`, which is part of the program: their titles, text, and what is found in them."""
+"""Documents in the folder `docs`, which is part of the program: their titles, texts and a search."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from routing_admin.console.docs.rules import FOLDER, SUFFIX, document_name, docu
 from routing_admin.places import FILES
 
 API_SOURCE = "routing_admin/console/api.py"
-"""The code whose page is the API reference, as those of documents are theirs."""
+"""Source file whose page is the API reference, so that documents can link to it."""
 
 MAX_FOUND = 30
 SNIPPET = 160
-"""Characters of a section's text that are shown around the first word that was searched for."""
+"""Number of characters of a section's text that are shown around the first match."""
 
 
 @cache
 def list_paths() -> dict[str, str]:
-    """Return the path in the repository of each document, by its name in URLs."""
+    """Return each document's path in the repository, by its name in URLs."""
     files = sorted((FILES / FOLDER).rglob(f"*{SUFFIX}"))
     return {document_name(path): path for path in (file.relative_to(FILES).as_posix() for file in files)}
 
@@ -36,7 +36,7 @@ def find_document(name: str) -> Document | None:
 
 
 def resolve(link: str, source: str) -> Target | None:
-    """Return where a link in a document leads, or None if the file has no page, as for code."""
+    """Return the target of a link in a document, or None if the file has no page, as for code."""
     file, hash_sign, anchor = link.partition("#")
     if not file or "://" in file:
         return Target(link)
@@ -59,7 +59,7 @@ def list_sections() -> list[tuple[str, str, Section]]:
 
 @dataclass(frozen=True, slots=True)
 class FoundSection:
-    """A section with the words that were searched for."""
+    """A section that contains the search words."""
 
     title: str
     heading: str
@@ -68,7 +68,7 @@ class FoundSection:
 
 
 def search(words: str) -> Sequence[FoundSection]:
-    """Return the first sections that have all of these words, those with the most of them in their heading first."""
+    """Return the first sections that contain all of these words, those with most words in their heading first."""
     wanted = words.casefold().split()
     found = [
         (sum(word not in f"{title} {section.heading}".casefold() for word in wanted), title, section, url)
@@ -90,12 +90,10 @@ def snippet(section: Section, wanted: Sequence[str]) -> str:
 
 
 def read_title(path: str) -> str:
-    """Return a document's title, from its first line."""
     with Path(FILES / path).open(encoding="utf-8") as file:
         return file.readline().lstrip("# ").strip().replace("`", "")
 
 
 @cache
 def list_titles() -> list[tuple[str, str]]:
-    """Return the title and the URL of each document."""
     return [(read_title(path), document_url(path)) for path in list_paths().values()]

@@ -12,7 +12,7 @@ from routing_admin.console.docs.queries import find_document, search
 
 MAX_QUERY_CHARS = 100
 FOR_CLIENTS = {"recipes", "data-plane"}
-"""Documents whose examples are run on clients. In the others, the example's address is where the server listens."""
+"""Documents whose examples run on clients. In other documents, the example address is the listening address."""
 
 
 @require_safe

@@ -1,4 +1,4 @@
-"""Find fire drills and their results, in words too, and foresee the consequences of a drill."""
+"""Find fire drills and describe their results, and estimate the consequences of a drill."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from routing_admin.models import FireDrill
 from routing_admin.request_log.drill_results import DrillResult, answers_per_minute, find_result
 
 MAX_DRILLS = 5
-"""How many drills a provider's page lists, the newest first."""
+"""Maximum number of drills on a provider's page, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class DrillLine:
 
 @dataclass(frozen=True, slots=True)
 class DrillForecast:
-    """The consequences of a drill, the gravest first, and how many requests per minute it would affect."""
+    """The consequences of a drill, gravest first, and how many requests per minute it would affect."""
 
     effects: tuple[Consequence, ...]
     per_minute: float
@@ -47,7 +47,10 @@ def find_running_drill(now: datetime | None = None) -> DrillWindow | None:
 
 
 def list_drills(provider: str) -> list[DrillLine]:
-    """Return a provider's newest drills with their results. Two queries for each drill that affected requests."""
+    """Return a provider's newest drills with their results.
+
+    This takes two queries for each drill that affected requests.
+    """
     now = timezone.now()
     rows = FireDrill.objects.filter(provider=provider).order_by("-id")[:MAX_DRILLS]
     return [
@@ -101,7 +104,7 @@ def _describe_delay(ms: int) -> str:
 
 
 def describe_recorded_end(details: Mapping[str, Any]) -> str:
-    """Return sentences on a drill from the details of its audit event, or an empty string for other details."""
+    """Return sentences about a drill from its audit event's details, or an empty string for other details."""
     try:
         window = describe_window(datetime.fromisoformat(details["from"]), datetime.fromisoformat(details["until"]))
         delay = details["delayMs"]

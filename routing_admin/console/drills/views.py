@@ -1,4 +1,4 @@
-"""The page of a provider's fire drills, and the banner that every page shows while a drill is running."""
+"""The page of a provider's fire drills, and the banner on every page while a drill is running."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from routing_admin.core.fallback.scripts import CHOICES, USUAL_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class DrillView:
-    """A drill, with its start and end and its result in words."""
+    """A drill, with its start, end and result as text."""
 
     line: DrillLine
     window: str

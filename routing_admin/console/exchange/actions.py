@@ -1,4 +1,4 @@
-"""Preview and apply imports of the configuration files, and replace a complete provider, service or route."""
+"""Preview and apply imports of configuration files, and replace whole providers, services and routes."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ STILL_USED = {
         gettext_noop("Aliases still lead to this service: %(users)s. Change them first."),
     ),
 }
-"""Why a route or service in use cannot be removed: a sentence for agents and one for aliases. DELETE uses the same."""
+"""Why a used route or service cannot be removed: one sentence for agents, one for aliases. DELETE uses them too."""
 
-# The kinds of entries that agents' keys with the scope `config:write` may import.
+# Kinds of entries that an agent's key with the scope `config:write` may import.
 AGENT_KINDS = frozenset({"provider", "service", "route", "configuration"})
 
 
 @dataclass(frozen=True, slots=True)
 class ImportPreview:
-    """What an import would change in the configuration at `revision`."""
+    """The changes that an import would make to the configuration at `revision`."""
 
     imported: Imported
     before: Configuration
@@ -67,7 +67,7 @@ class ImportPreview:
 
 @dataclass(frozen=True, slots=True)
 class AppliedImport:
-    """An applied import: its revision, which is None if nothing changed, and its preview."""
+    """An applied import: its revision, or None if nothing changed, and its preview."""
 
     revision: int | None
     preview: ImportPreview
@@ -84,10 +84,10 @@ def key_context() -> KeyContext:
 
 
 def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> ImportPreview:
-    """Return what importing these files would change, and all problems in them."""
+    """Return what importing these files would change, and all problems in the files."""
     before = rows.read()
     imported = import_files(before, files, prune=prune, key_context=key_context(), fingerprint_at=fingerprint)
-    if imported.accepted:  # run the checks made on saving, so that a dry run reports the same problems
+    if imported.accepted:  # run the checks of a real import, so that a dry run reports the same problems
         after = imported.configuration
         problems = [*check(after, before), *check_describers(before, after), *check_removals(before, after)]
         problems += missing_catalogue(before, after)
@@ -97,7 +97,7 @@ def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> Impo
 
 def check_removals(before: Configuration, after: Configuration) -> Iterator[Problem]:
     """Yield a problem for each removed route or service that run-time agents or aliases still use."""
-    # Agents that administrators created are part of the configuration, whose references are checked elsewhere.
+    # Agents that administrators created are part of the configuration, which is validated elsewhere.
     runtime_agents = Agent.objects.filter(origin=Agent.Origin.RUNTIME).order_by("agent_id")
     for kind, names in removed_names(before, after).items():
         for name in names:
@@ -117,9 +117,8 @@ def check_removals(before: Configuration, after: Configuration) -> Iterator[Prob
 
 
 def missing_catalogue(before: Configuration, after: Configuration) -> Iterator[Problem]:
-    """Yield a warning if the files name an edition of the catalogue that this installation does not have."""
-    # Files contain an edition's name but not the edition, so a file from another installation may name an unknown
-    # edition.
+    """Yield a warning if the files name an edition of the catalogue that this installation lacks."""
+    # Files contain only an edition's name, so a file from another installation may name an unknown edition.
     name = after.catalogue
     if name and name != before.catalogue and not CatalogueEdition.objects.filter(name=name).exists():
         message = translatable(
@@ -142,7 +141,7 @@ def check_may_import(actor: Actor, preview: ImportPreview) -> None:
 
 
 def fingerprint(key: str, endpoint: str) -> str:
-    # A stored key has the same fingerprint, so importing the key again changes nothing.
+    # Importing a stored key again gives the same fingerprint, so nothing changes.
     return key_fingerprint(key, endpoint_origin(endpoint))
 
 
@@ -174,11 +173,11 @@ def alert_on_rejection(actor: Actor, now: datetime) -> Iterator[None]:
     """Record an alert if the block rejects an import with `InvalidError`."""
     try:
         yield
-    except InvalidError as refusal:
-        reason = next((problem.message for problem in refusal.problems), str(refusal))
+    except InvalidError as refuse_url:
+        reason = next((problem.message for problem in refuse_url.problems), str(refuse_url))
         condition = build_condition(AlertKind.CONFIGURATION_REJECTED, f"{actor.kind} {actor.name}", problem=reason)
-        # The alert is recorded outside the transaction, which is rolled back. If the database is unavailable, the
-        # error is still raised.
+        # The alert is recorded outside the transaction, which is rolled back. The error is re-raised even if the
+        # database is unavailable.
         with suppress(DatabaseError, InterfaceError):
             record_condition(condition, now)
         raise
@@ -187,7 +186,7 @@ def alert_on_rejection(actor: Actor, now: datetime) -> Iterator[None]:
 def store_keys(
     configuration: Configuration, keys: Mapping[str, str], further_keys: Mapping[str, Sequence[str]]
 ) -> Configuration:
-    """Store the keys from the files for their providers' origins. Return the configuration that refers to them.
+    """Store the files' keys for their providers' origins. Return the configuration that refers to them.
 
     The configuration already refers to `further_keys` by their fingerprints.
     """
@@ -214,7 +213,7 @@ def _stored_key_spec(key: KeySpec, fingerprint: str) -> KeySpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryChange:
-    """A written entry: whether it is new, its changes, warnings, the revision, and its current content."""
+    """A written entry: whether it is new, its changes, warnings, revision and current content."""
 
     is_new: bool
     changes: tuple[Change, ...]
@@ -226,7 +225,7 @@ class EntryChange:
 def put_entry(
     actor: Actor, kind: EntryKind, name: str, value: object, *, expected: Expectation = NO_EXPECTATION
 ) -> EntryChange:
-    """Set the entry with this name to `value`. Nothing is written if the entry already has this value.
+    """Set the named entry to `value`. An equal value writes nothing.
 
     Raise `InvalidError` with all problems, and `ConflictError` if the entry is not as expected.
     """
@@ -236,7 +235,7 @@ def put_entry(
         check_expectation(expected, entry)
         merged = _merge(before, kind, name, value)
         changes, is_new = diff(before, merged.configuration), entry is None
-        # Keys in the value have to be stored even if nothing else changes.
+        # Keys in the value must be stored even if nothing else changes.
         if not changes and not merged.keys:
             return EntryChange(is_new=is_new, changes=(), warnings=merged.problems, revision=None, entry=entry or {})
         act = AuditedAction(f"{kind}.{'add' if is_new else 'change'}", kind.value, name)
@@ -247,13 +246,13 @@ def put_entry(
 
 
 def check_entry(kind: EntryKind, name: str, expected: Expectation) -> None:
-    """Raise `ConflictError` if the entry with this name is not as expected."""
+    """Raise `ConflictError` if the named entry is not as expected."""
     if expected.tags is not None:
         check_expectation(expected, write_entry(rows.read(), kind, name))
 
 
 def check_expectation(expected: Expectation, entry: Mapping[str, Any] | None) -> None:
-    """Raise `ConflictError` if the entry is not as expected. A missing entry is None."""
+    """Raise `ConflictError` if the entry is not as expected. None means a missing entry."""
     if not expected.allows(entry):
         raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
 

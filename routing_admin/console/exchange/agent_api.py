@@ -30,7 +30,7 @@ from routing_admin.core.files.importing import FileFormat
 from routing_admin.core.files.llm_routing import write_route
 
 MAX_WAIT = 60.0
-# The longest wait for a new revision, and the interval at which it is looked for, in seconds.
+# Maximum wait for a new revision, and the interval between checks, in seconds.
 POLL_SECONDS = 0.25
 
 router = Router()
@@ -101,7 +101,7 @@ def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = Fals
 def answer_import(
     request: HttpRequest, actor: Actor, expected: int | None, *, dry_run: bool, prune: bool
 ) -> HttpResponse:
-    """Import the files in the body, or preview the import, and return the response.
+    """Import the files in the request body, or preview the import, and return the response.
 
     Raise `InvalidError` with all problems, and `ConflictError` if `expected` is not the newest revision.
     """
@@ -141,7 +141,7 @@ async def export_config(
 
 
 def answer_file(request: HttpRequest, file: FileFormat, mode: Mode, state: Snapshot) -> HttpResponse:
-    """Return a file of the snapshot's configuration, or 304 if the request names its ETag."""
+    """Return a configuration file from the snapshot, or 304 if the request names its ETag."""
     tag = f'"{state.revision or 0}"'
     if request.headers.get("if-none-match") == tag:
         response = HttpResponse(status=304)
@@ -149,7 +149,7 @@ def answer_file(request: HttpRequest, file: FileFormat, mode: Mode, state: Snaps
         text = exports.export(file, mode, state.configuration).text
         response = HttpResponse(text, content_type="application/json; charset=utf-8")
     response["ETag"], response["x-revision"] = tag, str(state.revision or 0)
-    # A private cache may keep the file, but has to revalidate it by its ETag.
+    # A private cache may store the file, but must revalidate it by its ETag.
     response["Cache-Control"] = "private, no-cache"
     return response
 
@@ -193,7 +193,7 @@ def import_out(preview: ImportPreview, revision: int | None, **dry_run: Any) -> 
 def read_files(request: HttpRequest) -> list[bytes]:
     """Return the files in a request: its body, or every multipart part named `file`.
 
-    Raise `InvalidError` if there is no file or if a file is too large for memory.
+    Raise `InvalidError` without files, or if a file is too large for memory.
     """
     if request.content_type != "multipart/form-data":
         return [check_text(read_body(request))]

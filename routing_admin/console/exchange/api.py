@@ -1,4 +1,4 @@
-"""The administrators' API for the configuration: both files, and providers, services and routes by name."""
+"""Administrators' API for the configuration: both files, and providers, services and routes by name."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def admin_export_config(
     return answer_file(request, parse_format(name), mode, snapshot.current())
 
 
-# Providers, model services and task routes. Each entry is written as a whole.
+# Providers, model services and task routes are written as whole entries.
 
 
 def find_entries(kind: EntryKind, names: list[str]) -> list[dict[str, Any]]:
@@ -90,9 +90,9 @@ def find_entry(kind: EntryKind, name: str) -> dict[str, Any]:
 
 
 def put(request: HttpRequest, kind: EntryKind, name: str, schema: type[BaseModel]) -> HttpResponse:
-    """Write an entry. The response is 201 if the entry is new, else 200."""
+    """Write an entry. The response is 201 for a new entry, else 200."""
     value = read_json(request)
-    # The result is not used: the schema has only the required fields, but an entry may have any field of the files.
+    # The result is not used: the schema names only the required fields, but an entry may have any field of the files.
     parse_as(value, schema)
     return answer_change(put_entry(script_actor(request), kind, name, value, expected=read_expectation(request)))
 
@@ -106,7 +106,7 @@ def answer_change(write: EntryChange) -> HttpResponse:
 def delete(
     request: HttpRequest, kind: EntryKind, name: str, find: Callable[[str], Any], delete_row: Callable[..., Any]
 ) -> HttpResponse:
-    """Delete a row if it exists, and return 204. Raise `ConflictError` for a stale If-Match or as `delete_row` does."""
+    """Delete a row if it exists, and return 204. Raise `ConflictError` for a stale If-Match or from `delete_row`."""
     with ledger.exclusive():
         check_entry(kind, name, read_expectation(request))
         row = find(name)

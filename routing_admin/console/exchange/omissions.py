@@ -1,4 +1,4 @@
-"""What an export leaves out, grouped by cause for its page."""
+"""Group what an export omits by cause, for its page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capabilities.core.translatable import Translatable
 from capabilities.sentences import translate_sentence
 
 MAX_LISTED = 5
-"""How many names of a group are listed."""
+"""Maximum number of names that a group lists."""
 
 PLURALS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "Stored keys are not in this file: %(names)s. Set their variables, or enter them again after an import.": (
@@ -96,14 +96,14 @@ PLURALS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     ),
     "Alias “%(name)s” cannot be expressed.": (_("%(count)s aliases cannot be expressed."), "", {}),
 }
-"""What an export says about one entry → what its page says about several, and their list with its filters, if any."""
+"""Maps an export's sentence on one entry to the page's sentence on several, and their list's URL and filters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """Entries left out for the same reason: a sentence, the list of them if it can be filtered so, and their names.
+    """Entries omitted for the same reason: a sentence, the URL of a list filtered to them if any, and their names.
 
-    A sentence about a single entry, or about the whole file, has no names beside it.
+    A sentence about a single entry, or about the whole file, has no separate names.
     """
 
     text: str
@@ -124,12 +124,12 @@ class Omission:
 
 
 def group_omissions(sentences: Iterable[str]) -> list[Omission]:
-    """Return the sentences of an export's files, those that differ only in names as one, the largest groups first."""
+    """Return the export's sentences, merged if they differ only in names, with the largest groups first."""
     groups: dict[tuple[str, str], list[str]] = {}
     for text in sentences:
         template, facts = (text.template, text.facts) if isinstance(text, Translatable) else (text, {})
         kind = str(facts.get("protocol") or facts.get("what") or "") if template in PLURALS else str(text)
-        # Both files say which keys are missing.
+        # Both files list the missing keys.
         if str(text) not in (group := groups.setdefault((template, kind), [])):
             group.append(text)
     omissions = (_omission(template, texts) for (template, _kind), texts in groups.items())

@@ -1,4 +1,4 @@
-"""Suggestions for fields that name something of this installation: the best matches of what is typed."""
+"""Suggestions for fields that hold names of this installation: the best matches for the typed text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from routing_admin.request_log.search import match_names
 
 MAX_OPTIONS = 20
 Options = Mapping[str, str]
-"""Names, each with a note that distinguishes it from similar ones."""
+"""Maps each name to a note that distinguishes it from similar names."""
 
 
 def list_tasks(state: Snapshot) -> Options:
@@ -50,12 +50,15 @@ def list_candidates(state: Snapshot) -> Options:
 
 
 def list_actors(state: Snapshot) -> Options:
-    """Return the names of users and agents, which are the actors of the audit log. One query."""
+    """Return the names of users and agents, which are the audit log's actors. This takes one query."""
     return dict.fromkeys([*list_user_names(), *(agent.id for agent in state.agents)], "")
 
 
 def describe_revisions(part: str) -> Options:
-    """Return revisions whose number begins with a part, or whose author or description contains it. One query."""
+    """Return revisions whose number begins with `part`, or whose author or description contains it.
+
+    This takes one query.
+    """
     return {
         str(row.number): " · ".join(
             (
@@ -81,7 +84,7 @@ NAMES: Mapping[str, Callable[[Snapshot], Options]] = {
 @require_safe
 def options(request: HttpRequest, field: str) -> HttpResponse:
     """Show the options of a field for its value. Raise `Http404` for an unknown kind of field."""
-    # The field posts its value under its own name, which a form may prefix.
+    # The field posts its value under its own name, which may have a form's prefix.
     part = str(next(iter(request.GET.values()), "")).strip()
     if field == "revision":
         found = describe_revisions(part)
@@ -95,7 +98,7 @@ def options(request: HttpRequest, field: str) -> HttpResponse:
 
 @require_POST
 def chosen(request: HttpRequest, field: str) -> HttpResponse:
-    """Show the field `Chosen` after a name was added or removed. Nothing is saved: its form posts the value.
+    """Render the field `Chosen` after a name was added or removed. Its form saves the value later.
 
     Raise `Http404` for an unknown kind of field.
     """
@@ -111,6 +114,6 @@ def chosen(request: HttpRequest, field: str) -> HttpResponse:
         **({"autofocus": True} if dropped else {}),
     }
     text = "\n".join(line for line in lines if line != dropped)
-    # The form's save bar and its draft hear of the new value as of any that is typed.
+    # This event reports the new value to the save bar and the draft, like an event from typing.
     change = json.dumps({"change": {"target": f"#{identity}-value"}})
     return HttpResponse(widget.render(name, text, attributes), headers={"HX-Trigger-After-Settle": change})

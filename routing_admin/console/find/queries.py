@@ -1,6 +1,6 @@
 """Queries for the search page Find: a few rows of each kind, by the beginning of an id or by a name.
 
-Requests and keys are found by an index. Configuration entries are not queried: they are searched in memory.
+Indexes serve the searches for requests and keys. Configuration entries are searched in memory, without queries.
 """
 
 from __future__ import annotations
@@ -13,21 +13,24 @@ from routing_admin.models import RequestLog
 from routing_admin.request_log.search import LAST_CHARACTER
 
 MAX_FOUND = MAX_OF_KIND + 1
-"""How many rows of each kind are returned: one more than are shown, which says that there are more."""
+"""Maximum number of returned rows of each kind: one more than the page shows, to detect that there are more."""
 
 
 def find_requests(prefix: str) -> list[RequestLog]:
-    """Return requests whose id begins with `prefix`, newest first. One query over a range of the primary key."""
+    """Return requests whose id begins with `prefix`, newest first.
+
+    This takes one query over a range of the primary key.
+    """
     rows = RequestLog.objects.filter(pk__gte=prefix, pk__lt=prefix + LAST_CHARACTER)
     return list(rows.only("pk", "task_type", "agent", "outcome", "started_at").order_by("-pk")[:MAX_FOUND])
 
 
 def find_keys(prefix: str) -> list[AgentKey]:
-    """Return agents' keys, including expired keys, whose public part begins with `prefix`. One query."""
+    """Return agents' keys, including expired keys, whose public part begins with `prefix`. This takes one query."""
     rows = AgentKey.objects.filter(public_id__gte=prefix, public_id__lt=prefix + LAST_CHARACTER)
     return list(rows.select_related("agent").order_by("public_id")[:MAX_FOUND])
 
 
 def find_people(part: str) -> list[User]:
-    # No index helps with this filter, but an installation has only as many users as an organization has people.
+    # No index serves this filter, but an installation has only as many users as an organization has people.
     return list(User.objects.filter(username__icontains=part).order_by("username")[:MAX_FOUND])

@@ -21,7 +21,7 @@ from routing_admin.console.find.findables import (
 from routing_admin.core.ranking import FoundKind, Ranking, rank
 
 MAX_QUERY_CHARS = 100
-"""How many characters of the input are searched for. The field accepts no more."""
+"""Maximum number of characters of the input. The field accepts no more."""
 
 KIND_NAMES: dict[FoundKind, Any] = {
     FoundKind.PAGE: gettext_lazy("Page"),
@@ -44,7 +44,7 @@ KIND_NAMES: dict[FoundKind, Any] = {
 def find(request: HttpRequest) -> HttpResponse:
     """Show the pages, entries and actions that match `q` and that the user may use, best first.
 
-    Show suggestions without `q`.
+    Without `q`, show suggestions.
     """
     typed = request.GET.get("q", "")[:MAX_QUERY_CHARS]
     # PostgreSQL does not accept NUL characters in text.

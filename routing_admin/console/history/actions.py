@@ -19,14 +19,14 @@ from routing_admin.core.configuration.specs import Configuration
 from routing_admin.models import AuditEvent, Installation
 
 EntryKinds = frozenset[str]
-"""The kinds of configuration entries that the actor may change. None means all kinds."""
+"""Kinds of configuration entries that the actor may change. None means all kinds."""
 
 
 def restore(actor: Actor, number: int, *, message: str = "", kinds: EntryKinds | None = None) -> AuditedAction:
-    """Write the configuration of an earlier revision as a new revision. Without a difference, no revision is created.
+    """Write an earlier revision's configuration as a new revision, unless nothing would change.
 
-    Agents that were created after that revision are kept, with their keys. Raise `NotFoundError` for an unknown number,
-    and `ForbiddenError` if entries outside `kinds` would change.
+    Agents created after that revision are kept, with their keys. Raise `NotFoundError` for an unknown number, and
+    `ForbiddenError` if entries outside `kinds` would change.
     """
     restored = configuration_at(number)
     with ledger.exclusive():
@@ -44,7 +44,7 @@ def _restore_value(
 
 
 def check_kinds(value: Configuration, number: int, kinds: EntryKinds | None) -> None:
-    """Raise `ForbiddenError` if the newest configuration differs from `value` in entries outside `kinds`."""
+    """Raise `ForbiddenError` if `value` differs from the newest configuration in entries outside `kinds`."""
     changes = diff(newest_configuration(), value) if kinds is not None else ()
     if any(required_right(change.kind, change.field) not in (kinds or ()) for change in changes):
         message = _(
@@ -56,8 +56,8 @@ def check_kinds(value: Configuration, number: int, kinds: EntryKinds | None) -> 
 def undo(actor: Actor, number: int, *, kinds: EntryKinds | None = None) -> AuditedAction:
     """Undo the newest revision.
 
-    Raise `ConflictError` if a newer revision exists, in which case `restore` is still possible. Raise
-    `ForbiddenError` as `restore` does, and `InUseError` if an agent would be removed that created other agents.
+    Raise `ConflictError` if a newer revision exists, in which case `restore` is still possible. Raise `ForbiddenError`
+    as `restore` does, and `InUseError` if this would remove an agent that created other agents.
     """
     act = AuditedAction("configuration.undo", "revision", str(number))
     with ledger.change(actor, act):
@@ -69,22 +69,22 @@ def undo(actor: Actor, number: int, *, kinds: EntryKinds | None = None) -> Audit
         _restore_value(actor, previous, value, "", kinds)
         has_day = restore_demo(actor, number)
     if has_day:
-        # The demo's requests are planned with the restored configuration, which is in effect only now.
+        # The demo's requests are planned with the restored configuration, which takes effect only here.
         load_day()
     return act
 
 
 def check_owners_remain(value: Configuration) -> None:
-    """Raise `InUseError` if an agent that `value` lacks created other agents at run time."""
-    # Undoing the creation of an agent must not bypass the check that deleting the agent would make.
+    """Raise `InUseError` if an agent that is missing in `value` created other agents at run time."""
+    # Undoing an agent's creation must not bypass the check that deleting the agent makes.
     agent_ids = [agent.id for agent in value.agents]
     for row in Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).exclude(agent_id__in=agent_ids):
         check_can_delete_agent(row)
 
 
 def restore_demo(actor: Actor, number: int) -> bool:
-    """Restore the demo's files if this revision removed the demo, and return whether it also removed requests."""
-    # No revision contains the files. The audit event lists them.
+    """Restore the demo's files if this revision removed the demo. Return whether it also removed requests."""
+    # Revisions do not contain the files, but the audit event lists them.
     event = AuditEvent.objects.filter(revision=number, action="demo.remove").first()
     if event is not None:
         restore_artifacts(actor, event.details.get("artifacts", ()))

@@ -1,4 +1,4 @@
-"""The administrators' API for the history: list revisions, undo the newest revision, restore a revision."""
+"""Administrators' API for the history: list revisions, undo the newest one, restore a revision."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from routing_admin.core.configuration.diff import Change, ChangeKind, diff, sent
 from routing_admin.core.configuration.removals import keep_agents
 
 router = Router(tags=[TAG])
-# This is within the range of a 64-bit column, so that an absurd number gives 422 and not a database error.
+# This is within the range of a 64-bit column, so that a larger number gives 422 and not a database error.
 LARGEST = 2**62
 PER_PAGE = 30
 
@@ -43,7 +43,7 @@ def admin_list_history(
             actorKind=row.actor_kind,
             actor=row.actor,
             act=row.message,
-            # Mask the text, because a user may have typed a key into any field.
+            # A user may have typed a key into any field, so mask the text.
             changes=[redact(sentence(parse_change(change))) for change in row.changes],
         )
         for row in page.rows

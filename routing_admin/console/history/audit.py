@@ -56,20 +56,20 @@ FILTERS: Mapping[str, str | Promise] = {
     "since": gettext_lazy("From date"),
     "until": gettext_lazy("To date"),
 }
-"""The filters, by their names in the query string."""
+"""Filters of the page, by their names in the query string."""
 TYPES: Mapping[AuditForm, str] = {
     AuditForm.CSV: "text/csv; charset=utf-8",
     AuditForm.JSON_LINES: "application/jsonl; charset=utf-8",
 }
 SIGN_INS = {"user.sign_in", "user.sign_in_failed", "user.sign_out"}
 MEMORY_BYTES = 4 * 1024 * 1024
-"""How many bytes of an export are kept in memory. A larger export is written to a temporary file."""
+"""Maximum size of an export in memory, in bytes. A larger export uses a temporary file."""
 
 
 @require_GET
 def audit(request: HttpRequest) -> HttpResponse:
     parameters, size = _parameters(request), page_size(request)
-    if "" in request.GET.values():  # drops the form's empty fields from the URL
+    if "" in request.GET.values():  # removes the form's empty fields from the URL
         return redirect(link(parameters))
     page = list_audit_events(_filter(parameters), read_cursor(request), size)
     counts = count_entries(event.revision for event in page.rows if event.revision and not event.object_name)
@@ -107,7 +107,7 @@ def audit_export(request: HttpRequest, form: str) -> HttpResponseBase:
     size = file.tell()
     file.seek(0)
     blocks = _blocks(file)
-    # Under ASGI the blocks are read in a thread, so that a slow disk does not block the event loop.
+    # Under ASGI a thread reads the blocks, so that a slow disk does not block the event loop.
     body = iterate_async(blocks) if isinstance(request, ASGIRequest) else blocks
     answer = StreamingHttpResponse(body, content_type=TYPES[file_format], headers={"Content-Length": str(size)})
     answer["Content-Disposition"] = f'attachment; filename="audit-{timezone.localdate()}.{form}"'
@@ -121,7 +121,7 @@ def _blocks(file: SpooledTemporaryFile[bytes]) -> Iterator[bytes]:
 
 
 def _parameters(request: HttpRequest) -> dict[str, str]:
-    # A day that does not parse is ignored: the page then shows more events rather than an error.
+    # An invalid day is ignored: the page then shows more events instead of an error.
     typed = {name: request.GET.get(name, "").strip() for name in FILTERS}
     return {name: value for name, value in typed.items() if value and _is_valid(name, value)}
 
@@ -152,10 +152,10 @@ def _parse_day(text: str) -> date | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditLine:
-    """An audit event as the log shows it, with the links that filter by its action and by its actor.
+    """An audit event as the log shows it, with links that filter by its action and by its actor.
 
-    If the event names no object itself, `count` is how many entries its revision changed, else 0. `earlier` are the
-    sign-ins that are shown as one with it.
+    If the event names no object, `count` is the number of entries that its revision changed, else 0. `earlier` contains
+    the sign-ins that are shown together with it.
     """
 
     event: AuditEvent
@@ -171,7 +171,7 @@ class AuditLine:
 
 
 def group_sign_ins(events: Iterable[AuditEvent]) -> Iterator[list[AuditEvent]]:
-    """Yield each event alone, except that a user's successive sign-ins from one address are one group."""
+    """Yield events in groups: a user's successive sign-ins from one IP address together, any other event alone."""
     for key, group in groupby(events, lambda event: (event.action, event.actor, event.object_name, event.address)):
         if key[0] in SIGN_INS:
             yield list(group)
@@ -180,14 +180,14 @@ def group_sign_ins(events: Iterable[AuditEvent]) -> Iterator[list[AuditEvent]]:
 
 
 def audit_line(events: Sequence[AuditEvent], parameters: Mapping[str, str], counts: Mapping[int, int]) -> AuditLine:
-    """Return the newest of these events with its details in one line. Text that looks like a key is masked."""
+    """Return the newest of these events, with its details, as a line. Text that looks like a key is masked."""
     event, *earlier = events
     sentence = describe_recorded_end(event.details) if event.action == DRILL_END else ""
     facts = dict(event.details)
-    # A file is known by its name, not by its reference.
+    # Users know a file by its name, not by its reference.
     name = facts.pop("filename", "") if event.object_kind == "artifact" else ""
     lines = [*([(_("Reference"), event.object_name)] if name else []), *list_details(facts)]
-    # File names are shortened as on other pages. Text with spaces wraps between its words.
+    # File names are shortened as on other pages. Text with spaces wraps between words.
     details = format_html_join(
         " · ",
         "{}{}{}",
@@ -208,6 +208,6 @@ def audit_line(events: Sequence[AuditEvent], parameters: Mapping[str, str], coun
 
 
 def link(parameters: Mapping[str, str], **changes: str | int) -> str:
-    """Return the page's address with these changes. Empty values are left out."""
+    """Return the page's URL with these parameters changed. Empty values are removed."""
     query = {name: value for name, value in {**parameters, **changes}.items() if value}
     return f"{reverse('audit')}?{urlencode(query)}"

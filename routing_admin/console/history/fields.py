@@ -1,4 +1,4 @@
-"""Names of configuration fields in the user's language, as the pages show them in place of paths."""
+"""Names of configuration fields in the user's language, which pages show instead of paths."""
 
 from __future__ import annotations
 
@@ -67,31 +67,31 @@ FIELDS: Mapping[str, str | Promise] = {
     "default_language": gettext_lazy("default language"),
     "catalogue": gettext_lazy("edition of the catalogue"),
 }
-"""Field or path → its name, for all kinds of entries. The name of an unlisted field is split into words."""
+"""Maps fields or paths of all kinds of entries to names. Any other field's name is split into words."""
 
 PARTS: Mapping[str, str | Promise] = {
     **{f"limits.{meter.value}": label for meter, (label, _hint) in LIMITS.items()},
     f"limits.{MODELS}": gettext_lazy("Allowed routes and services"),
     **{f"timeouts.{name}": label for name, label in TIMEOUTS},
 }
-"""Path → the label of its last part in the forms. The name of an unlisted part is split into words."""
+"""Maps paths to the labels of their last parts in the forms. Any other part's name is split into words."""
 
 UNKNOWN = frozenset({"extra", "extra_routing", "extra_services"})
-"""Parents of unknown fields that came from a file. Such fields are shown by their own names."""
+"""Parents of unknown fields from imported files. These fields are shown by their original names."""
 
 _STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def field_name(path: str) -> str:
-    """Return the field's name in the user's language: `capabilities.input` is "input", `extra.region` "region"."""
+    """Return a field's name in the user's language: "input" for `capabilities.input`, "region" for `extra.region`."""
     head, *rest = _split(path)
     if head == "sources" and rest:
         return _source_name(rest[0])
     if head in UNKNOWN and rest:
         return " ".join(_humanize(step) for step in rest)
-    # A path with its own name, such as `capabilities.input`, uses it. Otherwise the first part is named, and the other
-    # parts follow in brackets.
+    # If the whole path has a name, as `capabilities.input` has, use it. Otherwise name its first part and put the other
+    # parts in brackets.
     if path in FIELDS or not rest:
         return str(FIELDS.get(path) or _humanize(path))
     label = str(PARTS.get(path, ""))
@@ -111,7 +111,7 @@ def _split(path: str) -> list[str]:
 
 
 def _humanize(step: str) -> str:
-    # Keys of mappings, such as "gpt-4o", are data: only names of fields (`maxBytes`, `max_bytes`) become words.
+    # Keys of mappings, such as "gpt-4o", are data. Only names of fields (`maxBytes`, `max_bytes`) are split into words.
     if not step.isidentifier():
         return step
     return _WORD_START.sub(" ", step).replace("_", " ").lower()

@@ -26,9 +26,9 @@ from routing_admin.core.files.entries import side_by_side
 
 Text = str | Promise
 READS = "capabilities.input"
-"""The field of a service that lists what its model can read."""
+"""Field of a service that lists what its model can read."""
 SPEAKING = frozenset({READS, "enabled"})
-"""Fields whose new value alone shows which field has changed."""
+"""Fields whose new value alone shows which field changed."""
 
 BADGES: Mapping[ChangeKind, tuple[str, str, Text]] = {
     ChangeKind.ADDED: ("ok", "plus", pgettext_lazy("change", "New")),
@@ -156,16 +156,16 @@ ACTS: Mapping[str, Text] = {
     "user.unlink": gettext_lazy("Sign-in account unlinked"),
     "user.withdraw": gettext_lazy("Invitation revoked"),
 }
-"""Action code → label. An unlisted code is shown as it is."""
+"""Maps action codes to labels. Any other code is shown unchanged."""
 MAX_VALUE_CHARS = 200
 
 
 MAX_ROWS = 100
-"""How many lines of a side-by-side diff a page shows. The list above it counts all changes."""
+"""Maximum number of lines of a diff on a page. The list of changes above the diff is complete."""
 
 
 def compare_texts(old: Configuration, new: Configuration) -> dict[str, Any]:
-    """Return the files of both configurations side by side with keys masked, and the number of omitted lines."""
+    """Return both configurations' files side by side with masked keys, and the number of omitted lines."""
     rows = side_by_side(old, new)
     return {"rows": [mask_row(row) for row in rows[:MAX_ROWS]], "more_rows": max(0, len(rows) - MAX_ROWS)}
 
@@ -175,7 +175,7 @@ def mask_row(row: SideBySideRow) -> SideBySideRow:
 
 
 def _mask_line(line: str) -> str:
-    # An exported `apiKey` never holds a key, only a reference or a mask, and is shown unmasked.
+    # An exported `apiKey` is always a reference or a mask, so it can be shown.
     return line if line.lstrip().startswith('"apiKey": ') else redact(line)
 
 
@@ -195,7 +195,7 @@ class ChangeLine:
 
     @property
     def sentence(self) -> str:
-        """The change in one sentence, without the previous value."""
+        """Return the change as one sentence, without the previous value."""
         facts = {"kind": self.kind, "name": self.name, "field": self.field, "text": self.text}
         if not self.name:
             return f"{self.kind}{_(': ')}{self.text}"
@@ -212,7 +212,7 @@ class ChangeLine:
 
 
 def action_label(code: str) -> Text:
-    """Return the label of an action code. A message that a user wrote is returned unchanged."""
+    """Return an action code's label. A message that a user wrote is returned unchanged."""
     return ACTS.get(code, code)
 
 

@@ -1,4 +1,4 @@
-"""Queries for the history: revisions, the audit log, and the effect of a revision."""
+"""Queries for the history: revisions, the audit log, and a revision's effect on requests."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from routing_admin.platform.databases.router import LOGS
 def list_revisions(cursor: PageCursor, size: int, q: str = "") -> KeysetPage[Revision]:
     """Return a page of revisions, newest first, without their snapshots.
 
-    `q` is a part of the change's description or of the author's name.
+    `q` must occur in the change's description or in the author's name.
     """
     rows = Revision.objects.defer("snapshot")
     if q := q.replace("\0", ""):
-        # SQLite stores the encoded changes with their escapes; PostgreSQL does not.
+        # SQLite stores changes as JSON with escapes; PostgreSQL does not.
         texts = {q, json.dumps(q)[1:-1]}
         found = (Q(message__icontains=text) | Q(actor__icontains=text) | Q(changes__icontains=text) for text in texts)
         rows = rows.filter(reduce(or_, found))
@@ -50,12 +50,12 @@ def list_newest_numbers(limit: int) -> list[int]:
 
 
 def find_revision_row(number: int) -> Revision | None:
-    """Return a revision without its snapshot, or None for an unknown number. One query."""
+    """Return a revision without its snapshot, or None for an unknown number. This takes one query."""
     return Revision.objects.defer("snapshot").filter(number=number).first()
 
 
 def find_revisions(part: str, limit: int) -> Iterable[Revision]:
-    """Return the newest revisions whose number begins with `part`, or else whose author or description has it."""
+    """Return the newest revisions whose number begins with `part`, or whose author or description contains it."""
     if part.isdecimal():
         return Revision.objects.defer("snapshot").filter(number__startswith=part).order_by("-number")[:limit]
     return list_revisions(PageCursor(), limit, part).rows
@@ -64,7 +64,7 @@ def find_revisions(part: str, limit: int) -> Iterable[Revision]:
 def find_barrier(kinds: Collection[str]) -> int:
     """Return the number of the newest revision that changed entries outside `kinds`, or 0 if there is none.
 
-    A user who may only change `kinds` cannot restore an older revision.
+    A user who may change only `kinds` cannot restore a revision older than this.
     """
     if set(PAGE_OF_KIND) <= set(kinds):
         return 0
@@ -80,7 +80,7 @@ def _required_right(change: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlacedRevision:
-    """A revision with its neighbours: `before` is 0 for the first revision, `after` is None for the newest revision."""
+    """A revision with its neighbours. `before` is 0 for the first revision, `after` is None for the newest one."""
 
     row: Revision
     before: int
@@ -89,7 +89,7 @@ class PlacedRevision:
 
 
 def find_revision(number: int) -> PlacedRevision | None:
-    """Return the revision with its neighbours, or None for an unknown number. Four queries."""
+    """Return the revision with its neighbours, or None for an unknown number. This takes four queries."""
     row = Revision.objects.filter(number=number).first()
     if row is None:
         return None
@@ -100,7 +100,7 @@ def find_revision(number: int) -> PlacedRevision | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """A filter for audit events: an action's code, parts of the actor's and the object's name, a revision, days.
+    """A filter for audit events by action code, by parts of the actor's and object's name, by revision and by days.
 
     An empty field matches all events. `until` is inclusive.
     """
@@ -118,7 +118,10 @@ def list_audit_events(audit_filter: AuditFilter, cursor: PageCursor, size: int) 
 
 
 def count_entries(revisions: Iterable[int]) -> Mapping[int, int]:
-    """Return how many entries each of these revisions changed. One query, or none without revisions."""
+    """Return the number of changed entries for each of these revisions.
+
+    This takes one query, or none without revisions.
+    """
     numbers = set(revisions)
     rows = Revision.objects.filter(number__in=numbers).values_list("number", "changes") if numbers else ()
     return {number: len({(change["kind"], change["name"]) for change in changes}) for number, changes in rows}
@@ -131,7 +134,7 @@ def select_audit_events(audit_filter: AuditFilter) -> QuerySet[AuditEvent]:
     if audit_filter.actor:
         rows = rows.filter(actor__icontains=audit_filter.actor)
     if audit_filter.object:
-        text = audit_filter.object  # the page names files by their names
+        text = audit_filter.object  # the page shows files by name
         rows = rows.filter(Q(object_name__icontains=text) | Q(details__filename__icontains=text))
     if audit_filter.revision is not None:
         rows = rows.filter(revision=audit_filter.revision)
@@ -161,7 +164,7 @@ def export_audit(audit_filter: AuditFilter, form: AuditForm) -> Iterator[str]:
     if form is AuditForm.JSON_LINES:
         yield from (json.dumps(value, ensure_ascii=False) + "\n" for value in values)
         return
-    # One buffer is used for all rows and emptied after each, so that an export of any size needs memory for one line.
+    # One buffer serves all rows and is emptied after each, so an export of any size needs memory for one line.
     buffer = StringIO()
     writer = csv.writer(buffer)
     for cells in chain([COLUMNS], map(_cells, values)):
@@ -186,7 +189,7 @@ COLUMNS = {
     "previous": "previous",
     "sha256": "sha256",
 }
-"""Exported column → attribute of the entry."""
+"""Maps exported columns to attributes of the audit event."""
 
 
 def _cells(value: Mapping[str, Any]) -> list[Any]:
@@ -194,25 +197,25 @@ def _cells(value: Mapping[str, Any]) -> list[Any]:
     return [safe_cell(cell) if isinstance(cell, str) else cell for cell in texts.values()]
 
 
-# The effect of a revision: requests of the routes it touches, for the same length of time before and after it.
-# A window is at most 24 hours long. It ends where another revision touches the same routes, so that a revision is not
-# blamed for the effect of another. On each side, the requests nearest to the revision are read, by an index per route.
+# A revision's effect is measured on requests of the routes that it changes, for the same duration before and after it.
+# A window is at most 24 hours long. It ends where another revision changes the same routes, so that their effects are
+# not mixed. On each side, the requests nearest to the revision are read, using an index per route.
 
 ANSWERED, FAILED = RequestEnding.ANSWERED.value, RequestEnding.FAILED.value
 MAX_WINDOW = timedelta(hours=24)
 MAX_REQUESTS = 2000
-"""How many requests are read on each side, shared among the routes."""
+"""Maximum number of requests that are read on each side, divided among the routes."""
 MAX_ROUTES = 40
 MAX_LATER = 200
-"""How many later revisions are searched for one that ends the window."""
+"""Maximum number of later revisions that are searched for one that ends the window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectWindow:
-    """The compared routes, the window's length on each side, and the revision that ended it (None if none did).
+    """The compared routes, the window's length on each side, and the revision that ended it, or None.
 
-    `not_compared` counts the touched routes beyond `MAX_ROUTES`. `is_sampled` is true if there were more requests than
-    were read.
+    `not_compared` is the number of changed routes beyond `MAX_ROUTES`. `is_sampled` is true if there were more requests
+    than were read.
     """
 
     routes: tuple[str, ...]
@@ -224,18 +227,18 @@ class EffectWindow:
 
 
 def find_effect(row: Revision, before: Configuration, after: Configuration, now: datetime) -> EffectWindow | None:
-    """Compare the requests before and after a revision. Return None if it touches no route. Two queries."""
+    """Compare the requests before and after a revision. Return None if it changes no route. This takes two queries."""
     routes = changed_routes(row.changes, before, after)
     if not routes:
         return None
     number, stop = _find_end(row, routes, after, now)
     length = stop - row.created_at
     names = sorted(routes)[:MAX_ROUTES]
-    # Each route gets the same share of the rows, so that a busy route does not crowd out the others.
+    # Each route gets an equal share of the rows, so that a busy route does not displace the others.
     limit = MAX_REQUESTS // len(names)
     rows = _read_rows(names, row.created_at, length, limit)
     earlier = [entry for entry in rows if entry[0] % 2 == 0]
-    # A request after the revision that was handled by a process that had not yet loaded it is counted on neither side.
+    # A request that used the old configuration after the revision, in a process that had not reloaded yet, is excluded.
     later = [entry for entry in rows if entry[0] % 2 and (entry[-1] is None or entry[-1] >= row.number)]
     effect = effect_between(_samples(earlier), _samples(later))
     is_sampled = limit in Counter(part for part, *_ in rows).values()
@@ -256,7 +259,7 @@ def _find_end(
     newer = Revision.objects.filter(number__gt=row.number, created_at__lt=stop).order_by("number")
     for number, made_at, changes in newer.values_list("number", "created_at", "changes")[:MAX_LATER]:
         if routes & changed_routes(changes, after):
-            # If clocks disagree, the window must not end before the revision itself.
+            # Even if the processes' clocks differ, the window must not end before the revision.
             return number, max(made_at, row.created_at)
     return None, max(stop, row.created_at)
 
@@ -269,13 +272,14 @@ PART_QUERY = (
 
 
 def _read_rows(routes: Sequence[str], moment: datetime, length: timedelta, limit: int) -> list[Sequence[Any]]:
-    # Raw SQL: each branch of the UNION has its own LIMIT and so uses the index. On SQLite the ORM does not allow this.
+    # This is raw SQL, because each branch of the UNION needs its own LIMIT to use the index. On SQLite the ORM does not
+    # allow this.
     connection = connections[LOGS]
     adapt = connection.ops.adapt_datetimefield_value
     start, middle, stop = map(adapt, (moment - length, moment, moment + length))
     facts = {"table": connection.ops.quote_name(RequestLog._meta.db_table), "most": limit}
     parts, values = [], list[Any]()
-    # Parts with an even number are before the revision, those with an odd number after it. `find_effect` relies on it.
+    # Even parts are before the revision, odd parts after it. `find_effect` relies on this.
     for number, route in enumerate(routes):
         parts.append(PART_QUERY.format(number=2 * number, order="DESC", **facts))
         parts.append(PART_QUERY.format(number=2 * number + 1, order="ASC", **facts))
@@ -286,7 +290,7 @@ def _read_rows(routes: Sequence[str], moment: datetime, length: timedelta, limit
 
 
 def _samples(rows: Iterable[Sequence[Any]]) -> list[EffectSample]:
-    # Cancelled and invalid requests say nothing about the revision.
+    # Cancelled and invalid requests are excluded, because they do not depend on the revision.
     return [
         EffectSample(ending == FAILED, bool(fell_back), ms)
         for _part, ending, fell_back, ms, _revision in rows

@@ -1,4 +1,4 @@
-"""Pages of the history: list revisions, compare two revisions, show a revision's effect, and restore it."""
+"""Pages of the history: list, compare and restore revisions, and show their effects."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
 SHORT = 3
 CAPABILITIES_MESSAGE = "service.capabilities"
 ROUTED = ("route", "provider", "service")
-"""Kinds of things that can change how requests are routed."""
+"""Kinds of entries that can change how requests are routed."""
 MAX_DIGITS = 18
-"""Digits of a number that fits a 64-bit column."""
+"""Maximum number of digits of a number that fits a 64-bit column."""
 GROUP_WINDOW = timedelta(minutes=5)
-"""A user's edits of the capability matrix within this time share a line of the list."""
+"""Maximum time between edits of the capability matrix that share a line of the list."""
 
 ICONS: Mapping[str, str] = {
     "person": "user",
@@ -67,7 +67,7 @@ ICONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionLine:
-    """A line of the list: a revision, or a group of matrix edits, with its first changes.
+    """A line of the list: a revision or a group of matrix edits, with its first changes.
 
     `more` is the number of changes that are not shown.
     """
@@ -81,7 +81,7 @@ class RevisionLine:
 
     @property
     def may_have_effect(self) -> bool:
-        """Whether the revision can change how requests are routed. Groups of edits have False."""
+        """Return whether the revision can change how requests are routed. This is false for groups of edits."""
         return not self.earlier and any(change["kind"] in ROUTED for change in self.revision.changes)
 
     @property
@@ -122,12 +122,12 @@ def history(request: HttpRequest) -> HttpResponse:
 
 
 def find_oldest_restorable(request: HttpRequest) -> int:
-    """Return the number of the oldest revision that the user may restore; 0 if it is any."""
+    """Return the number of the oldest revision that the user may restore, or 0 if all may be restored."""
     return find_barrier(changeable_kinds(role_for(request.user))) if can_edit(request) else 0
 
 
 def group_edits(page: Iterable[Revision]) -> list[list[Revision]]:
-    """Group a user's consecutive matrix edits within `GROUP_WINDOW`. Each group has the newest edit first."""
+    """Group a user's consecutive matrix edits within `GROUP_WINDOW`. In each group, the newest edit is first."""
     groups: list[list[Revision]] = []
     for edit in page:
         if groups and _is_same_edit(groups[-1][0], edit):
@@ -164,14 +164,14 @@ def revision_line(revision: Revision, *earlier: Revision) -> RevisionLine:
 
 @require_GET
 def revision(request: HttpRequest, number: int) -> HttpResponse:
-    """Show a revision: its changes in words, a diff, and its effect. Raise `Http404` for an unknown number."""
+    """Show a revision: its changes as sentences, a diff, and its effect. Raise `Http404` for an unknown number."""
     placed = find_revision(number)
     if placed is None:
         raise Http404
     row, old, new = placed.row, configuration_at(placed.before), configuration_at(number)
     effect = find_effect(row, old, new, timezone.now())
     effect_context = {"revision": row, "effect": effect, "effects": effect_rows(effect.effect) if effect else []}
-    if "effect" in request.GET:  # a line of the list requests this once it is scrolled into view
+    if "effect" in request.GET:  # a line of the list requests the effect once it is scrolled into view
         return render(request, "history/effect.html#line", effect_context)
     context = {
         **effect_context,
@@ -190,7 +190,7 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedSide:
-    """One of the two revisions to compare, as typed. `number` is None if there is no such revision.
+    """One of two revisions to compare, as typed by the user. `number` is None if there is no such revision.
 
     Revision 0 is the empty configuration before the first revision; it has no row.
     """
@@ -266,7 +266,7 @@ def restore_preview(request: HttpRequest, number: int) -> HttpResponse:
 def undo(request: HttpRequest, number: int) -> HttpResponse:
     """Undo the change that created a revision, and return to the page where it was made.
 
-    The toast says what was undone and offers to redo it.
+    The toast names what was undone and offers to redo it.
     """
     is_redo = "redo" in request.POST
     placed = find_revision(number)
@@ -275,7 +275,7 @@ def undo(request: HttpRequest, number: int) -> HttpResponse:
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
     else:
-        # A redo undoes an undo, whose revision would only repeat what was already named.
+        # A redo reverts the revision of an undo, whose description would repeat what the toast has just named.
         what = describe_undone(placed.row) if placed and not is_redo else ""
         text = _("Redone.") if is_redo else _("Undone: %(what)s") % {"what": what}
         add_toast(request, text, change.revision, can_redo=not is_redo)
@@ -300,14 +300,14 @@ TRENDS: Mapping[EffectTrend, tuple[str, str, str | Promise]] = {
     EffectTrend.BETTER: ("ok", "check", gettext_lazy("better")),
     EffectTrend.SAME: ("", "info", gettext_lazy("no clear difference")),
 }
-"""Trend → tone, icon, label."""
+"""Maps trends to tone, icon and label."""
 SHARE_CLASSES: Mapping[EffectMeasure, str] = {EffectMeasure.FAILURES: "refused", EffectMeasure.FALLBACKS: "described"}
-"""Measure → the CSS class of the bar's part (see `split`) that shows its share."""
+"""Maps measures to the CSS class of the bar's segment that shows the share."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectSide:
-    """A measure on one side of a revision: its text, and its bar's parts in thousandths. Durations have no bar."""
+    """A measure on one side of a revision: its text, and its bar's segments in thousandths. Durations have no bar."""
 
     text: str
     bar: Mapping[str, int]
@@ -330,7 +330,7 @@ class EffectRow:
 
 
 def length_text(length: timedelta) -> str:
-    """Return the length of a window in hours, or in minutes below two hours."""
+    """Return the length of a window in hours, or in minutes if it is below two hours."""
     minutes = max(1, int(length / timedelta(minutes=1)))
     if minutes < 120:
         return ngettext("%(count)s minute", "%(count)s minutes", minutes) % {"count": minutes}
@@ -338,7 +338,7 @@ def length_text(length: timedelta) -> str:
 
 
 def effect_rows(effect: RevisionEffect) -> list[EffectRow]:
-    """Return a row per measure; empty if there are too few requests for a comparison."""
+    """Return a row per measure, or nothing if there are too few requests for a comparison."""
     return [
         EffectRow(LABELS[line.measure], _side(line, line.before), _side(line, line.after), *TRENDS[line.trend])
         for line in effect.lines
@@ -356,6 +356,6 @@ def _side(line: EffectLine, value: float | None) -> EffectSide:
 
 
 def _percent(share: float) -> str:
-    # Small shares keep a decimal place, so that 0.4 % is not shown as 0 %.
+    # Small shares have a decimal place, so that 0.4 % is not shown as 0 %.
     percent = 100 * share
     return f"{percent:.1f} %" if 0 < percent < 10 else f"{percent:.0f} %"

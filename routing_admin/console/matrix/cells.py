@@ -1,4 +1,4 @@
-"""Template tags that render the rows and switches of the capability matrix, and name the sources of values."""
+"""Template tags that render rows and switches of the capability matrix, and the names of sources."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ROW = (
     "{cells}{menu}</tr>\n"
 )
 PROBE = ' hx-post="{url}?{query}" hx-trigger="load" hx-swap="outerHTML" hx-sync="closest table:queue all"'
-"""Attributes of a row that is to be probed. Once the page has loaded, such rows are probed one after another."""
+"""Attributes of a row that must be probed. After the page has loaded, these rows are probed one after another."""
 MENU_CELL = (
     '<td class="p2"><button class="btn quiet only s" type="button" popovertarget="menu" hx-get="{url}?{query}"'
     ' hx-target="#menu" hx-swap="innerHTML" aria-label="{label}">{icon}</button></td>'
@@ -64,7 +64,7 @@ class CellRenderer:
         self.sources = {word: escape(str(label)) for word, label in SOURCES.items()}
         self.labels = {side: escape(str(label)) for side, label in LABELS.items()}
         self.names: dict[tuple[str, str], tuple[str, str, str]] = {}
-        # The URLs are reversed once, with row 0 as a placeholder, rather than once per cell.
+        # The URLs are reversed once, with row 0 as a placeholder, because reversing them per cell is slow.
         self.cell_url = reverse("matrix_cell", args=[0])
         self.menu_url, self.probe_url = reverse("matrix_row", args=[0]), reverse("matrix_probe", args=[0])
         self.menu_label, self.dots = escape(_("Actions for %(name)s")), icon("more")
@@ -116,7 +116,7 @@ class CellRenderer:
     def cells(self, row: MatrixRow, service_id: str) -> str:
         drawn, last = [], ""
         for square in row.cells:
-            # The class `edge` gives the first cell of each group its border.
+            # The class `edge` gives each group's first cell its border.
             group = "g-in" if square.side == "input" else "g-out"
             edge = "" if square.side == last else " edge"
             last = square.side
@@ -138,7 +138,7 @@ def matrix_rows(rows: Iterable[MatrixRow], can_edit: bool, query: str, probing: 
 
 @register.filter
 def name_sources(sources: str) -> str:
-    """Return the translated name of a value's source, or the joined names of several sources of the catalogue."""
+    """Return the translated name of a value's source, or of several sources of the catalogue."""
     translated = gettext(sources)
     return join_words(sources.split(", ")) if translated == sources else translated
 
@@ -176,11 +176,11 @@ def explain_limit(limit: StatedLimit) -> str:
 
 @register.filter
 def explain_price(price: Price) -> str:
-    """Return a sentence on which lists state a price. If they contradict each other, it includes their amounts."""
+    """Return a sentence on which lists state a price, with their amounts if they contradict each other."""
     prices = (price, *price.others)
     names = join_words(gettext(entry.source) for entry in prices)
     if judge_price(price) is FactVerdict.CONTESTED:
-        # The prices for input and output are always named, in addition to those that differ.
+        # The prices for input and output are always named, others only if the lists differ in them.
         differing = find_contested(price) | {"input", "output"}
         amounts = join_words(f"{entry.source} ({_amounts(entry, differing)})" for entry in prices)
         return _("%(each)s; %(source)s counts") % {"each": amounts, "source": price.source}
@@ -210,5 +210,5 @@ def words(text: str) -> list[str]:
 
 @register.filter
 def short_types(types: Iterable[str]) -> list[str]:
-    """Return the file extensions of MIME types, sorted: `docx`, `gif`, `pdf`; the subtype if there is none."""
+    """Return the sorted file extensions of MIME types, such as `docx` or `gif`; the subtype if there is none."""
     return sorted(EXTENSIONS_OF_MIME.get(mime_type, mime_type.split("/")[-1]).split()[0] for mime_type in types)

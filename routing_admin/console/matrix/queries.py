@@ -17,7 +17,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.base.lists import PAGE_SIZES
 
 MAX_FITTING, MAX_WORD = 5, 10
-"""How many columns of a side, and letters in a word of their labels, fit on a phone."""
+"""Maximum number of columns per side, and of letters per word in their labels, that fit on a phone."""
 SIDES = tuple(ServiceCapability.Side.values)
 INPUT, OUTPUT = SIDES
 READS = ("text", "vision", "audio", "video", "file")
@@ -26,7 +26,10 @@ WRITES = ("text", "structured_output", "tool_calling")
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """A cell as shown: on or off, and the source of the value. `fact` is what each source says of a contested value."""
+    """A cell of the matrix: on or off, and the source of the value.
+
+    `fact` contains each source's statement about a contested value.
+    """
 
     side: str
     name: str
@@ -37,7 +40,7 @@ class MatrixCell:
 
     @property
     def key(self) -> str:
-        """The name of the cell's check box in a form, such as `input:vision`."""
+        """Return the name of the cell's check box in a form, such as `input:vision`."""
         return f"{self.side}:{self.name}"
 
 
@@ -51,7 +54,7 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """A page of the matrix. `unknown` is the number of services, on all pages, that have an unknown value."""
+    """A page of the matrix. `unknown` is the number of services on all pages that have an unknown value."""
 
     reads: tuple[str, ...]
     writes: tuple[str, ...]
@@ -61,7 +64,7 @@ class Matrix:
 
     @property
     def is_wide(self) -> bool:
-        """Whether it has more columns than fit on a phone, so that the table scrolls sideways within the page."""
+        """Return whether the table has more columns than fit on a phone, so that it must scroll sideways."""
         names = (*self.reads, *self.writes)
         longest = max(len(word) for name in names for word in re.split(r"[\W_]", name))
         return longest > MAX_WORD or max(len(self.reads), len(self.writes)) > MAX_FITTING
@@ -69,9 +72,9 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixFilter:
-    """A filter for services: words, a provider, and `routed` or `unknown`. `extra` are columns to add.
+    """A filter for services: words, a provider, and `routed` or `unknown`. `extra` lists columns to add.
 
-    The provider is a name, or a part of names if no provider has it. `size` is the number of rows on a page.
+    The provider is a name, or a part of names if no provider has this name. `size` is the number of rows per page.
     """
 
     q: str = ""
@@ -85,11 +88,11 @@ class MatrixFilter:
 IS_UNKNOWN = Q(declares_capabilities=False) | Exists(
     ServiceCapability.objects.filter(service=OuterRef("pk"), source=Source.UNKNOWN)
 )
-"""Selects services with at least one unknown value."""
+"""Condition for services with at least one unknown value."""
 IS_ROUTED = Q(provider__candidates__model=F("model")) | Q(
     provider__candidates__model="", provider__default_model=F("model")
 )
-"""Selects services whose provider and model occur in a fallback chain."""
+"""Condition for services whose provider and model occur in a fallback chain."""
 
 
 def select_services(matrix_filter: MatrixFilter) -> QuerySet[Service]:
@@ -108,18 +111,18 @@ def select_services(matrix_filter: MatrixFilter) -> QuerySet[Service]:
 
 
 def select_rows(matrix_filter: MatrixFilter) -> QuerySet[Service]:
-    """Return the services that match the whole filter, with providers and cells prefetched."""
+    """Return the services that match the whole filter, with prefetched providers and cells."""
     rows = select_services(matrix_filter)
     if matrix_filter.show == "unknown":
         rows = rows.filter(IS_UNKNOWN)
     elif matrix_filter.show == "routed":
-        # A subquery is used because a join with the candidates would repeat a service for each chain that names it.
+        # A join with the candidates would repeat a service for each chain that names it, so use a subquery.
         rows = rows.filter(pk__in=Service.objects.filter(IS_ROUTED).order_by().values("pk"))
     return rows.select_related("provider").prefetch_related("capabilities")
 
 
 def read_matrix(matrix_filter: MatrixFilter) -> Matrix:
-    """Return a page of the matrix. Six queries."""
+    """Return a page of the matrix. This takes six queries."""
     reads, writes = find_columns(matrix_filter)
     page = Paginator(select_rows(matrix_filter), matrix_filter.size).get_page(matrix_filter.page)
     doubts = find_doubts()
@@ -139,7 +142,7 @@ def list_page_ids(matrix_filter: MatrixFilter) -> list[int]:
 
 
 def find_columns(matrix_filter: MatrixFilter) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    # The columns depend on the services of all pages, so that they are the same on each page.
+    # The columns depend on the services of all pages, so that every page has the same columns.
     cells = ServiceCapability.objects.filter(Q(supported=True) | Q(source=Source.DECLARED)).order_by("side", "name")
     if matrix_filter.q or matrix_filter.provider:
         cells = cells.filter(service__in=select_services(matrix_filter).order_by())
@@ -167,7 +170,7 @@ def build_row(service: Service, reads: Iterable[str], writes: Iterable[str]) -> 
 
 
 def find_doubts() -> frozenset[tuple[str, str, str]]:
-    """Return the provider, model and capability of each doubt that is not dismissed. One query."""
+    """Return the provider, model and capability of each doubt that is not dismissed. This takes one query."""
     rows = Drift.objects.filter(kind__in=REFUTING_KINDS, dismissed_at=None)
     return frozenset(rows.values_list("provider", "model", "capability"))
 
@@ -190,15 +193,15 @@ def build_cell(cell: ServiceCapability | None, key: Cell, service: Service, know
         return MatrixCell(side, name, cell.supported, cell.source, find_contest(cell, service))
     if not service.declares_capabilities:
         return MatrixCell(side, name, name == "text", Source.UNKNOWN.value)
-    # Without a row, the model lacks the capability if the service declares all of them. Otherwise it is unknown.
+    # Without a row, the model lacks the capability if the service declares all capabilities. Otherwise it is unknown.
     return MatrixCell(side, name, False, (Source.DECLARED if knows_the_rest else Source.UNKNOWN).value)
 
 
 def find_contest(cell: ServiceCapability, service: Service) -> Fact | None:
-    """Return what the catalogue's sources say about a contested cell, or None if they do not contradict each other."""
+    """Return the catalogue sources' statements about a contested cell, or None if they agree."""
     if cell.source != Source.CONTESTED:
         return None
-    # The sources may have come to agree since the cell was filled. Then there is nothing contested to return.
+    # The sources may agree again since the cell was filled, so that nothing is contested any more.
     entry = snapshot.current().catalogue.entry_at(service.provider.name, service.provider.endpoint, service.model)
     return entry.contested.get((cell.side, cell.name)) if entry else None
 
@@ -208,7 +211,7 @@ def list_cells(service: Service) -> tuple[MatrixCell, ...]:
 
 
 def find_cell(service: Service, side: str, name: str) -> MatrixCell:
-    # The row is read again, because the caller's row may have prefetched its cells before the change.
+    # The caller's row may have prefetched its cells before the change, so read the row again.
     reloaded = Service.objects.select_related("provider").prefetch_related("capabilities").get(pk=service.pk)
     cell = next(
         (

@@ -1,4 +1,4 @@
-"""The page of the capability matrix. It has a switch per service and capability, which is saved immediately."""
+"""The page of the capability matrix, with a switch per service and capability that is saved immediately."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def matrix_page(request: HttpRequest) -> HttpResponse:
 
 
 def drop_names(query: QueryDict, *names: str) -> str:
-    """Return the query string without these names and without empty values."""
+    """Return the query string without these parameters and without empty values."""
     return urlencode([(key, value) for key, value in query.items() if key not in names and value])
 
 
 @require_POST
 def matrix_probe(request: HttpRequest, pk: int) -> HttpResponse:
-    """Probe what the model of a row can read, with real requests. Return the new row with the result."""
+    """Probe what a row's model can read, with real requests. Return the new row with the result."""
     row = require_found(find_row(pk))
     probe = probe_service(request_actor(request), row)
     note = summarize_probe(row, probe)
@@ -139,7 +139,7 @@ def return_query(request: HttpRequest) -> str:
 
 @require_POST
 def matrix_fill(request: HttpRequest) -> HttpResponse:
-    """Switch a row or a column on or off, or fill services from the catalogue, as one revision.
+    """Switch a row or column on or off, or fill services from the catalogue, as one revision.
 
     The catalogue fills the named services or, if none are named, all services that match the filter.
     """

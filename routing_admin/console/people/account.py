@@ -1,4 +1,4 @@
-"""Pages of an account: its sessions, tokens and password, and the page that an invitation links to."""
+"""Pages of an account: its sessions, tokens and password, and the page that an invitation's link opens."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from routing_admin.console.people.actions import end_sessions, issue_token, revo
 from routing_admin.console.people.forms import JoinForm, PasswordForm, TokenForm
 from routing_admin.console.people.language import remember_language
 from routing_admin.console.people.queries import find_token, find_user_by_link, list_identities, list_tokens
-from routing_admin.console.people.signin import client_address, refuse_throttled
+from routing_admin.console.people.signin import refuse_throttled, visitor_address
 from routing_admin.console.people.users import user_or_404
 from routing_admin.models import AdminToken
 from routing_admin.platform.server.request_id import read_request_id
@@ -46,7 +46,7 @@ def user_session_end(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def end_user_sessions(request: HttpRequest, user: User) -> HttpResponse:
-    """End the sessions that the form names, or all sessions, except the current session."""
+    """End the sessions that the form names, or all sessions, except the current one."""
     digests = request.POST.getlist("session") or None
     count = end_sessions(request_actor(request), user, digests, staying=request.session.session_key or "")
     if count:
@@ -58,7 +58,7 @@ def end_user_sessions(request: HttpRequest, user: User) -> HttpResponse:
     return redirect("user", user.pk)
 
 
-# Tokens for scripts. A token is shown once when it is created, and revoking it takes effect immediately.
+# A new token for scripts is shown only once, and revoking a token takes effect immediately.
 
 
 @require_safe
@@ -69,7 +69,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 @require_POST
 def token_new(request: HttpRequest) -> HttpResponse:
     """Create a token and show it in this response."""
-    # There is no redirect, because the token would have to be stored until the next request.
+    # Do not redirect, because the token would have to be stored until the next request.
     form = TokenForm(request.POST)
     if form.is_valid():
         data = form.cleaned_data
@@ -127,7 +127,7 @@ def _token_state(row: AdminToken, now: datetime) -> str:
     return EXPIRED if row.expires_at <= now else VALID
 
 
-# The link of an invitation or for a new password. Its holder can choose a password and a language, once.
+# A link invites a user or replaces a password. Its holder can choose a password and a language, once.
 
 BACKEND = "routing_admin.console.people.backend.PeopleBackend"
 
@@ -148,9 +148,9 @@ def join(request: HttpRequest, uid: str, token: str) -> HttpResponse:
 
 
 def accept_link(request: HttpRequest, user: User, form: JoinForm) -> HttpResponse:
-    """Store the choices and sign the user in. Return 410 if the link was used in the meantime."""
+    """Store the user's choices and sign the user in. Return 410 if the link was used in the meantime."""
     language = form.cleaned_data["language"]
-    actor = Actor("person", user.get_username(), client_address(request), read_request_id(request))
+    actor = Actor("person", user.get_username(), visitor_address(request), read_request_id(request))
     try:
         people.choose_password(actor, user, form.cleaned_data["new_password1"], language=language)
     except ActionError:
@@ -161,13 +161,10 @@ def accept_link(request: HttpRequest, user: User, form: JoinForm) -> HttpRespons
     return response
 
 
-# The user's own password.
-
-
 @require_http_methods(["GET", "HEAD", "POST"])
 def password_change(request: HttpRequest) -> HttpResponse:
     user = user_or_404(request.user.pk)
-    form = PasswordForm(user, request.POST or None, client_address(request))
+    form = PasswordForm(user, request.POST or None, visitor_address(request))
     if request.method == "POST" and form.is_valid():
         try:
             key = request.session.session_key or ""

@@ -1,7 +1,7 @@
 """Actions on users: invitations, roles, deactivation, passwords, sessions and tokens.
 
-All are audited, and none creates a revision. The last administrator who can sign in cannot lose the role. This is
-checked within the transaction.
+All actions are audited, and none creates a revision. The last administrator who can sign in cannot lose the role; this
+is checked within the transaction.
 """
 
 from __future__ import annotations
@@ -34,18 +34,16 @@ from routing_admin.models import AdminToken, Person, SessionSighting
 from routing_admin.platform.auth.admin_tokens import KIND, AdminCaller
 from routing_admin.platform.auth.session_activity import digest_session, find_sessions
 
-# Administrators' tokens for scripts.
-
 DAYS, MAX_DAYS = 90, 365
-"""How many days a token is valid by default, and at most."""
+"""Default and maximum number of days for which a token is valid."""
 USE_INTERVAL = timedelta(minutes=1)
-"""The last use of a token is written at most this often."""
+"""Minimum interval between two writes of a token's last use."""
 
 
 def issue_token(
     actor: Actor, owner: User, name: str, scopes: Iterable[str], *, days: int = DAYS
 ) -> tuple[str, AdminToken]:
-    """Create a token. Return the token's text, which is not stored, and its row.
+    """Create a token. Return its text, which is not stored, and its row.
 
     Raise `InvalidError` if the owner has a valid token of this name, a scope is unknown, or no scope is given.
     """
@@ -76,7 +74,7 @@ def issue_token(
 
 
 def revoke_token(actor: Actor, row: AdminToken) -> None:
-    """Revoke a token immediately. Revoking it again is no error."""
+    """Revoke a token immediately. Revoking it again is not an error."""
     if row.revoked_at is None:
         with ledger.audit(
             actor, AuditedAction("token.revoke", "token", row.name, {"token": f"{KIND}_{row.public_id}"})
@@ -95,7 +93,7 @@ def record_use(caller: AdminCaller, address: str, request_id: str) -> None:
     if last is not None and now - last <= USE_INTERVAL:
         return
     try:
-        # Sign the token with the newest secret, so that the old secret can be dropped after a rotation.
+        # Sign the token with the newest secret, so that the old secret can be removed after a rotation.
         signature = {"digest": hash_secret(caller.secret), "signed_with": secret_name(newest_secret())}
         AdminToken.objects.filter(pk=caller.row.pk).update(last_used_at=now, **signature)
         if last is None or timezone.localdate(last) < timezone.localdate(now):
@@ -103,15 +101,15 @@ def record_use(caller: AdminCaller, address: str, request_id: str) -> None:
             act = AuditedAction("token.use", "token", caller.row.name, {"token": f"{KIND}_{caller.row.public_id}"})
             revisions.write_event(actor, act)
     except (DatabaseError, InterfaceError):
-        # The call is served even if the database does not accept writes.
+        # The call must be served even if the database does not accept writes.
         return
 
 
-# Sessions.
-
-
 def end_sessions(actor: Actor, user: User, digests: Collection[str] | None = None, *, staying: str = "") -> int:
-    """End the user's sessions with these digests, or all, except the one with the key `staying`. Return how many."""
+    """End the user's sessions with these digests, or all, except the session with the key `staying`.
+
+    Return the number of ended sessions.
+    """
     act = AuditedAction("session.end", "user", user.get_username())
     with ledger.audit(actor, act):
         act.details["sessions"] = count = delete_sessions(user, digests, staying=staying)
@@ -119,7 +117,7 @@ def end_sessions(actor: Actor, user: User, digests: Collection[str] | None = Non
 
 
 def delete_sessions(user: User, digests: Collection[str] | None = None, *, staying: str = "") -> int:
-    """Delete sessions as `end_sessions` does, for use within another audited action."""
+    """Delete sessions as `end_sessions` does, but within another audited action."""
     own_digest = digest_session(staying) if staying else ""
     keys_by_digest = {
         digest: session.session_key
@@ -132,15 +130,15 @@ def delete_sessions(user: User, digests: Collection[str] | None = None, *, stayi
 
 
 RANKS = tuple(role.value for role in UserRole)
-"""Roles by their rights, the weakest first."""
+"""Roles by their rights, least privileged first."""
 
 
 CAN_SIGN_IN = ~Q(password__startswith=UNUSABLE_PASSWORD_PREFIX) | Q(linked_identities__isnull=False)
-"""A filter for users who have joined, the opposite of `is_invited`."""
+"""Filter for users who accepted their invitation, the opposite of `is_invited`."""
 
 
 def is_invited(user: User) -> bool:
-    """Return whether the user was invited and has not joined: no password was chosen and no account was linked."""
+    """Return whether the user was invited but has neither chosen a password nor linked an account."""
     return not user.has_usable_password() and not user.linked_identities.all()
 
 
@@ -157,7 +155,7 @@ def check_can_step_down(user: User) -> None:
 
 
 def can_administrate(user: User) -> bool:
-    """Return whether the user is an administrator who can sign in: active, and not just invited."""
+    """Return whether the user is an administrator who can sign in: active, and not only invited."""
     return user.is_staff and user.is_active and not is_invited(user)
 
 
@@ -172,7 +170,7 @@ def create_first_administrator(username: str, password: str) -> bool:
 def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
     """Create a user without a password. Return the user and the path of a link for choosing a password.
 
-    Raise `InvalidError` if the name is taken. Case is ignored.
+    Raise `InvalidError` if the name is taken, ignoring case.
     """
     with ledger.audit(actor, AuditedAction("user.invite", "user", username, {"role": role})):
         if User.objects.filter(username__iexact=username).exists():
@@ -185,12 +183,11 @@ def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
 
 
 def new_link(actor: Actor, user: User) -> str:
-    """Create a link for choosing a password and return its path."""
     with ledger.audit(actor, AuditedAction("user.link", "user", user.get_username())):
         user = lock_user(user.pk)
         check_is_active(user)
         if is_invited(user):
-            # Links are signed over the stored password, so a new unusable password makes earlier links invalid.
+            # A link's signature includes the stored password, so a new unusable password invalidates earlier links.
             user.set_unusable_password()
             user.save(update_fields=["password"])
     return make_link_token(user)
@@ -202,7 +199,7 @@ def check_is_active(user: User) -> None:
 
 
 def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
-    """Set a user's role. Raise `ConflictError` if the role is no longer `expected`, the role that the page showed."""
+    """Set a user's role. Raise `ConflictError` if the current role is not `expected`, the role on the page."""
     with transaction.atomic():
         user = lock_among_administrators(user_id)
         if role_for(user) != expected:
@@ -214,7 +211,7 @@ def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
             if role != UserRole.ADMINISTRATOR:
                 check_can_step_down(user)
             write_role(user, role)
-            # Sessions and tokens must not keep rights that the user has lost.
+            # Sessions and tokens must not keep rights that the user no longer has.
             if RANKS.index(role) < RANKS.index(expected):
                 act.details |= {"sessions": delete_sessions(user), "tokens": revoke_tokens(user)}
     return user
@@ -222,7 +219,7 @@ def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
 
 def write_role(user: User, role: str) -> None:
     user.is_staff = role == UserRole.ADMINISTRATOR
-    # A superuser passes every permission check, so only an administrator may remain a superuser.
+    # A superuser passes every permission check, so only an administrator may remain one.
     user.is_superuser = user.is_superuser and user.is_staff
     user.save()
     Person.objects.update_or_create(user=user, defaults={"is_editor": role == UserRole.EDITOR})
@@ -262,9 +259,9 @@ def withdraw_invitation(actor: Actor, user_id: int) -> str:
 
 
 def lock_among_administrators(user_id: int) -> User:
-    """Lock the rows of the user and of all administrators. Return the user. Raise `NotFoundError` if there is none."""
-    # All rows are locked in the same order, so if two administrators step down at the same time, the second
-    # transaction sees the result of the first.
+    """Lock the rows of the user and of all administrators. Return the user, or raise `NotFoundError`."""
+    # All rows are locked in the same order, so if two administrators step down at the same time, the second transaction
+    # sees the first one's result.
     rows = {
         row.pk: row for row in User.objects.select_for_update().filter(Q(pk=user_id) | Q(is_staff=True)).order_by("pk")
     }
@@ -282,18 +279,18 @@ def lock_user(user_id: int) -> User:
 
 
 def make_link_token(user: User) -> str:
-    """Return the path of a link: the user's id, and a signature that expires or ends when the password changes."""
+    """Return the path of a link: the user's id, and a signature that expires or ends with a new password."""
     return f"{urlsafe_base64_encode(force_bytes(user.pk))}/{default_token_generator.make_token(user)}"
 
 
 def choose_password(actor: Actor, user: User, password: str, *, language: str = "", staying: str = "") -> None:
     """Store a validated password and the language of the pages. End the user's sessions except `staying`.
 
-    Raise `ConflictError` if the password has changed since `user` was read, which makes links usable only once. Raise
+    Raise `ConflictError` if the password has changed since `user` was read, so that a link works only once. Raise
     `OverloadedError` if too many passwords are being hashed.
     """
     action = "user.join" if is_invited(user) else "user.password"
-    # Before the transaction: hashing may wait for a free slot, and other writers would wait for the transaction.
+    # Hash before the transaction begins, because hashing may wait for a free slot and other writers would wait too.
     hashed = make_password(password)
     with ledger.audit(actor, AuditedAction(action, "user", user.get_username())):
         if lock_user(user.pk).password != user.password:
@@ -311,8 +308,8 @@ def choose_language(user: User, language: str) -> None:
 
 
 def record_sign_in(actor: Actor, action: str, names: Iterable[str]) -> None:
-    """Audit a sign-in, a failed sign-in or a sign-out: `user.sign_in`, `user.sign_in_failed` or `user.sign_out`."""
-    # Only names of existing users are recorded: an unknown name may be a password typed into the wrong field.
+    """Audit a sign-in, a failed sign-in or a sign-out: `user.sign_in`, `user.sign_in_failed`, `user.sign_out`."""
+    # Record only names of existing users: an unknown name may be a password typed into the wrong field.
     username = User.objects.filter(username__in=list(names)).values_list("username", flat=True).first() or ""
     revisions.write_event(
         Actor(actor.kind, username, actor.address, actor.request_id), AuditedAction(action, "user", username)

@@ -1,4 +1,4 @@
-"""Users in the administrators' API: list, invite, change roles, deactivate."""
+"""Administrators' API for users: list, invite, change roles, deactivate."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def person_out(user: User) -> PersonThing:
 
 
 def check_rank(request: HttpRequest, *roles: str) -> None:
-    """Raise `CallError` 403 if the token has fewer scopes than one of these roles."""
+    """Raise `CallError` 403 if the token has fewer rights than one of these roles."""
     # Otherwise a token could grant rights that it does not have.
     for role in roles:
         check_grantable(request, ROLE_SCOPES[UserRole(role)], f"The role {role}")
@@ -98,8 +98,8 @@ def answer_link(user: User, token: str, status: int) -> HttpResponse:
 
 
 def person_entry(user: User) -> dict[str, Any]:
-    """Return the fields of a user that the ETag covers."""
-    # The time of the last sign-in is left out: a sign-in must not cause a conflict with someone who edits the entry.
+    """Return the fields that a user's ETag covers."""
+    # The last sign-in is excluded, because a sign-in must not conflict with an edit of the entry.
     return person_out(user).model_dump(exclude={"lastSignIn"})
 
 
@@ -125,7 +125,7 @@ def admin_put_person(request: HttpRequest, username: str) -> HttpResponse:
     role = role_for(user).value
     if body.role not in (None, role):
         check_rank(request, role, body.role)
-    # Reactivation returns all rights of the role to the user, so it is checked. Deactivation gives none.
+    # Reactivation restores all rights of the role, so it is checked. Deactivation grants none.
     if body.active and not user.is_active:
         check_rank(request, role)
     if body.role is not None:

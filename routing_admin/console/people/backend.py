@@ -11,7 +11,7 @@ from routing_admin.console.people.queries import find_user
 
 
 class PeopleBackend(ModelBackend):
-    """Authentication by name and password. A session's user and role are read in one query."""
+    """Authenticates by name and password. A session's user and role are read in one query."""
 
     def get_user(self, user_id: Any) -> User | None:
         user = find_user(user_id)

@@ -48,7 +48,7 @@ class PasswordCheck:
     def check_password(self, name: str, address: str, check: Callable[[], _T]) -> _T:
         """Return the result of `check`. Raise `ValidationError` after too many failures or on overload."""
         try:
-            # Take the slot before the throttle, so that an attempt that finds no slot does not count as failed.
+            # Take the slot before the throttle, so that an attempt without a slot does not count as failed.
             with hashing_slots().hold(address):
                 self.wait = throttle.enter(name, address)
                 if not self.wait:
@@ -62,7 +62,7 @@ class PasswordCheck:
 
 
 class SignInForm(PasswordCheck, AuthenticationForm):
-    """Name and password. After too many failures the form is invalid without a check of the password."""
+    """Name and password. After too many failures the form is invalid, and the password is not checked."""
 
     def clean(self) -> dict[str, Any]:
         name = self.cleaned_data.get("username")
@@ -71,7 +71,7 @@ class SignInForm(PasswordCheck, AuthenticationForm):
         return super().clean()
 
     def get_invalid_login_error(self) -> ValidationError:
-        # The message is the same for a wrong name and a wrong password, so that it does not reveal which names exist.
+        # A wrong name and a wrong password give the same message, so that it does not reveal which names exist.
         sentence = _("The user name or the password is wrong. Upper and lower case matter.")
         return ValidationError(sentence, code="invalid_login")
 
@@ -115,7 +115,7 @@ def new_password_fields() -> tuple[Any, Any]:
 
 
 class PasswordForm(PasswordCheck, PasswordChangeForm):
-    """The old password, whose check is throttled as at sign-in, and a new password twice."""
+    """The old password, throttled as at sign-in, and the new password twice."""
 
     new_password1, new_password2 = new_password_fields()
 
@@ -136,8 +136,6 @@ class JoinForm(_SetPasswordForm):
     new_password1, new_password2 = new_password_fields()
     language = forms.ChoiceField(label=_("Language of the pages"), choices=settings.LANGUAGES, required=False)
 
-
-# Tokens for scripts.
 
 SCOPE_MEANINGS: dict[str, str | Promise] = {
     "providers:read": _("see providers"),
@@ -160,7 +158,7 @@ SCOPE_MEANINGS: dict[str, str | Promise] = {
     "config:read": _("export the configuration"),
     "config:write": _("import a configuration"),
 }
-"""Scope → what it allows."""
+"""Maps scopes to what they permit."""
 
 
 class TokenForm(forms.Form):

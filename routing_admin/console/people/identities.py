@@ -1,4 +1,4 @@
-"""Views for signing in with an external account, and for linking one to a user."""
+"""Views that sign users in with an external account, or link one to a user."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ CALLBACKS: tuple[tuple[str, dict[str, str], str], ...] = tuple(
     else (f"sign-in/{word}/callback/", {"provider_id": word}, f"{kind}_callback")
     for word, (kind, _name) in sorted(KINDS.items(), key=lambda item: item[0] == OIDC)
 )
-"""The callback URLs of the identity providers, under the names by which allauth reverses them."""
+"""Callback URLs of the identity providers, under the names by which allauth reverses them."""
 
 
 @require_POST
 def sign_in_with(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Send the browser to the identity provider. Raise `Http404` for a provider that is not configured."""
+    """Send the browser to the identity provider. Raise `Http404` if the provider is not configured."""
     configured = provider_or_404(provider_id)
     from routing_admin.console.people import identity_adapter
 
@@ -48,8 +48,8 @@ def sign_in_with(request: HttpRequest, provider_id: str) -> HttpResponse:
         address = identity_adapter.find_provider_address(request, configured, notes, request.POST.get("next", ""))
     except OSError:
         return _explain_failure(request, configured, "failed")
-    # The browser is sent on by a page of this site, because the content security policy does not let forms redirect to
-    # other sites.
+    # A page of this site forwards the browser, because the content security policy forbids forms to redirect to other
+    # sites.
     response = render(request, "registration/identity_continue.html", {"provider": configured, "address": address})
     response.headers["Refresh"] = f"0; url={address}"
     return response
@@ -58,13 +58,13 @@ def sign_in_with(request: HttpRequest, provider_id: str) -> HttpResponse:
 @never_cache
 @require_safe
 def sign_in_back(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Sign in the user whom the provider identified. Raise `Http404` for a provider that is not configured."""
+    """Sign in the user whom the provider identified. Raise `Http404` if the provider is not configured."""
     configured = provider_or_404(provider_id)
     from routing_admin.console.people import identity_adapter
 
     arrival = identity_adapter.run_callback(request, configured)
     if arrival.identity is None:
-        if arrival.cause == "failed":  # the other causes can be produced by anyone who knows the URL
+        if arrival.cause == "failed":  # anyone who knows the URL can produce the other causes
             identities.record_failure(build_visitor(request), configured.id)
         return _explain_failure(request, configured, arrival.cause)
     return _sign_in(request, arrival.identity, arrival.notes, arrival.after)
@@ -116,7 +116,7 @@ def _explain_failure(request: HttpRequest, provider: IdentityProvider, cause: st
 
 
 def _find_claimant(request: HttpRequest, notes: Mapping[str, str]) -> User | None:
-    # The account is claimed by a user who is linking it, if still signed in, or by the holder of an invitation's link.
+    # The account is claimed by the signed-in user who is linking it, or by the holder of an invitation's link.
     if "user" in notes:
         return find_user(request.user.pk) if str(request.user.pk) == notes["user"] else None
     return find_user_by_link(notes["uid"], notes["token"]) if "uid" in notes and "token" in notes else None

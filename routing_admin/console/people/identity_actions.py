@@ -1,6 +1,6 @@
 """Actions on external accounts: admission at sign-in, linking and unlinking.
 
-All are audited, and none creates a revision.
+All actions are audited, and none creates a revision.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def admit(
     """Decide whether an identity may sign in, and create or link its user. The decision is audited.
 
     `claimant` is the user whose invitation was opened or who links the identity. `newcomers` is the role of users who
-    were not invited, or "none" to reject such users. The returned user is None if the identity is not admitted.
+    were not invited, or "none" to reject them. The returned user is None if the identity is not admitted.
     """
     with transaction.atomic():
         linked = _find_linked(identity)
@@ -54,7 +54,7 @@ def record_failure(actor: Actor, provider: str) -> None:
 def unlink(actor: Actor, user_id: int, identity_id: int) -> str:
     """Unlink an external account from a user. Return the account's name.
 
-    Raise `ConflictError` if the user has no other way to sign in, `NotFoundError` if the account is not this user's.
+    Raise `ConflictError` if the user could not sign in otherwise, `NotFoundError` if the account is not this user's.
     """
     with transaction.atomic():
         user = people.lock_user(user_id)

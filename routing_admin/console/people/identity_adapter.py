@@ -1,4 +1,4 @@
-"""The adapter to django-allauth, which talks to the identity provider. Our own code handles the result.
+"""The adapter to django-allauth, which calls the identity provider. Our own code handles the result.
 
 Import this module only if an identity provider is configured, because allauth's tables exist only then.
 """
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CallbackResult:
-    """The result of a provider's callback: an identity with the notes stored before the redirect, or a failure's cause.
+    """The result of a provider's callback: an identity with the notes from before the redirect, or a failure's cause.
 
     `cause` is `cancelled`, `stale` or `failed`.
     """
@@ -39,7 +39,7 @@ class CallbackResult:
 
 
 class _CallbackResponse(HttpResponse):
-    """A response that is never sent. It returns a `CallbackResult` from allauth's view."""
+    """A response that is never sent. It passes a `CallbackResult` through allauth's view."""
 
     def __init__(self, arrival: CallbackResult) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         arrival = CallbackResult(
             _read_identity(sociallogin), notes=state.get("data") or {}, after=state.get("next") or ""
         )
-        # Raising is the only way to stop allauth, which would go on to find or create a user itself.
+        # Only an exception stops allauth, which would otherwise find or create a user itself.
         raise ImmediateHttpResponse(_CallbackResponse(arrival))
 
     def on_authentication_error(
@@ -62,7 +62,7 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     ) -> None:
         if exception is not None:
             log.warning("signing in with %s failed: %s", provider.id, type(exception).__name__)
-        # Without a known state, the callback belongs to no sign-in that began on this site. The link is old or forged.
+        # Without a known state, the callback belongs to no sign-in that began on this site: the link is old or forged.
         knows_attempt = bool((extra_context or {}).get("state"))
         raise ImmediateHttpResponse(_CallbackResponse(CallbackResult(None, "failed" if knows_attempt else "stale")))
 
@@ -78,7 +78,7 @@ class FeishuClient(FeishuOAuth2Client):  # type: ignore[misc]
     """Exchanges a code for a token with Feishu, whose endpoints all expect JSON."""
 
     def app_access_token(self) -> str:
-        """Return the application's access token. Raise `OAuth2Error` or `OSError` if Feishu does not issue a token."""
+        """Return the application's access token. Raise `OAuth2Error` or `OSError` if Feishu does not issue one."""
         body = {"app_id": self.consumer_key, "app_secret": self.consumer_secret}
         with get_adapter().get_requests_session() as session:
             answer = session.post(self.app_access_token_url, json=body)
@@ -105,15 +105,15 @@ class WeixinExchange(WeixinOAuth2Adapter):  # type: ignore[misc]
 
 
 VENDORS = {"feishu": FeishuExchange, "weixin": WeixinExchange}
-"""Adapters for vendors whose API differs from what allauth does, according to their documentation."""
+"""Adapters for vendors whose documented API differs from what allauth does."""
 
 
 def find_provider_address(
     request: HttpRequest, configured: IdentityProvider, notes: Mapping[str, str], after: str
 ) -> str:
-    """Return the provider's URL to send the browser to, with a state that is bound to this session.
+    """Return the provider's sign-in URL, with a state that is bound to this session.
 
-    `notes` come back with the callback. Raise `OSError` if the provider is unreachable or names no URL.
+    The callback returns `notes`. Raise `OSError` if the provider is unreachable or names no URL.
     """
     provider = get_adapter(request).get_provider(request, _provider_id(configured))
     try:
@@ -142,7 +142,7 @@ def run_callback(request: HttpRequest, configured: IdentityProvider) -> Callback
 
 def _read_identity(sociallogin: Any) -> Identity:
     user, account = sociallogin.user, sociallogin.account
-    # Only verified email addresses are used: an unverified address could belong to someone else.
+    # Use only verified email addresses: an unverified address could belong to another person.
     emails = [address.email for address in sociallogin.email_addresses if address.verified]
     name = " ".join(word for word in (user.first_name, user.last_name) if word)
     return Identity(

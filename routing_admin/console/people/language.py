@@ -13,7 +13,7 @@ YEAR = 365 * 86_400
 
 
 def set_language(request: HttpRequest) -> HttpResponseBase:
-    """Set the language and redirect to the page. For a signed-in user it is stored for use in other browsers."""
+    """Set the language and redirect to the page. For a signed-in user, it is also stored for other browsers."""
     response = in_this_browser(request)
     if request.method == "POST" and isinstance(request.user, User):
         people.choose_language(request.user, request.POST.get("language", ""))
@@ -21,7 +21,7 @@ def set_language(request: HttpRequest) -> HttpResponseBase:
 
 
 def remember_language(response: HttpResponse, language: str) -> None:
-    """Set the cookie of the language, unless `language` is empty."""
+    """Set the language's cookie, unless `language` is empty."""
     if language:
         response.set_cookie(
             settings.LANGUAGE_COOKIE_NAME,

@@ -24,7 +24,7 @@ from routing_admin.platform.auth.session_activity import (
 
 
 def list_users() -> list[User]:
-    """List all users: active users first, administrators before editors before viewers, then by name."""
+    """Return all users: active users first, administrators before editors before viewers, then by name."""
     editors = F("person__is_editor").desc(nulls_last=True)
     users = User.objects.select_related("person").prefetch_related("linked_identities")
     return list(users.order_by("-is_active", "-is_staff", editors, "username"))
@@ -35,7 +35,7 @@ def list_user_names() -> list[str]:
 
 
 def find_user(pk: int | None) -> User | None:
-    """Return the user with this primary key. None if no user has it, or if `pk` is None, as for an anonymous user."""
+    """Return the user with this primary key, or None. An anonymous user's `pk` is None."""
     return None if pk is None else User.objects.select_related("person").filter(pk=pk).first()
 
 
@@ -44,7 +44,7 @@ def find_user_named(username: str) -> User | None:
 
 
 def find_user_by_link(uid: str, token: str) -> User | None:
-    """Return the active user for whom a link was created, or None if it is wrong, used, expired or withdrawn."""
+    """Return the active user of a link, or None if the link is wrong, used, expired or withdrawn."""
     try:
         user = User.objects.filter(pk=int(force_str(urlsafe_base64_decode(uid))), is_active=True).first()
     except (ValueError, OverflowError):
@@ -60,12 +60,9 @@ def list_identities(user: User) -> list[LinkedIdentity]:
     return list(user.linked_identities.order_by("linked_at"))
 
 
-# Sessions.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLine:
-    """A session as the page shows it. `first_seen` and `last_seen` are None if the session was never used."""
+    """A session as the page shows it. `first_seen` and `last_seen` are None if it was never used."""
 
     digest: str
     is_current: bool
@@ -78,7 +75,7 @@ class SessionLine:
 
 
 def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
-    """List the user's unexpired sessions: the one with `own_key` first, then by last use. Two queries."""
+    """Return the user's unexpired sessions: the one with `own_key` first, then by last use. This takes two queries."""
     sessions = dict(find_sessions(user_id))
     rows = {row.digest: row for row in SessionSighting.objects.filter(digest__in=list(sessions))}
     # The last uses of sessions are written in batches, so the newest are still in memory.
@@ -103,11 +100,8 @@ def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
     return sorted(lines, key=lambda line: (not line.is_current, -(line.last_seen or line.ends_at).timestamp()))
 
 
-# Tokens.
-
-
 def list_tokens() -> list[AdminToken]:
-    """List all tokens with their owners, revoked tokens last."""
+    """Return all tokens with their owners, revoked tokens last."""
     rows = AdminToken.objects.select_related("owner")
     return sorted(rows, key=lambda row: row.revoked_at is not None)
 
@@ -117,7 +111,10 @@ def find_token(public_id: str) -> AdminToken | None:
 
 
 def list_outdated_tokens() -> list[str]:
-    """Return the names of valid tokens that still need an older signing secret: not used since the rotation."""
+    """Return names of valid tokens that still need an older signing secret.
+
+    These tokens were not used after the rotation of the secret.
+    """
     valid = AdminToken.objects.filter(revoked_at=None, expires_at__gt=timezone.now()).select_related("owner")
     outdated = valid.exclude(signed_with=secret_name(newest_secret()))
     return sorted(token_name(row.owner.get_username(), row.name) for row in outdated)

@@ -1,4 +1,4 @@
-"""Views for signing in and out. They are throttled, audited, and set the user's language."""
+"""Views for signing in and out. They are throttled and audited, and they set the user's language."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from routing_admin.platform.server.request_id import read_request_id
 class SignIn(LoginView):
     """The sign-in page. It returns 429 after too many failures from an IP address, and 503 on overload.
 
-    Both have a Retry-After header.
+    Both responses have a Retry-After header.
     """
 
     authentication_form = SignInForm
@@ -34,7 +34,7 @@ class SignIn(LoginView):
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         user = form.get_user()
         assert isinstance(user, User)  # noqa: S101 - the form's own promise, for the type checker
-        throttle.leave(form.cleaned_data["username"], client_address(self.request))
+        throttle.leave(form.cleaned_data["username"], visitor_address(self.request))
         people.record_sign_in(build_visitor(self.request), "user.sign_in", [user.get_username()])
         response = super().form_valid(form)
         remember_language(response, find_language(user))
@@ -53,7 +53,7 @@ class SignIn(LoginView):
 
 class SignOut(LogoutView):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        # The user is read before signing out, because afterwards the request has none.
+        # Read the user before signing out, because afterwards the request has none.
         actor = request_actor(request)
         response = super().post(request, *args, **kwargs)
         people.record_sign_in(actor, "user.sign_out", [actor.name])
@@ -66,9 +66,9 @@ def refuse_throttled(response: HttpResponse, form: PasswordCheck) -> None:
 
 
 def build_visitor(request: HttpRequest) -> Actor:
-    """Return the actor for a request that is not signed in."""
-    return Actor("person", "", client_address(request), read_request_id(request))
+    """Return the actor of a request without a signed-in user."""
+    return Actor("person", "", visitor_address(request), read_request_id(request))
 
 
-def client_address(request: HttpRequest) -> str:
+def visitor_address(request: HttpRequest) -> str:
     return client_address(request.META, settings.TRUSTED_PROXIES)

@@ -40,8 +40,6 @@ STATES: Mapping[str, Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class UserRow:
-    """A user in the list, with one of `STATES`."""
-
     user: User
     role: UserRole
     state: str
@@ -163,8 +161,7 @@ def user_active(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def redirect_to_user(request: HttpRequest, pk: int, text: str) -> HttpResponse:
-    """Redirect to the user's page with a toast."""
-    # The action may have ended the actor's own session. In that case redirect to the sign-in page.
+    # The action may have ended the actor's own session. In that case, redirect to the sign-in page.
     if not request.session.exists(request.session.session_key or ""):
         logout(request)
         return redirect("login")

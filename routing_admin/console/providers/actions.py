@@ -31,7 +31,7 @@ from routing_admin.dispatch.provider_checks import CheckResult
 
 
 class KeyAct(StrEnum):
-    """The change to a provider's key when the provider is saved."""
+    """What happens to a provider's key when the provider is saved."""
 
     KEEP = "keep"
     SET = "set"
@@ -47,14 +47,14 @@ class KeyChange:
     text: str = ""
 
     def __repr__(self) -> str:
-        # The key is left out, because it must not appear in logs and tracebacks.
+        # The key is omitted, because it must not appear in logs and tracebacks.
         return f"KeyChange({self.act.value})"
 
 
 def save_provider(
     actor: Actor, row: Provider, *, key: KeyChange | None = None, expected: int | None = None
 ) -> AuditedAction:
-    """Save a new or changed provider, of which no test is known yet.
+    """Save a new or changed provider and discard its test result.
 
     If the endpoint's origin changes, stored keys are not kept.
     """
@@ -90,15 +90,15 @@ def detach_stored_keys(row: Provider) -> None:
     variables = further_variables(key_variable(row.name, row.env_name), [key.key_variable for key in more_keys])
     for key, variable in zip(more_keys, variables, strict=True):
         if key.stored_key is not None and key.stored_key.origin != endpoint_origin(row.endpoint):
-            # The key is now expected in an environment variable whose name ends in the key's number.
+            # The key is now expected in an environment variable whose name ends with the key's number.
             key.key_source, key.key_variable, key.stored_key = Provider.KeySource.ENVIRONMENT, variable, None
             key.save()
 
 
 def set_key_from_text(row: Provider, text: str) -> None:
-    """Set the key from typed text: a literal key is stored encrypted, and `${NAME}` names an environment variable.
+    """Set the key from typed text: a literal key is encrypted, and `${NAME}` names an environment variable.
 
-    Raise `InvalidError` for a variable that may not hold a key, and as `store_literal_key` does.
+    Raise `InvalidError` for a variable that may not hold a key, or if `store_literal_key` rejects the text.
     """
     variable = parse_variable(text)
     if variable is not None:
@@ -120,7 +120,7 @@ def parse_variable(text: str) -> str | None:
 
 
 def store_literal_key(text: str, endpoint: str) -> StoredKey:
-    """Store a literal key encrypted and return its row.
+    """Encrypt and store a literal key and return its row.
 
     Raise `InvalidError` for a placeholder, a masked key, or characters that HTTP headers do not allow.
     """
@@ -144,7 +144,7 @@ def enable_providers(actor: Actor, rows: Iterable[Provider], *, enabled: bool) -
 
 
 def check_can_delete_provider(row: Provider) -> None:
-    """Raise `InUseError` if routes or services use the provider. The error names them."""
+    """Raise `InUseError` with the names of the routes and services that use the provider."""
     routes = sorted({candidate.route.task_type for candidate in row.candidates.select_related("route")})
     check_unused(
         "route", routes, _("Task routes still use this provider: %(users)s. Remove it from their chains first.")
@@ -162,11 +162,11 @@ def delete_provider(actor: Actor, row: Provider, *, expected: int | None = None)
     return act
 
 
-# Further keys of a provider, which it uses in rotation with the first.
+# A provider uses its further keys in rotation with its first key.
 
 
 def add_provider_key(actor: Actor, row: Provider, name: str, key: KeyChange) -> AuditedAction:
-    """Add a key to a provider's rotation. If the name is empty, the next free number is used.
+    """Add a key to a provider's rotation. An empty name becomes the next free number.
 
     Raise `InvalidError` for a name or key that already exists, and for text that is not a key.
     """
@@ -186,7 +186,7 @@ def add_provider_key(actor: Actor, row: Provider, name: str, key: KeyChange) -> 
 
 
 def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str, enabled: bool) -> AuditedAction:
-    """Rename, enable or disable a key. Raise `NotFoundError` for an unknown key, `InvalidError` for a taken name."""
+    """Rename, enable or disable a key. Raise `NotFoundError` for an unknown key, `InvalidError` for a used name."""
     act = AuditedAction("provider.key_change", "provider", row.name)
     with ledger.change(actor, act):
         more_keys = list(row.more_keys.all())
@@ -221,7 +221,7 @@ def remove_provider_key(actor: Actor, row: Provider, name: str) -> AuditedAction
             raise InvalidError([Problem("name", _("This is the only key. Change it in the form."), "range")])
         if key is None:
             key = more_keys[0]
-            # The next key moves into the provider's row, which always holds the first key.
+            # The provider's row always holds the first key, so the next key moves into it.
             row.key_source, row.key_variable, row.stored_key = key.key_source, key.key_variable, key.stored_key
             row.key_name, row.key_enabled = key.name, key.enabled
         key.delete()
@@ -272,7 +272,7 @@ def _set_key(new: ProviderKey, row: Provider, text: str) -> None:
 
 
 def _set_variable(new: ProviderKey, row: Provider, more_keys: list[ProviderKey], variable: str) -> None:
-    # If no variable is named, one is derived from the provider's name and the next free number.
+    # If no variable is named, its name follows from the provider's name and the next free number.
     variables = [*(key.key_variable for key in more_keys), variable]
     new.key_source = Provider.KeySource.ENVIRONMENT
     new.key_variable = further_variables(key_variable(row.name, row.env_name), variables)[-1]
@@ -291,7 +291,7 @@ def _check_duplicate(row: Provider, more_keys: list[ProviderKey], new: ProviderK
             raise InvalidError([Problem("apiKey", message, "duplicate")])
 
 
-# Results of connection tests are stored, so that the pages can show them without another test.
+# Results of connection tests are stored, so that pages can show them without another test.
 
 
 def record_tests(answers: Mapping[str, CheckResult]) -> None:

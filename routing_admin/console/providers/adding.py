@@ -1,4 +1,4 @@
-"""Pages for adding a provider: first the preset, key and connection test, then the models, added as one revision."""
+"""Pages that add a provider: first preset, key and connection test, then the models, added as one revision."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 
 
 RESELLERS = {"groq", "openrouter", "siliconflow"}
-"""Presets of hosts that serve models of many makers."""
+"""Presets of hosts that serve models from many vendors."""
 
 
 def group_presets() -> Mapping[str, Sequence[HostPreset]]:
-    """Return the presets by the heading that they are listed under."""
+    """Return the presets by the heading above them."""
     return {
         _("Makers of models"): [preset for preset in WORLDWIDE if preset.name not in RESELLERS],
         _("Makers of models in China"): [preset for preset in CHINA if preset.name not in RESELLERS],
@@ -70,7 +70,7 @@ def preset_label(preset: HostPreset) -> str:
 
 
 def initial_values(preset: HostPreset | None, existing: Sequence[ProviderLine]) -> dict[str, Any]:
-    """Return the initial values of the form. `existing` are the providers at the preset's host."""
+    """Return the form's initial values. `existing` are the providers at the preset's host."""
     if preset is None:
         return {"protocol": "openai"}
     taken = any(line.row.name == preset.name for line in existing)
@@ -87,7 +87,7 @@ def initial_values(preset: HostPreset | None, existing: Sequence[ProviderLine]) 
 def provider_new(request: HttpRequest) -> HttpResponse:
     """Show the first step: choose a preset or enter a URL, and enter the key.
 
-    If the preset already has a provider, the page offers to give that provider a key instead.
+    If the preset already has a provider, the page offers to set that provider's key instead.
     """
     preset = BY_NAME.get(request.GET.get("preset", ""))
     if "provider" in request.POST:
@@ -99,7 +99,7 @@ def provider_new(request: HttpRequest) -> HttpResponse:
         request.POST or None, initial=initial_values(preset, by_preset.get(preset.name, ()) if preset else ())
     )
     if preset and not preset.needs_key:
-        # Servers of this kind need no key, so an empty field means that there is none.
+        # Servers of this preset need no key, so an empty field means that there is none.
         form.key_act_unless_chosen = KeyAct.NONE
     status = 200
     if request.method == "POST":
@@ -158,7 +158,7 @@ def render_new_page(
 
 
 def provider_models(request: HttpRequest, name: str) -> HttpResponse:
-    """Show the further steps: test the connection, list or type models, choose some, and add them as services."""
+    """Show the further steps: test the connection, list or type models, and add the chosen ones as services."""
     row = require_found(find_provider(name))
     act = request.POST.get("act", "")
     if act == "make":
@@ -182,7 +182,7 @@ def provider_models(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def read_submitted_models(row: Provider, data: QueryDict) -> dict[str, Any]:
-    """Return the model table that was submitted along with a connection test, so that it survives a failed test."""
+    """Return the models posted together with a connection test, so that a failed test does not discard them."""
     if "model" in data:
         return {"lines": read_lines(row, data)}
     return {"offer": read_offer(row, data)} if any(data.getlist("names")) else {}
@@ -211,7 +211,7 @@ def choose_models(request: HttpRequest, row: Provider, act: str) -> HttpResponse
 
 
 def suggest_models(row: Provider) -> Offer | None:
-    """Return the models of the endpoint's preset, with the default model chosen, or None if there is no preset."""
+    """Return the models of the endpoint's preset, with the default model chosen, or None without a preset."""
     preset = next((preset for preset in PRESETS if preset.base_url == row.endpoint and preset.models), None)
     if preset is None:
         return None
@@ -224,7 +224,7 @@ def models_page(request: HttpRequest, row: Provider, status: int = 200, **contex
 
 def make_services(request: HttpRequest, row: Provider, lines: list[ModelLine]) -> HttpResponse:
     chosen = list_chosen(lines)
-    # All services are added as one revision or none is: if any line has an error, the table is shown again.
+    # Either all services are added, as one revision, or none: if a line has an error, the table is shown again.
     problem = "" if chosen else _("Choose at least one model.")
     if not problem and not any(line.error for line in lines):
         try:

@@ -1,4 +1,4 @@
-"""Test providers' connections and fetch their lists of models, with the results in words."""
+"""Test providers' connections and fetch their lists of models, and describe the results."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ ADVICE: Mapping[str, str | Promise] = {
     ),
     Fault.REDIRECT: gettext_lazy("The address redirects. Enter the address it redirects to."),
 }
-"""Fault → what to do next. Faults that the provider's own message explains are left out."""
+"""Maps faults to advice. Faults that the provider's own message explains are omitted."""
 
 
 NOT_CALLED = frozenset({Fault.KEY_MISSING, Fault.ORIGIN_REFUSED})
-"""Faults found before anything is sent; with a status, the provider itself answered so."""
+"""Faults that are found before anything is sent. With a status, the fault comes from the provider's response."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialResult:
-    """The result of a call to a provider, in words.
+    """The result of a call to a provider, as text.
 
-    `quoted` is the provider's own message. `options` are compatibility options that made the call work, and
-    `options_url` leads to the provider's form filled in with them.
+    `quoted` is the provider's own message. `options` are compatibility options that made the call succeed, and
+    `options_url` opens the provider's form filled in with them.
     """
 
     ok: bool
@@ -91,7 +91,7 @@ def test_each(rows: Sequence[Provider]) -> list[tuple[str, DialResult]]:
 
 
 def test_keys(row: Provider, names: Sequence[str]) -> list[tuple[str, DialResult]]:
-    """Test a provider's named keys, or all, and store the results. Return them by the key's name."""
+    """Test a provider's named keys, or all keys, and store the results. Return them by key name."""
     answers = dial.provider_checker().test_keys(row.name, row.default_model, names)
     record_key_tests(row.name, answers)
     return [(name, explain_answer(row.name, answer)) for name, answer in answers.items()]
@@ -107,7 +107,7 @@ def explain_answer(name: str, result: CheckResult) -> DialResult:
         sentence = _("%(name)s answered in %(time)s.") % {"name": name, "time": took}
         texts = {option: write_value(value) for option, value in result.quirks.items()}
         options = ", ".join(f"{option} = {text}" for option, text in texts.items())
-        # Options that made the call work are offered but not saved. The administrator decides about them.
+        # Options that made the call succeed are offered but not saved. The administrator decides about them.
         query = urlencode({f"quirk_{option}": text for option, text in texts.items()})
         url = f"{reverse('provider', args=[name])}?{query}" if texts else ""
         return DialResult(ok=True, sentence=sentence, models=result.models, took=took, options=options, options_url=url)

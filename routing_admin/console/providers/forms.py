@@ -1,4 +1,4 @@
-"""The forms of a provider: endpoint, key, timeouts, and compatibility options for deviations from its protocol."""
+"""Forms for a provider: endpoint, key, timeouts, and compatibility options for protocol deviations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ else:
 
 
 NO_TOOLS = "none"
-"""The word that stands for an empty list in the form. An empty field means the default."""
+"""Form value for an empty list of tools. An empty field means the default."""
 PROTOCOLS = [(name, name) for name in WIRE_PROTOCOLS]
 QUIRK_MEANINGS: dict[str, str | Promise] = {
     "image_url_as_string": gettext_lazy("Images are sent as a plain URL string instead of an object."),
@@ -61,16 +61,16 @@ QUIRK_MEANINGS: dict[str, str | Promise] = {
     "sampling": gettext_lazy("Temperature and top_p are sent."),
     "anthropic_version": gettext_lazy("The API version to request."),
 }
-"""Compatibility option → its meaning, translated. A missing option shows the core package's English sentence."""
+"""Maps compatibility options to translated explanations. For others, the core's English sentence is shown."""
 
 
 def example_preset(protocol: str) -> HostPreset:
-    """Return a host that speaks a protocol, or OpenAI's if the protocol has none."""
+    """Return a host that uses a protocol, or OpenAI's host if there is none."""
     return next((preset for preset in PRESETS if preset.protocol == protocol and preset.models), BY_NAME["openai"])
 
 
 def show_examples(form: forms.BaseForm, protocol: str) -> None:
-    """Show in the empty fields for the address and the model what a vendor of this protocol uses."""
+    """Set the placeholders of the address and the model to the values of a vendor that uses this protocol."""
     example = example_preset(protocol)
     form.fields["endpoint"].widget.attrs["placeholder"] = example.base_url
     form.fields["default_model"].widget.attrs["placeholder"] = example.models[0]
@@ -108,7 +108,7 @@ def list_words(text: str) -> list[str]:
 
 
 class ProviderForm(ProviderModelForm, ProviderKeyForm):
-    """The form of an existing provider. The name identifies it in chains and files and cannot change."""
+    """The form for an existing provider. Its name cannot change, because chains and files refer to it."""
 
     protocol = forms.ChoiceField(
         label=gettext_lazy("Protocol"),
@@ -148,12 +148,12 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         }
 
     def __init__(self, *args: Any, offered: Mapping[str, Any] = MappingProxyType({}), **kwargs: Any) -> None:
-        """`offered` are option values that a connection test found. The form shows them, but they are not saved yet."""
+        """Build the form. `offered` contains unsaved option values that a connection test found."""
         super().__init__(*args, **kwargs)
         row = self.instance
         self.offered = bool(offered)
         self.fields["proxy"].required = False
-        self.fields["proxy"].widget.attrs["data-secret"] = True  # a proxy's URL may hold a password
+        self.fields["proxy"].widget.attrs["data-secret"] = True  # a proxy's URL may contain a password
         self.fields["version"].initial = row.version
         vendor_tools, default = row.vendor_tools, sorted(allowed_tool_names(row.protocol, row.endpoint, None))
         self.fields["vendor_tools"].initial = "" if vendor_tools is None else write_value(vendor_tools) or NO_TOOLS
@@ -175,7 +175,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
 
     @property
     def quirk_fields(self) -> list[forms.BoundField]:
-        # Options for other protocols would have no effect, so they are not shown.
+        # Options for other protocols would have no effect, so they are hidden.
         protocol = str(self["protocol"].value() or "openai")
         fields = [self[f"quirk_{name}"] for name, quirk in QUIRKS.items() if protocol in quirk.protocols]
         return [*fields, self["vendor_tools"]] if protocol in FIELDS else fields
@@ -211,8 +211,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         return data
 
     def quirks(self) -> dict[str, Any]:
-        """Return the options to store."""
-        # Unknown options are kept, because a newer version may have written them.
+        # Unknown options are preserved, because a newer version may have written them.
         unknown = {name: value for name, value in self.instance.quirks.items() if name not in QUIRKS}
         entered = {
             name: quirk_value(quirk, self.cleaned_data.get(f"quirk_{name}", "")) for name, quirk in QUIRKS.items()
@@ -247,7 +246,7 @@ class NewProviderForm(ProviderKeyForm):
     )
 
     def clean_name(self) -> str:
-        # A chain writes a candidate as provider/model, so the name must not contain a slash.
+        # Chains write candidates as provider/model, so the name must not contain a slash.
         name = str(self.cleaned_data["name"]).strip()
         if "/" in name:
             raise forms.ValidationError(_("A provider's name cannot contain a slash."))

@@ -1,4 +1,4 @@
-"""The form fields of a provider's key: its source, and the field that the source needs."""
+"""Form fields for a provider's key: its source, and the field that the source needs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ KEY_ACTS = (
 )
 MAX_KEY_NAME = 60
 FIELDS = {KeyAct.SET.value: ("key",), KeyAct.ENVIRONMENT.value: ("key_variable", "env_name")}
-"""Source of the key → the form fields that it needs. Fields that a form lacks are not shown."""
+"""Maps a key's source to the form fields that it needs. Fields that a form lacks are not shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyOption:
-    """A choice for the source of the key: its radio button, its label, and the fields that it reveals."""
+    """A choice for the key's source: its radio button, its label, and the fields that it reveals."""
 
     radio: Any
     label: str
@@ -42,7 +42,7 @@ class KeyNameForm(forms.Form):
 
 
 class ProviderKeyForm(forms.Form):
-    """The source of a key, alone or as part of a provider's form. If no source is chosen, a typed key is stored."""
+    """The source of a key, alone or as part of a provider's form. Without a source, a typed key is stored."""
 
     key_act = forms.ChoiceField(
         label=gettext_lazy("Key"), choices=KEY_ACTS, required=False, widget=forms.RadioSelect, initial=KeyAct.SET.value
@@ -78,11 +78,9 @@ class ProviderKeyForm(forms.Form):
         return data
 
     def key_change(self) -> KeyChange:
-        """Return the change to the key that the form describes."""
         text = self.cleaned_data["key"].strip()
         act = KeyAct(self.cleaned_data["key_act"] or self.key_act_unless_chosen)
         is_chosen = self.cleaned_data["key_act"] not in ("", KeyAct.KEEP.value)
-        # A key that was typed without choosing a source is stored.
         if text and not is_chosen:
             return KeyChange(KeyAct.SET, text)
         variable = self.cleaned_data["key_variable"].strip()

@@ -1,4 +1,4 @@
-"""The page of providers: their keys, what uses them, their requests of the last day and their states; enabling many."""
+"""The page that lists providers with keys, uses, requests and states, and enables or disables many of them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ STATES: Mapping[str, str | Promise] = {
     FAILED: gettext_lazy("Last test failed"),
     DISABLED: BADGES[DISABLED][2],
 }
-"""What the list is filtered by: the states, and what several of them have in common."""
+"""Values of the list's state filter: the states themselves, and groups of states."""
 
 
 KEYS: Mapping[str, str | Promise] = {
@@ -61,7 +61,7 @@ KEYS: Mapping[str, str | Promise] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderRow:
-    """A row of the list, with the number of routes and services that use it and its requests of the last day."""
+    """A row of the list, with the numbers of routes and services that use it and its requests of the last day."""
 
     line: ProviderLine
     routes: int
@@ -75,7 +75,7 @@ class ProviderRow:
 
     @property
     def states(self) -> Collection[str]:
-        """The keys of `STATES` that it has."""
+        """Return the keys of `STATES` that apply to the provider."""
         found = {self.line.state.name}
         found |= {STOPPED} if self.is_stopped else set()
         return found | {FAILED} if self.line.test and self.line.test.fault else found
@@ -86,7 +86,7 @@ class ProviderRow:
 
     @property
     def search(self) -> str:
-        """The search in the request log for the requests of the last day that reached the provider."""
+        """Return the log search for the last day's requests that reached the provider."""
         return search_last_day("provider", self.provider.name).to_text()
 
 
@@ -123,7 +123,7 @@ def _texts(row: ProviderRow) -> Iterator[str]:
 
 
 def list_rows() -> list[ProviderRow]:
-    """Return all providers in their order. Six queries."""
+    """Return all providers in their order. This takes six queries."""
     configured = snapshot.current().configuration.providers
     keys = {provider.name: {key.kind for key in (provider.key, *provider.more_keys)} for provider in configured}
     requests, (routes, services) = count_requests("provider", window_start(timezone.now())), count_uses()
@@ -142,7 +142,7 @@ def list_rows() -> list[ProviderRow]:
 def list_matches(
     rows: Sequence[ProviderRow], query: Mapping[str, str], per_page: int = PAGE_SIZES[0]
 ) -> Listing[ProviderRow]:
-    """Return the list as an address or a form asks for it. Providers with problems come first."""
+    """Return the list that a query string or a form selects. Providers with problems come first."""
     return arrange(rows, query, texts=_texts, columns=COLUMNS, choices=CHOICES, sort="state", per_page=per_page)
 
 
@@ -159,7 +159,7 @@ def providers(request: HttpRequest) -> HttpResponse:
 
 
 def summarize(rows: Sequence[ProviderRow], stopped: int) -> str:
-    """Return the page's sentence: how many of the providers are not ready."""
+    """Return a sentence that says how many providers are not ready."""
     if not rows:
         return _("No provider yet.")
     if stopped:
@@ -174,7 +174,7 @@ def summarize(rows: Sequence[ProviderRow], stopped: int) -> str:
 
 @require_POST
 def providers_switch(request: HttpRequest) -> HttpResponse:
-    """Enable or disable the providers named, or with `all` those that match the posted search and filters."""
+    """Enable or disable the named providers or, with `all`, those that match the posted search and filters."""
     enabled = request.POST.get("enabled") == "1"
     listing = list_matches(list_rows(), request.POST)
     chosen = [row.provider.name for row in listing.rows] if "all" in request.POST else request.POST.getlist("name")

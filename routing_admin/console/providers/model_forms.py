@@ -1,4 +1,4 @@
-"""Choose a provider's models to add as services, with capabilities prefilled from the catalogue."""
+"""Select a provider's models to add as services, with capabilities prefilled from the catalogue."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 OFFERED: tuple[Cell, ...] = (*(("input", word) for word in READS), *(("output", word) for word in WRITES))
 MAX_MODELS = 1000
-"""How many models are offered at once. If a provider lists more, the others can be typed."""
+"""Maximum number of models in the table. Further models of the provider can be typed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLine:
-    """An offered model: the id for its service, its known capabilities, and the error in what was entered.
+    """An offered model: its future service's id, its known capabilities, and the error in the input.
 
     `existing_service` is the id of the model's existing service, if any.
     """
@@ -42,7 +42,7 @@ class ModelLine:
 
     @property
     def reads(self) -> list[str]:
-        """The known input capabilities, in the order of the check boxes."""
+        """Return the known input capabilities, in the order of the check boxes."""
         return [name for side, name in OFFERED if side == INPUT and (side, name) in self.cells]
 
     @property
@@ -51,13 +51,13 @@ class ModelLine:
 
     @property
     def boxes(self) -> list[tuple[Cell, str, bool, Fact | None]]:
-        """The check boxes: capability, form value, whether it is ticked, and the sources' statements if contested."""
+        """Return the check boxes: capability, form value, whether it is ticked, and contested statements."""
         return [(cell, ":".join(cell), cell in self.cells, self.contested.get(cell)) for cell in OFFERED]
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The offered models, and a search that limits which are shown. Models that are not shown may also be chosen."""
+    """The offered models, and a search that limits which models are shown. Hidden models may also be chosen."""
 
     lines: tuple[ModelLine, ...]
     q: str = ""
@@ -72,7 +72,7 @@ class Offer:
 
     @property
     def names(self) -> str:
-        """All models, one per line. The table posts them back as one field."""
+        """Return all models, one per line, which the table posts back as one field."""
         return "\n".join(line.model for line in self.lines)
 
     @property
@@ -80,7 +80,7 @@ class Offer:
         return sum(line.use for line in self.lines)
 
     def choosing(self, use: bool) -> Offer:
-        """Return the offer with all lines that match the search chosen or not, except models that have a service."""
+        """Return the offer with all matching lines chosen if `use`, else unchosen, except models with a service."""
         selectable = {line.model for line in self.matches if not line.existing_service}
         return replace(
             self, lines=tuple(replace(line, use=use) if line.model in selectable else line for line in self.lines)
@@ -127,7 +127,7 @@ def build_offer(
     provider: Provider, index: int, model: str, ids: set[str], services_by_model: Mapping[str, str], use: bool
 ) -> ModelLine:
     entry = entry_for(provider, model)
-    # Two providers often have the same model. If the id is taken, put the provider's name in front.
+    # Two providers often have the same model. If the id is used, prefix it with the provider's name.
     service_id = f"{provider.name}-{model}" if model in ids else model
     supported = frozenset(
         cell for cell, (on, _source) in (list_catalogue_cells(entry) if entry else UNKNOWN_MODEL).items() if on

@@ -1,4 +1,4 @@
-"""Queries for the pages of providers: providers with their keys, tests and what uses them, and each key's health."""
+"""Queries for the pages of providers: keys, tests and uses of providers, and each key's health."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ class ProviderLine:
 
     @property
     def test_is_current(self) -> bool:
-        """Whether a good test still says how the provider is. Otherwise the state says what has come since."""
+        """Return whether a successful test still describes the provider. Otherwise the state has newer information."""
         return self.state.is_ready
 
     @property
     def test_says_no_more(self) -> bool:
-        """Whether the last test failed only for want of a key, which the state says already."""
+        """Return whether the last test failed only because the key is missing, which the state shows already."""
         return self.test is not None and self.test.fault == Fault.KEY_MISSING and self.state.name == NO_KEY
 
     @property
     def preset(self) -> HostPreset | None:
-        """The preset whose host the endpoint names."""
+        """Return the preset whose host is the endpoint's."""
         return preset_for_endpoint(self.row.endpoint)
 
 
@@ -107,12 +107,12 @@ def provider_exists(name: str) -> bool:
     return Provider.objects.filter(name=name).exists()
 
 
-# What decides a provider's state beside its row.
+# A provider's state follows from its row and this evidence.
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Keys, cooldowns, last tests and the last hour of providers, by name."""
+    """Keys, cooldowns, last tests and the last hour's calls of providers, by name."""
 
     keys: Mapping[str, KeyNote]
     cooling: Mapping[str, float]
@@ -136,7 +136,7 @@ class Evidence:
 
 
 def read_evidence(name: str = "") -> Evidence:
-    """Return what decides the states of all providers, or of one. Two queries."""
+    """Return the evidence for the states of all providers, or of one. This takes two queries."""
     state = snapshot.current()
     tests = ProviderTest.objects.in_bulk([name] if name else None)
     health = provider_health(timezone.now(), list_models(state), name)
@@ -144,9 +144,9 @@ def read_evidence(name: str = "") -> Evidence:
 
 
 def find_cooling(state: Snapshot, cooldowns: Cooldowns) -> Mapping[str, float]:
-    """Map providers of which every model in use is on cooldown to the seconds until the first may be called again.
+    """Map each provider whose used models are all in cooldown to the seconds until the first cooldown ends.
 
-    In use are the models of enabled routes, else the default model.
+    The used models are those of enabled routes, or else the default model.
     """
     names = {provider for (provider, _model), _cooling in cooldowns.list_cooling()}
     found: dict[str, float] = {}
@@ -161,7 +161,7 @@ def find_cooling(state: Snapshot, cooldowns: Cooldowns) -> Mapping[str, float]:
 
 @lru_cache(maxsize=2)
 def list_routed_models(state: Snapshot) -> Mapping[str, Collection[str]]:
-    """Map each provider that an enabled route uses to the models that its routes call."""
+    """Map each provider in an enabled route to the models that its routes call."""
     defaults = {spec.name: spec.default_model for spec in state.configuration.providers}
     models: dict[str, set[str]] = {}
     for route in state.configuration.routes:
@@ -173,7 +173,6 @@ def list_routed_models(state: Snapshot) -> Mapping[str, Collection[str]]:
 
 @lru_cache(maxsize=2)
 def list_models(state: Snapshot) -> frozenset[tuple[str, str]]:
-    """Return all configured models with their providers."""
     configuration = state.configuration
     defaults = {spec.name: spec.default_model for spec in configuration.providers}
     services = {(spec.provider, spec.model) for spec in configuration.services}
@@ -183,20 +182,23 @@ def list_models(state: Snapshot) -> frozenset[tuple[str, str]]:
 
 
 def list_providers() -> list[ProviderLine]:
-    """Return all providers without what uses them (`count_uses`). Three queries."""
+    """Return all providers without the counts of `count_uses`. This takes three queries."""
     evidence = read_evidence()
     return [evidence.describe(row) for row in select_providers()]
 
 
 def count_uses() -> tuple[Mapping[int, int], Mapping[int, int]]:
-    """Return the number of routes and of services by the primary key of their provider. Two queries."""
+    """Return the number of routes and of services by the primary key of their provider. This takes two queries."""
     routes = Candidate.objects.order_by().values_list("provider").annotate(count=Count("route", distinct=True))
     services = Service.objects.order_by().values_list("provider").annotate(count=Count("pk"))
     return dict(routes), dict(services)
 
 
 def list_by_preset() -> dict[str, list[ProviderLine]]:
-    """Map each preset to the providers that it would duplicate: those at its host or with its name. One query."""
+    """Map each preset to the providers that already use it: those at its host or with its name.
+
+    This takes one query.
+    """
     evidence = Evidence(list_key_notes(), {}, {}, {})
     by_preset: dict[str, list[ProviderLine]] = {}
     for row in Provider.objects.all():
@@ -217,10 +219,10 @@ def list_routes(row: Provider) -> tuple[str, ...]:
     return tuple(dict.fromkeys(candidate.route.task_type for candidate in candidates))
 
 
-# The health of each key: its cooldown from this process's memory, and its last use and rejection from the log.
+# A key's health combines its cooldown from this process's memory with its last use and rejection from the log.
 
 MAX_ATTEMPTS = 500
-"""How many of a provider's newest attempts are read."""
+"""Maximum number of a provider's newest attempts that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,10 +237,10 @@ class KeyRefusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyHealth:
-    """A key of a provider: its source, its cooldown in this process, and its last use according to the log.
+    """A provider's key: its source, its cooldown in this process, and its last use according to the log.
 
-    `rests_until` is the end of the cooldown, or None. `rest` and `refusal` are faults: the reason for the cooldown, and
-    the provider's last rejection of the key. Only the provider's newest attempts are searched for the last use.
+    `rests_until` is the end of the cooldown, or None. `rest` and `refusal` are faults: the cooldown's cause, and the
+    provider's last rejection of the key. Only the provider's newest attempts are searched for the last use.
     """
 
     name: str
@@ -252,7 +254,7 @@ class KeyHealth:
 
 
 def describe_keys(provider: str) -> Sequence[KeyHealth]:
-    """Return all of a provider's keys in order. Empty if the provider is newer than the snapshot.
+    """Return a provider's keys in order. The result is empty if the provider is newer than the snapshot.
 
     If there are several keys, the log is read in two queries.
     """
@@ -266,17 +268,15 @@ def describe_keys(provider: str) -> Sequence[KeyHealth]:
 
 @dataclass(slots=True)
 class _KeyHistory:
-    """The last use and the last rejection of a key in the log."""
-
     used: datetime | None = None
     refused_at: datetime | None = None
     refusal: str = ""
 
 
 def _read_histories(provider: str, first: str) -> Mapping[str, _KeyHistory]:
-    # Tries without a key's name were made with the first key, when it was the only one.
+    # Tries without a key's name used the first key, when it was the only key.
     by_key: dict[str, _KeyHistory] = {}
-    # Attempts and their tries are read newest first, so the first use and the first rejection found are the last.
+    # Attempts and tries are read newest first, so the first use or rejection found is the latest.
     rows = AttemptLog.objects.filter(provider=provider).order_by("-at").values_list("at", "tries")
     for at, tries in rows[:MAX_ATTEMPTS]:
         for entry in reversed(tries):
@@ -315,7 +315,7 @@ def is_rejection(fault: Fault) -> bool:
 
 
 def list_key_refusals(state: Snapshot) -> list[KeyRefusal]:
-    """List the keys that providers reject, as far as this process knows. No query."""
+    """Return the keys that providers reject, as far as this process knows, without a query."""
     pools, refusals = process_run_context().pools, []
     for provider, keys in state.provider_keys.items():
         for key in keys.pool:
@@ -326,12 +326,9 @@ def list_key_refusals(state: Snapshot) -> list[KeyRefusal]:
     return refusals
 
 
-# The keys, as the provider's page lists them.
-
-
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """A key as a row on the page: its health, its last test, and its form."""
+    """A key as a row of the page: its health, its last test, and its form."""
 
     place: int
     health: KeyHealth
@@ -340,7 +337,7 @@ class KeyRow:
 
     @property
     def badge(self) -> str:
-        """The state as `labels.BADGES` names it; `rejected` also if the provider refused the key."""
+        """Return the state's key in `labels.BADGES`; `rejected` also if the provider refused the key."""
         if not self.health.enabled:
             return "disabled"
         if self.health.note.reason or not self.health.rests_until:
@@ -357,7 +354,7 @@ class KeyRow:
 
 
 def list_key_rows(row: Provider) -> list[KeyRow]:
-    """List the provider's keys in order. With a single key, neither its tests nor the log are read."""
+    """Return the provider's keys in order. With a single key, neither its tests nor the log are read."""
     keys: Sequence[KeyHealth] = describe_keys(row.name)
     tests = find_key_tests(row.name) if len(keys) > 1 else {}
     return [

@@ -12,17 +12,17 @@ from routing_admin.request_log.health import FAILED, Health, Sample, name_failur
 DISABLED, COOLING, READY, SLOW = "disabled", "cooling", "ok", "slow"
 NO_KEY, NOT_ALLOWED = "no_key", "not_allowed"
 BADGES_BY_SEVERITY = (*FAILED, NOT_ALLOWED, COOLING, SLOW, NO_KEY, READY, DISABLED)
-"""All states, as `labels.BADGES` names them."""
+"""All states, worst first, as keys of `labels.BADGES`."""
 
 NOT_FAILED = (OK, Fault.KEY_MISSING, Fault.ORIGIN_REFUSED)
-"""Outcomes of a test after which nothing is known to fail: without a usable key, the provider was not called."""
+"""Outcomes of a test that do not show a failure: without a usable key, the provider was not called."""
 
 BY_KEY, BY_COOLDOWN, BY_TEST, BY_CALLS = "key", "cooldown", "test", "calls"
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderState:
-    """A state of `BADGES_BY_SEVERITY`, and what it follows from; `seconds` is how long a cooldown still lasts."""
+    """A state from `BADGES_BY_SEVERITY` and its cause. `seconds` is the remaining time of a cooldown."""
 
     name: str
     reason: str = ""
@@ -34,7 +34,7 @@ class ProviderState:
 
     @property
     def is_callable(self) -> bool:
-        """Whether it is enabled and has a key, no matter how its calls end."""
+        """Return whether the provider is enabled and has a key, regardless of the results of its calls."""
         return self.name != DISABLED and self.reason != BY_KEY
 
     @property
@@ -43,7 +43,7 @@ class ProviderState:
 
     @property
     def is_troubled(self) -> bool:
-        """Whether it can be called but does not answer as it should."""
+        """Return whether the provider can be called but does not answer properly."""
         return self.reason in (BY_COOLDOWN, BY_TEST, BY_CALLS)
 
 
@@ -55,9 +55,10 @@ def derive_state(
     test: Sample | None = None,
     health: Health | None = None,
 ) -> ProviderState:
-    """Return the state that follows from the first of these that says something, the tests and calls by their age.
+    """Return a provider's state: disabled, a key problem, a cooldown, or the result of the newest test or calls.
 
-    `cooling` are the seconds until one of its models may be called again, `health` is the last hour's calls.
+    `cooling` is the number of seconds until one of its models may be called again, and `health` describes the last
+    hour's calls.
     """
     health = health or Health()
     if not is_enabled:
@@ -76,7 +77,7 @@ def derive_state(
 
 
 def key_badge(key: KeyNote) -> str:
-    """Return the badge of a key: `ok`, `no_key`, or `not_allowed` if its provider's address is not allowed."""
+    """Return a key's badge: `ok`, `no_key`, or `not_allowed` if its provider's address is not allowed."""
     if not key.reason:
         return READY
     return NO_KEY if key.source == "missing" and not key.unconfirmed else NOT_ALLOWED

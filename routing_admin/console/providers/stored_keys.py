@@ -18,9 +18,9 @@ from capabilities.signing import newest_secret, read_secrets_again, secret_name
 from routing_admin.configuration.revisions import ledger
 
 GENERATORS = {"secret_key": lambda: random.token_urlsafe(50), "keys": lambda: Fernet.generate_key().decode()}
-"""File → how its secret is generated."""
+"""Maps secret files to functions that generate a secret."""
 ENVIRONMENT_VARIABLES = {"secret_key": "ROUTING_ADMIN_SECRET_KEY", "keys": "ROUTING_ADMIN_KEYS"}
-"""File → the setting that overrides it."""
+"""Maps secret files to the environment variables that override them."""
 
 
 class SecretElsewhereError(Exception):
@@ -34,7 +34,7 @@ class SecretElsewhereError(Exception):
 
 
 def rotate_stored_keys(actor: Actor) -> int:
-    """Encrypt all stored keys with the newest encryption key, in one transaction. Return how many there are.
+    """Encrypt all stored keys with the newest encryption key, in one transaction. Return their number.
 
     Raise `KeyUnreadableError` for a stored key that no encryption key decrypts.
     """
@@ -63,7 +63,10 @@ def check_files() -> None:
 
 
 def list_outdated_agents() -> list[str]:
-    """Return the agents with a valid key or link that needs an older secret, as it was not used since the rotation."""
+    """Return agents with a valid key or link that still needs an older signing secret.
+
+    These keys and links were not used after the rotation of the secret.
+    """
     names: set[str] = set()
     for rows in (AgentKey.objects.all(), AgentLink.objects.all()):
         valid = rows.filter(revoked_at=None).exclude(expires_at__lte=timezone.now())

@@ -47,7 +47,7 @@ FORM_FIELDS = {"apiKey": "key"}
 def provider(request: HttpRequest, name: str) -> HttpResponseBase:
     row = require_found(find_provider(name))
     if request.method != "POST":
-        # `quirk_*` parameters in the query string come from a connection test, see `DialResult.options_url`.
+        # `quirk_*` parameters in the query string come from a connection test; see `DialResult.options_url`.
         offered = {name: text for name, text in request.GET.items() if name.startswith("quirk_")}
         return provider_page(request, row, ProviderForm(instance=row, offered=offered))
     return save(request, row)
@@ -59,7 +59,7 @@ def save(request: HttpRequest, row: Provider) -> HttpResponse:
     if is_asking_for_changes(request):
         return render_changes(request, describe_saving(form))
     if not form.is_valid():
-        # Validation has changed `row`, so the page around the form is given the stored provider.
+        # Validation has changed `row`, so the rest of the page shows the stored provider.
         return provider_page(request, require_found(find_provider(row.name)), form, UNPROCESSABLE)
     effects = find_unconfirmed(request, form, "provider", row.name)
     if effects:
@@ -119,7 +119,7 @@ def provider_test(request: HttpRequest, name: str) -> HttpResponse:
 
 
 MAX_CONCURRENT_TESTS = 6
-"""How many providers are tested at the same time."""
+"""Maximum number of providers that are tested at the same time."""
 
 
 @require_POST
@@ -136,7 +136,7 @@ def providers_test(request: HttpRequest) -> HttpResponse:
         "is_going": count < len(rows),
         "count": count,
         "all": len(rows),
-        # Each request posts the failures of the previous batches.
+        # Each request posts the number of failures in the previous batches.
         "failed": [*request.POST.getlist("failed"), *(name for name, result in results if not result.ok)],
         "results": [{"name": name, "result": result} for name, result in results],
     }

@@ -34,7 +34,7 @@ LABELS: Mapping[Remedy, str | Promise] = {
     Remedy.ROUTES: gettext_lazy("Open task routes"),
     Remedy.MATRIX: gettext_lazy("Open the capability matrix"),
 }
-"""The labels of the links."""
+"""Labels of the links."""
 
 ADVICE: Mapping[str, Advice] = {
     **{fault: row.advice for fault, row in TABLE.items()},
@@ -94,16 +94,16 @@ ADVICE: Mapping[str, Advice] = {
         translatable("Too many requests were in flight. The caller can retry. Settings show the limits.")
     ),
 }
-"""Fault, skip reason, or error code of a request that reached no candidate → advice."""
+"""Maps faults, skip reasons, and error codes of requests that reached no candidate to advice."""
 
 KEYS_REFUSED = Advice(
     translatable("%(provider)s rejects the keys it was called with (%(keys)s). Store valid ones."),
     Remedy.PROVIDER,
 )
-"""Advice for a provider with several keys. It names the keys that were rejected."""
+"""Advice for a provider with several keys. It names the rejected keys."""
 
 INVALID_REQUEST = Advice(translatable("The request is not valid. The caller must change it."))
-"""For all other codes: our own validation refused the request."""
+"""Advice for all other codes: our own validation rejected the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class RenderedAdvice:
 def advise(row: RequestLog, attempts: Sequence[Step]) -> tuple[RenderedAdvice, ...]:
     """Return the advice for a request without an answer, without duplicates, in the order of the chain."""
     failed = [step for step in attempts if step.row.outcome != OK]
-    # If the request itself was rejected, only the candidate that rejected it matters.
+    # If a candidate rejected the request itself, only that candidate's advice matters.
     if row.ending != RequestEnding.FAILED:
         failed = failed[-1:]
     if not failed:
@@ -130,7 +130,7 @@ def advise(row: RequestLog, attempts: Sequence[Step]) -> tuple[RenderedAdvice, .
 
 
 def _distinct_error(step: Step) -> RenderedSentence:
-    # An error that repeats the meaning of its code adds nothing.
+    # If the error only repeats the meaning of its code, it is omitted.
     is_repeated = not step.error.quoted and step.error.ours.rstrip(".。") == step.meaning.rstrip(".。")
     return RenderedSentence() if is_repeated else step.error
 
@@ -146,7 +146,7 @@ def _advice(advice: Advice, row: RequestLog, step: Step | None, error: RenderedS
     keys = join_words(step.refused_keys) if step else ""
     names = {"provider": provider, "model": step.name if step else "", "task": row.task_type, "keys": keys}
     argument = {Remedy.PROVIDER: provider, Remedy.ROUTE: row.task_type}.get(remedy, "")
-    # If the log lacks the provider or route that the advice is about, there is no page to link to.
+    # If the log does not name the provider or route, there is no page to link to.
     if not argument and remedy in (Remedy.PROVIDER, Remedy.ROUTE):
         remedy = Remedy.NONE
     label = str(LABELS[remedy]) % names if remedy else ""

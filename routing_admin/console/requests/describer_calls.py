@@ -25,7 +25,7 @@ LOST_CONTENT: Mapping[str, Text] = {
     "document": gettext_lazy("the document"),
     "text": gettext_lazy("the text"),
 }
-"""Kind of file → what a model did not get, in a sentence."""
+"""Maps kinds of files to the name, within a sentence, of what a model did not receive."""
 
 
 def name_kind(kind: str) -> str:
@@ -36,8 +36,8 @@ def name_kind(kind: str) -> str:
 class LoggedDescriberCall:
     """A describer's call: the model, the file, the time within the request, and the tokens.
 
-    `fault` is set if there is no description. `request_id` is the id of the call's own entry in the log. `entry` is
-    that entry, which has the cost, once it was looked up.
+    `fault` is set if there is no description. `request_id` is the id of the call's own log entry. `entry` is that
+    entry, which has the cost; it is None until it was loaded.
     """
 
     describer: str

@@ -32,7 +32,7 @@ STATES: Mapping[str, str] = {
     "refused": "call_refused",
     "cancelled": "call_cancelled",
 }
-"""State of a request → its badge."""
+"""Maps states of requests to badges."""
 TIMES: Mapping[str, Text] = {
     "15m": gettext_lazy("Last 15 minutes"),
     "1h": gettext_lazy("Last hour"),
@@ -41,7 +41,7 @@ TIMES: Mapping[str, Text] = {
     "30d": gettext_lazy("Last 30 days"),
 }
 QUICK_TIMES = ("1h", "1d")
-"""Times that are chips of their own."""
+"""Times that have their own chips."""
 KEY_LABELS: Mapping[str, Text] = {
     "status": gettext_lazy("State"),
     "task": gettext_lazy("Task route"),
@@ -66,7 +66,7 @@ FORM_LABELS: Mapping[str, Text] = {
 
 
 def list_names(key: str) -> Sequence[str]:
-    """Return the names of this installation that a term can have as its value."""
+    """Return this installation's names that a term can have as its value."""
     state = snapshot.current()
     configuration = state.configuration
     match key:
@@ -88,13 +88,13 @@ def suggest_words(typed: str) -> list[str]:
 
 
 def list_address(search: Search, **position: str) -> str:
-    """Return the query string of the list for this search."""
+    """Return the query string that opens the list with this search."""
     parameters = {name: value for name, value in {"q": search.to_text(), **position}.items() if value}
     return f"?{urlencode(parameters)}" if parameters else "?"
 
 
 def list_chips(search: Search) -> list[FilterChip]:
-    """Return the chips of states and times, and then one for each other term of the search."""
+    """Return the chips of states and times, then one chip for each other term of the search."""
     return [*_preset_chips(search), *_other_chips(search)]
 
 
@@ -125,7 +125,7 @@ def _other_chips(search: Search) -> Iterator[FilterChip]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameField:
-    """A field of the form for a name."""
+    """A form field for a name."""
 
     key: str
     label: Text
@@ -146,7 +146,7 @@ def build_form(search: Search, now: datetime) -> dict[str, object]:
 
 def _local_time(text: str, now: datetime) -> str:
     found = moment(text, now) if text else None
-    # The value format of `datetime-local` fields, in the installation's time zone.
+    # This is the value format of `datetime-local` fields, in the installation's time zone.
     return timezone.localtime(found).strftime("%Y-%m-%dT%H:%M") if found else ""
 
 
@@ -154,7 +154,7 @@ def read_form(search: Search, fields: Mapping[str, str]) -> Search:
     """Return the search changed by a submitted form. An empty field removes its term."""
     for key in (*NAME_KEYS, "files"):
         search = search.having(key, fields.get(key, "").strip())
-    # A relative time such as 90m is shown as a date. It is kept as typed unless the user changes that date.
+    # The form shows a relative time such as 90m as a date. The term remains as typed unless the user changes the date.
     if fields.get("until", "") != fields.get("shown-until", ""):
         search = search.having("until", fields.get("until", ""))
     if fields.get("since"):
@@ -162,8 +162,6 @@ def read_form(search: Search, fields: Mapping[str, str]) -> Search:
     is_kept = search.get("since") not in TIMES and fields.get("from", "") == fields.get("shown-from", "")
     return search if is_kept else search.having("since", fields.get("from", ""))
 
-
-# The totals above the list.
 
 STATUS_MEANINGS: Mapping[str, Text] = {
     "failed": gettext_lazy("Requests that should have been answered, but were not. Refused ones are not among them."),
@@ -194,7 +192,7 @@ class TotalsLine:
 
 
 def describe_totals(totals: Totals, search: Search) -> TotalsLine:
-    """Return the totals as text. The states are left out if the search is for one of them."""
+    """Return the totals as text. If the search selects a state, the totals per state are omitted."""
     counts = totals.counts
     number = {"count": f"{counts.requests:,}"}
     if totals.is_more:

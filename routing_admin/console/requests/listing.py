@@ -1,6 +1,6 @@
-"""The list of requests: the columns to choose from, and rows whose values are filters.
+"""The list of requests: its selectable columns, and rows whose values are filters.
 
-Rows are rendered here instead of by templates, which take three times as long for the 450 cells of a page.
+Rows are rendered here and not by templates, which take three times as long for the 450 cells of a page.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from routing_admin.request_log.sent_files import read_adaptation
 COLUMNS_COOKIE = "request_columns"
 NOTHING = SafeString("")
 LINE_CHARS = 22
-"""Names longer than this may be cut at the end of a narrow column, so they are repeated in full in the title."""
+"""Number of characters above which a name may be cut off in a narrow column, so that its title repeats it."""
 
 
 class Links:
-    """Builds links that filter the list further by a value. The part before the value is built once per key."""
+    """Builds links that add a filter by a value. The URL up to the value is built once per key."""
 
     def __init__(self, search: Search) -> None:
         self._search = search
@@ -58,7 +58,7 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column that can be hidden; `write` returns the cell of a row."""
+    """A column that can be hidden. `write` renders the cell of a row."""
 
     name: str
     label: str | Promise
@@ -69,17 +69,16 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A rendered row of the list: the start time, which links to the request, and the chosen columns."""
+    """A rendered row of the list: the start time, which links to the request, and the selected columns."""
 
     pk: str
     html: SafeString
 
 
 def build_rows(rows: Sequence[RequestLog], search: Search, names: Sequence[str], now: datetime) -> list[Row]:
-    """Return the rendered rows with the columns of these names."""
     links = Links(search)
     columns = [column for column in COLUMNS if column.name in names]
-    # One URL is reversed and reused, since only the last part differs between the rows.
+    # One URL is reversed and reused, since only its last part differs between the rows.
     address = reverse("request", args=["-"])
     start, _dash, end = address.rpartition("-")
     return [Row(row.pk, _row(row, f"{start}{quote_path(row.pk, safe='~')}{end}", columns, links, now)) for row in rows]
@@ -100,7 +99,7 @@ def _asked(row: RequestLog, links: Links) -> SafeString:
     entry = build_row(row)
     asked, route, css = entry["target"], NOTHING, "xs muted"
     if asked.kind == "route" and not asked.route:
-        # Most requests ask for a route: the word in each row would only add a line.
+        # Most requests ask for a route, so showing the word "route" in each row would only add a line.
         name, css = links.name("task", row.task_type), "xs muted" if entry["operation"] else "sr"
     elif asked.kind or asked.name != row.pk:
         name, route = short_name(asked.name), links.name("task", asked.route)
@@ -188,11 +187,11 @@ USUAL = tuple(column.name for column in COLUMNS if column.is_usual)
 
 
 def chosen_columns(stored: str | None) -> tuple[str, ...]:
-    """Return the names of the columns to show, from the value of the cookie; the usual ones without it."""
+    """Return the names of the columns in the cookie's value, or of the usual columns without it."""
     return order_columns(stored.split(".")) if stored else USUAL
 
 
 def order_columns(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that are columns, in the order of the table."""
+    """Return those names that are columns, in the order of the table."""
     known = set(names)
     return tuple(column.name for column in COLUMNS if column.name in known)

@@ -1,4 +1,4 @@
-"""Explain whether the model got the start of a conversation unchanged, so that its prompt cache applies."""
+"""Explain whether a model received the start of a conversation unchanged, so that its prompt cache applies."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ TEXT_CHANGED = translatable(
     "Prefix broken at message %(number)s, because the text that replaces a file there changed: the configured "
     "agents, the tools or the file's text are different."
 )
-"""The sentences as templates. Messages are counted from 1, including the message with the language directive."""
+"""Template of a sentence. Message numbers start at 1 and include the message with the language directive."""
 
 
 def explain_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: RequestLog | None) -> Translatable | None:
-    """Return the sentence, or None if no model was called or the row is older than the logging of digests.
+    """Return the sentence, or None if no model was called or the row predates the logging of digests.
 
     `earlier` is the request that this one continues, with its `attempts` prefetched.
     """
@@ -56,7 +56,7 @@ def explain_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: Req
 
 
 def _find_earlier_attempt(attempt: AttemptLog, earlier: RequestLog | None) -> AttemptLog | None:
-    # Each model has its own cache, so only attempts with the same provider and model can be compared.
+    # Each model has its own cache, so only attempts with the same provider and model are comparable.
     target = (attempt.provider, attempt.model)
     attempts = earlier.attempts.all() if earlier else ()
     return next(
@@ -71,8 +71,6 @@ def _find_earlier_attempt(attempt: AttemptLog, earlier: RequestLog | None) -> At
 
 @dataclass(frozen=True, slots=True)
 class _FileDelivery:
-    """What determined how a file was sent, and the logged delivery."""
-
     outcome: str
     mime_type: str
     text_digest: int | None

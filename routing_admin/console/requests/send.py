@@ -95,7 +95,7 @@ def description_note(description: ModelDescription | None) -> DescriptionNote:
 
 def plan_preview(state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, language: str | None) -> PlannedRequest:
     """Plan the previewed request, with a default route that has this service as its only candidate."""
-    # The preview plans the request in the same way, so what is sent is what was shown.
+    # The preview uses the same plan, so the sent request equals the previewed one.
     route = default_route_to(state.configuration, CandidateSpec(service.provider, service.model))
     return plan_request(state, route, request_for(open_artifact(row)), language=language, service=service)
 
@@ -112,6 +112,6 @@ def send_request(planned: PlannedRequest, service: str, request_id: str, actor: 
         fields: dict[str, Any] = {"error": error.message, "code": error.code}
     else:
         fields = {"answer": answered.answer, "usage": answered.answer.usage}
-    # The page links to the entry in the log, so it must be written before the page is returned.
+    # The page links to the log entry, so it must be written before the page is returned.
     journal().flush()
     return {**fields, "request_id": request_id, "ms": recorder.elapsed_ms()}

@@ -67,7 +67,7 @@ SKIP_LABELS: Mapping[str, Text] = {
     SkipReason.NO_KEY: gettext_lazy("skipped: no key"),
     SkipReason.ORIGIN_REFUSED: gettext_lazy("skipped: address refused"),
 }
-"""Words for candidates that were never called. They are grey everywhere."""
+"""Labels of candidates that were never called. They are always shown in grey."""
 
 SHOWN_BADGES = {
     DeliveryForm.AS_IS.value: "native",
@@ -79,14 +79,14 @@ NOT_SENT = "omitted"
 
 
 def explain_outcome(outcome: str) -> str:
-    """Return the meaning of an outcome in the user's language, or an empty string for `ok` and unknown outcomes."""
+    """Return an outcome's meaning in the user's language, or an empty string for `ok` and unknown outcomes."""
     row = TABLE.get(outcome)
     return translate_sentence(row.meaning) if row else str(SKIPS.get(outcome, ""))
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file in the form that a candidate received: its badge, the reason, and what was lost."""
+    """A file as a candidate received it: its badge, the reason, and what was lost."""
 
     name: str
     kind: str
@@ -118,12 +118,12 @@ class Step:
 
     @property
     def more_files(self) -> int:
-        # The log keeps only a limited number of deliveries and counts the others.
+        # The log stores a limited number of deliveries and counts the rest.
         return sum(delivery.get("more", 0) for delivery in self.row.deliveries)
 
     @property
     def key_chips(self) -> tuple[tuple[str, str], ...]:
-        """The result and the tone of each key that was tried. Empty if the provider has a single key."""
+        """Return the result and the tone of each key that was tried; nothing if the provider has a single key."""
         tries = [entry for entry in self.row.tries if entry.get("key")]
         failed = self.tone if self.tone in ("warn", "bad") else "warn"
         return tuple(
@@ -133,7 +133,7 @@ class Step:
 
     @property
     def is_skipped(self) -> bool:
-        """Whether the candidate was never called."""
+        """Return whether the candidate was never called."""
         return self.row.outcome in SKIP_LABELS
 
     @property
@@ -147,7 +147,7 @@ class Step:
 
     @property
     def lost(self) -> tuple[File, ...]:
-        """The files of which the candidate received only a description."""
+        """Return the files of which the candidate received only a description."""
         return tuple(file for file in self.files if file.badge == "described")
 
     @property
@@ -208,12 +208,12 @@ FAILURE_TONES: Mapping[str, str] = {RequestEnding.ANSWERED: "warn", RequestEndin
 
 
 def failure_tone(ending: str) -> str:
-    """Return the tone of a failed try: red if the request failed, amber if it was overcome, grey if it is neither."""
+    """Return the tone of a failed try: red if the request failed, amber if a later try succeeded, else grey."""
     return FAILURE_TONES.get(ending, "")
 
 
 def color_chips(chain: Sequence[Mapping[str, Any]], ending: str) -> list[dict[str, Any]]:
-    """Return the chips of a chain with the same words and tones as in the table of attempts."""
+    """Return a chain's chips with the same words and tones as in the table of attempts."""
     return [_color_chip(chip, ending) for chip in chain]
 
 
@@ -261,7 +261,7 @@ def build_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
         refusal = str(render_logged(row))
         return Story(_("The request was refused before any model was called"), (refusal,) if refusal else (), "bad")
     names = {"task": row.task_type or _("the request"), "name": attempts[-1].name, "count": len(attempts)}
-    # Content had already been sent to the caller, so no other candidate could take over.
+    # The caller had already received content, so no other candidate could be called.
     if row.first_content_ms is not None:
         return Story(insert_facts(_("The answer from %(name)s to %(task)s was cut off"), names), why, "bad")
     if len(attempts) == 1:
@@ -360,8 +360,8 @@ def _name_file(file: File) -> str:
 def build_tracks(attempts: Sequence[Step], total_ms: float) -> tuple[Track, ...]:
     """Return the tracks of the waterfall, with each attempt's describer calls below it.
 
-    Candidates that were never called have none. A last track shows the time in which nothing was called, so that the
-    bars add up to the total.
+    Candidates that were never called have no track. The last track shows the time in which nothing was called, so that
+    the bars add up to the total.
     """
     tracks = [
         track
@@ -373,7 +373,7 @@ def build_tracks(attempts: Sequence[Step], total_ms: float) -> tuple[Track, ...]
 
 
 MIN_BAR_MS = 1.0
-"""Shorter times of our own are not shown."""
+"""Minimum duration in milliseconds of our own processing that has a bar."""
 
 
 def _build_rest(tracks: Sequence[Track], total_ms: float) -> Iterator[Track]:
@@ -432,7 +432,7 @@ def build_row(row: RequestLog) -> dict[str, Any]:
 
 
 def fold_skips(chips: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the chips of a row, in which candidates skipped in succession for the same reason are one with a count."""
+    """Return a row's chips. Successive candidates skipped for the same reason are one chip with a count."""
     folded: list[dict[str, Any]] = []
     for code, same in groupby(chips, key=itemgetter("code")):
         run = list(same)
@@ -449,7 +449,7 @@ WORST_FIRST = (DeliveryForm.DESCRIBED, DeliveryForm.CUT, DeliveryForm.CONVERTED,
 
 def worst_badge(adaptation: str) -> dict[str, str]:
     """Return the worst badge of a request's files, from a value such as `image=native;file=inlined:cut:2`."""
-    # The order is reversed, so that of several files with the same form the first is named.
+    # The order is reversed, so that the first of several files with the same form is named.
     kinds = {form: kind for kind, form, _count in reversed(list(read_adaptation(adaptation)))}
     worst = next((form for form in WORST_FIRST if form in kinds), None)
     return {"badge": SHOWN_BADGES[worst.value], "kind": _kind(kinds[worst])} if worst else {"badge": "", "kind": ""}

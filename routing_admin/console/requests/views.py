@@ -1,4 +1,4 @@
-"""Pages of the request log: the list with its search, and a request with what the provider reported."""
+"""Pages of the request log: the list with its search, and a request with the provider's response."""
 
 from __future__ import annotations
 
@@ -88,16 +88,16 @@ if TYPE_CHECKING:
     from routing_admin.models import RequestLog
 
 
-# What the open list requests: the number of newer rows, and suggestions for the search.
+# The open list requests the number of newer rows, and suggestions for the search.
 
 NO_CONTENT = 204
 MAX_QUERY_CHARS = 300
-"""How many characters of the search text are used for suggestions."""
+"""Maximum number of characters of the search text that are used for suggestions."""
 
 
 @require_GET
 def requests_newer(request: HttpRequest) -> HttpResponse:
-    """Return how many matching requests are newer than the first one shown, or 204 if the page shows that number."""
+    """Return how many matching requests are newer than the first shown one, or 204 if that is the shown number."""
     typed, after, shown_count = (request.GET.get(name, "") for name in ("q", "after", "count"))
     count = count_newer(parse(typed), after)
     if str(count) == shown_count:
@@ -108,7 +108,7 @@ def requests_newer(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def requests_words(request: HttpRequest) -> HttpResponse:
-    """Return suggestions for the search text `q`, or for the value of a single field of the form."""
+    """Return suggestions for the search text `q`, or for the value of a single form field."""
     key = next((name for name in NAME_KEYS if name in request.GET), "")
     if key:
         words = match_names(request.GET[key][:MAX_QUERY_CHARS], list_names(key))[:MOST]
@@ -118,7 +118,7 @@ def requests_words(request: HttpRequest) -> HttpResponse:
 
 
 SECTION, STRIP = "over-time", "over-time-strip"
-"""Ids of the chart on the pages of agents, routes, providers and services, and of its line while it is folded."""
+"""Ids of the chart on the pages of agents, routes, providers and services, and of its collapsed line."""
 RANGES = (("1d", gettext_lazy("24 hours")), ("7d", gettext_lazy("7 days")), ("30d", gettext_lazy("30 days")))
 
 
@@ -126,12 +126,12 @@ CHARTS: Mapping[str, str | Promise] = {
     "": gettext_lazy("Requests"),
     **{latency.value: label for latency, label in LATENCIES.items()},
 }
-"""What the chart of a search shows, by the parameter `show`."""
+"""Charts that a search can show, by the value of the parameter `show`."""
 
 
 @require_GET
 def requests_volume(request: HttpRequest) -> HttpResponse:
-    """Show the chart of a search as a page, or as a part of the request list or another page, which load it later."""
+    """Show a search's chart as a page, or as a part that the request list or another page loads later."""
     now = timezone.now()
     typed = request.GET.get("q", "")
     search = parse(typed, now)
@@ -157,7 +157,7 @@ def _summarize(search: Search, now: datetime) -> dict[str, Any]:
     return {
         "totals": describe_totals(sum_matches(search, now), search),
         "range_name": dict(RANGES).get(search.get("since"), ""),
-        # The last bucket is incomplete and would look like a fall.
+        # The last bucket is incomplete and would look like a drop.
         "heights": heights[:-1],
         "label": chart.label if chart else "",
     }
@@ -171,10 +171,10 @@ def _chart_template(request: HttpRequest) -> str:
 
 
 FORM = "form"
-"""The query parameter by which the form is recognised. Its fields become terms of the search text."""
+"""Query parameter that identifies the form. Its fields become terms of the search text."""
 LIVE_COOKIE = "request_live"
 EXAMPLE = "status:failed task:planning provider:openai since:1h"
-"""The placeholder of the search box. Keys are never translated."""
+"""Placeholder of the search box. Keys of search terms are never translated."""
 
 
 @require_GET
@@ -204,7 +204,7 @@ def requests(request: HttpRequest) -> HttpResponse:
         "words": suggest_words(typed[:MAX_QUERY_CHARS]),
         "is_live": (is_live := request.GET.get("live", request.COOKIES.get(LIVE_COOKIE)) != "off"),
         "live_url": list_address(search, live="off" if is_live else "on"),
-        # Only the newest page polls. If it is empty, all later requests are newer.
+        # Only the newest page polls for new requests. If the page is empty, every later request is new.
         "place": "" if page.newer else write_cursor(page.rows[0]) if page.rows else write_position(timezone.now(), "~"),
         "example": EXAMPLE,
     }
@@ -218,7 +218,7 @@ def requests(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def requests_columns(request: HttpRequest) -> HttpResponse:
-    """Store in a cookie which columns of the list are shown. Without any, return to the default columns."""
+    """Store the visible columns of the list in a cookie. Without any, restore the default columns."""
     response = redirect(find_return_url(request))
     names = order_columns(request.POST.getlist("column"))
     if not names or names == USUAL:
@@ -239,9 +239,8 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
         raise Http404
     row, steps, state = logged.row, build_steps(logged.attempts, logged.row.ending), snapshot.current()
     call_ids = [call.request_id for step in steps for call in step.describer_calls]
-    # Describers' calls are also logged as requests. Those entries have the cost.
+    # Describers' calls have log entries of their own, which contain the cost.
     steps = add_entries(steps, find_logged_requests(call_ids)) if call_ids else steps
-    # Reading a recorded body is audited.
     record_body_read(request_actor(request), row)
     context = {
         "row": row,
@@ -270,7 +269,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 def _caller_error(row: RequestLog, steps: Sequence[Step]) -> RenderedSentence | None:
-    # The caller's error message is shown only if it says more than the attempts do.
+    # The caller's error message is shown only if it contains more than the attempts do.
     error = render_logged(row)
     is_summary = row.outcome == ALL_FAILED and not (error.quoted or error.earlier)
     is_known = not steps or is_summary or any(step.error == error for step in steps)
@@ -298,7 +297,7 @@ TOKEN_LABELS: Mapping[str, str | Promise] = {
     "webSearchRequests": gettext_lazy("web searches (calls)"),
     "webFetchRequests": gettext_lazy("web pages fetched (calls)"),
 }
-"""Sort of tokens → its name, in the order of the page."""
+"""Maps categories of tokens to names, in the order of the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,18 +340,18 @@ class AnswerView:
 
 
 def artifact_ids(row: RequestLog) -> tuple[str, ...]:
-    """Return the ids of the artifacts that hold an answer's files."""
+    """Return the ids of the artifacts that contain an answer's files."""
     return tuple(file["artifactId"] for file in (row.answer or {}).get("media", ()) if file["artifactId"])
 
 
 def build_answer(row: RequestLog, artifacts: Mapping[str, Artifact]) -> AnswerView:
-    """Return what the log has about an answer.
+    """Return what the log contains about an answer.
 
     `artifacts` maps the ids from `artifact_ids` to the artifacts that still exist.
     """
     answer, counts = row.answer or {}, row.token_details or {}
     details = answer.get("stopDetails") or {}
-    # Sorts of tokens that do not occur are left out, because most answers have only a few.
+    # Token categories that do not occur are omitted, because most answers have only a few.
     tokens = tuple((counts[name], TOKEN_LABELS[name]) for name in TOKEN_DETAILS if counts.get(name))
     return AnswerView(
         answer.get("finishReason", ""),

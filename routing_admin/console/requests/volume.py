@@ -1,4 +1,4 @@
-"""The charts of a search for requests: how many match over time, by outcome, and how long their answers took."""
+"""Charts of a search for requests: how many match over time, by outcome, and how long the answers took."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ NAMES: Mapping[Outcome, tuple[str | Promise, str]] = {
     Outcome.CANCELLED: (gettext_lazy("Cancelled"), "pale"),
     Outcome.FAILED: (gettext_lazy("Failed"), "bad"),
 }
-"""Names and colours from the top of a bar to the axis, on which failures lie, as they are easiest to compare there."""
+"""Names and colours from the top of a bar to the axis. Failures are at the axis, where they are easiest to compare."""
 STEPS = (
     (timedelta(minutes=150), Step.MINUTES),
     (timedelta(hours=31), Step.HOUR),
     (timedelta(days=31), Step.DAY),
     (timedelta(weeks=30), Step.WEEK),
 )
-"""Longest range of each step, so that a chart has about thirty buckets at most."""
+"""Maximum range for each bucket length, so that a chart has at most about thirty buckets."""
 MAX_SPAN = timedelta(days=900)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """The time span of a chart: its buckets begin at `shown`, its requests at `start`."""
+    """A chart's time span: its buckets begin at `shown`, its requests at `start`."""
 
     search: Search
     now: datetime
@@ -59,7 +59,7 @@ class Frame:
         return len(self.starts) - 1
 
     def bucket_index(self, at: datetime) -> int:
-        """Return the index of the bucket that contains the time. A time before the first bucket counts in the first."""
+        """Return the index of the time's bucket. A time before the first bucket counts in the first."""
         return min(max(0, bisect_right(self.starts, at) - 1), self.count - 1)
 
     def list_buckets(self, counted_since: datetime) -> list[Bucket]:
@@ -83,7 +83,7 @@ def _frame(search: Search, now: datetime) -> Frame | None:
     if found is None:
         return None
     start, stop = max(found[0], now - MAX_SPAN), found[1]
-    # A log that is younger than a day is shown as a day, not as a few minutes.
+    # If the log is younger than a day, show a whole day and not a few minutes.
     shown = start if search.get("since") else min(start, stop - DAY)
     step = next((step for longest, step in STEPS if stop - shown <= longest), Step.MONTH)
     starts = list_starts(shown, stop - timedelta(microseconds=1), step)
@@ -167,7 +167,7 @@ NOTHING = "–"
 
 
 def _is_partial(begin: datetime, end: datetime, start: datetime, stop: datetime, counted_since: datetime) -> bool:
-    """Return whether a bucket extends beyond the search's time range, or beyond the time that was counted."""
+    """Return whether a bucket extends beyond the search's time range, or beyond the counted time."""
     return begin < start < end or end > stop or (start < counted_since and begin < counted_since)
 
 

@@ -1,4 +1,4 @@
-"""Actions on task routes with their chains, and on aliases."""
+"""Actions on aliases, and on task routes with their chains."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def save_route_as(
 
     Raise `ConflictError` if the version is no longer `expected`, and `InvalidError` with all problems.
     """
-    # The position is taken from the row, because a spec does not know the route's position in the list.
+    # A spec does not contain the route's position in the list, so it is taken from the row.
     row = row or TaskRoute(task_type=spec.task_type)
     for name, value in route_fields(spec, row.position).items():
         setattr(row, name, value)
@@ -37,7 +37,7 @@ def save_route_as(
 def save_route(
     actor: Actor, row: TaskRoute, chain: Sequence[CandidateSpec] | None = None, *, expected: int | None = None
 ) -> AuditedAction:
-    """Save a route as one revision. If `chain` is given, it replaces the route's candidates, in that order."""
+    """Save a route as one revision. If `chain` is given, it replaces the route's candidates in this order."""
     new = row.pk is None
     with ledger.change(actor, AuditedAction("route.add" if new else "route.change", "route", row.task_type)) as act:
         if new:
@@ -50,7 +50,7 @@ def save_route(
 
 
 def load_providers(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
-    """Return the providers of a chain by name. Raise `InvalidError` that names each unknown provider."""
+    """Return a chain's providers by name. Raise `InvalidError` with every unknown provider."""
     providers = Provider.objects.in_bulk([candidate.provider for candidate in chain], field_name="name")
     message = _("There is no provider %(name)s. Add it, or choose another.")
     problems = [
@@ -65,7 +65,7 @@ def load_providers(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
 
 def check_can_delete_route(row: TaskRoute) -> None:
     """Raise `InUseError` for a route that agents or aliases use, and for the default route."""
-    # Tasks without a route use the default route, so it can be deleted only if it is the last route.
+    # Tasks without a route use the default route, so it can be deleted only as the last route.
     if row.task_type == DEFAULT_ROUTE and TaskRoute.objects.exclude(pk=row.pk).exists():
         raise InUseError(_("The default route takes every task type without its own route, so it must stay."))
     agents = [agent.agent_id for agent in Agent.objects.filter(task_type=row.task_type)]

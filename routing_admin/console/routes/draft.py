@@ -1,7 +1,7 @@
 """A route while it is edited. The draft is read from the posted form, and nothing is stored before Save.
 
-A card on the page is a candidate. The page posts its cards in order (`card`, repeated), with the fields of each under
-`c-<card>-…`. Dragging a card in the browser therefore has the same effect as pressing its buttons.
+Each candidate is a card on the page. The page posts its cards in order (`card`, repeated), with each card's fields
+under `c-<card>-…`. Dragging a card in the browser therefore has the same effect as pressing its buttons.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Draft:
         return all([self.form.is_valid(), *(card.form.is_valid() for card in self.cards)])
 
     def spec(self, base: RouteSpec) -> RouteSpec:
-        """Return the draft as a route. Invalid fields keep the value that they have in `base`."""
+        """Return the draft as a route. Invalid fields keep their value in `base`."""
         self.valid()
         cleaned = self.form.cleaned_data
         return replace(
@@ -74,8 +74,8 @@ class Draft:
         )
 
     def _candidates(self, base: RouteSpec) -> Iterator[CandidateSpec]:
-        # Values that the page does not show are taken from the stored candidate. If two cards have the same model, they
-        # take the stored candidates in order.
+        # The page does not show all values, so the others come from the stored candidate. If two cards have the same
+        # model, they use the stored candidates in order.
         stored: dict[tuple[str, str | None], list[CandidateSpec]] = {}
         for candidate in base.candidates:
             stored.setdefault((candidate.provider, candidate.model), []).append(candidate)
@@ -84,7 +84,7 @@ class Draft:
             matches = stored.get((card.provider, card.model))
             current = matches.pop(0) if matches else CandidateSpec(card.provider, card.model)
             values = card.form.cleaned_data
-            # The page may lack the field. In that case the stored value is kept.
+            # If the page lacks the field, the stored value is kept.
             is_sent = card.form.add_prefix("extra_body") in card.form.data
             yield replace(
                 current,
@@ -162,7 +162,6 @@ def build_draft(route: RouteSpec, version: int | None) -> Draft:
 
 
 def append_card(data: QueryDict, card: str, spec: CandidateSpec) -> None:
-    """Append a candidate to the form data as the last card."""
     data.appendlist("card", card)
     for name in ("provider", "model", "temperature", "max_tokens"):
         data[f"c-{card}-{name}"] = plain(getattr(spec, name))
@@ -174,7 +173,7 @@ def read_draft(data: QueryDict, version: int | None = None) -> Draft:
     cards = [_card(data, card) for card in dict.fromkeys(data.getlist("card")) if f"c-{card}-provider" in data]
     version_text = _text(data, "version")
     actions = {key[3:]: str(value) for key, value in data.items() if key.startswith("on-") and value in set(Action)}
-    # Unknown error classes are dropped, because the route would not accept them. The table does not offer them.
+    # Unknown error classes are dropped, because the route would not accept them. The page does not offer them.
     known_actions = {word: action for word, action in actions.items() if error_class_problem(word) is None}
     return Draft(
         RouteForm(data),
@@ -205,7 +204,7 @@ def read_action(data: QueryDict) -> EditorAction:
     if _text(data, "remove"):
         return EditorAction("remove", _text(data, "remove"))
     verb = _text(data, "act") or "check"
-    # Enter in the field for a candidate presses the form's first button, which only checks.
+    # The Enter key in the candidate's field presses the form's first button, which only validates.
     return EditorAction("add" if verb == "check" and _text(data, "pick").strip() else verb)
 
 
@@ -232,7 +231,7 @@ def apply_action(data: QueryDict, action: EditorAction, configuration: Configura
 def focus_after(action: EditorAction, cards: Sequence[str]) -> str:
     """Return the button to focus after an action, or an empty string to leave the focus unchanged."""
     # The pressed button may have been removed, or be disabled at an end of the chain. Without this, keyboard users
-    # would lose their place on the page.
+    # would lose the focus.
     if action.verb == "remove" and cards:
         return f"drop {cards[0]}"
     if len(cards) > 1 and action.target in (cards[0], cards[-1]):
@@ -241,26 +240,26 @@ def focus_after(action: EditorAction, cards: Sequence[str]) -> str:
 
 
 def pick_candidate(text: str, configuration: Configuration) -> CandidateSpec | None:
-    """Return the candidate that a text names: a model service, a provider, or `provider/model`; else None."""
+    """Return the candidate that a text names (a model service, a provider, or `provider/model`), or None."""
     service = configuration.service(text)
     if service is not None:
         return CandidateSpec(service.provider, service.model)
-    # Names of providers and of models may contain slashes, so the longest name that fits is the provider's.
+    # Provider and model names may contain slashes, so the longest matching name is the provider's.
     names = [provider.name for provider in configuration.providers if f"{text}/".startswith(f"{provider.name}/")]
     name = max(names, key=len, default=None)
     return None if name is None else CandidateSpec(name, text[len(name) + 1 :].strip()[:200] or None)
 
 
-# Task types in URLs. A task type may be any text, so task types that a path cannot contain are encoded.
+# A task type may be any text, so task types that a URL path cannot contain are encoded.
 
 PLAIN_NAME = re.compile(r"[^/~.\x00-\x1f\x7f][^/\x00-\x1f\x7f]*")
-# The URL of the page for a new route.
+# `new` is the URL of the page for a new route.
 RESERVED_NAMES = frozenset({"new"})
 ESCAPE = "~"
 
 
 class TaskType:
-    """Path converter. `planning` is unchanged, but `a/b`, `..` and `new` become `~` and their UTF-8 in base64."""
+    """Path converter for task types. `planning` is unchanged; `a/b`, `..` and `new` become `~` and URL-safe base64."""
 
     regex = r"[^/]+"
 
@@ -268,7 +267,7 @@ class TaskType:
         """Return the task type in a URL. Raise `ValueError`, for which Django returns 404, if it is malformed."""
         if not value.startswith(ESCAPE):
             return value
-        # The URL leaves out the padding of base64.
+        # The URL omits the padding of base64.
         data = value[1:] + "=" * (-len(value[1:]) % 4)
         try:
             return base64.b64decode(data, altchars=b"-_", validate=True).decode()

@@ -1,4 +1,4 @@
-"""The chain editor. Everything on the page is a draft until Save, which makes one revision."""
+"""The chain editor. Everything on the page is a draft until Save, which creates one revision."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ CONDITIONS = (
     ("422", Failure(Fault.HTTP_422, status=422)),
     ("400", Failure(Fault.HTTP_400, status=400)),
 )
-"""The conditions shown between two cards, each with a failure that represents it."""
+"""Conditions shown between two cards, each with a failure that represents it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class CardView:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Both versions of a route that another user has saved in the meantime."""
+    """The draft, and the version that another user has saved in the meantime."""
 
     saved: str
     draft: str
@@ -184,7 +184,7 @@ def show_conflict(request: HttpRequest, page: EditorPage, sentence: str) -> Http
     current = find_route_with_chain(page.base.task_type)
     if current is None:
         return show(request, page, status=409)
-    # The user has now seen the other change, so saving again overwrites it.
+    # The page now shows the other change, so saving again overwrites it.
     page.draft.version = current.version
     base = route_spec(current)
     draft_spec = page.draft.spec(base)
@@ -213,7 +213,7 @@ def show(
 
 
 def simulate_panel(request: HttpRequest, page: EditorPage) -> Panel:
-    """Return the panel beside the chain, run on the draft if Simulate or Send was pressed."""
+    """Return the panel beside the chain, with a run of the draft if Simulate or Send was pressed."""
     may_attach = may(request.user, PagePart.ARTIFACT_BYTES)
     panel = read_panel(page.data, page.state.configuration, may_attach=may_attach)
     set_outcomes(panel, page.data, [(card.id, card.name) for card in page.draft.cards])
@@ -294,7 +294,7 @@ def card_views(draft: Draft, checked: tuple[CheckedCandidate, ...]) -> list[Card
 
 
 def show_inherited_values(draft: Draft, spec: RouteSpec) -> None:
-    """Show the inherited values in the empty fields of the cards."""
+    """Set the inherited values as placeholders of the cards' empty fields."""
     default = pgettext("parameter", "default")
     for name in ("temperature", "max_tokens"):
         value = getattr(spec, name)
@@ -309,5 +309,5 @@ def fallback_conditions(policy: Policy) -> list[str]:
 
 
 def find_pick_problem(pick: str) -> str:
-    """Return why no candidate was added. The page keeps a typed name only in this case."""
+    """Return why no candidate was added. Only in this case does the page keep the typed name."""
     return _("No model service or provider has this name.") if pick else ""

@@ -1,4 +1,4 @@
-"""The error policy of a route as a table, and the classification of a pasted error."""
+"""A route's error policy as a table, and the classification of a pasted error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ACTIONS: Mapping[Action, str | Promise] = {
     Action.NEXT: gettext_lazy("next candidate at once"),
     Action.RAISE: gettext_lazy("stop, no fallback"),
 }
-"""The actions a route can choose for an error class."""
+"""Actions that a route can choose for an error class."""
 
 Row = tuple[str, str | Promise, tuple[Failure, ...]]
 
@@ -56,13 +56,13 @@ ROWS: tuple[Row, ...] = (
     ("413", gettext_lazy("413 too large"), _status(413)),
     ("422", gettext_lazy("422 cannot process"), _status(422)),
 )
-"""The rows of the table: the policy's word for an error class, its label, and failures that represent it."""
+"""Rows of the table: an error class in the policy's notation, its label, and failures that represent it."""
 
 EXAMPLE = 'HTTP 429 {"error":{"code":"insufficient_quota"}}'
-"""An example of an error that can be pasted."""
+"""Example of an error to paste."""
 
 SHORT = frozenset({"429", "quota", "5xx", "network", Fault.READ_TIMEOUT.value, "400", "auth", "404", "413", "422"})
-"""The error classes that are shown without expanding the table."""
+"""Error classes that the collapsed table shows."""
 
 HTTP_STATUS = re.compile(
     r"(?:HTTP(?:/[\d.]+)?\s*|status(?:[ _]?code)?\W{0,3}|error\W{0,3}code\W{0,3}|^\s*)([1-5]\d\d)\b", re.I
@@ -75,12 +75,12 @@ EXCEPTIONS: tuple[tuple[re.Pattern[str], Fault], ...] = (
     (re.compile(r"time(d\s*)?out|timeout", re.I), Fault.READ_TIMEOUT),
     (re.compile(r"reset|ECONNRESET|broken pipe|disconnected|EOF", re.I), Fault.RESET_BEFORE_HEADERS),
 )
-"""Patterns for the text of exceptions without a status. The first match decides, so specific patterns come first."""
+"""Patterns for texts of exceptions without a status. The first match decides, so specific patterns are first."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyRow:
-    """An error class in the table: what the draft does after such an error, and the route's own action if any.
+    """An error class in the table: the draft's action after such an error, and the route's own action, if any.
 
     `moved` is true if the preset makes the chain continue after an error that is otherwise raised. `short` rows are
     always shown.
@@ -96,7 +96,7 @@ class PolicyRow:
 
 
 def build_policy_rows(route: RouteSpec) -> list[PolicyRow]:
-    """Return the error policy of a route as rows. Classes that are not in `ROWS` come last."""
+    """Return a route's error policy as rows. Classes that are not in `ROWS` come last."""
     policy = route_policy(route)
     table_words = {word for word, _label, _failures in ROWS}
     # A policy may name any fault or status, not only those in the table.
@@ -172,7 +172,7 @@ def failure_in(text: str) -> Failure:
     body = text[start:] if start >= 0 else text[status.end() :] if status else text
     if status:
         return parse_failure(int(status[1]), {}, body.strip().encode())
-    # Only plain text is searched, because in JSON these words may be part of any message.
+    # Search only plain text, because in JSON these words may be part of any message.
     for pattern, fault in EXCEPTIONS:
         if start < 0 and pattern.search(text):
             return Failure(fault, text.strip()[:300])

@@ -1,4 +1,4 @@
-"""Forms of a task route, of a candidate, and of an alias."""
+"""Forms for a task route, a candidate, and an alias."""
 
 from __future__ import annotations
 
@@ -57,8 +57,6 @@ class Number(forms.FloatField):
 
 
 class WholeNumber(forms.IntegerField):
-    """A narrow field for a whole number."""
-
     def __init__(self, *, between: tuple[int, int], inherited: str = "", **options: Any) -> None:
         attrs = {"class": "num", "inputmode": "numeric", "placeholder": inherited, "autocomplete": "off"}
         minimum, maximum = between
@@ -116,7 +114,7 @@ class CandidateForm(forms.Form):
 
     @property
     def has_own(self) -> bool:
-        """Whether a parameter is set or refused, so that the fields are shown without being asked for."""
+        """Return whether a parameter has a value or an error, so that the parameters must be shown expanded."""
         return any(
             self[name].value() not in (None, "", {}) or self[name].errors
             for name in ("temperature", "max_tokens", "extra_body")

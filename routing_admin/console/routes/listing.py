@@ -1,4 +1,4 @@
-"""The page of task routes with their chains."""
+"""The page that lists task routes with their chains."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ from routing_admin.request_log.time_ranges import window_start
 from routing_admin.request_log.usage import count_requests
 
 MAX_CHIPS = 3
-"""Candidates of a chain that are shown; the rest are counted."""
+"""Maximum number of a chain's candidates that are shown. The rest are counted."""
 STATES = {
     "ready": gettext_lazy("Ready"),
     UNABLE: gettext_lazy("Cannot answer"),
     "disabled": gettext_lazy("Disabled"),
 }
-"""The states by which the list of routes can be filtered."""
+"""States by which the list of routes can be filtered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class ListedCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedWarning:
-    """A warning about a chain. Only what keeps a route from answering has a label: the route's page has the others."""
+    """A warning about a chain. Only a warning that the route cannot answer has a label; the editor shows all labels."""
 
     tone: str
     icon: str
@@ -88,8 +88,7 @@ class RouteRow:
 
     @property
     def shown(self) -> tuple[ListedCandidate, ...]:
-        # If only one candidate would be hidden, it is shown, since it takes no more space than the number of hidden
-        # ones.
+        # A single hidden candidate is shown, since it takes no more space than the number of hidden candidates.
         return self.chain if len(self.chain) == MAX_CHIPS + 1 else self.chain[:MAX_CHIPS]
 
     @property
@@ -102,7 +101,7 @@ class RouteRow:
 
     @property
     def search(self) -> str:
-        """The search in the request log for the route's requests of the last day."""
+        """Return the log search for the route's requests of the last day."""
         return self._search.to_text()
 
     @property
@@ -119,7 +118,7 @@ class RouteRow:
 
 
 def route_rows(state: Snapshot, routes: Iterable[RouteSpec]) -> list[RouteRow]:
-    """Return the rows of these routes with their traffic. One query for the log and one for the drifts."""
+    """Return these routes' rows with their traffic. One query for the log and one for the drifts."""
     routes = list(routes)
     traffic = map_traffic([route.task_type for route in routes], timezone.now())
     drifts = map_drifts()
@@ -160,7 +159,7 @@ def _candidate(candidate: CheckedCandidate) -> ListedCandidate:
 
 
 def summarize(routes: Sequence[RouteStatus]) -> str:
-    """Return the page's summary: how many of the enabled routes can answer."""
+    """Return a sentence that says how many of the enabled routes can answer."""
     able = len(routes) - len(list_unable(routes))
     if not routes:
         return _("All task routes are disabled.")
@@ -181,7 +180,7 @@ def route_state(route: RouteSpec, causes: Mapping[str, str]) -> str:
 
 
 def choices(causes: Mapping[str, str]) -> list[Choice[RouteSpec]]:
-    """Return the filters by state and, for routes that cannot answer, by cause. `causes` is as in `state_of`."""
+    """Return the filters by state and, for routes that cannot answer, by cause. `causes` is as in `route_state`."""
     counted = Counter(filter(None, causes.values())).most_common()
     return [
         choose_state(STATES, lambda route: (route_state(route, causes),)),
@@ -204,7 +203,7 @@ def columns(causes: Mapping[str, str], requests: Mapping[str, int]) -> dict[str,
 
 
 def search_texts(configuration: Configuration, route: RouteSpec) -> Iterator[str]:
-    """Yield the texts that a search looks in: the task type, and each candidate's provider, model and service."""
+    """Yield the texts that a search matches: the task type, and each candidate's provider, model and service."""
     yield route.task_type
     for candidate in route.candidates:
         provider = configuration.provider(candidate.provider)
@@ -236,7 +235,7 @@ def context(request: HttpRequest, state: Snapshot) -> dict[str, Any]:
     is_by_requests = request.GET.get("sort", "").endswith("requests")
     requests = count_requests("route", window_start(timezone.now())) if is_by_requests else {}
     listing = arrange(
-        # Those that cannot answer come first: with hundreds of routes they would be on the last page.
+        # Routes that cannot answer come first: with hundreds of routes they would otherwise be on the last page.
         sorted(configuration.routes, key=lambda route: route_state(route, causes) != UNABLE),
         request.GET,
         texts=lambda route: search_texts(configuration, route),
@@ -286,7 +285,7 @@ def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
 
 @require_POST
 def delete(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Delete a route. If it cannot be deleted, its page says why. Raise `Http404` for an unknown route."""
+    """Delete a route. If it cannot be deleted, its page shows the reason. Raise `Http404` for an unknown route."""
     row = find_route(task_type)
     if row is None:
         raise Http404

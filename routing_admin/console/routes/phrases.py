@@ -40,7 +40,7 @@ FINDINGS: Mapping[Finding, tuple[str, str, Text]] = {
     Finding.ENDS: ("warn", "clock", gettext_lazy("Will be retired")),
     Finding.LAST: ("", "down", gettext_lazy("Last: if it fails, the caller gets its error")),
 }
-"""Finding → tone, icon, label."""
+"""Maps findings to tone, icon and label."""
 
 HINTS: Mapping[Finding, Text] = {
     Finding.TEXT_ONLY: gettext_lazy("What this model reads is not set, so every file becomes a description."),
@@ -57,7 +57,7 @@ NO_DESCRIBER: Mapping[DescribeRouteState, Text] = {
     ),
     DescribeRouteState.DISABLED: gettext_lazy("The task route describe is disabled, so no model describes files."),
 }
-"""Why no model describes files although the policy requires it."""
+"""Reasons why no model describes files although the policy requires descriptions."""
 
 FIELDS: Mapping[str, Text] = {
     "enabled": gettext_lazy("enabled"),
@@ -79,10 +79,10 @@ FIELDS: Mapping[str, Text] = {
 
 
 def describing_context(configuration: Configuration, *routes: RouteSpec) -> dict[str, Text]:
-    """Return what pages say about the description of these routes' files. Empty if no policy requires descriptions.
+    """Return the context on descriptions of these routes' files; empty if no policy requires descriptions.
 
-    `describing` is the state of the describe route, `no_describer` is why no model describes files, and `describe_url`
-    is the page on which to change that.
+    `describing` is the state of the describe route, `no_describer` is the reason why no model describes files, and
+    `describe_url` is the page on which to change that.
     """
     if not any(wants_describer_along(configuration, route) for route in routes):
         return {}
@@ -162,8 +162,8 @@ def change_text(change: RouteChange) -> str:
 
 
 def position_text(action: EditorAction, draft: Draft) -> str:
-    """Return a sentence with the new position of a moved card, or an empty string after any other button."""
-    # Screen readers announce this sentence, because the move itself can only be seen.
+    """Return a sentence with a moved card's new position, or an empty string after any other button."""
+    # Screen readers announce this sentence, because the move is otherwise only visible.
     cards = [card.id for card in draft.cards]
     if action.verb not in ("up", "down") or action.target not in cards:
         return ""
@@ -179,7 +179,7 @@ def list_warnings(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
     skipped = sum(1 for candidate in lint.candidates if candidate.skipped)
     if lint.callable and skipped:
         text = ngettext("%(count)d candidate will be skipped", "%(count)d candidates will be skipped", skipped)
-        # If only one candidate of a longer chain remains, a single failure leaves no answer.
+        # If all but one candidate of a longer chain are skipped, a single failure leaves no answer.
         yield "bad" if skipped + 1 == len(lint.candidates) > 2 else "", "right", text % {"count": skipped}
     yield from _loss_warnings(lint)
     yield from _drift_warnings(lint)
@@ -197,7 +197,7 @@ def _retirement_warnings(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
 
 
 def _loss_warnings(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
-    # Candidates that lose the same kinds of content are listed in one sentence.
+    # Candidates that lose the same kinds of content share one sentence.
     positions_by_loss: dict[tuple[str, ...], list[int]] = {}
     for position, candidate in enumerate(lint.candidates, start=1):
         if candidate.loses:

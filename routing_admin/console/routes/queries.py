@@ -28,7 +28,7 @@ from routing_admin.request_log.time_ranges import window_start
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """A task type's requests in a day: all of them, those with a fallback, and failed ones."""
+    """A task type's numbers of requests in a day: all, those with a fallback, and failed ones."""
 
     requests: int = 0
     fell_back: int = 0
@@ -43,7 +43,7 @@ class Traffic:
         return self._percent(self.failed)
 
     def _percent(self, part: int) -> int:
-        # If there was any such request, show at least 1 %, because a rounded 0 % would hide it.
+        # Show at least 1 % if there was any such request, because a rounded 0 % would hide it.
         return max(1, round(100 * part / self.requests)) if part else 0
 
 
@@ -75,13 +75,12 @@ def find_route_with_chain(task_type: str) -> TaskRoute | None:
     return TaskRoute.objects.filter(task_type=task_type).prefetch_related("candidates__provider").first()
 
 
-# Find the task routes that cannot answer, and the reasons. Pages, alerts, `doctor` and `/metrics` share this
-# definition. Disabled routes are left out, since their tasks use `default`. Cooldowns are ignored, since they end by
-# themselves.
+# Pages, alerts, `doctor` and `/metrics` share this definition of which task routes cannot answer, and why. Disabled
+# routes are omitted, since their tasks use `default`. Cooldowns are ignored, since they end by themselves.
 
 
 UNABLE = "unable"
-"""The state of an enabled route that cannot answer, in URLs."""
+"""State, in URLs, of an enabled route that cannot answer."""
 NO_CANDIDATE, SEVERAL = "no_candidate", "several"
 CAUSES: Mapping[str, Promise] = {
     SkipReason.NO_KEY: gettext_lazy("no key"),
@@ -91,12 +90,12 @@ CAUSES: Mapping[str, Promise] = {
     NO_CANDIDATE: gettext_lazy("no candidate"),
     SEVERAL: gettext_lazy("several causes"),
 }
-"""Why a route cannot answer. `SEVERAL` is for candidates that are skipped for different reasons."""
+"""Reasons why a route cannot answer. `SEVERAL` means that its candidates are skipped for different reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteStatus:
-    """Whether a route can answer: how many candidates can be called now, and why others cannot.
+    """Whether a route can answer: the number of callable candidates, and why others cannot be called.
 
     `cause` is a key of `CAUSES` for a route that cannot answer, else empty.
     """
@@ -109,18 +108,18 @@ class RouteStatus:
 
 
 def list_statuses(state: Snapshot) -> tuple[RouteStatus, ...]:
-    """Return the standing of each enabled route. It is planned as for a request, but no model is called."""
+    """Return each enabled route's status. Routes are planned as for a request, but no model is called."""
     return _list_statuses(state, get_language())
 
 
-# Snapshots are immutable, so a result can be cached by snapshot and language.
+# Snapshots are immutable, so the result is cached by snapshot and language.
 @lru_cache(maxsize=4)
 def _list_statuses(state: Snapshot, _language: str | None) -> tuple[RouteStatus, ...]:
     return tuple(find_status(state, route) for route in state.configuration.routes if route.enabled)
 
 
 def list_unable(standings: Sequence[RouteStatus]) -> list[str]:
-    """Return the task types of the routes that cannot answer."""
+    """Return the task types of routes that cannot answer."""
     return [standing.task_type for standing in standings if not standing.ready]
 
 
@@ -145,9 +144,9 @@ def find_status(state: Snapshot, route: RouteSpec) -> RouteStatus:
 
 
 def _cause(skips: Collection[SkipReason | None]) -> str:
-    """Return the key in `CAUSES` that says why all candidates are skipped.
+    """Return the key in `CAUSES` for the reason why all candidates are skipped.
 
-    Duplicates are ignored, because the candidate they repeat has been counted.
+    Duplicates are ignored, because the first occurrence of the candidate was counted.
     """
     causes = [skip for skip in skips if skip is not None and skip is not SkipReason.DUPLICATE]
     if not causes:

@@ -1,7 +1,7 @@
-"""The retrospective of a draft: how a route's requests of the last 24 hours would have gone along the draft's chain.
+"""The retrospective of a draft: how its chain would have handled the route's requests of the last 24 hours.
 
-Everything is read from the log, and no model is called. Only the newest requests are read, so that a busy day costs
-no more than a quiet one.
+Everything is read from the log, and no model is called. Only the newest requests are read, so that a busy day costs no
+more than a quiet one.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ from routing_admin.request_log.health import UNASKED
 from routing_admin.request_log.time_ranges import window_start
 
 MAX_REQUESTS = 2000
-"""How many of the newest requests are evaluated."""
+"""Maximum number of newest requests that are evaluated."""
 MAX_COUNTED = 20_000
-"""How many requests are counted at most. Beyond that, the page says "more than"."""
+"""Maximum number of requests that are counted. Above it, the page says "more than"."""
 MAX_OF_DEFAULT = 5000
-"""How many of the newest requests to `default` are searched for those that named a task type without a route."""
+"""Maximum number of newest requests to `default` that are searched for a task type without a route."""
 MAX_CALLS = 2000
-"""How many of a provider's newest calls are used to compute the share that a model answered."""
+"""Maximum number of a provider's newest calls from which a model's share of answered calls is computed."""
 MAX_SHARES = 3
-"""For how many models that share is looked up."""
+"""Maximum number of models whose share of answered calls is computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoutePast:
-    """The requests of a route's last 24 hours that reached a model, newest first, and the total number.
+    """A route's requests of the last 24 hours that reached a model, newest first, and their total number.
 
     `is_more` is true if there were more than `total`. `goes_to_default` is true if no route accepts the task type, so
     that its requests went to the default route.
@@ -80,7 +80,7 @@ class RoutePast:
 
 @dataclass(frozen=True, slots=True)
 class AnswerShare:
-    """The number of calls to a model in the last 24 hours, and how many it answered."""
+    """The number of calls to a model in the last 24 hours, and how many of them it answered."""
 
     calls: int
     answered: int
@@ -88,7 +88,7 @@ class AnswerShare:
 
 @dataclass(frozen=True, slots=True)
 class DraftPast:
-    """A draft compared with the past. `shares` maps the models whose outcome is unknown to their shares."""
+    """A draft compared with the past. `shares` maps models whose outcome is unknown to their answer shares."""
 
     past: RoutePast
     retrospect: Retrospect
@@ -96,7 +96,7 @@ class DraftPast:
 
 
 def count_past(configuration: Configuration, task_type: str, now: datetime) -> RoutePast:
-    """Count the requests of a route's last 24 hours without reading them. One query."""
+    """Count a route's requests of the last 24 hours without reading them. This takes one query."""
     rows, to_default = _select_rows(configuration, task_type, window_start(now))
     count = rows.order_by()[: MAX_COUNTED + 1].count()
     return RoutePast((), min(count, MAX_COUNTED), count > MAX_COUNTED, to_default)
@@ -105,7 +105,7 @@ def count_past(configuration: Configuration, task_type: str, now: datetime) -> R
 def find_draft_past(state: Snapshot, draft: Configuration, name: str, now: datetime) -> DraftPast:
     """Evaluate a task type's requests of the last 24 hours with the configuration in use and with the draft.
 
-    Three queries, and another for each of at most `MAX_SHARES` models whose outcome is unknown.
+    This takes three queries, and another for each of at most `MAX_SHARES` models whose outcome is unknown.
     """
     past = _read_past(state.configuration, name, now)
     before, after = build_chain(state, state.configuration, name), build_chain(state, draft, name)
@@ -117,7 +117,7 @@ def find_draft_past(state: Snapshot, draft: Configuration, name: str, now: datet
 
 
 def build_chain(state: Snapshot, configuration: Configuration, task_type: str) -> WalkChain:
-    """Return the chain for a task type in a configuration, or an empty chain if no route accepts it.
+    """Return a task type's chain in a configuration, or an empty chain if no route accepts the task type.
 
     Only the routes are taken from `configuration`. Everything else comes from the configuration in use.
     """
@@ -144,7 +144,7 @@ def _select_rows(configuration: Configuration, task_type: str, since: datetime) 
     route: RouteSpec | None = configuration.route(task_type)
     if task_type == DEFAULT_ROUTE or (route is not None and is_taken(route)):
         return rows.filter(task_type=task_type), False
-    # The search is bounded, because few of the requests to the default route may have named this task type.
+    # The search is bounded, because few requests to the default route may have named this task type.
     newest = rows.filter(task_type=DEFAULT_ROUTE).order_by("-started_at").values("pk")[:MAX_OF_DEFAULT]
     return rows.filter(pk__in=newest, matched=False, asked_model=task_name(task_type)), True
 
@@ -156,7 +156,7 @@ def _read_past(configuration: Configuration, task_type: str, now: datetime) -> R
     rows = _select_rows(configuration, task_type, window_start(now))[0]
     start_times = dict(rows.order_by("-started_at").values_list("pk", "started_at")[:MAX_REQUESTS])
     attempts = AttemptLog.objects.filter(request__in=list(start_times)).order_by()
-    if connections[LOGS].vendor == POSTGRESQL:  # the table is partitioned by day, so only two partitions are read
+    if connections[LOGS].vendor == POSTGRESQL:  # the table is partitioned by day, so this reads only two partitions
         attempts = attempts.filter(at__gte=window_start(now))
     columns = ("request_id", "provider", "model", "outcome", "status", "dropped_params", "deliveries")
     by_request: dict[str, list[Any]] = {}
@@ -192,7 +192,7 @@ def _find_share(key: CandidateKey, since: datetime) -> AnswerShare:
 Text = str | Promise
 
 EXAMPLES = 10
-"""How many requests are listed per difference."""
+"""Maximum number of requests that are listed per difference."""
 
 KINDS: Mapping[str, Text] = {
     Kind.IMAGE.value: pgettext_lazy("of a request", "image"),
@@ -208,7 +208,7 @@ ENDS: Mapping[WalkEnd, tuple[str, str, Text]] = {
     WalkEnd.UNANSWERED: ("refused", "bad", gettext_lazy("not answered")),
     WalkEnd.UNKNOWN: ("converted", "info", gettext_lazy("not known")),
 }
-"""How a request ends → its part of the bar, its tone, its label."""
+"""Maps ends of requests to the CSS class of the bar's segment, tone and label."""
 FORMS: Mapping[DeliveryForm, str] = {
     DeliveryForm.AS_IS: "native",
     DeliveryForm.CONVERTED: "converted",
@@ -225,7 +225,7 @@ TONES: Mapping[DifferenceKind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class PastExample:
-    """A request that shows a difference: its file, if it is about a file, and its result before and with the draft."""
+    """A request that shows a difference: its file, if there is one, and its results before and with the draft."""
 
     request: PastRequest
     file: str
@@ -246,7 +246,7 @@ class PastRow:
 
 @dataclass(frozen=True, slots=True)
 class PastBar:
-    """A bar with its parts by class, and its legend: tone, label and number of each part."""
+    """A bar with its segments by CSS class, and its legend: tone, label and number of each segment."""
 
     label: Text
     counts: Mapping[str, int]
@@ -275,7 +275,6 @@ def _bars(draft_past: DraftPast) -> list[tuple[Text, list[PastBar]]]:
     end_counts, files = draft_past.retrospect.ends, draft_past.retrospect.files
     bars: list[tuple[Text, list[PastBar]]] = [(_("Requests"), _sides(ENDS, end_counts))]
     forms = {form: (word, BADGES[word][0], BADGES[word][2]) for form, word in FORMS.items()}
-    # Without files there is no second bar.
     return [*bars, (pgettext("of a request", "Files"), _sides(forms, files))] if all(files) else bars
 
 
@@ -302,7 +301,7 @@ def _row(key: DifferenceKey, pairs: Sequence[PastPair], draft_past: DraftPast) -
 
 
 def _hint(name: str, share: AnswerShare | None) -> str:
-    # Whether the model would have answered is unknown. The share of its own calls that it answered is the best hint.
+    # Whether the model would have answered is unknown. Its share of answered calls is the best estimate.
     if share is None:
         return ""
     if not share.calls:
@@ -364,4 +363,4 @@ TEXTS: Mapping[DifferenceKind, Callable[[int], str]] = {
         n,
     ),
 }
-"""Difference → its sentence for a number of requests."""
+"""Maps differences to functions that return their sentence for a number of requests."""

@@ -72,7 +72,7 @@ def set_declared_capabilities(row: Service, capabilities: Capabilities) -> None:
     for position, (side, name) in enumerate(cells):
         existing = stored.get((side, name))
         if existing is not None and existing.supported:
-            # Only the position is updated, because writing the cell would set its source to declared.
+            # Update only the position, because writing the cell would set its source to declared.
             ServiceCapability.objects.filter(pk=existing.pk).update(position=position)
         else:
             write_cell(row, (side, name), supported=True, source=Source.DECLARED, position=position)
@@ -103,8 +103,8 @@ def set_sourced_capabilities(
     cells_by_service: Mapping[Service, Mapping[Source, Mapping[Cell, bool]]],
     action: str = "service.capabilities",
 ) -> AuditedAction:
-    """Set capabilities that have several sources, as `set_capabilities` does."""
-    # The names are cut below, because the column of the audit log holds 300 characters.
+    """Set capabilities from several sources, like `set_capabilities`."""
+    # The audit log's column holds 300 characters, so the names are truncated below.
     names = ", ".join(row.service_id for row in cells_by_service)
     with ledger.change(actor, AuditedAction(action, "service", names[:300])) as act:
         for row, cells_by_source in cells_by_service.items():
@@ -115,8 +115,8 @@ def set_sourced_capabilities(
 
 
 def declare_default_text(row: Service) -> None:
-    # A service that declares nothing is assumed to read and write text. Declaring its first capability must not
-    # remove that.
+    # A service that declares nothing is assumed to read and write text. Declaring its first capability must not remove
+    # that.
     if row.declares_capabilities:
         return
     row.declares_capabilities = True
@@ -125,7 +125,7 @@ def declare_default_text(row: Service) -> None:
 
 
 def write_cells(row: Service, cells: Mapping[Cell, bool], source: Source) -> None:
-    """Write cells of a service. The caller has to save the row's `declares_capabilities`."""
+    """Write a service's cells. The caller must save the row's `declares_capabilities`."""
     declare_default_text(row)
     for cell, on in cells.items():
         write_cell(row, cell, supported=on, source=source)
@@ -144,7 +144,7 @@ def write_cell(row: Service, cell: Cell, *, supported: bool, source: Source, pos
 
 
 def check_can_delete_service(row: Service) -> None:
-    """Raise `InUseError` if agents or aliases use the service. The error names them."""
+    """Raise `InUseError` with the names of the agents or aliases that use the service."""
     agents = [agent.agent_id for agent in row.agents.all()]
     check_unused("agent", agents, _("Agents still use this service: %(users)s. Give them another one first."))
     aliases = list_target_aliases(row.service_id)
@@ -152,7 +152,7 @@ def check_can_delete_service(row: Service) -> None:
 
 
 def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -> AuditedAction:
-    """Delete a service that no agent or alias uses. Its provider and model remain callable, as text only."""
+    """Delete a service that no agent or alias uses. Its provider and model remain callable, with text only."""
     with ledger.change(actor, AuditedAction("service.delete", "service", row.service_id)) as act:
         check_version(Service.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_service(row)
@@ -160,12 +160,12 @@ def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -
     return act
 
 
-# Filling capabilities from the catalogue, for existing services and for models that are added as services.
+# Capabilities are filled from the catalogue for existing services and for models that are added as services.
 
 FIRM_SOURCES = (Source.DECLARED.value, Source.PROBED.value)
 """Sources that the catalogue overrides only if an administrator insists."""
 UNKNOWN_MODEL: Mapping[Cell, tuple[bool, Source]] = dict.fromkeys(TEXT, (True, Source.UNKNOWN))
-"""The cells of a model that the catalogue does not know."""
+"""Cells of a model that the catalogue does not contain."""
 
 
 def entry_for(provider: Provider, model: str) -> CatalogueEntry | None:
@@ -177,12 +177,12 @@ def find_retirement(provider: Provider, model: str) -> Retirement | None:
 
 
 def list_catalogue_cells(entry: CatalogueEntry) -> dict[Cell, tuple[bool, Source]]:
-    """Return all standard cells with their value and source."""
+    """Return all standard cells with their value and source in a catalogue entry."""
     return {cell: _catalogue_cell(entry.facts.get(cell)) for cell in CELLS}
 
 
 def _catalogue_cell(fact: Fact | None) -> tuple[bool, Source]:
-    # If the catalogue has no clear statement, the cell is off, and its source shows why.
+    # If the catalogue has no clear statement, the cell is off, and its source shows the reason.
     if fact is None:
         return False, Source.UNKNOWN
     return fact.value, Source.CONTESTED if fact.verdict is FactVerdict.CONTESTED else Source.CATALOGUE
@@ -217,7 +217,7 @@ def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Sou
     """Return the cells that the catalogue may fill, by source.
 
     These are cells that were neither declared nor probed. With `insist`, they include all cells on which the
-    catalogue's sources do not contradict each other.
+    catalogue's sources agree.
     """
     stored = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
     knows_the_rest = row.knows_the_rest
@@ -226,7 +226,7 @@ def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Sou
         current = stored.get(cell)
         is_firm = current.source in FIRM_SOURCES if current else knows_the_rest
         is_open = not is_firm or (insist and source is Source.CATALOGUE)
-        # Cells that already have this value and source are left out, since they would create an empty revision.
+        # Cells that already have this value and source are omitted, since they would create an empty revision.
         if is_open and not (current and current.supported == on and current.source == source):
             fillable.setdefault(source, {})[cell] = on
     return fillable
@@ -234,7 +234,7 @@ def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Sou
 
 @dataclass(frozen=True, slots=True)
 class NewModel:
-    """A model to be added as a service. `cells` are switched on, and `alias` is another name for callers, or empty."""
+    """A model to be added as a service. `cells` are switched on. `alias` is another name for callers, or empty."""
 
     model: str
     service_id: str
@@ -252,14 +252,14 @@ def add_models(actor: Actor, provider: Provider, models: Sequence[NewModel]) -> 
 
 
 def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
-    """Add a service. Cells with the catalogue's value have the catalogue as their source. Others are declared."""
+    """Add a service. Cells with the catalogue's value get the catalogue as their source. Others are declared."""
     entry = entry_for(provider, new.model)
     row = Service(
         service_id=new.service_id,
         name=new.service_id,
         provider=provider,
         model=new.model,
-        # If the catalogue does not know the model, only chosen capabilities are declared.
+        # If the catalogue does not contain the model, only chosen capabilities are declared.
         declares_capabilities=entry is not None,
     )
     save_service(actor, row)
@@ -279,14 +279,14 @@ def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
     return row
 
 
-# Drifts: evidence that a model does not read what it is declared to read, and an administrator's decision about it.
+# A drift is evidence that a model does not read what it is declared to read. An administrator decides about it.
 
 
 def record_drift(row: Service, capability: str, kind: DriftKind, revision: int | None = None) -> None:
     """Store new evidence about a model. It replaces earlier evidence about the same capability."""
     now = timezone.now()
     lookup: dict[str, Any] = {"provider": row.provider.name, "model": row.model, "capability": capability}
-    # A dismissed drift is not shown for a week, even if it is observed again.
+    # A dismissed drift is hidden for a week, even if it is observed again.
     if Drift.objects.filter(**lookup, kind=kind, dismissed_at__gt=now - DISMISSAL_PERIOD).exists():
         return
     values = {"kind": kind, "at": now, "request": "", "status": None, "revision": revision, "dismissed_at": None}
@@ -307,5 +307,5 @@ def dismiss_drift(actor: Actor, row: Service, capability: str) -> None:
 
 
 def accept_doubt(actor: Actor, row: Service, capability: str) -> AuditedAction:
-    """Declare that the model does not read this kind of input. Undo restores the value, and with it the doubt."""
+    """Declare that the model does not read this kind of input. Undo restores the value and the doubt."""
     return set_cell(actor, row, ("input", capability), supported=False)

@@ -1,4 +1,4 @@
-"""The forms of a model service and of its price."""
+"""Forms for a model service and its price."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ else:
     ServiceModelForm = forms.ModelForm
 
 
-# A service's own price: amounts per million tokens of each sort, in a currency.
+# A service's own price consists of amounts per million tokens of each category, in one currency.
 
 
 class PriceForm(forms.Form):
@@ -72,9 +72,8 @@ class PriceForm(forms.Form):
         return price
 
     def build_price(self) -> dict[str, Any]:
-        """Return the price to store."""
         price = dict(self.cleaned_data)
-        # Fields of the price that this form does not show are kept.
+        # Price fields that this form does not show are preserved.
         unknown = {name: value for name, value in self._was.items() if name not in FIELDS and name != "currency"}
         return {**price, **unknown} if price else {}
 
@@ -92,12 +91,11 @@ class PriceForm(forms.Form):
 
 
 def _plain(amount: float) -> float | int:
-    # A whole number is written as 2, not as 2.0.
     return int(amount) if amount.is_integer() else amount
 
 
 SWITCHES = ("switch", "cell", "custom", "side")
-"""The fields for capabilities, which the form of a new service does not have."""
+"""Fields for capabilities, which the form for a new service does not have."""
 
 
 def limits_text(value: Any) -> str:
@@ -112,7 +110,7 @@ class CellsField(forms.MultipleChoiceField):
 
 
 class ServiceForm(ServiceModelForm):
-    """A model service. Its id identifies it in files and in agents, and cannot change later.
+    """A model service. Its id cannot change later, because files and agents refer to it.
 
     `switch` lists all switches of the posted page, and `cell` lists those that are on.
     """
@@ -184,7 +182,7 @@ class ServiceForm(ServiceModelForm):
         super().__init__(*args, **kwargs)
         row = self.instance
         self.fields["service_id"].validators.append(check_new_name)
-        # Once the service exists, its id cannot change. Capabilities can be set only after that.
+        # An existing service's id cannot change, and only an existing service's capabilities can be set.
         for name in ("service_id",) if row.pk else SWITCHES:
             del self.fields[name]
         self.fields["version"].initial = row.version
@@ -243,7 +241,7 @@ class ServiceForm(ServiceModelForm):
         row = self.save(commit=False)
         data = self.cleaned_data
         tags = [word.strip() for word in data["tags"].split(",") if word.strip()]
-        # Tags from a file need not be text. Unless they change, they are kept unaltered.
+        # Tags from a file need not be text. Unchanged tags are preserved unaltered.
         if tags != [str(tag) for tag in row.capability_tags]:
             row.capability_tags = tags
         row.limits = read_repaired_json(data["limits_json"]) if data["limits_json"] else {}

@@ -1,4 +1,4 @@
-"""The page of model services: their providers, what they read and write, the agents that use them, and their states."""
+"""The page that lists model services: provider, capabilities, agents that use them, and state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATES: Mapping[str, str | Promise] = {
     "not_allowed": gettext_lazy("Address not allowed"),
     "disabled": gettext_lazy("Disabled"),
 }
-"""The states of services, as `labels.BADGES` names them: those of their providers' keys."""
+"""States of services, which are the states of their providers' keys in `labels.BADGES`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The nightly probe: which services are chosen, which are due, and the thread that probes them."""
+"""The nightly probe: which services are selected, which are due, and the thread that probes them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from routing_admin.platform.databases.router import renew_connections
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 FIRST_HOUR = 3
-"""The hour after which a night's probes begin, in the installation's time zone."""
+"""Hour in the installation's time zone at which a night's probes may begin."""
 NIGHTLY_ACTOR = Actor("system", "nightly probe")
 
 
@@ -32,20 +32,20 @@ def current_night(now: datetime) -> date:
 
 
 def set_nightly(actor: Actor, row: Service, on: bool, now: datetime) -> None:
-    """Choose a service for the nightly probe, starting with the next night, or stop probing it."""
+    """Select a service for the nightly probe, starting with the next night, or deselect it."""
     with ledger.audit(actor, AuditedAction("service.nightly", "service", row.service_id, {"on": on})):
         if on:
-            # The current night counts as probed, so that the first probe is not made immediately.
+            # The current night counts as probed, so that the first probe does not start immediately.
             NightlyProbe.objects.get_or_create(service_id=row.service_id, defaults={"last_night": current_night(now)})
         else:
             NightlyProbe.objects.filter(service_id=row.service_id).delete()
 
 
 def claim_due_services(now: datetime) -> Iterator[Service]:
-    """Claim and yield the chosen services that have not been probed this night."""
+    """Claim and yield the selected services that have not been probed this night."""
     night = current_night(now)
     for name in list(NightlyProbe.objects.filter(last_night__lt=night).values_list("service_id", flat=True)):
-        # A conditional update claims the service, because of several processes only one changes the row.
+        # A conditional update claims the service: only one of several processes changes the row.
         claimed = NightlyProbe.objects.filter(service_id=name, last_night__lt=night).update(last_night=night)
         row = find_live(name) if claimed else None
         if row is not None:
@@ -53,7 +53,7 @@ def claim_due_services(now: datetime) -> Iterator[Service]:
 
 
 def claim_all(now: datetime) -> Iterator[Service]:
-    """Claim and yield all chosen services, even if they are not due."""
+    """Claim and yield all selected services, even if they are not due."""
     night = current_night(now)
     for name in list(NightlyProbe.objects.order_by("service_id").values_list("service_id", flat=True)):
         NightlyProbe.objects.filter(service_id=name).update(last_night=night)
@@ -68,7 +68,7 @@ def find_live(service_id: str) -> Service | None:
 
 
 def probe_nightly(row: Service) -> ProbeResult:
-    """Probe a service. Changes are stored as drifts, so that an administrator sees them in the morning."""
+    """Probe a service. Changes are stored as drifts, which administrators see on the pages."""
     result = probe_service(NIGHTLY_ACTOR, row, "service.probe_nightly")
     for name, on in result.changed.items():
         record_drift(row, name, DriftKind.STARTED if on else DriftKind.STOPPED, result.revision)
@@ -107,7 +107,9 @@ class NightlyProbes:
                 result = probe_nightly(row)
                 if result.failed:
                     log.warning(
-                        "%s was not probed tonight, words alone failed: %s", row.service_id, result.failed.fault
+                        "%s was not probed tonight, because its plain text call failed: %s",
+                        row.service_id,
+                        result.failed.fault,
                     )
         except (DatabaseError, InterfaceError) as error:
             log.debug("the nightly probes wait for the database: %s", error)

@@ -1,4 +1,4 @@
-"""Probe what a model reads with real requests, and record the result."""
+"""Probe with real requests what a model reads, and record the result."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from routing_admin.dispatch.provider_checks import CheckResult
 from routing_admin.limits.prices.sheet import price_for
 
 ANSWER_BYTES = 2048
-"""How many bytes of an answer are stored."""
+"""Maximum number of bytes of an answer that are stored."""
 UNDECIDED_SOURCES = (Source.UNKNOWN, Source.CONTESTED)
-"""Sources of values that were not known. Replacing such a value does not mean that the model has changed."""
+"""Sources of undecided values. Replacing such a value does not mean that the model has changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class ProbeResult:
     """The result of a probe, by capability.
 
     `answers` are the proved values. `contradicted` are capabilities that were declared otherwise, so they were not
-    recorded. `unclear` are those that the probe could not decide. `changed` are values that differ from a known value.
-    `failed` is the plain text call, if it got no answer. In that case no file was sent. `revision` is None if nothing
-    changed.
+    recorded. `unclear` are those that the probe could not decide. `changed` are values that differ from a decided
+    value. `failed` is the plain text call, if it got no answer; in that case no file was sent. `revision` is None if
+    nothing changed.
     """
 
     answers: Mapping[str, bool] = field(default_factory=dict)
@@ -59,13 +59,13 @@ class ProbeResult:
 
 
 def probe_service(actor: Actor, row: Service, action: str = "service.capabilities") -> ProbeResult:
-    """Send the model files that contain a word, store the transcripts, and record what was proved as one revision.
+    """Send the model files that contain a word, store the transcripts, and record proved values as one revision.
 
     Declared capabilities do not change. If the probe contradicts a declared capability, a doubt is recorded.
     """
     provider = row.provider
     # All calls are made before anything is written, since a transaction must not wait for a model. If the model does
-    # not even answer plain text, nothing can be learned about files.
+    # not even answer plain text, a probe with files proves nothing.
     greeting = dial.provider_checker().test(provider.name, row.model)
     if greeting.fault:
         return ProbeResult(failed=greeting)
@@ -127,8 +127,8 @@ def store_transcripts(actor: Actor, row: Service, findings: Iterable[ProbeFindin
                 "model": row.model,
                 "capability": finding.probe.capability,
             }
-            # The transcript of a decided probe replaces all earlier transcripts of the capability. That of an unclear
-            # probe replaces only an unclear transcript.
+            # A decided probe's transcript replaces all earlier transcripts of the capability. An unclear probe's
+            # transcript replaces only an unclear one.
             decided = is_decided(finding)
             if decided:
                 ProbeTranscript.objects.filter(**lookup, decided=False).delete()
@@ -161,7 +161,6 @@ def _exchange_data(exchange: Exchange, price: Price | None) -> dict[str, Any]:
 
 
 def summarize_probe(row: Service, probe: ProbeResult) -> str:
-    """Return the result of a probe in one sentence."""
     if probe.failed:
         return f"{row.service_id}: {dialling.explain_answer(row.provider.name, probe.failed).sentence}"
     reads = [str(capability_label(name)) for name, on in probe.answers.items() if on]

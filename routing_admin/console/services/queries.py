@@ -1,6 +1,6 @@
-"""Queries for model services: services and their agents, drifts, transcripts, and the cost of a nightly probe.
+"""Queries for model services: services and their agents, drifts, transcripts, and a nightly probe's cost.
 
-Drifts are doubts about what models read; pages show each with its sentence.
+Drifts are doubts about what models read. Pages show each drift with its sentence.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ def select_services() -> QuerySet[Service]:
 
 
 def list_names() -> list[ServiceName]:
-    """Return what a list needs of every service, in their order. One query, which reads no capabilities."""
+    """Return the fields that lists need of all services, in order, without capabilities. This takes one query."""
     columns = ("pk", "service_id", "model", "enabled")
     of_provider = ("provider__name", "provider__display_name", "provider__enabled", "provider__protocol")
     return [ServiceName(*values) for values in Service.objects.values_list(*columns, *of_provider)]
 
 
 def count_agents() -> Mapping[int, int]:
-    """Return the number of agents by the primary key of the service that they use. One query."""
+    """Return the number of agents by the primary key of the service that they use. This takes one query."""
     used = Agent.objects.filter(service__isnull=False).order_by()
     return dict(used.values_list("service").annotate(count=Count("pk")))
 
 
 def describe_services(pks: Collection[int]) -> Mapping[int, ServiceLine]:
-    """Return what these services read and write, by primary key. Two queries."""
+    """Return what these services read and write, by primary key. This takes two queries."""
     rows = Service.objects.select_related("provider").prefetch_related("capabilities").filter(pk__in=pks)
     return {row.pk: describe_service(row) for row in rows}
 
@@ -84,7 +84,7 @@ def describe_service(row: Service) -> ServiceLine:
 
 
 def find_service(service_id: str) -> Service | None:
-    """Return the service with its provider, cells and agents. Three queries."""
+    """Return the service with its provider, cells and agents. This takes three queries."""
     rows = Service.objects.select_related("provider").prefetch_related("capabilities", "agents")
     return rows.filter(service_id=service_id).first()
 
@@ -120,7 +120,7 @@ def list_agents_using(row: Service) -> list[Agent]:
     return list(row.agents.all())
 
 
-# Drifts: evidence that models do not read what they are declared to read, or that this has changed.
+# A drift is evidence that a model does not read what it is declared to read, or that this has changed.
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def list_open_drifts() -> list[Drift]:
 
 
 def map_drifts() -> Mapping[tuple[str, str], Mapping[str, DriftKind]]:
-    """Map provider and model to the drifts that are not dismissed, by capability. One query."""
+    """Map provider and model to the drifts that are not dismissed, by capability. This takes one query."""
     drifts: dict[tuple[str, str], dict[str, DriftKind]] = {}
     for row in list_open_drifts():
         drifts.setdefault((row.provider, row.model), {})[row.capability] = DriftKind(row.kind)
@@ -148,7 +148,7 @@ def map_drifts() -> Mapping[tuple[str, str], Mapping[str, DriftKind]]:
 
 
 def list_drifts(configuration: Configuration) -> list[DriftLine]:
-    """List the relevant drifts of all enabled services. One query."""
+    """Return the relevant drifts of all enabled services. This takes one query."""
     rows = list_open_drifts()
     enabled = [service for service in configuration.services if service.enabled] if rows else []
     return [line for service in enabled for line in match_drifts(rows, service)]
@@ -162,13 +162,10 @@ def list_service_drifts(row: Service) -> list[DriftLine]:
 
 def match_drifts(rows: Iterable[Drift], service: ServiceSpec) -> Iterator[DriftLine]:
     for row in rows:
-        # A drift is left out if it no longer applies to what the service is recorded to read, for example after Undo.
+        # A drift is omitted if it no longer applies to the service's recorded capabilities, for example after Undo.
         is_read = row.capability in service.effective_capabilities.input
         if (row.provider, row.model) == (service.provider, service.model) and is_current(DriftKind(row.kind), is_read):
             yield DriftLine(row, service.id)
-
-
-# Transcripts of probes.
 
 
 def list_transcripts(row: Service) -> list[ProbeTranscript]:
@@ -179,7 +176,7 @@ def list_transcripts(row: Service) -> list[ProbeTranscript]:
 class NightlyEstimate:
     """The estimated calls, tokens and cost of a service's nightly probe.
 
-    `unknown` are capabilities whose tokens cannot be estimated. `measured` is true if the numbers come from the last
+    `unknown` lists capabilities whose tokens cannot be estimated. `measured` is true if the numbers come from the last
     probe. `cost` is the cost of the known tokens, and `last` is the last night that was probed.
     """
 
@@ -192,10 +189,13 @@ class NightlyEstimate:
 
 
 def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> NightlyEstimate:
-    """Estimate a nightly probe from the tokens of the last probes, or else from the vendors' formulas. One query."""
+    """Estimate a nightly probe from the tokens of the last probes, or else from the vendors' formulas.
+
+    This takes one query.
+    """
     provider = row.provider
     probes = list_probes(provider.protocol, provider.endpoint, provider.quirks, row.limits)
-    # Sorted by time, so that the newest of several transcripts of a capability counts.
+    # The transcripts are sorted by time, so that a capability's newest transcript counts.
     measured_usages = {
         transcript.capability: sum_usage(transcript.exchanges) for transcript in reversed(list(transcripts))
     }
@@ -215,7 +215,7 @@ def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> Nigh
 
 
 def sum_costs(row: Service, usages: Iterable[Usage]) -> Cost | None:
-    """Return what these usages cost at the price of the service's model, or None if it is unknown."""
+    """Return the cost of these usages at the price of the service's model, or None if it is unknown."""
     price = price_for(row.price, row.provider.endpoint, row.model)
     costs = [calculate_cost(usage, price) for usage in usages] if price else []
     if price is None or not costs or None in costs:  # if one part is missing, the sum would be too low
@@ -253,7 +253,7 @@ class DriftView:
 
     @property
     def tone(self) -> str:
-        # A capability that the model has gained is good news.
+        # A newly gained capability is shown as positive.
         return "info" if self.line.row.kind == DriftKind.STARTED else "warn"
 
 

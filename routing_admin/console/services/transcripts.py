@@ -1,4 +1,4 @@
-"""Transcripts of probes in words: the question, the file's content, the answer, and what it proves."""
+"""Transcripts of probes as text: the question, the file's content, the answer, and what it proves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OUTCOMES: Mapping[str, tuple[str, str, Text]] = {
     ProbeOutcome.NO: ("bad", "x", gettext_lazy("Does not read it")),
     ProbeOutcome.UNCLEAR: ("warn", "warn", gettext_lazy("Unclear")),
 }
-"""Outcome → tone, icon, label."""
+"""Maps outcomes to tone, icon and label."""
 REASONS: Mapping[str, Text] = {
     ProbeReason.READ_BOTH: gettext_lazy(
         "It named exactly what both files contain, and found nothing in the empty one."

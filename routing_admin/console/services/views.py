@@ -1,4 +1,4 @@
-"""Pages of a model service: probes, doubts, and the catalogue's values."""
+"""Pages of a model service: its form, probes, doubts, and the catalogue's values."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 @require_POST
 def service_drift(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Decide a doubt: `off` declares that the model lacks the capability, and `dismiss` hides the doubt for a week."""
+    """Decide a doubt: `off` declares that the model lacks the capability, and `dismiss` hides it for a week."""
     row = require_found(find_service(service_id))
     capability, act = request.POST.get("capability", "")[:100], request.POST.get("act", "")
     facts = {"service": service_id, "capability": capability_label(capability)}
@@ -132,7 +132,7 @@ def save(request: HttpRequest, row: Service) -> HttpResponse:
     if is_asking_for_changes(request):
         return render_changes(request, describe_service_saving(form, row))
     if not form.is_valid():
-        # Validation has changed `row`, so the page around the form is given the stored service.
+        # Validation has changed `row`, so the rest of the page shows the stored service.
         return service_page(request, require_found(find_service(row.service_id)), form, UNPROCESSABLE)
     effects = find_unconfirmed(request, form, "service", row.service_id)
     if effects:
@@ -174,7 +174,7 @@ def find_switch_differences(form: ServiceForm, current: Service) -> list[Differe
 
 @dataclass(frozen=True, slots=True)
 class SlotLine:
-    """A kind of input of a service: its limits, and whether they are the service's own."""
+    """A service's limits for one kind of input, and whether these limits are its own."""
 
     label: str | Promise
     slot: Slot | None
@@ -195,7 +195,7 @@ def list_slots(row: Service) -> list[SlotLine]:
 
 @dataclass(frozen=True, slots=True)
 class TokenLimitLine:
-    """The most tokens that a service reads or writes, and the source of this limit. `limit` is None if unknown."""
+    """The maximum of tokens that a service reads or writes, and the limit's source. `limit` is None if unknown."""
 
     label: str
     limit: TokenLimit | None
@@ -276,7 +276,7 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
 
 
 def find_disagreements(stored: Iterable[MatrixCell], entry: CatalogueEntry) -> list[MatrixCell]:
-    """Return the cells on which the catalogue's sources agree and differ from the stored value."""
+    """Return the cells on which the catalogue's sources agree but differ from the stored value."""
     stored_values = {(square.side, square.name): square.on for square in stored}
     return [
         MatrixCell(*cell, on, source.value)
@@ -288,7 +288,7 @@ def find_disagreements(stored: Iterable[MatrixCell], entry: CatalogueEntry) -> l
 
 @require_POST
 def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Set all values that the catalogue knows about this model, even if they were declared otherwise."""
+    """Set all values that the catalogue has for this model, even if they were declared otherwise."""
     row = require_found(find_service(service_id))
     changed = fill_from_catalogue(request_actor(request), [row], insist=True)
     if changed.count:
@@ -300,7 +300,7 @@ def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
 
 @require_POST
 def service_forget(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Forget that the model rejected a parameter. The next request sends the parameter again."""
+    """Forget that the model rejected a parameter, so that the next request sends it again."""
     row, name = require_found(find_service(service_id)), request.POST.get("name", "")
     forget_refusal(row.provider.name, row.model, name)
     add_toast(request, _("%(name)s is sent again") % {"name": name})

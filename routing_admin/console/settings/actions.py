@@ -1,6 +1,6 @@
 """Actions on the installation: languages, exchange rates, content policy, retention and recording.
 
-Retention and recording are not part of the configuration. They are audited but not exported, and restoring a revision
+Retention and recording are not part of the configuration: they are audited but not exported, and restoring a revision
 does not change them.
 """
 
@@ -36,7 +36,7 @@ def create_installation() -> None:
 
 
 def set_default_language(actor: Actor, code: str) -> AuditedAction:
-    """Set the language of requests that name none. If it is empty, such requests use `en`.
+    """Set the language of requests that name none. An empty value means `en`.
 
     Raise `InvalidError` if the language has no directive.
     """
@@ -47,25 +47,26 @@ def set_default_language(actor: Actor, code: str) -> AuditedAction:
 def set_content_policy(actor: Actor, word: str) -> AuditedAction:
     """Set the content policy that applies if neither the route nor the service has one. Empty means none.
 
-    Raise `InvalidError` for a word that is not in `POLICY_WORDS`.
+    Raise `InvalidError` for a policy that is not in `POLICY_WORDS`.
     """
     check_content_policy(word)
     return _set_field(actor, AuditedAction("installation.content_policy", "installation"), "content_policy", word)
 
 
 def set_content_text(actor: Actor, word: str) -> AuditedAction:
-    """Set how much text of a file a model gets if neither the route nor the service says it. Empty means the default.
+    """Set how much of a file's text a model gets by default. Empty means the program's default.
 
-    Raise `InvalidError` for a word that is neither characters nor a share.
+    A route's or service's own value takes precedence. Raise `InvalidError` for a value that is neither characters nor a
+    share.
     """
     check_content_text(word)
     return _set_field(actor, AuditedAction("installation.content_text", "installation"), "content_text", word)
 
 
 def set_content_html(actor: Actor, word: str) -> AuditedAction:
-    """Set the form of web pages if neither the route nor the service says it. Empty means the default.
+    """Set the default form in which models get web pages. Empty means the program's default.
 
-    Raise `InvalidError` for a word that is not in `HTML_FORMS`.
+    A route's or service's own value takes precedence. Raise `InvalidError` for a value that is not in `HTML_FORMS`.
     """
     check_content_html(word)
     return _set_field(actor, AuditedAction("installation.content_html", "installation"), "content_html", word)
@@ -121,7 +122,7 @@ def save_language(actor: Actor, code: str, directive: str) -> AuditedAction:
 
 
 def check_can_remove_language(code: str, default: str, others: dict[str, str]) -> None:
-    """Raise `InUseError` if the default language depends on this language. `others` are the remaining languages."""
+    """Raise `InUseError` if the default language depends on this language. `others` are the remaining ones."""
     # The default may fall back to a less specific language, such as `pt-BR` to `pt`.
     if match_language(default, {**others, code: ""}) == code and match_language(default, others) is None:
         raise InUseError(_("%(code)s is the default language. Choose another default first.") % {"code": code})
@@ -173,16 +174,16 @@ CONFIGURED = {
 
 
 def save_settings(actor: Actor, changes: Mapping[str, Any], *, expected: Mapping[str, Any]) -> int | None:
-    """Change these settings, by the names of `read_settings`, and return the revision if the configuration changed.
+    """Change these settings, named as in `read_settings`. Return the revision if the configuration changed.
 
-    Raise `InvalidError`, or `ConflictError` if one of them is no longer as expected. Then nothing is changed.
+    Raise `InvalidError`, or `ConflictError` if a setting is no longer as expected. In both cases nothing is changed.
     """
     with ledger.exclusive():
         stored = read_settings()
         changes = {name: value for name, value in changes.items() if value != stored[name]}
         if any(stored[name] != expected[name] for name in changes):
             raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
-        # Everything is checked before anything is written, because each setting is written by its own action.
+        # Each setting is written by its own action, so everything is checked before anything is written.
         for name in changes.keys() & CONFIGURED.keys():
             CONFIGURED[name].check(changes[name])
         revision = _save_configured(actor, {name: changes[name] for name in CONFIGURED if name in changes})
@@ -200,14 +201,14 @@ def _save_configured(actor: Actor, changes: Mapping[str, str]) -> int | None:
     if len(changes) == 1:
         [(name, value)] = changes.items()
         return CONFIGURED[name].save(actor, value).revision
-    # Actions within a change join its revision.
+    # Actions within a change share its revision.
     with ledger.change(actor, AuditedAction("installation.settings", "installation")) as act:
         for name, value in changes.items():
             CONFIGURED[name].save(actor, value)
     return act.revision
 
 
-# Exchange rates. Each change is a revision.
+# Each change of an exchange rate is a revision.
 
 
 def set_rate(actor: Actor, rate: ExchangeRate) -> AuditedAction:

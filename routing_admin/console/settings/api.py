@@ -1,4 +1,4 @@
-"""The administrators' API for settings and languages."""
+"""Administrators' API for settings and languages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NAMES = {
     "agentQuotaBytes": "agent_quota_bytes",
     "recordBodies": "record_bodies",
 }
-"""JSON field → name of the setting."""
+"""Maps JSON fields to names of settings."""
 TEXTS = {"default_language", "content_policy", "content_text", "content_html"}
 """Settings that are null in JSON if they are empty."""
 

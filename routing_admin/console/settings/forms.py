@@ -28,7 +28,7 @@ NUMBERS = ("request_days", "artifact_days", *IN_MEBIBYTES)
 class SettingsForm(forms.Form):
     """The settings that are saved together. An empty number means no limit.
 
-    `shown` are the stored values with which the form was rendered. Only what differs from them is saved.
+    `shown` contains the stored values with which the form was rendered. Only values that differ from these are saved.
     """
 
     default_language = forms.ChoiceField(
@@ -92,7 +92,7 @@ class SettingsForm(forms.Form):
         language.choices = [("", _("none (then en)")), *((code, code) for code in codes)]
         for field in self.fields.values():
             field.disabled = is_read_only
-            # The fields name their form, because they are not all inside it: the page has other forms in between.
+            # Other forms lie between the fields on the page, so each field names its form.
             field.widget.attrs["form"] = FORM_ID
 
     @property
@@ -105,7 +105,7 @@ class SettingsForm(forms.Form):
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The settings that the user changed, as they are stored."""
+        """Return the settings that the user changed, as they are stored."""
         return {name: self._to_stored(name) for name in self.changed_data}
 
     def _to_stored(self, name: str) -> Any:
@@ -114,7 +114,7 @@ class SettingsForm(forms.Form):
 
     @property
     def change_lines(self) -> list[str]:
-        """The settings that the user changed, in words, even if they are not valid."""
+        """Return the settings that the user changed, as text, even if they are not valid."""
         return [
             f"{self[name].label}{gettext(': ')}{self.describe(name, self[name].value())}" for name in self.changed_data
         ]
@@ -137,14 +137,14 @@ class SettingsForm(forms.Form):
 
 
 def to_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert stored settings to the form's values, such as bytes to MiB."""
+    """Convert stored settings to the form's values, for example bytes to MiB."""
     mebibytes = {name: stored[name] // MEBIBYTE if stored[name] else None for name in IN_MEBIBYTES}
     defaults = {"content_policy": DEFAULT_POLICY, "content_html": HTML_FORMS[0]}
     return {**stored, **mebibytes, **{name: stored[name] or default for name, default in defaults.items()}}
 
 
 def read_shown(text: str, stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values with which the posted form was rendered, or the stored ones if those are missing."""
+    """Return the values with which the posted form was rendered. Missing values are the stored ones."""
     try:
         shown = json.loads(text)
     except ValueError:
@@ -191,7 +191,7 @@ class ExchangeRateForm(forms.Form):
 
     @property
     def equation(self) -> Sequence[forms.BoundField]:
-        """The fields that the page shows as one line: 1 USD = 7.1 CNY."""
+        """Return the fields that the page shows as one line: 1 USD = 7.1 CNY."""
         return (self["currency"], self["rate"], self["into"])
 
     def clean_currency(self) -> str:

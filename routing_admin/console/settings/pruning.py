@@ -38,19 +38,22 @@ from routing_admin.platform.databases.sqlite.base import with_large_cache
 from routing_admin.request_log.usage_sums import HOUR_RETENTION
 
 BATCH, MANY = 500, 1000
-"""Rows per transaction. The log allows more, since neighbouring rows share pages of its indexes (about 25 ms)."""
+"""Maximum numbers of rows per transaction.
+
+The log allows more, since neighbouring rows share index pages. Such a transaction takes about 25 ms.
+"""
 INTERVAL_SECONDS = 0.01
-"""Pause after each transaction, so that other writers can get SQLite's lock."""
+"""Pause after each transaction in seconds, so that other writers can get SQLite's lock."""
 USAGE_RETENTION = timedelta(days=396)
 UNDO_WINDOW = timedelta(days=1)
-"""How long the bytes of a deleted artifact are kept for Undo."""
+"""Period for which the bytes of a deleted artifact are kept for Undo."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """How much pruning removed.
+    """What pruning removed.
 
-    `bytes` belonged to artifacts, and `forgotten` counts stored files that never had a row.
+    `bytes` is the size of the removed artifacts, and `forgotten` the number of stored files that never had a row.
     """
 
     requests: int = 0
@@ -64,11 +67,12 @@ class Pruned:
 
 
 def prune(actor: Actor, now: datetime, *, request_days: float | None = None, undo: timedelta = UNDO_WINDOW) -> Pruned:
-    """Remove everything whose retention period is over, and record in the audit log how much was removed.
+    """Remove everything whose retention period is over, and audit how much was removed.
 
-    `request_days` overrides the setting. `undo` is how long ago an artifact must have been deleted to be removed.
+    `request_days` overrides the setting. `undo` is the minimum time since an artifact's deletion after which it is
+    removed.
     """
-    # Files without a row are removed first. On a full disk this frees the space that deleting rows needs.
+    # Remove files without a row first. On a full disk this frees the space that deleting rows needs.
     leftovers, thumbnails = byte_store().sweep(), sweep_thumbnails()
     SignInAttempt.objects.filter(at__lt=now - ADDRESS.window).delete()
     prune_outcomes(now)
@@ -83,7 +87,7 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
     agent_count = agents.count()
     sessions = prune_sessions(now)
     forgotten, freed = sweep_bytes(now.timestamp())
-    # Thumbnails are removed again, for the artifacts that were just removed.
+    # Remove thumbnails again, for the artifacts that were just removed.
     thumbnails += sweep_thumbnails()
     pruned = Pruned(
         requests=requests,
@@ -99,14 +103,14 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
     with ledger.audit(actor, AuditedAction("installation.prune", "installation", details=asdict(pruned))):
         agents.delete()
     end_kind(AlertKind.PRUNE_OVERDUE, timezone.now())
-    # The last entry is also noted outside the database, so that entries missing from the log's end are noticed.
+    # The last entry is also recorded outside the database, so that missing entries at the log's end are detected.
     if (head := find_head()) is not None:
         record_head(head)
     return pruned
 
 
 def prune_requests(before: datetime) -> int:
-    """Remove requests that began before a time, with their attempts and bodies. Return how many."""
+    """Remove requests that began before a time, with attempts and bodies. Return their number."""
     if connections[LOGS].vendor == POSTGRESQL:
         # PostgreSQL has a partition per day, which is dropped as a whole. Requests are removed up to a day late.
         return drop_days(before)
@@ -116,7 +120,7 @@ def prune_requests(before: datetime) -> int:
         for ids in batches(expired.order_by("started_at"), MANY):
             with transaction.atomic(using=LOGS):
                 for rows in (AttemptLog.objects.filter(request_id__in=ids), RequestLog.objects.filter(pk__in=ids)):
-                    # Django's delete would first read all rows to find related rows. The related rows are known here.
+                    # Django's delete would first read all rows to find related rows, which are known here.
                     rows.using(LOGS)._raw_delete(LOGS)
             total += len(ids)
             counter.advance(len(ids))
@@ -151,8 +155,8 @@ def prune_artifacts(now: datetime, undo: timedelta = UNDO_WINDOW) -> tuple[int, 
 
 def delete_unused_bytes(sha256: str, size: int) -> int:
     """Remove stored bytes that no artifact needs. Return the number of bytes removed."""
-    # Rows are deleted before bytes, because a row must never be without its bytes. No transaction is open here: the
-    # store may be slow, and a lock would not keep equal bytes from being stored in the meantime.
+    # Rows are deleted before bytes, because a row must never lack its bytes. No transaction is open here: the store may
+    # be slow, and a lock would not prevent equal bytes from being stored in the meantime.
     if Artifact.objects.filter(sha256=sha256).exists():
         return 0
     forget_content(sha256)

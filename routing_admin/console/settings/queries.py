@@ -1,4 +1,4 @@
-"""Queries for the settings page: the installation, the space of artifacts, the database, the environment's values."""
+"""Queries for the settings page: the installation, artifact sizes, the database, and the environment."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from routing_admin.places import env_file
 
 
 def find_installation() -> Installation:
-    """Return the installation's row, unsaved and with defaults if there is none yet."""
+    """Return the installation's row, or an unsaved one with defaults."""
     return Installation.current()
 
 
 def read_settings() -> dict[str, Any]:
-    """Return the settings of the settings page by name, without languages, exchange rates and the environment's."""
+    """Return the settings of the settings page by name, except languages, exchange rates and environment settings."""
     return stored_settings(Installation.current())
 
 
@@ -66,17 +66,17 @@ SECRET_NAMES = {"ROUTING_ADMIN_SECRET_KEY": "secret_key", "ROUTING_ADMIN_KEYS": 
 """Secrets that are generated into files of the data directory."""
 
 DEFAULT = "default"
-"""The source of a value that was not set."""
+"""Source of a value that was not set."""
 
 TRANSLATED_VALUES = {
     "files in the data directory": gettext_lazy("files in the data directory"),
     "single sign-on": gettext_lazy("single sign-on"),
 }
-"""Defaults that are words rather than values, in the user's language."""
+"""Defaults that are descriptions and not values, for translation."""
 
 
 MAX_SHOWN = 3
-"""How many entries of a list the page shows before the reader asks for the others."""
+"""Maximum number of list entries that the page shows unfolded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def _describe_saving(form: SettingsForm) -> dict[str, Any]:
 
 
 def save(request: HttpRequest, form: SettingsForm) -> HttpResponse:
-    """Save what the user changed. Return 409 with both versions if another user changed the same in the meantime."""
+    """Save what the user changed. Return 409 with both versions if another user changed the same settings."""
     status, more = UNPROCESSABLE, dict[str, Any]()
     if form.is_valid():
         try:
@@ -116,14 +116,13 @@ def language_remove(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def demo_remove(request: HttpRequest) -> HttpResponse:
-    """Remove the demo's configuration as one revision."""
     change = demo.remove(request_actor(request))
     add_toast(request, _("Demo data deleted"), change.revision)
     return redirect(find_return_url(request))
 
 
 def answer_saved(request: HttpRequest, name: str, message: str, revision: int | None = None) -> HttpResponse:
-    """Show the section or the page again with a toast, which offers Undo if a revision was created."""
+    """Show the section or the page again with a toast, which offers Undo if there is a revision."""
     add_toast(request, message, revision)
     return render_section(request, name, 200) if getattr(request, "htmx", None) else redirect("settings")
 
@@ -139,7 +138,7 @@ def settings_form(
     # The default language may have no directive, such as `pt-BR` beside `pt`, but must remain selectable.
     codes = list(dict.fromkeys((*codes, *filter(None, [row.default_language]))))
     form = SettingsForm(data, stored=stored_settings(row), codes=codes, is_read_only=not can_edit(request))
-    # If a section is rendered again, a choice that is not saved yet is kept.
+    # If a section is rendered again, an unsaved choice is kept.
     if data is None and request.POST.get("default_language") in codes:
         form.initial["default_language"] = request.POST["default_language"]
     return form
@@ -177,7 +176,7 @@ PARTS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     ("environment", gettext_lazy("From the environment"), ()),
     ("delete", gettext_lazy("Delete"), ()),
 )
-"""The sections of the page: their anchors, titles, and fields of the form."""
+"""Sections of the page: anchors, titles, and fields of the form."""
 
 
 def list_parts(form: SettingsForm) -> list[dict[str, Any]]:
@@ -230,7 +229,7 @@ def describe_runtime() -> dict[str, Any]:
     }
 
 
-# Exchange rates. Each change is a revision with Undo.
+# Each change of an exchange rate is a revision with Undo.
 
 
 @require_POST

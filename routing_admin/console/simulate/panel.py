@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from artifacts.models import Artifact
 
 MAX_MESSAGE_CHARS = 20_000
-"""The maximum length of a message in characters. A longer message is cut."""
+"""Maximum length of a message in characters. A longer message is truncated."""
 KIBIBYTE = 1024
 MAX_PLACEHOLDER_BYTES = 25 * 1024 * KIBIBYTE
-"""The maximum size of a placeholder file in bytes."""
+"""Maximum size of a placeholder file in bytes."""
 MAX_OF_A_KIND = 10
 
 
@@ -79,7 +79,7 @@ class Panel:
 
     @property
     def placeholder_fields(self) -> list[tuple[str, Any, str]]:
-        """Each kind of placeholder file, with its label and the sizes that were typed for it."""
+        """Return each kind of placeholder file, with its label and the typed sizes."""
         return [(kind.value, KINDS[kind], self.placeholders.get(kind.value, "")) for kind in TYPES]
 
     def script(self) -> Mapping[int, Sequence[str]]:

@@ -1,4 +1,4 @@
-"""Sentences for a run: the outcomes to choose from, each candidate's result, and what each candidate receives."""
+"""Sentences for a run: the selectable outcomes, each candidate's result, and what each candidate receives."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ OUTCOMES: Mapping[str, Text] = {
     "parameter": gettext_lazy("parameter refused"),
     "cannot_read": gettext_lazy("cannot read images"),
 }
-"""The outcomes to choose from, in this order. These are all outcomes that the simulation knows."""
+"""All outcomes that the simulation supports, in the order in which they are offered."""
 
 SKIPPED: Mapping[str, Text] = {**SKIP_LABELS, NOT_REACHED: gettext_lazy("not asked")}
 FILES: Mapping[Kind, Text] = {
@@ -70,10 +70,10 @@ DESCRIPTIONS: Mapping[DescriptionState, Text] = {
     DescriptionState.BY_MODEL: gettext_lazy("%(file)s described by %(describer)s"),
     DescriptionState.FAILED: gettext_lazy("%(file)s not described: %(describer)s failed (%(code)s)"),
 }
-"""State of a description → its sentence."""
+"""Maps states of a description to sentences."""
 
 EstimateDescribing = Callable[[str, FilePart], Estimate | None]
-"""Estimates the tokens that the describer with this name reads for a file. None if unknown."""
+"""Estimates the tokens that the named describer reads for a file. None means unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class StopView:
 
 
 def outcome_text(outcome: str, attempt: Attempt | None) -> str:
-    """Return the text of a chip: the status, or the word for a fault or skip, with the number of tries."""
+    """Return the text of a chip: the status, or the name of a fault or skip, with the number of tries."""
     if attempt is None or outcome in SKIPPED:
         return str(SKIPPED.get(outcome, outcome))
     code = "200" if outcome == OK else str(attempt.status_code or outcome)

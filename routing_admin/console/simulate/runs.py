@@ -1,4 +1,4 @@
-"""Runs of a request along a chain: simulated with scripted outcomes, or sent for real."""
+"""Runs of a request along a chain: simulated with scripted outcomes, or sent to real models."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
     recorder = RequestRecorder(read_request_id(request), "page")
     recorder.add_facts(asked_model=task_name(route.task_type))
     record_plan(recorder, planned, route.task_type)
-    # The event is recorded before the call, which may fail or be cut off.
+    # The event is recorded before the call, which may fail or be interrupted.
     with ledger.audit(request_actor(request), AuditedAction("request.send", "route", route.task_type)):
         pass
     try:

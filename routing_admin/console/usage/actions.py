@@ -30,7 +30,6 @@ def save_budget(actor: Actor, kind: LabelKind, name: str, limits: Mapping[str, A
     label = f"{kind}:{name}"
     with ledger.change(actor, AuditedAction("budget.save", "budget", label)) as act:
         row = LabelBudget.objects.filter(label=label).first() or LabelBudget(label=label, version=0)
-        # A new budget has version 1.
         row.limits, row.version = dict(limits), row.version + 1
         row.save()
     return act

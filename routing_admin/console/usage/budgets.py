@@ -1,4 +1,4 @@
-"""The page of budgets: what teams, projects and end users may use, and have used."""
+"""The page of budgets: the limits of teams, projects and end users, and how much of them is used."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ CHOICES: Sequence[Choice[BudgetLine]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetRow:
-    """A budget as shown: its limits with their use, or only the limits if each end user has their own budget."""
+    """A budget as shown: its limits with their use, or only the limits if each end user has a separate budget."""
 
     line: BudgetLine
     kind: str | Promise
@@ -103,7 +103,7 @@ def make_row(number: int, line: BudgetLine) -> BudgetRow:
     form = BudgetForm(auto_id=f"id_{number}_%s", initial={"kind": line.kind, "name": line.name}, limits=line.stored)
     uses = [(LIMITS[use.meter][0], use) for use in line.uses]
     amounts = [(LIMITS[meter][0], write_amount(meter, line.stored)) for meter in METERS if meter in line.stored]
-    # The link shows an agent's use by end user, or a team's or project's use by agent.
+    # The link shows an agent's usage by end user, or a team's or project's usage by agent.
     filters = {"by": "user"} if line.kind is LabelKind.USER else {"by": "agent", line.kind.value: line.name}
     return BudgetRow(
         line=line,
@@ -121,7 +121,7 @@ def write_amount(meter: Meter, stored: Mapping[str, Any]) -> str:
 
 @require_POST
 def budget_save(request: HttpRequest) -> HttpResponse:
-    # A refused form is shown again in the dialog it was in: that of a new budget, or that of an edited one.
+    # A rejected form is shown again in its dialog: that of a new budget, or that of an edited one.
     dialog = "edited" if "edit" in request.POST else "form"
     form = BudgetForm(request.POST, auto_id=f"id_{dialog}_%s")
     if not form.is_valid():

@@ -1,4 +1,4 @@
-"""The chart of usage: a metric over time, stacked by the values of a dimension, and its change between periods.
+"""The chart of usage: a metric over time, stacked by a dimension's values, and its change between periods.
 
 Everything is computed from a report and its series, without queries.
 """
@@ -46,12 +46,12 @@ UNITS: Mapping[str, str | Promise] = {
     FAILURES: gettext_lazy("failed requests"),
 }
 CONVERTED = "all"
-"""Stands for all currencies, converted to one."""
+"""Selects all currencies, converted to one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A metric. `weigh` returns a group's number, `write` formats a number. Money is in units of its currency."""
+    """A metric. `weigh` returns a group's number, and `write` formats a number. Money is in units of its currency."""
 
     metric: str
     unit: str
@@ -60,7 +60,7 @@ class Measure:
 
 
 def list_currencies(total: Counts, exchange: ExchangeTable) -> dict[str, str]:
-    """Return the currencies to choose from, with labels. If all can be converted to one, `CONVERTED` is first."""
+    """Return the selectable currencies with labels. If all can be converted to one, `CONVERTED` is first."""
     currencies = {name: name for name in sorted(total.costs) if name != NO_CURRENCY}
     if len(currencies) > 1 and exchange.total(total.costs) is not None:
         return {CONVERTED: _("all, in %(currency)s") % {"currency": exchange.into}, **currencies}
@@ -68,7 +68,7 @@ def list_currencies(total: Counts, exchange: ExchangeTable) -> dict[str, str]:
 
 
 def choose_currency(chosen: str, total: Counts, exchange: ExchangeTable) -> str:
-    """Return the chosen currency if it is offered, else `CONVERTED` if possible, else the one with the largest sum."""
+    """Return the requested currency if it is offered, else `CONVERTED`, else the one with the largest sum."""
     currencies = list_currencies(total, exchange)
     if chosen in currencies or not currencies:
         return chosen if currencies else ""
@@ -102,14 +102,14 @@ def _write_count(value: float) -> str:
 
 
 def list_largest(groups: Iterable[tuple[str, Counts]], measure: Measure) -> list[str]:
-    """Return the groups that get their own colour, the largest first."""
+    """Return the groups that get their own colour, largest first."""
     weighed = [(measure.weigh(counts), name) for name, counts in groups if name != OTHERS]
     return [name for weight, name in sorted(weighed, key=lambda pair: -pair[0])[:MAX_SERIES] if weight > 0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartLinks:
-    """The URLs that parts of a chart link to: the requests between two times (None means now), and those of a group."""
+    """The URLs that parts of a chart link to: the requests between two times (None means now), or of a group."""
 
     between: Callable[[datetime, datetime | None], str]
     group: Callable[[str], str]
@@ -193,18 +193,15 @@ def _buckets(
 
 
 def _combine_marks(marks: Sequence[Mark]) -> Mark | None:
-    """Return the last mark, whose text says how many others there are, or None if there are no marks."""
+    """Return the last mark, with the number of others in its text, or None if there are no marks."""
     if len(marks) < 2:
         return marks[0] if marks else None
     facts = {"newest": marks[-1].text, "count": len(marks) - 1}
     return Mark(text=_("%(newest)s, and %(count)s more before it") % facts, url=marks[-1].url)
 
 
-# The change since the period before.
-
-
-MIN_COMPARED = 10
-"""The previous period is compared only if its first tenth has requests."""
+LATEST_START_DIVISOR = 10
+"""The previous period is compared only if it has a request in its first tenth; this is the divisor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +218,7 @@ def find_change(report: UsageReport, series: UsageSeries, measure: Measure) -> C
     Return None if the previous period has no requests, or if the log does not reach back to its beginning.
     """
     points = dict(report.series)
-    if not series.before or min(series.before) > report.since + (report.until - report.since) / MIN_COMPARED:
+    if not series.before or min(series.before) > report.since + (report.until - report.since) / LATEST_START_DIVISOR:
         return None
     by_hour = timezone.now() - report.since <= timedelta(days=2, hours=1)
     length = timedelta(hours=1) if by_hour else timedelta(days=1)

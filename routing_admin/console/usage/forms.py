@@ -1,4 +1,4 @@
-"""The form of a label's budget."""
+"""The form for a label's budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Periods that the usage page can show: a number of days until today, or any range of days."""
+"""Periods of the usage page: a number of days until today, or any range of days."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PERIODS: Mapping[str, tuple[timedelta, Step, str | Promise]] = {
     "90": (90 * DAY, Step.WEEK, gettext_lazy("90 days")),
     "365": (365 * DAY, Step.MONTH, gettext_lazy("a year")),
 }
-"""Days → the length of the period, and the buckets of its chart: at most 31, so that each can be pointed at."""
+"""Maps days to a period's length and its chart's buckets, at most 31, so that the mouse can select each of them."""
 DEFAULT = "30"
 LONGEST_BY_DAY, LONGEST_BY_WEEK = 31 * DAY, 31 * 7 * DAY
 EARLIEST = date(2000, 1, 1)
@@ -29,7 +29,7 @@ EARLIEST = date(2000, 1, 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """A period from `since` until before `until` (None means now). `params` are the query parameters that select it."""
+    """A period from `since` until before `until` (None means now). `params` are its query parameters."""
 
     since: datetime
     until: datetime | None
@@ -39,12 +39,12 @@ class Period:
 
     @property
     def name(self) -> str:
-        """The period as a part of a file's name."""
+        """Return the period as a part of a file's name."""
         return "-to-".join(self.params.values()) if self.until else f"{self.params['days']}-days"
 
 
 def read_period(params: Mapping[str, str]) -> Period:
-    """Return the period of `days`, or that from the day `from` to the day `to`; by default the last month.
+    """Return the period of `days`, or from the day `from` to the day `to`; by default the last month.
 
     If one of the two days is missing, the period is a month long. If they are swapped, they are put in order.
     """
@@ -71,7 +71,7 @@ def read_period(params: Mapping[str, str]) -> Period:
 def _last_days(days: str) -> Period:
     word = days if days in PERIODS else DEFAULT
     length, step, _label = PERIODS[word]
-    whole_days = length if length <= HOURS_UP_TO else length - DAY  # today counts as one of the days
+    whole_days = length if length <= HOURS_UP_TO else length - DAY
     return Period(since=timezone.now() - whole_days, until=None, length=length, step=step, params={"days": word})
 
 

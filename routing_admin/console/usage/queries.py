@@ -1,4 +1,4 @@
-"""Queries for the budgets of labels and their use, and for what changed while usage was counted."""
+"""Queries for the budgets of labels and their use, and for events while usage was counted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REPORTED_COUNTS = (*SERIES_COUNTS, "unpriced")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetLine:
-    """A budget. `uses` is empty if each end user has their own budget."""
+    """A budget. `uses` is empty if each end user has a separate budget."""
 
     label: str
     kind: LabelKind
@@ -42,12 +42,12 @@ class BudgetLine:
 
     @property
     def percent(self) -> int:
-        """The used share, in percent, of the limit that is closest to being used up."""
+        """Return the used share, in percent, of the limit that is closest to being used up."""
         return max((use.percent for use in self.uses), default=0)
 
 
 def list_budgets() -> list[BudgetLine]:
-    """List all budgets. Those of teams and projects include their use. Two queries."""
+    """Return all budgets. Those of teams and projects include their use. This takes two queries."""
     lines = [_build_line(row) for row in LabelBudget.objects.all()]
     shared_limits = {
         label_holder_id(line.kind, line.name): line.limits for line in lines if line.kind is not LabelKind.USER
@@ -64,7 +64,7 @@ def _build_line(row: LabelBudget) -> BudgetLine:
 
 
 def find_agent_uses(agents: Collection[str]) -> Mapping[str, Sequence[LimitUse]]:
-    """Return what the agents with these ids have used of each of their limits."""
+    """Return how much the agents with these ids have used of each of their limits."""
     rows = Agent.objects.filter(agent_id__in=agents) if agents else ()
     names = {agent_holder_id(row.agent_id): row.agent_id for row in rows}
     uses = find_limit_uses({agent_holder_id(row.agent_id): parse_limits(row.limits) for row in rows}) if names else {}
@@ -74,9 +74,9 @@ def find_agent_uses(agents: Collection[str]) -> Mapping[str, Sequence[LimitUse]]
 def read_usage(
     period: Period, group: str, exchange: ExchangeTable, measure_in: MeasureIn, **only: str
 ) -> tuple[UsageReport, UsageSeries, Sequence[str]]:
-    """Return a report, its series over time, and the groups that have their own series. Five queries.
+    """Return a report, its series over time, and the groups that have their own series.
 
-    All queries read one snapshot. `measure_in` returns the metric by which groups are ranked.
+    All of the five queries read one snapshot. `measure_in` returns the metric by which groups are ranked.
     """
     with one_moment(LOGS):
         times = list_times(period.since, before=period.length, is_filtered=bool(only))
@@ -87,11 +87,11 @@ def read_usage(
 
 
 MAX_MARKS = 200
-"""How many of the newest revisions and drills are marked in a chart."""
+"""Maximum number of revisions, and of drills, that are marked in a chart."""
 
 
 def list_marks(since: datetime, until: datetime | None) -> list[tuple[datetime, Mark]]:
-    """Return the revisions and fire drills between two times, oldest first. Two queries."""
+    """Return the revisions and fire drills between two times, oldest first. This takes two queries."""
     revisions, drills = Revision.objects.filter(created_at__gte=since), FireDrill.objects.filter(started_at__gte=since)
     if until is not None:
         revisions, drills = revisions.filter(created_at__lt=until), drills.filter(started_at__lt=until)

@@ -57,7 +57,7 @@ GROUP_LABELS: Mapping[str, str | Promise] = {
     "day": gettext_lazy("Day"),
 }
 LABELS: Mapping[str, str | Promise] = {name: GROUP_LABELS[name] for name in USAGE_LABELS}
-"""The groups by which the page can be filtered."""
+"""Groups by which the page can be filtered."""
 MAX_LABEL = 200
 COMPARED = (COST, REQUESTS, TOKENS)
 """Metrics whose tiles show the change since the previous period."""
@@ -76,10 +76,10 @@ COLUMNS: Mapping[str, Column[tuple[Any, Counts]]] = {
 class UsageRow(TypedDict):
     """A group as a row of the table.
 
-    `costs` is the total alone, or the amounts in each currency if they have none; `parts` is what the total adds up
-    and lacks. `share` is the group's number in the chart, in percent of the largest group's. `address` is the URL of
-    the page filtered by this group, or empty if there is no such filter. `searches` has the log searches that find the
-    group's requests, by how they ended.
+    `costs` is the total, or the amounts in each currency without one. `parts` explains what the total adds up and
+    lacks. `share` is the group's number in the chart, in percent of the largest group's. `address` is the URL of the
+    page filtered by this group, or empty without such a filter. `searches` contains the log searches for the group's
+    requests, by ending.
     """
 
     # A dictionary is the fastest type in templates, and there may be a thousand rows.
@@ -97,7 +97,7 @@ class UsageRow(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRead:
-    """What a request for the page selects, and the data for it. `names` are the groups with their own colour."""
+    """The period, filters and data of a request for the page. `names` are the groups with their own colour."""
 
     period: Period
     group: str
@@ -122,7 +122,7 @@ def _read(request: HttpRequest) -> UsageRead:
 
     def measure_in(report: UsageReport) -> Measure:
         chosen = choose_currency(currency, report.total, exchange)
-        # If nothing has a price yet, the number of requests is more useful than a cost of zero.
+        # If no request has a price, the number of requests is more useful than a cost of zero.
         default = COST if chosen else REQUESTS
         return build_measure(metric if metric in METRICS else default, chosen, exchange)
 
@@ -224,7 +224,7 @@ def _chart(read: UsageRead) -> Chart:
 
 @require_GET
 def usage_csv(request: HttpRequest) -> HttpResponse:
-    """Send the table as CSV, or with the parameter `chart` the numbers of the chart."""
+    """Send the table as CSV or, with the parameter `chart`, the chart's numbers."""
     if "chart" in request.GET:
         read = _read(request)
         return csv_response(f"usage-{read.measure.metric}-{read.period.name}.csv", table_rows(_chart(read)))
@@ -244,9 +244,9 @@ def _table(period: Period, group: str, filters: Mapping[str, str]) -> Iterator[l
             amounts = [
                 exact_amount(sums.get(currency, 0)) for sums in (counts.costs, counts.savings, counts.fallback_costs)
             ]
-            # Counts are written only on a group's first line, so that the sum of the column is correct.
+            # Counts are written only on a group's first line, so that the column's sum is correct.
             cells = count_cells if index == 0 else [""] * len(count_cells)
-            # The total in one currency is, like the counts, written only on the first line.
+            # Like the counts, the total in one currency is written only on the first line.
             total_cells = ("", "") if total is None or index else (exchange.into, exact_amount(total))
             amount_cells = amounts if currency else ("", "", "")
             yield [_name(name, group), *cells, currency, *amount_cells, *total_cells]
@@ -259,7 +259,7 @@ def _choices(request: HttpRequest) -> tuple[Period, str, dict[str, str]]:
 
 
 def total_text(sums: Mapping[str, int], exchange: ExchangeTable) -> str:
-    """Return the total of sums in several currencies, or empty if a rate is missing or nothing needs converting."""
+    """Return the total of sums in several currencies; empty if a rate is missing or nothing needs conversion."""
     total = exchange.total(sums)
     needs_no_rate = {NO_CURRENCY, exchange.into}.issuperset(sums)
     return "" if total is None or needs_no_rate else money_text(total, exchange.into)
@@ -282,7 +282,6 @@ def _sum_usage(period: Period, group: str, exchange: ExchangeTable, filters: Map
 
 
 def list_rows(read: UsageRead, groups: Sequence[tuple[Any, Counts]]) -> list[UsageRow]:
-    """Return some groups of a report as rows of the table."""
     weigh = read.measure.weigh
     top = max((weigh(counts) for _, counts in read.report.groups), default=0)
     rows = []
@@ -305,7 +304,7 @@ def list_rows(read: UsageRead, groups: Sequence[tuple[Any, Counts]]) -> list[Usa
 
 
 def _explain(amounts: Sequence[str], unpriced: int) -> str:
-    """Return what a total adds up and how many requests it lacks, shown on hover."""
+    """Return as a tooltip what a total adds up, and how many requests it lacks."""
     parts = [" + ".join(amounts)] if amounts else []
     if unpriced:
         parts.append(_("and %(count)s unknown") % {"count": f"{unpriced:,}"})
@@ -319,7 +318,7 @@ def _address(name: str, read: UsageRead) -> str:
 
 
 SEARCH_KEYS = {"agent": "agent", "route": "task", **{name: name for name in USAGE_LABELS}}
-"""Group → its key in the log's search. Those of provider and model find every request that reached them."""
+"""Maps groups to their keys in the log search. Those of provider and model find every request that reached them."""
 
 
 def _row_searches(name: Any, read: UsageRead) -> Mapping[str, str]:

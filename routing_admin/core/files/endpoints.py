@@ -127,7 +127,7 @@ def address_problems(configuration: Configuration, value: Mapping[str, Any]) -> 
         provider = configuration.provider(raw.get("providerName") or "")
         if provider is None or base_url(raw["baseURL"]) == base_url(provider.endpoint):
             continue
-        # An error if the entry has a key: it would be stored for a provider at another origin.
+        # This is an error if the entry has a key, because the key would be stored for a provider at another origin.
         has_key = classify_key(raw["apiKey"]) is KeyNotation.LITERAL and not same_origin(
             raw["baseURL"], provider.endpoint
         )

@@ -85,7 +85,7 @@ def _provider_at(
     existing = current.provider(name)
     old = existing or _new_provider(name, raw)
     is_known = (
-        # If an entry names an existing provider, nothing but a different key changes that provider.
+        # If an entry names an existing provider, only a different key changes that provider.
         _matches(old, address)
         if isinstance(address, KeyedAddress)
         else classify_key(raw["apiKey"]) != KeyNotation.LITERAL

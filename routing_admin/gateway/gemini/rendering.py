@@ -22,8 +22,8 @@ from routing_admin.gateway.reasoning_signatures import label_signature, pack_tho
 from routing_admin.platform.server.answers import google_error
 from routing_admin.platform.server.request_id import new_id
 
-# Reasoning that has to be returned to its model is sent as a part's `thoughtSignature`, which is opaque to Gemini's
-# clients. Our signatures contain the signature of the part's own call and the preceding thoughts of any vendor, each
+# Reasoning that has to be returned to its model is sent as a part's `thoughtSignature`, which Gemini's clients do not
+# interpret. Our signatures contain the signature of the part's own call and the preceding thoughts of any vendor, each
 # with its origin.
 
 FORMAT = "routing-1"
@@ -48,7 +48,7 @@ def write_signature(thoughts: Sequence[ReasoningBlock], proof: str | None, origi
 
 
 def read_part_signature(text: str | None, offset: int, calls: int, *, of_call: bool) -> PartSignature:
-    """Parse a signature that follows `offset` characters of text and `calls` calls; a foreign one is Gemini's own."""
+    """Parse a signature after `offset` characters of text and `calls` calls; one that is not ours is Gemini's own."""
     if not text:
         return PartSignature()
     format_, _, rest = decode_text(text).partition("\n")
@@ -139,7 +139,7 @@ def own_part(item: VendorItem, origin: str) -> dict[str, Any]:
 
 
 def has_sources(metadata: Mapping[str, Any]) -> bool:
-    """Return whether Gemini's own metadata names the sources, so that we add none."""
+    """Return whether Gemini's own metadata contains the sources, so that we add none."""
     return not SOURCES.isdisjoint(metadata)
 
 
@@ -151,7 +151,7 @@ def metadata_json(items: Iterable[VendorItem]) -> dict[str, Any]:
 
 
 def merge_responses(bodies: Sequence[dict[str, Any]], usage: Usage) -> dict[str, Any]:
-    """Return the first of several answers to one request with the candidates of all answers and the summed usage."""
+    """Return the first of several answers to a request with the candidates of all answers and the summed usage."""
     candidates = [{**body["candidates"][0], "index": index} for index, body in enumerate(bodies)]
     return {**bodies[0], "candidates": candidates, **usage_json(usage)}
 
@@ -161,19 +161,19 @@ def response_id() -> str:
 
 
 def finish_reason(reason: str, details: AnswerDetails) -> str:
-    """Return Gemini's finish reason; a reason that came from Gemini is kept."""
+    """Return Gemini's finish reason; a reason that came from Gemini is passed on."""
     vendor_reason = details.stop_reason or ""
     return vendor_reason if vendor_reason in ENDINGS else FINISHES.get(reason, "OTHER")
 
 
 def call_part(identity: str, name: str, arguments: str, *, custom: bool = False) -> dict[str, Any]:
-    """Return a function call; free text is the argument `input`."""
+    """Return a function call; free text becomes the argument `input`."""
     args = {"input": arguments} if custom else parse_arguments(arguments)
     return {"functionCall": {**({"id": identity} if identity else {}), "name": name, "args": args}}
 
 
 def media_parts(media: Media) -> list[dict[str, Any]]:
-    """Return generated media as inline data with its artifact, else as a URI."""
+    """Return generated media: inline data with its artifact, else a URI."""
     stored = f"{REF_PREFIX}{media.artifact_id}" if media.artifact_id else ""
     if media.data and (stored or is_base64(media.data)):
         metadata = {"partMetadata": {"artifact": stored}} if stored else {}
@@ -233,7 +233,6 @@ def _count_bytes(text: str) -> int:
 
 
 def logprobs_json(logprobs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the log probabilities, or {} if there are none."""
     listed = logprobs.get("content") if logprobs else None
     tokens = [token for token in listed if isinstance(token, Mapping)] if isinstance(listed, list) else []
     chosen = [pair for token in tokens if (pair := _logprob_json(token))]
@@ -264,7 +263,7 @@ BLOCKS = ("BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "MODEL_ARMOR", "JAI
 
 
 def blocked_json(error: GatewayError) -> dict[str, Any]:
-    """Return a prompt refused by policy as an answer without candidates, as Gemini does."""
+    """Return an answer without candidates, as Gemini does for a prompt that a policy blocks."""
     reason = next((name for name in BLOCKS if name in error.message), "OTHER")
     feedback = {"blockReason": reason, "blockReasonMessage": error.message}
     return {"promptFeedback": feedback, "responseId": response_id()}

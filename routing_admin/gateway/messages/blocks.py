@@ -50,15 +50,15 @@ VENDORS_OWN = (
 )
 """Blocks that only Anthropic understands, besides results of its own tools."""
 ANY_DOCUMENT = FilePart(Kind.DOCUMENT, "application/pdf")
-"""Description of a document when only its URL is known."""
+"""Description of a document of which only the URL is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockMessageReader:
-    """Read messages for one agent.
+    """Reader of one agent's messages. `find` looks up artifacts visible to the agent.
 
-    `find` looks up artifacts visible to the agent. With `must_exist`, artifacts in the newest user message must exist.
-    `inner` collects the paths of fields that not every protocol has.
+    With `must_exist`, artifacts in the newest user message must exist. `inner` collects the paths of fields that not
+    every protocol has.
     """
 
     find: Find
@@ -66,7 +66,7 @@ class BlockMessageReader:
     inner: list[str] = field(default_factory=list)
 
     def read_all(self, value: Any) -> Iterator[Message]:
-        """Yield all messages in order; raise `BadRequestError` naming the first invalid path."""
+        """Yield all messages in order; raise `BadRequestError` with the first invalid path."""
         if value is None:
             raise missing_field_error("messages")
         values = check_list(value, "messages")
@@ -80,9 +80,9 @@ class BlockMessageReader:
             yield from reader.read(check_object(message, f"messages[{index}]"), f"messages[{index}]")
 
     def read(self, value: Object, path: str) -> Iterator[Message]:
-        """Yield one or more canonical messages for one message, because tool results become separate messages.
+        """Yield a message's canonical messages; tool results become separate messages, so there may be several.
 
-        Raise `BadRequestError` as `read_all` does.
+        Raise `BadRequestError` like `read_all`.
         """
         role = require_text(value, "role", path)
         if role not in ROLES:
@@ -129,7 +129,7 @@ class BlockMessageReader:
         return Message(Role.TOOL, tuple(parts), tool_call_id=call_id, is_error=is_error)
 
     def _read_answer(self, blocks: list[Object], path: str) -> Message:
-        # Reasoning keeps its position among text and calls, because Anthropic requires it.
+        # The position of reasoning among text and calls is preserved, because Anthropic requires it.
         text, mark = "", None
         calls: list[ToolCall] = []
         thoughts: list[ReasoningBlock] = []
@@ -142,7 +142,7 @@ class BlockMessageReader:
                 if block.get(CITATIONS):
                     position = (len(text), len(calls), len(thoughts))
                     vendor.append(VendorItem(PROTOCOL, CITATIONS, block, f"{block_path}.{CITATIONS}", *position))
-                    # Citations are passed on to Anthropic as a vendor's item, so they are not reported as dropped.
+                    # Citations are passed on to Anthropic as a vendor item, so they are not reported as dropped.
                     parsed_fields |= {CITATIONS}
                 text += require_text(block, "text", block_path)
             elif kind == "tool_use":
@@ -196,7 +196,7 @@ KNOWN: Mapping[str, frozenset[str]] = MappingProxyType(
         "redacted_thinking": frozenset({"type", "data"}),
     }
 )
-"""Type of a block → the fields of it that are parsed."""
+"""Type of a block → its parsed fields."""
 
 
 def _read_text(_: BlockMessageReader, block: Object, path: str) -> list[Part]:

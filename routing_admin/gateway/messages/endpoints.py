@@ -35,13 +35,13 @@ def _write_count(tokens: int) -> dict[str, Any]:
 
 
 ID = "request-id"
-"""Header in which Anthropic's clients look for the request id."""
+"""Header in which Anthropic's clients expect the request id."""
 PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 """Anthropic's own keep-alive event, which may occur anywhere in a stream."""
 
 
 def read_message(call: HttpCall) -> Object:
-    """Return the body with the betas from the header; a body field of the same name is discarded."""
+    """Return the body with the betas of the header; a body field with the same name is discarded."""
     body = read_object(call)
     body.pop(BETA_HEADER, None)
     if betas := call.headers.get(BETA_HEADER):
@@ -63,5 +63,5 @@ async def messages(request: HttpRequest) -> HttpResponseBase:
 
 @csrf_exempt
 def count_tokens(request: HttpRequest) -> HttpResponseBase:
-    """Return how many tokens a request is likely to use."""
+    """Return the estimated number of a request's tokens."""
     return build_response(count_reply(COUNTING, build_call(request)))

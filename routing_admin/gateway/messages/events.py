@@ -34,7 +34,9 @@ from routing_admin.gateway.messages.thinking_blocks import UNSIGNED, build_block
 from routing_admin.gateway.reasoning_signatures import label_signature
 
 COMPLETION_CHECKS = 8
-"""How often one call's arguments are parsed to find their end; after that the call stays open until the next one."""
+"""Maximum number of attempts to parse a call's arguments to find their end; after that the call stays open until the
+next one.
+"""
 
 
 class BlockKind(StrEnum):
@@ -49,7 +51,7 @@ class BlockKind(StrEnum):
 
 @dataclass(slots=True)
 class CallBlock:
-    """A tool call with the pieces of its arguments that have arrived so far."""
+    """A tool call with the chunks of its arguments that have arrived."""
 
     id: str
     name: str
@@ -62,16 +64,16 @@ class CallBlock:
     def is_complete(self, *, followed: bool) -> bool:
         """Return whether the arguments are a complete object, after which nothing can follow.
 
-        A custom tool's arguments have no recognisable end, and a tool without parameters may get none at all (hosts
-        send ""). Because vendors send calls one after another, both are complete once arguments of a later call have
-        begun (`followed`).
+        A custom tool's arguments have no recognisable end, and a tool without parameters may receive none (hosts send
+        ""). Vendors send calls one after another, so both are complete once arguments of a later call have begun
+        (`followed`).
         """
         if self.custom or not self.pieces:
             return followed
         if not self.checks or len(self.pieces) == self.checked:
             return False
         self.checked = len(self.pieces)
-        # Parsing is expensive, so try only where an object may end.
+        # Parsing is expensive, so it is tried only where an object may end.
         if not self.pieces[-1].rstrip().endswith("}"):
             return False
         self.checks -= 1
@@ -83,7 +85,7 @@ class CallBlock:
 
 @dataclass(slots=True)
 class MessageEvents:
-    """Write the events of one message.
+    """Writer of a message's events.
 
     Blocks cannot overlap: while a call's block is open and its arguments are incomplete, everything else waits in
     `queue`, in order. Reasoning that has to be returned to another vendor waits in `carriers` for a block to follow it,
@@ -161,7 +163,7 @@ class MessageEvents:
         usage = usage_json(finish.usage, finish.details.service_tier)
         extras = dict(finish.details.vendor or {})
         end = end_json(finish.finish_reason, finish.details)
-        # Anthropic puts the container inside the delta and everything else beside it.
+        # Anthropic writes the container inside the delta, and everything else next to it.
         if "container" in extras:
             end["container"] = extras.pop("container")
         delta = {"delta": end, "usage": usage, **extras}
@@ -212,7 +214,7 @@ class MessageEvents:
         return _write("content_block_delta", {"index": self.index, "delta": delta})
 
     def _close(self, signature: str | None = None) -> bytes:
-        # Clients drop unsigned thinking, so a constant of ours replaces a missing signature.
+        # Clients drop unsigned thinking, so a constant replaces a missing signature.
         kind, self.kind = self.kind, BlockKind.NONE
         if kind is BlockKind.NONE:
             return b""
@@ -221,7 +223,7 @@ class MessageEvents:
         return signed + _write("content_block_stop", {"index": self.index})
 
     def _write_thought(self, thought: ReasoningBlock) -> bytes:
-        # Anthropic's signature closes the thinking block before it; anything else is a separate block.
+        # Anthropic's signature closes the thinking block before it. Any other signature is a separate block.
         signed = thought.dialect == DIALECT and thought.form is ThoughtForm.TEXT
         if not signed:
             return self._open(BlockKind.NONE, build_block(thought, self.origin)) + self._stop()
@@ -250,7 +252,7 @@ class MessageEvents:
         return self._advance()
 
     def _advance(self, *, final: bool = False) -> bytes:
-        # Write up to the first call that is incomplete or unnamed; at the end, everything.
+        # Write up to the first call that is incomplete or unnamed, or at the end everything.
         written: list[bytes] = []
         while self.queue and (self.call is None or final or self.call.is_complete(followed=self._is_followed())):
             if self.call is not None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 VERSION_HEADER = "anthropic-version"
-"""Header that Anthropic's clients send with every call, and no others do."""
+"""Header that Anthropic's clients send with every call, and no other clients do."""
 MAX_PAGE = 1000
 LIMIT = re.compile(r"[1-9][0-9]{0,3}")
 UNKNOWN = "1970-01-01T00:00:00Z"

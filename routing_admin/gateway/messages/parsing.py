@@ -39,11 +39,11 @@ OURS = frozenset(
         *("stop_sequences", "tools", "tool_choice", "output_config", "output_format"),
     }
 )
-"""Fields parsed here; all others are passed on unchanged."""
+"""Fields that are parsed here; all others are passed on unchanged."""
 VENDORS_OWN = FIELDS["anthropic"]
-"""Fields about Anthropic's accounts, storage and servers → name of the feature; other vendors reject them."""
+"""Fields for Anthropic's accounts, storage and servers → name of the feature; other vendors reject them."""
 BETAS = "betas"
-"""Sent as a header by Anthropic's SDKs; its API rejects it as a field."""
+"""Anthropic's SDKs send it as a header; its API rejects it as a field."""
 NOT_EXTRA = OURS | VENDORS_OWN.keys() | {BETAS}
 FUNCTION_KEYS = FUNCTION_FIELDS["anthropic"].keys() | {
     *("type", "name", "description", "input_schema", "cache_control", "strict"),
@@ -150,7 +150,7 @@ def _read_tools(body: Object, inner: list[str]) -> tuple[tuple[Tool, ...], list[
 
 
 def _read_choice(body: Object) -> tuple[str | None, str | None, bool | None]:
-    # Returns mode, tool name, and whether parallel calls are allowed, None for the default.
+    # The result is the mode, the tool's name, and whether parallel calls are allowed (None for the default).
     if body.get("tool_choice") is None:
         return None, None, None
     choice = check_object(body["tool_choice"], "tool_choice")

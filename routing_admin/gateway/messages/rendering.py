@@ -47,7 +47,7 @@ CITATION_LOCATIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "content_block_location": ("start_block_index", "end_block_index"),
     }
 )
-"""Anthropic's locations in a file → their fields."""
+"""Kinds of Anthropic's citations that refer to a location in a file → their fields."""
 SOURCES: Mapping[str, Mapping[str, type]] = MappingProxyType(
     {
         "web_search_result_location": {"cited_text": str, "url": str, "encrypted_index": str},
@@ -62,13 +62,13 @@ SOURCES: Mapping[str, Mapping[str, type]] = MappingProxyType(
 )
 """Anthropic's other citations → the fields that its clients require."""
 THREAD_REFUSED = "thread_unsupported_request"
-"""Error code at which Anthropic's clients continue without a thread."""
+"""Error code after which Anthropic's clients continue without a thread."""
 TIERS = ("standard", "priority", "batch")
 """Anthropic's service tiers; those of other vendors are omitted."""
 OWN_REASONS = ("pause_turn", "compaction", "model_context_window_exceeded")
-"""Anthropic's stop reasons that have no canonical equivalent but to which its clients react."""
+"""Anthropic's stop reasons without a canonical equivalent to which its clients react."""
 NO_END: Mapping[str, Any] = MappingProxyType({"stop_reason": None, "stop_sequence": None})
-"""End of an unfinished message. Only these two fields may be null; others are left out, as Anthropic does."""
+"""End of an unfinished message. Only these two fields may be null; others are omitted, as Anthropic does."""
 
 
 def message_id() -> str:
@@ -95,7 +95,7 @@ def head_json(identity: str, model: str) -> dict[str, Any]:
 
 
 REFUSAL_CATEGORIES = {"cyber", "bio", "frontier_llm", "reasoning_extraction", "general_harms"}
-"""Categories that Anthropic's clients know; they reject a message with any other."""
+"""Categories that Anthropic's clients know; they reject a message with any other category."""
 
 
 def end_json(finish_reason: str, details: AnswerDetails) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def end_json(finish_reason: str, details: AnswerDetails) -> dict[str, Any]:
 
 
 def usage_json(usage: Usage, tier: str | None = None) -> dict[str, Any]:
-    """Return the token counts, 0 where none is reported; Anthropic's `input_tokens` excludes cached tokens."""
+    """Return the token counts, 0 if none is reported; Anthropic's `input_tokens` excludes cached tokens."""
     cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
     fields: dict[str, Any] = {
         "input_tokens": max((usage.prompt_tokens or 0) - cached - written, 0),
@@ -135,7 +135,7 @@ def usage_json(usage: Usage, tier: str | None = None) -> dict[str, Any]:
 
 
 def _list_blocks(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:
-    # Each thought keeps its position. A refusal and generated media become text at the end.
+    # The position of each thought is preserved. A refusal and generated media become text at the end.
     offset = called = 0
     if answer.reasoning and not any(thought.form is ThoughtForm.TEXT for thought in answer.thoughts):
         yield thinking_block(answer.reasoning)
@@ -154,7 +154,7 @@ def _list_blocks(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:
 
 
 def _move_carriers(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    # Clients take the last block as the answer, so other vendors' reasoning is moved before it.
+    # Clients use the last block as the answer, so other vendors' reasoning is moved before it.
     end = len(blocks)
     while end and str(blocks[end - 1].get("data", "")).startswith(CARRIER):
         end -= 1
@@ -178,7 +178,7 @@ def call_json(identity: str, name: str, arguments: Any, caller: Mapping[str, Any
 
 
 def _call_input(call: ToolCall) -> Any:
-    # Malformed arguments are kept whole under `input`.
+    # Malformed arguments are passed on unchanged under `input`.
     try:
         value = read_repaired_json(call.arguments or "{}")
     except (ValueError, RecursionError):
@@ -226,7 +226,7 @@ def _file_location(cited: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own_citation(citation: Any) -> dict[str, Any] | None:
-    """Return a citation of Anthropic's with the fields its clients require, or None if they are missing."""
+    """Return one of Anthropic's citations with the fields that its clients require, or None if any is missing."""
     if not isinstance(citation, Mapping):
         return None
     stated = {name: value for name, value in citation.items() if value is not None}
@@ -263,7 +263,7 @@ def _address(media: Media) -> str:
 
 
 def error_json(error: GatewayError, request_id: str) -> dict[str, Any]:
-    """Return the error in Anthropic's format, with our code, path and attempts added."""
+    """Return the error in Anthropic's format, with our code, path and attempts."""
     fields: dict[str, Any] = {"type": error_type(error.status), "message": error.message, "code": error.code}
     if error.param:
         fields["param"] = error.param

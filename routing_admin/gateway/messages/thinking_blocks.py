@@ -1,7 +1,7 @@
-"""Convert reasoning to blocks of an answer, and blocks of the next turn back.
+"""Convert reasoning to blocks of an answer, and convert returned blocks back in the next turn.
 
-Anthropic's reasoning keeps its form. Other vendors' reasoning is sent as redacted thinking, whose data only this
-gateway reads. In both cases the origin precedes the signature, so that only the same model gets it back.
+Anthropic's reasoning keeps its format. Other vendors' reasoning is sent as redacted thinking, whose data only this
+gateway reads. In both cases the origin precedes the signature, so that only the same model receives it again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def thinking_block(text: str, signature: str | None = None) -> dict[str, Any]:
 
 
 def is_carrier(thought: ReasoningBlock) -> bool:
-    """Return whether another vendor made the thought, which is then sent without readable text."""
+    """Return whether another vendor's model produced the thought, which is then sent without readable text."""
     return thought.dialect != DIALECT
 
 
@@ -56,10 +56,7 @@ def build_block(thought: ReasoningBlock, origin: str) -> dict[str, Any]:
 
 
 def parse_block(block: Object, offset: int, calls: int) -> tuple[ReasoningBlock, ...]:
-    """Return the thoughts in a block that follows `offset` characters and `calls` calls.
-
-    There are none if it is unsigned.
-    """
+    """Return the thoughts in a block that follows `offset` characters and `calls` calls; none if it is unsigned."""
     if block.get("type") == "thinking":
         proof, origin = read_signature(_text(block, "signature"))
         text = _text(block, "thinking") or ""

@@ -1,4 +1,4 @@
-"""Parse an operation's body: a JSON object, or a form whose files are kept in memory without copies."""
+"""Parse an operation's body: a JSON object, or a form whose files are in memory without copies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from routing_admin.gateway.http import HttpCall
 FORM_TYPE = "multipart/form-data"
 ANY_TYPE = "application/octet-stream"
 BLOCK = 256 * 1024
-"""Bytes of a file sent at once."""
+"""Bytes of a file that are sent at once."""
 
 
 class FormBody(dict[str, tuple[str | FormFile, ...]]):
@@ -31,7 +31,7 @@ class FormBody(dict[str, tuple[str | FormFile, ...]]):
 
 
 def read_body(operation: Operation, call: HttpCall) -> Object:
-    """Return the body in a form that the operation accepts; raise `BadRequestError` for anything else."""
+    """Return the body in a format that the operation accepts; raise `BadRequestError` for any other format."""
     is_form = call.headers.get("content-type", "").lower().startswith(FORM_TYPE)
     shape = BodyShape.FORM if is_form else BodyShape.JSON
     if shape not in operation.bodies:
@@ -66,7 +66,7 @@ def _read_form(call: HttpCall) -> FormBody:
 
 
 class _FormStream:
-    """Read bytes in blocks without copying them all."""
+    """Stream of bytes that are read in blocks without a copy of all of them."""
 
     def __init__(self, data: bytes | bytearray) -> None:
         self._view, self._position = memoryview(data), 0
@@ -79,14 +79,12 @@ class _FormStream:
 
 
 class _ReceivedFile(UploadedFile):  # type: ignore[type-arg]
-    """A completely received file part."""
-
     def __init__(self, name: str, content_type: str | None, data: bytearray) -> None:
         super().__init__(None, name, content_type, len(data))
         self._data = data
 
     def close(self) -> None:
-        # Nothing has to be closed, but Django calls this when it rejects the rest of a form.
+        # There is nothing to close, but Django calls this when it rejects the rest of a form.
         ...
 
     def file_of_form(self) -> FormFile:
@@ -97,7 +95,7 @@ class _ReceivedFile(UploadedFile):  # type: ignore[type-arg]
 
 
 class _MemoryHandler(FileUploadHandler):
-    """Django's upload handler that keeps file parts in memory, as the body itself is."""
+    """Django's upload handler that stores file parts in memory, where the body is."""
 
     chunk_size = BLOCK
 

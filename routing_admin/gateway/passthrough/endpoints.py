@@ -30,10 +30,10 @@ from routing_admin.gateway.keep_alive import COMMENT
 from routing_admin.gateway.media import Find, find_by_either_id
 from routing_admin.gateway.passthrough.bodies import FormBody, read_body
 
-# Requests: only the model and files are parsed, everything else is left to the provider.
+# Requests: only the model and files are parsed; the provider interprets everything else.
 
 OURS = frozenset({"model", "task_type"})
-"""Fields parsed here and not passed on; the model is set again for the provider."""
+"""Fields that are parsed here and not passed on; the model is set again for the provider."""
 FORMAT, COUNT = "response_format", "n"
 """Fields needed to read the answer; they are also passed on."""
 
@@ -47,7 +47,7 @@ def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
         fields = _with_files(operation, fields, find)
     stream = operation.is_streamed(_value(body, operation.stream[0]))
     answer_format, count = str(_value(body, FORMAT) or ""), str(_value(body, COUNT) or "")
-    # Estimates need the number of results; a provider rejects an invalid one itself.
+    # Estimates need the number of results; a provider itself rejects an invalid one.
     results = int(count) if count.isdecimal() and len(count) < 4 else 1
     passing = PassthroughCall(
         operation=operation,
@@ -60,13 +60,13 @@ def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
 
 
 def _count_prompts(body: Object) -> int:
-    # Each prompt of a completion gets its own answers. A list of numbers is a single prompt, in tokens.
+    # Each prompt of a completion has its own answers. A list of numbers is a single prompt, in tokens.
     prompt = body.get("prompt")
     return len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
 
 
 def needs_thread(operation: Operation, body: Object) -> bool:
-    """Return whether a file is given as an artifact, which must be looked up."""
+    """Return whether a file is an artifact, which must be looked up."""
     values = (value for name in operation.files for value in body.get(name) or ())
     return isinstance(body, FormBody) and any(isinstance(value, str) for value in values)
 
@@ -117,7 +117,7 @@ def write_answer(answer: Answer, _call: ChatCall, name: str, _origin: str) -> Ht
 
 
 class PassedEvents:
-    """Write events unchanged except for the model's name; each delta is a whole event."""
+    """Writer of events that are unchanged except for the model's name; each delta is a whole event."""
 
     def __init__(self, name: str, origin: str) -> None:
         self._name, self.origin = name, origin

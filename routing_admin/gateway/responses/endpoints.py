@@ -54,5 +54,5 @@ async def responses(request: HttpRequest) -> HttpResponseBase:
 
 @csrf_exempt
 def input_tokens(request: HttpRequest) -> HttpResponseBase:
-    """Return how many tokens a request is likely to use."""
+    """Return the estimated number of a request's tokens."""
     return build_response(count_reply(COUNTING, build_call(request)))

@@ -1,4 +1,4 @@
-"""Stream an answer in the events of OpenAI's Responses: items that open, continue and close."""
+"""Stream an answer in the events of OpenAI's Responses: items that start, continue and end."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class OpenCall(OpenItem):
 
 @dataclass(slots=True)
 class ResponseEvents:
-    """Write the events of one response, numbered in sequence."""
+    """Writer of a response's events, numbered in sequence."""
 
     head: ResponseHead
     origin: str = ""
@@ -74,7 +74,7 @@ class ResponseEvents:
     keep: Keep | None = None
 
     def keep_items(self) -> None:
-        """Store the items once, no matter how the stream ended: partial reasoning and message, complete calls."""
+        """Store the items once, however the stream ended: partial reasoning and message, and complete calls."""
         keep, self.keep = self.keep, None
         if keep is not None:
             self._close_reasoning()

@@ -1,4 +1,4 @@
-"""Convert items of OpenAI's Responses API to canonical messages, joining a model's consecutive items into one turn."""
+"""Convert items of OpenAI's Responses API to canonical messages. A model's consecutive items become one turn."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROLES: Mapping[str, Role] = MappingProxyType(
     {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 )
 TEXT_TYPES = ("input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text")
-"""Types of text parts; the text of a refusal is in a field of that name."""
+"""Types of text parts; the text of a refusal is in a field with that name."""
 ANY_DOCUMENT = FilePart(Kind.DOCUMENT, "application/pdf")
 SHELL = "local_shell"
 CALLS = ("function_call", "custom_tool_call", f"{SHELL}_call")
@@ -79,7 +79,7 @@ class AnsweredItems:
 
 @dataclass(frozen=True, slots=True)
 class ItemReader:
-    """Read items for one agent; `find` looks up artifacts visible to it.
+    """Reader of one agent's items; `find` looks up artifacts visible to the agent.
 
     `inner` collects the paths of fields that not every protocol has. The first `earlier` items are from the
     conversation that the request continues.
@@ -90,7 +90,7 @@ class ItemReader:
     earlier: int = 0
 
     def read_all(self, value: Any) -> Iterator[Message]:
-        """Yield all messages in order; raise `BadRequestError` naming the first invalid path."""
+        """Yield all messages in order; raise `BadRequestError` with the first invalid path."""
         if value is None:
             raise missing_field_error("input")
         values = [{"role": "user", "content": value}] if isinstance(value, str) else check_list(value, "input")
@@ -114,7 +114,7 @@ class ItemReader:
             yield turn.take_message()
 
     def _add_to_turn(self, item: Object, path: str, turn: AnsweredItems) -> bool:
-        # Returns True if the item is part of the model's turn, to which it is added.
+        # Add an item that belongs to the model's turn to that turn and return True, else return False.
         kind = read_text(item, "type", path) or "message"
         if kind == "message" and item.get("role") == "assistant":
             self.inner.extend(other_fields(item, {"type", "role", "content", "id", "status", "phase"}, path))
@@ -181,7 +181,7 @@ class ItemReader:
 
 
 def _read_call(item: Object, kind: str, path: str) -> ToolCall:
-    # A call of OpenAI's own shell is treated as a call of a tool of that name.
+    # A call of OpenAI's own shell is treated as a call of a tool with that name.
     call_id = require_text(item, "call_id", path)
     if kind == f"{SHELL}_call":
         action = check_object(item.get("action") or {}, f"{path}.action")

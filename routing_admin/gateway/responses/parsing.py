@@ -41,9 +41,9 @@ OURS = frozenset(
         *("include", "store", "truncation", "background", "previous_response_id", "conversation", "prompt"),
     }
 )
-"""Fields parsed here; all others are passed on unchanged."""
+"""Fields that are parsed here; all others are passed on unchanged."""
 VENDORS_OWN = FIELDS[PROTOCOL]
-"""Fields about OpenAI's accounts, tools and Codex → name of the feature; other vendors reject them."""
+"""Fields for OpenAI's accounts, tools and Codex → name of the feature; other vendors reject them."""
 NOT_EXTRA = OURS | VENDORS_OWN.keys()
 STATELESS = translatable(
     "%(param)s is not supported: conversations are not stored here. Send the whole conversation as input."
@@ -60,13 +60,13 @@ REFUSED: Mapping[str, Translatable] = MappingProxyType(
 NOT_KEPT = translatable("store is not supported: answers are not kept (ROUTING_ADMIN_KEEP_ANSWERS=0). Send false.")
 LOGPROBS = "message.output_text.logprobs"
 INCLUDED = frozenset({"reasoning.encrypted_content", LOGPROBS})
-"""Values of `include` that are always included if available."""
+"""Values of `include` whose content is always included if available."""
 INCLUDED_OF_TOOLS = re.compile(r"(\w+_call(?:_output)?)\.")
 """Values of `include` about tool calls, such as `web_search_call.results`."""
 
 
 def parse(body: Object, find: Find) -> ChatCall:
-    """Return the call that a JSON object describes; raise `BadRequestError` with the wrong field as `param`."""
+    """Return the call in a JSON object; raise `BadRequestError` with the invalid field as `param`."""
     routing, stream = read_routing_options(body), read_flag(body, "stream") or False
     check_counts(body, "input")
     previous = body.get(PREVIOUS)

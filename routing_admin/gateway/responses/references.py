@@ -23,14 +23,14 @@ from routing_admin.request_log.kept_answers import KeptTooLargeError, kept_answe
 T = TypeVar("T")
 REFERENCE, PREVIOUS = "item_reference", "previous_response_id"
 ITEM_ID = re.compile(r"[a-z]{2,4}_(?P<key>(?P<second>[0-9a-f]{8})[0-9a-f]{16})[0-9a-f]{2,4}")
-"""Ids made by `ResponseHead.item_id`: the answer's key, which begins with its creation time, then the item's index."""
+"""Ids made by `ResponseHead.item_id`: the answer's key, which starts with its creation time, then the item's index."""
 ANSWER_ID = re.compile(r"resp_(?P<key>(?P<second>[0-9a-f]{8})[0-9a-f]{16})")
 VENDORS_ID = re.compile(r"[A-Za-z]{1,20}_[\w-]{1,230}", re.ASCII)
 """An id that OpenAI gave to an item, such as `ws_…` for a search. The item is stored under this id, because OpenAI
 requires it.
 """
 RETRY_DELAYS = (0.1, 0.2, 0.4, 0.8)
-"""Seconds to wait between tries for an answer that another process is still writing."""
+"""Seconds to wait between attempts to find an answer that another process is still writing."""
 MAX_ANSWER = 900
 """Maximum duration of an answer, in seconds."""
 
@@ -50,7 +50,7 @@ TOO_LARGE = translatable(
 
 @value_class
 class Earlier:
-    """An earlier conversation that was inserted into the input in place of an answer's id.
+    """An earlier conversation that replaces an answer's id in the input.
 
     `count` is the number of its items, `before` the keys of its answers.
     """
@@ -73,7 +73,7 @@ async def resolve_references(call: HttpCall, agent: str, body: Object) -> Object
     if previous in (None, False) or not settings.KEEP_ANSWERS:
         resolved = await _resolve_items(call, agent, items) if isinstance(items, list) else items
         return body if resolved is items else {**body, "input": resolved}
-    # A plain string is short for one user message.
+    # A plain string is the short form of one user message.
     new_items = [{"role": "user", "content": items}] if isinstance(items, str) else items
     if not isinstance(new_items, list) or not new_items:
         return {**body, PREVIOUS: None}  # an empty input is refused later

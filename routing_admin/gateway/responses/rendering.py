@@ -32,12 +32,12 @@ NO_NAMESPACES: Mapping[str, tuple[str, str]] = MappingProxyType({})
 ERROR_CODES: Mapping[int, str] = MappingProxyType({408: "server_error", 429: "rate_limit_exceeded"})
 """Status → OpenAI's error code; any other 4xx is an invalid prompt, any other 5xx a server error."""
 SAMPLING_DEFAULT = 1.0
-"""OpenAI's default for temperature and top_p, because a response must contain a number."""
+"""OpenAI's default for temperature and top_p; a response must contain a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseHead:
-    """Fields common to all events of one response: the model, the time, and the request's parameters."""
+    """Fields that all events of a response share: the model, the time, and the request's parameters."""
 
     model: str
     chat: ChatRequest
@@ -156,7 +156,7 @@ def _list_leading_items(
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:
-    """Return the token counts, 0 where unknown, because clients require them in a finished response."""
+    """Return the token counts, 0 if unknown, because clients require them in a finished response."""
     prompt, completion = usage.prompt_tokens, usage.completion_tokens
     total = usage.total_tokens if usage.total_tokens is not None else (prompt or 0) + (completion or 0)
     cached = {"cached_tokens": usage.cached_tokens or 0, "cache_write_tokens": usage.cache_write_tokens or 0}
@@ -222,7 +222,7 @@ def list_logprobs(logprobs: Mapping[str, Any] | None) -> list[Any]:
 def call_item(
     identity: str, call: ToolCall, namespaces: Mapping[str, tuple[str, str]] = NO_NAMESPACES, status: str = "completed"
 ) -> dict[str, Any]:
-    """Return a tool call by the tool's own name, with its namespace if it has one."""
+    """Return a tool call with the tool's own name, and with its namespace if it has one."""
     kind, key = ("custom_tool_call", "input") if call.custom else ("function_call", "arguments")
     namespace, name = namespaces.get(call.name, ("", call.name))
     grouped = {"namespace": namespace} if namespace else {}
@@ -240,12 +240,12 @@ def image_item(identity: str, media: Media) -> dict[str, Any]:
 
 
 def without_images(output: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the items as stored: an image's bytes are an artifact and are sent to no other model."""
+    """Return the items as they are stored: an image's bytes are an artifact and are sent to no other model."""
     return [{**item, "result": None} if "result" in item else item for item in output]
 
 
 def media_text(media: Sequence[Media], before: str = "") -> str:
-    """Return references to the other media, one per line, to follow the text `before`."""
+    """Return references to the other media, one per line, to be appended to the text `before`."""
     lines = [f"[{item.mime_type} {_address(item)}]" for item in media if not is_image(item)]
     return "".join(f"\n{line}" if before or index else line for index, line in enumerate(lines))
 

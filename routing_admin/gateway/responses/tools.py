@@ -1,6 +1,6 @@
 """Parse the tools and the tool choice of the Responses API.
 
-Tools can be top-level or grouped in namespaces, and take JSON or free text.
+Tools are top-level or grouped in namespaces, and accept JSON or free text.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_NAME_LENGTH = 64
 
 
 def join_name(namespace: str, name: str) -> str:
-    """Return the single name that models get for a tool in a namespace, the same in every turn."""
+    """Return the single name under which models receive a tool of a namespace; it is the same in every turn."""
     joined = f"{namespace}__{name}" if namespace else name
     if len(joined) <= MAX_NAME_LENGTH:
         return joined
@@ -43,10 +43,11 @@ def join_name(namespace: str, name: str) -> str:
 
 @dataclass(slots=True)
 class ToolReader:
-    """Read the tools of a request.
+    """Reader of a request's tools.
 
-    `inner` collects paths that not every protocol has, `namespaces` maps joined names to namespace and name, `vendor`
-    collects OpenAI's own tools. `earlier` items of the input are from the conversation that the request continues.
+    `inner` collects paths that not every protocol has, `namespaces` maps joined names to namespace and name, and
+    `vendor` collects OpenAI's own tools. The first `earlier` items of the input are from the conversation that the
+    request continues.
     """
 
     inner: list[str]
@@ -102,7 +103,7 @@ def _nest_grammar(shape: Object) -> Mapping[str, Any]:
 
 
 def item_path(index: int, earlier: int) -> str:
-    """Return the path of an input item as the caller sees it, counting only the items that it sent."""
+    """Return the path of an input item for the caller, counting only the items that it sent."""
     return f"input[{index - earlier}]" if index >= earlier else f"previous_response_id[{index}]"
 
 

@@ -1,1 +1,1 @@
-"""Find what a model costs at a provider at a given time."""
+"""Find a model's price at a provider at a given time."""

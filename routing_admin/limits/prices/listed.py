@@ -50,7 +50,7 @@ TIERS = frozenset({"flex", "priority", "batch"})
 SOURCE = f"genai-prices {version('genai-prices')}"
 
 _prices = owned(dict[int, Price | None])
-"""Cache by `id` of the package's price objects, which live as long as the process."""
+"""Cache by `id` of the package's price objects, which exist as long as the process."""
 
 
 def listed_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price | None:
@@ -72,7 +72,7 @@ def listed_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Pri
 
 @lru_cache(maxsize=2000)
 def _find(endpoint: str, model: str) -> ModelInfo | None:
-    # The package is imported on first use, because it takes 6 MB, and 35 ms once.
+    # The package is imported on first use, because it takes 6 MB of memory and 35 ms.
     from genai_prices.data_snapshot import get_snapshot
 
     try:
@@ -120,7 +120,7 @@ def convert_price(prices: ModelPrice) -> Price | None:
 
 @lru_cache(maxsize=2000)
 def catalogued_prices(endpoint: str, model: str) -> tuple[Price, ...]:
-    """Return each source's price of a model at the endpoint's host, by the name that the host gives the model."""
+    """Return each source's price of a model at the endpoint's host; `model` is the host's name for it."""
     host = dollar_host(urlsplit(endpoint).hostname or "")
     labels, prices = _read()
     row = prices.get(host or "", {}).get(model.strip().lower().removeprefix("models/"))
@@ -140,12 +140,12 @@ YUAN_SORTS: Mapping[str, str] = {
     "cacheWrite": "cache_write",
     "thinkingOutput": "reasoning",
 }
-"""Token types in the file and the gateway's names for them."""
+"""Token types in the file → the gateway's names for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class YuanRow:
-    """One row of the file: its hosts and models, and the first day it is valid; None means from the beginning."""
+    """One row of the file: its hosts and models, and the first day on which it is valid, None for always."""
 
     hosts: tuple[str, ...]
     models: tuple[str, ...]
@@ -162,11 +162,11 @@ class YuanRow:
 def yuan_price(endpoint: str, model: str, day: date) -> Price | None:
     """Return the price of a model at the endpoint's host on a day, or None if the file has no such price."""
     preset = preset_for_endpoint(endpoint)
-    # Other hosts of the same vendor serve other countries, which it bills in another currency.
+    # Other hosts of the same vendor serve other countries, where it bills in another currency.
     if preset is None or urlsplit(endpoint).hostname != urlsplit(preset.base_url).hostname:
         return None
     matching = [row for row in _rows() if row.matches(preset.name, model.lower(), day)]
-    # Prices change over time: the newest row that is valid on the day is used.
+    # Prices change over time, so the newest row that is valid on the day applies.
     return max(matching, key=lambda row: row.since or date.min).price if matching else None
 
 

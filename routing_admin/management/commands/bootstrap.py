@@ -23,7 +23,7 @@ from routing_admin.configuration.agents.queries import list_agent_ids
 from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.integrity import restrict_permissions
 from routing_admin.console.backups.manifest import BackupError
-from routing_admin.console.backups.saving import back_up_before_migrating, note_backup
+from routing_admin.console.backups.saving import audit_backup, back_up_before_migrating
 from routing_admin.console.demo import load as demo
 from routing_admin.console.demo.day import load_day
 from routing_admin.console.demo.load import record_demo_request
@@ -53,14 +53,14 @@ class Command(command.Command):
     def run(self, **options: Any) -> None:
         """Migrate, create what is missing, and print how to sign in.
 
-        Raise `CommandError` if there is no room for the backup that precedes pending migrations.
+        Raise `CommandError` if there is too little space for the backup that precedes pending migrations.
         """
         saved = self.backup() if options["backup"] else None
         migrate()
         # On PostgreSQL the request log has a partition per day, which must exist before the first request.
         make_days(timezone.now())
         if saved:
-            note_backup(SYSTEM, saved)
+            audit_backup(SYSTEM, saved)
             self.stdout.write(f"  backup of both databases before the migrations: {saved}")
         for path in restrict_permissions():
             self.stdout.write(f"  {path} was readable by others on this machine; now only by its owner")
@@ -78,11 +78,12 @@ class Command(command.Command):
             self.stdout.write(f"  {self.way_to_a_key()}")
 
     def check_store(self) -> None:
-        """Report an error of the artifact store. Raise `StoreUnavailableError` on an installation's first start."""
+        """Report problems of the artifact store; raise `StoreAwayError` on an installation's first start."""
         try:
             byte_store().check()
         except StoreUnavailableError as failure:
-            # A running installation can do without its store for a while, but a new installation would be incomplete.
+            # An existing installation can run without its store for a while, but a new installation would be
+            # incomplete.
             if newest_number() is None:
                 raise
             self.stderr.write(f"  {failure.details}")
@@ -102,14 +103,14 @@ class Command(command.Command):
         return f"An agent key: routing-admin issue-key {named}"
 
     def administrator(self) -> str:
-        """Create the first administrator. Return what to print as the password, or "" if there already was one."""
+        """Create the first administrator; return the password to print, or "" if there already was an administrator."""
         password = settings.ADMIN_PASSWORD or secrets.token_urlsafe(12)
         if not create_first_administrator(settings.ADMIN_USER, password):
             return ""
         return "as set in ROUTING_ADMIN_ADMIN_PASSWORD" if settings.ADMIN_PASSWORD else password
 
     def configuration(self, *, demo_wanted: bool, traffic: bool) -> str:
-        """Load the first configuration into an empty database. Return the demo agent's key if one was issued."""
+        """Load the first configuration into an empty database; return the demo agent's key if one was issued."""
         if newest_number() is not None:
             return ""
         files = [
@@ -128,7 +129,7 @@ class Command(command.Command):
         demo.load_files()
         if traffic:
             load_day()
-        # The demo's request is meant to fail on some candidates, which needs no warning on a first start.
+        # The demo's request fails on some candidates on purpose, which needs no warning on a first start.
         logging.getLogger("routing_admin.routing").setLevel(logging.ERROR)
         record_demo_request()
         return demo.issue_demo_key()

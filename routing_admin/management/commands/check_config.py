@@ -30,7 +30,7 @@ class Command(command.Command):
         for problem in problems:
             self.stderr.write(f"{problem.severity}: {problem.line}")
         if not files:
-            # The snapshot knows the missing keys of the stored configuration, not the missing keys of the files.
+            # The snapshot contains the missing keys of the stored configuration, not those of the files.
             for state in snapshot.current().keys.values():
                 if state.reason:
                     self.stderr.write(f"warning: {state.reason}")

@@ -32,12 +32,12 @@ class Command(command.Command):
     help = "Check databases, configuration, history, keys and every artifact's content. Exit status 1 if one fails."
 
     def run(self, **options: Any) -> None:
-        """Print a line for each check and each problem; change nothing."""
+        """Print a line for each check and each problem, without changing anything."""
         failed = 0
         for name, check in integrity.CHECKS.items():
             try:
                 problems = check()
-            # A check that cannot run is itself a problem, and the others still run.
+            # A check that cannot run is itself a problem, but the others still run.
             except DatabaseError as failure:
                 problems = [f"cannot be checked: {explain_failure(failure) or failure}"]
             except StoreUnavailableError as failure:
@@ -47,7 +47,7 @@ class Command(command.Command):
                 self.stderr.write(f"     {name}: {problem}")
             failed += bool(problems)
         self.stdout.write(f"ok   artifacts are in: {settings.ARTIFACTS_BUCKET or 'the data directory'}")
-        # Redis is optional, but if it is configured and cannot be reached, that is an error.
+        # Redis is optional, but a configured Redis that cannot be reached is an error.
         failed += self._look_at_redis()
         limit = raise_descriptor_limit()
         shortage = find_descriptor_shortage()
@@ -73,7 +73,7 @@ class Command(command.Command):
         return outage is not None
 
     def _name_retired_models(self) -> None:
-        # List each model that is retired or soon will be. They do not make the checks fail, because the catalogue may
+        # List each model that is retired or soon will be. These do not make the checks fail, because the catalogue may
         # be wrong.
         today = timezone.localdate()
         ends = _configured_ends()

@@ -38,8 +38,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, directory: Path, owner: str, **options: Any) -> None:
         """Import the files, and print a line per new one.
 
-        Raise `CommandError` for an unknown folder or agent, or at the end, if files were not stored, with a line for
-        each.
+        Raise `CommandError` for an unknown folder or agent, or at the end with a line for each file that was not
+        stored.
         """
         if not directory.is_dir():
             raise CommandError(f"{directory} is not a directory.")
@@ -60,7 +60,7 @@ class Command(BaseCommand):
 
 
 def escape_path(path: Path) -> str:
-    """Return the path as one printable line, with other characters escaped."""
+    """Return the path as one printable line; other characters are escaped."""
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in str(path))
 
 
@@ -72,15 +72,15 @@ def list_files(directory: Path) -> Iterator[Path]:
 
 
 def keep(path: Path, owner: str) -> Artifact | None:
-    """Store a file. Return its artifact, or None if there already is an artifact with this name and these bytes.
+    """Store a file; return its artifact, or None if an artifact with this name and these bytes already exists.
 
-    Raise `TooLargeError` beyond the limit on uploads.
+    Raise `TooLargeError` beyond the upload limit.
     """
     if path.stat().st_size > upload_limit():
         raise TooLargeError(upload_limit())
     with path.open("rb") as file:
         stored = byte_store().put(iter(lambda: file.read(BLOCK), b""), upload_limit())
-    # Whether the file already exists is known only after its bytes are stored; equal bytes take no more space.
+    # Whether the file already exists is known only after its bytes are stored; equal bytes need no additional space.
     if has_copy(stored.sha256, clean_filename(path.name), owner):
         return None
     blocks = byte_store().open_blocks(stored.sha256)

@@ -62,17 +62,17 @@ class Command(command.Command):
         self.show_settings(options["to"], options["artifacts"])
 
     def move(self, tables: list[Table], target: Destination, store: ByteStore | None) -> None:
-        """Copy and verify everything. Raise `MoveError`."""
+        """Copy and verify everything; raise `MoveError`."""
         target.open()
         if target.check(tables):
             self.stdout.write("Continuing an interrupted move to this target.")
         else:
             if store is not None:
                 check_store(store)
-            # The mark lets a later run continue this move.
+            # The marker lets a later run continue this move.
             target.claim()
         target.prepare(tables)
-        # Files are copied before rows, so that no row names a file that does not exist yet.
+        # Files are copied before rows, so that no row refers to a file that does not exist yet.
         self.move_files(store)
         databases = {alias: alias for alias in ALIASES}
         total = count_all(tables, databases)
@@ -103,7 +103,7 @@ class Command(command.Command):
     def show_settings(self, url: str, artifacts: str) -> None:
         password = urlsplit(url).password
         self.stdout.write("\nThe source has not changed. Set these and start:")
-        # The URL without its password, which is never printed.
+        # The URL is printed without its password.
         self.stdout.write(f"  DATABASE_URL={url.replace(f':{password}@', ':…@', 1) if password else url}")
         if artifacts == FILES:
             self.stdout.write("  ROUTING_ADMIN_ARTIFACTS_URL unset")

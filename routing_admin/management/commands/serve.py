@@ -37,10 +37,8 @@ log = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
 """Seconds for which idle connections stay open: longer than in nginx and load balancers (60 s), so that these close
-first.
-
-If this server closed a connection while a proxy was sending a request on it, the request would be lost, because a proxy
-cannot safely repeat it.
+first. If this server closed a connection while a proxy was sending a request on it, the request would be lost, because
+a proxy cannot safely repeat it.
 """
 
 
@@ -53,7 +51,7 @@ class Command(command.Command):
         parser.add_argument("--workers", type=int, default=1, help="processes (default 1)")
 
     def run(self, **options: Any) -> None:
-        """Serve until stopped. Raise `CommandError` if the database lacks tables of this version."""
+        """Serve until stopped; raise `CommandError` if the database lacks tables of this version."""
         if missing := integrity.migrations():
             more = len(missing) - 2
             raise CommandError(f"{missing[0]}{f' (and {more} more)' if more else ''}. {missing[-1]}")
@@ -93,7 +91,7 @@ class Command(command.Command):
             self.serve(uvicorn.Server(config), [config.bind_socket(), *sockets] if sockets else None)
 
     def serve(self, server: uvicorn.Server, sockets: list[socket] | None) -> None:
-        """Serve in this process. Raise `CommandError` if the server cannot start."""
+        """Serve in this process; raise `CommandError` if the server cannot start."""
         with suppress(KeyboardInterrupt):  # the server has shut down gracefully by then
             server.run(sockets)
         if not server.started:
@@ -101,7 +99,7 @@ class Command(command.Command):
 
 
 def metrics_sockets(port: int) -> list[socket]:
-    """Return the socket on which `/metrics` is also served, if any. Raise `CommandError` if it cannot be bound."""
+    """Return the socket on which `/metrics` is also served, if any; raise `CommandError` if it cannot be bound."""
     if settings.METRICS_PORT is None:
         return []
     found = socket(AF_INET6 if ":" in settings.METRICS_HOST else AF_INET)

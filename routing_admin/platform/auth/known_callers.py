@@ -1,4 +1,4 @@
-"""Check before a request's body is read whether the caller is authenticated by key, token or session."""
+"""Check before a request's body is read whether a key, a token or a session authenticates the caller."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from routing_admin.platform.databases.router import borrowed_connections
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_unavailable
 
 UNKNOWN_BYTES = 64 * 1024
-"""Body limit of unauthenticated callers: enough for every form they may send and every call that is rejected."""
+"""Body limit of unauthenticated callers. It is enough for every form that they may send and every call that is
+rejected.
+"""
 
 
 async def is_known_caller(headers: Mapping[str, str]) -> bool:
-    """Return whether the headers (lower-case names) authenticate the caller; queries the database in a thread."""
+    """Return whether the headers (with lower-case names) authenticate the caller; queries the database in a thread."""
     with lock_timeout(WAIT_SECONDS):
         return await asyncio.to_thread(_is_known, headers)
 

@@ -68,13 +68,13 @@ def _show_rows(request: HttpRequest, match: ResolverMatch) -> HttpResponseBase |
         return redirect_to_login(request.get_full_path())
     if not request.user.is_superuser:
         raise PermissionDenied
-    # A superuser may look at rows and sign out, but nothing else.
+    # A superuser may view rows and sign out, but nothing else.
     is_allowed = request.method in READING or match.url_name == "logout"
     return None if is_allowed else HttpResponseNotAllowed(("GET", "HEAD"))
 
 
 def _refuse(name: str, right: Right) -> HttpResponseNotAllowed:
-    # The response is 405 if no role has the right, because the page then does not have this method.
+    # If no role has the right, the response is a 405, because the page does not support this method.
     others = {Right.SEE: ("POST",), WRITING: ("GET", "HEAD")}
     if is_offered(name, right) or not is_offered(name, ~right):
         raise PermissionDenied

@@ -1,7 +1,7 @@
-"""Record where and when each session was last used: collected in memory, so that no page waits for a write.
+"""Record where and when each session was last used; updates are collected in memory, so that no page waits for a write.
 
-Django's store has the sessions and their users. This module's rows identify a session by a digest of its key. Program
-and system are guessed from the user agent when it is shown.
+Django's store contains the sessions and their users. The rows written here identify a session by a digest of its key.
+Program and system are inferred from the user agent when it is displayed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from routing_admin.platform.auth.addresses import client_address
 log = logging.getLogger(__name__)
 
 WRITE_INTERVAL = timedelta(minutes=1)
-"""Shortest interval between two records of a session."""
+"""Minimum interval between two records of a session."""
 MAX_AGENT = 300
-"""Maximum length of a stored user agent; the rest is cut off."""
+"""Maximum length of a stored user agent, which is truncated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class SessionUse:
 
 
 def digest_session(key: str) -> str:
-    """Return the digest that names a session; it cannot be used to sign in."""
+    """Return the digest that identifies a session; it cannot be used to sign in."""
     return hashlib.sha256(
         f"routing_admin.session:{key}".encode()
-    ).hexdigest()  # unsalted, as 165 random bits cannot be guessed
+    ).hexdigest()  # unsalted, because 165 random bits cannot be guessed
 
 
 def find_sessions(user_id: int) -> Iterator[tuple[str, Session]]:
@@ -56,7 +56,7 @@ def find_sessions(user_id: int) -> Iterator[tuple[str, Session]]:
 
 
 class SessionActivity:
-    """Activity noted by this process and not yet written, keyed by the session's digest."""
+    """Activity that this process has not written yet, by the session's digest."""
 
     def __init__(self) -> None:
         self._noted: dict[str, SessionUse] = {}
@@ -68,7 +68,7 @@ class SessionActivity:
         last = self._last.get(digest)
         if last is None or use.at - last > WRITE_INTERVAL:
             self._noted[digest] = use
-            # Drop entries older than the interval, which no longer matter.
+            # Drop entries older than the interval, which are obsolete.
             self._last = {known_digest: at for known_digest, at in self._last.items() if use.at - at <= WRITE_INTERVAL}
             self._last[digest] = use.at
 
@@ -76,7 +76,7 @@ class SessionActivity:
         return dict(self._noted)
 
     def write(self) -> bool:
-        """Write the noted activity in one transaction; if the database rejects it, keep it and return False."""
+        """Write the recorded activity in one transaction; if the database rejects it, keep it and return False."""
         with self._writing:
             noted = self.waiting()
             try:
@@ -105,9 +105,9 @@ session_activity = owned(SessionActivity)
 
 
 class SessionActivityMiddleware:
-    """Note the session of signed-in users.
+    """Record the session of signed-in users.
 
-    It wraps the session middleware, so it sees the key of a session that was just saved.
+    The middleware is outside the session middleware, so that it has the key of a session that was just saved.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

@@ -1,7 +1,7 @@
 """Limit failed sign-ins by (user name, address) and by address, counted in the database.
 
 No account is ever locked for all addresses, so an attacker cannot lock out an administrator. An attempt is counted
-before the password is checked, and removed if the password was right, so parallel attempts in any number of processes
+before the password is checked, and removed if the password was correct, so parallel attempts in any number of processes
 cannot exceed the limit. Invalid links to agents' own pages are counted separately in the same way, by the public part
 of the link.
 """
@@ -24,7 +24,7 @@ from routing_admin.platform.databases.router import one_at_a_time
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Number of failures within a window; the next attempt has to wait until the oldest of them is outside it."""
+    """Number of failures within a window; the next attempt must wait until the oldest failure is outside it."""
 
     failures: int
     window: timedelta
@@ -33,11 +33,11 @@ class Limit:
 NAME_AND_ADDRESS = Limit(5, timedelta(minutes=15))
 ADDRESS = Limit(50, timedelta(hours=1))
 LOCK = 0x7369676E
-"""Number of the PostgreSQL advisory lock that makes attempts wait for one another."""
+"""Number of the PostgreSQL advisory lock that serialises attempts."""
 
 
 def seconds_to_wait(failed: Iterable[datetime], limit: Limit, now: datetime) -> int:
-    """Return the seconds until one more attempt is allowed, rounded up; `failed` may be in any order."""
+    """Return the seconds until another attempt is allowed, rounded up; `failed` may be in any order."""
     recent = sorted((moment for moment in failed if moment > now - limit.window), reverse=True)
     if len(recent) < limit.failures:
         return 0
@@ -51,7 +51,7 @@ def enter(name: str, address: str, now: datetime | None = None, *, kind: str = "
     """
     now = now or timezone.now()
     digest, counted_address = digest_name(name), _count_under(address, kind)
-    # Checked and counted in one locked transaction, so that parallel attempts cannot exceed the limit.
+    # Check and count in one locked transaction, so that parallel attempts cannot exceed the limit.
     with one_at_a_time(LOCK):
         SignInAttempt.objects.filter(at__lt=now - ADDRESS.window).delete()
         wait = _find_wait(digest, counted_address, now)
@@ -61,7 +61,7 @@ def enter(name: str, address: str, now: datetime | None = None, *, kind: str = "
 
 
 def find_wait(name: str, address: str, *, kind: str = "") -> int:
-    """Return the seconds until `name` may be tried again from `address`, without counting an attempt; one query."""
+    """Return the seconds until `name` may be tried again from `address`, without counting an attempt, in one query."""
     return _find_wait(digest_name(name), _count_under(address, kind), timezone.now())
 
 

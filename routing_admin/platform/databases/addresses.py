@@ -26,7 +26,7 @@ PARAMETERS = frozenset(
 NAMED: dict[str, Any] = {
     "connect_timeout": CONNECT_SECONDS,
     "application_name": "routing_admin",
-    # These parameters detect a host that disappears without closing connections.
+    # These parameters detect a host that disappears without closing its connections.
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
@@ -34,8 +34,9 @@ NAMED: dict[str, Any] = {
 }
 """Defaults of libpq parameters."""
 POOL = {"min_size": 1, "max_size": 20, "num_workers": 2, "reconnect_timeout": 1.0, "max_idle": 300.0}
-"""Pool of a serving process, one for the configuration and one for the request log. `reconnect_timeout` is short: a
-failing pool reports its error soon, and the next caller starts a new attempt instead of waiting for a growing backoff.
+"""Connection pool of a serving process, one for the configuration and one for the request log. `reconnect_timeout` is
+short, so that a failing pool reports its error soon; the next caller then starts a new attempt instead of waiting for a
+growing backoff.
 """
 FORM = "postgres://user:password@host:5432/name"
 """Several hosts are separated by commas: `host1:5432,host2:5432`."""
@@ -51,7 +52,8 @@ def databases(url: str, data_dir: Path) -> dict[str, dict[str, Any]]:
     database, logs = database_files(url, data_dir)
     return {
         "default": _sqlite_database(database, "FULL", checkpoint_pages=1000),
-        # Growing indexes change the same pages repeatedly. Rare checkpoints write each page to the database only once.
+        # Growing indexes change the same pages repeatedly. With rare checkpoints, each page is written to the database
+        # only once.
         "logs": _sqlite_database(logs, "NORMAL", checkpoint_pages=8000),
     }
 
@@ -61,7 +63,7 @@ def _sqlite_database(path: Path, synchronous: str, checkpoint_pages: int) -> dic
         "journal_mode=WAL",
         f"synchronous={synchronous}",
         "journal_size_limit=67108864",
-        # Number of pages collected in the write-ahead log before they are written to the database.
+        # Number of pages that are collected in the write-ahead log before they are written to the database.
         f"wal_autocheckpoint={checkpoint_pages}",
         "cache_size=-8000",
     )
@@ -70,7 +72,7 @@ def _sqlite_database(path: Path, synchronous: str, checkpoint_pages: int) -> dic
         "NAME": path,
         "OPTIONS": {
             "timeout": 5,
-            # Writers then wait for one another instead of failing.
+            # Writers wait for each other instead of failing.
             "transaction_mode": "IMMEDIATE",
             "init_command": ";".join(f"PRAGMA {pragma}" for pragma in pragmas),
         },
@@ -91,7 +93,7 @@ def postgresql_databases(url: str) -> dict[str, dict[str, Any]]:
 
 def _parse_settings(url: str) -> dict[str, Any]:
     try:
-        # `urlsplit` accepts only one host, and the brackets of an IPv6 address only at its beginning.
+        # `urlsplit` accepts only one host, and the brackets of an IPv6 address only at its start.
         before, netlocs, after = _split_netlocs(url)
         parts = urlsplit(before + after)
         hosts, ports = _split_hosts(netlocs.split(","))

@@ -1,6 +1,6 @@
-"""Triggers by which the database rejects changes and deletions of audit log rows.
+"""Triggers that make the database reject changes and deletions of audit log rows.
 
-They are created after every migration, since SQLite drops a table's triggers when it is altered. The program never
+They are created after every migration, because SQLite drops a table's triggers when it is altered. The program never
 bypasses them. The owner of the database can bypass them, but the hash chain reveals this.
 """
 

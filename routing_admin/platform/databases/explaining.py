@@ -79,7 +79,7 @@ CORRECT = "or correct host and port in DATABASE_URL"
 
 
 def explain_failure(error: BaseException, alias: str = "default") -> str | None:
-    """Return the explanation of a database error, or None if an operator cannot fix its cause."""
+    """Return the explanation of a database error, or None if an operator cannot correct its cause."""
     if isinstance(error, ImportError | ImproperlyConfigured):
         return DRIVER if "psycopg" in str(error) or "pq wrapper" in str(error) else None
     if not isinstance(error, DatabaseError | InterfaceError):
@@ -140,15 +140,15 @@ PROBES: Mapping[str, Sequence[tuple[str, str]]] = {
     DEFAULT_DB_ALIAS: (("Installation", INSERT),),
     LOGS: (("RequestLog", INSERT), ("AttemptLog", INSERT), ("UsageSum", INSERT), ("UsageSum", UPDATE)),
 }
-"""Tables that the server needs in each database, and the statements that test them."""
+"""Tables that the server needs in each database, and the statements that test access to them."""
 LOCK_SECONDS = 0.1
 
 
 def check_writable() -> None:
     """Run an insert of no rows in each database, which needs everything that an insert needs except disk space.
 
-    A locked database counts as writable. Raise `DatabaseError` or `InterfaceError` for an outage, classified by
-    `classify_error`.
+    A locked database counts as writable. Raise `DatabaseError` or `InterfaceError` for an outage, which
+    `classify_error` can classify.
     """
     for alias, probes in PROBES.items():
         try:
@@ -169,7 +169,7 @@ def _probe_statement(name: str, statement: str, connection: BaseDatabaseWrapper)
 
 
 def list_missing_rights() -> list[str]:
-    """Return rights that PostgreSQL's user lacks, such as `INSERT ON auth_user`, if another user made the tables."""
+    """Return rights that PostgreSQL's user lacks, such as `INSERT ON auth_user`, if another user created the tables."""
     connection = connections[DEFAULT_DB_ALIAS]
     if connection.vendor != POSTGRESQL:
         return []
@@ -183,7 +183,7 @@ def list_missing_rights() -> list[str]:
         return [missing for (missing,) in cursor.fetchall()]
 
 
-# Threads of a server borrow connections from a pool; a command has its own.
+# Threads of a server borrow connections from a pool; a command has its own connection.
 
 _pooled = owned(Event)
 
@@ -193,5 +193,5 @@ def is_pooled() -> bool:
 
 
 def pool_connections() -> None:
-    """Make threads borrow connections from a pool from now on, if the engine has pools."""
+    """Make threads borrow connections from a pool from now on, if the engine supports pools."""
     _pooled().set()

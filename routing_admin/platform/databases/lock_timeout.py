@@ -1,6 +1,6 @@
-"""Timeouts for database locks and pooled connections, per context.
+"""Timeouts for database locks and pooled connections, per context. Pages and commands use the settings' timeout.
 
-Pages and commands use the settings' timeout. The gateway sets a shorter one for all code that it calls.
+The gateway sets a shorter one for all code that it calls.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def wait_seconds(default: float) -> float:
 
 
 class _LastTimeout:
-    """When the last lock timeout occurred, in monotonic seconds."""
+    """Time of the last lock timeout, in monotonic seconds."""
 
     at = float("-inf")
 

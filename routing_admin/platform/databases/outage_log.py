@@ -1,4 +1,4 @@
-"""Log a lasting failure only once and, when it ends, the number of failed attempts."""
+"""Log a lasting failure only once, and the number of failed attempts when it ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from routing_admin.platform.databases.unavailable import classify_error, is_unav
 
 @dataclass(slots=True)
 class OutageLog:
-    """Failures of one repeated kind of work. `operation` names it."""
+    """Failures of one kind of repeated work, named `operation`."""
 
     log: logging.Logger
     operation: str

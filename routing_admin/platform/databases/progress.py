@@ -13,15 +13,15 @@ from django.core.management.base import OutputWrapper
 from capabilities.runtime import owned
 
 QUIET_SECONDS = 3.0
-"""Work that takes less time shows no progress."""
+"""Maximum seconds of work for which no progress is shown."""
 LINE_SECONDS = 5.0
-"""Interval between lines if the output is not a terminal."""
+"""Seconds between lines if the output is not a terminal."""
 TERMINAL_SECONDS = 0.5
 
 
 @dataclass(slots=True)
 class WorkProgress:
-    """Progress of a piece of work; `total` is 0 if unknown."""
+    """Progress of some work; `total` is 0 if unknown."""
 
     name: str
     total: int

@@ -1,6 +1,6 @@
 """Route the request log to its own database, so that its writes do not wait for an fsync.
 
-On PostgreSQL one database contains both, and the request log is written by separate connections and transactions.
+On PostgreSQL one database contains both, and the request log has separate connections and transactions.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LOG_MODELS = frozenset(
 
 
 class LogsRouter:
-    """Routes the request log to `logs` and everything else to `default`; relations do not cross."""
+    """Route the request log to `logs` and everything else to `default`; relations do not cross."""
 
     def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
         return LOGS if model._meta.model_name in LOG_MODELS else None
@@ -80,7 +80,7 @@ def renew_connections() -> None:
 
 @contextmanager
 def borrowed_connections() -> Iterator[None]:
-    """Renew old connections before the block and return pooled ones after it, in long-lived threads."""
+    """In long-lived threads, renew old connections before the block and return pooled ones after it."""
     renew_connections()
     try:
         yield
@@ -92,7 +92,7 @@ def borrowed_connections() -> Iterator[None]:
 def one_at_a_time(lock: int) -> Iterator[None]:
     """Open a transaction of the main database that no other transaction with this lock number overlaps.
 
-    SQLite serialises writing transactions itself. On PostgreSQL they queue for the advisory lock of that number.
+    SQLite serialises writing transactions itself. On PostgreSQL they wait for the advisory lock with that number.
     """
     with transaction.atomic():
         connection = connections[DEFAULT_DB_ALIAS]
@@ -102,7 +102,7 @@ def one_at_a_time(lock: int) -> Iterator[None]:
 
 
 def one_writer() -> AbstractContextManager[None]:
-    """Return a transaction for changing the configuration, one at a time."""
+    """Return a transaction for changing the configuration; such transactions are serialised."""
     return one_at_a_time(WRITERS_LOCK)
 
 
@@ -121,7 +121,7 @@ def drop_connections() -> None:
 
 @contextmanager
 def one_moment(alias: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
-    """Show the block one consistent snapshot of a database, without blocking writers.
+    """Run the block on one consistent snapshot of a database, without blocking writers.
 
     An open transaction is used unchanged.
     """
@@ -130,7 +130,7 @@ def one_moment(alias: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
         yield
         return
     with connection.deferred() if isinstance(connection, DatabaseWrapper) else nullcontext(), transaction.atomic(alias):
-        # By default each statement would see its own snapshot.
+        # By default each statement would use a snapshot of its own.
         if connection.vendor == POSTGRESQL:
             connection.cursor().execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         yield

@@ -61,7 +61,7 @@ def load_migrations(applied: Iterable[Migration]) -> MigrationLoader:
 
 
 def find_leaves(applied: Iterable[Migration]) -> list[Migration]:
-    """Return the leaf nodes among these migrations; migrating to them applies all."""
+    """Return the leaf nodes among these migrations; migrating to them applies all of them."""
     known = set(applied)
     loader = load_migrations(known)
     known |= {key for key, migration in loader.replacements.items() if known.issuperset(migration.replaces)}
@@ -79,7 +79,7 @@ def migrate_until(using: str, leaves: Sequence[Migration]) -> None:
 
 
 def list_unknown(applied: Iterable[Migration]) -> list[Migration]:
-    """Return the applied migrations of our own apps that this program does not have."""
+    """Return the applied migrations of our own apps that this program lacks."""
     known = {app: _names(app) for app in OURS}
     return [(app, name) for app, name in applied if app in known and name not in known[app]]
 
@@ -95,7 +95,7 @@ def newest_migration() -> str:
 
 
 def refuse_newer(applied: Iterable[Migration], subject: str) -> None:
-    """Raise `NewerSchemaError` if the program does not know a migration; `subject` begins the message."""
+    """Raise `NewerSchemaError` if the program lacks an applied migration; `subject` starts the message."""
     unknown = list_unknown(applied)
     if unknown:
         app, name = unknown[-1]
@@ -131,7 +131,7 @@ def list_pending() -> list[Migration]:
 
 @dataclass(slots=True)
 class _MigrationStatements:
-    """Measures the progress of migrations: each statement counts as many rows as the table that it names has."""
+    """Progress of migrations: each statement counts as many rows as the table that it names contains."""
 
     rows: Mapping[str, int]
     total: int

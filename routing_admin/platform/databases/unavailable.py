@@ -1,6 +1,6 @@
 """Classify database errors as outages, rejected values or bugs, by SQLSTATE and SQLite's codes.
 
-All code that needs to distinguish an outage from a bug uses this module.
+All code that must distinguish an outage from a bug uses this module.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from capabilities.core.translatable import Translatable, translatable
 
 
 class DatabaseFault(StrEnum):
-    """Cause of an error. All but the last two are outages: the same call can succeed later, unchanged."""
+    """Cause of an error. All but the last two are outages, so the same call can succeed later."""
 
     DOWN = "down"
     LOCKED = "locked"
@@ -59,17 +59,14 @@ SQLITE_CODES: Mapping[int, DatabaseFault] = {
     19: DatabaseFault.VALUE,
     20: DatabaseFault.VALUE,
 }
-"""SQLite's primary result codes.
-
-I/O errors and damaged files are not listed: they count as outages.
-"""
+"""SQLite's primary result codes. I/O errors and damaged files are missing, because they count as outages."""
 NO_TABLE = ("no such table", "no such column", "has no column named")
-"""SQLite's messages for tables of another version, for which it has no code."""
+"""SQLite's messages for tables of another version; it has no code for them."""
 REFUSED_BY_DRIVER = ("cannot adapt", "binding parameter")
 OUR_CLASSES = (ProgrammingError, NotSupportedError)
 
 WAIT_SECONDS = 1.0
-"""Lock timeout of an agent's call, which may be retried afterwards."""
+"""Lock timeout in seconds of an agent's call, which may be retried afterwards."""
 RETRY_SECONDS = 2.0
 """The `Retry-After` of the response to such a call."""
 MESSAGE = translatable(
@@ -93,11 +90,11 @@ MESSAGES: Mapping[DatabaseFault, Translatable] = {
         "few minutes."
     ),
 }
-"""Messages to callers by cause of the outage; `MESSAGE` for all others."""
+"""Messages for callers by cause of the outage; `MESSAGE` for all others."""
 
 
 def explain(error: BaseException) -> str:
-    """Return the message to the caller for an outage."""
+    """Return an outage's message for the caller."""
     fault = classify_error(error)
     return MESSAGES.get(fault, MESSAGE) if fault else MESSAGE
 

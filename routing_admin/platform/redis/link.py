@@ -1,7 +1,7 @@
 """Connection to Redis: calls succeed or fail immediately, and only one thread retries during an outage.
 
-While Redis is unavailable, `ask` fails without trying. `beat` retries with a delay that grows to a second, and logs the
-cause and the end of the outage. Messages say what to do, without the password.
+While Redis is unavailable, `ask` fails without an attempt. `beat` retries with a delay that grows to a second, and logs
+the cause and the end of the outage. Messages say what to do, without the password.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from capabilities.core.translatable import Translatable, translatable
 from capabilities.runtime import owned
 
 if TYPE_CHECKING:
-    import redis  # takes 10 MB, so it is only imported if Redis is used
+    import redis  # it uses 10 MB, so it is only imported if Redis is used
 
 
 REFUSALS: Mapping[str, str] = {
@@ -50,13 +50,13 @@ REFUSED = translatable("Redis at %(place)s returned an error: %(reason)s")
 
 
 def url_location(url: str) -> str:
-    """Return host and port, or the socket's path: the part of the URL without the password."""
+    """Return host and port, or the socket's path, which contain no password."""
     parts = urlsplit(url)
     return parts.path if parts.scheme == "unix" else f"{parts.hostname or 'localhost'}:{parts.port or 6379}"
 
 
 def is_fault(error: Exception) -> bool:
-    """Return whether an error is an outage or rejection by Redis rather than a bug in our call."""
+    """Return whether an error is an outage or a rejection by Redis instead of a bug in our call."""
     from redis import RedisError
 
     return isinstance(error, RedisError | OSError)
@@ -107,9 +107,9 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 ANSWER_SECONDS = 1.0
-"""Timeout of the background threads that use Redis; requests never wait for it."""
+"""Timeout in seconds of the background threads that use Redis; requests never wait for it."""
 FIRST_PAUSE, MAX_PAUSE = 0.25, 1.0
-"""Delay between retries during an outage."""
+"""Minimum and maximum seconds between retries during an outage."""
 
 
 class RedisUnavailableError(Exception):
@@ -155,7 +155,7 @@ class RedisLink:
         return ":".join((self.prefix, *parts))
 
     def ask(self, work: Callable[[redis.Redis], T]) -> T:
-        """Return the result of `work`, or raise `RedisUnavailableError`, which takes no time during an outage."""
+        """Return the result of `work`, or raise `RedisUnavailableError`, which happens at once during an outage."""
         if self._client is None or not self._up:
             raise RedisUnavailableError(str(self._outage.sentence) if self._outage else "Redis was not asked yet.")
         return self._try(work, self._client)
@@ -183,7 +183,7 @@ class RedisLink:
             self._client.close()
 
     def _write(self, client: redis.Redis) -> object:
-        # A PING is not enough: a replica would answer it, and so would a server that is out of memory.
+        # A PING is not enough, because a replica or a server that is out of memory would also answer it.
         return client.set(self.key("probe"), "1", px=1000)
 
     def _try(self, work: Callable[[redis.Redis], T], client: redis.Redis) -> T:
@@ -222,7 +222,7 @@ def _client(url: str) -> redis.Redis:
         decode_responses=True,
         socket_timeout=ANSWER_SECONDS,
         socket_connect_timeout=ANSWER_SECONDS,
-        # The client must not retry, since commands may not be safe to repeat.
+        # The client must not retry, because commands may not be safe to repeat.
         retry=Retry(NoBackoff(), 0),
     )
 

@@ -1,7 +1,7 @@
 """Messages between processes through Redis streams, written and read outside of requests.
 
-A message is rendered when it is sent, and only the latest per subject is sent. During an outage messages wait until
-Redis is back. A process that starts or reconnects reads everything that the streams still contain.
+A message is rendered when it is sent, and only the latest one per subject is sent. During an outage messages wait until
+Redis is available again. A process that starts or reconnects reads everything that the streams still contain.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MAX_WAITING = 10_000
 """Maximum number of subjects with messages to send; the oldest are dropped."""
 BATCH = 500
 BLOCK_MILLISECONDS = 500
-"""How long one read waits for messages."""
+"""Milliseconds for which one read waits for messages."""
 STREAM_SECONDS = 3600
-"""Expiry of a stream without new messages."""
+"""Expiry in seconds of a stream without new messages."""
 BEGINNING = "0"
 
 Fields = Mapping[str, str]
@@ -44,9 +44,9 @@ class _Topic:
 
 @dataclass(slots=True)
 class News:
-    """Messages of this process; thread-safe.
+    """Messages of this process; thread-safe. `wake` is called when there is something to send.
 
-    `wake` is called when there is something to send. Without it, as in commands, messages are sent immediately.
+    Without it, as in commands, messages are sent immediately.
     """
 
     link: RedisLink
@@ -57,11 +57,11 @@ class News:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def follow(self, topic: str, length: int, handle: Handler) -> None:
-        """Subscribe to a topic, including this process's own messages; its stream keeps about `length` of them."""
+        """Subscribe to a topic, including this process's own messages; its stream contains about `length` of them."""
         self._topics[topic] = _Topic(self.link.key("news", topic), length, handle)
 
     def publish(self, topic: str, subject: str, render: Callable[[], Fields]) -> None:
-        """Queue a message about a subject, rendered when it is sent; does nothing without Redis."""
+        """Queue a message about a subject, to be rendered when it is sent; without Redis, do nothing."""
         if not self.link.is_set:
             return
         with self._lock:
@@ -75,14 +75,17 @@ class News:
             self.send()
 
     def is_waiting(self, topic: str, subject: str) -> bool:
-        """Return whether a message about the subject is queued, which outdates earlier messages of other processes."""
+        """Return whether a message about the subject is queued.
+
+        If so, earlier messages of other processes are obsolete.
+        """
         return (topic, subject) in self._waiting
 
     def is_own(self, fields: Fields) -> bool:
         return fields.get("by") == self.own
 
     def send(self) -> None:
-        """Send queued messages; they remain queued while Redis is unavailable."""
+        """Send queued messages; they stay queued while Redis is unavailable."""
         while self._waiting:
             with self._lock:
                 batch = dict(list(self._waiting.items())[:BATCH])
@@ -116,7 +119,7 @@ class News:
             found, now = self.link.ask(self._read)
         except RedisUnavailableError:
             for topic in self._topics.values():
-                # Once Redis is back, read everything that the streams still contain.
+                # After an outage, read everything that the streams still contain.
                 topic.read_to = BEGINNING
             return False
         by_key = {topic.key: topic for topic in self._topics.values()}

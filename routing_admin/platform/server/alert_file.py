@@ -1,4 +1,4 @@
-"""File in the data directory for alerts that begin while the database is unavailable.
+"""File in the data directory for alerts that start while the database is unavailable.
 
 The file has its full size from the start and is overwritten in place, so it can store an alert even on a full disk. All
 processes of a machine share it, and each locks it to change it.
@@ -26,7 +26,7 @@ MOMENTS = frozenset({"first_seen_at", "last_seen_at", "expires_at", "sent_at", "
 
 @dataclass(slots=True)
 class StoredAlert:
-    """A stored alert, with the fields of the database row that it will become."""
+    """A stored alert, with the fields of its future database row."""
 
     kind: str
     subject: str
@@ -45,7 +45,7 @@ StoredAlerts = dict[tuple[str, str], StoredAlert]
 
 
 class AlertFile:
-    """Alert file of this installation; alerts that the disk cannot store are kept only in this process."""
+    """Alert file of this installation. Alerts that the disk cannot store are only in this process's memory."""
 
     def __init__(self) -> None:
         self._unwritten: StoredAlerts = {}
@@ -79,7 +79,7 @@ class AlertFile:
 
 
 def _write(handle: int, alerts: StoredAlerts) -> bool:
-    # Padded to the file's full size, so that overwriting it needs no further disk space.
+    # Padded to the file's full size, so that overwriting it needs no additional disk space.
     content = json.dumps([asdict(alert) for alert in alerts.values()], default=str).encode().ljust(SIZE)
     try:
         return os.pwrite(handle, content, 0) == len(content)

@@ -11,20 +11,20 @@ from typing import Any
 from routing_admin.platform.server.request_id import make_request_id, read_scope_id
 
 CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
-"""Control characters that no header may contain: they would end the line or be cut off."""
+"""Control characters that no header may contain, because they would end the line or be stripped."""
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 async def send_whole(status: int, headers: Mapping[str, str], body: bytes, send: Send) -> None:
-    """Send a response with its length. Raise `ValueError` for an invalid header."""
+    """Send a response with its length; raise `ValueError` for an invalid header."""
     pairs = [*header_pairs(headers), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": pairs})
     await send({"type": "http.response.body", "body": body})
 
 
 def header_pairs(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Return headers as ASGI takes them. Raise `ValueError` for an invalid header."""
+    """Return headers in ASGI's format; raise `ValueError` for an invalid header."""
     pairs = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
     if CONTROL.search(b" ".join([value for _, value in pairs])):
         raise ValueError("a header of the answer holds a control character")
@@ -62,7 +62,7 @@ GOOGLE_STATUSES: Mapping[int, str] = {
 }
 """Google's names for statuses; other 4xx are `INVALID_ARGUMENT`, other 5xx `UNAVAILABLE`."""
 OPENAI_CODES: Mapping[str, str] = {"key_invalid": "invalid_api_key"}
-"""OpenAI's names for codes that have another name here, because clients check for them."""
+"""OpenAI's names for codes that have another name here, because clients check them."""
 
 
 async def send_refusal(
@@ -84,7 +84,7 @@ async def send_refusal(
 def refusal_parts(
     path: str, status: int, code: str, message: str, request_id: str = "", **extra: Any
 ) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """Return headers and body of an error that closes the connection; a 503 can be retried after a second."""
+    """Return headers and body of an error that closes the connection; a 503 may be retried after a second."""
     request_id = request_id or make_request_id("")
     body = json.dumps(refusal_json(path, status, code, message, request_id, **extra)).encode()
     headers = [
@@ -107,7 +107,7 @@ def google_error(
 
 
 def refusal_json(path: str, status: int, code: str, message: str, request_id: str, **extra: Any) -> dict[str, Any]:
-    """Return the error object of the path's vendor; on other paths return our own, including `extra`."""
+    """Return the error object of the path's vendor, or our own with `extra` on other paths."""
     if path.startswith("/v1beta/"):
         return google_error(status, code, message, request_id)
     if path.startswith("/v1/messages"):

@@ -14,8 +14,8 @@ from django.middleware.gzip import GZipMiddleware
 
 TEXTS = re.compile(r"text/(?!event-stream)|application/(\w+\+)?json|application/javascript|image/svg")
 DATA_PLANE = ("/v1/", "/v1beta/")
-"""Paths of agents' calls, which are not compressed: their responses are streams or small, and compression takes
-time."""
+"""Paths of agents' calls. Their responses are streams or small, and compression takes time, so they are not compressed.
+"""
 
 
 class CompressionMiddleware(GZipMiddleware):

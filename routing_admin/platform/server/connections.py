@@ -1,4 +1,4 @@
-"""Limit how long a caller may take for a request, and how many connections an IP address may keep open."""
+"""Limit the time that a caller may take for a request, and the connections of an IP address."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from routing_admin.platform.server.resources import descriptor_limit, max_connec
 log = logging.getLogger(__name__)
 
 HEALTH_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
-"""Health checks are served even when all connections are in use."""
+"""Health checks, which are served even when all connections are in use."""
 HEALTH_CONNECTIONS = 32
-"""Additional connections accepted for health checks once the limit is reached."""
+"""Additional connections for health checks after the limit is reached."""
 ROOM_TRIES = 64
-"""How many of the oldest connections are checked for one that can be closed to make room."""
+"""Number of the oldest connections that are checked for one that can be closed."""
 WARNING_SECONDS = 60.0
-"""Minimum interval between log lines about refused connections."""
+"""Minimum seconds between log lines about refused connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Limits on what one caller may use.
+    """Limits on the resources of a caller.
 
     A request's head must be complete within `head_seconds` and have at most `head_bytes`; the time starts with the
     connection or with the first byte of the next request. Its body must be complete within `body_seconds`, or arrive at
-    `body_rate` bytes per second in each such period. `proxies` is the number of proxies in front, see
+    `body_rate` bytes per second in each such period. `proxies` is the number of trusted proxies, see
     `ROUTING_ADMIN_TRUSTED_PROXIES`.
     """
 
@@ -42,14 +42,14 @@ class ConnectionLimits:
     body_seconds: float = 30.0
     body_rate: int = 4 * 1024
     unread_seconds: float = 60.0
-    """How long a caller may stop reading its response once the connection is being closed."""
+    """Seconds for which a caller may stop reading its response while the connection is being closed."""
     per_address: int = 256
     total: int = 10_000
     proxies: int = 0
 
 
 class Connection(Protocol):
-    """What `Connections` needs to know about an open connection, and how to close it."""
+    """Interface of an open connection: its state, and how to close it."""
 
     @property
     def waits_for_head(self) -> bool:
@@ -64,10 +64,10 @@ class Connection(Protocol):
 
 @dataclass(slots=True)
 class Connections:
-    """Open connections of this process in the order of their opening, in total and by address.
+    """Open connections of this process in order of opening, in total and by address.
 
-    Behind proxies all connections come from a few addresses. Then running requests are counted instead, by the address
-    that the outermost proxy saw.
+    Behind proxies all connections come from a few addresses. In that case running requests are counted instead, by the
+    address that the outermost proxy saw.
     """
 
     limits: ConnectionLimits
@@ -110,7 +110,7 @@ class Connections:
         return True
 
     def leave(self, connection: Connection, address: str) -> None:
-        """End the count for an address; does nothing for a connection that was not counted."""
+        """End the count for an address; do nothing for a connection that was not counted."""
         name = client_network(address)
         peers = self._open.get(name, {})
         peers.pop(connection, None)

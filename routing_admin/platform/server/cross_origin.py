@@ -17,10 +17,10 @@ from routing_admin.platform.server.url_aliases import resolve_path
 
 SETTING = "ROUTING_ADMIN_CORS_ORIGINS"
 SHARED = re.compile(r"/(?:v1|v1beta|mcp|api/v1(?!/docs$))(?:/.*)?", re.S)
-"""Paths of the agents' APIs, without the page that documents them."""
+"""Paths of the agents' APIs, without their documentation page."""
 METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 MAX_AGE = "600"
-"""Seconds that a browser caches a preflight."""
+"""Seconds for which a browser caches a preflight."""
 READABLE = (
     "x-request-id",
     "request-id",
@@ -40,14 +40,14 @@ READABLE = (
 """Response headers that pages may read besides the safelisted headers and headers with a prefix below."""
 PREFIXES = ("x-routing-", "x-ratelimit-", "ratelimit", "anthropic-ratelimit-")
 TOKENS = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
-"""List of header names (RFC 9110 §5.6.2)."""
+"""Pattern of a list of header names (RFC 9110 §5.6.2)."""
 Headers = list[tuple[bytes, bytes]]
 
 
 def share(app: App, origins: Collection[str]) -> App:
     """Wrap the application so that pages of these origins may read its responses; `*` means all.
 
-    Without origins the application itself is returned.
+    Return the application itself without origins.
     """
     if not origins:
         return app
@@ -94,7 +94,7 @@ async def _answer_preflight(scope: Any, grant: str, requested_headers: str, send
 
 def _add_grant(headers: Iterable[tuple[bytes, bytes]], grant: str, any_origin: bool) -> Headers:
     answer = list(headers)
-    # Caches must keep responses to different origins apart.
+    # Caches must distinguish responses to different origins.
     if not any_origin:
         varies = [value for name, value in answer if name.lower() == b"vary"]
         answer = [pair for pair in answer if pair[0].lower() != b"vary"]

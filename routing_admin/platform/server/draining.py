@@ -1,9 +1,8 @@
-"""End a process: requests in progress may finish, and those that take too long get an error, not a cut connection.
+"""End a process: requests in progress may finish, and those that take too long receive an error.
 
 The server cancels the remaining requests `ROUTING_ADMIN_DRAIN_SECONDS` after SIGTERM. Shortly before, everything that
-still waits for a provider is ended in order: a stream by an error event, any other response by a 503.
-
-A process that ends without shutting down is noticed by the others: each locks a file while it serves.
+still waits for a provider is ended properly, instead of by a cut connection: a stream by an error event, any other
+response by a 503. Each process locks a file while it serves, so the others notice if it ends without shutting down.
 """
 
 from __future__ import annotations
@@ -28,23 +27,23 @@ from routing_admin.places import program_version
 from routing_admin.platform.server.file_locks import hold_unless_locked
 
 EARLY_SECONDS = 2.0
-"""How long before the server's own deadline requests are ended, so that their last bytes are still sent."""
+"""Seconds between the end of requests and the server's own deadline, so that their last bytes are still sent."""
 DRAINED_MESSAGE = translatable("The server is shutting down before the answer was complete. Send the request again.")
 
 
 class DrainingError(Exception):
-    """The process ends before the response is complete; another process can take the request."""
+    """The process ends before the response is complete; another process can serve the request."""
 
     status, code, message = 503, DRAINED, DRAINED_MESSAGE
     should_retry, retry_after = True, 1.0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the error as `/api/v1` writes it. `attempts` is empty, since none was completed."""
+        """Return the error in the format of `/api/v1`; `attempts` is empty, because none was completed."""
         return {"error": self.code, "message": self.message, "attempts": []}
 
 
 class WaitingPeriod:
-    """A wait of one task, registered with `Draining` while it lasts."""
+    """A task's wait, registered with `Draining` until it ends."""
 
     __slots__ = ("_ended", "_others", "_reason", "_task", "_waiting")
 
@@ -62,12 +61,12 @@ class WaitingPeriod:
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         self._waiting.pop(self, None)
         cancelled = self._reason is not None and kind is asyncio.CancelledError
-        # This object cancelled the task, so the task gets the reason instead.
+        # This object cancelled the task, so the task receives the reason instead.
         if cancelled and self._task and self._task.uncancel() <= self._others:
             raise self._reason or DrainingError() from None
 
     def give_up(self, reason: Exception | None = None) -> None:
-        """End the wait: its task gets `reason` as an exception, by default a `DrainingError`."""
+        """End the wait; its task receives `reason` as an exception, by default a `DrainingError`."""
         if self in self._waiting and self._task is not None:
             self._reason = reason or DrainingError()
             self._task.cancel()
@@ -85,10 +84,10 @@ class Draining:
         return WaitingPeriod(self._waiting, ended=self._ended)
 
     def schedule_end(self) -> None:
-        """Handle SIGTERM: waits may go on until shortly before the server's deadline."""
+        """Handle SIGTERM: waits may continue until shortly before the server's deadline."""
         process_marker().remove()
         self.has_begun, seconds = True, settings.DRAIN_SECONDS
-        # With a short drain time, half of it is left for the last bytes.
+        # Of a short drain time, half is left for the last bytes.
         asyncio.get_running_loop().call_later(max(seconds - EARLY_SECONDS, seconds / 2), self.end)
 
     def check(self) -> None:
@@ -129,14 +128,17 @@ log = logging.getLogger(__name__)
 
 
 class ProcessMarker:
-    """The file of this process, removed when it shuts down; if it crashes, others find the file unlocked."""
+    """The file of this process, which is removed when the process shuts down.
+
+    After a crash the others find it unlocked.
+    """
 
     def __init__(self) -> None:
         self._path: Path | None = None
         self._handle = -1
 
     def place(self) -> None:
-        """Create and lock the file; a failure is only logged, as a warning."""
+        """Create and lock the file; a failure is only logged as a warning."""
         folder = Path(settings.DATA_DIR) / "processes"
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -164,7 +166,7 @@ class ProcessMarker:
 
 def _is_left_behind(path: Path) -> bool:
     with suppress(OSError), hold_unless_locked(path) as is_free:
-        # If it is locked, its process is still alive, or another process is just removing it.
+        # If it is locked, its process is still alive, or another process is about to remove it.
         if is_free:
             path.unlink()
             return True
@@ -175,7 +177,7 @@ process_marker = owned(ProcessMarker)
 
 
 def find_other_version() -> str | None:
-    """Return another version of the program that also serves this data directory now, or None."""
+    """Return another version of the program that currently serves this data directory, or None."""
     for path in (Path(settings.DATA_DIR) / "processes").glob("[0-9]*"):
         with suppress(OSError):
             version = path.read_text()

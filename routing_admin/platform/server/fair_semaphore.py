@@ -1,8 +1,8 @@
-"""Fair concurrency limit with a bounded queue; no caller can hold every slot.
+"""Fair concurrency limit with a bounded queue; no caller can occupy every slot.
 
-A name (an agent or an IP address) may hold up to three times as many slots as are free. One caller alone gets three
+A name (an agent or an IP address) may occupy up to three times as many slots as are free. A single caller gets three
 quarters of all slots, two get three sevenths each, and a caller without a slot always finds a free one. This is the
-dynamic threshold by which switches share their buffers (Choudhury and Hahne, 1998).
+dynamic threshold with which switches share their buffers (Choudhury and Hahne, 1998).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from capabilities.runtime import owned
 from routing_admin.platform.server.draining import draining
 
 QUEUE_SHARE = 4
-"""The queue is a quarter as long as there are slots."""
+"""Number of slots per place in the queue."""
 LARGE_BODIES_MIB = 1024
 """Memory for large bodies in a process; parsing a body takes about as much again."""
 THREADS = 16
-"""Threads that work on files of calls, each with a database connection; fewer than a pool has."""
+"""Threads that process files of calls, each with a database connection; there are fewer than connections in a pool."""
 WAIT_SECONDS = 2.0
-"""How long a request waits for a slot."""
+"""Maximum seconds that a request waits for a slot."""
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class FairSemaphore:
         """Take slots and return True if enough are free for that name; `leave` returns them."""
         free = self.most - self.in_use
         own = self._own.get(name, 0) + count
-        # With a SHARE of 3, one name alone gets at most three quarters of all slots.
+        # With a SHARE of 3, a single name gets at most three quarters of all slots.
         if count > free or own > SHARE * free:
             return False
         self.in_use += count
@@ -60,7 +60,7 @@ class FairSemaphore:
         return True
 
     async def wait(self, name: str) -> None:
-        """Wait for a slot. Raise `OverloadedError` or `DrainingError`."""
+        """Wait for a slot; raise `OverloadedError` or `DrainingError`."""
         ahead = sum(waiting_name == name for waiting_name, _ in self._waiters)
         # The queue is divided between names by the same rule as the slots.
         if ahead >= SHARE * (self.queue - self.waiting):
@@ -80,7 +80,7 @@ class FairSemaphore:
             raise
 
     def leave(self, name: str, count: int = 1) -> None:
-        """Release slots and pass them to waiters: to the name with the fewest slots, then the least recently served."""
+        """Pass released slots to the waiting name with the fewest slots, of several to the least recently served."""
         self.in_use -= count
         left = self._own[name] - count
         if left:
@@ -111,7 +111,7 @@ class FairSemaphore:
 
 
 class Slot:
-    """The slots of one call; `at_end` runs on `leave`."""
+    """The slots of one call; `leave` runs `at_end`."""
 
     __slots__ = ("_count", "_name", "_semaphore", "at_end")
 
@@ -122,20 +122,20 @@ class Slot:
         self.at_end: Callable[[], None] | None = None
 
     async def enter(self, name: str) -> None:
-        """Take a slot, waiting for it if necessary. Raise `OverloadedError` or `DrainingError`."""
+        """Take a slot, waiting for it if necessary; raise `OverloadedError` or `DrainingError`."""
         if not self._semaphore.take(name):
             await self._semaphore.wait(name)
         self._name = name
 
     def enter_at_once(self, name: str, count: int) -> None:
-        """Take `count` slots. Raise `OverloadedError` if they are not free."""
+        """Take `count` slots; raise `OverloadedError` if they are not free."""
         if not self._semaphore.take(name, count):
             self._semaphore.refused += 1
             raise OverloadedError
         self._name, self._count = name, count
 
     def add(self, name: str, count: int) -> None:
-        """Take `count` more slots for the same name. Raise `OverloadedError` if they are not free."""
+        """Take `count` more slots for the same name; raise `OverloadedError` if they are not free."""
         if self._name is None:
             self.enter_at_once(name, count)
             return
@@ -189,7 +189,7 @@ def threads() -> FairSemaphore:
 
 @asynccontextmanager
 async def slot(semaphore: FairSemaphore, name: str) -> AsyncIterator[None]:
-    """Hold a slot in the block. Raise `OverloadedError` or `DrainingError`."""
+    """Occupy a slot in the block; raise `OverloadedError` or `DrainingError`."""
     held_slot = Slot(semaphore)
     await held_slot.enter(name)
     try:

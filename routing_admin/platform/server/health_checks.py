@@ -1,7 +1,7 @@
 """Health checks for load balancers, without a key and without details that would help an attacker.
 
 They say whether this process can answer calls and which dependencies work. Each dependency is checked in its own
-thread, one check at a time. If it hangs, it delays one probe by `PROBE_SECONDS` and occupies one thread.
+thread, one check at a time. A check that hangs delays one probe by `PROBE_SECONDS` and occupies one thread.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from routing_admin.platform.server.scrapes import metrics
 log = logging.getLogger(__name__)
 
 PROBE_SECONDS = 1.5
-"""How long a probe waits for the checks.
-
-Orchestrators wait longer; if their own timeout fired, it would not name the cause.
+"""Seconds for which a probe waits for the checks. Orchestrators wait longer; their own timeout would not name the
+cause.
 """
 OK, FAILED = "ok", "failed"
 
@@ -129,8 +128,8 @@ def healthz(request: HttpRequest) -> HttpResponse:
 def readyz(request: HttpRequest) -> HttpResponse:
     """Return 200 while calls can be answered, with failing dependencies listed; with `?full`, 503 if one fails.
 
-    Dependencies are shared: if a server returned 503 for them, all servers would be stopped at the same time, along
-    with what they can answer from memory.
+    Dependencies are shared: if servers returned 503 for them, all would be stopped at the same time, although they can
+    still answer some calls from memory.
     """
     states = check_dependencies()
     checks = {"server": server_state(), **states}

@@ -1,7 +1,7 @@
-"""Connections of the server: uvicorn's protocol with timeouts, so that no caller holds a connection for too long.
+"""Connections of the server: uvicorn's protocol with timeouts, so that no caller occupies a connection for too long.
 
 A call whose head and body arrive together starts no timer. An incomplete request has a timer. When it fires, the caller
-gets a 408 and the connection is closed, unless it is the server itself that delays the request.
+receives a 408 and the connection is closed, unless the server itself delays the request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ TOO_MANY = "too_many_connections"
 TOO_MANY_MESSAGE = "Too many open connections from this address. Close some, or retry in a second."
 FULL_MESSAGE = "This server has as many open connections as it may have. Retry in a second."
 LAST_REQUEST_SECONDS = 0.5
-"""How long idle connections of a stopping server still accept a request, because a proxy may have just sent one."""
+"""Seconds for which idle connections of a stopping server still accept a request, because a proxy may have just sent
+one.
+"""
 
 
 class Part(Enum):
@@ -39,7 +41,7 @@ HEAD, BODY, NOTHING = Part
 
 
 class Protocol(RequestReader):
-    """Protocol with limits on how long and how often a caller may hold a connection."""
+    """Protocol with limits on the duration and number of a caller's connections."""
 
     def __init__(
         self,
@@ -60,7 +62,7 @@ class Protocol(RequestReader):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # Above the limit, connections are kept only for health checks.
+        # Above the limit, only connections for health checks stay open.
         self._only_health = not self._counted.add(self)
         if self._only_health and not self._counted.has_room_for_health():
             self._refuse(503, TOO_MANY, FULL_MESSAGE)
@@ -78,7 +80,7 @@ class Protocol(RequestReader):
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
-        # The server is stopping, so the response has to announce that it is the last on this connection.
+        # The server is stopping, so the response must announce that it is the last one on this connection.
         if self._ends and self.cycle is not None:
             self.cycle.keep_alive = False
 
@@ -103,7 +105,7 @@ class Protocol(RequestReader):
         self._close()
 
     def shutdown(self) -> None:
-        # Running requests are still answered, and idle connections wait for a request that may be under way.
+        # Running requests are still answered, and idle connections wait for a request that may be on its way.
         if self.cycle is None or self.cycle.response_complete:
             self._ends = True
             self.loop.call_later(LAST_REQUEST_SECONDS, super().shutdown)
@@ -131,7 +133,7 @@ class Protocol(RequestReader):
         return self.client[0] if self.client else ""
 
     def _watch(self, size: int) -> None:
-        # Bytes between two requests count as the beginning of the next one.
+        # Bytes between two requests count as the start of the next one.
         head_is_whole = self.cycle is not None and self.cycle.scope is self.scope
         part = BODY if head_is_whole and not self._whole else HEAD
         if self.transport.is_closing():
@@ -160,7 +162,7 @@ class Protocol(RequestReader):
         part, limits = self._timed, self._limits
         if self.transport.is_closing():
             return
-        # The caller is not at fault if the server has not yet read what was sent, or if enough has arrived.
+        # The caller is not at fault if the server has not read everything that was sent, or if enough has arrived.
         if self._lets_wait(part) or self._comes_fast_enough(part):
             self._time(part)
         elif part is HEAD:
@@ -191,7 +193,7 @@ class Protocol(RequestReader):
             self._drop_unread()
 
     def _drop_unread(self, before: int | None = None) -> None:
-        # Once closing, the rest of a response is only kept while the caller keeps reading it.
+        # While the connection is closing, the rest of a response is only kept as long as the caller reads it.
         left, closing = self.transport.get_write_buffer_size(), self.transport.is_closing()
         if left and closing and before is not None and left >= before:
             self.transport.abort()
@@ -205,7 +207,7 @@ class Protocol(RequestReader):
         elif self._limits.proxies:
             app = self._count_request(app)
         cycle = self._running
-        # HTTP/1.0 has no chunks: a response of unknown length is sent without them, and ends with the connection.
+        # HTTP/1.0 has no chunks, so a response of unknown length is sent without them and ends with the connection.
         if cycle is not None and scope["http_version"] == "1.0":
             app = _without_chunks(cycle, app)
         return cast("Awaitable[None]", app(scope, receive, send))
@@ -240,7 +242,7 @@ def _without_chunks(cycle: RequestResponseCycle, app: Any) -> Any:
                 is_open = all(name.lower() != b"content-length" for name, _ in message.get("headers", ()))
                 cycle.chunked_encoding = False if is_open else None
             elif is_open:
-                # uvicorn checks the declared length, so each piece is declared to be all that is left.
+                # uvicorn checks the declared length, so each block is declared to be the whole remaining body.
                 cycle.expected_content_length = len(message.get("body", b""))
             await send(message)
 

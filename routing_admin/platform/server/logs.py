@@ -21,7 +21,7 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 
 class RedactFilter(logging.Filter):
-    """Redact anything that looks like a key in the finished line and its traceback."""
+    """Redact everything that looks like a key in the formatted line and its traceback."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = redact(_cut(record.getMessage(), LINE_CHARACTERS)), ()
@@ -33,7 +33,7 @@ class RedactFilter(logging.Filter):
 
 LINE_CHARACTERS = 8_192
 TRACEBACK_CHARACTERS = 65_536
-"""Maximum lengths of a line and its traceback; callers choose the length of a path."""
+"""Maximum lengths of a line and its traceback, because callers choose the length of a path."""
 
 
 def _cut(text: str, max_characters: int) -> str:
@@ -41,7 +41,7 @@ def _cut(text: str, max_characters: int) -> str:
 
 
 REFUSALS = (PermissionDenied, BadRequest, MultiPartParserError, OverloadedError)
-"""Rejected requests; their lines have no traceback, since nothing in the program is broken."""
+"""Rejected requests; their lines have no traceback, because they are not bugs of the program."""
 
 
 class ExplainFilter(logging.Filter):
@@ -60,7 +60,7 @@ class ExplainFilter(logging.Filter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line: `time` in UTC, `level`, `logger`, `message`; `request_id` and `error` if known."""
+    """Format a record as JSON: `time` in UTC, `level`, `logger`, `message`; `request_id` and `error` if known."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")

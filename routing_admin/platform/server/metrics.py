@@ -1,4 +1,4 @@
-"""Count outcomes of requests after the responses, and render the text that Prometheus reads.
+"""Count outcomes of requests after the responses, and render the text for Prometheus.
 
 Names and bucket boundaries follow OpenTelemetry's conventions for generative AI (`gen_ai.client.*`). Names of our own
 start with `routing_admin`. Counts are plain numbers by labels, because the processes of a server exchange and sum them
@@ -39,9 +39,9 @@ all observations.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricFamily:
-    """Numbers by labels, empty if nothing is known.
+    """Numbers by labels, empty if nothing is known. A family with buckets is a histogram.
 
-    A family with buckets is a histogram. Numbers of several processes are summed, or the largest is used.
+    Numbers of several processes are summed, or the largest is used.
     """
 
     name: str
@@ -70,7 +70,7 @@ class MetricFamily:
 
 
 def number(name: str, explanation: str, value: float | None, *, only_grows: bool = False) -> MetricFamily:
-    """Return a family of our own with one unlabelled number, or with none if `value` is None.
+    """Return a family of our own with one unlabelled number, or without numbers if `value` is None.
 
     It is a counter if it `only_grows`, else a gauge.
     """
@@ -88,7 +88,7 @@ def sum_families(*groups: Iterable[MetricFamily]) -> list[MetricFamily]:
 
 
 class Tally:
-    """Counts of one family in this process; thread-safe."""
+    """Counts of a family in this process; thread-safe."""
 
     def __init__(self, name: str, explanation: str, labels: Labels, buckets: tuple[float, ...] = ()) -> None:
         self._values: dict[Labels, Value] = {}
@@ -188,7 +188,7 @@ class RequestMetrics:
         self._duration.observe(seconds, operation, provider, model, error)
 
     def count_tokens(self, route: str, operation: str, provider: str, model: str, tokens: dict[str, int]) -> None:
-        """Count the tokens of an answer by type; `input` and `output` are totals, the others parts of them."""
+        """Count an answer's tokens by type; `input` and `output` are totals, the others parts of them."""
         for kind, count in tokens.items():
             self._tokens.add(count, route, provider, model, kind)
         for kind in ("input", "output"):
@@ -196,7 +196,7 @@ class RequestMetrics:
                 self._usage.observe(tokens[kind], operation, provider, model, kind)
 
     def count_cost(self, route: str, provider: str, model: str, currency: str, nanos: int) -> None:
-        """Count the cost of a candidate's calls, in nanos of the currency."""
+        """Count the cost of a candidate's calls, in billionths of the currency's unit."""
         self._cost.add(nanos / NANO, route, provider, model, currency)
 
     def observe_first_content(self, operation: str, provider: str, model: str, seconds: float) -> None:

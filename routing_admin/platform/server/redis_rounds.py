@@ -11,7 +11,7 @@ from routing_admin.platform.redis.news import News
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 PAUSE_SECONDS = 0.3
-"""Delay between rounds if there are no messages to send."""
+"""Seconds between rounds if there are no messages to send."""
 
 
 class RedisRounds:
@@ -46,8 +46,8 @@ class RedisRounds:
             self._link.beat()
             self._news.send()
         finally:
-            # Wait after an error, too: otherwise the thread would repeat the error without a break. A new message ends
-            # the wait.
+            # Wait after an error, too, because the thread would otherwise repeat the error without a pause. A new
+            # message ends the wait.
             if not self._ends.is_set():
                 self._wake.wait(PAUSE_SECONDS)
                 self._wake.clear()

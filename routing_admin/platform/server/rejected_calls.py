@@ -1,6 +1,6 @@
-"""Keep a few rejected calls for minutes: invalid keys and unknown paths, which the request log does not contain.
+"""Store a few rejected calls for minutes: invalid keys and unknown paths, which the request log does not contain.
 
-They show an administrator waiting for the first call of a new key that one arrived, and why it failed. They are
+They show an administrator who waits for the first call with a new key that one arrived, and why it failed. They are
 collected in memory and written in the background, at most a few at a time, so a flood costs nothing.
 """
 
@@ -24,7 +24,7 @@ from routing_admin.models import RejectedCall
 log = logging.getLogger(__name__)
 
 MAX_NOTED, EVERY_SECONDS = 5, 2.0
-"""Calls per write and minimum interval between writes; further ones are dropped."""
+"""Maximum calls per write and minimum seconds between writes; further calls are dropped."""
 MAX_KEPT, RETENTION = 200, timedelta(minutes=15)
 PUBLIC = re.compile(r"ra_([0-9a-z]{8})(?:_|$)")
 
@@ -47,7 +47,7 @@ def key_shape(key: str) -> KeyShape:
 
 
 class RejectedCalls:
-    """Rejected calls that this process has not yet written; `clock` is in monotonic seconds."""
+    """Rejected calls that this process has not written yet; `clock` is in monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._noted = clock, list[RejectedCall]()
@@ -55,7 +55,7 @@ class RejectedCalls:
         self._writing = threading.Lock()
 
     def note(self, code: str, path: str, headers: Mapping[str, str]) -> None:
-        """Note a rejected call; from its headers only the type and public part of the key are kept."""
+        """Record a rejected call; of its headers only the type and public part of the key are stored."""
         # A flood of rejected calls costs no more than this check.
         if len(self._noted) >= MAX_NOTED:
             return
@@ -66,7 +66,7 @@ class RejectedCalls:
         )
 
     def write(self) -> None:
-        """Write noted calls and delete old calls; if the database fails, the noted calls are dropped."""
+        """Write recorded calls and delete old ones; if the database fails, the recorded calls are dropped."""
         now = self._clock()
         if not self._noted or now - self._written_at < EVERY_SECONDS:
             return

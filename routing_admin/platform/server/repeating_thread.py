@@ -11,7 +11,7 @@ from routing_admin.platform.databases.outage_log import OutageLog
 log = logging.getLogger(__name__)
 
 END_SECONDS = 10
-"""How long the end of the process waits for running work."""
+"""Seconds for which the end of the process waits for running work."""
 
 
 class RepeatingThread:
@@ -35,8 +35,8 @@ class RepeatingThread:
         self._outage = OutageLog(log, f"the work of the thread {name}")
 
     def demand(self) -> None:
-        """Request a round of work, which will see everything that was handed over before this call."""
-        # Check the flag first: setting it would take a lock and wake the thread.
+        """Request a round of work, which includes everything that was submitted before this call."""
+        # Check the flag first, because setting it would take a lock and wake the thread.
         if not self._demanded.is_set():
             self._demanded.set()
 

@@ -21,7 +21,7 @@ REMEMBERED = 10_000
 
 
 class RecentIds:
-    """Ids that callers gave to recent requests of this process, so that no two logged requests share an id."""
+    """Ids of recent requests of this process that callers chose, so that no two logged requests share an id."""
 
     def __init__(self) -> None:
         self._ids: dict[str, None] = {}
@@ -102,7 +102,7 @@ class RequestIdMiddleware:
 
 # Ids that are unique but not secret. Generating one takes no system call. `secrets` would release the interpreter lock
 # for each id, and this thread would then wait for others. Values that must not be guessed (keys, tokens) still use
-# `secrets`. An id starts with the second it was created in, so that successive ids are adjacent in the log's indexes,
+# `secrets`. An id starts with the second of its creation, so that successive ids are adjacent in the log's indexes,
 # which halves the cost of logging a request.
 
 _random = Random()  # noqa: S311  # seeded by the system; ids are no secrets

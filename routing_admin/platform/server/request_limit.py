@@ -1,7 +1,7 @@
-"""Limit requests before they reach Django: the size of their bodies, and how many need a thread at the same time.
+"""Limit requests before they reach Django: their bodies' size, and how many need a thread at the same time.
 
-Bodies are counted while they are received, no matter what length was announced. Django writes a whole body to disk
-before a view, including its key check, sees the request. Views then apply more specific limits of their own.
+Bodies are counted while they are received, whatever length was announced. Django writes a whole body to disk before a
+view, including its key check, receives the request. Views then apply more specific limits of their own.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
             await body.check_announced()
             await app(scope, body.receive, body.send)
         except (_BodyTooLargeError, UnknownCallerError):
-            # A response that has begun cannot be replaced by an error.
+            # A response that has started cannot be replaced by an error.
             if not body.started:
                 await body.refuse()
         except OverloadedError as error:
@@ -79,7 +79,7 @@ def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
 
 
 class _CountedBody:
-    """The body of one request, counted while it is received; `started` is set once the response has begun."""
+    """The body of one request, counted while it is received; `started` is set once the response has started."""
 
     def __init__(self, scope: Any, receive: Receive, send: Send, is_known: IsKnown) -> None:
         self._scope, self._receive, self._send, self._is_known = scope, receive, send, is_known
@@ -137,7 +137,7 @@ async def refuse(scope: Any, limit: int, send: Send) -> None:
 
 
 async def refuse_unknown(scope: Any, send: Send) -> None:
-    """Send the rejection of a large body without authentication: 401 for APIs, 413 on a page."""
+    """Send the rejection of a large body without authentication: 401 for APIs, 413 for a page."""
     path = scope["path"]
     link = check_upload_address(path)
     if link is not None:
@@ -152,7 +152,7 @@ async def refuse_unknown(scope: Any, send: Send) -> None:
 
 
 async def _refuse_link(scope: Any, state: TokenState, send: Send) -> None:
-    # A small file would get the same responses.
+    # A small file would receive the same responses.
     if state is TokenState.EXPIRED:
         await send_refusal(scope, 410, "upload_link_over", f"This upload link has expired. {ANOTHER_LINK}", send)
     else:
@@ -194,7 +194,7 @@ def limit_requests(app: App, find_agent_id: Callable[[Mapping[str, str]], str]) 
 
 
 def caller_name(scope: Any, find_agent_id: Callable[[Mapping[str, str]], str]) -> str:
-    """Return the agent or the IP address that a request is attributed to."""
+    """Return the agent or the IP address to which a request is attributed."""
     headers = scope_headers(scope)
     peer = (scope.get("client") or ("",))[0]
     meta = {"HTTP_X_FORWARDED_FOR": headers.get("x-forwarded-for", ""), "REMOTE_ADDR": peer}

@@ -1,7 +1,7 @@
 """Read requests with uvicorn's parser, strictly and within limits, using only its public names.
 
-Requests that two servers in a row may read differently are rejected (RFC 9112, 11.2), trailers are dropped, and bytes
-outside of bodies are bounded.
+Requests that two servers in a row may interpret differently are rejected (RFC 9112, 11.2), trailers are dropped, and
+bytes outside of bodies are bounded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TUNNEL = HeadProblem(501, "method_not_implemented", "This server is no proxy. U
 
 
 def head_problem(version: str, method: bytes, headers: Headers, names: Sequence[bytes]) -> HeadProblem | None:
-    """Return why a head is rejected, if it is; `names` are its header names in lower case."""
+    """Return why a head is rejected, or None; `names` are its header names in lower case."""
     if version not in ("1.1", "1.0"):
         return _VERSION
     if names.count(b"host") != 1 and (version == "1.1" or b"host" in names):
@@ -55,19 +55,19 @@ def head_problem(version: str, method: bytes, headers: Headers, names: Sequence[
 
 
 def head_length(url: bytes, headers: Headers) -> int:
-    """Return the length in bytes of a head as it is usually written."""
+    """Return the length of a head in bytes, in its usual spelling."""
     return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
 
 
 def head_without_upgrade(method: bytes, url: bytes, version: str, headers: Headers) -> bytes:
-    """Return the head of the same request without the request to upgrade to another protocol."""
+    """Return the head of the same request without its request to upgrade to another protocol."""
     remaining = [(name, value) for name, value in headers if name != b"upgrade"]
     lines = b"".join(b"%b: %b\r\n" % pair for pair in remaining)
     return b"%b %b HTTP/%b\r\n%b\r\n" % (method, url, version.encode(), lines)
 
 
 class _Dropped(list[tuple[bytes, bytes]]):
-    """Drop trailers of a chunked body, which no part of the program reads."""
+    """List that drops trailers of a chunked body, which no part of the program reads."""
 
     def append(self, _: tuple[bytes, bytes]) -> None: ...
 
@@ -76,7 +76,7 @@ TRAILERS = _Dropped()
 
 
 MAX_PIPELINED = 32
-"""Requests on a connection that may wait for earlier responses."""
+"""Maximum number of requests on a connection that may wait for earlier responses."""
 
 
 class RequestReader(HttpToolsProtocol):
@@ -86,10 +86,10 @@ class RequestReader(HttpToolsProtocol):
     _whole = False
     """Whether the newest request is complete."""
     _received = 0
-    """Bytes received of the current part, without its first block."""
+    """Number of bytes received of the current part, without its first block."""
     _block = 0
     _framing = 0
-    """Bytes that frame a chunked body (sizes, extensions, trailers), minus the bytes of the body."""
+    """Number of bytes that frame a chunked body (sizes, extensions, trailers), minus the bytes of the body."""
     _problem: HeadProblem | None = None
     _running: RequestResponseCycle | None = None
     """The request being answered; `cycle` is the newest, which may wait behind it."""

@@ -20,7 +20,6 @@ FILE = Path(__file__).resolve().parents[1] / "differences.toml"
 
 
 def differences() -> list[dict[str, Any]]:
-    """Return the known differences of the current suite."""
     rows = tomllib.loads(FILE.read_text("utf-8"))["difference"]
     return [row for row in rows if row["suite"] == os.environ["CLIENTS_SUITE"]]
 
@@ -68,7 +67,6 @@ class KnownDifferences:
 
 
 def escape_test_id(node: str) -> str:
-    """Return a test's id without brackets, which are special in a pattern."""
     return node.replace("[", "<").replace("]", ">")
 
 

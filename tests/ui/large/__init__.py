@@ -1,7 +1,7 @@
-"""A large, realistic installation, to look at and for tests: `python -m tests.ui.large --help`.
+"""A large, realistic installation for tests and for viewing: `python -m tests.ui.large --help`.
 
 The same seed and time give the same configuration. All data are created by the product's own actions, at times in two
-simulated months: people invite one another, import and change the configuration, agents store files, and requests run
+simulated months: users invite one another, import and change the configuration, agents store files, and requests run
 along the real chains while providers fail.
 """
 
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 PASSWORD = "a large installation 1"
 """The administrator's password."""
 WIDE = "wide" * 30
-"""A name of 120 characters without a place to break the line."""
+"""A name of 120 characters that cannot be broken into lines."""
 OFFERED = [f"vendor/model-{number}" for number in range(339)] + [f"vendor/{WIDE}"]
-"""Models that a host lists."""
+"""Models that a provider lists."""
 KEY_NAMES = (WIDE[:60], "spare")
 """Names of the wide provider's further keys; the first has the maximum length."""
 
@@ -26,10 +26,10 @@ def object_name(prefix: str, number: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """How many objects there are of each kind, including the demo's.
+    """Number of objects of each kind, including the demo's.
 
     `unable` is the number of routes that cannot answer, `calls` the number of calls through a served instance, and
-    `route_files` the number of imported files with routes. Without `roll_ups`, a served instance has to make them, as
+    `route_files` the number of imported files with routes. Without `roll_ups`, a served instance has to create them, as
     after an upgrade.
     """
 

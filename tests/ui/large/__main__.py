@@ -26,13 +26,11 @@ from tests.ui.large.configuration import Planned, plan_configuration
 ROOT = Path(__file__).resolve().parents[3]
 OWN_VARIABLES = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "REDIS_URL")
 STATE_FILE = "large.json"
-"""File in the folder that says what it holds, and whether it is complete."""
+"""File in the data folder that records the seed and size, and whether the installation is complete."""
 
 
 def build_environment(planned: Planned, folder: Path, port: int) -> dict[str, str]:
-    """Return the environment of this installation: this machine's variables, without another installation's
-    variables.
-    """
+    """Return this machine's environment with this installation's variables, and without another installation's."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OWN_VARIABLES)}
     return {
         **inherited,
@@ -100,7 +98,7 @@ def _is_prepared(folder: Path, wanted: Mapping[str, object], *, fresh: bool) -> 
 
 def _make(planned: Planned, folder: Path) -> None:
     began = time.monotonic()
-    # Garbage collection is made rare, since it would scan millions of long-lived objects each time.
+    # Collect garbage rarely, since each collection would scan millions of long-lived objects.
     gc.set_threshold(100_000, 50, 1000)
     import django
 

@@ -91,7 +91,7 @@ def large_files() -> Iterator[MadeFile]:
 
 
 def wide_files() -> Iterator[MadeFile]:
-    """Yield a file of each kind whose name has no place to break the line, and last a long and wide table."""
+    """Yield a file of each kind whose name cannot be broken into lines, and finally a long and wide table."""
     yield MadeFile(f"{WIDE}.png", picture(1200, 800, 2))
     yield MadeFile(f"{WIDE}.wav", wav(1.0))
     yield MadeFile(f"{WIDE}.pdf", pdf(WIDE, "second page"))

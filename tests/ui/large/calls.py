@@ -1,4 +1,4 @@
-"""Real calls through `/v1` of a served instance, whose gateway providers lead to the lab meanwhile."""
+"""Send real calls through `/v1` of a served instance, whose gateway providers point to the lab meanwhile."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SCRIPT = {
     GATEWAYS[2].name: ["ok", "http_529", *FINE, "reasoning", "http_401", *FINE, "filtered"],
     GATEWAYS[3].name: ["ok", "http_429", *FINE, "tool_call", "close_before_headers", *FINE],
 }
-"""What each gateway plays, in order, before it only answers."""
+"""Scripted responses of each gateway, in order; afterwards it answers every call normally."""
 PHOTO = base64.b64encode(picture(640, 400, 1)).decode()
 PAPER = base64.b64encode((SAMPLES / "ghostscript.pdf").read_bytes()).decode()
 SOUND = base64.b64encode((SAMPLES / "sine.wav").read_bytes()).decode()
@@ -119,7 +119,7 @@ def send_calls(folder: Path, seed: int, count: int) -> int:
 
 @contextmanager
 def _gateways_at(lab: Lab) -> Iterator[None]:
-    """Set the gateways' URLs to the lab, and undo this at the end."""
+    """Point the gateways to the lab, and restore their URLs at the end."""
     with ledger.change(person("mei.lin"), AuditedAction("provider.change", message="Gateways at the test stand")):
         for template in GATEWAYS:
             row = Provider.objects.get(name=template.name)

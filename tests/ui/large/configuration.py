@@ -24,7 +24,7 @@ from tests.ui.large import WIDE, Size, object_name
 from tests.ui.large.providers import CALLABLE, GATEWAYS, Providers, ProviderState, make_providers
 
 DEMO = {"providers": 4, "services": 6, "routes": 6, "agents": 3, "artifacts": 4}
-"""How much the demo has."""
+"""Number of objects in the demo."""
 DEMO_PROVIDERS = frozenset({"openai", "anthropic", "echo"})
 
 TEAMS: Mapping[str, str] = {
@@ -49,7 +49,7 @@ TEAMS: Mapping[str, str] = {
     "sales": "/",
     "logistics": ".",
 }
-"""Each team, and the sign between its name and the name of a task."""
+"""Each team, with the separator between its name and a task's name."""
 SUBJECTS = (
     *("invoice-extraction", "translate-zh", "translate-en", "summary", "triage", "classification", "draft-reply"),
     *("contract-review", "query-rewrite", "ranking", "report", "ocr", "image-caption", "meeting-notes", "code-review"),
@@ -80,7 +80,7 @@ ERROR_RULES: Sequence[str | Mapping[str, Any]] = (
 
 
 class Unable(StrEnum):
-    """Why a route cannot answer, or cannot do what it is for."""
+    """Reason why a route cannot answer, or cannot serve its purpose."""
 
     NO_KEY = "no provider has a key"
     DISABLED = "every provider is disabled"

@@ -1,4 +1,4 @@
-"""Make the installation: simulate two months in order, then set what depends on the present."""
+"""Generate the installation: simulate two months, then set what depends on the present."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def make_installation(planned: Planned, now: datetime) -> None:
         settle_budgets()
         traffic.write_wide(now)
         traffic.note_evidence()
-        AlertWatch().update_alerts(now)
+        AlertWatch().look(now)
         if planned.size.roll_ups:
             make_roll_ups(now)
 
@@ -113,9 +113,9 @@ def _play(events: Sequence[Event], clock: PastClock) -> None:
 
 
 def make_roll_ups(now: datetime) -> None:
-    """Make the roll-ups that pages read: for all days, and for the last hours.
+    """Create the roll-ups that pages read: for all days, and for the last hours.
 
-    The installation's server makes the roll-ups for earlier hours.
+    The installation's server creates those for earlier hours.
     """
     for span, length in LENGTHS.items():
         oldest = now - HOURS_READ if span == UsageSum.HOUR else datetime.min.replace(tzinfo=UTC)
@@ -137,7 +137,7 @@ def _quiet() -> Iterator[None]:
 
 
 def bootstrap() -> None:
-    """Set up what a first start sets up, with the demo."""
+    """Set up the installation like a first start, with the demo."""
     with open(os.devnull, "w") as nowhere:
         call_command("bootstrap", "--no-demo", stdout=nowhere)
     demo.load()
@@ -158,7 +158,7 @@ def _alert_rounds(behavior: ProviderBehavior, now: datetime) -> Iterator[Event]:
 
 def _alert_round(is_sent: bool) -> None:
     now = timezone.now()
-    AlertWatch().update_alerts(now)
+    AlertWatch().look(now)
     # Older alerts were sent. Today's alerts have not been sent yet.
     while is_sent and (claimed := claim_next(now)) is not None:
         if claimed.id % 5 == 3:
@@ -167,7 +167,7 @@ def _alert_round(is_sent: bool) -> None:
             record_sent(claimed, now)
 
 
-# Budgets: limits are chosen so that what was spent leaves some of them nearly or wholly used up.
+# Budgets: their limits are chosen so that the spending leaves some nearly or completely used up.
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ COLUMNS = {LabelKind.TEAM: "team", LabelKind.PROJECT: "project"}
 
 
 def settle_budgets() -> None:
-    """Save the budgets, and count in every limit what the logged requests in its period used."""
+    """Save the budgets, and add the usage of the logged requests in its period to every limit."""
     now, orders = timezone.now(), list[Order]()
     with ledger.change(person("tomasz.nowak"), AuditedAction("budget.save", message="Budgets of teams and projects")):
         for plan in BUDGETS:
@@ -252,7 +252,7 @@ def _tokens(labels: Mapping[str, str], period: str) -> int:
     return int(sums["read"] + sums["written"])
 
 
-# What was made.
+# Counts of the generated objects
 
 
 def count_all(planned: Planned) -> dict[str, Mapping[str, int]]:

@@ -1,4 +1,4 @@
-"""What people did in two months: invitations, imports, changes with their undos, keys, budgets, sign-ins."""
+"""Actions of users in two months: invitations, imports, changes and undos, keys, budgets, sign-ins."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ STAFF = (
     *(("lena.fischer", EDITOR), ("ravi.p", VIEWER), ("zhang.wei", VIEWER), ("s.dubois", VIEWER)),
     *(("night-shift", VIEWER), (object_name("user", 0), EDITOR)),
 )
-"""Everyone but the first administrator. The last two have not joined, and `s.dubois` has left."""
+"""All users except the first administrator. The last two have not joined, and `s.dubois` has left."""
 EDITORS = ("mei.lin", "tomasz.nowak", "aisha.khan", "王芳", "j.oconnor", "lena.fischer", "admin")
 DRILL_DAYS = (19, 5)
 SESSION = 4
@@ -90,7 +90,7 @@ class History:
         return sorted([*settled, *self._changes(self._planned.size.revisions - done)], key=lambda event: event.at)
 
     def _budgets_to_come(self) -> int:
-        # Budgets are saved at the end, when it is known what was spent. The real calls change the gateways' URLs and
+        # Budgets are saved at the end, when the spending is known. The real calls change the gateways' URLs and
         # change them back.
         return 1 + 2 * bool(self._planned.size.calls)
 
@@ -250,14 +250,14 @@ class History:
     def unable(self) -> frozenset[str]:
         return frozenset(self._planned.unable)
 
-    # Services that are deleted
+    # Deleted services
 
     def _deletions(self) -> Iterator[Event]:
         for number, service in enumerate(self._planned.to_delete):
             at = self._at(12 - 3 * number, 15)
             yield Event(at, partial(_delete_service, EDITORS[number], service.id), revises=True)
 
-    # Evidence
+    # Evidence from tests and probes
 
     def _evidence(self) -> Iterator[Event]:
         yield Event(self._at(0, 23), partial(self._test_providers))
@@ -281,7 +281,7 @@ class History:
                 record_key_tests(name, tests)
         record_tests(results)
 
-    # Changes of every day
+    # Everyday changes
 
     def _changes(self, count: int) -> Iterator[Event]:
         """Yield `count` changes with one revision each, four per session. Some undo the previous change."""

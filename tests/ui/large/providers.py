@@ -25,7 +25,7 @@ LOCAL_DOMAIN = "llm.example.net"
 
 
 class ProviderState(StrEnum):
-    """What is special about a provider. Most are `ready`."""
+    """The state of a provider. Most are `ready`."""
 
     READY = "ready"
     NO_KEY = "no_key"
@@ -147,7 +147,7 @@ CATALOGUE_HOSTS = {"zhipu": "zai", "ark": "volcengine", "hunyuan": "tencent", "m
 
 
 def list_templates(taken: frozenset[str]) -> Iterator[ProviderTemplate]:
-    """Yield all providers, so that even the first few are of different kinds. `taken` are the demo's names."""
+    """Yield all providers, beginning with a few of different kinds. `taken` are the names in the demo."""
     yield from GATEWAYS
     hosted = [template for template in (*_presets(), *HOSTED) if template.name not in taken]
     kinds = (hosted, [*_clouds()], [*_own_servers()])
@@ -199,7 +199,7 @@ def _own_servers() -> Iterator[ProviderTemplate]:
 
 @dataclass(frozen=True)
 class Providers:
-    """Providers with their states and services. Keys and origins are those that the installation has."""
+    """Providers with their states and services. Keys and origins are those of the whole installation."""
 
     specs: tuple[ProviderSpec, ...]
     services: tuple[ServiceSpec, ...]
@@ -318,12 +318,12 @@ def _share_models(rng: Random, templates: Sequence[ProviderTemplate], count: int
 
 def _choose_listed_models(rng: Random, template: ProviderTemplate) -> list[str]:
     catalogue = default_catalogue()
-    names = sorted(name for name in catalogue.document.models.get(place.host, ()) if is_chat_model(name))
+    names = sorted(name for name in catalogue.document.models.get(template.host, ()) if is_chat_model(name))
     rng.shuffle(names)
     # Few services use a model that is no longer served.
     over = {name for name in names if (end := catalogue.retirement(template.host, name)) and end.day <= RETIRED_BY}
     names = [name for name in names if name not in over or rng.random() < 0.05]
-    if place.host == "openrouter":
+    if template.host == "openrouter":
         makers = [find_maker(name) for name in names]
         return [
             f"{OPENROUTER_NAMES.get(maker, maker)}/{name}" for maker, name in zip(makers, names, strict=True) if maker

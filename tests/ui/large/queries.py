@@ -6,7 +6,7 @@ import os
 import sys
 
 MAX_QUERIES = 12
-"""Queries to both databases together."""
+"""Maximum number of queries of a page to both databases together."""
 
 
 def main(folder: str, addresses: list[str]) -> None:

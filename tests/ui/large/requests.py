@@ -131,8 +131,8 @@ class Traffic:
         self._context = local_context(self._clock, self._rng.random)
         self._pending, self._at = self._moments(history), 0
         # In a small log each of these requests occurs once, in a large log a few times.
-        self._staged = [*INJECTABLE] * (2 if planned.size.requests > 2000 else 1)
-        self._share_staged = min(0.3, 3 * len(self._staged) / max(1, planned.size.requests))
+        self._injected = [*INJECTABLE] * (2 if planned.size.requests > 2000 else 1)
+        self._injected_share = min(0.3, 3 * len(self._injected) / max(1, planned.size.requests))
         self._recent: list[Entry] = []
         self._played = 0
         self._share_played = min(1.0, PLAYED / max(1, planned.size.requests))
@@ -146,7 +146,7 @@ class Traffic:
         self._known_chats: dict[tuple[Any, ...], ChatRequest] = {}
         self.renew()
 
-    # When
+    # Times
 
     def _moments(self, history: History) -> list[tuple[float, str]]:
         """Return the times of all requests in order, with the model to ask for, or an empty string for any."""
@@ -247,7 +247,7 @@ class Traffic:
             return service.enabled and self._planned.providers.states.get(service.provider) in CALLABLE
         return name == "auto" or (name.removeprefix("task:") in ready and not self._planned.unable.get(name[5:]))
 
-    # What
+    # Requests
 
     def _entry(self, at: float, name: str) -> Entry:
         if not name and self._recent and self._rng.random() > self._share_played:
@@ -310,9 +310,9 @@ class Traffic:
         except UnknownModelError as error:
             unknown = {"outcome": "model_not_found", "status": 404, "error": error.sentence, "duration_ms": 1.8}
             return Played({**facts, "asked_model": asked, **unknown})
-        staged = self._staged.pop() if not name and self._staged and rng.random() < self._share_staged else None
+        injected = self._injected.pop() if not name and self._injected and rng.random() < self._injected_share else None
         chat, language = self._chat(named), "zh" if rng.random() < 0.08 else None
-        stream = rng.random() < 0.5 or (staged is not None and staged.value.startswith("stream"))
+        stream = rng.random() < 0.5 or (injected is not None and injected.value.startswith("stream"))
         key = (asked, language, stream, id(chat))
         planned = self._plans.get(key)
         if planned is None:
@@ -328,9 +328,9 @@ class Traffic:
                 direct=named.direct,
             )
         facts |= {"asked_model": asked, "task_type": named.task_type, "matched": named.matched}
-        played = self._run(planned, facts, at, staged)
-        if staged is not None and all(attempt.outcome != staged for attempt in played.attempts):
-            self._staged.append(staged)
+        played = self._run(planned, facts, at, injected)
+        if injected is not None and all(attempt.outcome != injected for attempt in played.attempts):
+            self._injected.append(injected)
         return played
 
     def _asked(self, caller: Caller) -> str:
@@ -369,7 +369,7 @@ class Traffic:
             self._known_chats[key] = ChatRequest((Message(Role.USER, (QUESTION, *files)),))
         return self._known_chats[key]
 
-    # How it goes
+    # Simulation
 
     def _passed(self, facts: dict[str, Any], at: float) -> Played:
         """Simulate a call other than chat, which is passed only to providers that speak `openai`."""
@@ -394,7 +394,7 @@ class Traffic:
     def _spec(self, name: str) -> Any:
         return next(spec for spec in self._planned.providers.specs if spec.name == name)
 
-    def _run(self, planned: PlannedRequest, facts: dict[str, Any], at: float, staged: Fault | None) -> Played:
+    def _run(self, planned: PlannedRequest, facts: dict[str, Any], at: float, injected: Fault | None) -> Played:
         """Run the chain, and set the clock to the end of the run."""
         rng, clock = self._rng, self._clock
         clock.now = at
@@ -416,7 +416,7 @@ class Traffic:
                     steps.close()
                     left = {"outcome": CANCELLED, "status": ABANDONED_STATUS, "duration_ms": (clock.now - at) * 1000}
                     return Played(facts | left, tuple(run.attempts), prepared, chat)
-                sent, cut = self._reply(planned, step, prepared, staged)
+                sent, cut = self._reply(planned, step, prepared, injected)
         except StopIteration as end:
             result: RunResult[Answer] = end.value
         except RouterError as error:
@@ -443,7 +443,7 @@ class Traffic:
         return Played(facts, attempts, prepared, chat, answered)
 
     def _reply(
-        self, planned: PlannedRequest, call: Call, prepared: dict[int, Prepared], staged: Fault | None
+        self, planned: PlannedRequest, call: Call, prepared: dict[int, Prepared], injected: Fault | None
     ) -> tuple[Reply[Answer], Failure | None]:
         adaptation, dropped = "", tuple[str, ...]()
         if planned.passing is None and (planned.chat.has_files or planned.chat.extra):
@@ -453,7 +453,7 @@ class Traffic:
             prepared[call.candidate.index] = ready
             adaptation = summary(ready.deliveries)
             dropped = list_dropped(planned.chat, ready, call)
-        outcome = self._behavior.call(call, self._clock.now, planned.stream, staged, self._state.drill)
+        outcome = self._behavior.call(call, self._clock.now, planned.stream, injected, self._state.drill)
         self._clock.now += outcome.seconds
         return Reply(outcome.failure or Answer("…"), adaptation, dropped), outcome.cut
 
@@ -525,7 +525,7 @@ class Traffic:
         named = {"answered_model": f"{model}-2026-08-01"} if stable_hash(model) % 9 == 0 else {}
         return {"finish_reason": reason, "citations": 3 if "sonar" in model else 0, **named}
 
-    # The end
+    # Final requests
 
     def write_wide(self, now: datetime) -> None:
         """Write three requests with names that cannot break. Their tries name the provider's keys."""

@@ -93,7 +93,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
     "server_tool_use": {"web_search_requests": "web_search_requests", "web_fetch_requests": "web_fetch_requests"},
 }
 # Known names whose values are not used, with the reason.
-UNREAD: Mapping[str, str] = {
+IGNORED_COUNTS: Mapping[str, str] = {
     "service_tier": "is in the details of the answer",
     "inference_geo": "no count",
     "speed": "no count",

@@ -25,7 +25,7 @@ _EFFORTS = MappingProxyType({"minimal": "low", **{level: level for level in ("lo
 # The default effort of adaptive thinking.
 ADAPTIVE_EFFORT = "high"
 # Models with adaptive thinking that also accept a thinking budget.
-TAKES_NUMBERS = re.compile(r"claude-(opus|sonnet)-4[-.]6")
+ACCEPTS_BUDGET = re.compile(r"claude-(opus|sonnet)-4[-.]6")
 
 
 class ImpliedEffort(str):
@@ -125,7 +125,7 @@ def _translate_own(
         effort = str(wish) if wish in BUDGETS else ADAPTIVE_EFFORT
         thinking = _think(chat, mode, efforts[effort], BUDGETS[effort], target.origin("anthropic"))
         return replace(thinking, dropped=False, uses_own=not thinking.dropped)
-    if kind == "enabled" and mode is ThinkingMode.ADAPTIVE and not TAKES_NUMBERS.search(target.model.lower()):
+    if kind == "enabled" and mode is ThinkingMode.ADAPTIVE and not ACCEPTS_BUDGET.search(target.model.lower()):
         rest = {key: value for key, value in thinking_object.items() if key != "budget_tokens"}
         return Thinking({"thinking": {**rest, "type": "adaptive"}}, effort or imply_effort(budget), uses_own=True)
     if kind == "enabled" and _is_mid_round_without_thoughts(chat.messages, target.origin("anthropic")):

@@ -78,12 +78,12 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
     },
 }
 # Known names whose values are not used, because `Usage` has no fields for them.
-UNREAD: Mapping[str, str] = {
+IGNORED_COUNTS: Mapping[str, str] = {
     "cacheTokensDetails": "of what sort the cached part was",
     "toolUsePromptTokensDetails": "of what sort the tools' part was",
     "trafficType": "no count",
 }
-UNREAD_MODALITIES = frozenset({"MODALITY_UNSPECIFIED", "VIDEO", "DOCUMENT"})
+IGNORED_MODALITIES = frozenset({"MODALITY_UNSPECIFIED", "VIDEO", "DOCUMENT"})
 
 
 def parse_usage(value: Any) -> Usage:

@@ -67,7 +67,7 @@ def _annotation(page: Mapping[str, Any], segment: Any, data: bytes) -> Iterator[
     url = non_empty_text(page.get("uri"))
     if url:
         # Gemini counts bytes, OpenAI characters.
-        start, end = (len(data[: count_at(segment, name) or 0].decode("utf-8", "ignore")) for name in PLACES)
+        start, end = (len(data[: count_at(segment, name) or 0].decode("utf-8", "ignore")) for name in POSITIONS)
         position = {"start_index": start, "end_index": end}
         yield {
             "type": "url_citation",
@@ -75,7 +75,7 @@ def _annotation(page: Mapping[str, Any], segment: Any, data: bytes) -> Iterator[
         }
 
 
-PLACES = ("startIndex", "endIndex")
+POSITIONS = ("startIndex", "endIndex")
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:

@@ -16,7 +16,7 @@ GATEWAY_PARAMETERS = frozenset({"model", "messages", "stream", "stream_options"}
 # Parameters for which only OpenAI's Responses API or Gemini's API has a field.
 NOT_IN_CHAT = frozenset({"reasoning_summary", *GEMINIS})
 # Extra parameters that are not passed on unchanged.
-UNPASSED = GATEWAY_PARAMETERS | NOT_IN_CHAT
+NOT_PASSED = GATEWAY_PARAMETERS | NOT_IN_CHAT
 IMAGE_DETAIL, FILE_DETAIL = "messages[].content[].image_url.detail", "messages[].content[].file.detail"
 # Fields of a `thinking` object that hosts other than Anthropic accept: on or off, and for GLM whether thinking is
 # retained.
@@ -28,7 +28,7 @@ def build_parameters(
     chat: ChatRequest, quirks: Mapping[str, Any], *, stream: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return all fields except the model and the messages, and the names of dropped parameters."""
-    fields: dict[str, Any] = {name: value for name, value in chat.extra.items() if name not in UNPASSED}
+    fields: dict[str, Any] = {name: value for name, value in chat.extra.items() if name not in NOT_PASSED}
     fields |= {"temperature": chat.temperature, "top_p": chat.top_p, "stop": list(chat.stop) or None}
     fields |= _tools(chat, quirks) | {"response_format": _response_format(chat, quirks)}
     fields[limit_name(quirks)] = chat.max_tokens

@@ -34,7 +34,7 @@ from capabilities.core.wire import NO_DETAILS, Answer, AnswerDetails, Failure, F
 # Content of an answer in addition to its text: images (OpenRouter), audio (OpenAI) and citations.
 
 # Fields of a message with such content. If `content` is a list, it may also contain images.
-PLACES = frozenset({"images", "audio", "annotations"})
+MEDIA_FIELDS = frozenset({"images", "audio", "annotations"})
 
 
 def parse_supplement(message: Mapping[str, Any]) -> Supplement:

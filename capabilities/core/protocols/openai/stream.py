@@ -11,7 +11,7 @@ from capabilities.core.protocols.errors import parse_inner_failure
 from capabilities.core.protocols.openai.replies import (
     BROKEN,
     ENDINGS,
-    PLACES,
+    MEDIA_FIELDS,
     broken_off,
     build_details,
     is_error,
@@ -117,7 +117,7 @@ class ChunkReader:
             text, parse_reasoning(delta) or thought, refusal if isinstance(refusal, str) else "", calls, signed
         )
         events: list[Delta | Supplement | Failure] = [piece] if any(piece) else []
-        if not PLACES.isdisjoint(delta) or isinstance(content, list):
+        if not MEDIA_FIELDS.isdisjoint(delta) or isinstance(content, list):
             supplement = parse_supplement(delta)
             events += [supplement] if any(supplement) else []
         return events

@@ -145,7 +145,9 @@ HOSTS: tuple[Host, ...] = (
 )
 """Hosts whose rows are stored separately. The first host with a word in a provider's name, preset or URL is used."""
 
-IN_YUAN = frozenset({"alibaba-cn", "siliconflow-cn", "zhipuai", "bigmodel", "moonshotai-cn", "minimax-cn", "stepfun"})
+YUAN_HOSTS = frozenset(
+    {"alibaba-cn", "siliconflow-cn", "zhipuai", "bigmodel", "moonshotai-cn", "minimax-cn", "stepfun"}
+)
 """The sources' names for hosts in China. These hosts bill in yuan, and the sources state converted amounts in
 dollars."""
 

@@ -16,12 +16,12 @@ from decimal import Decimal
 from typing import Any
 
 from capabilities.core.prices import Price, Rates, Tier, amount_from_rate, rate_from_amount
-from capabilities.core.providers.catalogue.names import HOSTS, IN_YUAN
+from capabilities.core.providers.catalogue.names import HOSTS, YUAN_HOSTS
 from capabilities.core.providers.catalogue.price_verdicts import SORTS
 from capabilities.core.providers.catalogue.sources import MODES
 
 CURRENCY = "USD"
-LITELLM_SORTS = {
+LITELLM_RATES = {
     "input": "input_cost_per_token",
     "output": "output_cost_per_token",
     "cache_read": "cache_read_input_token_cost",
@@ -34,7 +34,7 @@ LITELLM_SORTS = {
     "reasoning": "output_cost_per_reasoning_token",
 }
 """Our kinds of tokens, and LiteLLM's names for the price of one token."""
-MODELS_DEV_SORTS = {
+MODELS_DEV_RATES = {
     "input": "input",
     "output": "output",
     "cache_read": "cache_read",
@@ -45,7 +45,7 @@ MODELS_DEV_SORTS = {
 }
 """Our kinds of tokens, and models.dev's names for the price of a million tokens."""
 ABOVE = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
-TOO_DEAR = 10_000
+IMPLAUSIBLE_PRICE = 10_000
 """Dollars per million tokens from which a price must be an error. The most expensive model cost 600 in November
 2026."""
 
@@ -69,12 +69,12 @@ def _litellm_tiers(facts: Mapping[str, Any]) -> Tiers:
     steps = facts.get("tiered_pricing")
     if isinstance(steps, list) and steps:
         rates_above = {
-            int(step["range"][0]): _rates(step, LITELLM_SORTS, 1_000_000) for step in steps if "range" in step
+            int(step["range"][0]): _rates(step, LITELLM_RATES, 1_000_000) for step in steps if "range" in step
         }
         return _tiers(rates_above)
-    rates_above = {0: _rates(facts, LITELLM_SORTS, 1_000_000)}
+    rates_above = {0: _rates(facts, LITELLM_RATES, 1_000_000)}
     for thousands in (int(match[1]) for key in facts if (match := ABOVE.fullmatch(key))):
-        names = {sort: f"{name}_above_{thousands}k_tokens" for sort, name in LITELLM_SORTS.items()}
+        names = {sort: f"{name}_above_{thousands}k_tokens" for sort, name in LITELLM_RATES.items()}
         rates_above[thousands * 1000] = _rates(facts, names, 1_000_000)
     return _tiers(rates_above)
 
@@ -86,9 +86,9 @@ def read_models_dev_prices(providers: Mapping[str, Any]) -> Iterator[PricedModel
             if not isinstance(cost, Mapping):
                 continue
             long = cost.get("context_over_200k")
-            rates_above = {0: _rates(cost, MODELS_DEV_SORTS, 1)}
+            rates_above = {0: _rates(cost, MODELS_DEV_RATES, 1)}
             if isinstance(long, Mapping):
-                rates_above[200_000] = _rates(long, MODELS_DEV_SORTS, 1)
+                rates_above[200_000] = _rates(long, MODELS_DEV_RATES, 1)
             if tiers := _tiers(rates_above):
                 yield host, name, tiers
 
@@ -111,7 +111,7 @@ def _tiers(rates_above: Mapping[int, Rates]) -> Tiers:
     base = rates_above.get(0, Rates())
     amounts = [rate for rates in rates_above.values() for sort in SORTS if (rate := getattr(rates, sort)) is not None]
     # A model without a price, or with an impossible price, has no tiers.
-    if base.input is None or max(amounts) >= TOO_DEAR * 1_000_000:
+    if base.input is None or max(amounts) >= IMPLAUSIBLE_PRICE * 1_000_000:
         return ()
     return tuple(Tier(threshold, rates_above[threshold]) for threshold in sorted(rates_above))
 
@@ -127,7 +127,7 @@ def group_prices(priced: Iterable[PricedModel], alias_field: str) -> dict[str, d
         by_host[host][name.lower()].add(tiers)
     grouped: dict[str, dict[str, Tiers]] = {}
     for host_row in HOSTS:
-        aliases = [alias for alias in getattr(host_row, alias_field) if host_row.in_dollars and alias not in IN_YUAN]
+        aliases = [alias for alias in getattr(host_row, alias_field) if host_row.in_dollars and alias not in YUAN_HOSTS]
         # The first alias takes precedence, so it is written last.
         rows: dict[str, set[Tiers]] = {}
         for alias in reversed(aliases):

@@ -40,7 +40,7 @@ from routing_admin.console.agents.snippets import describe_use
 from routing_admin.console.base.readings import record_body_read
 from routing_admin.console.base.session import remember_theme
 from routing_admin.console.people.language import remember_language
-from routing_admin.console.people.signin import client_address
+from routing_admin.console.people.signin import visitor_address
 from routing_admin.console.requests.story import Step, build_row, build_steps, build_story, build_tracks, color_chips
 from routing_admin.core.fallback.table import CALLERS_FAULTS
 from routing_admin.platform.auth import throttle
@@ -84,9 +84,9 @@ def by_link(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
 
 def try_link(request: HttpRequest, text: str) -> tuple[AgentLink | None, int]:
-    """Return (link, 0), (None, 0) for an unknown link, or (None, seconds to wait) after too many attempts."""
-    name, address = find_public_id(text), client_address(request)
-    # While a link's public part or an IP address has to wait, even a valid link is rejected.
+    """Return (link, 0), (None, 0) if the link is unknown, or (None, seconds to wait) if it is throttled."""
+    name, address = find_public_id(text), visitor_address(request)
+    # While the link's public part or the IP address is throttled, even a valid link is rejected.
     if wait := throttle.find_wait(name, address, kind=LINK_KIND):
         return None, wait
     row = open_link(text)
@@ -185,17 +185,17 @@ def own_call(request: HttpRequest, link: AgentLink, text: str, pk: str) -> HttpR
 
 
 def link_actor(request: HttpRequest, link: AgentLink) -> Actor:
-    return Actor("link", f"{link.name} (rap_{link.public_id})", client_address(request), read_request_id(request))
+    return Actor("link", f"{link.name} (rap_{link.public_id})", visitor_address(request), read_request_id(request))
 
 
 def counts_money(row: Agent) -> bool:
-    # The page shows what calls cost only if the agent has a limit in money.
+    # Costs are shown only if the agent's spending is limited.
     limits = parse_limits(row.limits)
     return limits is not None and any(meter in limits.most for meter in MONEY)
 
 
 def find_rights(row: Agent) -> AgentLimits | None:
-    """Return what the limits of the agent and of its creators allow together. None means everything."""
+    """Return the combined limits of the agent and its creators, or None without limits."""
     return combine_rights(parse_limits(row.limits), *(parse_limits(maker.limits) for maker in list_creators(row)))
 
 

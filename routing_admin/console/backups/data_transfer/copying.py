@@ -1,4 +1,4 @@
-"""Copy the rows of a table in resumable batches and the bytes of artifacts, then compare both sides by hash."""
+"""Copy table rows in resumable batches and copy artifact files, then compare both sides by hash."""
 
 from __future__ import annotations
 
@@ -20,28 +20,29 @@ from routing_admin.console.backups.data_transfer.tables import Table, list_refer
 from routing_admin.console.backups.data_transfer.target import ALIASES, Destination, MoveError
 from routing_admin.platform.databases.progress import WorkProgress
 
-# Batches per transaction. The target inserts a batch while the next batch is rendered.
+# Batches per transaction. While the target inserts a batch, the next one is rendered.
 BATCHES = 10
 
 
 def copy_rows(target: Destination, table: Table, counter: WorkProgress) -> TextDigest | None:
-    """Copy the rows that the target lacks. Return their digest, or None if an earlier run had copied some of them."""
+    """Copy the rows that the target lacks. Return their digest, or None if an earlier run has copied some rows."""
     target_alias, digest = ALIASES[table_alias(table)], TextDigest()
     mark = target.read_marker(target_alias, table._meta.db_table)
     batches = read_batches(table, table_alias(table), mark)
-    # Foreign keys are checked when a transaction ends, so a table that refers to itself is copied in one transaction.
+    # Foreign keys are checked at the end of a transaction, so a table that refers to itself needs a single transaction.
     at_once = None if table in list_references(table) else BATCHES - 1
     for batch in batches:
         with transaction.atomic(using=target_alias):
             last = write_batches(table, target_alias, chain([batch], islice(batches, at_once)), digest, counter)
-            # The mark is written in the same transaction as the rows, so an interrupted copy resumes at the right row.
+            # The marker is written in the same transaction as the rows, so an interrupted copy resumes after the last
+            # stored row.
             target.write_marker(target_alias, table._meta.db_table, last)
     return digest if mark is None else None
 
 
 def verify_rows(table: Table, digest: TextDigest | None, counter: WorkProgress) -> int:
-    """Compare the table on both sides and return its number of rows. Raise `MoveError` if the rows differ."""
-    # A resumed copy read only part of the rows, so the source is read again.
+    """Compare a table on both sides and return its number of rows. Raise `MoveError` if they differ."""
+    # A resumed copy has read only some of the rows, so the source must be read again.
     source_digest = digest_table(table, table_alias(table), counter) if digest is None else digest
     try:
         return compare(table, source_digest, ALIASES[table_alias(table)], counter)
@@ -50,13 +51,13 @@ def verify_rows(table: Table, digest: TextDigest | None, counter: WorkProgress) 
 
 
 FILES = "files"
-"""Value of `--artifacts` for the data directory."""
+"""Value of `--artifacts` that selects the data directory."""
 
 
 def open_target_store(address: str) -> ByteStore:
-    """Return the store at a bucket's address, or in the data directory for `files`, after checking that it responds.
+    """Return the store at a bucket's URL or, for `files`, in the data directory, after a test of the connection.
 
-    Raise `MoveError` if the address is invalid or is the store that the installation already uses.
+    Raise `MoveError` if the URL is invalid or is the store that the installation already uses.
     """
     try:
         bucket = None if address == FILES else parse_bucket(address)
@@ -70,7 +71,7 @@ def open_target_store(address: str) -> ByteStore:
 
 
 def list_digests() -> Iterator[str]:
-    """Yield the hash of every artifact once. Deleted artifacts are included, since they can be restored."""
+    """Yield each artifact's hash once, including deleted artifacts, which can be restored."""
     return Artifact.objects.order_by("sha256").values_list("sha256", flat=True).distinct().iterator()
 
 
@@ -82,7 +83,7 @@ def check_store(store: ByteStore) -> None:
 
 
 def copy_files(store: ByteStore, report: Callable[[int], None]) -> list[str]:
-    """Copy missing files and return the hashes of files that cannot be read. `report` receives the count so far."""
+    """Copy missing files and return the hashes of unreadable files. `report` receives the running count."""
     source, unreadable = byte_store(), []
     for count, sha256 in enumerate(list_digests(), 1):
         try:

@@ -1,7 +1,7 @@
-r"""Convert rows to lines of PostgreSQL's COPY text format and back: tabs between fields, `\N`, backslash escapes.
+r"""Convert rows to and from PostgreSQL's COPY text format: tabs between fields, `\N`, backslash escapes.
 
-Equal rows of SQLite and PostgreSQL render to the same text, so tables can be compared by a hash. A batch is rendered
-column by column, which takes half as long as value by value.
+Equal rows of SQLite and PostgreSQL have the same text, so a hash can compare tables. A batch is rendered column by
+column, which takes half as long as rendering value by value.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 SPECIAL = ("\\", *ESCAPES.values())
 ESCAPING = str.maketrans({"\\": r"\\", **{character: f"\\{letter}" for letter, character in ESCAPES.items()}})
-# Lengths of a timestamp without a fraction and with microseconds.
+# Lengths of a timestamp without a fraction, and with microseconds.
 TIME_LENGTHS = {len("2026-01-31 12:00:00"), len("2026-01-31 12:00:00.123456")}
 
 
 def format_lines(kinds: Sequence[str], rows: Sequence[Row]) -> bytes:
-    """Return rows with columns of these kinds as lines. Text that not every engine can store is replaced."""
+    """Return rows, whose columns have these kinds, as lines. Text that PostgreSQL cannot store is replaced."""
     columns: list[Iterable[str]] = []
     for kind, values in zip(kinds, zip(*rows, strict=True), strict=True):
         render, first = RENDERERS.get(kind, _render_plain), values[0]
-        if values.count(first) == len(values):  # many columns are empty, or have the same value for hours
+        if values.count(first) == len(values):  # many columns are empty or repeat one value for hours
             columns.append(repeat(NULL if first is None else next(iter(render([first]))), len(values)))
         elif None in values:
             rendered = iter(render([value for value in values if value is not None]))
@@ -46,7 +46,7 @@ def _render_plain(values: Sequence[Any]) -> Iterable[str]:
 
 
 def _render_text(values: Sequence[Any]) -> Iterable[str]:
-    # All values are checked together, which suffices for the many batches that need no escaping.
+    # Most batches need no escaping, and a single check of all values together detects that.
     joined = "".join(values)
     if not is_storable(joined):
         values = [storable_text(value) for value in values]
@@ -87,7 +87,7 @@ def _json_text(value: Any) -> str:
     if isinstance(value, str):
         return encode_basestring(value)
     if isinstance(value, dict):
-        # PostgreSQL's `jsonb` orders keys by their length in bytes, then by their bytes.
+        # PostgreSQL's `jsonb` sorts keys by their length in bytes, then by their bytes.
         pairs = sorted(((key.encode(), item) for key, item in value.items()), key=lambda pair: (len(pair[0]), pair[0]))
         return "{" + ", ".join(f"{encode_basestring(key.decode())}: {_json_text(item)}" for key, item in pairs) + "}"
     if isinstance(value, list):
@@ -102,11 +102,11 @@ RENDERERS: Mapping[str, Callable[[Sequence[Any]], Iterable[str]]] = {
     "JSONField": _render_json,
     **dict.fromkeys(("CharField", "TextField"), _render_text),
 }
-"""Functions that render the non-NULL values of a kind of column. Numbers and dates need no change."""
+"""Functions that render a column's non-NULL values, by the kind of column. Numbers and dates need none."""
 
 
 def parse_line(line: str, blob_columns: Sequence[int], json_columns: list[int]) -> Row:
-    """Return a line's values, with bytes and JSON at the given positions. SQLite converts digits to numbers itself."""
+    """Return a line's values, with bytes and JSON at the given positions. SQLite itself converts digits to numbers."""
     values: list[str | bytes | None] = [
         (None if field == NULL else ESCAPED.sub(_unescape, field)) if "\\" in field else field
         for field in line.rstrip("\n").split("\t")
@@ -122,7 +122,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def escape_json(row: Row, columns: list[int]) -> Row:
-    """Return the row with non-ASCII characters in its JSON escaped, as Django writes it into SQLite."""
+    """Return the row with its JSON's non-ASCII characters escaped, as Django writes JSON into SQLite."""
     if all((row[column] or "").isascii() for column in columns):
         return row
     return [

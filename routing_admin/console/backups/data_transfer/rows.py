@@ -1,6 +1,6 @@
 """Replace one database's rows with another's: delete, insert unchanged, then compare counts and hashes.
 
-The alias in the installation's settings says which of its two databases a table belongs to.
+The installation's database routing decides which of its two databases a table belongs to.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from routing_admin.platform.databases.progress import WorkProgress, show_progres
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 AliasMap = Mapping[str, str]
-"""Maps the installation's alias for a database to the alias to use in its place."""
+"""Maps an alias of the installation's databases to the alias to use instead."""
 
 
 class DifferenceError(Exception):
@@ -32,19 +32,18 @@ class DifferenceError(Exception):
 
 
 def empty_tables(tables: list[Table], aliases: AliasMap) -> None:
-    """Delete all rows, including those of the append-only audit log, and make that log append-only again."""
+    """Delete all rows. For this, the append-only audit log is made writable, and append-only again afterwards."""
     main = aliases["default"]
     with transaction.atomic(using=main):
         for statement in statements_to_allow(connections[main].vendor):
             _execute(main, statement)
-        # Each table is listed after the tables it refers to, so the tables are emptied in reverse order.
+        # The list has each table after the tables it refers to, so deletion proceeds in reverse.
         for table in reversed(tables):
             _execute(aliases[table_alias(table)], f'DELETE FROM "{table._meta.db_table}"')  # noqa: S608
         refuse_changes(main)
 
 
 def reset_sequences(tables: list[Table], aliases: AliasMap) -> None:
-    """Reset the sequences to the highest id of each table."""
     for alias in dict.fromkeys(aliases.values()):
         own_tables = [table for table in tables if aliases[table_alias(table)] == alias]
         for statement in connections[alias].ops.sequence_reset_sql(no_style(), own_tables):
@@ -70,10 +69,10 @@ def transfer_rows(tables: list[Table], source: AliasMap, target: AliasMap) -> No
 
 
 def compare(table: Table, expected: TextDigest, alias: str, counter: WorkProgress) -> int:
-    """Return the number of rows of a table. Raise `DifferenceError` if its digest is not the expected one."""
+    """Return the number of rows in a table. Raise `DifferenceError` if its digest is not the expected one."""
     is_postgresql = connections[alias].vendor == POSTGRESQL
     stored = digest_text(table, alias, counter) if is_postgresql else digest_table(table, alias, counter)
-    # PostgreSQL's own text is faster to hash, but numbers with an exponent look different in it.
+    # Hashing PostgreSQL's own text is faster, but it formats numbers with an exponent differently.
     if expected != stored and is_postgresql:
         stored = digest_table(table, alias)
     if expected != stored:
@@ -93,11 +92,11 @@ INDEXES = {
 
 
 Index = Sequence[str]
-"""The alias of an index, its name, and the statement that creates it."""
+"""An index: its database alias, its name, and the statement that creates it."""
 
 
 def list_indexes(tables: list[Table], aliases: AliasMap) -> list[Index]:
-    """Return the indexes of the request log; creating them after the rows are inserted is faster."""
+    """Return the request log's indexes. Creating them after the rows are inserted is faster."""
     indexes: list[Index] = []
     for table in tables:
         alias = aliases[table_alias(table)]
@@ -115,7 +114,7 @@ def drop_indexes(indexes: Iterable[Index]) -> None:
 
 def make_indexes(indexes: Sequence[Index]) -> None:
     for alias in {alias for alias, _, _ in indexes}:
-        connections[alias].check_constraints()  # deferred constraint checks would block CREATE INDEX
+        connections[alias].check_constraints()  # pending deferred constraint checks would make CREATE INDEX fail
     with show_progress("Indexes", len(indexes)) as counter:
         for alias, _, statement in indexes:
             _execute(alias, re.sub(r"^CREATE (UNIQUE )?INDEX ", r"\g<0>IF NOT EXISTS ", statement))

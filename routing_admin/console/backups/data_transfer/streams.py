@@ -1,6 +1,6 @@
-"""Read and write rows in each engine's fastest way: plain statements in SQLite, COPY in PostgreSQL.
+"""Read and write rows by each engine's fastest method: plain statements in SQLite, COPY in PostgreSQL.
 
-In between, a row is a tuple of values as SQLite stores them: times in UTC and JSON are text, booleans are 0 or 1.
+Between the two, a row is a tuple of values as SQLite stores them: times in UTC and JSON are text, booleans are 0 or 1.
 Model instances would take ten times as long.
 """
 
@@ -20,7 +20,6 @@ from routing_admin.platform.databases.progress import WorkProgress
 from routing_admin.platform.databases.router import POSTGRESQL
 
 BATCH_ROWS = 5000
-"""Rows per read."""
 UTC_TIME = "replace(to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'), '.000000', '')"
 FROM_POSTGRESQL = {
     "DateTimeField": (UTC_TIME, "text"),
@@ -29,12 +28,12 @@ FROM_POSTGRESQL = {
     "BinaryField": ("{}", "bytea"),
     **dict.fromkeys(("CharField", "TextField", "JSONField", "DateField"), ("{}::text", "text")),
 }
-"""The expression and type with which a kind of column is read. Any other kind is read as an integer."""
+"""SQL expression and type that read a kind of column. Any other kind is read as an integer."""
 INTEGER = ("{}::int8", "int8")
 
 
 class Kinds:
-    """A table's columns: their kinds and names, and the positions of the primary key and of JSON columns."""
+    """A table's columns: their kinds and names, and the positions of the primary key and of the JSON columns."""
 
     def __init__(self, table: Table) -> None:
         self.table = table._meta.db_table
@@ -52,21 +51,21 @@ class Kinds:
 
 
 def _column_kind(field: Any) -> str:
-    # A foreign key has the kind of the column it refers to.
+    # A foreign key column has the kind of the column that it refers to.
     while field.remote_field:
         field = field.target_field
     return str(field.get_internal_type())
 
 
 class TextDigest:
-    """The number of lines and bytes, and the SHA-256, of a text that is added piece by piece."""
+    """The number of lines, the number of bytes and the SHA-256 of a text that is added in chunks."""
 
     def __init__(self) -> None:
         self.lines = self.size = 0
         self.hash = hashlib.sha256()
 
     def add(self, text: bytes) -> int:
-        """Add a piece and return how many lines end in it."""
+        """Add a chunk of text and return the number of line ends in it."""
         lines = text.count(b"\n")
         self.lines, self.size = self.lines + lines, self.size + len(text)
         self.hash.update(text)
@@ -79,7 +78,7 @@ class TextDigest:
 
 
 def read_batches(table: Table, alias: str, after: Any = None) -> Iterator[Sequence[Row]]:
-    """Yield the rows in batches, ordered by primary key: those after the key `after`, or all."""
+    """Yield rows in batches, ordered by primary key: all rows, or those whose key is greater than `after`."""
     kinds, vendor = Kinds(table), connections[alias].vendor
     read_rows, key = _read_postgresql if vendor == POSTGRESQL else _read_sqlite, kinds.order(vendor)
     clauses = f' FROM "{kinds.table}"' + (f" WHERE {key} > %s" if after is not None else "") + f" ORDER BY {key}"
@@ -88,7 +87,7 @@ def read_batches(table: Table, alias: str, after: Any = None) -> Iterator[Sequen
 
 def _read_sqlite(kinds: Kinds, alias: str, clauses: str, values: list[Any]) -> Iterator[Sequence[Row]]:
     with connections[alias].cursor() as cursor:
-        # The plus turns each column into an expression without a declared type, so that no values are converted.
+        # The unary plus makes each column an expression without a declared type, so no value is converted.
         columns = ", ".join(f"+{name}" for name in kinds.names)
         cursor.execute(f"SELECT {columns}{clauses}", values)
         while rows := cursor.fetchmany(BATCH_ROWS):
@@ -123,7 +122,7 @@ def copy_text(table: Table, alias: str) -> Iterator[bytes]:
 
 @contextmanager
 def open_copy_writer(table: str, alias: str, names: Sequence[str]) -> Iterator[Callable[[bytes], None]]:
-    """Yield a function that inserts lines in COPY's text format with these columns into a PostgreSQL table."""
+    """Yield a function that inserts lines of COPY's text format, with these columns, into a PostgreSQL table."""
     connection, columns = connections[alias], ", ".join(f'"{name}"' for name in names)
     statement = f'COPY "{table}" ({columns}) FROM STDIN'
     with (
@@ -151,7 +150,7 @@ def _open_row_writer(kinds: Kinds, alias: str) -> Iterator[Callable[[Sequence[Ro
 def write_batches(
     table: Table, alias: str, batches: Iterable[Sequence[Row]], digest: TextDigest, counter: WorkProgress
 ) -> Any:
-    """Insert rows in one transaction. Return the primary key of the last row, or None if there are no rows."""
+    """Insert rows in one transaction. Return the last row's primary key, or None if there are no rows."""
     kinds, last_key = Kinds(table), None
     with _open_row_writer(kinds, alias) as insert:
         for rows in batches:
@@ -163,7 +162,7 @@ def write_batches(
 
 
 def digest_table(table: Table, alias: str, counter: WorkProgress | None = None) -> TextDigest:
-    """Return the digest of all current rows. Equal rows have the same digest on every engine."""
+    """Return the digest of a table's rows. Equal rows have the same digest on every engine."""
     digest, kinds = TextDigest(), Kinds(table).kinds
     for rows in read_batches(table, alias):
         lines = digest.add(format_lines(kinds, rows))
@@ -173,7 +172,7 @@ def digest_table(table: Table, alias: str, counter: WorkProgress | None = None) 
 
 
 def digest_text(table: Table, alias: str, counter: WorkProgress) -> TextDigest:
-    """Return the digest of PostgreSQL's own text, which takes a third of the time of `digest_table`."""
+    """Return the digest of PostgreSQL's own text, in a third of the time that `digest_table` takes."""
     digest = TextDigest()
     for text in copy_text(table, alias):
         counter.advance(digest.add(text))

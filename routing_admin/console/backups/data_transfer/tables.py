@@ -1,4 +1,4 @@
-"""All tables of the installation, ordered by their references."""
+"""The installation's tables, ordered by their references."""
 
 from __future__ import annotations
 

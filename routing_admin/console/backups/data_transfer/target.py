@@ -1,8 +1,8 @@
-"""The target database of a move: create it, check that it is empty or already claimed, fill and complete it.
+"""The target database of a move: create it, check that it is empty or claimed, fill it, and complete it.
 
-While a move is in progress, the target has a table of marks. It says which installation is being moved and how far
-each table is copied. It is written in the same transactions as the rows, so an interrupted move can resume. A move
-that was interrupted before it had copied rows creates its tables again.
+During a move, a marker table in the target records which installation is being moved and how far each table was copied.
+It is written in the same transactions as the rows, so an interrupted move can resume. If a move was interrupted before
+it copied rows, the next run creates the tables again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ALIASES = {"default": "target", LOGS: "target_logs"}
 """Maps the installation's database aliases to those of the target."""
 MARKER_TABLE = "move_marks"
 SOURCE, INDEXES, READY, DONE = "source", "indexes", "ready", "done"
-"""Marks: the installation that is moved, the dropped indexes, that the tables are empty, that all rows are copied."""
+"""Markers: the moved installation, the dropped indexes, that tables are empty, that all rows are copied."""
 DJANGO_TABLES = frozenset({"django_content_type", "auth_permission"})
 """Tables that migrations fill."""
 
@@ -55,18 +55,18 @@ for alias in aliases:
 """
 """Program for a process whose `DATABASE_URL` is the target.
 
-One process runs all steps, because starting a process for each would take as long as copying a million rows.
+One process runs all steps, because starting a process for each step would take as long as copying a million rows.
 """
 
 
 class MoveError(Exception):
-    """An installation cannot be moved. The message says why, and the source is unchanged."""
+    """An installation cannot be moved. The message says why; the source is unchanged."""
 
 
 class Destination:
     """The databases at `url`, under their own aliases.
 
-    Raise `MoveError` for the installation's own database.
+    The constructor raises `MoveError` if this is the installation's own database.
     """
 
     def __init__(self, url: str) -> None:
@@ -87,7 +87,6 @@ class Destination:
                 raise MoveError(f"The target is not responding: {str(error).splitlines()[0]}") from None
 
     def close(self) -> None:
-        """Close the connections and remove the aliases."""
         for alias in ALIASES.values():
             try:
                 connections[alias].close()
@@ -97,7 +96,7 @@ class Destination:
             connections.settings.pop(alias, None)
 
     def check(self, tables: Iterable[Table]) -> bool:
-        """Return whether a move of this installation was begun. Raise `MoveError` if the target has any other rows."""
+        """Return whether a move of this installation has begun. Raise `MoveError` if the target has any other rows."""
         if MARKER_TABLE in connections["target"].introspection.table_names():
             if self.read_marker("target", SOURCE) != self.source:
                 raise MoveError("The target contains another interrupted move. Use an empty database.")
@@ -110,8 +109,8 @@ class Destination:
         return False
 
     def make_tables(self, migrations: Sequence[tuple[str, str]] = ()) -> None:
-        """Migrate the target, up to the given migrations if any. Raise `MoveError` if that fails."""
-        # In PostgreSQL both aliases are one database, which is migrated once.
+        """Migrate the target, to the given migrations if there are any. Raise `MoveError` if that fails."""
+        # In PostgreSQL, both aliases refer to one database, which is migrated only once.
         aliases = ("default", LOGS) if connections["target"].vendor == "sqlite" else ("default",)
         result = subprocess.run(  # noqa: S603 - our own interpreter and program, no shell
             [sys.executable, "-c", MIGRATE, json.dumps([aliases, list(migrations)])],
@@ -127,7 +126,7 @@ class Destination:
 
     def claim(self) -> None:
         """Mark the target as used by a move of this installation."""
-        # The main database is marked last, because `check` reads only its marks.
+        # `check` reads only the main database's markers, so these are written last.
         for alias in reversed(ALIASES.values()):
             with transaction.atomic(using=alias):
                 self.execute(
@@ -136,12 +135,12 @@ class Destination:
                 self.write_marker(alias, SOURCE, self.source)
 
     def prepare(self, tables: list[Table]) -> None:
-        """Create the tables and empty those that migrations filled, unless this was done. Raise `MoveError`."""
+        """Create the tables and empty those that migrations filled, unless this was done before. Raise `MoveError`."""
         if self.read_marker("target", READY):
             return
         self.make_tables()
         empty_tables(tables, ALIASES)
-        # After an interruption some indexes may already be dropped, so only the first list is stored.
+        # After an interruption some indexes may be missing already, so only the first run stores the list.
         if self.read_marker("target", INDEXES) is None:
             self.write_marker("target", INDEXES, list_indexes(tables, ALIASES))
         drop_indexes(self.read_marker("target", INDEXES))
@@ -149,11 +148,11 @@ class Destination:
 
     @property
     def is_done(self) -> bool:
-        """Whether all rows were copied and compared, so that only `finish` remains to be called."""
+        """Return whether all rows were copied and compared, so that only `finish` remains to be called."""
         return bool(self.read_marker("target", DONE))
 
     def finish(self, tables: list[Table]) -> None:
-        """Create the indexes, reset the sequences, and drop the marks. Those of the main database are dropped last."""
+        """Create the indexes, reset the sequences, and drop the markers, those of the main database last."""
         self.write_marker("target", DONE, True)
         make_indexes(self.read_marker("target", INDEXES) or ())
         reset_sequences(tables, ALIASES)
@@ -167,7 +166,7 @@ class Destination:
         return json.loads(row[0]) if row else None
 
     def write_marker(self, alias: str, name: str, value: Any) -> None:
-        """Set a mark within the current transaction."""
+        """Set a marker within the current transaction."""
         self.execute(alias, f"DELETE FROM {MARKER_TABLE} WHERE name = %s", [name])  # noqa: S608
         self.execute(alias, f"INSERT INTO {MARKER_TABLE} (name, value) VALUES (%s, %s)", [name, json.dumps(value)])  # noqa: S608
 

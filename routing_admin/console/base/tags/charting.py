@@ -1,7 +1,7 @@
-"""Lay out a chart of stacked bars over time, with round axis values and a text for everything that is drawn.
+"""Lay out a chart of stacked bars over time, with round axis values and a text for everything drawn.
 
 Horizontal values are percentages of the width and vertical values are pixels, so that text keeps its proportions at any
-width. Only the bars and the line of the previous period are stretched, because they contain no text.
+width. Only the bars and the previous period's line are stretched, because they contain no text.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from django.utils.translation import gettext as _
 from routing_admin.request_log.time_ranges import hour_start
 
 MAX_SERIES = 6
-"""Further series are summed up as one."""
+"""Maximum number of series in their own colour. The rest are added up as one series."""
 TONES = tuple(f"c{number}" for number in range(1, MAX_SERIES + 1))
-"""Colours of a dimension's values, the largest first."""
+"""Colours of the series, for the largest first."""
 OTHER_TONE = "c0"
 
 HEAD, MARKS, FOOT = 12, 18, 22
-"""Space above the highest gridline, for marks if there are any, and below the axis, in pixels."""
+"""Pixels above the highest gridline, for event marks if there are any, and below the axis."""
 UNITS = 10
-"""Width of a bucket in the coordinates of the bars, of which a bar takes eight."""
+"""Width of a bucket in the bars' coordinates. The bar itself takes eight."""
 MIN_HEIGHT = 1.5
-"""Minimum height of a part in pixels, so that one failure among thousands is visible."""
+"""Minimum height of a bar's segment in pixels, so that one failure among thousands is visible."""
 MAX_INTERVALS, MIN_INTERVALS = 5, 3
 MAX_LABELS = 8
 MAX_NAME = 32
-"""Longer names lose their middle."""
+"""Maximum number of characters of a name. Longer names are shortened in the middle."""
 EDGE_PERCENT = 4
-"""A label within this many percent of an end of the axis is drawn towards the middle."""
+"""Distance from an end of the axis, in percent of its length, within which labels are aligned inwards."""
 
 
 class Step(Enum):
@@ -58,7 +58,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """The time span of a bar. `is_partial` is true if only part of it is counted, as when it has not ended."""
+    """A bar's time span. `is_partial` is true if only part of it is counted, for example because it has not ended."""
 
     start: datetime
     stop: datetime
@@ -69,9 +69,9 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One colour of the bars, with the height of its part of each bar.
+    """One colour of the bars, with the height of its segment in each bar.
 
-    If heights are not the values themselves (`Chart.adds_up` is false), `shown` has the values, and `total` is the
+    If heights are not the values themselves (`Chart.adds_up` is false), `shown` contains the values, and `total` is the
     value for the whole period.
     """
 
@@ -85,9 +85,9 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """The content of a chart. `write` formats a value, and `is_whole` is true if values are counts.
+    """The content of a chart. `write` formats a value, and `is_whole` is true if the values are counts.
 
-    `adds_up` is true if the parts of a bar, and the bars, can be summed, as percentiles cannot.
+    `adds_up` is false if values, such as percentiles, cannot be added.
     """
 
     label: str
@@ -107,12 +107,10 @@ class Chart:
 SHORT_STEPS = frozenset({Step.MINUTES, Step.HOUR})
 FIVE_MINUTES = timedelta(minutes=5)
 
-# The value axis.
-
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Values of the gridlines, from zero upwards at equal distances."""
+    """The gridlines' values, from zero upwards at equal distances."""
 
     values: tuple[float, ...]
 
@@ -142,17 +140,14 @@ PLAIN_BELOW = 10_000
 
 
 def axis_texts(axis: Axis) -> list[str]:
-    """Return the axis values as short texts in the same unit: `0`, `2.5k`, `5k`; in Chinese, `0`, `0.5 万`."""
+    """Return the axis values as short texts in the same unit: `0`, `2.5k`, `5k`; in Chinese `0`, `0.5 万`."""
     scales = CHINESE_SCALES if (get_language() or "").startswith("zh") else SCALES
     suffix, scale = next((pair for pair in scales if axis.top >= max(pair[1], PLAIN_BELOW)), ("", 1.0))
     return [f"{value / scale:,.10g}{suffix if value else ''}" for value in axis.values]
 
 
-# The time axis.
-
-
 def write_span(bucket: Bucket, step: Step) -> str:
-    """Return a bucket's time span as local time: `2026-11-26 14:00–15:00`, `2026-11-26`, `2026-11`."""
+    """Return a bucket's time span in local time: `2026-11-26 14:00–15:00`, `2026-11-26` or `2026-11`."""
     start = timezone.localtime(bucket.start)
     if step in SHORT_STEPS:
         stop = timezone.localtime(bucket.stop)
@@ -190,7 +185,7 @@ def _spread(texts: Sequence[str]) -> list[tuple[int, str]]:
 
 
 def label_times(buckets: Sequence[Bucket], step: Step) -> list[tuple[int, str]]:
-    """Return the indices of the labelled buckets with their labels: full hours, days, Mondays, weeks or months."""
+    """Return the indices of labelled buckets with their labels: full hours, days, Mondays, weeks or months."""
     starts = [timezone.localtime(bucket.start) for bucket in buckets]
     if not starts:
         return []
@@ -210,11 +205,8 @@ RATE_NAMES = {
 }
 
 
-# Buckets of a period.
-
-
 def list_starts(since: datetime, now: datetime, step: Step) -> list[datetime]:
-    """Return the starts of the hours, days, … that cover `since` to `now`, followed by the end of the last one."""
+    """Return the starts of the buckets that cover `since` to `now`, followed by the end of the last bucket."""
     starts = [_bucket_start(since, step)]
     while starts[-1] <= now:
         starts.append(_next_start(starts[-1], step))
@@ -240,11 +232,8 @@ def _next_start(start: datetime, step: Step) -> datetime:
 
 
 def _midnight(moment: datetime) -> datetime:
-    # Made aware again, since the UTC offset may have changed in between.
+    # Compute the UTC offset again, because it may have changed in between.
     return timezone.make_aware(moment.replace(hour=0, tzinfo=None))
-
-
-# The drawing.
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +265,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A bucket as text: its total, and its parts that are not zero, topmost first."""
+    """A bucket as text: its total, and its nonzero segments, topmost first."""
 
     bucket: Bucket
     title: str
@@ -289,7 +278,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegendEntry:
-    """An entry of the legend: a series' name, shortened and whole, and its total."""
+    """An entry of the legend: a series' name, shortened and in full, and its total."""
 
     tone: str
     name: str
@@ -300,7 +289,7 @@ class LegendEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """A complete chart, as templates/components/chart.html expects it."""
+    """A laid-out chart, as templates/components/chart.html expects it."""
 
     chart: Chart
     unit: str
@@ -323,7 +312,7 @@ class Drawing:
 
 
 def fold_series(series: Sequence[Series]) -> list[Series]:
-    """Return at most `MAX_SERIES` series, followed by one that sums up all others."""
+    """Return at most `MAX_SERIES` series, followed by one that adds up all others."""
     own = [one for one in series if one.tone != OTHER_TONE]
     rest = [*own[MAX_SERIES:], *(one for one in series if one.tone == OTHER_TONE)]
     if len(rest) < 2:
@@ -341,7 +330,7 @@ def shorten(name: str) -> str:
 
 
 def draw(chart: Chart, height: int) -> Drawing:
-    """Lay out a chart whose bars are up to `height` pixels high. The first series is the topmost part of the bars."""
+    """Lay out a chart with bars up to `height` pixels high. The first series is the topmost segment."""
     series = fold_series(chart.series)
     totals = _sum(series) or [0.0] * len(chart.buckets)
     axis = round_axis(max([*totals, *chart.before], default=0), is_whole=chart.is_whole)
@@ -383,7 +372,7 @@ def draw(chart: Chart, height: int) -> Drawing:
 
 
 def _path(values: Sequence[float], heights: list[float], base: float, scale: float) -> str:
-    """Return the SVG path of a series' bars on top of `heights`, and add their heights to it."""
+    """Return the SVG path of a series' segments on top of `heights`, and add their heights to `heights`."""
     pieces = []
     for index, value in enumerate(values):
         if value <= 0:
@@ -400,7 +389,7 @@ def _round(number: float) -> str:
 
 
 def _time_labels(chart: Chart, count: int) -> Iterator[TimeLabel]:
-    # Minutes and hours are labelled at their start, longer buckets in the middle of their bar.
+    # Minutes and hours are labelled at their start, longer buckets at the middle of their bar.
     offset = 0.0 if chart.step in SHORT_STEPS else 0.5
     labels = label_times(chart.buckets, chart.step)
     for number, (index, text) in enumerate(labels):
@@ -410,7 +399,7 @@ def _time_labels(chart: Chart, count: int) -> Iterator[TimeLabel]:
 
 
 def table_rows(chart: Chart) -> Iterator[list[str]]:
-    """Yield the chart as table rows: first the column names, then each bucket's start and unformatted values."""
+    """Yield the chart as table rows: the column names, then each bucket's start and unformatted values."""
     yield [_("Time"), *(one.name for one in chart.series)]
     for index, bucket in enumerate(chart.buckets):
         values = ((one.shown or one.values)[index] for one in chart.series)

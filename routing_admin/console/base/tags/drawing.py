@@ -15,13 +15,13 @@ ROW_HEIGHT = 42
 """Height of a candidate's row in a waterfall, in pixels."""
 
 HEAD_HEIGHT = 24
-"""Space for the ticks above the first candidate, in pixels."""
+"""Height of the area for the ticks above the first candidate, in pixels."""
 
 MIN_WIDTH = 0.4
 """Minimum width of a bar in percent, so that even a very short time is visible."""
 
 GAP = 0.6
-"""Gap between two parts of a split bar, in percent."""
+"""Gap between two segments of a split bar, in percent."""
 
 OUTCOME_TONES: Mapping[str, str] = {
     "native": "ok",
@@ -31,12 +31,12 @@ OUTCOME_TONES: Mapping[str, str] = {
     "refused": "bad",
     "omitted": "bad",
 }
-"""Tone of each form of delivery, in the order of a split bar."""
+"""Tone of each form of delivery, in the order of the segments of a split bar."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A time span, in milliseconds. Its tone is ok, info, warn, bad, or own for our own work."""
+    """A time span in milliseconds. Its tone is ok, info, warn, bad, or own for our own processing."""
 
     start: float
     end: float
@@ -47,7 +47,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A row of a waterfall: a candidate, or the time in which none was called. Gaps between its bars are waits.
+    """A waterfall row: a candidate, or the time in which no candidate was called. Gaps between its bars are waits.
 
     `number` is the candidate's position in the chain. Without it, tracks of attempts are numbered in order.
     """
@@ -67,7 +67,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """A rectangle. x and width are in percent, y is in pixels."""
+    """A rectangle. `x` and `width` are in percent, `y` is in pixels."""
 
     tone: str
     x: str
@@ -78,7 +78,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A dashed line for a waiting time. Its ends are in percent, y is in pixels."""
+    """A dashed line for a waiting time. Its ends are in percent, `y` is in pixels."""
 
     start: str
     end: str
@@ -87,7 +87,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaterfallRow:
-    """A candidate as drawn. `number` is empty for a call made on a candidate's behalf."""
+    """A laid-out track. `number` is empty for a call made on a candidate's behalf."""
 
     number: str
     label: str
@@ -100,7 +100,7 @@ class WaterfallRow:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """A complete timeline, as templates/components/waterfall.html expects it."""
+    """A laid-out timeline, as templates/components/waterfall.html expects it."""
 
     height: int
     ticks: tuple[Tick, ...]
@@ -156,12 +156,12 @@ def _tick_label(milliseconds: float, step: float) -> str:
 
 def _ticks(total: float) -> tuple[Tick, ...]:
     step = tick_step(total)
-    # The small number compensates for rounding if `total` is a multiple of the step.
+    # The small constant compensates for rounding if `total` is a multiple of the step.
     count = int(total / step + 1e-9) + 1
     return tuple(
         Tick(f"{percent(index * step, total):.2f}%", _tick_label(index * step, step), 3 if index else 0)
         for index in range(count)
-        # A label near the right edge would be cut off.
+        # A centred label near the right edge would be cut off.
         if index == 0 or percent(index * step, total) < 95
     )
 
@@ -188,7 +188,7 @@ def _row(index: int, number: str, track: Track, total: float) -> WaterfallRow:
 
 
 def waterfall(tracks: Sequence[Track], total: float | None = None) -> Waterfall:
-    """Return the timeline of a request. Its length `total` is in milliseconds, by default the end of the last bar."""
+    """Return the timeline of a request. `total` is its length in milliseconds, by default the last bar's end."""
     end_times = [bar.end for track in tracks for bar in track.bars]
     whole = max(1.0, total or max(end_times, default=0.0))
     numbers = accumulate(int(track.is_attempt) for track in tracks)

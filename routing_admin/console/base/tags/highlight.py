@@ -1,4 +1,4 @@
-"""Highlight JSON on the server, so that no script is needed in the browser."""
+"""Highlight JSON on the server, so that the browser needs no script."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
-# The final quote is optional, so that a string cut off at the end of a text is still highlighted.
+# The final quote is optional, so that a string cut off at the end of the text is still highlighted.
 PARTS = re.compile(
     r"""(?P<k>"(?:[^"\\]|\\.)*+"?)(?=\s*:)     # a key
       |(?P<e>"[^"\\]*<\d[\d,]*\ bytes>[^"\\]*")  # bytes left out of a payload
@@ -25,7 +25,7 @@ def json_text(value: Any) -> str:
 
 
 def highlight_json(text: str) -> SafeString:
-    """Return the escaped text as HTML: keys have the class `k`, strings `s` and omitted bytes `e`."""
+    """Return escaped text as HTML: keys have the class `k`, strings `s` and omitted bytes `e`."""
     pieces: list[str] = []
     position = 0
     for match in PARTS.finditer(text):

@@ -1,8 +1,8 @@
 """Convert messages to toasts, with an Undo button if a revision was created.
 
 `messages.success(request, _("3 artifacts deleted"), extra_tags="undo:41")` becomes a toast whose Undo button posts to
-the URL named `undo` for revision 41. A change without a revision names the URL that undoes it:
-`extra_tags="undo-url:/artifacts/restore/?at=…"`. With the further tag `redo` the button undoes an undo.
+the URL named `undo` for revision 41. A change without a revision names the URL that reverts it:
+`extra_tags="undo-url:/artifacts/restore/?at=…"`. With the additional tag `redo`, the button reverts an undo.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ UNDO_URL = "undo-url:"
 
 
 def undo_url(extra_tags: str) -> str:
-    """Return the URL that the Undo button posts to, or an empty string if the message has none."""
+    """Return the URL that the Undo button posts to, or an empty string if the message names none."""
     address = next((tag[len(UNDO_URL) :] for tag in extra_tags.split() if tag.startswith(UNDO_URL)), "")
     # A path that begins with two slashes would name another host.
     if address.startswith("/") and not address.startswith("//"):

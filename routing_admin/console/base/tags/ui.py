@@ -1,4 +1,4 @@
-"""Template tags of every page, in a builtin library that needs no `{% load %}`.
+"""Template tags for all pages, in a builtin library that needs no `{% load %}`.
 
 templates/components/README.md has examples.
 """
@@ -50,7 +50,7 @@ def exact(moment: datetime) -> str:
 def relative(moment: datetime, now: datetime) -> str:
     """Return a time as `just now`, `3 minutes ago`, `yesterday 14:05`, `in 5 minutes`, or its date."""
     seconds = int((now - moment).total_seconds())
-    # A time less than half a minute ahead counts as now.
+    # A time up to half a minute in the future counts as now.
     if seconds < -MINUTE // 2:
         return _ahead(moment, -seconds)
     if seconds < MINUTE:
@@ -81,7 +81,7 @@ def _ahead(moment: datetime, seconds: int) -> str:
 
 
 CONCEPTS_COOKIE = "concepts"
-"""Cookie that is set once the user has dismissed the line that explains the concepts."""
+"""Cookie that records that the user dismissed the explanation of the concepts."""
 
 register = template.Library()
 register.filter("join_words", join_words)
@@ -95,7 +95,7 @@ register.filter("exact", exact)
 
 @register.simple_block_tag
 def sentences(content: str) -> SafeString:
-    """Join the sentences in the block, one per line, with spaces between them where the page's language has spaces."""
+    """Join the block's sentences, one per line, with spaces between them if the page's language uses spaces."""
     return SafeString(join_sentences(map(str.strip, content.splitlines())))
 
 
@@ -113,7 +113,7 @@ def type_icon(name: str) -> SafeString:
 
 @register.simple_tag
 def badge(status: str, label: str = "", tone: str | None = None, icon_name: str = "") -> SafeString:
-    """Render a status with icon, word and colour (`labels.BADGES`). An unknown status is rendered as plain text."""
+    """Render a status as icon, word and colour (`labels.BADGES`). An unknown status is rendered as plain text."""
     own_tone, own_icon, own_label = labels.BADGES.get(status, ("", "info", status))
     shown_tone = own_tone if tone is None else tone
     return format_html(
@@ -123,7 +123,7 @@ def badge(status: str, label: str = "", tone: str | None = None, icon_name: str 
 
 @register.inclusion_tag("components/validity.html")
 def validity(row: Any, used_at: datetime | None) -> dict[str, Any]:
-    """Render whether a row with `revoked_at` and `expires_at` still works, and until when."""
+    """Render whether a row with `revoked_at` and `expires_at` is still valid, and until when."""
     state = judge_validity(revoked_at=row.revoked_at, expires_at=row.expires_at, used_at=used_at, now=timezone.now())
     return {"state": state, "row": row}
 
@@ -137,7 +137,7 @@ def chip(code: object, tone: str = "") -> SafeString:
 def chain(attempts: Iterable[Mapping[str, Any]]) -> SafeString:
     """Render attempts as chips with arrows between them.
 
-    Each attempt has `code`, `tone` and `name`, which screen readers read. If it was tried repeatedly, it has `tries`.
+    Each attempt has `code`, `tone` and `name`, which screen readers read. A repeated attempt also has `tries`.
     """
     items = (
         (attempt.get("name", ""), chip(attempt["code"], attempt.get("tone", "")), _times(attempt.get("tries", 1)))
@@ -153,25 +153,25 @@ def _times(count: int) -> SafeString | str:
 
 @register.filter
 def soft_breaks(name: str) -> SafeString:
-    """Allow line breaks in an id after a period, a colon, a slash or an underscore, as browsers do after a hyphen.
+    """Allow line breaks in an id after a period, colon, slash or underscore, as browsers do after a hyphen.
 
     A number such as `3.2` is not broken.
     """
-    # HTML entities contain none of these characters, so it is safe to insert breaks after escaping.
+    # HTML entities contain none of these characters, so breaks can be inserted after escaping.
     return SafeString(re.sub(r"[:/_](?!\Z)|\.(?!\d|\Z)", r"\g<0><wbr>", escape(name)))
 
 
 LONG_NAME, NAME_START, NAME_END = 32, 16, 6
-"""Longer names are shortened in the middle to so many characters at their start and end."""
+"""Maximum length of an unshortened name, and the numbers of characters kept at its start and end."""
 LONG_WORDS = re.compile(r"(?=.{,40}\Z)[^-:/_.]{,24}(?:[-:/_.][^-:/_.]{,24})*\Z")
-"""Names of several short words, which fit narrow columns on two lines and are shown whole."""
+"""Pattern for names of several short words, which fit narrow columns on two lines and are not shortened."""
 
 
 @register.filter
 def short_name(name: object) -> SafeString:
     """Shorten a long name in the middle, and let a name break only at its separators.
 
-    The middle is hidden by the stylesheet only, so that the name is copied, found and read aloud as a whole.
+    Only the stylesheet hides the middle, so that copying, searching and screen readers use the whole name.
     """
     text = str(name)
     if len(text) <= LONG_NAME or LONG_WORDS.match(text):
@@ -197,7 +197,7 @@ def short_names(sentence: str) -> SafeString:
 def sort_head(context: template.Context, column: str, label: str, css: str = "", hint: str = "") -> dict[str, Any]:
     """Render the heading of a column that sorts the context's `listing`. A second click reverses the order.
 
-    `hint` follows the label, such as the time zone of a column of times.
+    `hint` follows the label, for example the time zone of a column of times.
     """
     listing: Listing[Any] = context["listing"]
     order = listing.sort_order(column)
@@ -231,13 +231,13 @@ def _capability(name: str, side: str) -> SafeString:
 
 @register.simple_tag
 def cap_icons(names: Iterable[str], side: str = "input") -> SafeString:
-    """Render what a model reads or writes as icons, whose words are read aloud and shown on hover."""
+    """Render what a model reads or writes as icons, with the labels as tooltips and for screen readers."""
     return _cap_icons(tuple(names), side, get_language())
 
 
 @lru_cache(maxsize=200)
 def _cap_icons(names: tuple[str, ...], side: str, _language: str | None) -> SafeString:
-    # Cached, since a list repeats a few sets of names many times.
+    # The result is cached, because a list repeats a few sets of names many times.
     labels_of = ((name, capability_label(name, side)) for name in names)
     items = ((label, type_icon(name), label) for name, label in labels_of)
     body = format_html_join("", '<li title="{}">{}<span class="sr">{}</span></li>', items)
@@ -252,7 +252,7 @@ def caps(names: Iterable[str], side: str = "input") -> SafeString:
 
 @register.simple_tag
 def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | str:
-    """Render a relative time with the exact time as title, or nothing for None."""
+    """Render a relative time with the exact time as its title, or nothing for None."""
     if moment is None:
         return ""
     return _time(moment, relative(moment, now or timezone.now()))
@@ -260,9 +260,9 @@ def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | st
 
 @register.simple_tag
 def times(moment: datetime | None, now: datetime | None = None, url: str = "") -> SafeString | str:
-    """Render a relative time, as a link if there is a URL, and the exact time below it. Nothing for None.
+    """Render a relative time, as a link if there is a URL, with the exact time below it; nothing for None.
 
-    After two days the relative time would be a date as well, so only the exact time is rendered.
+    After two days the relative time would also be a date, so only the exact time is rendered.
     """
     if moment is None:
         return ""
@@ -284,7 +284,6 @@ def _time(moment: datetime, text: str) -> SafeString:
 
 @register.simple_tag
 def zone() -> str:
-    """Return the name of the page's time zone."""
     return timezone.get_current_timezone_name()
 
 
@@ -295,7 +294,7 @@ def size(count: int | None) -> str:
 
 @register.filter
 def code_spans(text: str) -> SafeString:
-    """Render the parts of a text between backticks as code."""
+    """Render the text between backticks as code."""
     parts = enumerate(text.split("`"))
     return format_html_join(
         "", "{}", ((format_html("<code>{}</code>", part) if place % 2 else part,) for place, part in parts)
@@ -304,10 +303,10 @@ def code_spans(text: str) -> SafeString:
 
 @register.inclusion_tag("requests/over_time.html")
 def over_time(**terms: str) -> dict[str, Any]:
-    """Render a section with the chart of the requests that match these terms, such as `agent=row.agent_id`.
+    """Render a section with a chart of the requests that match these terms, such as `agent=row.agent_id`.
 
-    It covers a day of all requests, else a week or, if there were none, a month; without any it says so. With terms it
-    is folded to a line, so that the page begins with what it is about. One query.
+    Without terms it covers a day; with terms, a week or, if that has no requests, a month. If there are none at all, it
+    says so. A section with terms is collapsed, because the rest of the page matters more. This takes one query.
     """
     search, now = Search(tuple(terms.items())), timezone.now()
     used_at = find_last_use(search) if terms else now
@@ -341,7 +340,7 @@ def duration(milliseconds: float | None) -> str:
 
 @register.inclusion_tag("components/code.html")
 def code_block(value: Any, label: str = "", element_id: str = "", lang: str = "") -> dict[str, Any]:
-    """Render a value as JSON, or a string unchanged, with syntax highlighting, and a copy button if an id is given."""
+    """Render a value as highlighted JSON, or a string unchanged, with a copy button if an id is given."""
     text = highlight.json_text(value)
     return {"body": highlight.highlight_json(text), "label": label, "id": element_id, "lang": lang}
 
@@ -371,15 +370,15 @@ def chart(chart: charting.Chart, height: int = CHART_HEIGHT) -> dict[str, Any]:
     return {"drawing": charting.draw(chart, height)}
 
 
-# Columns and rows are built here as plain strings, because a template would take ten times as long for their hundreds
-# of values, most of which repeat: the names of the series, and zeros.
+# Columns and rows are built as plain strings, because a template would take ten times as long for hundreds of values.
+# Most of them repeat: the names of the series, and zeros.
 
 _escape = lru_cache(maxsize=2048)(html.escape)
 
 
 @register.filter
 def chart_columns(columns: Iterable[charting.Column]) -> SafeString:
-    """Render buckets as links whose values are shown on hover and focus."""
+    """Render buckets as links whose values appear on hover and focus."""
     return SafeString("".join(map(_chart_column, columns)))
 
 
@@ -396,7 +395,7 @@ def _chart_column(column: charting.Column) -> str:
 
 
 def _event(mark: charting.Mark | None) -> str:
-    # Its title is its name, because the sign that is drawn by the stylesheet has none.
+    # The title is the link's accessible name, because the stylesheet draws its symbol.
     return f'<a class="event" href="{_escape(mark.url)}" title="{_escape(mark.text)}"></a>' if mark else ""
 
 
@@ -431,20 +430,19 @@ def field(bound: BoundField, hint: str = "", wide: bool = True) -> dict[str, Any
 
 @register.filter
 def option_tags(options: Iterable[Mapping[str, Any]]) -> SafeString:
-    # For hundreds of options, rendering by a template would take five times as long.
+    # A template would take five times as long to render hundreds of options.
     lines = ((option["value"], flatatt(option["attrs"]), option["label"]) for option in options)
     return format_html_join("\n", '<option value="{}"{}>{}</option>', lines)
 
 
 @register.inclusion_tag("components/problems.html")
 def problems(*all_forms: BaseForm) -> dict[str, Any]:
-    """Render the top of a form: all errors with links to their fields, and what the mark of required fields means."""
+    """Render the head of a form: all errors with links to their fields, and the legend for required fields."""
     return {"problems": list_problems(*all_forms), "has_required": any(map(_has_required, all_forms))}
 
 
 def _has_required(form: BaseForm) -> bool:
-    # The stylesheet marks fields with the attribute `required`. A select without an empty choice, for example, has
-    # none.
+    # The stylesheet marks fields with the attribute `required`, which a select without an empty choice lacks.
     return any("required" in bound.build_widget_attrs({}) for bound in form)
 
 
@@ -463,7 +461,7 @@ def pager(
     summary: str = "",
     size: int = 0,
 ) -> dict[str, Any]:
-    """Render links to the neighbouring pages: to the given URLs, or those of a Django page with the current query.
+    """Render links to the neighbouring pages, by the given URLs or by a Django page and the current query.
 
     If the page size (`size`, if URLs are given) is one of `PAGE_SIZES`, links to the other sizes follow. A list that
     fits on the smallest page gets no links.
@@ -498,7 +496,7 @@ def query_with(context: template.Context, **values: object) -> str:
     """
     request: HttpRequest = context["request"]
     query = request.GET.copy()
-    # A changed query returns to the first page, unless a page is given.
+    # A changed query goes back to the first page, unless a page is given.
     for name, value in {"page": "", **values}.items():
         query[name] = str(value)
         if query[name] == "":
@@ -508,7 +506,7 @@ def query_with(context: template.Context, **values: object) -> str:
 
 @register.filter
 def mark_parts(parts: Parts) -> SafeString:
-    """Render the pieces of a line in a diff, and mark the pieces that differ from the other line."""
+    """Render a diff line, and mark the parts that differ from the other line."""
     pieces = (format_html("<mark>{}</mark>" if is_different else "{}", text) for text, is_different in parts)
     return format_html_join("", "{}", ((piece,) for piece in pieces))
 

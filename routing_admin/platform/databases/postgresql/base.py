@@ -21,11 +21,11 @@ from routing_admin.platform.databases.explaining import is_pooled
 from routing_admin.platform.databases.lock_timeout import wait_seconds
 
 USUAL_SECONDS = 5.0
-"""How long pages and commands wait for a lock or a connection."""
+"""Seconds for which pages and commands wait for a lock or a connection."""
 REFUSED_SECONDS = 1.0
-"""How long pages and commands wait for a connection while the server accepts none."""
+"""Seconds for which pages and commands wait for a connection while the server accepts none."""
 RECONNECT_SECONDS = 5.0
-"""Maximum age of connections to a read-only server: after a failover they lead to the old primary."""
+"""Maximum age of connections to a read-only server; after a failover they lead to the old primary."""
 READ_ONLY_STATES = ("default_transaction_read_only", "in_hot_standby")
 """Parameters that the server reports on connection and whenever they change."""
 OLDEST = (15,)
@@ -57,13 +57,13 @@ _refused = owned(_Refused)
 
 
 class PooledConnection(Connection[Any]):
-    """Pooled connection that keeps its last error, because the pool itself only reports that no connection is free."""
+    """Pooled connection that remembers its last error, because the pool only reports that no connection is free."""
 
     made_at = 0.0
 
     @property
     def is_worth_replacing(self) -> bool:
-        """Return whether the server is read-only and the connection is old enough to look for another server."""
+        """Return whether the server is read-only and the connection old enough to look for another server."""
         if all(self.info.parameter_status(name) != "on" for name in READ_ONLY_STATES):
             return False
         return time.monotonic() - self.made_at > RECONNECT_SECONDS
@@ -81,13 +81,11 @@ class PooledConnection(Connection[Any]):
 
 
 class DatabaseFeatures(features.DatabaseFeatures):
-    """Features of the supported versions."""
-
     minimum_database_version = OLDEST
 
 
 class DatabaseOperations(operations.DatabaseOperations):
-    """Operations that remove from JSON what PostgreSQL cannot store."""
+    """Operations that remove characters from JSON that PostgreSQL cannot store."""
 
     def adapt_json_value(self, value: Any, encoder: Any) -> Any:
         return Jsonb(value, dumps=lambda document: write_json(document, encoder))
@@ -134,13 +132,13 @@ class DatabaseWrapper(DjangoWrapper):
             raise OperationalError(str(refusal)) from timeout
 
     def ensure_connection(self) -> None:
-        # The server closed the connection, and the caller has already got the error, so connect again.
+        # The server closed the connection, and the caller has already received the error, so connect again.
         if self.connection is not None and self.connection.closed and not self.in_atomic_block:
             self.close()
         super().ensure_connection()
 
     def close_if_unusable_or_obsolete(self) -> None:
-        # For a connection closed by the server, Django would open another one just to check it.
+        # For a connection closed by the server, Django would open another one only to check it.
         if self.connection is not None and self.connection.closed and not self.in_atomic_block:
             self.close()
         super().close_if_unusable_or_obsolete()
@@ -159,7 +157,7 @@ class DatabaseWrapper(DjangoWrapper):
 
     def _configure_connection(self, connection: Any) -> bool:
         super()._configure_connection(connection)  # type: ignore[misc]
-        # Statements are short, and compiling them over many partitions takes longer than running them.
+        # Statements are short, and compiling them for many partitions takes longer than running them.
         connection.execute("SET jit = off")
         return True
 

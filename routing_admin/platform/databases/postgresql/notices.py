@@ -1,4 +1,4 @@
-"""Listen for PostgreSQL's notifications of configuration changes, which only make a reload happen sooner."""
+"""Listen for PostgreSQL's notifications of configuration changes, which only make processes reload sooner."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ log = logging.getLogger(__name__)
 
 CHANNEL = "routing_admin"
 HEARING_SECONDS = 1.0
-"""Longest wait for a notification, so that the thread notices when it should stop."""
+"""Maximum seconds of a wait for a notification, so that the thread notices when it should stop."""
 AGAIN_SECONDS = 2.0
-"""Delay before reconnecting."""
+"""Seconds before a reconnection."""
 
 
 class Listener:

@@ -17,9 +17,9 @@ from capabilities.runtime import owned
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 DAYS_AHEAD = 3
-"""Days created in advance, in case a clock is wrong or the background upkeep is late."""
+"""Days that are created in advance, in case a clock is wrong or the background upkeep is late."""
 LOCK = 0x64617973
-"""Number of the advisory lock held while days are created or dropped."""
+"""Number of the advisory lock for creating and dropping days."""
 DAY_NAME = re.compile(r"_(\d{8})$")
 
 
@@ -41,7 +41,7 @@ class DailyTable:
 
 @dataclass(slots=True)
 class _Days:
-    """Start of the first day and end of the last, as this process knows them."""
+    """Start of the first day and end of the last day, as far as this process knows."""
 
     bounds: tuple[datetime, datetime] | None = None
 
@@ -55,7 +55,7 @@ ATTEMPTS = DailyTable("routing_admin_attemptlog", "at", "request_id, position")
 def make_days(now: datetime) -> int:
     """Create missing partitions from yesterday to `DAYS_AHEAD` days ahead, and return their number.
 
-    Only for PostgreSQL. Raise the database's errors.
+    This requires PostgreSQL. Raise database errors.
     """
     connection = connections[LOGS]
     if connection.vendor != POSTGRESQL:
@@ -76,9 +76,9 @@ def make_days(now: datetime) -> int:
 
 
 def existing_days() -> tuple[datetime, datetime] | None:
-    """Return the start of the first day with a partition and the end of the last day, if this process made any.
+    """Return the start of the first day with a partition and the end of the last day, if this process created any.
 
-    Days may have been dropped since then, and the default partition may have rows of other days.
+    Days may have been dropped since then, and the default partition may contain rows of other days.
     """
     return _found().bounds
 
@@ -86,8 +86,7 @@ def existing_days() -> tuple[datetime, datetime] | None:
 def drop_days(before: datetime) -> int:
     """Drop the partitions of days that had ended by `before`, and older rows of the default partitions.
 
-    Return the number of requests that were deleted; other requests are kept for up to a day longer. Raise the
-    database's errors.
+    Return the number of deleted requests; other requests are kept for up to a day longer. Raise database errors.
     """
     total: int = 0
     for day in _days_before(before):

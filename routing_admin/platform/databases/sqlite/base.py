@@ -18,8 +18,8 @@ from routing_admin.platform.databases.lock_timeout import wait_seconds
 class Cursor(base.SQLiteCursorWrapper):
     """Cursor that closes its statement when it fails.
 
-    Otherwise the statement is closed when its error is garbage-collected, in any thread. If that is the event loop's
-    thread, it blocks for as long as the connection waits for a lock (CPython 3.11.7, measured).
+    Otherwise the statement would be closed when its error is garbage-collected, in any thread. The event loop's thread
+    would block for as long as the connection waits for a lock (CPython 3.11.7, measured).
     """
 
     def execute(self, query: str, params: Any = None) -> Any:
@@ -61,10 +61,10 @@ def _with_storable_texts(params: Any) -> Any:
 
 
 def make_private(path: str) -> None:
-    """Create an empty file readable only by its owner, if there is none; SQLite's other files inherit its mode."""
+    """Create an empty file readable only by its owner, if it is missing; SQLite's other files inherit its mode."""
     if path == ":memory:" or path.startswith("file:"):
         return
-    # If this fails, either the file exists or SQLite will report why it cannot be created.
+    # If this fails, either the file exists, or SQLite will report why it cannot be created.
     with suppress(OSError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
@@ -94,7 +94,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """Begin transactions in this block without the writers' lock, for code that only reads."""
+        """Start transactions in this block without the writers' lock, for code that only reads."""
         self.ensure_connection()
         mode: Any = self.transaction_mode  # type: ignore[has-type]
         self.transaction_mode = "DEFERRED"
@@ -113,12 +113,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
 
 ROOM = {"cache_size": -200_000, "wal_autocheckpoint": 8000}
-"""Settings for work on many rows, with which a page that changes repeatedly is written only once."""
+"""Settings for work on many rows, under which a page that changes repeatedly is written only once."""
 
 
 @contextmanager
 def with_large_cache(connection: Any) -> Iterator[None]:
-    """Give SQLite more memory for work on many rows; this has no effect on other engines."""
+    """Let SQLite use more memory for work on many rows; this has no effect on other engines."""
     if connection.vendor != "sqlite":
         yield
         return
