@@ -210,7 +210,7 @@ def test_claiming_alerts_is_marked_as_a_query_and_waiting_for_the_chat_is_not(re
 
 
 def test_failure_outside_the_database_is_raised_and_is_no_outage(monkeypatch):
-    monkeypatch.setattr(watching, "find_troubles", lambda state: 1 / 0)
+    monkeypatch.setattr(watching, "find_conditions", lambda state: 1 / 0)
     watch = AlertWatch()
     with pytest.raises(ZeroDivisionError):
         watch.round()

@@ -61,7 +61,7 @@ def test_hanging_service_counts_as_an_outage_while_the_check_still_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The outage counts from the start of the check, so that the alert is not late."""
-    monkeypatch.setattr(bucket_client, "UNANSWERED", timedelta(0))
+    monkeypatch.setattr(bucket_client, "CHECK_TIMEOUT", timedelta(0))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         bucket = replace(s3_server().bucket, endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}")
         store, began = store_at(bucket, tmp_path), datetime.now(UTC)

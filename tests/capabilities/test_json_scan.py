@@ -29,7 +29,7 @@ VALUES = st.recursive(
 def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the steps, so that every escape crosses the end of a step."""
     monkeypatch.setattr(json_codec, "BLOCK", 16)
-    monkeypatch.setattr(json_codec, "PIECE", 20)
+    monkeypatch.setattr(json_codec, "PIECE_BYTES", 20)
 
 
 def count(value: Any) -> int:

@@ -98,7 +98,7 @@ def test_newest_requests_are_examined_and_the_total_is_shown(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The comparison is limited to the newest requests, so that a busy day costs no more than a quiet one."""
-    monkeypatch.setattr(retrospect, "MOST", 2)
+    monkeypatch.setattr(retrospect, "MAX_REQUESTS", 2)
     monkeypatch.setattr(retrospect, "MAX_COUNTED", 3)
     for number in range(5):
         log_request(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))

@@ -141,7 +141,7 @@ def test_busy_routes_are_compared_only_near_the_revision(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number of compared requests is limited, and one query of the log suffices."""
-    monkeypatch.setattr(effects, "MOST", 25)
+    monkeypatch.setattr(effects, "MAX_REQUESTS", 25)
     number = change_design()
     address = reverse("revision", args=[number])
     log_requests(number, 1, 1)
