@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, TypeVar
 
 import aiohttp
@@ -91,6 +91,15 @@ URL has already verified.
 """
 
 
+@cache
+def default_context() -> ssl.SSLContext:
+    """Return the context that trusts certifi's certificates, one for all pools.
+
+    Reading the certificates takes 30 ms, which every pool of an event loop or a proxy would block its loop for.
+    """
+    return ssl.create_default_context(cafile=certifi.where())
+
+
 @dataclass(slots=True)
 class Pools:
     """Connection pools, created when first needed and kept as long as their event loop.
@@ -127,7 +136,7 @@ class Pools:
             limit=min(CONNECTIONS, self.max_open),
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             ttl_dns_cache=DNS_SECONDS,
-            ssl=self.verify or ssl.create_default_context(cafile=certifi.where()),
+            ssl=self.verify or default_context(),
             resolver=self._resolver_for(proxy),
         )
         return Pool(connector, proxy)
