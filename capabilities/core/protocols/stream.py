@@ -61,6 +61,7 @@ class EventStream:
         self._whole = whole
         self._parser = SseParser()
         self._raw = bytearray()
+        self._first = b""
         self._has_content = False
         self._spoke = False
         self._over = False
@@ -177,7 +178,8 @@ class EventStream:
     def _collect(self, block: bytes) -> list[StreamEvent]:
         self._raw += block
         # A web page is recognised by its first character.
-        if self._raw.lstrip()[:1] == b"<" or len(self._raw) > BODY_BYTES:
+        self._first = self._first or block.lstrip()[:1]
+        if self._first == b"<" or len(self._raw) > BODY_BYTES:
             self._over = True
             large = Failure(Fault.TOO_LARGE, translatable("the body is too large"), 200)
             return [large] if len(self._raw) > BODY_BYTES else self._read_whole()
