@@ -48,7 +48,7 @@ def clean_filename(raw: str | None, fallback: str = "") -> str:
     has at most 255 bytes of UTF-8, including its extension.
     """
     name = unicodedata.normalize("NFC", (raw or "").replace("\\", "/").rsplit("/", 1)[-1])
-    name = "".join(char for char in name if unicodedata.category(char) not in ("Cc", "Cs"))
+    name = name.translate({ord(char): None for char in set(name) if unicodedata.category(char) in ("Cc", "Cs")})
     name = _trim(_DROPPED.sub("", name))
     name = _cut(unicodedata.normalize("NFC", name))
     if _DEVICES.match(name):

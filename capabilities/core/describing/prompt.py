@@ -98,7 +98,8 @@ def fence_text(text: str, language: str | None, max_chars: int) -> str:
 def clean_text(text: str) -> str:
     """Return the text without invisible characters, and with models' control tokens split."""
     lines = LINE_ENDS.sub("\n", text)
-    visible = "".join(char for char in lines if char in "\n\t" or not is_hidden(char))
+    # A long text has few different characters.
+    visible = lines.translate({ord(char): None for char in set(lines) if char not in "\n\t" and is_hidden(char)})
     shortened = LONG_RUNS.sub(r"\1\2", HIDDEN.sub("", visible))
     # Split tokens last, because removing hidden characters may complete a token.
     return CONTROL_TOKENS.sub(_break_token, shortened).strip("\n")

@@ -212,7 +212,7 @@ def _split(url: str) -> SplitResult | None:
 
 def _unreadable(url: str) -> str | None:
     # URL parsers disagree about these characters: some drop control characters, some treat a backslash as a slash.
-    if any(ord(char) <= 32 or ord(char) == 127 for char in url):
+    if _SPACE_OR_CONTROL.search(url):
         return MALFORMED["space"]
     return MALFORMED["backslash"] if "\\" in url else None
 
