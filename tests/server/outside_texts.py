@@ -10,7 +10,7 @@ import re
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -31,6 +31,8 @@ SUSPICIOUS = 0.001
 TOLERANCE = 4
 ATTEMPTS = 10
 """A slow call fails them all, a quick one on a busy machine succeeds in one of them."""
+MAX_STOPS = 2
+"""A call that is stopped this often at twice the tolerated time is slow: a busy machine does not explain that."""
 
 
 @cache
@@ -69,7 +71,8 @@ def _within(value: Any) -> list[Any]:
 
 def patterns() -> PatternUse:
     """Return the compiled patterns of all modules and the literal patterns in calls of `re` functions."""
-    found, uses, imported = PatternUse(), _uses(), _imported()
+    uses, imported = _uses_and_imports()
+    found = PatternUse()
     for module in sources():
         named = vars(importlib.import_module(module)).items()
         for name, value in [item for item in named if _has_pattern(item[1])]:
@@ -105,32 +108,40 @@ def _how(method: str) -> str:
     return method if method in AT_BEGINNING else "sub"
 
 
-def _calls_of_re() -> Iterator[tuple[str, ast.Call]]:
-    for module, tree in sources().items():
-        for node in ast.walk(tree):
-            called = node.func if isinstance(node, ast.Call) else None
-            if isinstance(called, ast.Attribute) and called.attr in METHODS and ast.unparse(called.value) == "re":
-                yield module, node  # type: ignore[misc]
+@cache
+def _nodes() -> list[tuple[str, ast.Attribute | ast.Call | ast.ImportFrom]]:
+    """Return the attributes, calls and imports of all modules, so that their trees are walked once."""
+    return [
+        (module, node)
+        for module, tree in sources().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute | ast.Call | ast.ImportFrom)
+    ]
 
 
-def _uses() -> defaultdict[tuple[str, str], set[str]]:
-    found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    for module, tree in sources().items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and node.attr in METHODS:
-                name = getattr(node.value, "id", getattr(node.value, "attr", ""))
-                found[module, name].add(_how(node.attr))
-    return found
+def _calls_of_re() -> list[tuple[str, ast.Call]]:
+    return [
+        (module, node)
+        for module, node in _nodes()
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in METHODS
+        and ast.unparse(node.func.value) == "re"
+    ]
 
 
-def _imported() -> defaultdict[tuple[str, str], list[str]]:
-    found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for module, tree in sources().items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                for alias in node.names:
-                    found[node.module, alias.name].append(module)
-    return found
+def _uses_and_imports() -> tuple[defaultdict[tuple[str, str], set[str]], defaultdict[tuple[str, str], list[str]]]:
+    """Return the methods used with a name of a module, and the modules that import it."""
+    uses: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    imported: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for module, node in _nodes():
+        if isinstance(node, ast.Attribute) and node.attr in METHODS:
+            name = getattr(node.value, "id", getattr(node.value, "attr", ""))
+            uses[module, name].add(_how(node.attr))
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                imported[node.module, alias.name].append(module)
+    return uses, imported
 
 
 def functions_of_one_text(belongs: Callable[[str], bool]) -> dict[str, tuple[Callable[[Any], Any], bool]]:
@@ -182,15 +193,23 @@ def is_slow(call: Callable[[Any], Any], text_of: Callable[[int], Any], full: int
     A cost that grows in step with the text may exceed the budget `TOLERANCE` times, since processors differ.
     """
     small = text_of(min(SMALL, full))
-    if any(cpu_seconds(lambda: call(small)) < SUSPICIOUS for _ in range(2)):
+    if any(cpu_seconds(lambda: call(small), 2 * SUSPICIOUS) < SUSPICIOUS for _ in range(2)):
         return False
     large = text_of(full)
+    if cpu_seconds(lambda: call(large), BUDGET) < BUDGET:
+        return False
     in_step = 1.5 * len(large) / max(1, len(small))
+    stops = 0
     for _ in range(ATTEMPTS):
         allowed = BUDGET * _slowness()
-        linear = min(TOLERANCE * allowed, in_step * cpu_seconds(lambda: call(small)))
-        if cpu_seconds(lambda: call(large), 2 * TOLERANCE * allowed) <= max(allowed, linear):
+        tolerated = TOLERANCE * allowed
+        linear = min(tolerated, in_step * cpu_seconds(lambda: call(small), tolerated / max(1.0, in_step)))
+        seconds = cpu_seconds(lambda: call(large), 2 * tolerated)
+        if seconds <= max(allowed, linear):
             return False
+        stops += seconds >= 2 * tolerated
+        if stops == MAX_STOPS:
+            break
     return True
 
 

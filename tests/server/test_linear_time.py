@@ -76,7 +76,7 @@ UNITS = (
     *("key: ", "{}", "[1,", "null,", "ß", "İ", "http://a:b@c ", "basic 0", "?key=a"),
 )
 SCANNED = re.compile(
-    r"\.core\.|^routing_admin\.(server|gateway)\.|search_words$|templatetags|upload_tokens|postgresql\.text|history\.fields"
+    r"\.core\.|^routing_admin\.(platform\.server|gateway)\.|search_words$|templatetags|upload_tokens|postgresql\.text|history\.fields"
     r"|routes\.errors|redis_link\.faults|capabilities\.(sentences|body_limits)$|^artifacts\.sniffer$"
 )
 BOUNDED = re.compile(
