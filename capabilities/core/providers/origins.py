@@ -74,6 +74,7 @@ ISATAP = (0x00005EFE, 0x02005EFE)
 """Values before the IPv4 address in the lower half of a tunnel's address (RFC 5214)."""
 NUMERIC_LABEL = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.IGNORECASE)
 """A host name's last label that libraries may parse as different IP addresses."""
+_SPACE_OR_CONTROL = re.compile(r"[\0-\x20\x7f]")
 HOST = re.compile(r"[a-z0-9_.-]*|[a-f0-9:.]*", re.IGNORECASE | re.ASCII)
 """A name, or an IP address in brackets. Some parsers read an address of a future version (RFC 3986, 3.2.2) as a
 name."""
