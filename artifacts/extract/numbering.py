@@ -86,7 +86,7 @@ class ListLevel:
     plain: bool = False
     """Whether the numbers of other levels also use decimal digits."""
 
-    def written(self, number: int) -> str:
+    def format_number(self, number: int) -> str:
         if self.kind in NO_NUMBER:
             return ""
         return WRITTEN.get(self.kind, str)(number) or str(number)
@@ -126,7 +126,7 @@ class ListNumbers:
             at = int(match[1]) - 1
             other = levels.get(at, ListLevel())
             number = counts.get(at, starts.get(at, other.start))
-            return str(number) if own.plain and at != level else other.written(number)
+            return str(number) if own.plain and at != level else other.format_number(number)
 
         usual = f"%{level + 1}." if own.kind not in NO_NUMBER else ""
         text = LEVEL_NUMBER.sub(place, (usual if own.pattern is None else own.pattern)[:MAX_PATTERN_CHARS]).strip()

@@ -60,7 +60,7 @@ class RtfGroup:
     raised: bool = False
     struck: bool = False
     fonts: bool = False
-    stand_ins: int = 1
+    fallback_count: int = 1
     page: int = 0
     begins_with: str = ""
     ends_with: str = ""
@@ -226,15 +226,15 @@ class RtfReader:
         if self._group.shows_text:
             self._output.add_marker(text)
 
-    def _count_stand_ins(self, _: str, number: int | None) -> None:
-        self._group.stand_ins = max(number or 0, 0)
+    def _set_fallback_count(self, _: str, number: int | None) -> None:
+        self._group.fallback_count = max(number or 0, 0)
 
     def _take_unicode(self, _: str, number: int | None) -> None:
         if number is None:
             return
         code = number % 0x10000
         # A character above U+FFFF is written as two consecutive surrogates.
-        self._skip = self._group.stand_ins
+        self._skip = self._group.fallback_count
         if not self._group.shows_text and not self._group.collects:
             return
         if 0xD800 <= code < 0xDC00:
@@ -286,7 +286,7 @@ class RtfReader:
         "par": _end_paragraph,
         **dict.fromkeys(("v", "deleted", "plain", "strike", "striked", "super", "sub", "nosupersub"), _format_text),
         "u": _take_unicode,
-        "uc": _count_stand_ins,
+        "uc": _set_fallback_count,
         **dict.fromkeys(("ansicpg", "fcharset", "f"), _choose_page),
     }
 

@@ -132,7 +132,7 @@ class WordParser(OfficeParser):
         self._style = replace(self._style, list=attribute(attributes, "val"))
 
     def _end_paragraph_properties(self) -> None:
-        style = self._style.over(self._looks.styles.get(self._style.parent, Style()))
+        style = self._style.with_defaults(self._looks.styles.get(self._style.parent, Style()))
         mark = self._item_mark(style.list or "", style.level or 0)
         if style.heading and not self._in_cell:
             number = mark.strip()

@@ -23,7 +23,7 @@ class Style:
     level: int | None = None
     parent: str = ""
 
-    def over(self, other: Style) -> Style:
+    def with_defaults(self, other: Style) -> Style:
         """Return this style's properties, with the other style's properties where this one has none."""
         return replace(
             self,
@@ -91,7 +91,7 @@ class StyleReader:
         for _ in range(MAX_ANCESTORS):
             if not (above := self._styles.get(parent)):
                 break
-            style = style.over(above)
+            style = style.with_defaults(above)
             parent = above.parent
         return style
 

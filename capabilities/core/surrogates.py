@@ -35,23 +35,23 @@ def repair_text(text: str) -> str:
 
 def repair(value: T) -> T:
     """Repair every string in a JSON value or dataclass. Raise RecursionError if it is nested too deeply."""
-    return _mend(value)  # type: ignore[no-any-return]
+    return _repair(value)  # type: ignore[no-any-return]
 
 
-def _mend(value: Any) -> Any:
+def _repair(value: Any) -> Any:
     if isinstance(value, Translatable):
         return value.change_texts(repair_text)
     if isinstance(value, str):
         return repair_text(value)
     if isinstance(value, Mapping):
-        return {_mend(key): _mend(item) for key, item in value.items()}
+        return {_repair(key): _repair(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_mend(item) for item in value]
+        return [_repair(item) for item in value]
     if isinstance(value, tuple):
-        mended = map(_mend, value)
-        return type(value)(*mended) if hasattr(value, "_fields") else tuple(mended)
+        repaired = map(_repair, value)
+        return type(value)(*repaired) if hasattr(value, "_fields") else tuple(repaired)
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{field.name: _mend(getattr(value, field.name)) for field in fields(value)})
+        return replace(value, **{field.name: _repair(getattr(value, field.name)) for field in fields(value)})
     return value
 
 

@@ -126,7 +126,7 @@ class _Ids:
     def __init__(self) -> None:
         self._sent: dict[str, str] = {}
 
-    def of(self, original: str) -> str:
+    def replace(self, original: str) -> str:
         if original not in self._sent:
             base = _BAD_ID.sub("_", original) or "call"
             used = set(self._sent.values())
@@ -137,12 +137,12 @@ class _Ids:
             self._sent[original] = name
         return self._sent[original]
 
-    def knows(self, original: str | None) -> bool:
+    def contains(self, original: str | None) -> bool:
         return original in self._sent
 
 
 def _add(message: Message, conversation: Conversation, ids: _Ids, quirks: Mapping[str, Any]) -> None:
-    if message.role is Role.TOOL and ids.knows(message.tool_call_id):
+    if message.role is Role.TOOL and ids.contains(message.tool_call_id):
         _result(message, conversation, ids, quirks)
     # The messages do not contain the call, so its result is sent as user text.
     elif message.role is Role.TOOL:
@@ -180,7 +180,7 @@ def _text(text: str) -> list[dict[str, Any]]:
 
 
 def _tool_use(call: ToolCall, ids: _Ids) -> dict[str, Any]:
-    block = {"type": "tool_use", "id": ids.of(call.id), "name": call.name, "input": call_arguments(call)}
+    block = {"type": "tool_use", "id": ids.replace(call.id), "name": call.name, "input": call_arguments(call)}
     return {**block, "caller": call.caller} if call.caller else block
 
 
@@ -193,7 +193,7 @@ def _thought(thought: ReasoningBlock) -> dict[str, Any]:
 def _result(message: Message, conversation: Conversation, ids: _Ids, quirks: Mapping[str, Any]) -> None:
     tool_media = quirk(quirks, "tool_media", "anthropic")
     media = list_native_parts(message)
-    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": ids.of(message.tool_call_id or "")}
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": ids.replace(message.tool_call_id or "")}
     if message.is_error:
         block["is_error"] = True
     # Only the entire result can have a breakpoint, not the blocks in it.
