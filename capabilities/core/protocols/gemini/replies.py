@@ -272,7 +272,7 @@ def with_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def parse_call(part: Mapping[str, Any], index: int, value: Mapping[str, Any]) -> ToolCall:
     call = part["functionCall"]
-    # A call without an id gets a random id, so that ids are unique across answers.
+    # Without an id of its own, a call gets one with the response's id, so that ids differ between answers.
     identity = non_empty_text(call.get("id")) or f"call_{non_empty_text(value.get('responseId')) or 'gemini'}_{index}"
     arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
     return ToolCall(identity, str(call["name"]), arguments, non_empty_text(part.get("thoughtSignature")))
