@@ -159,7 +159,7 @@ import django
 django.setup()
 from routing_admin.console.backups.data_transfer.copying import copy_rows
 from routing_admin.console.backups.data_transfer.tables import list_tables
-from routing_admin.console.backups.data_transfer.target import DONE, MARKS, Destination
+from routing_admin.console.backups.data_transfer.target import DONE, MARKER_TABLE, Destination
 from routing_admin.platform.databases.progress import WorkProgress
 target, tables = Destination(sys.argv[1]), list_tables()
 target.open()
@@ -175,8 +175,8 @@ if sys.argv[2] == "behind its last row":
     target.prepare(tables)
     for table in tables:
         copy_rows(target, table, WorkProgress("Rows", 0, None))
-    target.write_mark("target", DONE, True)
-    target.execute("target_logs", f"DROP TABLE {MARKS}")
+    target.write_marker("target", DONE, True)
+    target.execute("target_logs", f"DROP TABLE {MARKER_TABLE}")
 os._exit(9)
 """
 """A program that begins a move and kills itself at a given moment."""
