@@ -31,8 +31,6 @@ LOG_FORMATS = ("line", "json")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of the installation: its variable, its displayed default, and its meaning."""
-
     name: str
     default: str
     meaning: str

@@ -123,7 +123,6 @@ def _take_folder(arguments: Sequence[str]) -> list[str]:
 
 
 def _take_address(options: Sequence[str]) -> None:
-    """Let the preparation print the address that will be served."""
     parser = ArgumentParser(NAME, add_help=False, allow_abbrev=False)
     parser.add_argument("--host")
     parser.add_argument("--port")

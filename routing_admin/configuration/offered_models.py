@@ -13,8 +13,6 @@ from routing_admin.core.planning.plan import is_taken
 
 
 class OfferedModel(NamedTuple):
-    """A model name with its capabilities and owner."""
-
     name: str
     capabilities: Capabilities
     owner: str

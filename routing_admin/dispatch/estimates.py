@@ -50,7 +50,6 @@ def settle_planned(
     *,
     is_cut: bool = False,
 ) -> None:
-    """Settle the reservation after an answer by `candidate`, complete or cut off."""
     reservation.settle(usage, answer, prices_at(reservation, planned, candidate), is_cut=is_cut)
 
 

@@ -192,7 +192,6 @@ def record_plan(recorder: RequestRecorder, planned: PlannedRequest, task_type: s
 def prepare_for(
     planned: PlannedRequest, chat: ChatRequest, endpoint: ModelEndpoint, call: Call
 ) -> Prepared | CannotRead:
-    """Prepare the request for a candidate, or return why the candidate cannot read it."""
     prepare_chat = partial(
         prepare,
         endpoint=rename_limit(endpoint, call.limit_name),

@@ -283,7 +283,6 @@ class Previewer:
 
 
 def _adaptation_key(reader: Reader) -> Hashable:
-    """Return a key for the reader; requests are adapted in the same way for readers with equal keys."""
     slots = reader.slots
     # Slots contain dictionaries, which have no hash, so their items are compared.
     parts = (slots.name, slots.max_request_bytes, slots.tool_media, *slots.by_kind.items())

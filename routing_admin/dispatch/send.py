@@ -298,7 +298,6 @@ def _as_message(chat: ChatRequest) -> ChatRequest:
 
 
 def _judge(candidate: PlannedCandidate, passing: PassthroughCall, required_model: str | None) -> PlannedCandidate:
-    """Return the candidate, skipped if it does not support the call or has a model other than `required_model`."""
     call = f"/v1{passing.operation.path}"
     if candidate.skip is SkipReason.MISSING:
         return candidate

@@ -88,7 +88,6 @@ PERSON_FIELDS = ("account_uuid", "device_id")
 
 
 def call_labels(key: Labels, body: Object) -> Labels:
-    """Return the key's labels, supplemented by labels in the body."""
     in_body = read_labels(body)
     return key if in_body is NO_LABELS else in_body if key is NO_LABELS else key.with_fallback(in_body)
 

@@ -94,8 +94,6 @@ class AnswerChoice:
 
 @value_class
 class RoutingOptions:
-    """A request's routing options: the model's name or the task type, and the language."""
-
     model: str
     task_type: str | None
     language: str | None

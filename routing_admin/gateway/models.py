@@ -47,7 +47,6 @@ def models(request: HttpRequest) -> HttpResponse:
 
 @endpoint("/v1/models/{name}")
 def model(request: HttpRequest, name: str) -> HttpResponse:
-    """Return one model, under any name that is valid in a chat request."""
     entry = _find_model(request, name)
     if GOOGLE_KEY in request.headers:
         return json_response(write_model(entry))
@@ -62,7 +61,6 @@ def gemini_models(request: HttpRequest) -> HttpResponse:
 
 @endpoint("/v1beta/models/{name}", google_error_of)
 def gemini_model(request: HttpRequest, name: str) -> HttpResponse:
-    """Return one model in Gemini's format."""
     return json_response(write_model(_find_model(request, name)))
 
 

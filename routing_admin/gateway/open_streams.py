@@ -29,8 +29,6 @@ KEY_ENDED_MESSAGE = translatable("The agent key was revoked or expired before th
 
 
 class KeyEndedError(Exception):
-    """The key of an open stream is no longer valid."""
-
     status, code, message = 401, KEY_ENDED, KEY_ENDED_MESSAGE
 
 

@@ -133,7 +133,6 @@ class QuotaClient:
             self.settle(cell.holder, cell.meter, window, waiter.amount, 0)
 
     def settle(self, holder: str, meter: Meter, window: Window, reserved: int, used: int) -> None:
-        """Release `reserved` and add `used`."""
         with self._lock:
             cell = self._cells.get((holder, meter))
             # The window has ended, so its usage no longer matters in this process.

@@ -10,8 +10,6 @@ from capabilities.models import Provider
 
 
 class TaskRoute(models.Model):
-    """A task type's route: its models and parameters."""
-
     task_type = models.CharField(_("task type"), max_length=200, unique=True)
     enabled = models.BooleanField(_("enabled"), default=True)
     temperature = models.FloatField(null=True, blank=True)

@@ -35,7 +35,6 @@ class CallOutcome:
         return f"{self.provider} ({self.key})" if self.key else self.provider
 
     def condition(self) -> Condition | None:
-        """Return the alert condition that this outcome indicates, if any."""
         kind = _alert_kind(self.outcome)
         if kind is None:
             return None

@@ -52,7 +52,6 @@ def read_latencies(
 
 
 def _find_rollup_key(search: Search) -> RollupKey | None:
-    """Return the dimension and value whose roll-ups have the histograms of a search, or None if there are none."""
     terms = [(column, search.get(key)) for key, column in SUMMED_TERMS.items() if search.get(key)]
     has_answers = WORDS.get(search.get("status"), frozenset()) >= ANSWERS
     if len(terms) > 1 or not has_answers or not is_summed(search.having("status", "")):
@@ -63,7 +62,6 @@ def _find_rollup_key(search: Search) -> RollupKey | None:
 def _read_rollups(
     latency: Latency, place: RollupKey, start: datetime, stop: datetime, now: datetime
 ) -> tuple[dict[datetime, Histogram], Sequence[Range]]:
-    """Return the histograms of folded days and hours, and the ranges that they leave."""
     found: dict[datetime, Histogram] = {}
     parts = split_range(start, stop, now, list_folded)
     rows = UsageRollup.objects.filter(in_any(parts.starts), dimension=place[0], value=place[1])

@@ -51,7 +51,6 @@ class Search:
 
 
 def search_last_day(key: str, value: str) -> Search:
-    """Return the search for the requests of the last day with this value."""
     return Search(((key, value), ("since", "1d")))
 
 

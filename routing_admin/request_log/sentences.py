@@ -63,7 +63,6 @@ def logged_text(row: RequestLog | AttemptLog) -> str:
 
 
 def render_logged(row: RequestLog | AttemptLog) -> RenderedSentence:
-    """Return the error of a row, rendered for its reader."""
     return RenderedSentence(earlier=row.error) if row.sentence is None else render_sentence(logged_text(row))
 
 

@@ -113,7 +113,6 @@ Columns = Mapping[str, Any]
 
 
 def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
-    """Add rows of the request log, with the rows of their attempts, to the sums to which they belong."""
     sums: dict[SumKey, list[int]] = {}
     counted = current_names(OTHERS)
     for request, attempts in rows:

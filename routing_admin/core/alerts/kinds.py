@@ -300,8 +300,6 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A detected condition: its kind, the subject that identifies it, its sentence, and how long it lasts."""
-
     kind: AlertKind
     subject: str
     sentence: Translatable

@@ -39,8 +39,6 @@ MAX_QUOTED = 300
 
 
 class ShapeName(StrEnum):
-    """The value of `shape=`."""
-
     JSON = "json"
     WECOM = "wecom"
     DINGTALK = "dingtalk"

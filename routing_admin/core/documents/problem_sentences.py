@@ -24,7 +24,6 @@ def errors(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 
 def format_line(problem: Problem) -> str:
-    """Format a problem as one line of a command's output."""
     mark = "" if problem.severity == "error" else f"{problem.severity}: "
     return mark + problem.message
 

@@ -37,7 +37,6 @@ class RetryBudget:
             return True
 
     def refund(self, provider: str, retries: int) -> None:
-        """Refund an answer that took `retries` retries."""
         with self._lock:
             left = self._spent.get(provider, 0) - (retries * RETRY_COST or PLAIN_REFUND)
             if left > 0:

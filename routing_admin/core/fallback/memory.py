@@ -97,7 +97,6 @@ class RefusalMemory:
             self.watcher(key)
 
     def copy(self, clock: Callable[[], float]) -> RefusalMemory:
-        """Return an independent copy with another clock."""
         offset = clock() - self.clock()
         with self._lock:
             known = {

@@ -81,7 +81,6 @@ def merge_services(
 def _provider_at(
     address: KeyedAddress | str, name: str, raw: Mapping[str, Any], current: Configuration, fingerprint: Fingerprint
 ) -> tuple[ProviderSpec, str | None]:
-    """Return the named provider after the import, and its plaintext key if the file has a new one."""
     existing = current.provider(name)
     old = existing or _new_provider(name, raw)
     is_known = (
@@ -133,7 +132,6 @@ def _names(current: Configuration, groups: Mapping[KeyedAddress, list[Mapping[st
 
 
 def _matches(provider: ProviderSpec, address: KeyedAddress) -> bool:
-    """Return whether the provider has exactly this base URL and key."""
     if base_url(provider.endpoint) != address.base:
         return False
     key, own = provider.key, key_variable(provider.name, provider.env_name)

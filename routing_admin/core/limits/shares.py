@@ -117,7 +117,6 @@ class Share:
         return replace(self, reserved=self.reserved + amount) if amount <= self.free else None
 
     def settle(self, reserved: int, used: int) -> Share:
-        """Release `reserved` and add `used`."""
         return replace(self, reserved=self.reserved - reserved, used=self.used + max(used, 0))
 
     def book(self, granted: int, drawn: int, last: int) -> Share:
@@ -134,7 +133,6 @@ class Share:
         return replace(self, extension=extension) if self.last and extension > 0 and not self.extension else None
 
     def move_to(self, window: Window) -> Share:
-        """Return an empty share of the next window."""
         return Share(self.limit, window, last=self.last)
 
 

@@ -40,8 +40,6 @@ class LLMRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LLMResponse:
-    """An answer with its provider and model, and every attempt."""
-
     content: str
     provider: str
     model: str

@@ -79,7 +79,6 @@ class Describing:
         self.descriptions = DescriptionCache(self.dispatch.planned)
 
     async def prepare(self, chat: ChatRequest, endpoint: ModelEndpoint, call: Call) -> Prepared | CannotRead:
-        """Prepare the request for this candidate after requesting its missing descriptions."""
         in_thread = self.dispatch.in_thread
         work = partial(prepare_for, self.descriptions.plan_for(endpoint.reader), chat, endpoint, call)
         prepared = await in_thread(work)

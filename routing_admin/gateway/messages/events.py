@@ -40,8 +40,6 @@ next one.
 
 
 class BlockKind(StrEnum):
-    """Kind of the open block."""
-
     NONE = ""
     TEXT = "text"
     THINKING = "thinking"

@@ -76,7 +76,6 @@ def message_id() -> str:
 
 
 def message_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dict[str, Any]:
-    """Return a complete answer as a message."""
     if not shows_thinking(call.chat):
         answer = replace(answer, reasoning=None, thoughts=())
     return {

@@ -187,7 +187,6 @@ def reasoning_item(identity: str, text: str, thoughts: Sequence[ReasoningBlock],
 def message_item(
     identity: str, text: str, refusal: str = "", annotations: Sequence[Annotation] = (), status: str = "completed"
 ) -> dict[str, Any]:
-    """Return a message item with its text and sources."""
     content: list[dict[str, Any]] = [text_part(text, annotations)] if text or not refusal else []
     content += [{"type": "refusal", "refusal": refusal}] if refusal else []
     return {"id": identity, "type": "message", "role": "assistant", "status": status, "content": content}

@@ -51,7 +51,6 @@ def token_name(owner: str, token: str) -> str:
 
 
 def authenticate_token(headers: Mapping[str, str]) -> AdminCaller | Refusal:
-    """Return the script that a request's headers authenticate, or a refusal."""
     token = read_key(headers)
     if not token.startswith(f"{KIND}_"):
         return NO_TOKEN
@@ -67,7 +66,6 @@ def authenticate_token(headers: Mapping[str, str]) -> AdminCaller | Refusal:
 
 
 def refuse_token_in(query: str) -> Refusal | None:
-    """Return a refusal if the query string contains a token."""
     return TOKEN_IN_ADDRESS if TOKEN.search(unquote(query)) else None
 
 

@@ -34,8 +34,6 @@ MAX_AGENT = 300
 
 @dataclass(frozen=True, slots=True)
 class SessionUse:
-    """A request in a session: user agent, IP address and time."""
-
     user_agent: str
     address: str
     at: datetime

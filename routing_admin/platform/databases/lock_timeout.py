@@ -39,8 +39,6 @@ def wait_seconds(default: float) -> float:
 
 
 class _LastTimeout:
-    """Time of the last lock timeout, in monotonic seconds."""
-
     at = float("-inf")
 
 

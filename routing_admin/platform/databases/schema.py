@@ -29,7 +29,6 @@ class NewerSchemaError(Exception):
 
 
 def list_applied(using: str = DEFAULT_DB_ALIAS) -> list[Migration]:
-    """Return the migrations applied to a database; none for a new database."""
     connection = connections[using]
     if "django_migrations" not in connection.introspection.table_names():
         return []

@@ -41,7 +41,6 @@ class RepeatingThread:
             self._demanded.set()
 
     def start(self) -> None:
-        """Start the thread, unless it is running."""
         if self._thread is None:
             self._stop.clear()
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)

@@ -85,8 +85,6 @@ def make_request_id(candidate: str) -> str:
 
 
 class RequestIdMiddleware:
-    """Give each request an id and return it as `x-request-id`."""
-
     sync_capable = True
     async_capable = False
 

@@ -35,8 +35,6 @@ of a check.
 
 @dataclass(slots=True)
 class Upkeep:
-    """Rounds of upkeep in a background thread."""
-
     uses: LastUses = field(default_factory=last_uses)
     refusals: RefusalBuffer = field(default_factory=refusal_buffer)
     first: list[Callable[[], object]] = field(default_factory=list)
