@@ -11,7 +11,7 @@ from django.conf import settings
 from capabilities.access import Refusal
 from capabilities.fair_slots import OverloadedError, requester
 from capabilities.json_bodies import LARGE_BYTES, JsonTooLargeError, extract_texts
-from routing_admin.api.mcp.callers import KEY, TEXTS, McpCaller, identify
+from routing_admin.api.mcp.callers import KEY, LONG_STRINGS, McpCaller, identify
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.limits.reservations import LimitReachedError, Reservation, limit_headers, make_reservation
 from routing_admin.platform.databases import unavailable
@@ -71,7 +71,7 @@ class McpApp:
                 await reservation.enter(announced_length(scope))
             server = await self._run_server()
             body, texts = await _read_body(receive)
-            await server.answer({**scope, KEY: caller, TEXTS: texts}, _replay(body, receive), send)
+            await server.answer({**scope, KEY: caller, LONG_STRINGS: texts}, _replay(body, receive), send)
         except JsonTooLargeError as error:
             await send_refusal(scope, error.status, error.code, str(error), send)
         except OverloadedError as error:

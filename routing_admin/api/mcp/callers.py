@@ -22,7 +22,7 @@ from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 PATH = "/mcp"
 KEY = "routing_admin.mcp_caller"
 """Key of the caller in the ASGI scope."""
-TEXTS = "routing_admin.mcp_texts"
+LONG_STRINGS = "routing_admin.mcp_texts"
 """Key in the ASGI scope for the long strings that were removed from the body, by placeholder."""
 
 

@@ -30,7 +30,7 @@ from capabilities.errors import ActionError
 from capabilities.fair_slots import requester
 from capabilities.json_bodies import received_limit
 from routing_admin.api.artifacts.tool_calls import TOOLS, ToolAnswer, choose_language
-from routing_admin.api.mcp.callers import KEY, PATH, TEXTS, McpCaller
+from routing_admin.api.mcp.callers import KEY, LONG_STRINGS, PATH, McpCaller
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import borrowed_connections
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS
@@ -40,8 +40,8 @@ INSTRUCTIONS = (
     "Files that agents hand to one another are artifacts, named artifact:<id>. get_artifact gives one in the form that "
     "your model can read; what it cannot read is described, with the agents that can."
 )
-READING = frozenset({"get_artifact", "find_capable_agents", "get_my_capabilities", "list_artifacts"})
-"""Annotation of tools that change nothing."""
+READ_ONLY_TOOLS = frozenset({"get_artifact", "find_capable_agents", "get_my_capabilities", "list_artifacts"})
+"""Names of tools that change nothing, which clients are told."""
 Context = ServerRequestContext[Any, Any]
 
 
@@ -76,7 +76,7 @@ async def list_tools(context: Context, params: types.PaginatedRequestParams | No
 
 
 def _definition(function: Mapping[str, Any]) -> types.Tool:
-    hints = types.ToolAnnotations(read_only_hint=function["name"] in READING, destructive_hint=False)
+    hints = types.ToolAnnotations(read_only_hint=function["name"] in READ_ONLY_TOOLS, destructive_hint=False)
     described = {"name": function["name"], "description": function["description"]}
     return types.Tool(**described, input_schema=dict(function["parameters"]), annotations=hints)
 
@@ -90,7 +90,7 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
     if params.name not in TOOLS:
         message = f"There is no tool {params.name[:100]!r}. tools/list names those there are."
         raise MCPError(types.INVALID_PARAMS, message)
-    raw_arguments = restore_strings(params.arguments or {}, _find_scope(context)[TEXTS])
+    raw_arguments = restore_strings(params.arguments or {}, _find_scope(context)[LONG_STRINGS])
     # Strict function calling makes every parameter required, so models write null for a parameter they omit.
     arguments = {name: value for name, value in raw_arguments.items() if value is not None}
     refusal = _refuse(caller, params.name, arguments)
