@@ -105,7 +105,7 @@ def replace_file(path: Path, text: str) -> None:
 # Notifications over Redis make other processes check for changes at once instead of within a second.
 
 TOPIC = "configuration"
-MOST = 16
+MAX_NEWS = 16
 
 
 def notify_change() -> None:
@@ -120,7 +120,7 @@ def follow_changes(source: News) -> News:
             renew_connections()
             snapshot.look()
 
-    source.follow(TOPIC, MOST, on_change)
+    source.follow(TOPIC, MAX_NEWS, on_change)
     return source
 
 

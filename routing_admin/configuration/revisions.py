@@ -38,7 +38,7 @@ from routing_admin.platform.databases.router import one_writer
 
 log = logging.getLogger(__name__)
 
-MAKING = (".add", ".put")
+CREATING_SUFFIXES = (".add", ".put")
 """Suffixes of actions that create an object with a name."""
 UNIQUE, UNIQUE_STATE = "UNIQUE constraint failed", "23505"
 """How SQLite and PostgreSQL report that a name is taken."""
@@ -55,7 +55,7 @@ DRILL_START, DRILL_STOP, DRILL_END = "provider.drill", "provider.drill_stop", "p
 """Start of a fire drill, its early stop, and its end."""
 KEY_ORIGIN = "provider.key_origin"
 """Action that allows a variable's key to be sent to another origin."""
-IS_NEWS = frozenset({FRESH_START, DRILL_START, DRILL_STOP, DRILL_END, KEY_ORIGIN})
+ANNOUNCED_ACTIONS = frozenset({FRESH_START, DRILL_START, DRILL_STOP, DRILL_END, KEY_ORIGIN})
 """Actions that other processes must notice although the configuration stays the same."""
 
 _open: ContextVar[list[AuditedAction] | None] = ContextVar("open_change", default=None)
@@ -68,7 +68,7 @@ def _refuse_taken_names(act: AuditedAction) -> Iterator[None]:
         yield
     # Another process took the name between the check and the write.
     except IntegrityError as error:
-        if not (_is_violation(error, UNIQUE, UNIQUE_STATE) and act.action.endswith(MAKING)):
+        if not (_is_violation(error, UNIQUE, UNIQUE_STATE) and act.action.endswith(CREATING_SUFFIXES)):
             raise
         message = _("Someone else just added %(name)s. Reload the page, or choose another name.")
         raise TakenError(message % {"name": act.object_name}) from error
@@ -143,7 +143,7 @@ class RevisionRecorder:
         """Record an action that leaves the configuration unchanged, such as issuing a key."""
         with self.exclusive(), _refuse_taken_names(act):
             yield act
-            if act.object_kind in IN_SNAPSHOT or act.action in IS_NEWS:
+            if act.object_kind in IN_SNAPSHOT or act.action in ANNOUNCED_ACTIONS:
                 Installation.objects.update(version=F("version") + 1)
                 _announce(snapshot.refresh, notify_change)
             write_event(actor, act)
