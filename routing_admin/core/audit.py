@@ -13,7 +13,7 @@ from typing import Any
 
 START = "0" * 64
 """Value of `previous` in the first entry."""
-MOST = 100
+MAX_COMPARED = 100
 """Maximum number of invalid entries that are compared with one another."""
 
 
@@ -105,7 +105,7 @@ def _missing(first: int, last: int) -> str:
 def _report_invalid(invalid: list[AuditEntry]) -> list[str]:
     problems = []
     for entry in invalid:
-        original_number = _original_number(entry, invalid[:MOST])
+        original_number = _original_number(entry, invalid[:MAX_COMPARED])
         if original_number is not None:
             problems.append(
                 f"Number {entry.number} says what was written as number {original_number}: lines were swapped."

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 MAX_OF_KIND = 6
-MOST = 24
+MAX_RESULTS = 24
 """Maximum results per kind and in total."""
 
 
@@ -94,7 +94,7 @@ def rank(typed: str, items: Iterable[Findable]) -> Ranking:
         counts[item.kind] += 1
         if counts[item.kind] <= MAX_OF_KIND:
             chosen.append(item)
-    return Ranking(tuple(chosen[:MOST]), counts)
+    return Ranking(tuple(chosen[:MAX_RESULTS]), counts)
 
 
 MAX_TYPED = 200

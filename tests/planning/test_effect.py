@@ -16,7 +16,7 @@ from routing_admin.core.configuration.specs import (
     ServiceSpec,
 )
 from routing_admin.core.planning.effect import (
-    ENOUGH,
+    MIN_REQUESTS,
     EffectMeasure,
     EffectSample,
     EffectTrend,
@@ -46,8 +46,8 @@ def test_more_failures_fallbacks_and_waiting_are_worse_and_less_of_them_is_bette
 
 def test_few_requests_give_no_verdict() -> None:
     """If one side has too few requests, there is no verdict, no matter how much the sides differ."""
-    effect = effect_between([WELL] * 100, [FAILED] * (ENOUGH - 1))
-    assert (effect.before, effect.after, effect.lines, effect.worse) == (100, ENOUGH - 1, (), ())
+    effect = effect_between([WELL] * 100, [FAILED] * (MIN_REQUESTS - 1))
+    assert (effect.before, effect.after, effect.lines, effect.worse) == (100, MIN_REQUESTS - 1, (), ())
 
 
 def test_median_duration_is_none_without_answered_requests() -> None:

@@ -14,18 +14,18 @@ from routing_admin.core.configuration.specs import AgentSpec, Configuration, Rou
 from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.problem_sentences import unknown_provider
 
-PLACES: Mapping[str, tuple[str, str]] = {kind: (field, name) for kind, field, name in LISTS}
+OBJECT_FIELDS: Mapping[str, tuple[str, str]] = {kind: (field, name) for kind, field, name in LISTS}
 """Kind → the field of the configuration with its objects, and the field with their name."""
 
 
 def without_items(configuration: Configuration, kind: str, names: Collection[str]) -> Configuration:
-    field, name = PLACES[kind]
+    field, name = OBJECT_FIELDS[kind]
     remaining = tuple(item for item in getattr(configuration, field) if getattr(item, name) not in names)
     return _with(configuration, field, remaining)
 
 
 def switch_off(configuration: Configuration, kind: str, names: Collection[str]) -> Configuration:
-    field, name = PLACES[kind]
+    field, name = OBJECT_FIELDS[kind]
     items = getattr(configuration, field)
     return _with(
         configuration,
@@ -59,7 +59,7 @@ def _with(configuration: Configuration, field: str, items: Any) -> Configuration
 def removed_names(before: Configuration, after: Configuration) -> dict[str, tuple[str, ...]]:
     """Return the names that only `before` contains, by kind, without kinds that lost none."""
     found = {}
-    for kind, (field, name) in PLACES.items():
+    for kind, (field, name) in OBJECT_FIELDS.items():
         remaining = {getattr(item, name) for item in getattr(after, field)}
         removed = tuple(
             value for value in (getattr(item, name) for item in getattr(before, field)) if value not in remaining

@@ -20,10 +20,10 @@ from routing_admin.core.fallback.table import Effect, Scope
 FAILURES_IN_A_ROW = 3
 STEP_SECONDS = 30.0
 MAX_COOLDOWN_SECONDS = 300.0
-NONSENSE_SECONDS = 60.0
+DEFAULT_LIMIT_SECONDS = 60.0
 """Cooldown in seconds for a rate limit with an implausible Retry-After."""
 PAYMENT_SECONDS = 600.0
-STRETCH = 0.1
+MAX_JITTER = 0.1
 """Maximum random extension of a cooldown, as a fraction. A cooldown is never shortened."""
 
 Key = tuple[str, str | None]
@@ -242,14 +242,14 @@ def _seconds(state: _State, failure: Failure, effect: Effect, random: Callable[[
         return named
     # A refusal for lack of credit may also contain a wait. It belongs to the rate limit, and credit does not return
     # after it, so the longer of the two times applies.
-    return max(_own_seconds(state, effect) * (1 + STRETCH * random()), named)
+    return max(_own_seconds(state, effect) * (1 + MAX_JITTER * random()), named)
 
 
 def _own_seconds(state: _State, effect: Effect) -> float:
     if effect is Effect.LONG:
         return PAYMENT_SECONDS
     if effect is Effect.MINUTE:
-        return NONSENSE_SECONDS
+        return DEFAULT_LIMIT_SECONDS
     # After a first cooldown, every failure starts another one; the three failures are not counted again.
     if effect is Effect.COUNT and state.failures < FAILURES_IN_A_ROW and state.rounds == 0:
         return 0.0

@@ -29,7 +29,7 @@ NOT_SUPPORTED = translatable(
 )
 SENTENCES = (EXHAUSTED, LONE_FAILED, OUT_OF_TIME, REFUSED, NOT_ACCEPTED, NOT_SUPPORTED)
 """Messages for callers; `said` lists the outcomes of all attempts."""
-UNCALLED = frozenset(
+PLANNED_SKIPS = frozenset(
     {
         *(SkipReason.MISSING, SkipReason.DISABLED, SkipReason.DUPLICATE),
         *(SkipReason.CANNOT_READ, SkipReason.WOULD_DROP, SkipReason.TOO_LONG),
@@ -40,7 +40,7 @@ UNCALLED = frozenset(
 exhausted chain.
 """
 
-UNTAKEN = frozenset({SkipReason.WOULD_DROP, Fault.UNSUPPORTED_PARAMETER})
+NOT_ACCEPTING = frozenset({SkipReason.WOULD_DROP, Fault.UNSUPPORTED_PARAMETER})
 """Outcomes of candidates that did not accept the whole request."""
 UNUSABLE = frozenset({SkipReason.NO_KEY, SkipReason.ORIGIN_REFUSED})
 """Reasons for skipping a provider that no request can use."""
@@ -108,10 +108,10 @@ class CallNotSupportedError(RouterError):
 def exhaustion_error(attempts: Sequence[Attempt], *, refuses_drops: bool = False) -> RouterError:
     """Return the error for an exhausted chain. It says so if only the request's own contents prevented calls."""
     outcomes = {attempt.outcome for attempt in attempts}
-    if SkipReason.OTHER_PROTOCOL in outcomes and outcomes <= UNCALLED:
+    if SkipReason.OTHER_PROTOCOL in outcomes and outcomes <= PLANNED_SKIPS:
         return CallNotSupportedError(attempts)
-    untaken = [attempt for attempt in attempts if attempt.outcome in UNTAKEN]
-    others = outcomes - UNTAKEN - UNCALLED - UNUSABLE
+    untaken = [attempt for attempt in attempts if attempt.outcome in NOT_ACCEPTING]
+    others = outcomes - NOT_ACCEPTING - PLANNED_SKIPS - UNUSABLE
     if refuses_drops and untaken and not others:
         return RequestNotAcceptedError(attempts, untaken[0].param)
     return AggregateRouterError(attempts)
@@ -130,7 +130,7 @@ class UpstreamRefused(RouterError):  # noqa: N818  # the provider refused: the n
 def exhausted_status(attempts: Iterable[Attempt]) -> int:
     """Return an exhausted chain's status: 429 if all attempts were rate-limited, 504 if all timed out, else 502."""
     # A cooling candidate counts as the fault that caused the cooldown. Candidates that could not be called are ignored.
-    causes = {attempt.cause for attempt in attempts if attempt.outcome not in UNCALLED}
+    causes = {attempt.cause for attempt in attempts if attempt.outcome not in PLANNED_SKIPS}
     statuses = {TABLE[cause].exhausted if cause else 502 for cause in causes}
     # The status is never 503, which would promise that a retry helps soon.
     return statuses.pop() if len(statuses) == 1 else 502

@@ -35,7 +35,7 @@ from routing_admin.core.files.llm_routing import key_text
 SIDES = ("input", "output")
 NO = " no"
 """Suffix of a source for a capability that the model lacks."""
-WORDS = (*(source.value for source in Source), *(f"{source.value}{NO}" for source in Source))
+SOURCE_VALUES = (*(source.value for source in Source), *(f"{source.value}{NO}" for source in Source))
 
 FIELD = "capabilitySources"
 
@@ -52,8 +52,10 @@ def capability_sources(path: str, value: Any) -> Iterator[Problem]:
         elif not isinstance(sources, Mapping):
             yield wrong_type(side_path, translatable("an object"))
         else:
-            invalid = (child(side_path, name) for name, source in sources.items() if source not in WORDS or not name)
-            yield from (invalid_choice(invalid_path, WORDS) for invalid_path in invalid)
+            invalid = (
+                child(side_path, name) for name, source in sources.items() if source not in SOURCE_VALUES or not name
+            )
+            yield from (invalid_choice(invalid_path, SOURCE_VALUES) for invalid_path in invalid)
 
 
 def declared_capabilities(service: ServiceSpec) -> Capabilities | None:

@@ -14,11 +14,11 @@ from typing import Any
 
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration
 
-ENOUGH = 20
+MIN_REQUESTS = 20
 """Minimum number of requests on each side of a comparison."""
-FIRM = 2.6
+MIN_STANDARD_ERRORS = 2.6
 """Standard errors beyond which a difference counts; chance exceeds this in one of a hundred cases."""
-FASTER = 1.1
+MIN_RATIO = 1.1
 """Ratio of medians up to which a duration counts as unchanged, whatever the number of requests."""
 
 DESCRIPTIVE_FIELDS = frozenset(
@@ -63,7 +63,7 @@ class EffectLine:
 
 @dataclass(frozen=True, slots=True)
 class RevisionEffect:
-    """The requests on each side, and their measures; there are no lines for samples below `ENOUGH`."""
+    """The requests on each side, and their measures; there are no lines for samples below `MIN_REQUESTS`."""
 
     before: int
     after: int
@@ -77,7 +77,7 @@ class RevisionEffect:
 def effect_between(before: Sequence[EffectSample], after: Sequence[EffectSample]) -> RevisionEffect:
     """Compare the requests before and after a change."""
     counts = len(before), len(after)
-    if min(counts) < ENOUGH:
+    if min(counts) < MIN_REQUESTS:
         return RevisionEffect(*counts)
     failures = [[sample.has_failed for sample in samples] for samples in (before, after)]
     fallbacks = [[sample.fell_back for sample in samples] for samples in (before, after)]
@@ -98,7 +98,7 @@ def _compare_shares(measure: EffectMeasure, before: Sequence[bool], after: Seque
 def _compare_times(before: Sequence[float], after: Sequence[float]) -> EffectLine:
     then, now = (median(values) if values else None for values in (before, after))
     trend = EffectTrend.SAME
-    if then is not None and now is not None and not then / FASTER < now < then * FASTER:
+    if then is not None and now is not None and not then / MIN_RATIO < now < then * MIN_RATIO:
         # Test whether more than half of the later requests took longer than the earlier median; ties count half.
         slower = sum((ms > then) + (ms == then) / 2 for ms in after) / len(after)
         trend = _trend(0.5, slower, len(before), len(after))
@@ -110,7 +110,7 @@ def _trend(then: float, now: float, before: int, after: int) -> EffectTrend:
     pooled = (then * before + now * after) / (before + after)
     error = sqrt(pooled * (1 - pooled) * (1 / before + 1 / after))
     # The standard error is 0 if both shares are 0, or both are 1.
-    if error == 0 or abs(now - then) < FIRM * error:
+    if error == 0 or abs(now - then) < MIN_STANDARD_ERRORS * error:
         return EffectTrend.SAME
     return EffectTrend.WORSE if now > then else EffectTrend.BETTER
 

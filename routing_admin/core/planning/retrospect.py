@@ -23,7 +23,7 @@ from routing_admin.core.fallback.policy import Policy
 from routing_admin.core.fallback.table import Action
 from routing_admin.core.planning.past_requests import CandidateKey, PastRequest, PastTry, rebuild
 
-WORDS = TextStyle()
+TEXT_STYLE = TextStyle()
 """The style has no effect, because wording affects no decision."""
 UNLIMITED = 1 << 62
 """Size limit in bytes if none is known."""
@@ -134,7 +134,7 @@ def walk(request: PastRequest, chain: WalkChain) -> Walk:
 
 
 def _forms(chat: ChatRequest, place: WalkCandidate) -> tuple[DeliveryForm, ...] | None:
-    adapted = adapt(chat, place.reader, WORDS)
+    adapted = adapt(chat, place.reader, TEXT_STYLE)
     return None if isinstance(adapted, CannotRead) else tuple(item.delivery.form for item in adapted.deliveries)
 
 
