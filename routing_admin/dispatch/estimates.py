@@ -103,7 +103,7 @@ def _list_texts(value: Any) -> Iterator[str]:
 
 # Exact token counts, from the counter of the provider that would be called first.
 
-SHORT = Timeouts(connect=2, first_content=4, between=2, total=5)
+COUNT_SECONDS = Timeouts(connect=2, first_content=4, between=2, total=5)
 """Seconds to wait for the provider's count. The caller waits for it before sending anything, and an estimate would
 suffice.
 """
@@ -150,7 +150,7 @@ def count_tokens(planned: PlannedRequest) -> int | None:
     counter = COUNTERS.get(endpoint.protocol.name)
     if counter is None or is_embedded(endpoint.target.endpoint):
         return None
-    call = Call(candidate, 1, SHORT)
+    call = Call(candidate, 1, COUNT_SECONDS)
     try:
         # Nothing is stored for a count, so files described in text get a placeholder reference of the same length.
         without_storing = replace(planned, keep=_with_placeholder_id, stream=False)
@@ -158,7 +158,7 @@ def count_tokens(planned: PlannedRequest) -> int | None:
         if isinstance(prepared, CannotRead):
             return None
         count_request, proxy = counter.question(prepared.request), planned.proxy(candidate.provider)
-        outcome = run_sync(process_upstream().call(count_request, Count(counter.field), SHORT, proxy))
+        outcome = run_sync(process_upstream().call(count_request, Count(counter.field), COUNT_SECONDS, proxy))
     except UnreadableError:
         return None
     if isinstance(outcome, Answer):

@@ -241,7 +241,7 @@ TYPES: Mapping[Kind, tuple[str, str]] = {
     Kind.OTHER: ("application/zip", "zip"),
 }
 """MIME type and file extension of each kind."""
-WORDS = "lorem ipsum "
+FILLER_TEXTS = "lorem ipsum "
 BYTES_PER_LETTER = 20
 """Bytes of a document per letter of its text."""
 BLOCK = 65_536
@@ -288,4 +288,4 @@ def _zeros(size: int) -> Iterator[bytes]:
 
 
 def _filler_text(letters: int) -> str:
-    return (WORDS * (letters // len(WORDS) + 1))[:letters]
+    return (FILLER_TEXTS * (letters // len(FILLER_TEXTS) + 1))[:letters]

@@ -25,7 +25,7 @@ from routing_admin.console.routes.actions import delete_route, save_route
 from routing_admin.console.settings.actions import set_content_policy
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.dispatch.descriptions import describing
-from routing_admin.dispatch.descriptions.store import ASK_AGAIN
+from routing_admin.dispatch.descriptions.store import FAILURE_LIFETIME
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import FileDescription, TaskRoute
 from routing_admin.upstream import process_upstream
@@ -222,10 +222,10 @@ def test_conversation_with_the_same_beginning_is_described_after_the_cooldown(ke
         again, _ = talk(key, {**body, "messages": turn})
         assert len(received_bodies(lab, "seer")) == 1
         # From now on, the failure's cooldown has ended.
-        FileDescription.objects.update(created_at=timezone.now() - ASK_AGAIN)
+        FileDescription.objects.update(created_at=timezone.now() - FAILURE_LIFETIME)
         talk(key, {**body, "messages": turn})
         assert len(received_bodies(lab, "seer")) == 2
-        FileDescription.objects.filter(conversation__gt="").update(created_at=timezone.now() - ASK_AGAIN)
+        FileDescription.objects.filter(conversation__gt="").update(created_at=timezone.now() - FAILURE_LIFETIME)
         healed, second_answer = talk(key, {**body, "messages": turn})
         assert (failed, again, healed) == (FAILED, FAILED, BY_MODEL)
         for answer, outcome in ((first_answer, failed), (second_answer, healed), (first_answer, failed)):

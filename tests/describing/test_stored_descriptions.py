@@ -15,7 +15,7 @@ from capabilities.acts import SYSTEM
 from capabilities.core.describing.prompt import description_key
 from routing_admin.console.settings.pruning import UNDO_WINDOW, prune
 from routing_admin.dispatch.descriptions.store import (
-    ASK_AGAIN,
+    FAILURE_LIFETIME,
     DescriptionOutcome,
     find_description,
     settle_description,
@@ -76,7 +76,7 @@ def test_deleting_an_artifact_deletes_its_description() -> None:
 
 def expire_failures() -> None:
     """Backdate all failures so that their cooldown has ended."""
-    FileDescription.objects.exclude(fault="").update(created_at=datetime.now(UTC) - ASK_AGAIN)
+    FileDescription.objects.exclude(fault="").update(created_at=datetime.now(UTC) - FAILURE_LIFETIME)
 
 
 def test_failure_is_retried_after_its_cooldown() -> None:

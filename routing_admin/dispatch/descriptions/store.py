@@ -1,8 +1,9 @@
 """Store descriptions in rows, so that a conversation always receives the same text for a file.
 
 All callers with the same key share a description. A failure is stored for all conversations with the same opening;
-after `ASK_AGAIN` a model is asked again. Once a model has answered after reading the failure, it is stored permanently
-under that answer, because the conversation continues with it and the prefix that models read must not change.
+after `FAILURE_LIFETIME` a model is asked again. Once a model has answered after reading the failure, it is stored
+permanently under that answer, because the conversation continues with it and the prefix that models read must not
+change.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from datetime import UTC, datetime, timedelta
 from capabilities.core.describing.prompt import DescriptionKey
 from routing_admin.models import FileDescription
 
-EVERY_CONVERSATION = ""
-ASK_AGAIN = timedelta(minutes=5)
+ALL_CONVERSATIONS = ""
+FAILURE_LIFETIME = timedelta(minutes=5)
 """Time after a failure for which conversations with the same opening do not ask again."""
-SEEN_AGAIN = timedelta(hours=12)
+USE_INTERVAL = timedelta(hours=12)
 """Minimum interval between updates of a description's last use."""
 
 
@@ -42,21 +43,21 @@ def find_description(key: DescriptionKey, conversation: str, answered: str = "")
     "" if there is none. Without an answer the outcome may still change, because no model has read it yet.
     """
     matches = FileDescription.objects.filter(
-        digest=key.digest, conversation__in={EVERY_CONVERSATION, conversation, answered}
+        digest=key.digest, conversation__in={ALL_CONVERSATIONS, conversation, answered}
     )
     rows = {match.conversation: match for match in matches}
-    description, failure, now = rows.get(EVERY_CONVERSATION), rows.get(conversation), datetime.now(UTC)
+    description, failure, now = rows.get(ALL_CONVERSATIONS), rows.get(conversation), datetime.now(UTC)
     if answered:
         # A model has answered, so the conversation continues with what that model received.
         row = rows.get(answered) or failure or description
         unsettled = row is not None and row is failure
     else:
         # No model has received anything yet, so a description replaces a failure, and an old failure expires.
-        row = description or (failure if failure and now - failure.created_at < ASK_AGAIN else None)
+        row = description or (failure if failure and now - failure.created_at < FAILURE_LIFETIME else None)
         unsettled = failure is not None and description is not None
     if row is None:
         return None
-    if now - row.used_at > SEEN_AGAIN:
+    if now - row.used_at > USE_INTERVAL:
         FileDescription.objects.filter(pk=row.pk).update(used_at=now)
     return DescriptionOutcome(
         describer=row.describer,
@@ -77,7 +78,7 @@ def store_description(
         return earlier
     if not answered:  # The earlier failure has expired, and the model was asked again.
         FileDescription.objects.filter(digest=key.digest, conversation=conversation).delete()
-    _write(key, (answered or conversation) if outcome.fault else EVERY_CONVERSATION, outcome)
+    _write(key, (answered or conversation) if outcome.fault else ALL_CONVERSATIONS, outcome)
     return find_description(key, conversation, answered) or outcome
 
 
