@@ -15,7 +15,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 site = get_asgi_application()
 
 from routing_admin.api.mcp.callers import PATH as MCP_PATH  # noqa: E402
-from routing_admin.gateway.application import CHAT_APIS, SLOWEST_READER_SECONDS, answer_call, find_chat_api  # noqa: E402
+from routing_admin.gateway.application import CHAT_APIS, READ_TIMEOUT_SECONDS, answer_call, find_chat_api  # noqa: E402
 from routing_admin.gateway.key_cache import cached_principal  # noqa: E402
 from routing_admin.platform.server.cross_origin import share  # noqa: E402
 from routing_admin.platform.server.request_limit import App, limit_bodies, limit_requests  # noqa: E402
@@ -61,7 +61,7 @@ async def answer_request(scope: MutableMapping[str, Any], receive: Receive, send
 application = share(cast(App, answer_request), settings.CORS_ORIGINS)
 
 
-def limit_slow_readers(send: Send, seconds: float = SLOWEST_READER_SECONDS) -> Send:
+def limit_slow_readers(send: Send, seconds: float = READ_TIMEOUT_SECONDS) -> Send:
     """Wrap `send` with a timeout for callers that read nothing for that long; it also ends their upstream request."""
 
     async def sending(message: Message) -> None:

@@ -45,7 +45,7 @@ CHAT_APIS: Mapping[str, ChatApi] = MappingProxyType(
     {api.path: api for api in (COMPLETIONS, MESSAGES, RESPONSES, *OPERATION_APIS.values())}
 )
 """Chat APIs by path; Gemini's paths contain the model's name and are matched separately."""
-SLOWEST_READER_SECONDS = 60.0
+READ_TIMEOUT_SECONDS = 60.0
 """Maximum seconds for which a caller may stop reading the response."""
 WATCH_AFTER_SECONDS = 0.02
 """Seconds after which a call is watched for a disconnect; a watch costs a task, so shorter calls have none."""
@@ -157,7 +157,7 @@ async def _send_reply(reply: HttpReply, send: Send, keep_alive: KeepAlive) -> No
         else:
             await send({"type": "http.response.start", "status": reply.status, "headers": header_pairs(reply.headers)})
         async for block in reply.blocks:
-            with timer.within(SLOWEST_READER_SECONDS):
+            with timer.within(READ_TIMEOUT_SECONDS):
                 await send({"type": "http.response.body", "body": block, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
     except WaitTooLongError:

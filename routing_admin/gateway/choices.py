@@ -30,7 +30,7 @@ from routing_admin.platform.server.fair_semaphore import OverloadedError
 from routing_admin.request_log.recorder import RequestRecorder, failure_facts
 from routing_admin.request_log.tracing import tracing
 
-KNOWN = (GatewayError, OverloadedError, DrainingError)
+KNOWN_ERRORS = (GatewayError, OverloadedError, DrainingError)
 """Errors with a status and code of their own."""
 ABANDONED = translatable("Another answer to the same request failed, so this one was stopped.")
 Abandon = Callable[[BaseException], None]
@@ -46,7 +46,7 @@ async def answer_several(call: HttpCall, admitted: AdmittedCall, recorder: Reque
 
     def abandon(error: BaseException) -> None:
         facts: dict[str, Any] = {}
-        if isinstance(error, KNOWN):
+        if isinstance(error, KNOWN_ERRORS):
             facts = {"outcome": error.code, "status": error.status, "error": ABANDONED}
         elif isinstance(error, Exception):
             facts = failure_facts(error)
@@ -86,7 +86,7 @@ async def _admit_others(call: HttpCall, admitted: AdmittedCall, recorder: Reques
         for index in range(1, choices.count):
             calls.append(await _repeat(call, admitted, recorder, AnswerChoice(index, choices)))
     except BaseException as error:
-        if isinstance(error, KNOWN):
+        if isinstance(error, KNOWN_ERRORS):
             recorder.end(outcome=error.code, status=error.status, error=error.message)
         for choice_call, _ in calls:
             if choice_call.reservation is not None:

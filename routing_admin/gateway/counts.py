@@ -13,10 +13,17 @@ from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import Object
 
 PARTS, DECLARED = "parts", ("functionDeclarations", "function_declarations")
-INSIDE = ("content", "output", "tool_calls", "source", "summary", *(PARTS, "functionResponse", "function_response"))
+PART_FIELDS = (
+    "content",
+    "output",
+    "tool_calls",
+    "source",
+    "summary",
+    *(PARTS, "functionResponse", "function_response"),
+)
 """Fields of a message, item or part that contain further parts; the last three are Gemini's."""
 
-MANY = 300
+CROWDED_ITEMS = 300
 """Number of items above which a call counts as crowded. Examining them may take 30 ms, because an image URL that is
 described instead of sent takes 100 microseconds.
 """
@@ -58,7 +65,7 @@ def _arguments(message: Object) -> Iterator[str]:
 def is_crowded(body: Object) -> bool:
     """Return whether examining a call's messages and parts would block other agents."""
     return any(
-        len(listed) > MANY or len(listed) + _count_parts(listed) > MANY
+        len(listed) > CROWDED_ITEMS or len(listed) + _count_parts(listed) > CROWDED_ITEMS
         for name in ("messages", "input", "contents")
         if type(listed := body.get(name)) is list
     )
@@ -71,10 +78,10 @@ def _count_parts(messages: list[Any]) -> int:
         if type(node) is not dict:
             continue
         for name, inner in node.items():
-            if type(inner) is list and name in INSIDE:
+            if type(inner) is list and name in PART_FIELDS:
                 count += len(inner)
                 pending += inner
-            elif type(inner) is dict and name in INSIDE:
+            elif type(inner) is dict and name in PART_FIELDS:
                 pending.append(inner)
     return count
 

@@ -120,15 +120,15 @@ def read_count(source: Object, key: str) -> int | None:
 
 # Nested fields: the fields that are parsed, and the paths of all others, so that no field is dropped silently.
 
-KNOWN = frozenset({"role", "content"})
-KNOWN_OF: Mapping[Role, frozenset[str]] = MappingProxyType(
+KNOWN_FIELDS = frozenset({"role", "content"})
+KNOWN_BY_ROLE: Mapping[Role, frozenset[str]] = MappingProxyType(
     {
-        Role.ASSISTANT: KNOWN | {"tool_calls", "refusal", "function_call"},
-        Role.TOOL: KNOWN | {"tool_call_id", "name"},
+        Role.ASSISTANT: KNOWN_FIELDS | {"tool_calls", "refusal", "function_call"},
+        Role.TOOL: KNOWN_FIELDS | {"tool_call_id", "name"},
     }
 )
 """Fields of a message that every protocol supports, by role."""
-KNOWN_INSIDE: Mapping[str, frozenset[str]] = MappingProxyType(
+KNOWN_BY_PART: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "image_url": frozenset({"url"}),
         "video_url": frozenset({"url"}),
@@ -137,7 +137,7 @@ KNOWN_INSIDE: Mapping[str, frozenset[str]] = MappingProxyType(
     }
 )
 """Fields of a part that every protocol supports, by its type."""
-KNOWN_OF_CALL = frozenset({"id", "type", "function", "custom", "index", "extra_content"})
+KNOWN_CALL_FIELDS = frozenset({"id", "type", "function", "custom", "index", "extra_content"})
 DEFAULTS = MappingProxyType({"detail": "auto"})
 """Values that mean the same as an absent field."""
 SECONDS = MappingProxyType({"5m": 300, "1h": 3600, "30m": 1800, "12h": 43200})

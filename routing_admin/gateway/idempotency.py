@@ -68,7 +68,7 @@ OTHER_CALL = translatable(
     "This Idempotency-Key was used for a different request (%(request)s). Send the same request again, or use a new "
     "key."
 )
-GONE = translatable(
+OUTCOME_NOT_STORED = translatable(
     "The result of the call with this Idempotency-Key (%(request)s) was too large to store, or can no longer be "
     "opened. Use a new key to call again."
 )
@@ -134,7 +134,7 @@ def conflict_error(conflict: ConflictingCall) -> GatewayError:
         return refusal
     is_other_call = conflict.reason is ClaimRefusal.OTHER_CALL
     status, code, sentence = (
-        (422, "idempotency_key_reused", OTHER_CALL) if is_other_call else (410, "outcome_gone", GONE)
+        (422, "idempotency_key_reused", OTHER_CALL) if is_other_call else (410, "outcome_gone", OUTCOME_NOT_STORED)
     )
     return GatewayError(status, code, translatable(sentence, request=conflict.request_id), "Idempotency-Key")
 

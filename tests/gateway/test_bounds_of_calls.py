@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from capabilities.fair_slots import FairSlots, heavy_work
-from routing_admin.gateway.counts import MANY
+from routing_admin.gateway.counts import CROWDED_ITEMS
 from routing_admin.platform.server.fair_semaphore import LARGE_BODIES_MIB, bodies, parses
 from tests.cast import AgentProgram
 from tests.gateway.asgi_caller import Call, Loopback, chat_call, headers
@@ -171,7 +171,7 @@ async def test_one_large_body_is_parsed_at_a_time_and_small_ones_do_not_wait(key
 @written
 async def test_call_with_many_messages_runs_in_a_thread(key: str, loopback: Loopback) -> None:
     """Calls with many messages run in a thread, one at a time, and do not delay small calls."""
-    crowded = chat_call(key, "plain", messages=[WORD] * (MANY + 1))
+    crowded = chat_call(key, "plain", messages=[WORD] * (CROWDED_ITEMS + 1))
     heavy_work().acquire("other")
     async with loopback.serve():
         waiting = asyncio.create_task(crowded.run())

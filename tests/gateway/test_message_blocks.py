@@ -12,7 +12,7 @@ from anthropic.types.beta.message_create_params import MessageCreateParamsBase
 
 from capabilities.core.message import Message
 from capabilities.core.protocols.vendor_tools import BETA_HEADER
-from routing_admin.gateway.messages.parsing import BETAS, OURS, VENDORS_OWN, parse
+from routing_admin.gateway.messages.parsing import BETAS, PARSED_FIELDS, VENDORS_OWN, parse
 from tests.lab.vendor_types import literals_in
 
 PARAMS = [param for param in get_args(BetaContentBlockParam) if param.__name__.endswith("Param")]
@@ -64,7 +64,7 @@ REFUSED = {"thread"}
 def test_every_parameter_of_anthropics_client_is_read_passed_on_or_listed():
     """Claude Code sends parameters such as `context_management`. None of them is refused."""
     known = set(get_type_hints(MessageCreateParamsBase))
-    assert known == (known & OURS) | THROUGH | (VENDORS_OWN.keys() - {BETA_HEADER}) | {BETAS} | REFUSED
+    assert known == (known & PARSED_FIELDS) | THROUGH | (VENDORS_OWN.keys() - {BETA_HEADER}) | {BETAS} | REFUSED
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
     chat = parse(body | dict.fromkeys((*sorted(VENDORS_OWN), BETAS), "x"), lambda _: None).chat
     assert [item.path for item in chat.vendor] == sorted(VENDORS_OWN)

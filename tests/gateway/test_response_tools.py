@@ -16,7 +16,7 @@ from capabilities.core.wire import Answer, Delta, Finish, ToolCallDelta
 from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.responses.events import ResponseEvents
-from routing_admin.gateway.responses.parsing import OURS, VENDORS_OWN, parse
+from routing_admin.gateway.responses.parsing import PARSED_FIELDS, VENDORS_OWN, parse
 from routing_admin.gateway.responses.rendering import ResponseHead, response_json
 from routing_admin.gateway.responses.tools import join_name
 from tests.lab.vendor_types import literals_in
@@ -125,7 +125,9 @@ THROUGH = {
 
 def test_every_parameter_of_openais_client_is_read_passed_on_or_listed():
     """Codex's own parameter `client_metadata` is accepted as well."""
-    assert set(get_type_hints(ResponseCreateParamsBase)) - OURS == THROUGH | VENDORS_OWN.keys() - {"client_metadata"}
+    assert set(get_type_hints(ResponseCreateParamsBase)) - PARSED_FIELDS == THROUGH | VENDORS_OWN.keys() - {
+        "client_metadata"
+    }
     chat = call_of(MESSAGE, **dict.fromkeys(sorted(VENDORS_OWN), "x")).chat
     assert [item.path for item in chat.vendor] == sorted(VENDORS_OWN)
     assert (chat.inner, chat.extra) == ((), {})

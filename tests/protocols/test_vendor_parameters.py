@@ -29,7 +29,7 @@ from capabilities.core.message import Role
 from capabilities.core.protocols.anthropic.thinking import BUDGETS
 from capabilities.core.protocols.gemini.thinking import thinking_config
 from capabilities.core.protocols.parameters import PARAMETERS, Treatment
-from routing_admin.gateway.fields import KNOWN_INSIDE, KNOWN_OF, KNOWN_OF_CALL
+from routing_admin.gateway.fields import KNOWN_BY_PART, KNOWN_BY_ROLE, KNOWN_CALL_FIELDS
 from tests.lab.vendor_types import literals_in
 
 
@@ -72,7 +72,7 @@ def test_every_parameter_of_openais_is_in_the_table():
 @pytest.mark.parametrize("role", list(OPENAI_MESSAGES))
 def test_every_field_of_openais_messages_is_read_or_in_the_table(role: str):
     """Each role's message fields are known or rows of the table."""
-    known = KNOWN_OF.get(ROLES.get(role, Role.USER), frozenset(BASIC))
+    known = KNOWN_BY_ROLE.get(ROLES.get(role, Role.USER), frozenset(BASIC))
     rows = {f"messages[].{name}" for name in fields(OPENAI_MESSAGES[role]) - known}
     assert rows - set(PARAMETERS) == set()
 
@@ -92,7 +92,7 @@ def test_every_part_of_openais_is_in_the_table_with_its_fields():
         beside = {f"messages[].content[].{name}" for name in fields(kind) - {"type"}}
         within = fields(types[kind_name]) if types[kind_name] else set()
         deeper = {
-            f"messages[].content[].{kind_name}.{name}" for name in within - KNOWN_INSIDE.get(kind_name, frozenset())
+            f"messages[].content[].{kind_name}.{name}" for name in within - KNOWN_BY_PART.get(kind_name, frozenset())
         }
         assert (beside | deeper) - set(PARAMETERS) == set()
 
@@ -103,8 +103,8 @@ def test_every_field_of_openais_tools_and_calls_is_read_or_in_the_table():
     assert fields(custom_tool.Custom) == {"name", "description", "format"}
     assert fields(chat.ChatCompletionFunctionToolParam) == {"type", "function"}
     assert fields(custom_tool.ChatCompletionCustomToolParam) == {"type", "custom"}
-    assert fields(function_call.ChatCompletionMessageFunctionToolCallParam) <= KNOWN_OF_CALL
-    assert fields(custom_call.ChatCompletionMessageCustomToolCallParam) <= KNOWN_OF_CALL
+    assert fields(function_call.ChatCompletionMessageFunctionToolCallParam) <= KNOWN_CALL_FIELDS
+    assert fields(custom_call.ChatCompletionMessageCustomToolCallParam) <= KNOWN_CALL_FIELDS
     assert fields(chat.ChatCompletionAllowedToolsParam) == {"mode", "tools"}
     kinds = typing.get_args(chat.ChatCompletionToolChoiceOptionParam)
     assert {kind.__name__ for kind in kinds if hasattr(kind, "__name__")} - {"Literal"} == {

@@ -15,10 +15,10 @@ from capabilities.core.values import value_class
 from routing_admin.gateway.chat.parts import PARTS
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
-    KNOWN,
-    KNOWN_INSIDE,
-    KNOWN_OF,
-    KNOWN_OF_CALL,
+    KNOWN_BY_PART,
+    KNOWN_BY_ROLE,
+    KNOWN_CALL_FIELDS,
+    KNOWN_FIELDS,
     STRING_OR_PARTS,
     Object,
     check_list,
@@ -95,7 +95,7 @@ class MessageReader:
             value, thoughts = take_thinking(value)
         parts = self._read_content(value, role, path, optional=role is Role.ASSISTANT)
         if len(value) > PLAIN:
-            self.inner.extend(other_fields(value, KNOWN_OF.get(role, KNOWN), path))
+            self.inner.extend(other_fields(value, KNOWN_BY_ROLE.get(role, KNOWN_FIELDS), path))
             parts = self._mark_last(parts, value, path)
         call_id = self._read_call_id(value, role_name, path) if role is Role.TOOL else None
         message = Message(role, parts, calls, call_id, read_text(value, "name", path))
@@ -157,7 +157,7 @@ class MessageReader:
                 raise invalid_choice_error(("text", *PARTS), f"{path}.type")
             result = read(part, path, self._references)
             if isinstance(part[kind], dict):
-                self.inner.extend(other_fields(part[kind], KNOWN_INSIDE[kind], f"{path}.{kind}"))
+                self.inner.extend(other_fields(part[kind], KNOWN_BY_PART[kind], f"{path}.{kind}"))
         if len(part) <= PLAIN:
             return result
         self.inner.extend(other_fields(part, {"type", kind}, path))
@@ -224,7 +224,7 @@ def _read_call(value: Object, path: str, inner: list[str]) -> ToolCall:
         raise missing_field_error(call_path)
     call = check_object(value[kind], call_path)
     arguments = read_text(call, arguments_key, call_path)
-    inner += other_fields(value, KNOWN_OF_CALL, path)
+    inner += other_fields(value, KNOWN_CALL_FIELDS, path)
     inner += other_fields(call, {"name", arguments_key}, call_path)
     custom = kind == "custom"
     # Reported with the other fields that not every protocol has.

@@ -141,7 +141,7 @@ def _read_allowed(choice: Object) -> Choice:
     return Choice(mode, None, tuple(names))
 
 
-OURS = frozenset(
+PARSED_FIELDS = frozenset(
     {
         *("model", "messages", "stream", "stream_options", "task_type", "language", "temperature", "top_p", "stop"),
         *("max_tokens", "max_completion_tokens", "tools", "tool_choice", "parallel_tool_calls", "response_format"),
@@ -220,7 +220,7 @@ def parse_chat(body: Object, find: Find) -> ChatRequest:
         choice.name,
         read_flag(body, "parallel_tool_calls"),
         shape,
-        {key: value for key, value in body.items() if key not in OURS and value is not None},
+        {key: value for key, value in body.items() if key not in PARSED_FIELDS and value is not None},
         choice.allowed,
         (*reader.inner, *_list_options(body["stream_options"])) if "stream_options" in body else tuple(reader.inner),
     )

@@ -46,11 +46,11 @@ ROLES: Mapping[str, Role] = MappingProxyType(
 )
 """Roles; older clients send function responses with other roles."""
 FILES = ("inlineData", "fileData")
-DATA = ("text", *FILES, "functionCall", "functionResponse")
+CONTENT_FIELDS = ("text", *FILES, "functionCall", "functionResponse")
 """Fields of which a part has exactly one."""
-LEFT_OUT = ("audioTranscription",)
+DROPPED_PARTS = ("audioTranscription",)
 """Parts that are dropped and reported as dropped."""
-READ = frozenset({*DATA, "thought", "thoughtSignature", "partMetadata"})
+READ = frozenset({*CONTENT_FIELDS, "thought", "thoughtSignature", "partMetadata"})
 STORED = "files/"
 """Prefix of ids in Google's own file store, which clients may also put before an artifact's id."""
 ANSWERS = ("result", "output", "error")
@@ -157,12 +157,12 @@ class ContentReader:
             yield Message(Role.ASSISTANT, parts, tuple(calls), reasoning=reasoning or None, **extras)
 
     def _part_kind(self, part: Object, path: str) -> str:
-        kinds = [name for name in (*DATA, *OWN_PARTS, *LEFT_OUT) if part.get(name) is not None]
+        kinds = [name for name in (*CONTENT_FIELDS, *OWN_PARTS, *DROPPED_PARTS) if part.get(name) is not None]
         if len(kinds) > 1 or not (kinds or part.get("thoughtSignature")):
-            raise invalid_choice_error(DATA, path)
+            raise invalid_choice_error(CONTENT_FIELDS, path)
         if kinds and kinds[0] in OWN_PARTS:
             return kinds[0]
-        if kinds and kinds[0] in LEFT_OUT:
+        if kinds and kinds[0] in DROPPED_PARTS:
             self.inner.append(path)
             return ""
         # A part that has only a signature counts as empty text.

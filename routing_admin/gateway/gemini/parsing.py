@@ -99,7 +99,7 @@ def _rename(node: dict[str, Any]) -> Mapping[str, Any]:
     return node
 
 
-OURS = frozenset(
+PARSED_BODY_FIELDS = frozenset(
     {
         *("model", "stream", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"),
         *("safetySettings", "serviceTier", "labels", "taskType", "language"),
@@ -168,7 +168,9 @@ def _read_chat(body: Object, config: Object, placed: Object, reader: ContentRead
     messages = (*reader.read_system(body.get("systemInstruction")), *reader.read_all(body.get("contents")))
     extra = _read_extra(body, config, placed) | ({CALLING_MODE: mode} if mode == VALIDATED and tools else {})
     left_out = (name for name in config if name not in PARSED_FIELDS and f"{CONFIG}.{name}" not in GEMINI_FIELDS)
-    dropped_fields = (name for name, value in body.items() if name not in OURS and value not in (None, False))
+    dropped_fields = (
+        name for name, value in body.items() if name not in PARSED_BODY_FIELDS and value not in (None, False)
+    )
     return ChatRequest(
         messages,
         read_number(placed, f"{CONFIG}.temperature", *TEMPERATURE),

@@ -137,7 +137,7 @@ class BlockMessageReader:
         vendor: list[VendorItem] = []
         for number, block in enumerate(blocks):
             block_path, kind = f"{path}[{number}]", block.get("type")
-            parsed_fields = KNOWN.get(str(kind), frozenset())
+            parsed_fields = PARSED_BLOCK_FIELDS.get(str(kind), frozenset())
             if kind == "text":
                 if block.get(CITATIONS):
                     position = (len(text), len(calls), len(thoughts))
@@ -172,7 +172,7 @@ class BlockMessageReader:
             return []
         if read is None:
             raise invalid_choice_error((*READERS, "tool_result"), f"{path}.type")
-        self.inner.extend(other_fields(block, KNOWN[kind], path))
+        self.inner.extend(other_fields(block, PARSED_BLOCK_FIELDS[kind], path))
         parts = read(self, block, path)
         if from_tool and kind == "text":
             parts = [parse_tool_text(block["text"], f"{path}.text", self.references)]
@@ -184,7 +184,7 @@ class BlockMessageReader:
         return References(self.find, self.must_exist)
 
 
-KNOWN: Mapping[str, frozenset[str]] = MappingProxyType(
+PARSED_BLOCK_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "text": frozenset({"type", "text", "cache_control"}),
         "image": frozenset({"type", "source", "cache_control"}),

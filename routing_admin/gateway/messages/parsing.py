@@ -33,7 +33,7 @@ from routing_admin.gateway.messages import blocks
 from routing_admin.gateway.messages.blocks import BlockMessageReader
 from routing_admin.gateway.messages.rendering import THREAD_REFUSED
 
-OURS = frozenset(
+PARSED_FIELDS = frozenset(
     {
         *("model", "messages", "system", "stream", "task_type", "language", "max_tokens", "temperature", "top_p"),
         *("stop_sequences", "tools", "tool_choice", "output_config", "output_format"),
@@ -44,7 +44,7 @@ VENDORS_OWN = FIELDS["anthropic"]
 """Fields for Anthropic's accounts, storage and servers → name of the feature; other vendors reject them."""
 BETAS = "betas"
 """Anthropic's SDKs send it as a header; its API rejects it as a field."""
-NOT_EXTRA = OURS | VENDORS_OWN.keys() | {BETAS}
+NOT_EXTRA = PARSED_FIELDS | VENDORS_OWN.keys() | {BETAS}
 FUNCTION_KEYS = FUNCTION_FIELDS["anthropic"].keys() | {
     *("type", "name", "description", "input_schema", "cache_control", "strict"),
 }

@@ -32,7 +32,7 @@ from routing_admin.gateway.passthrough.bodies import FormBody, read_body
 
 # Requests: only the model and files are parsed; the provider interprets everything else.
 
-OURS = frozenset({"model", "task_type"})
+PARSED_FIELDS = frozenset({"model", "task_type"})
 """Fields that are parsed here and not passed on; the model is set again for the provider."""
 FORMAT, COUNT = "response_format", "n"
 """Fields needed to read the answer; they are also passed on."""
@@ -40,8 +40,8 @@ FORMAT, COUNT = "response_format", "n"
 
 def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
     """Return the call; raise `BadRequestError` if the model or a required file is missing."""
-    routing = read_routing_options({name: _value(body, name) for name in OURS})
-    fields = {name: value for name, value in body.items() if name not in OURS}
+    routing = read_routing_options({name: _value(body, name) for name in PARSED_FIELDS})
+    fields = {name: value for name, value in body.items() if name not in PARSED_FIELDS}
     shape = BodyShape.FORM if isinstance(body, FormBody) else BodyShape.JSON
     if shape is BodyShape.FORM:
         fields = _with_files(operation, fields, find)

@@ -34,7 +34,7 @@ from routing_admin.gateway.responses.references import PREVIOUS, Earlier
 from routing_admin.gateway.responses.tools import PROTOCOL, ToolReader, read_flat_choice
 from routing_admin.request_log.kept_answers import Turn
 
-OURS = frozenset(
+PARSED_FIELDS = frozenset(
     {
         *("model", "input", "instructions", "stream", "stream_options", "task_type", "language", "max_output_tokens"),
         *("temperature", "top_p", "tools", "tool_choice", "parallel_tool_calls", "text", "reasoning"),
@@ -44,7 +44,7 @@ OURS = frozenset(
 """Fields that are parsed here; all others are passed on unchanged."""
 VENDORS_OWN = FIELDS[PROTOCOL]
 """Fields for OpenAI's accounts, tools and Codex → name of the feature; other vendors reject them."""
-NOT_EXTRA = OURS | VENDORS_OWN.keys()
+NOT_EXTRA = PARSED_FIELDS | VENDORS_OWN.keys()
 STATELESS = translatable(
     "%(param)s is not supported: conversations are not stored here. Send the whole conversation as input."
 )

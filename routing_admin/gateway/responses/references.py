@@ -42,7 +42,7 @@ NOT_KEPT = translatable(
     "previous_response_id refers to an answer that is not kept for this agent, or no longer. Send the whole "
     "conversation as input, with store: false."
 )
-TWICE = translatable("%(param)s refers to the same item as an earlier place. Refer to each item once.")
+DUPLICATE_ID = translatable("%(param)s refers to the same item as an earlier place. Refer to each item once.")
 TOO_LARGE = translatable(
     "The answers that %(param)s refers to have more than %(limit)s bytes of JSON (ROUTING_ADMIN_MAX_JSON_BYTES)."
 )
@@ -144,7 +144,7 @@ def _list_references(items: list[Any], known_ids: Collection[str]) -> Iterator[_
         if not key:
             raise _refusal(UNKNOWN, index)
         if identity in seen:
-            raise _refusal(TWICE, index)
+            raise _refusal(DUPLICATE_ID, index)
         seen.add(identity)
         yield _Reference(index, identity, key)
 
