@@ -11,7 +11,7 @@ from routing_admin.core.limits.shares import GRANT_DIVISOR, PERIODS, Booking, Or
 
 REPORT_SECONDS = 2.0
 """Interval between usage reports to the ledger, and time after which an unused share is returned."""
-PLACE_SECONDS = 0.1
+CONCURRENT_REPORT_SECONDS = 0.1
 """The same two times for the limit on concurrent calls."""
 RENEW_SECONDS = 20.0
 """Interval between renewals of an unchanged share. If the ledger does not answer for `LEASE_SECONDS`, the share is no
@@ -105,7 +105,7 @@ class LocalQuota:
         `report` includes small changes.
         """
         share, stale = self.share, self._is_stale(clock)
-        idle = clock - self.taken_at > (PLACE_SECONDS if self.is_released_at_end else REPORT_SECONDS)
+        idle = clock - self.taken_at > (CONCURRENT_REPORT_SECONDS if self.is_released_at_end else REPORT_SECONDS)
         free = max(0, share.free - share.extension)
         give = free if stale or (not self.waiters and (idle or self.in_demand)) else 0
         available = free - give

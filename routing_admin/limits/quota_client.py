@@ -26,12 +26,12 @@ WAITING_PAUSE_SECONDS = 0.02
 """The same delay while calls are waiting."""
 MAX_ORDERS = 200
 """Maximum number of orders in a transaction."""
-MANY_CELLS = 1000
+MAX_CACHED_QUOTAS = 1000
 """Above this number of quotas, those of past windows are dropped."""
 END_SECONDS = 10
 WAIT_SECONDS = 1.0
 """Maximum seconds that a call waits for all its limits together; a busy machine may need most of this."""
-PLACE_SECONDS = 0.5
+CONCURRENT_WAIT_SECONDS = 0.5
 """The same if the call waits only for the limit on concurrent calls."""
 
 
@@ -63,7 +63,7 @@ class QuotaClient:
             self.process = secrets.token_hex(16)
             self._cells: dict[tuple[str, Meter], LocalQuota] = {}
             self._active: dict[LocalQuota, None] = {}
-            self._max_cells = MANY_CELLS
+            self._max_cells = MAX_CACHED_QUOTAS
 
     def reserve(self, holder: str, meter: Meter, limit: int, amount: int) -> Window | Waiter:
         """Reserve an amount and return its window; if the share is too small, return a `Waiter` instead.
@@ -90,7 +90,7 @@ class QuotaClient:
 
     def wait_limit(self, waiter: Waiter) -> float:
         """Return the seconds for which a call should continue to wait."""
-        timeout = PLACE_SECONDS if waiter.cell.is_released_at_end else WAIT_SECONDS
+        timeout = CONCURRENT_WAIT_SECONDS if waiter.cell.is_released_at_end else WAIT_SECONDS
         return max(0.0, waiter.since + timeout - self._clock())
 
     def count_waiting(self) -> int:
@@ -185,7 +185,7 @@ class QuotaClient:
             for key, cell in self._cells.items()
             if cell in self._active or not (cell.is_released_at_end or cell.share.window.is_over(now))
         }
-        self._max_cells = max(MANY_CELLS, 2 * len(self._cells))
+        self._max_cells = max(MAX_CACHED_QUOTAS, 2 * len(self._cells))
 
     def _start(self) -> None:
         if self._thread is None:

@@ -26,9 +26,9 @@ WAIT_SECONDS = 0.2
 """Lock timeout of an exchange, which also delays the calls that wait for it."""
 LEASE = timedelta(seconds=LEASE_SECONDS)
 """Time for which a process keeps its shares without renewing them."""
-WANTED = timedelta(seconds=2)
+DEMAND_LIFETIME = timedelta(seconds=2)
 """Time for which a process's request that could not be granted counts as demand."""
-LATER = timedelta(hours=1)
+WINDOW_RETENTION = timedelta(hours=1)
 """Time for which rows of a past window are kept, because its last calls may still be running."""
 SWEEP = 200
 
@@ -48,7 +48,7 @@ class RowLedger:
                 window = windows[_window_key(order)]
                 booking = book(window.drawn - lapsed[window.pk], held.get(window.pk), order)
                 unserved = bool(order.want) and not booking.grant
-                is_wanted = window.wanted_at is not None and now - window.wanted_at < WANTED
+                is_wanted = window.wanted_at is not None and now - window.wanted_at < DEMAND_LIFETIME
                 in_demand = is_wanted and window.wanted_by != process
                 if booking.drawn != window.drawn or unserved:
                     window.drawn = booking.drawn
@@ -139,7 +139,7 @@ def _save_drawn(windows: Sequence[LimitWindow]) -> None:
 
 def sweep(now: datetime) -> None:
     """Delete rows of past windows, up to `SWEEP` at a time; raise database errors."""
-    rows = LimitWindow.objects.select_for_update(skip_locked=True).filter(ends_at__lte=now - LATER)
+    rows = LimitWindow.objects.select_for_update(skip_locked=True).filter(ends_at__lte=now - WINDOW_RETENTION)
     expired = list(rows.values_list("pk", flat=True)[:SWEEP])
     if expired:
         LimitWindow.objects.filter(pk__in=expired).delete()
