@@ -16,7 +16,7 @@ from artifacts.core.errors import StoreUnavailableError
 from capabilities.core.permissions import Right, least_role
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
-from routing_admin.platform.auth.permissions import READING
+from routing_admin.platform.auth.permissions import SAFE_METHODS
 from routing_admin.platform.databases.unavailable import RETRY_SECONDS, DatabaseFault, classify_error, is_unavailable
 from routing_admin.platform.server.fair_semaphore import OverloadedError
 from routing_admin.platform.server.store_monitor import low_disk_space
@@ -56,7 +56,7 @@ OUTAGES: Mapping[DatabaseFault | None, tuple[Promise, Promise]] = {
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Render the 403 page, which names the least privileged role that is allowed."""
     match = request.resolver_match
-    right = Right.SEE if request.method in READING else Right.TRY | Right.CHANGE
+    right = Right.SEE if request.method in SAFE_METHODS else Right.TRY | Right.CHANGE
     needed = least_role(match.view_name if match else "", right)
     return render(request, "403.html", {"needed_role": needed}, status=403)
 

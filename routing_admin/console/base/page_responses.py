@@ -25,7 +25,7 @@ from capabilities.errors import ActionError, ConflictError, InvalidError
 from capabilities.sentences import translate_refusal, translate_sentence
 from routing_admin.console.base.lists import SIZE, find_size
 from routing_admin.console.base.tags.toasts import build_toast
-from routing_admin.platform.auth.permissions import READING
+from routing_admin.platform.auth.permissions import SAFE_METHODS
 
 HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
@@ -43,7 +43,7 @@ class HtmxPagesMiddleware(MiddlewareMixin):
     """
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        if request.method in READING or not isinstance(exception, ActionError) or _is_for_machines(request):
+        if request.method in SAFE_METHODS or not isinstance(exception, ActionError) or _is_for_machines(request):
             return None
         # An error that no view expects, for example after a race, becomes a toast on the requesting page.
         messages.error(request, translate_refusal(exception))

@@ -29,7 +29,7 @@ from routing_admin.management import command
 from routing_admin.platform.databases.progress import show_progress
 
 IN_USE = "This installation's database is in use. Stop `routing-admin serve` and other commands, then try again."
-BROKEN_OFF = "The move was interrupted. Run it again to continue where it stopped. The database says:"
+INTERRUPTED = "The move was interrupted. Run it again to continue where it stopped. The database says:"
 
 
 class Command(command.Command):
@@ -56,7 +56,7 @@ class Command(command.Command):
         except MoveError as problem:
             raise CommandError(str(problem)) from None
         except (DatabaseError, InterfaceError) as problem:
-            raise CommandError(f"{BROKEN_OFF} {str(problem).splitlines()[0]}") from None
+            raise CommandError(f"{INTERRUPTED} {str(problem).splitlines()[0]}") from None
         finally:
             target.close()
         self.show_settings(options["to"], options["artifacts"])

@@ -24,7 +24,7 @@ from capabilities.core.permissions import (
     route_path,
 )
 
-READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """Methods that change nothing (RFC 9110 §9.2.1); all others submit a form."""
 WRITING = Right.TRY | Right.CHANGE
 
@@ -47,7 +47,7 @@ class PermissionsMiddleware(LoginRequiredMiddleware):
             return None
         if DJANGO_ADMIN in match.namespaces:
             return _show_rows(request, match)
-        required = Right.SEE if request.method in READING else WRITING
+        required = Right.SEE if request.method in SAFE_METHODS else WRITING
         role = role_for(request.user)
         right = right_on_page(role, match.view_name)
         if right & required:
@@ -69,7 +69,7 @@ def _show_rows(request: HttpRequest, match: ResolverMatch) -> HttpResponseBase |
     if not request.user.is_superuser:
         raise PermissionDenied
     # A superuser may view rows and sign out, but nothing else.
-    is_allowed = request.method in READING or match.url_name == "logout"
+    is_allowed = request.method in SAFE_METHODS or match.url_name == "logout"
     return None if is_allowed else HttpResponseNotAllowed(("GET", "HEAD"))
 
 

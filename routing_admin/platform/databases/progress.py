@@ -12,7 +12,7 @@ from django.core.management.base import OutputWrapper
 
 from capabilities.runtime import owned
 
-QUIET_SECONDS = 3.0
+SILENT_SECONDS = 3.0
 """Maximum seconds of work for which no progress is shown."""
 LINE_SECONDS = 5.0
 """Seconds between lines if the output is not a terminal."""
@@ -34,7 +34,7 @@ class WorkProgress:
 
     def __post_init__(self) -> None:
         self.began = self.clock()
-        self._next = self.began + QUIET_SECONDS
+        self._next = self.began + SILENT_SECONDS
 
     def advance(self, count: int = 1) -> None:
         self.count += count

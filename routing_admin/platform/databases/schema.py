@@ -20,7 +20,7 @@ from routing_admin.platform.databases.router import LOGS
 
 Migration = tuple[str, str]
 """App label and migration name."""
-OURS = ("capabilities", "artifacts", "routing_admin")
+OWN_APPS = ("capabilities", "artifacts", "routing_admin")
 APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
 
 
@@ -79,7 +79,7 @@ def migrate_until(using: str, leaves: Sequence[Migration]) -> None:
 
 def list_unknown(applied: Iterable[Migration]) -> list[Migration]:
     """Return the applied migrations of our own apps that this program lacks."""
-    known = {app: _names(app) for app in OURS}
+    known = {app: _names(app) for app in OWN_APPS}
     return [(app, name) for app, name in applied if app in known and name not in known[app]]
 
 

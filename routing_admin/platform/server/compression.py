@@ -12,8 +12,8 @@ import re
 from django.http import HttpRequest, HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 
-TEXTS = re.compile(r"text/(?!event-stream)|application/(\w+\+)?json|application/javascript|image/svg")
-DATA_PLANE = ("/v1/", "/v1beta/")
+COMPRESSIBLE = re.compile(r"text/(?!event-stream)|application/(\w+\+)?json|application/javascript|image/svg")
+UNCOMPRESSED_PATHS = ("/v1/", "/v1beta/")
 """Paths of agents' calls. Their responses are streams or small, and compression takes time, so they are not compressed.
 """
 
@@ -22,8 +22,8 @@ class CompressionMiddleware(GZipMiddleware):
     """Compress complete text responses of pages and `/api/v1`; downloads, ranges and streams stay unchanged."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        is_text = TEXTS.match(response.headers.get("Content-Type", ""))
-        if response.streaming or not is_text or request.path_info.startswith(DATA_PLANE):
+        is_text = COMPRESSIBLE.match(response.headers.get("Content-Type", ""))
+        if response.streaming or not is_text or request.path_info.startswith(UNCOMPRESSED_PATHS):
             return response
         answer: HttpResponseBase = super().process_response(request, response)
         return answer

@@ -21,7 +21,7 @@ HEALTH_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
 """Health checks, which are served even when all connections are in use."""
 HEALTH_CONNECTIONS = 32
 """Additional connections for health checks after the limit is reached."""
-ROOM_TRIES = 64
+MAX_CLOSE_CANDIDATES = 64
 """Number of the oldest connections that are checked for one that can be closed."""
 WARNING_SECONDS = 60.0
 """Minimum seconds between log lines about refused connections."""
@@ -118,7 +118,7 @@ class Connections:
             self._open.pop(name, None)
 
     def _make_room_in_all(self) -> bool:
-        for connection in list(islice(self._all, ROOM_TRIES)):
+        for connection in list(islice(self._all, MAX_CLOSE_CANDIDATES)):
             if connection.waits_for_head or connection.is_idle:
                 self._note_refusal(f"this process has its {self.limits.total} connections")
                 connection.make_room()

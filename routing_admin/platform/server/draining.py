@@ -26,7 +26,7 @@ from routing_admin.core.fallback.endings import DRAINED
 from routing_admin.places import program_version
 from routing_admin.platform.server.file_locks import hold_unless_locked
 
-EARLY_SECONDS = 2.0
+END_MARGIN_SECONDS = 2.0
 """Seconds between the end of requests and the server's own deadline, so that their last bytes are still sent."""
 DRAINED_MESSAGE = translatable("The server is shutting down before the answer was complete. Send the request again.")
 
@@ -88,7 +88,7 @@ class Draining:
         process_marker().remove()
         self.has_begun, seconds = True, settings.DRAIN_SECONDS
         # Of a short drain time, half is left for the last bytes.
-        asyncio.get_running_loop().call_later(max(seconds - EARLY_SECONDS, seconds / 2), self.end)
+        asyncio.get_running_loop().call_later(max(seconds - END_MARGIN_SECONDS, seconds / 2), self.end)
 
     def check(self) -> None:
         """Raise `DrainingError` once the drain time is over; for streams that never wait."""

@@ -38,7 +38,7 @@ FOR_OURS = (
     "These numbers are for 127.0.0.1. Another machine reads them with Authorization: Bearer and the token that "
     "ROUTING_ADMIN_METRICS_TOKEN sets.\n"
 )
-ELSEWHERE = "This port has /metrics and nothing else.\n"
+NOT_METRICS = "This port has /metrics and nothing else.\n"
 FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
 
 
@@ -60,7 +60,7 @@ async def answer_scrape(scope: Any, send: Send) -> None:
     headers = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in scope_headers(scope).items()}
     status, kind, body = 200, CONTENT_TYPE, b""
     if scope["path"] != PATH or scope["method"] not in ("GET", "HEAD"):
-        status, kind, body = 404, TEXT, ELSEWHERE.encode()
+        status, kind, body = 404, TEXT, NOT_METRICS.encode()
     # No proxy is in front of this port, so forwarded headers are not trusted.
     elif not may_read_numbers({**headers, "REMOTE_ADDR": (scope.get("client") or ("",))[0]}, 0):
         status, kind, body = 403, TEXT, FOR_OURS.encode()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponseBase
 
 CHAT = "/v1/chat/completions"
-ELSEWHERE = {
+CORRECT_PATHS = {
     "/chat/completions": CHAT,
     "/api/chat/completions": CHAT,
     "/api/v1/chat/completions": CHAT,
@@ -36,7 +36,7 @@ def resolve_path(path: str) -> str:
         return path
     tidy = SLASHES.sub("/", path).rstrip("/")
     gemini = GEMINI.fullmatch(tidy)
-    return f"/v1beta/{gemini[1]}" if gemini else ELSEWHERE.get(tidy, tidy)
+    return f"/v1beta/{gemini[1]}" if gemini else CORRECT_PATHS.get(tidy, tidy)
 
 
 class UrlAliasesMiddleware:

@@ -20,15 +20,15 @@ from capabilities.runtime import owned
 from routing_admin.platform.databases.explaining import is_pooled
 from routing_admin.platform.databases.lock_timeout import wait_seconds
 
-USUAL_SECONDS = 5.0
+DEFAULT_WAIT_SECONDS = 5.0
 """Seconds for which pages and commands wait for a lock or a connection."""
-REFUSED_SECONDS = 1.0
+REFUSED_WAIT_SECONDS = 1.0
 """Seconds for which pages and commands wait for a connection while the server accepts none."""
 RECONNECT_SECONDS = 5.0
 """Maximum age of connections to a read-only server; after a failover they lead to the old primary."""
 READ_ONLY_STATES = ("default_transaction_read_only", "in_hot_standby")
 """Parameters that the server reports on connection and whenever they change."""
-OLDEST = (15,)
+MIN_VERSION = (15,)
 """Oldest supported PostgreSQL."""
 
 
@@ -81,7 +81,7 @@ class PooledConnection(Connection[Any]):
 
 
 class DatabaseFeatures(features.DatabaseFeatures):
-    minimum_database_version = OLDEST
+    minimum_database_version = MIN_VERSION
 
 
 class DatabaseOperations(operations.DatabaseOperations):
@@ -116,7 +116,7 @@ class DatabaseWrapper(DjangoWrapper):
             return super().get_new_connection(conn_params)
         self.isolation_level = psycopg_any.IsolationLevel.READ_COMMITTED
         pool.open()
-        seconds = wait_seconds(USUAL_SECONDS if _refused().error is None else REFUSED_SECONDS)
+        seconds = wait_seconds(DEFAULT_WAIT_SECONDS if _refused().error is None else REFUSED_WAIT_SECONDS)
         try:
             found = pool.getconn(timeout=seconds)
             # After a failover all pooled connections may lead to the old primary.
@@ -145,7 +145,7 @@ class DatabaseWrapper(DjangoWrapper):
 
     def create_cursor(self, name: str | None = None) -> Any:
         # 0 means no timeout.
-        milliseconds = max(1, int(wait_seconds(USUAL_SECONDS) * 1000))
+        milliseconds = max(1, int(wait_seconds(DEFAULT_WAIT_SECONDS) * 1000))
         if getattr(self.connection, "lock_timeout", None) != milliseconds and self._takes_statements():
             self.connection.execute(f"SET lock_timeout = {milliseconds}")
             self.connection.lock_timeout = milliseconds

@@ -15,9 +15,9 @@ from capabilities.connections import release_connections
 log = logging.getLogger(__name__)
 
 CHANNEL = "routing_admin"
-HEARING_SECONDS = 1.0
+WAIT_SECONDS = 1.0
 """Maximum seconds of a wait for a notification, so that the thread notices when it should stop."""
-AGAIN_SECONDS = 2.0
+RECONNECT_SECONDS = 2.0
 """Seconds before a reconnection."""
 
 
@@ -37,7 +37,7 @@ class Listener:
     def stop(self) -> None:
         self._ends.set()
         if self._thread is not None:
-            self._thread.join(timeout=2 * HEARING_SECONDS)
+            self._thread.join(timeout=2 * WAIT_SECONDS)
 
     def _run(self) -> None:
         while not self._ends.is_set():
@@ -47,12 +47,12 @@ class Listener:
                     self._hear(connection)
             except psycopg.Error as error:
                 log.debug("no notifications can be received from the database: %s", error)
-                self._ends.wait(AGAIN_SECONDS)
+                self._ends.wait(RECONNECT_SECONDS)
         connections.close_all()
 
     def _hear(self, connection: psycopg.Connection[Any]) -> None:
         while not self._ends.is_set():
-            for _ in connection.notifies(timeout=HEARING_SECONDS, stop_after=1):
+            for _ in connection.notifies(timeout=WAIT_SECONDS, stop_after=1):
                 self._callback()
                 release_connections()
 

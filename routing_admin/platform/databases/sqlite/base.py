@@ -112,7 +112,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return self.connection.cursor(factory=Cursor)
 
 
-ROOM = {"cache_size": -200_000, "wal_autocheckpoint": 8000}
+LARGE_CACHE_SETTINGS = {"cache_size": -200_000, "wal_autocheckpoint": 8000}
 """Settings for work on many rows, under which a page that changes repeatedly is written only once."""
 
 
@@ -123,8 +123,8 @@ def with_large_cache(connection: Any) -> Iterator[None]:
         yield
         return
     with connection.cursor() as cursor:
-        previous = {name: cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in ROOM}
-        for name, value in ROOM.items():
+        previous = {name: cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in LARGE_CACHE_SETTINGS}
+        for name, value in LARGE_CACHE_SETTINGS.items():
             cursor.execute(f"PRAGMA {name} = {value}")
     try:
         yield
