@@ -56,21 +56,21 @@ def _attempt(attempt: Attempt, facts: RequestFacts, answer: Usage | None, cost: 
     }
 
 
-SPENT = ("prompt_tokens", "completion_tokens", "cost_nanos")
-"""Columns that rows of requests and attempts share."""
+SPENDING_COLUMNS = ("prompt_tokens", "completion_tokens", "cost_nanos")
+"""Columns that rows of requests and attempts have in common."""
 
 
 def list_waste(
     request: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
-    """Yield attempts that used more than the answer did, with the excess in the order of `SPENT`.
+    """Yield attempts that used more than the answer did, with the excess in the order of `SPENDING_COLUMNS`.
 
     Providers also bill failed calls. The arguments are the columns of a request's row and of its attempts' rows.
     """
     for at, row in enumerate(attempts, 1):
         # Only the last attempt can have answered.
         answer = request if request["provider"] and at == len(attempts) else {}
-        spent = [(row.get(name) or 0) - (answer.get(name) or 0) for name in SPENT]
+        spent = [(row.get(name) or 0) - (answer.get(name) or 0) for name in SPENDING_COLUMNS]
         if any(spent):
             yield row, spent
 

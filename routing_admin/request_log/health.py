@@ -38,7 +38,9 @@ FAILED_AFTER = 3
 FAILED = ("down", "rejected", "failing")
 """How a provider failed: it did not answer, it refused the key, or it answered with errors."""
 
-UNASKED = frozenset({*(reason.value for reason in SkipReason), CANCELLED, ABORTED, Fault.FIRE_DRILL, *CALLERS_FAULTS})
+NEUTRAL_OUTCOMES = frozenset(
+    {*(reason.value for reason in SkipReason), CANCELLED, ABORTED, Fault.FIRE_DRILL, *CALLERS_FAULTS}
+)
 """Outcomes that say nothing about a provider, because it was not called or not at fault."""
 
 STREAMS_OF_AN_HOUR = 100
@@ -123,7 +125,7 @@ def provider_health(now: datetime, models: Collection[tuple[str, str]] = (), pro
     by_name: dict[str, list[Sample]] = {}
     for name, model, moment, outcome, first, duration in rows.values_list(*columns)[:MAX_SAMPLES]:
         is_stray = outcome == Fault.HTTP_404 and (name, model) not in models
-        if outcome not in UNASKED and not is_stray:
+        if outcome not in NEUTRAL_OUTCOMES and not is_stray:
             ms = duration if first is None else first
             by_name.setdefault(name, []).append(Sample(_read_moment(moment), outcome, ms))
     return {name: judge(samples, now) for name, samples in by_name.items()}

@@ -75,13 +75,13 @@ def write_rows(rows: Rows) -> None:
             _insert_rows(_under_free_ids(rows))
 
 
-OURS = re.compile(r"req_[0-9a-f]{24}")
-"""Ids generated here rather than chosen by callers; no two requests share one."""
+GENERATED_ID = re.compile(r"req_[0-9a-f]{24}")
+"""Pattern of ids that were generated here and not chosen by callers; no two requests share one."""
 
 
 def _unlike_other_days(rows: Rows) -> Rows:
     # With one table per day, the primary key does not protect the ids of other days.
-    chosen = [request["id"] for request, _ in rows if not OURS.fullmatch(request["id"])]
+    chosen = [request["id"] for request, _ in rows if not GENERATED_ID.fullmatch(request["id"])]
     taken = chosen and RequestLog.objects.using(LOGS).filter(pk__in=chosen).exists()
     return _under_free_ids(rows) if taken else rows
 

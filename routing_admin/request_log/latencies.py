@@ -26,9 +26,9 @@ class Latency(StrEnum):
 
 
 Histogram = Counter[int]
-"""Requests by the lower end of their bucket, in milliseconds."""
-LARGEST = 100_000_000
-"""Last bucket: all times of more than a day."""
+"""Number of requests by the lower end of their bucket, in milliseconds."""
+LAST_BUCKET = 100_000_000
+"""Last bucket, for all times of more than a day."""
 
 
 class _Truncated(Func):
@@ -41,13 +41,13 @@ class _Truncated(Func):
 
 def bucket_expression(latency: Latency) -> Case:
     """Return the SQL expression for the bucket of a request's time."""
-    scales = [10**power for power in range(len(str(LARGEST)) - 2)]
+    scales = [10**power for power in range(len(str(LAST_BUCKET)) - 2)]
     return Case(
         *(
             When(**{f"{latency}__lt": 100 * scale}, then=_Truncated(F(latency) / Value(float(scale))) * Value(scale))
             for scale in scales
         ),
-        default=Value(LARGEST),
+        default=Value(LAST_BUCKET),
         output_field=IntegerField(),
     )
 

@@ -21,7 +21,7 @@ from routing_admin.request_log.search_words import Search
 from routing_admin.request_log.summed_times import Range, in_any, split_range
 from routing_admin.request_log.totals import SUMMED_TERMS, is_summed
 from routing_admin.request_log.usage_rollups import list_folded
-from routing_admin.request_log.volume import ANSWERS, WORDS, bounded_start
+from routing_admin.request_log.volume import ANSWERS, SUMMED_STATUSES, bounded_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def read_latencies(
 
 def _find_rollup_key(search: Search) -> RollupKey | None:
     terms = [(column, search.get(key)) for key, column in SUMMED_TERMS.items() if search.get(key)]
-    has_answers = WORDS.get(search.get("status"), frozenset()) >= ANSWERS
+    has_answers = SUMMED_STATUSES.get(search.get("status"), frozenset()) >= ANSWERS
     if len(terms) > 1 or not has_answers or not is_summed(search.having("status", "")):
         return None
     return terms[0] if terms else ALL

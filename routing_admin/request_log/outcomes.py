@@ -31,8 +31,8 @@ LEASE = timedelta(seconds=60)
 """How long a claim is valid without renewal."""
 OUTCOME_BYTES = 8 * 1024 * 1024
 """Maximum bytes of a stored body."""
-TRIES = 5
-"""Maximum number of tries to claim a key that other calls claim and release at the same time."""
+MAX_ATTEMPTS = 5
+"""Maximum number of attempts to claim a key that other calls claim and release at the same time."""
 SWEEP = 100
 """Number of expired outcomes deleted with each new claim, for installations that never run `prune`."""
 
@@ -95,7 +95,7 @@ def claim_key(
     now = now or timezone.now()
     _sweep(now)
     row = None
-    for _ in range(TRIES):
+    for _ in range(MAX_ATTEMPTS):
         claim = Claim(digest, secrets.token_hex(16))
         if _insert(claim, fingerprint, request_id, now):
             return claim

@@ -29,7 +29,7 @@ from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.operations import DESCRIBE, OPERATION_NAMES
 from routing_admin.request_log.search_words import (
     ANY_FILE,
-    ENDED,
+    ENDING_VALUES,
     FILES,
     KEYS,
     LABELS,
@@ -47,8 +47,8 @@ MAX_COUNTED = 10_000
 MAX_NEW = 100
 """Up to this number new rows are counted exactly; above it, pages only say that there are more."""
 
-LONGEST = timedelta(days=1)
-"""No attempt starts this much later than its request."""
+MAX_ATTEMPT_DELAY = timedelta(days=1)
+"""Maximum delay of an attempt after the start of its request."""
 LAST_CHARACTER = "\U0010ffff"
 """Sorts after any continuation of a prefix, so that a range of the primary key finds all ids with that prefix."""
 
@@ -215,7 +215,7 @@ def _filter_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestL
         return rows.filter(outcome=OK)
     if status:
         rows = rows.filter(unanswered_condition())
-    if status in ENDED:
+    if status in ENDING_VALUES:
         return rows.filter(ending=status)
     return rows.filter(outcome=status) if status not in ("", "error") else rows
 
@@ -240,8 +240,8 @@ def _chain_condition(provider: str, model: str) -> Callable[[DayRange], Q]:
     has_others = Q(fell_back_condition()) | Q(unanswered_condition()) | Q(provider="")
     own = attempts.filter(request=OuterRef("pk"))
     if connections[LOGS].vendor == POSTGRESQL:  # reads the tables of two days instead of all days
-        own = own.filter(at__gte=OuterRef("started_at"), at__lt=OuterRef("started_at") + LONGEST)
-    return lambda day_range: Q(**named) | has_others & Q(Exists(within(own, day_range, "at", LONGEST)))
+        own = own.filter(at__gte=OuterRef("started_at"), at__lt=OuterRef("started_at") + MAX_ATTEMPT_DELAY)
+    return lambda day_range: Q(**named) | has_others & Q(Exists(within(own, day_range, "at", MAX_ATTEMPT_DELAY)))
 
 
 def write_cursor(row: RequestLog) -> str:
@@ -310,17 +310,17 @@ def list_request_files(rows: Sequence[RequestLog]) -> dict[str, list[dict[str, A
     if not adapted:
         return {}
     attempts = AttemptLog.objects.filter(request__in=[row.pk for row in adapted])
-    attempts = attempts.filter(at__gte=adapted[-1].started_at, at__lt=adapted[0].started_at + LONGEST)
+    attempts = attempts.filter(at__gte=adapted[-1].started_at, at__lt=adapted[0].started_at + MAX_ATTEMPT_DELAY)
     found = attempts.order_by("position").values_list("request_id", "deliveries")
     return {request: deliveries for request, deliveries in found if deliveries}
 
 
 # Suggestions for the search box: keys, and values of a key.
 
-MOST = 20
+MAX_SUGGESTIONS = 20
 """Maximum number of suggestions."""
 
-FIXED: Mapping[str, Sequence[str]] = {
+FIXED_VALUES: Mapping[str, Sequence[str]] = {
     "status": (*STATUSES, "429", "500", "502", "504", "all_providers_failed", "client_cancelled"),
     "surface": ("v1", *OPERATION_NAMES, "api", "page", DESCRIBE),
     "files": FILES,
@@ -331,10 +331,10 @@ FIXED: Mapping[str, Sequence[str]] = {
 
 
 def suggest(typed: str, values: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the text with its last word completed, up to `MOST` variants; `values` are this installation's, by key."""
+    """Return up to `MAX_SUGGESTIONS` completions of the text's last word; `values` are this installation's, by key."""
     head, _space, word = typed.rpartition(" ")
     before = f"{head} " if head else ""
-    return [before + completion for completion in _completions(word, {**FIXED, **values})][:MOST]
+    return [before + completion for completion in _completions(word, {**FIXED_VALUES, **values})][:MAX_SUGGESTIONS]
 
 
 def _completions(word: str, values: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -356,21 +356,21 @@ def match_names(part: str, names: Sequence[str]) -> list[str]:
 
 # If a search has a rare word, its rows are collected first, and the rest of the search applies to these.
 
-RARE = 2000
+MAX_RARE_ROWS = 2000
 """Maximum number of rows of one provider, model, surface or id prefix that are collected first."""
 
 
 def list_few(rows: QuerySet[Any], column: str) -> set[str] | None:
-    """Return one column of the rows, found by their own index; None if there are more than `RARE`."""
+    """Return one column of the rows, found by their own index; None if there are more than `MAX_RARE_ROWS`."""
     connection, found = connections[LOGS], rows.order_by().values_list(column)
     if connection.vendor != POSTGRESQL:
-        ids = {name for (name,) in found[: RARE + 1]}
-        return ids if len(ids) <= RARE else None
+        ids = {name for (name,) in found[: MAX_RARE_ROWS + 1]}
+        return ids if len(ids) <= MAX_RARE_ROWS else None
     try:
         sql, values = found.query.sql_with_params()
     except EmptyResultSet:
         return set()
     with connection.cursor() as cursor:  # MATERIALIZED, because a plan for the first rows only would read whole tables
-        cursor.execute(f"WITH few AS MATERIALIZED ({sql}) SELECT * FROM few LIMIT {RARE + 1}", values)  # noqa: S608
+        cursor.execute(f"WITH few AS MATERIALIZED ({sql}) SELECT * FROM few LIMIT {MAX_RARE_ROWS + 1}", values)  # noqa: S608
         ids = {name for (name,) in cursor.fetchall()}
-        return ids if cursor.rowcount <= RARE else None
+        return ids if cursor.rowcount <= MAX_RARE_ROWS else None

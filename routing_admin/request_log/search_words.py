@@ -22,7 +22,7 @@ LABELS = {"team": "team", "project": "project", "user": "end_user"}
 MAX_CHARACTERS = 2_000
 """Longer search texts are cut."""
 KEYS = ("status", "task", "provider", "model", "agent", "key", *LABELS, "surface", "files", "since", "until")
-ENDED = {ending.value for ending in RequestEnding}
+ENDING_VALUES = {ending.value for ending in RequestEnding}
 ANY_FILE = "any"
 FILES = (ANY_FILE, *PATTERNS)
 """Values of `files:`: any file, or the form in which the answering model got one."""

@@ -96,16 +96,16 @@ def _description(description: ModelDescription) -> dict[str, Any]:
 
 # The column `adaptation`: how many files of each kind the answering model received, and in which form.
 
-WORDS: Mapping[DeliveryForm, tuple[str, ...]] = {
+FORM_OUTCOMES: Mapping[DeliveryForm, tuple[str, ...]] = {
     form: tuple(outcome.value for outcome in Outcome if FORMS[outcome] is form)
     for form in DeliveryForm
     if form is not DeliveryForm.CUT
 }
 LOSSES = tuple(kind.value for kind in LossKind)
 PATTERNS: Mapping[str, str] = {
-    **{form.value: rf"=({'|'.join(words)})(:[0-9]+)?(;|$)" for form, words in WORDS.items()},
+    **{form.value: rf"=({'|'.join(words)})(:[0-9]+)?(;|$)" for form, words in FORM_OUTCOMES.items()},
     # If another model was asked to describe a file, the file's form is followed by the result.
-    DeliveryForm.DESCRIBED.value: f"=({'|'.join(WORDS[DeliveryForm.DESCRIBED])})",
+    DeliveryForm.DESCRIBED.value: f"=({'|'.join(FORM_OUTCOMES[DeliveryForm.DESCRIBED])})",
     DeliveryForm.CUT.value: f":({'|'.join(LOSSES)})",
 }
 """Form → regular expression of the adaptations with a file in this form."""

@@ -19,7 +19,7 @@ from routing_admin.models import AttemptLog, RequestLog, UsageRollup, UsageSum
 from routing_admin.platform.databases.router import LOGS, one_moment
 from routing_admin.request_log.counting import current_names
 from routing_admin.request_log.search import (
-    LONGEST,
+    MAX_ATTEMPT_DELAY,
     MAX_COUNTED,
     fell_back_condition,
     filter_rows,
@@ -95,7 +95,7 @@ def _add_spending(counts: Counts, rows: QuerySet[RequestLog], since: datetime | 
     attempts = AttemptLog.objects.filter(request__in=rows.order_by().values("pk"))
     # These bounds let PostgreSQL plan for the tables of these days only.
     attempts = attempts.filter(at__gte=since) if since else attempts
-    attempts = attempts.filter(at__lt=until + LONGEST) if until else attempts
+    attempts = attempts.filter(at__lt=until + MAX_ATTEMPT_DELAY) if until else attempts
     spent = (
         attempts.order_by()
         .values_list("currency")

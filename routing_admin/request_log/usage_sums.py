@@ -90,7 +90,18 @@ sum_labels = owned(SumLabels)
 
 
 FAILED, REFUSED, CANCELLED = RequestEnding.FAILED.value, RequestEnding.REFUSED.value, RequestEnding.CANCELLED.value
-PLACE = ("span", "start", "agent", "task_type", "provider", "model", "team", "project", "end_user", "currency")
+SUM_KEY_COLUMNS = (
+    "span",
+    "start",
+    "agent",
+    "task_type",
+    "provider",
+    "model",
+    "team",
+    "project",
+    "end_user",
+    "currency",
+)
 """Columns that identify a sum."""
 COUNTS = (
     *("requests", "failures", "refused", "cancelled", "fallbacks", "attempts", "unpriced"),
@@ -182,8 +193,11 @@ def _counts(row: Columns, attempts: int) -> list[int]:
 @cache
 def _statement(rows: int) -> str:
     quote = connections[LOGS].ops.quote_name
-    table, key_columns = quote(UsageSum._meta.db_table), ", ".join(map(quote, PLACE))
-    names, marks = ", ".join(map(quote, (*PLACE, *COUNTS))), ", ".join(["%s"] * (len(PLACE) + len(COUNTS)))
+    table, key_columns = quote(UsageSum._meta.db_table), ", ".join(map(quote, SUM_KEY_COLUMNS))
+    names, marks = (
+        ", ".join(map(quote, (*SUM_KEY_COLUMNS, *COUNTS))),
+        ", ".join(["%s"] * (len(SUM_KEY_COLUMNS) + len(COUNTS))),
+    )
     values = ", ".join([f"({marks})"] * rows)
     minimum = "LEAST" if connections[LOGS].vendor == POSTGRESQL else "MIN"
     added = ", ".join(f"{name} = {minimum}({table}.{name}, {MAX_SUM}) + excluded.{name}" for name in map(quote, COUNTS))

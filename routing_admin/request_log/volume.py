@@ -29,8 +29,8 @@ from routing_admin.request_log.usage_series import read_points
 
 MAX_SCANNED = 30_000
 """Maximum number of requests, matching or not, that are read for counting."""
-LEAST_SCANNED = timedelta(minutes=10)
-"""Rows of this time are counted, however many they are, so that a chart is never empty while requests arrive."""
+MIN_SCANNED_TIME = timedelta(minutes=10)
+"""Time whose rows are all counted, so that a chart is never empty while requests arrive."""
 COUNTED = ("requests", "failures", "refused", "cancelled", "fallbacks")
 
 
@@ -45,7 +45,7 @@ class Outcome(Enum):
 
 
 ANSWERS = frozenset({Outcome.ANSWERED, Outcome.FALLBACK})
-WORDS: Mapping[str, frozenset[Outcome]] = {
+SUMMED_STATUSES: Mapping[str, frozenset[Outcome]] = {
     "": frozenset(Outcome),
     OK: ANSWERS,
     RequestEnding.ANSWERED.value: ANSWERS,
@@ -85,8 +85,8 @@ def find_range(search: Search, now: datetime) -> tuple[datetime, datetime] | Non
 
 
 def count_volume(search: Search, start: datetime, stop: datetime, now: datetime, *, by_minute: bool) -> Volume:
-    """Return the volume between two times; at most twelve queries."""
-    if by_minute or search.get("status") not in WORDS or not is_summed(search.having("status", "")):
+    """Return the volume between two times, in at most twelve queries."""
+    if by_minute or search.get("status") not in SUMMED_STATUSES or not is_summed(search.having("status", "")):
         return _count_rows(search, start, stop, now, by_minute=by_minute)
     # The log's oldest hour or day is complete in the sums, unless the search begins within it.
     since = moment(search.get("since"), now) if search.get("since") else None
@@ -107,7 +107,7 @@ def count_volume(search: Search, start: datetime, stop: datetime, now: datetime,
 def _add_sums(volume: Volume, search: Search, starts: Mapping[str, Sequence[datetime]]) -> None:
     filters = {column: search.get(key) for key, column in SUMMED_TERMS.items() if search.get(key)}
     column, names = next(((column, [name]) for column, name in filters.items() if len(filters) == 1), ("", []))
-    wanted = WORDS[search.get("status")]
+    wanted = SUMMED_STATUSES[search.get("status")]
     for span, moments in starts.items():
         # A roll-up is for a single column, so it cannot be filtered by two.
         folded = list_folded(span, moments) if len(filters) < 2 else set()
@@ -166,4 +166,4 @@ def bounded_start(start: datetime, stop: datetime, now: datetime) -> datetime:
             return since
         # The last day alone has too many, so its hours are counted.
         start = max(start, period_start(span, stop - timedelta(microseconds=1)))
-    return max(start, stop - LEAST_SCANNED)
+    return max(start, stop - MIN_SCANNED_TIME)

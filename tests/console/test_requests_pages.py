@@ -33,7 +33,7 @@ from routing_admin.core.fallback.table import CALLERS_FAULTS, TABLE
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log import search
 from routing_admin.request_log.entries import requested_target
-from routing_admin.request_log.search import PAGE, RARE, find, suggest
+from routing_admin.request_log.search import MAX_RARE_ROWS, PAGE, find, suggest
 from routing_admin.request_log.search_words import KEYS, Search, moment, parse
 from routing_admin.request_log.sentences import render_reason
 from tests.cast import key_of
@@ -274,7 +274,7 @@ def test_an_id_prefix_that_many_share_is_found_by_scanning(db: None) -> None:
     """If few ids have the prefix, they are collected first. If many have it, the newest requests are scanned."""
     log_request("req_5")
     now, values = timezone.now(), {"surface": "chat", "outcome": "ok"}
-    numbers = range(RARE + 1)
+    numbers = range(MAX_RARE_ROWS + 1)
     RequestLog.objects.bulk_create(
         RequestLog(id=f"req_4{number:04}", started_at=now - timedelta(seconds=number), **values) for number in numbers
     )

@@ -69,7 +69,7 @@ from routing_admin.request_log.latencies import Latency
 from routing_admin.request_log.operations import operation_name
 from routing_admin.request_log.search import (
     MAX_NEW,
-    MOST,
+    MAX_SUGGESTIONS,
     count_newer,
     find,
     find_earlier_request,
@@ -111,7 +111,7 @@ def requests_words(request: HttpRequest) -> HttpResponse:
     """Return suggestions for the search text `q`, or for the value of a single form field."""
     key = next((name for name in NAME_KEYS if name in request.GET), "")
     if key:
-        words = match_names(request.GET[key][:MAX_QUERY_CHARS], list_names(key))[:MOST]
+        words = match_names(request.GET[key][:MAX_QUERY_CHARS], list_names(key))[:MAX_SUGGESTIONS]
     else:
         words = suggest_words(request.GET.get("q", "")[:MAX_QUERY_CHARS])
     return render(request, "requests/words.html", {"words": words})

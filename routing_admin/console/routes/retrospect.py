@@ -49,7 +49,7 @@ from routing_admin.core.planning.retrospect import (
 from routing_admin.dispatch.decisions import cached_decisions
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
-from routing_admin.request_log.health import UNASKED
+from routing_admin.request_log.health import NEUTRAL_OUTCOMES
 from routing_admin.request_log.time_ranges import window_start
 
 MAX_REQUESTS = 2000
@@ -185,7 +185,7 @@ def _find_share(key: CandidateKey, since: datetime) -> AnswerShare:
     provider, model = key
     rows = AttemptLog.objects.filter(provider=provider, at__gte=since).order_by("-at")
     newest = rows.values_list("model", "outcome")[:MAX_CALLS]
-    outcomes = [outcome for name, outcome in newest if name == model and outcome not in UNASKED]
+    outcomes = [outcome for name, outcome in newest if name == model and outcome not in NEUTRAL_OUTCOMES]
     return AnswerShare(len(outcomes), outcomes.count(OK))
 
 
