@@ -28,8 +28,8 @@ from routing_admin.upstream.faults import failure
 from routing_admin.upstream.response import BrokenBodyError, UpstreamResponse
 
 DRAIN_SECONDS = 0.25
-FAREWELL_SECONDS = 2.0
-"""How long, after the finish reason, to wait for the usage and the final event, which normally follow at once."""
+END_SECONDS = 2.0
+"""Seconds after the finish reason to wait for the usage and the final event, which normally follow at once."""
 
 UNREADABLE = translatable("The gateway could not read this answer (%(kind)s); its own log has the details.")
 log = logging.getLogger("routing_admin.upstream.streams")
@@ -173,7 +173,7 @@ async def event_batches(
 def _timeout(timeouts: Timeouts, *, content: bool, due: bool) -> float:
     timeout = timeouts.between if content else timeouts.first_content
     # After the finish reason only usage and the final event are due.
-    return min(timeout, FAREWELL_SECONDS) if due else timeout
+    return min(timeout, END_SECONDS) if due else timeout
 
 
 def _timeout_failure(timeout: WaitTooLongError, *, content: bool) -> Failure:
