@@ -19,7 +19,7 @@ MAX_COMPARED = 100
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One entry; `at` is in UTC, to the microsecond."""
+    """An entry of the audit log; `at` is in UTC, to the microsecond."""
 
     number: int
     at: str
@@ -71,7 +71,7 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    # Databases differ in how they return whole numbers, so these are written without a decimal point.
+    # Databases return whole numbers in different types, so these are written without a decimal point.
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

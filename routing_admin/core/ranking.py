@@ -46,7 +46,7 @@ KIND_WORDS: Mapping[FoundKind, tuple[str, ...]] = {
     FoundKind.SETTING: ("setting", "设置"),
     FoundKind.DOCUMENT: ("documentation", "docs", "runbook", "文档"),
 }
-"""Words that match every result of a kind, besides names: `channel deepseek` finds a provider."""
+"""Words that match every result of a kind, in addition to names: `channel deepseek` finds a provider."""
 
 
 class MatchQuality(IntEnum):

@@ -210,7 +210,6 @@ MIN_SECRET_CHARS = 8
 
 
 def parse_webhook(text: str) -> Webhook:
-    """Parse the setting. Raise `WebhookAddressError` if it is invalid."""
     url, _, fragment = text.strip().partition("#")
     if (reason := find_malformation(url)) or urlsplit(url).scheme not in ("https", "http"):
         raise WebhookAddressError(translatable(NO_ADDRESS, reason=reason or NO_URL))

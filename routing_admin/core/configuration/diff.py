@@ -61,7 +61,7 @@ UNORDERED = frozenset({"alias", "agent", "language", "budget"})
 
 
 def required_right(kind: str, field: str) -> str:
-    """Return the kind of object whose permission a change requires: `key` for settings of an agent's keys."""
+    """Return the kind of object whose permission a change requires, which is `key` for settings of an agent's keys."""
     return "key" if kind == "agent" and field.startswith(("keys.", "keys[")) else kind
 
 

@@ -35,7 +35,7 @@ def switch_off(configuration: Configuration, kind: str, names: Collection[str]) 
 
 
 def keep_agents(earlier: Configuration, current: Configuration) -> Configuration:
-    """Return the earlier configuration with the agents that exist only in the current one."""
+    """Return the earlier configuration, extended by the agents that exist only in the current one."""
     known_ids = {agent.id for agent in earlier.agents}
     newer = (
         replace(

@@ -24,15 +24,13 @@ from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Source
 JsonObject = Mapping[str, Any]
 
 DESCRIBE_ROUTE = "describe"
-"""Task type of the route that describes files for models that cannot read them."""
+"""Task type of the route for descriptions of files, used by models that cannot read them."""
 
 DEFAULT_ROUTE = "default"
 """Task type of the route for all tasks without a route of their own."""
 
 
 class KeyKind(StrEnum):
-    """Where a provider's key is stored."""
-
     NONE = "none"
     """No key is needed (`NOT_NEEDED`, or an empty key)."""
     ENV = "env"
@@ -147,10 +145,10 @@ REFUSE = "refuse"
 """Route rule: nothing of a request may be dropped."""
 
 SKIP = "skip"
-"""Route rule: models too small for a request are skipped."""
+"""Route rule: candidates whose context is too small for the request are skipped."""
 
 NO_DIRECTIVE = "none"
-"""Route rule: models answer in the language of the request."""
+"""Route rule: no language directive is sent, so models answer in the language of the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +261,7 @@ class Configuration:
         return self._services_by_id.get(service_id)
 
     def route(self, task_type: str) -> RouteSpec | None:
-        """Return the route of exactly this task type; the router falls back to `default`."""
+        """Return the route with exactly this task type; the router is what falls back to `default`."""
         return self._routes_by_task.get(task_type)
 
     def services_at(self, provider: str, model: str) -> tuple[ServiceSpec, ...]:

@@ -1,4 +1,4 @@
-"""Paths into JSON values, and reading documents with every problem reported.
+"""Paths into JSON values, and a reader of JSON documents that reports every problem.
 
 A path is written `providers[0].endpoint`, `routing.planning.fallback[1]`, `routing["a.b"].provider`.
 """

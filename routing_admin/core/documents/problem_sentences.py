@@ -81,7 +81,7 @@ def repeated(path: str, text: str) -> Problem:
 
 
 def no_override(path: str, names: Iterable[str]) -> Problem:
-    """Return the warning about providers without their own key variable."""
+    """Return the warning about providers without a key variable of their own."""
     message = translatable(
         "%(path)s: %(names)s would share one LLM_PROVIDER_…_API_KEY. Set envName to give each its own.",
         path=path,

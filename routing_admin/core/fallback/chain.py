@@ -138,8 +138,6 @@ class Call:
 
 @value_class
 class Wait:
-    """Step: sleep for `seconds`."""
-
     seconds: float
     reason: str
 

@@ -21,7 +21,7 @@ FAILURES_IN_A_ROW = 3
 STEP_SECONDS = 30.0
 MAX_COOLDOWN_SECONDS = 300.0
 DEFAULT_LIMIT_SECONDS = 60.0
-"""Cooldown in seconds for a rate limit with an implausible Retry-After."""
+"""Cooldown in seconds after a rate limit with an implausible Retry-After."""
 PAYMENT_SECONDS = 600.0
 MAX_JITTER = 0.1
 """Maximum random extension of a cooldown, as a fraction. A cooldown is never shortened."""
@@ -55,7 +55,7 @@ class Cooldowns(Protocol):
         """Clear every failure of the candidate and of its provider."""
 
     def record_failure(self, provider: str, model: str, failure: Failure, verdict: Verdict) -> None:
-        """Record a failure that made the chain move on to the next candidate."""
+        """Record a failure after which the chain continued with the next candidate."""
 
     def release_probe(self, provider: str, model: str) -> None:
         """Release a claimed probe after a call without a result, such as a cancelled call."""

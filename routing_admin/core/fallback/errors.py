@@ -98,7 +98,7 @@ class RequestNotAcceptedError(RouterError):
 
 
 class CallNotSupportedError(RouterError):
-    """No candidate's provider supports this call."""
+    """No candidate's provider supports this kind of call."""
 
     def __init__(self, attempts: Sequence[Attempt]) -> None:
         super().__init__(translatable(NOT_SUPPORTED, said=_list_ends(attempts)), attempts, 400, NOT_OFFERED)

@@ -135,7 +135,7 @@ class KeyPools:
         elif effect is Effect.NONE:
             self.health.release_probe(provider, key.mark)
         else:
-            # In `health` keys take the place of models, so this scope means a single key.
+            # In `health` keys replace models, so this scope means a single key.
             verdict = replace(Policy().verdict(failure), effect=effect, scope=Scope.MODEL)
             self.health.record_failure(provider, key.mark, failure, verdict)
 

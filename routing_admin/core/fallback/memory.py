@@ -64,7 +64,7 @@ class RefusalMemory:
             remaining = [refusal for refusal in self.refusals(provider, model) if refusal.param not in (param, sent_as)]
             self._refusals[provider, model] = (*remaining[1 - MAX_PER_MODEL :], learned)
             if len(self._refusals) > MAX_MODELS:
-                # The oldest entry, since dictionaries keep the order of insertion.
+                # Evict the oldest entry; dictionaries preserve the order of insertion.
                 del self._refusals[next(iter(self._refusals))]
         self._notify((provider, model))
 

@@ -21,7 +21,7 @@ DEFAULT_RETRIES = 2
 
 
 class ErrorPreset(StrEnum):
-    """Presets of error policies, which differ in how readily a route falls back."""
+    """Presets of error policies, which differ in how easily a route falls back."""
 
     SEED = "seed"
     RESILIENT = "resilient"
@@ -175,7 +175,7 @@ def is_long(seconds: float, time_left: float) -> bool:
 
 
 def refine_wait(failure: Failure, preset: ErrorPreset, time_left: float) -> Failure:
-    """Return the failure with a validated wait; a 429 is also classified by whether that wait is worthwhile."""
+    """Return the failure with a validated wait; a 429 is also classified by whether its wait is short enough."""
     seconds = named_wait(failure)
     failure = replace(failure, retry_after=seconds)
     # `strict` retries every 429, regardless of its wait.

@@ -68,7 +68,7 @@ class FallbackRun(Generic[T]):
         """Yield `Call` (receives `T`, `Failure` or a `Reply` with either) and `Wait` (receives anything).
 
         Return a `RunResult`. Raise `UpstreamRefused` for a failure that ends the run immediately,
-        `AggregateRouterError` when no candidate is left or the total time is used up.
+        `AggregateRouterError` if no candidate is left or the total time is over.
         """
         last_resort = self._find_last_resort()
         seen: set[tuple[str, str]] = set()
@@ -79,7 +79,7 @@ class FallbackRun(Generic[T]):
                 continue
             if self.attempts and self._time_left() <= 0:
                 raise AggregateRouterError(self.attempts, Fault.DEADLINE.value)
-            # The last resort, a candidate called although it is cooling down, is not retried.
+            # The last resort, a candidate that is called although it is cooling down, is not retried.
             retries = 0 if candidate == last_resort else self.plan.policy.retries
             result = yield from self._ask(candidate, retries)
             if result is not None:

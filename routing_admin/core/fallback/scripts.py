@@ -82,7 +82,7 @@ NOT_CALLED = translatable("Fire drill by %(actor)s: not called.")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillWindow:
-    """One drill; `began` and `ends` are seconds since 1970."""
+    """A fire drill; `began` and `ends` are seconds since 1970."""
 
     number: int
     provider: str
@@ -97,7 +97,7 @@ class DrillWindow:
         return provider == self.provider and self.lasts(now)
 
     def seconds_left(self, now: float) -> int:
-        """Return the whole seconds left, rounded up; 0 once the drill is over."""
+        """Return the remaining whole seconds, rounded up; 0 once the drill is over."""
         return max(0, -int(-(self.ends - now) // 1)) if self.lasts(now) else 0
 
     def failure(self) -> Failure:

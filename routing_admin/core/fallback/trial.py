@@ -23,7 +23,7 @@ from routing_admin.core.fallback.cooldown import Cooling
 from routing_admin.core.fallback.memory import RefusalMemory
 
 MAX_OMISSIONS = 12
-"""Maximum number of parameters that one attempt omits. Beyond that the refusal is not adjusted to."""
+"""Maximum number of parameters that one attempt omits; for further ones the request is not adjusted."""
 
 logger = logging.getLogger("routing_admin.routing")
 

@@ -160,7 +160,7 @@ class Expectation:
     tags: frozenset[str] | None = None
 
     def allows(self, entry: Mapping[str, Any] | None) -> bool:
-        """Return whether the entry matches; `entry` is None if it does not exist."""
+        """Return whether the entry matches; `entry` is None for a missing entry."""
         if self.tags is None:
             return True
         return entry is not None and (ANY_ENTRY in self.tags or entity_tag(entry) in self.tags)

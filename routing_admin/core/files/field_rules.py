@@ -72,7 +72,7 @@ def filled(path: str, value: Any) -> Iterator[Problem]:
 
 
 def key_name(path: str, value: Any) -> Iterator[Problem]:
-    """Yield a problem unless the value is a short name on one line; it may be empty."""
+    """Yield a problem unless the value is a short text on one line, which may be empty."""
     yield from text(path, value)
     if isinstance(value, str) and (len(value) > MAX_KEY_NAME or value != value.strip() or not value.isprintable()):
         yield out_of_range(path, translatable("a name of at most 60 characters on one line"))
@@ -226,7 +226,7 @@ def proxy(path: str, value: Any) -> Iterator[Problem]:
 
 
 def key(path: str, value: Any) -> Iterator[Problem]:
-    """Yield a problem unless the value is a key that a header can carry, or a whole `${VARIABLE}`."""
+    """Yield a problem unless the value is a key that a header can contain, or a whole `${VARIABLE}`."""
     if not isinstance(value, str):
         yield wrong_type(path, translatable("a text"))
     elif classify_key(value) is KeyNotation.INVALID:

@@ -65,7 +65,7 @@ class Imported:
 
 
 def sha256(key: str) -> str:
-    """Return a fingerprint that depends on no secret; installations pass a keyed function instead."""
+    """Return a fingerprint that depends on no secret; installations use a keyed function instead."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 

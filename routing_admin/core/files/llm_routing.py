@@ -194,7 +194,7 @@ def _route_canonical(route: RouteSpec, providers: Collection[str]) -> dict[str, 
 
 
 def resolve_candidate(text: str, providers: Collection[str]) -> tuple[str, str | None]:
-    """Return the provider and model that a fallback string names, as a whole name or split at its first `/`."""
+    """Return the provider and model in a fallback text: a provider's name, or both, separated by the first `/`."""
     head, slash, tail = text.partition("/")
     if text not in providers and slash and tail and head in providers:
         return head, tail

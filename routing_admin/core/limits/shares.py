@@ -62,7 +62,7 @@ def window_at(period: Period, now: datetime, zone: tzinfo) -> Window:
     today = now.astimezone(zone).date()
     if period is Period.DAY:
         return Window(f"{today:%Y-%m-%d}", _midnight(today + timedelta(days=1), zone))
-    # Day 1 plus 32 days always lies in the next month.
+    # Day 1 plus 32 days is always in the next month.
     return Window(f"{today:%Y-%m}", _midnight((today.replace(day=1) + timedelta(days=32)).replace(day=1), zone))
 
 
@@ -95,7 +95,7 @@ class Share:
 
     @property
     def committed(self) -> int:
-        """The amount that has been used, or that running calls may still use."""
+        """The amount that was used, or that running calls may still use."""
         return self.used + self.reserved
 
     @property

@@ -75,7 +75,6 @@ class RevisionEffect:
 
 
 def effect_between(before: Sequence[EffectSample], after: Sequence[EffectSample]) -> RevisionEffect:
-    """Compare the requests before and after a change."""
     counts = len(before), len(after)
     if min(counts) < MIN_REQUESTS:
         return RevisionEffect(*counts)

@@ -24,8 +24,6 @@ NOTICE = timedelta(days=120)
 
 
 class Finding(StrEnum):
-    """A finding about one candidate."""
-
     MISSING = "missing"
     """No provider has this name, so it is skipped."""
     DISABLED = "disabled"

@@ -76,7 +76,7 @@ class PastFile:
 
 @dataclass(frozen=True, slots=True)
 class PastTry:
-    """One candidate's outcome and status, and whether parameters were dropped for it."""
+    """A candidate's outcome and status, and whether parameters were dropped for it."""
 
     outcome: str
     status: int | None = None

@@ -236,7 +236,7 @@ def _request_timeouts(route: RouteSpec, candidates: Iterable[PlannedCandidate]) 
 
 def _candidate_timeouts(configuration: Configuration, route: RouteSpec, provider: ProviderSpec, model: str) -> Timeouts:
     service = configuration.service_at(provider.name, model)
-    # A service's times override its provider's, and a route's override both.
+    # A service's timeouts override its provider's, and a route's override both.
     own = _override(_override(Timeouts(), provider.timeouts), service.timeouts if service else {})
     return _override(own, {"firstContent": route.first_content, "total": route.deadline})
 
@@ -269,7 +269,7 @@ def opening_text(chat: ChatRequest) -> str:
             text = part.text[:OPENING_CHARACTERS] if isinstance(part, TextPart) else ""
             file = f"{part.artifact_id}{part.size}" if isinstance(part, FilePart) else ""
             digest.update(f"{text}\0{file}\0".encode("utf-8", "replace"))
-        # Later messages differ from turn to turn.
+        # Later messages differ in every turn.
         if message.role is Role.USER:
             break
     return digest.hexdigest()

@@ -14,7 +14,7 @@ from capabilities.core.services.registry import LlmServiceRegistry
 
 @dataclass(frozen=True, slots=True)
 class AgentRuntime:
-    """One agent among others; `load` reads attachments, `can_read` decides who can read a file."""
+    """One agent among others; `load` reads attachments, `can_read` decides which agents can read a file."""
 
     agent: AgentProfile
     registry: LlmServiceRegistry

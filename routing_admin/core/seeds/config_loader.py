@@ -24,7 +24,7 @@ Fallback = str | Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderConfig:
-    """A provider as in the file; `options` are optional keys beyond the seed's."""
+    """A provider in the file; `options` are optional keys beyond the seed's."""
 
     provider_name: str
     api_key: str = field(repr=False)
@@ -35,7 +35,7 @@ class ProviderConfig:
 
 @dataclass(frozen=True, slots=True)
 class TaskRoute:
-    """A route as in the file; `fallback` lists providers, `provider/model`, or objects with parameters."""
+    """A route in the file; `fallback` lists providers, `provider/model`, or objects with parameters."""
 
     provider: str
     model: str | None = None
@@ -86,7 +86,7 @@ class ConfigLoader:
         return replace(
             config,
             providers=tuple(
-                # An empty variable keeps the file's key.
+                # An empty variable does not replace the file's key.
                 replace(item, api_key=keys.get(item.provider_name) or item.api_key)
                 for item in config.providers
             ),
