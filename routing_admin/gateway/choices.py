@@ -168,7 +168,7 @@ async def _interleave(
             index, block = await ready.get()
             room.release()
             if choices.failed not in (None, index):
-                continue  # the error is the last event
+                continue  # the error is the last event of the stream
             if block is not None:
                 yield block
             elif choices.failed is None:

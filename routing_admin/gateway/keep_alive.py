@@ -64,7 +64,7 @@ class KeepAlive:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         self._timer = None
-        del self._make_headers, self._begun  # they refer to the call, which refers to this object
+        del self._make_headers, self._begun  # these references lead to the call, which refers to this object
         if not self.has_begun:
             del self.write_error
 

@@ -257,7 +257,7 @@ def _web_address(url: str) -> SplitResult | None:
         return None
     try:
         parts = urlsplit(url)
-    except ValueError:  # such as brackets around an invalid IP address
+    except ValueError:  # the address has brackets around an invalid IP address, for example
         return None
     return parts if parts.scheme in ("https", "http") and parts.hostname else None
 

@@ -150,7 +150,6 @@ PARSED_FIELDS = frozenset(
 )
 """Fields that are parsed here; all others are passed on unchanged."""
 TEXT_TYPES = ("text", "refusal")
-"""Types of parts that are text."""
 MEDIA = {"image_url": "url", "video_url": "url", "input_audio": "data"}
 """Types of media parts, and the field with their data."""
 
@@ -189,7 +188,7 @@ def _needs_thread(message: Object, size: int) -> bool:
 
 
 def _is_at_hand(part: Object, size: int) -> bool:
-    # Text, or small media inside the request itself.
+    # True for text, or small media inside the request itself.
     kind = part.get("type")
     if kind in TEXT_TYPES:
         return True

@@ -99,4 +99,3 @@ def _guess_file(filename: str | None) -> FilePart:
 PARTS: Mapping[str, Callable[[Object, str, References], FilePart]] = MappingProxyType(
     {"image_url": _read_image, "video_url": _read_video, "input_audio": _read_audio, "file": _read_file}
 )
-"""Type of a part → the function that reads it."""

@@ -230,7 +230,7 @@ class Chunks:
     _suffix: bytes = field(init=False)
 
     def __post_init__(self) -> None:
-        # Everything around the delta is the same in each chunk, so it is serialized once.
+        # Everything except the delta is the same in each chunk, so it is serialized once.
         if self.choice is not None:
             self.id = self.choice.of.id = self.choice.of.id or self.id
         self._prefix, self._suffix = self._write_chunk({"": 0}).split(b'{"":0}')

@@ -198,7 +198,7 @@ def _read_stops(value: Any) -> tuple[str, ...]:
 def _read_extra(body: Object, config: Object, placed: Object) -> dict[str, Any]:
     # Options that chat completions also support, and options that only Gemini supports.
     extra = {openai_name: config.get(name) for name, openai_name in OPENAI_NAMES.items()}
-    top_k = read_number(placed, f"{CONFIG}.topK", 0, 1_000_000)  # proto JSON may write it as 40.0
+    top_k = read_number(placed, f"{CONFIG}.topK", 0, 1_000_000)  # proto JSON may write the number as 40.0
     extra["top_k"] = int(top_k) if top_k else None
     kinds = check_list(config.get("responseModalities") or [], f"{CONFIG}.responseModalities")
     extra["modalities"] = [str(kind).lower() for kind in kinds] or None

@@ -256,7 +256,6 @@ READERS: Mapping[str, Reader] = MappingProxyType(
         "tool_reference": _read_reference,
     }
 )
-"""Type of a block → the function that reads it."""
 
 
 def _find_file(

@@ -88,7 +88,7 @@ def message_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dic
 
 
 def head_json(identity: str, model: str) -> dict[str, Any]:
-    """Return a message without blocks."""
+    """Return a message without content blocks."""
     head = {"id": identity, "type": "message", "role": "assistant", "model": model, "content": []}
     return {**head, **NO_END, "usage": usage_json(Usage())}
 

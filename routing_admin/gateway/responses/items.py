@@ -213,7 +213,6 @@ def _read_file(part: Object, path: str, references: References) -> FilePart:
 READERS: Mapping[str, Callable[[Object, str, References], FilePart]] = MappingProxyType(
     {"input_image": _read_image, "input_file": _read_file, "input_audio": PARTS["input_audio"]}
 )
-"""Type of a file part → the function that reads it."""
 
 
 def _read_text(part: Object, path: str) -> str:
