@@ -15,7 +15,6 @@ from capabilities.signing import is_signed
 from routing_admin.models import AdminToken
 
 KIND = "rat"
-"""Prefix of a token."""
 TOKEN = re.compile(r"rat_([0-9a-f]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 MAX_OWNER = 75
 """Maximum characters of a user name in an actor's name."""

@@ -39,7 +39,7 @@ short, so that a failing pool reports its error soon; the next caller then start
 growing backoff.
 """
 FORM = "postgres://user:password@host:5432/name"
-"""Several hosts are separated by commas: `host1:5432,host2:5432`."""
+"""Format of several hosts, which are separated by commas: `host1:5432,host2:5432`."""
 
 
 def databases(url: str, data_dir: Path) -> dict[str, dict[str, Any]]:

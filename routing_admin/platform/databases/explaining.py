@@ -152,7 +152,7 @@ def check_writable() -> None:
     """
     for alias, probes in PROBES.items():
         try:
-            # Not limited by the lock timeout, because a busy pool may need longer.
+            # The lock timeout does not apply here, because a busy pool may need longer.
             connections[alias].ensure_connection()
             with lock_timeout(LOCK_SECONDS), connections[alias].cursor() as cursor:
                 for name, statement in probes:

@@ -66,7 +66,7 @@ class AlertFile:
         try:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError:
-            # Without the file, alerts are kept in memory.
+            # Without the file, alerts are only in memory.
             yield self._unwritten
             return
         try:

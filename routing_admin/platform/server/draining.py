@@ -73,8 +73,6 @@ class WaitingPeriod:
 
 
 class Draining:
-    """All waits for providers in this process."""
-
     def __init__(self) -> None:
         self.has_begun = self._ended = False
         self._waiting: dict[WaitingPeriod, asyncio.AbstractEventLoop] = {}
@@ -100,7 +98,7 @@ class Draining:
         self.give_up()
 
     def give_up(self) -> None:
-        """End all current waits, also those on other threads' event loops."""
+        """End all current waits, including those on other threads' event loops."""
         for period, loop in tuple(self._waiting.items()):
             loop.call_soon_threadsafe(period.give_up)
 

@@ -168,7 +168,7 @@ def requests() -> FairSemaphore:
 
 @owned
 def bodies() -> FairSemaphore:
-    """Return the slots for large bodies of chat calls, one per MiB, held until the call is answered.
+    """Return the slots for large bodies of chat calls, one per MiB, occupied until the call is answered.
 
     They are shared between agents, or addresses.
     """

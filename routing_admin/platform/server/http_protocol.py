@@ -30,8 +30,6 @@ one.
 
 
 class Part(Enum):
-    """The part of a request that is being received."""
-
     HEAD = "head"
     BODY = "body"
     NOTHING = "nothing"

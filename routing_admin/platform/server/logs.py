@@ -17,7 +17,6 @@ from routing_admin.platform.databases.unavailable import is_unavailable
 from routing_admin.platform.server.fair_semaphore import OverloadedError
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
-"""The id of the current request."""
 
 
 class RedactFilter(logging.Filter):

@@ -116,7 +116,7 @@ class Tally:
 
     def family(self) -> MetricFamily:
         with self._lock:
-            # Histograms change in place, so they are copied.
+            # Histograms change in place, so copy them.
             values = {labels: value[:] if self._buckets else value for labels, value in self._values.items()}
         return replace(self._family, values=values)
 
@@ -207,7 +207,6 @@ class RequestMetrics:
 
 
 request_metrics = owned(RequestMetrics)
-"""The counts of this process."""
 
 
 def read_sources(sources: Sources) -> Iterator[MetricFamily]:

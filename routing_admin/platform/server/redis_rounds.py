@@ -32,7 +32,7 @@ class RedisRounds:
             self._listener.start()
 
     def stop(self) -> None:
-        """Send what is queued, stop the threads and close the connection."""
+        """Send queued messages, stop the threads and close the connection."""
         self._ends.set()
         self._wake.set()
         self._sender.stop()

@@ -42,7 +42,6 @@ class RecentIds:
 
 
 recent_ids = owned(RecentIds)
-"""The ids of this process."""
 
 
 def read_request_id(request: HttpRequest) -> str:

@@ -31,7 +31,7 @@ IsKnown = Callable[[Mapping[str, str]], Awaitable[bool]]
 
 ANOTHER_LINK = "Get a new one with store_artifact or POST /api/v1/uploads."
 SETTING = "ROUTING_ADMIN_MAX_UPLOAD_BYTES"
-"""Setting that limits the bodies."""
+"""Name of the setting that limits bodies."""
 
 
 DISK_IS_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})

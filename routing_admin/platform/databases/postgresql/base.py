@@ -29,7 +29,7 @@ RECONNECT_SECONDS = 5.0
 READ_ONLY_STATES = ("default_transaction_read_only", "in_hot_standby")
 """Parameters that the server reports on connection and whenever they change."""
 MIN_VERSION = (15,)
-"""Oldest supported PostgreSQL."""
+"""Oldest supported version of PostgreSQL."""
 
 
 class TextDumper(StrDumperUnknown):
