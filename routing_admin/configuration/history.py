@@ -18,7 +18,7 @@ def newest_number() -> int | None:
 
 
 def newest_change() -> tuple[int, str, datetime] | None:
-    """Return the newest revision's number, its author and its time."""
+    """Return the number, author and time of the newest revision."""
     return Revision.objects.values_list("number", "actor", "created_at").first()
 
 

@@ -91,7 +91,7 @@ def _alone_in(directory: Path) -> Iterator[None]:
 
 def replace_file(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The file is written under another name, synced and renamed, so that no program ever reads half of it.
+    # The file is written under another name, synced and renamed, so that no program reads a partial file.
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
     ) as file:

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 CREATING_SUFFIXES = (".add", ".put")
 """Suffixes of actions that create an object with a name."""
 UNIQUE, UNIQUE_STATE = "UNIQUE constraint failed", "23505"
-"""How SQLite and PostgreSQL report that a name is taken."""
+"""How SQLite and PostgreSQL report that a name is already used."""
 GONE, FOREIGN, FOREIGN_STATE = "did not affect any rows", "FOREIGN KEY constraint failed", "23503"
 """How Django, SQLite and PostgreSQL report that a row, or a row that it references, was deleted."""
 READING = timedelta(minutes=10)
@@ -66,7 +66,7 @@ _after_commit: ContextVar[list[Callable[[], object]] | None] = ContextVar("after
 def _refuse_taken_names(act: AuditedAction) -> Iterator[None]:
     try:
         yield
-    # Another process took the name between the check and the write.
+    # Another process used the name between the check and the write.
     except IntegrityError as error:
         if not (_is_violation(error, UNIQUE, UNIQUE_STATE) and act.action.endswith(CREATING_SUFFIXES)):
             raise

@@ -105,7 +105,7 @@ def build() -> Snapshot:
 
 
 def stamp() -> int:
-    """Return the number of the last change to anything in a snapshot."""
+    """Return the number of the last change to any part of a snapshot."""
     return Installation.current().version
 
 

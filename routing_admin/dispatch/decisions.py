@@ -27,8 +27,6 @@ T = TypeVar("T")
 
 
 class Decisions:
-    """Cached decisions for one snapshot."""
-
     def __init__(self, state: Snapshot) -> None:
         self._state = state
         self._names: dict[Hashable, NamedRoute] = {}

@@ -19,7 +19,7 @@ from capabilities.json_bodies import upload_limit
 log = logging.getLogger(__name__)
 
 KeepMedia = Callable[[Media, str], Media]
-"""Called with generated media and the candidate's name; returns the media with an artifact id, or unchanged."""
+"""Function of generated media and the candidate's name that returns the media with an artifact id, or unchanged."""
 
 
 def store_generated(actor: Actor, media: Media, maker: str) -> Media:

@@ -237,7 +237,7 @@ def _keep_files(chat: ChatRequest, nameless: list[PartDelivery], keep: Keep) -> 
 
 
 def mark_unreadable(chat: ChatRequest) -> ChatRequest:
-    """Return the request with a mark on each file whose bytes cannot be read."""
+    """Return the request with a flag on each file whose bytes cannot be read."""
     messages = tuple(
         replace(
             message, parts=tuple(_mark_file(part) if isinstance(part, FilePart) else part for part in message.parts)

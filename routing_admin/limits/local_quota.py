@@ -85,7 +85,7 @@ class LocalQuota:
         return self.share.limit - self.share.drawn >= amount
 
     def take_unasked(self, amount: int, clock: float) -> bool:
-        """Reserve an amount without asking the ledger; the share may be extended once until the ledger responds."""
+        """Reserve an amount without asking the ledger; until the ledger responds, the share may be extended once."""
         if self.take(amount, clock):
             return True
         share = self.share.extend()
@@ -120,7 +120,6 @@ class LocalQuota:
         return Order(*quota_key, share.granted, share.committed, self.reported, give, want, least)
 
     def book(self, order: Order, booking: Booking, clock: float) -> None:
-        """Adopt the ledger's booking."""
         # Window and limit may have changed while the ledger was working.
         if (order.window, order.limit) == (self.share.window, self.share.limit):
             self.share = self.share.book(booking.granted, booking.drawn, booking.grant)

@@ -27,7 +27,7 @@ WAITING_PAUSE_SECONDS = 0.02
 MAX_ORDERS = 200
 """Maximum number of orders in a transaction."""
 MAX_CACHED_QUOTAS = 1000
-"""Above this number of quotas, those of past windows are dropped."""
+"""Number of quotas above which those of past windows are dropped."""
 END_SECONDS = 10
 WAIT_SECONDS = 1.0
 """Maximum seconds that a call waits for all its limits together; a busy machine may need most of this."""

@@ -102,7 +102,7 @@ class UsageRollup(UsageCounts):
 class LimitWindow(models.Model):
     """Amount that all processes drew from a holder's limit in a minute, day or month, or currently hold of it."""
 
-    # An id of `capabilities.core.services.limit_holders`.
+    # An id in the format of `capabilities.core.services.limit_holders`.
     holder = models.CharField(max_length=350)
     meter = models.CharField(max_length=30)
     window = models.CharField(max_length=20)

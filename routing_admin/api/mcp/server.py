@@ -41,7 +41,7 @@ INSTRUCTIONS = (
     "your model can read; what it cannot read is described, with the agents that can."
 )
 READ_ONLY_TOOLS = frozenset({"get_artifact", "find_capable_agents", "get_my_capabilities", "list_artifacts"})
-"""Names of tools that change nothing, which clients are told."""
+"""Names of tools that change nothing, for their MCP annotations."""
 Context = ServerRequestContext[Any, Any]
 
 

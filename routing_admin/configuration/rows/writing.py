@@ -57,13 +57,13 @@ def write(new: Configuration) -> None:
     )
     for route in new.routes:
         write_chain(routes[route.task_type], route.candidates, providers)
-    # Run-time agents are not part of the value and are kept.
+    # Run-time agents are not part of the value and stay unchanged.
     sync(Agent, "agent_id", {spec.id: agent_fields(spec, rows) for spec in new.agents}, delete=False)
     write_key_terms(new)
     sync(Alias, "name", {spec.name: {"target": spec.target} for spec in new.aliases})
     sync(Language, "code", {spec.code: {"directive": spec.directive} for spec in new.languages})
     sync(LabelBudget, "label", {spec.id: {"limits": dict(spec.limits)} for spec in new.label_budgets})
-    # Providers go last, because services and candidates refer to them.
+    # Delete providers last, because services and candidates refer to them.
     Provider.objects.exclude(name__in=providers).delete()
     installation = Installation.current()
     installation.default_language = new.default_language or ""

@@ -47,7 +47,7 @@ class DescriptionCache:
         return self._conversation
 
     def plan_for(self, reader: Reader) -> PlannedRequest:
-        """Return the request with a text style that finds the descriptions for this reader."""
+        """Return the request with a text style that looks up descriptions for this reader."""
         style = replace(self.planned.style, description_of=partial(self.find, reader))
         return replace(self.planned, style=style)
 

@@ -1,4 +1,4 @@
-"""Check whether the installation is intact."""
+"""Check an installation for problems."""
 
 from __future__ import annotations
 

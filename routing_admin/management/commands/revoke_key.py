@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from capabilities.models import AgentKey
 
 KEY = re.compile(r"\b(ra|rat|rap)_([0-9a-z]{8})(?:_[A-Za-z0-9_-]+)?")
-"""A key, token or link, or only its beginning, inside any text."""
+"""Pattern of a key, token or link, or of only its beginning, inside any text."""
 
 
 class Command(command.Command):
@@ -69,7 +69,7 @@ class Command(command.Command):
             self.stdout.write(successor)
 
     def replace_key(self, row: AgentKey) -> str:
-        # Without overlap, because a leaked key must not stay valid.
+        # There is no overlap, because a leaked key must not stay valid.
         key, _row = roll_key(command.command_actor(), row, overlap=timedelta(0))
         return key
 
