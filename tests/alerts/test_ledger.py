@@ -72,7 +72,7 @@ def test_older_observation_changes_nothing():
 
 
 def test_alert_ends_when_its_condition_is_no_longer_found():
-    """A polled condition ends after a minute without a report, one seen in calls after a day."""
+    """An alert from a polled condition ends after a minute without a report, one from calls after a day."""
     ledger.record_condition(FULL, NOON)
     ledger.record_condition(REFUSED, NOON)
     ledger.record_condition(FULL, NOON + MINUTE / 2)

@@ -122,7 +122,7 @@ def test_alert_names_the_kind_of_outage(receiver, monkeypatch, code, error, expe
 
 
 def test_entries_waiting_in_memory_raise_an_alert_immediately(monkeypatch):
-    """A restart would lose them."""
+    """A restart would lose log entries that wait in memory."""
     monkeypatch.setattr(journal(), "disk_is_full", True)
     (condition,) = troubles.find_outages(NOON)
     assert (condition.kind, "0 wait in memory" in condition.sentence) == (AlertKind.LOG_WAITING, True)
@@ -152,7 +152,7 @@ def test_alert_that_was_sent_from_the_database_is_not_sent_again_from_the_file(r
 
 
 def test_outage_after_a_reported_recovery_is_reported_again(receiver, database_outage, monkeypatch):
-    """The new outage may begin before the process reads the alerts again."""
+    """A new outage may begin before the process reads the alerts again."""
     failing_watch().offline_round()
     database_outage.undo()
     watch = AlertWatch()

@@ -146,7 +146,7 @@ def test_error_about_an_unreachable_chat_contains_only_its_host(base, expected):
 
 
 def test_a_redirect_is_not_followed(receiver):
-    """Following it would send the alert to a host that is not configured."""
+    """Following a redirect would send the alert to a host that is not configured."""
     receiver.replies[:] = [(302, b"")]
     assert "redirects are not followed" in sending.send(
         make_webhook(receiver), sending.write_test("en", "ada", timezone.now())

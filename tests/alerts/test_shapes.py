@@ -32,7 +32,7 @@ def test_every_message_format_is_tested():
     ],
 )
 def test_each_chat_gets_its_own_body(shape, body):
-    """The bodies follow the vendors' documentation. Markup in a name must not mention users of the chat."""
+    """The message bodies follow the vendors' documentation. Markup in a name must not mention users of the chat."""
     assert write(shape, NOTICE, "https://chat.example/hook", "", NOW) == ("https://chat.example/hook", body)
 
 
@@ -53,7 +53,7 @@ def test_feishu_is_signed_in_the_body():
 
 
 def test_long_text_is_cut_between_characters():
-    """The byte limit is that of the strictest chat."""
+    """The byte limit for all texts is that of the strictest chat."""
     text = write(ShapeName.WECOM, Notice(("密" * 3000,)), "https://chat.example", "", NOW)[1]["text"]["content"]
     assert TEXT_BYTES - 3 < len(text.encode()) <= TEXT_BYTES
     assert set(text) == {"密"}

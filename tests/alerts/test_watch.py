@@ -141,7 +141,7 @@ def test_budget_alerts_when_low_and_when_exhausted(receiver, demo):
 
 
 def test_exhausted_budget_has_one_alert(receiver, demo):
-    """The earlier warning about the same budget is neither shown nor sent as resolved."""
+    """The warning about a budget is neither shown nor sent as resolved once the budget is exhausted."""
     limit_agent(tokensPerDay=100)
     snapshot.refresh()
     subject = "agent:text-agent tokensPerDay"

@@ -84,7 +84,7 @@ def test_last_use_is_recorded_at_most_once_a_minute(script: Script) -> None:
 
 
 def test_a_token_outlives_the_secret_that_signed_it_once_it_was_used(script: Script, settings: Any) -> None:
-    """At its first use after the rotation, the token is signed with the new secret."""
+    """At its first use after a rotation of secrets, a token is signed with the new secret."""
     settings.SIGNING_SECRETS = ["a new secret of this installation", *settings.SIGNING_SECRETS]
     assert list_outdated_tokens() == ["admin's token deploy"]
     script.get("/providers")

@@ -109,7 +109,7 @@ def test_agent_can_create_a_limited_number_of_agents(text_agent: Any, settings: 
 
 
 def test_agents_page_lists_a_limited_number_and_counts_the_rest(admin: Client) -> None:
-    """Two thousand agents would take seconds."""
+    """Listing two thousand agents would take seconds."""
     Agent.objects.bulk_create(Agent(agent_id=f"made-{number:04}") for number in range(2_000))
     page = admin.get("/agents/").content.decode()
     row_count = page.count('<th scope="row">')
@@ -163,7 +163,7 @@ def test_agent_expires_without_any_other_change(text_agent: Any) -> None:
 
 
 def test_agents_are_found_by_output_capability(text_agent: Any) -> None:
-    """Required by MCR-4.2."""
+    """With `output` the model's outputs are searched, with `both` inputs and outputs (MCR-4.2)."""
     agents = {
         (capability, direction): text_agent.get("/agents", capability=capability, direction=direction).json()["agents"]
         for capability in ("structured_output", "vision")

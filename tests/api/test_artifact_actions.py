@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default
 
 
 def test_media_sent_again_stays_one_artifact(demo: None) -> None:
-    """Artifacts of another owner and deleted ones are not reused."""
+    """Media sent again never reuses an artifact that is deleted or belongs to another owner."""
     first = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="a.png")
     repeated = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="b.png")
     of_other_owner = actions.store_bytes(SYSTEM, png(), once=True, owner="vision-agent")
@@ -90,7 +90,7 @@ def test_stream_over_the_limit_is_rejected_while_it_is_read(demo: None) -> None:
 
 
 def test_pixels_and_pages_are_measured(demo: None) -> None:
-    """Pages are counted in the extraction process."""
+    """A document's pages are counted in the extraction process."""
     image = build_file_part(actions.store_bytes(SYSTEM, png(30, 20), declared="image/png"))
     document = build_file_part(actions.store_bytes(SYSTEM, pdf(), declared="application/pdf"))
     assert (image.width, image.height) == (30, 20)

@@ -108,7 +108,7 @@ def test_encoding_alone_makes_a_file_text(text_agent: Any) -> None:
 
 
 def test_utf_16_without_a_bom_is_stored_with_its_byte_order(text_agent: Any) -> None:
-    """Browsers need the byte order in the name. With a BOM, the name stays as given."""
+    """Browsers need the byte order in the name of UTF-16. With a BOM, the name stays as given."""
     without_mark, marked = (text_agent.stored("a.bin", CHINESE.encode(name))["ref"] for name in ("utf-16-le", "utf-16"))
     assert corrected(text_agent, without_mark, mimeType="text/csv", encoding="UTF-16")["encoding"] == "utf-16-le"
     assert corrected(text_agent, marked, mimeType="text/csv", encoding="UTF-16")["encoding"] == "utf-16"
@@ -154,7 +154,7 @@ def test_web_page_is_extracted_again_in_its_corrected_encoding(text_agent: Any) 
 
 
 def test_lossy_encoding_is_accepted_and_marked(text_agent: Any) -> None:
-    """The file may be truncated."""
+    """A file may be truncated, so an encoding that does not fit all bytes is accepted."""
     stored = text_agent.stored("notes.txt", CHINESE.encode()[:-2], "text/plain; charset=latin-1")
     fixed = corrected(text_agent, stored["ref"], encoding="big5")
     assert [evidence["reason"] for evidence in fixed["evidence"]][-2:] == ["corrected_lossy", "corrected"]

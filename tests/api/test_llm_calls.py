@@ -160,7 +160,7 @@ def test_calls_work_over_http(key):
 
 
 def test_request_is_found_only_by_its_whole_id(text_agent):
-    """A prefix may match many requests."""
+    """A prefix of a request id may match many requests."""
     for number in (1, 2):
         text_agent.post("/llm/send", {"prompt": "hello"}, headers={"x-request-id": f"req_same-{number}"})
     assert text_agent.get("/requests/req_same-1").json()["id"] == "req_same-1"

@@ -289,6 +289,6 @@ def test_large_body_is_limited_by_the_gateways_setting(installation: Installatio
 
 
 def test_package_is_imported_by_the_first_call() -> None:
-    """Importing it takes 19 MB and half a second."""
+    """Importing the MCP package takes 19 MB and half a second."""
     script = "import sys, routing_admin.asgi; sys.exit('mcp' in sys.modules or 'jsonschema' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0

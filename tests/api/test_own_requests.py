@@ -70,7 +70,7 @@ def test_listed_request_equals_the_single_request(old_key: None, text_agent: Age
 
 
 def test_pages_list_every_request_once(old_key: None, text_agent: AgentProgram) -> None:
-    """Times may be equal, and requests may be added meanwhile."""
+    """Requests may have equal times, and new ones may be added while pages are read."""
     for number in range(7):
         make_log_row(number)
     RequestLog.objects.filter(pk__in=["req_3", "req_4"]).update(started_at=timezone.now() - timedelta(minutes=3))

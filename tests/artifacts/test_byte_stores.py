@@ -188,7 +188,7 @@ def test_random_access_returns_fewer_bytes_at_the_end(store: ByteStore) -> None:
 
 
 def test_random_access_reads_any_part_of_a_large_file(store: ByteStore) -> None:
-    """Reads cross the boundaries of cached blocks and are out of order."""
+    """The test's reads cross the boundaries of cached blocks and are out of order."""
     data = b"".join(number.to_bytes(4, "big") for number in range(LARGE // 4))
     stored = store.put([data])
     with store.reader(stored.sha256) as read_at:

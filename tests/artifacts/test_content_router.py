@@ -263,7 +263,7 @@ def test_undecodable_text_is_described() -> None:
 
 
 def test_image_url_is_built_from_bytes_or_base64() -> None:
-    """Required by ABR-3.3."""
+    """Bytes and base64 result in the same object (ABR-3.3)."""
     encoded = base64.b64encode(DATA).decode()
     assert ROUTER.format_image_url(DATA, "image/png") == ROUTER.format_image_url(encoded, "image/png")
 

@@ -95,7 +95,7 @@ def test_names_and_contents_of_samples_are_unique() -> None:
     "declared", ["image/png", "image/tiff", "audio/mpeg", "video/mp4", "application/pdf", "application/x-own-thing"]
 )
 def test_declared_type_is_kept_if_the_bytes_have_no_signature(declared: str) -> None:
-    """Required by ABR-1.4."""
+    """The declared type is kept for bytes without a signature (ABR-1.4)."""
     detection = detect(bytes(range(256)) * 4, declared, "whatever.bin")
     assert detection.mime_type == declared
     assert detection.is_binary
@@ -495,13 +495,15 @@ def test_declared_encoding_is_used_if_it_decodes() -> None:
 
 
 def test_preferred_language_decides_between_two_valid_encodings() -> None:
-    """The same four bytes are valid in GB18030 and in Big5."""
+    """The test's four bytes are valid in GB18030 and in Big5."""
     both = "中文".encode("gbk")
     assert BinaryDetector(prefer="zh").detect(both).encoding == "gb18030"
 
 
 def test_text_is_judged_by_the_whole_file() -> None:
-    """NULs and invalid bytes far after the head make it binary, and Chinese text there counts."""
+    """NULs and invalid bytes make a file binary even far after its head, and Chinese text there is taken
+    into account.
+    """
     plain = b"line of words\n" * 10_000
 
     def detect_whole(data: bytes) -> Detection:
@@ -542,7 +544,7 @@ def test_evidence_is_json_with_a_sentence_per_step() -> None:
 
 @pytest.mark.requirement("ABR-8.3")
 def test_failing_sniffer_and_guesser_yield_unknown_binary() -> None:
-    """Required by ABR-8.2 and ABR-8.3."""
+    """A declared type is kept, and undeclared bytes are unknown binary (ABR-8.2, ABR-8.3)."""
     with collect_errors() as faults:
         detection = FAILING.detect(b"\xff\x00\x81")
     assert (detection.mime_type, detection.kind, detection.is_binary) == ("application/octet-stream", Kind.OTHER, True)

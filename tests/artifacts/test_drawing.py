@@ -106,7 +106,7 @@ def test_least_recently_used_results_are_deleted_first(tmp_path: Path) -> None:
 
 
 def test_damaged_cached_image_is_not_used(tmp_path: Path) -> None:
-    """A crash or a full disk may truncate it."""
+    """A crash or a full disk may truncate a cached image."""
     stored = StoredResults(tmp_path)
     stored.keep(KEY, Result({"bytes": 3}, b"abc"))
     assert stored.find(KEY) == Result({"bytes": 3}, b"abc")

@@ -38,7 +38,7 @@ def test_zip_is_listed_by_names_sizes_and_dates(read) -> None:
 
 
 def test_gbk_names_in_a_zip_are_recognized(read) -> None:
-    """Chinese versions of Windows write such names without a flag."""
+    """Chinese versions of Windows write file names in GBK without a flag."""
     data = build_zip({"AAAA季度工作计划与总结报告.txt".replace("季度工作计划与总结报告", "B" * 22): b""})
     data = data.replace(b"B" * 22, "季度工作计划与总结报告".encode("gbk"))
     assert "- AAAA季度工作计划与总结报告.txt (0 bytes, " in read(data, ZIP).text

@@ -56,7 +56,7 @@ def test_page_headers_and_footers_appear_once(read) -> None:
 
 
 def test_text_of_a_drawing_appears_once(read) -> None:
-    """Word adds a copy for older programs."""
+    """Word adds a copy of a drawing's text for older programs."""
     alternatives = f"<mc:AlternateContent><mc:Choice>{paragraph('Box')}</mc:Choice><mc:Fallback>{paragraph('Box')}"
     assert read(word(f"{alternatives}</mc:Fallback></mc:AlternateContent>"), DOCX) == Text("Box", "docx")
 

@@ -62,7 +62,7 @@ def test_disk_that_fills_while_writing_is_an_error(tmp_path: Path) -> None:
 
 
 def test_damage_that_keeps_size_and_time_is_detected(store: FileStore) -> None:
-    """The inode's change time differs, even if the modification time is restored."""
+    """If a damaged file's modification time is restored, its inode's change time still differs."""
     stored = store.put([b"precious"])
     list(store.open_blocks(stored.sha256))
     (path,) = list_files(store)
@@ -88,7 +88,7 @@ def test_truncated_or_linked_files_are_corrupt(store: FileStore, tmp_path: Path)
 
 
 def test_only_stale_temporary_files_are_swept(store: FileStore) -> None:
-    """A newer file may be in use."""
+    """A temporary file that is less than an hour old may be in use."""
     stale, current = store.begin_upload(), store.begin_upload()
     stale.write(b"dead")
     current.write(b"alive")

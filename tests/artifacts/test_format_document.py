@@ -27,5 +27,5 @@ def test_document_is_up_to_date() -> None:
     ],
 )
 def test_row_of_the_table_is_as_expected(formats: str, cells: str) -> None:
-    """The expected rows were written by hand."""
+    """The expected rows of the table were written by hand."""
     assert f"| {formats} | {cells} |\n" in table()

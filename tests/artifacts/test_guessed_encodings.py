@@ -97,15 +97,15 @@ def test_encoding_declared_in_a_text_is_tried_after_the_uploaders(text: str, enc
 
 
 def test_declared_encoding_that_contradicts_the_bytes_is_ignored() -> None:
-    """For example, the text is valid UTF-8, or says UTF-16 in ASCII letters."""
-    assert encoding_of('<meta charset="gbk"><p>价格</p>'.encode()) == "utf-8"
-    assert encoding_of(f'<?xml version="1.0" encoding="UTF-16"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
-    assert encoding_of(f'<?xml version="1.0" encoding="x-none"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
+    """A declared encoding is ignored if the text is valid UTF-8, or if it says UTF-16 in ASCII letters."""
+    assert detected_encoding('<meta charset="gbk"><p>价格</p>'.encode()) == "utf-8"
+    assert detected_encoding(f'<?xml version="1.0" encoding="UTF-16"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
+    assert detected_encoding(f'<?xml version="1.0" encoding="x-none"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
 
 
 @pytest.mark.parametrize("encoding", ["cp1251", "koi8-r", "iso8859-5", "cp866", "cp855", "mac-cyrillic"])
 def test_russian_is_recognized_in_all_its_encodings(encoding: str) -> None:
-    """Two are from DOS, one from the Macintosh and three from the internet."""
+    """Russian has six legacy encodings: two from DOS, one from the Macintosh and three from the internet."""
     text_encoding = detect_text(RU.encode(encoding), whole=True)
     assert text_encoding is not None
     assert (text_encoding.encoding, text_encoding.certain) == (encoding, True)
@@ -243,7 +243,7 @@ def test_corrected_type_outranks_metadata_and_bytes() -> None:
 
 @pytest.mark.parametrize(("correction", "field"), [({"encoding": "base64"}, "encoding"), ({"mime_type": "x"}, "type")])
 def test_correction_to_an_unknown_value_is_rejected(correction: dict[str, str], field: str) -> None:
-    """The error names the field, so that the form can show the error there."""
+    """The error of an invalid correction names the field, so that the form can show it there."""
     with pytest.raises(CorrectionError) as refused:
         correct(GUESSED, **correction)
     assert refused.value.field == field

@@ -290,7 +290,7 @@ def test_password_in_a_form_is_not_read() -> None:
 
 
 def test_table_with_very_many_cells_is_read_without_columns() -> None:
-    """Columns are searched in some thousand cells per page."""
+    """A page's columns are searched only among some thousand table cells."""
     rows = ["a|b|c|d|e|f" for _ in range(2_000)]
     text = read_in_process("pdf", build_pdf(draw_table(50, 700, *rows)))
     assert text.count("a\tb\tc\td\te\tf\n") > 500

@@ -36,7 +36,7 @@ DATA = bytes(range(100))
     ],
 )
 def test_range_header_is_parsed(header: str, expected: tuple[int, int] | None) -> None:
-    """RFC 9110 §14. Anything else is ignored, so that the whole file is sent."""
+    """A header that is not a valid single range (RFC 9110 §14) is ignored, so that the whole file is sent."""
     assert parse_range(header, 100) == expected
 
 

@@ -154,7 +154,7 @@ def wait_for(slots: FairSlots, name: str, patience: float, served: list[str], la
 
 @pytest.mark.parametrize(("patience", "order"), [(60.0, ["small", "large"]), (0.0, ["large", "small"])])
 def test_small_file_overtakes_a_larger_one_of_the_same_agent(patience: float, order: list[str]) -> None:
-    """A file that has waited long is no longer overtaken."""
+    """A small file does not overtake a larger one that has waited long."""
     slots, served = FairSlots(slots=1, queue=9, wait_seconds=60), list[str]()
     slots.acquire("x")
     wait_for(slots, "a", patience, served, "large")

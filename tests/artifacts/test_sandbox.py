@@ -43,8 +43,8 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("operation", ["text", "image", "facts", "pages"])
-def test_no_attempt_to_leave_the_sandbox_succeeds(data: Path, operation: str) -> None:
-    """About a hundred ways out, from Python and from C, fail in the sandbox of each operation, and change no file."""
+def test_no_escape_from_the_sandbox_succeeds(data: Path, operation: str) -> None:
+    """The test makes about a hundred attempts to escape, from Python and C, in the sandbox of each operation."""
     answer = try_to_escape(data, "yes", operation)
     sandbox, results = answer["sandbox"], answer["results"]
     hidden = [] if sandbox["landlock"] else answer["files"]
@@ -93,7 +93,7 @@ print(out.getvalue().split(b"\\n")[0].decode())
 def test_file_is_read_where_the_kernel_lacks_a_part_of_the_sandbox(
     write_file, change: str, expected: dict[str, object]
 ) -> None:
-    """What is missing is reported."""
+    """Sandbox features that the kernel lacks are omitted and reported."""
     code = LACKING.format(root=str(ROOT), change=change)
     with write_file(draw_picture("PNG", (20, 20))).open("rb") as source:
         output = subprocess.run([sys.executable, "-c", code], stdin=source, capture_output=True, check=True).stdout

@@ -22,7 +22,7 @@ def detect_encoding(data: bytes, declared: str | None = None, name: str = "a.txt
 @pytest.mark.parametrize("declared", [None, "utf-8", "gb18030"])
 @pytest.mark.parametrize("position", [0, len("第0行：今天".encode()), len(CHINESE)], ids=["first", "early", "last"])
 def test_one_invalid_byte_does_not_destroy_a_thousand_lines(position: int, declared: str | None) -> None:
-    """The last position is far after the head that is examined first."""
+    """In the last case, the invalid byte is far after the head that is examined first."""
     assert detect_encoding(CHINESE[:position] + b"\xff" + CHINESE[position:], declared) == ("utf-8", False)
 
 
@@ -87,6 +87,6 @@ def test_rare_encodings_are_found_or_uncertain(data: bytes, name: str, found: tu
     ],
 )
 def test_undecodable_bytes_are_counted(data: bytes, encoding: str, text: str, strays: int) -> None:
-    """A U+FFFD that the file itself contains does not count."""
+    """A U+FFFD that the file itself contains does not count as undecodable."""
     found = decode_text(lambda: (data,), encoding)
     assert (found.text, found.strays) == (text, strays)

@@ -118,7 +118,7 @@ def test_character_split_between_blocks_is_valid(text: str, size: int, encoding:
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_chinese_without_ascii_is_text_despite_a_nul_byte(encoding: str) -> None:
-    """The NUL byte is part of U+4E00."""
+    """The character U+4E00 contains a NUL byte in UTF-16."""
     text = "这是一个测试文件，共有一万条记录。"
     text_encoding = detect_text(text.encode(encoding), whole=True)
     assert text_encoding is not None
@@ -144,7 +144,7 @@ def test_log_with_colours_is_text() -> None:
 
 
 def test_head_that_ends_inside_a_character_is_text() -> None:
-    """At first only the beginning of a long file is examined."""
+    """At first only the beginning of a long file is examined, which may end inside a character."""
     assert detect_text(ZH.encode()[:-2], whole=False).encoding == "utf-8"
 
 

@@ -53,7 +53,7 @@ def test_databases_are_backed_up_before_migrations_and_can_be_restored(old: Path
 
 
 def test_only_the_last_three_copies_are_kept(old: Path) -> None:
-    """Older and unfinished copies would fill the disk."""
+    """Older and unfinished copies of the databases would fill the disk."""
     for name in ("20200101T000000-a", "20200102T000000-b", "20200103T000000-c", "20200104T000000-d.part"):
         (old / "backups" / name).mkdir(parents=True)
     run(old, "bootstrap")

@@ -117,7 +117,7 @@ def test_truncated_text_keeps_head_and_tail_and_names_an_available_tool() -> Non
 
 
 def test_note_on_truncated_text_never_names_an_impossible_call() -> None:
-    """The text has no reference, so get_artifact could not read on."""
+    """Text without a reference could not be read on with get_artifact."""
     file = replace(CSV, artifact_id=None, content=FakeContent(words="x" * 100))
     candidate = replace(reader("openai"), text_limit=TextLimit(unknown_chars=55))
     text = adapted(make_chat(file), candidate, TextStyle("en", has_get_artifact=True)).deliveries[0].text or ""
@@ -300,7 +300,7 @@ def test_native_only_skips_the_candidate_and_names_the_file() -> None:
 
 
 def test_limit_on_files_keeps_the_newest_files_of_a_conversation() -> None:
-    """The newest files are what the request is about."""
+    """The newest files are usually what a request is about."""
     candidate = reader("openai", "vision")
     candidate = replace(candidate, slots=with_limits(candidate.slots, {"image": {"maxCount": 2}}))
     chat = ChatRequest((Message(Role.USER, (PNG,)), Message(Role.USER, (PNG,)), Message(Role.USER, (PNG,))))

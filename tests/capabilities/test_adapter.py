@@ -104,7 +104,7 @@ def test_several_attachments_are_described_in_order() -> None:
 
 
 def test_only_agents_that_can_read_the_file_are_suggested() -> None:
-    """Both agents have the capability, but only one reads TIFF."""
+    """Two agents have the capability, but only one of them reads TIFF."""
 
     def can_read(agent: AgentProfile, file: FilePart) -> bool:
         return agent.capabilities.has("vision") and (file.mime_type != "image/tiff" or agent.id == "multimodal-agent")

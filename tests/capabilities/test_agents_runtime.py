@@ -58,7 +58,7 @@ def test_text_agent_forwards_an_image_by_reference_to_a_capable_agent() -> None:
 
 
 def test_agent_without_a_service_reads_text_only() -> None:
-    """Required by MCR-1.5."""
+    """An agent without a service has unknown capabilities, which count as text only (MCR-1.5)."""
     routed = runtime(WITHOUT_SERVICE).receive(PICTURE)
     assert routed.processed_content == f"What is this?\n\n{routed.text_description}"
     parsed = description.parse(routed.text_description or "")

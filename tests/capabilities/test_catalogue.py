@@ -90,7 +90,7 @@ SMALL = Catalogue(
     ],
 )
 def test_models_in_common_use_are_known(model: str, reads: set[str]) -> None:
-    """No single source lists all of them."""
+    """No single source lists all models in common use."""
     entry = lookup(None, model)
     assert entry is not None
     assert set(entry.capabilities.input) == reads
@@ -150,7 +150,7 @@ def test_pattern_has_its_own_source_and_date() -> None:
 
 
 def test_fact_has_the_verdict_of_its_sources() -> None:
-    """A contested fact counts as no."""
+    """A fact about which the sources disagree counts as no."""
     bird, fish, owl = (SMALL.lookup("openai", name) for name in ("gpt-bird", "gpt-fish", "gpt-owl"))
     assert bird
     assert fish
@@ -171,7 +171,7 @@ def test_fact_is_contested_if_hosts_of_one_source_differ() -> None:
 
 
 def test_limit_is_the_smallest_and_contested_beyond_rounding() -> None:
-    """1,000,000 and 1,048,576 agree, 10 and 12 do not."""
+    """The limits 1,000,000 and 1,048,576 agree, but 10 and 12 do not."""
     bird, owl = SMALL.lookup(None, "gpt-bird"), SMALL.lookup(None, "gpt-owl")
     assert bird
     assert bird.max_output

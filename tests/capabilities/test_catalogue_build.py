@@ -97,7 +97,7 @@ def test_shipped_catalogue_names_edition_date_and_licence_of_its_sources() -> No
 
 
 def test_document_has_the_current_counts_of_the_sources() -> None:
-    """`python -m capabilities.catalogue.report` writes the table."""
+    """`python -m capabilities.catalogue.report` writes the document's table."""
     text = report.DOCUMENT.read_text("utf-8")
     counts = report.table(default_catalogue())
     assert report.fill(text, counts) == text
@@ -107,7 +107,7 @@ def test_document_has_the_current_counts_of_the_sources() -> None:
 
 
 def test_litellm_map_is_read_for_chat_models_with_statements() -> None:
-    """An absent field is neither yes nor no."""
+    """A field that is absent from LiteLLM's map means neither yes nor no."""
     models = {
         "sample_spec": {"mode": "one of: chat", "supports_vision": True},
         "chatty": {

@@ -169,13 +169,13 @@ def test_list_of_an_unknown_host_counts_for_its_url_only() -> None:
 
 
 def test_list_with_names_only_is_rejected() -> None:
-    """Most compatible servers send such a list."""
+    """Most OpenAI-compatible servers list only model names, which state no facts."""
     with pytest.raises(UnreadableCatalogueError, match="only lists model names"):
         read_own_list("ours", "openai", [{"id": "gpt-a"}], BASE, TODAY)
 
 
 def test_difference_lists_added_removed_and_changed_models() -> None:
-    """A confirmed capability that becomes contested is a change."""
+    """A confirmed capability that becomes contested counts as a change."""
     change = compare_editions(BASE, read_edition(json.dumps(API).encode(), BASE, TODAY))
     assert change.added == (("openai", "gpt-c"),)
     assert change.removed == ()

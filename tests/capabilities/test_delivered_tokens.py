@@ -12,7 +12,7 @@ from capabilities.core.vocabulary import Capabilities, Kind
 
 
 def test_file_delivered_as_text_costs_the_tokens_of_its_text() -> None:
-    """Four characters are one token. An image of the same file costs more."""
+    """Four characters are estimated as one token. An image of the same file costs more."""
     picture = FilePart(Kind.IMAGE, "image/png", "a.png", 44, "id", width=1024, height=1024)
     decided = decide(picture, Reader(slots_for("openai"), Capabilities(("text",))))
     described = PartDelivery(0, 0, picture, decided, text="a picture of a cat. ")

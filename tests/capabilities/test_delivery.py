@@ -148,7 +148,7 @@ def limited(protocol: str = "openai", **image: object) -> Reader:
 def test_file_over_a_limit_is_described_with_that_limit(
     limits: dict[str, object], file: FilePart, position: Position, code: ReasonCode
 ) -> None:
-    """One byte, pixel or file is enough."""
+    """One byte, pixel or file above a limit is enough to exceed it."""
     delivery = decide(file, limited(**limits), position)
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, code)
     assert {"limit", "actual"} <= set(delivery.reason.facts)
@@ -235,7 +235,7 @@ def test_empty_file_is_described() -> None:
 
 @pytest.mark.parametrize("file", [replace(PNG, unreadable="artifact_missing"), replace(CSV, content=None)])
 def test_a_file_known_to_be_unreadable_is_described_whatever_the_policy(file: FilePart) -> None:
-    """No candidate could read the file."""
+    """Under any policy, no candidate could read an unreadable file."""
     strict = reader("openai", "vision", policies=parse_policies("native_only"))
     delivery = decide(file, strict)
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)
@@ -436,7 +436,7 @@ def test_file_that_is_native_with_fewer_capabilities_is_native_with_all(
 
 
 def test_file_of_the_whole_request_size_fits() -> None:
-    """No bytes are sent before the first file: 44 bytes are 60 as base64."""
+    """Before the first file no bytes count as sent: 44 bytes are 60 as base64."""
     strict = reader("openai", "vision")
     assert decide(PNG, replace(strict, slots=with_limits(strict.slots, {"maxRequestBytes": 60}))).outcome is (
         Outcome.NATIVE

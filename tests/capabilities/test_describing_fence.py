@@ -75,12 +75,12 @@ def test_quotation_has_no_hidden_characters_or_special_tokens(text: str) -> None
 
 @given(text=texts)
 def test_quoting_is_idempotent(text: str) -> None:
-    """Cached and new descriptions must give the same prefix."""
+    """Cached and new descriptions must give the same conversation prefix."""
     assert clean_text(clean_text(text)) == clean_text(text)
 
 
 def test_note_on_a_cut_description_is_after_the_fence() -> None:
-    """No file content can be there."""
+    """The note on a cut description is outside the fence, where no file content can be."""
     lines = quote_text("x" * (MAX_CHARS + 1), "a/b", "en").split("\n")
     assert lines[2] == "> " + "x" * 32_000
     assert lines[4] == "[Truncated: 32,001 characters, showing the first 32,000]"

@@ -79,7 +79,7 @@ def test_every_line_of_a_question_is_quoted(question: str) -> None:
 
 
 def test_prompt_depends_only_on_the_key() -> None:
-    """Cache marks and the caller's image detail are left out."""
+    """A describer's prompt contains neither cache marks nor the caller's image detail, which are not in its key."""
     special = replace(PNG, detail="low", cache=CacheBreakpoint(), led=True)
     assert describing_chat(special, None, "en") == describing_chat(PNG, None, "en")
 
@@ -100,7 +100,7 @@ def test_changed_prompts_need_a_new_version() -> None:
 
 
 def test_question_is_the_text_of_the_message_with_the_file() -> None:
-    """A later turn then does not change the description."""
+    """A later turn does not change the question, and thus not the file's description."""
     conversation = chat((Role.USER, "What is this?"), (Role.ASSISTANT, "A dot."), (Role.USER, "Which colour?"))
     assert question_for(conversation, 0) == "What is this?"
     assert question_for(conversation, 2) == "Which colour?"
@@ -119,7 +119,7 @@ def test_file_without_text_beside_it_has_no_question() -> None:
 
 
 def test_long_question_keeps_its_beginning_and_end() -> None:
-    """Users ask before or after what they paste."""
+    """Users write their question before or after the text that they paste."""
     question = question_for(chat((Role.USER, "first" + "." * 10_000 + "last?")), 0)
     assert question is not None
     assert (question[:5], question[-5:], len(question)) == ("first", "last?", 2003)
@@ -147,7 +147,7 @@ def test_each_part_of_a_key_changes_its_digest() -> None:
 
 
 def test_tokens_of_a_description_are_estimated_beforehand() -> None:
-    """The describer's own rule is used. Without one there is no estimate."""
+    """Tokens are estimated by the describer's own rule. Without such a rule there is no estimate."""
     seeing = Reader(slots_for("gemini"), Capabilities(("text", "vision")))
     picture = replace(PNG, width=1600, height=1200)
     estimate = estimate_describing(picture, seeing, "gemini-2.5-flash", None, "en")

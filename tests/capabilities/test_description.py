@@ -161,7 +161,7 @@ def test_missing_capable_agent_is_stated() -> None:
     ],
 )
 def test_a_few_agents_are_named_and_the_others_counted(language: str, last_lines: list[str]) -> None:
-    """The description must not grow with the number of agents."""
+    """A description must not grow with the number of agents that can read the file."""
     agents = [f"a{number}" for number in range(128)]
     text = description.attachment_block("image", "artifact:a", None, 0, None, language, agents, has_send_message=False)
     assert text.split("\n")[-2:] == last_lines
@@ -281,7 +281,9 @@ def test_name_never_adds_or_breaks_a_line(facts: dict[str, object]) -> None:
     ],
 )
 def test_unreadable_block_is_the_required_template_with_a_size(language: str, expected: str) -> None:
-    """Required by ABR-4.3."""
+    """The block for an unreadable file is the requirement's template with a size line (ABR-4.3), and its
+    translation.
+    """
     assert description.unreadable_block("report.pdf", "def456", "application/pdf", 2_621_440, language) == expected
     block = description.unreadable_block("report.pdf", "artifact:def456", "application/pdf", None, language)
     assert block.split("\n") == [line for line in expected.split("\n") if "2.5 MB" not in line]
@@ -526,7 +528,7 @@ def test_file_without_a_type_counts_as_binary() -> None:
 
 
 def test_every_kind_has_a_content_type() -> None:
-    """Required by MCR-3.3."""
+    """Each of the product's kinds maps to a content type (MCR-3.3)."""
     assert {description.content_type_name(kind) for kind in Kind} == {"image", "audio", "video", "file"}
 
 
@@ -536,7 +538,7 @@ def test_note_with_a_number_of_any_length_is_parsed() -> None:
 
 
 def test_no_first_line_of_a_block_is_a_prefix_of_another() -> None:
-    """The first line determines how a block is parsed."""
+    """A block's first line determines how the block is parsed."""
     openings = [opening for opening, _, _ in READERS]
     assert len(set(openings)) == len(openings) == 10
     assert not [(a, b) for a in openings for b in openings if a != b and a.startswith(b)]
@@ -552,6 +554,6 @@ def test_no_first_line_of_a_block_is_a_prefix_of_another() -> None:
     ],
 )
 def test_control_characters_in_a_name_are_escaped(name: str, expected: str) -> None:
-    """A name that looks escaped is escaped again."""
+    """A name that looks escaped is escaped again, so that it differs from an escaped one."""
     assert escape_name(name) == expected
     assert unescape_name(expected) == name

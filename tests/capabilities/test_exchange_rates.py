@@ -73,7 +73,7 @@ def test_invalid_rate_is_reported_at_its_field(change: dict[str, str], field: st
 
 
 def test_all_rates_lead_to_one_currency():
-    """Several target currencies would give several totals."""
+    """If rates led to several target currencies, there would be several totals."""
     assert [*check_rate(EURO, [DOLLAR], TODAY)] == []
     reverse_rate = ExchangeRate("CNY", "EUR", "0.12", "2026-11-22", "bank")
     assert [problem.field for problem in check_rate(reverse_rate, [DOLLAR], TODAY)] == ["into"]

@@ -34,7 +34,7 @@ def no_default() -> Callable[[Any], Any]:
 
 @given(JSON)
 def test_written_json_is_read_alike_by_codec_and_standard_library(value: Any) -> None:
-    """The library writes numbers beyond 64 bits."""
+    """The codec leaves numbers beyond 64 bits to the standard library."""
     assert json.loads(write_json(value, no_default)) == value
 
 

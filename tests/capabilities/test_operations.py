@@ -71,7 +71,7 @@ def test_extra_body_of_a_provider_is_merged_last() -> None:
 
 
 def test_form_escapes_quotes_and_line_ends() -> None:
-    """The form's length is known before files are read."""
+    """A form's length is known before its files are read."""
     fields = {'a"b\r\nc': ("one", "zwei 你好"), "file": (FormFile('x"\n.wav', "audio/wav", make_blob(b"\x00--\r\n")),)}
     request = encode("transcriptions", fields, BodyShape.FORM)
     assert isinstance(request, FormRequest)
@@ -106,7 +106,7 @@ def test_form_escapes_quotes_and_line_ends() -> None:
     ],
 )
 def test_invalid_response_is_a_fault(name: str, body: bytes, kind: str, expected: Fault) -> None:
-    """The next candidate is then called."""
+    """After an invalid response, the next candidate is called."""
     assert fault(name, body, kind) is expected
 
 
@@ -127,7 +127,7 @@ def test_content_type_that_a_browser_could_execute_is_replaced() -> None:
 
 
 def test_reranking_without_results_is_valid() -> None:
-    """A threshold may exclude all. Voyage names the list `data`."""
+    """A reranking threshold may exclude all results. Voyage names the list `data`."""
     for body in (b'{"results": []}', b'{"data": [{"index": 0}]}'):
         assert isinstance(decode("rerank", body), PassthroughAnswer)
 
@@ -202,7 +202,7 @@ def test_text_of_a_streamed_completion_is_counted_without_reported_usage() -> No
     ],
 )
 def test_usage_is_read_from_every_hosts_fields(value: dict[str, Any], counts: tuple[Any, Any]) -> None:
-    """A total alone counts as input."""
+    """If a host reports only the total, it counts as input tokens."""
     counted = parse_usage(value)
     assert (counted.prompt_tokens, counted.completion_tokens) == counts
 

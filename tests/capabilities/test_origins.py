@@ -184,7 +184,7 @@ def test_listed_origin_must_match_in_scheme_host_and_port():
 
 @pytest.mark.parametrize("address", ["100:0:0:1::1", "3fff::1", "5f00::1"])
 def test_recently_reserved_networks_are_not_public(address):
-    """The standard library does not know them yet."""
+    """The standard library does not know the most recently reserved networks."""
     assert not is_public(address)
 
 

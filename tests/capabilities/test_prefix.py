@@ -97,12 +97,12 @@ def encode_parts(messages: Sequence[Message], candidate: Reader) -> str:
     ],
 )
 def test_exceeding_a_limit_frees_half_of_it(max_count: int, groups: tuple[int, ...], expected: str) -> None:
-    """The oldest files are described, and files of one message stay together."""
+    """When a limit on files is exceeded, the oldest files are described, and files of one message stay together."""
     assert encode_parts(growing_conversation(*groups)[-1], reader({"image": {"maxCount": max_count}})) == expected
 
 
 def test_exceeding_a_byte_limit_frees_half_of_it() -> None:
-    """An oversized image displaces no other."""
+    """An image that exceeds the byte limit by itself displaces no other image."""
     candidate = reader({"image": {"maxTotalBytes": 400}})
     assert encode_parts(growing_conversation(1, 1, 1, 1, size=100)[-1], candidate) == "NNNN"
     assert encode_parts(growing_conversation(1, 1, 1, 1, 1, size=100)[-1], candidate) == "ddNNN"
@@ -140,7 +140,7 @@ def test_ninth_image_changes_the_older_half_and_the_next_three_change_nothing() 
     ],
 )
 def test_preview_says_what_one_more_file_would_change(count: int, sentence: str) -> None:
-    """Messages are counted from 1."""
+    """The preview counts messages from 1."""
     candidate, chat = reader({"image": {"maxCount": 8}}), ChatRequest(growing_conversation(*(1,) * count)[-1])
     predicted = predict_break(chat, adapted(chat.messages, candidate), candidate, ENGLISH)
     assert describe_prediction(predicted) == sentence

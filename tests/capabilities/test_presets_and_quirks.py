@@ -137,7 +137,7 @@ def test_effective_quirk_is_always_valid(quirks: dict[str, Any]) -> None:
 
 
 def test_every_quirk_has_a_meaning_of_at_most_two_sentences() -> None:
-    """`by_protocol` names only protocols."""
+    """A quirk's `by_protocol` contains only names of protocols."""
     for known in QUIRKS.values():
         assert known.meaning.endswith(".")
         assert known.meaning[:-1].count(". ") <= 1

@@ -34,7 +34,7 @@ SECRETS = {"vision": "LANTERN", "audio": "4271", "video": "UMBRELLA", "file": "W
 
 
 def test_every_capability_except_text_has_a_probe() -> None:
-    """A plain greeting tests text."""
+    """Reading text is tested by a plain greeting instead of a probe."""
     assert set(PROBES) == {CAPABILITY_OF_KIND[kind] for kind in Kind} - {"text"}
 
 
@@ -85,7 +85,7 @@ def test_neither_question_nor_filename_reveals_the_word(name: str) -> None:
 
 
 def test_guessing_both_words_succeeds_less_than_once_in_a_thousand() -> None:
-    """A model may answer without reading."""
+    """A model that cannot read the probes may guess their words."""
     for probe in PROBES.values():
         assert probe.vocabulary.size * (probe.vocabulary.size - 1) > 1000
         first, second = probe.vocabulary.draw_two(random.Random(1).sample)
@@ -150,7 +150,7 @@ def test_answer_is_right_if_it_names_exactly_the_word(name: str, text: str, read
     ],
 )
 def test_only_a_refusal_shows_that_a_model_does_not_read(fault: Fault, reading: AnswerReading) -> None:
-    """A missing key, a rate limit or a network error shows nothing."""
+    """A missing key, a rate limit or a network error does not show what a model reads."""
     assert read_answer(PROBES["vision"], "LANTERN", ProbeAnswer(fault=fault)) is reading
 
 
@@ -190,7 +190,7 @@ def test_both_files_must_agree(
     outcome: ProbeOutcome,
     reason: ProbeReason,
 ) -> None:
-    """Everything else is unclear, with a reason."""
+    """If the answers about the two files differ, the result is unclear and has a reason."""
     assert conclude((first, second), control) == (outcome, reason)
 
 

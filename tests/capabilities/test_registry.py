@@ -244,7 +244,7 @@ def test_unknown_service_has_no_capabilities_and_is_logged_on_one_line(caplog: p
 @pytest.mark.requirement("MCR-E3")
 @pytest.mark.parametrize("service_id", [None, 7, ["a"], {}])
 def test_value_that_is_no_id_is_an_unknown_service(service_id: Any) -> None:
-    """For an agent without a service it is None."""
+    """An agent without a service has the service id None."""
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
     assert loaded.has_capability(service_id, "text") is False
     assert loaded.get_capabilities(service_id) is None
@@ -343,7 +343,7 @@ def test_no_document_raises_and_every_loaded_service_is_valid(document: Any) -> 
 
 
 def test_hundred_thousand_nested_lists_raise_nothing() -> None:
-    """Problems name a value by its type and never write it out."""
+    """A problem names the type of an invalid value and never its content, so the depth does not matter."""
     nested: list[Any] = []
     for _ in range(100_000):
         nested = [nested]

@@ -88,7 +88,7 @@ def format_slot(protocol: str, key: str, slot: Slot) -> str:
 
 
 def test_slots_equal_the_table() -> None:
-    """The table was written by hand, so that no number changes by accident."""
+    """The expected table was written by hand, so that no number changes by accident."""
     rows = [
         format_slot(protocol, key, slot)
         for protocol in PROTOCOLS
@@ -159,7 +159,7 @@ def test_overrides_of_an_administrator_take_precedence_by_field() -> None:
 def test_limits_of_claude_depend_on_model_and_host(
     endpoint: str, model: str, expected: tuple[float, int, int, bool]
 ) -> None:
-    """Preparing a call uses the same slots."""
+    """Preparing a call to Claude uses the same slots."""
     slots = slots_for("anthropic", limits_template(endpoint, "anthropic"), None, None, model)
     image, file = slots.by_kind[Kind.IMAGE], slots.by_kind[Kind.DOCUMENT]
     assert ((image.max_bytes or 0) / MIB, image.max_count, file.max_pages, image.takes_url) == expected
@@ -205,7 +205,7 @@ def test_invalid_limit_is_reported_with_its_path_and_ignored(data: object, field
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 @pytest.mark.parametrize("template", [None, "ollama", "openrouter", "deepseek"])
 def test_slots_written_as_json_are_read_alike(protocol: str, template: str | None) -> None:
-    """Administrators edit the JSON."""
+    """Administrators edit slots as JSON."""
     slots = slots_for(protocol, template)
     restored, problems = from_json(json.loads(json.dumps(to_json(slots))), slots.name)
     assert (restored, problems) == (slots, ())
@@ -233,7 +233,7 @@ def test_any_json_yields_slots_and_problems(data: object) -> None:
     "preset", [preset for preset in PRESETS if preset.protocol == "openai"], ids=lambda preset: preset.name
 )
 def test_slots_of_a_preset_agree_with_its_quirks(preset: HostPreset) -> None:
-    """A contradiction would lose a file when the request is encoded."""
+    """A contradiction between slots and quirks would lose a file when the request is encoded."""
     unbounded = slots_for("openai", preset.slots)
     bounded = slots_for("openai", preset.slots, None, preset.quirks)
     assert preset.slots in TEMPLATES

@@ -96,7 +96,7 @@ FULL_HD = {
 
 @pytest.mark.parametrize("model", FULL_HD)
 def test_each_model_family_has_its_own_formula_for_images(model: str) -> None:
-    """The expected counts were computed by hand."""
+    """The expected token counts were computed by hand."""
     estimate = file_tokens(model, FilePart(Kind.IMAGE, width=1920, height=1080))
     assert (estimate and estimate.tokens) == FULL_HD[model]
 

@@ -90,7 +90,7 @@ async def test_tool_returns_an_image(model: Any) -> None:
 
 
 async def test_answer_has_a_type(model: Any) -> None:
-    """The SDK derives the schema from the type."""
+    """The SDK derives the answer's schema from a Python type."""
     result = await Runner.run(make_agent(model, output_type=City), "'Zürich' has 443037 inhabitants")
     assert result.final_output == City(name="Zürich", inhabitants=443037)
 

@@ -192,7 +192,7 @@ async def test_file_reaches_the_model(model: Model, mime_type: str) -> None:
 
 
 async def test_url_of_an_image_is_passed_on() -> None:
-    """The model can then load the image."""
+    """The URL of an image is passed on, so that the model can load the image."""
     result = await Agent(make_model(MODELS["openai"])).run(["Look", ImageUrl("https://example.com/a.png")])
     assert result.output == "You said: Look [https://example.com/a.png, 0 bytes]"
 

@@ -99,7 +99,7 @@ def check_received(server: Server, expected: dict[str, Any], protocol: str) -> N
 
 @pytest.mark.parametrize("protocol", MODELS)
 def test_claude_code_counts_its_tokens(server: Server, protocol: str) -> None:
-    """The count covers the whole request, including the tools."""
+    """The token count covers the whole request, including the tools."""
     agent = Agent(server.url, server.key, "claude_code", "document", MODELS[protocol], False)
     (turn,) = agent.exchange["turns"]
     response = agent.count(turn["sent"])

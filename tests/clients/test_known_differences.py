@@ -30,7 +30,7 @@ def test_document_has_each_known_difference() -> None:
 
 @pytest.mark.parametrize("suite", [suite for suite in SUITES if suite.package], ids=lambda suite: suite.name)
 def test_document_names_the_pinned_version(suite) -> None:
-    """After an upgrade the suites must run again."""
+    """The suites must run again after a client is upgraded."""
     assert f"| {suite.package} {suite.version} |" in table()
 
 
@@ -79,7 +79,7 @@ TOOLS = {
 
 @pytest.mark.parametrize("protocol", REQUESTS)
 def test_capable_model_calls_the_tool_it_is_offered(protocol: str) -> None:
-    """The call has the number from the question. Without a tool, the model answers in text."""
+    """A tool call has the number from the question. Without a tool, the model answers in text."""
     path, body = REQUESTS[protocol]
     reply = reply_of(read(path, json.dumps(body | {"tools": TOOLS[protocol]}).encode()))
     assert reply is not None

@@ -130,7 +130,7 @@ def test_invalid_file_raises_one_error_with_every_problem(tmp_path: Path) -> Non
 
 @pytest.mark.requirement("MMR-E2")
 def test_missing_file_yields_none(tmp_path: Path) -> None:
-    """The environment can then be used instead."""
+    """Without a file, the environment can be used instead."""
     assert ConfigLoader.load(tmp_path / "llm-routing.json") is None
     config = ConfigLoader.load(EXAMPLE)
     assert config is not None

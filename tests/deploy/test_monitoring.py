@@ -112,7 +112,7 @@ def test_every_metric_label_and_value_in_rules_and_dashboards_is_exposed(demo: N
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_legends_and_descriptions_name_only_labels_of_their_query(demo: None) -> None:
-    """A label that an aggregation drops would be empty."""
+    """In a legend, a label that an aggregation drops would be empty."""
     known = read_labels()
     named = [
         (target["expr"], re.findall(r"{{(\w+)}}", target["legendFormat"]))
@@ -141,7 +141,7 @@ def test_alert_has_a_severity_sentences_and_a_page(rule: dict[str, Any]) -> None
 
 
 def test_every_kind_has_a_rule_or_is_listed_as_reported_by_the_program() -> None:
-    """The comment at the beginning of the rules has this list."""
+    """The comment at the beginning of the rules lists the kinds that only the program itself reports."""
     head = ALERTS.read_text().split("groups:")[0]
     left = set(re.findall(r"\w+", head)) & {*AlertKind}
     ruled = {rule["labels"]["kind"] for rule in RULES if "kind" in rule["labels"]}
@@ -156,7 +156,7 @@ def test_scrape_example_loads_the_rules_under_their_job_name() -> None:
 
 @pytest.mark.parametrize("name", DASHBOARDS)
 def test_dashboard_can_be_imported(name: str) -> None:
-    """The data source is a variable, not an installation's id."""
+    """A dashboard's data source is a variable, not an installation's id."""
     dashboard = DASHBOARDS[name]
     assert {"title", "description", "tags", "uid", "schemaVersion", "time"} <= set(dashboard)
     assert "id" not in dashboard

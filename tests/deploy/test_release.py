@@ -29,7 +29,7 @@ def build(folder: Path, out: Path) -> Mapping[str, str]:
 
 
 def test_same_files_give_the_same_bytes_anywhere_and_at_any_time(tmp_path: Path) -> None:
-    """The source distribution builds the same wheel."""
+    """The source distribution builds the same wheel as the checkout."""
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in names.strip("\0").split("\0"):

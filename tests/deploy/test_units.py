@@ -35,7 +35,7 @@ def skip_or_fail(reason: str) -> None:
 
 
 def test_systemd_unit_runs_the_program():
-    """Migrations are not part of the start and may take long. The unit waits longer than draining takes."""
+    """The unit waits longer than draining takes. Migrations are not part of the start and may take long."""
     unit = read_unit(DEPLOY / "routing-admin.service")
     assert unit["ExecStart"] == PROGRAM
     assert unit.get("Type", "simple") == "simple"

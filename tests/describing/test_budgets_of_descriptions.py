@@ -31,7 +31,7 @@ def ask(key: str) -> Any:
 
 
 def test_tokens_of_describer_and_answer_are_counted(key: str) -> None:
-    """If the description is cached, only the answer's tokens are."""
+    """If the description is cached, only the answer's tokens are counted."""
     limit_agent(tokensPerDay=1_000_000)
     with describing_lab():
         row = logged(ask(key).headers["x-request-id"])

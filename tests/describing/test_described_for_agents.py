@@ -80,7 +80,7 @@ def test_missing_describe_route_gives_a_warning(text_agent: AgentProgram) -> Non
 
 
 def test_key_that_may_not_call_models_is_rejected(caller: Callable[..., AgentProgram]) -> None:
-    """A description would call a model."""
+    """Describing a file would call a model."""
     reader = caller("text-agent", "artifacts:read", "artifacts:write")
     ref = reader.stored("dot.png", PNG)["ref"]
     answers = [

@@ -157,7 +157,7 @@ def test_nothing_is_described_for_a_candidate_that_is_not_called(key: str) -> No
 
 @pytest.mark.parametrize("outcome", [f"say:{WORDS}", "http_500"], ids=["words", "failure"])
 def test_next_turn_reuses_the_outcome_of_the_first_turn(key: str, outcome: str) -> None:
-    """The describer has recovered since."""
+    """The outcome of the first turn is kept even if the describer has recovered since."""
     turn = [{"role": "user", "content": [LOOK, image()]}]
     next_turn = [*turn, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "And now?"}]
     body = {"model": "task:blind", "language": "en"}
@@ -274,7 +274,7 @@ def test_equal_files_share_one_description(key: str) -> None:
 
 @pytest.mark.parametrize("state", ["absent", "disabled"])
 def test_without_the_describe_route_nothing_is_described(key: str, state: str) -> None:
-    """The route `default` does not take its place."""
+    """Without a route `describe`, the route `default` is not used for descriptions."""
     with describing_lab() as lab:
         route = TaskRoute.objects.get(task_type="describe")
         if state == "absent":

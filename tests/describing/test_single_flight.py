@@ -52,7 +52,7 @@ def test_waiting_call_sends_the_request_itself_if_the_first_is_cancelled() -> No
 
 
 def test_result_valid_for_one_caller_only_is_not_shared() -> None:
-    """An example is an exhausted budget."""
+    """An exhausted budget is a result that applies to one caller only."""
 
     async def run() -> tuple[list[str], list[str]]:
         flights, gate, askers = SingleFlight[str](), asyncio.Event(), list[str]()

@@ -80,7 +80,7 @@ def expire_failures() -> None:
 
 
 def test_failure_is_retried_after_its_cooldown() -> None:
-    """A second failure starts the cooldown again."""
+    """A describer's second failure starts the cooldown again."""
     for _ in range(2):
         store_description(KEY, "mine", FAILURE)
         assert find_description(KEY, "mine") == FAILURE

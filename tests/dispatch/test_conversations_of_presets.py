@@ -178,7 +178,7 @@ def test_claudes_host_rejects_missing_or_forged_thinking_blocks() -> None:
 
 
 def test_geminis_host_rejects_calls_without_a_genuine_signature() -> None:
-    """The placeholder signature is only for other models' calls."""
+    """Gemini's placeholder signature is only for calls made by other models."""
     host = strict_host("gemini", "gemini")
     question = {"role": "user", "parts": [{"text": "Look."}]}
     call = json.loads(host.answer({"contents": [question]}, stream=False))["candidates"][0]["content"]["parts"][1]

@@ -114,7 +114,7 @@ def test_new_key_ends_the_cooldown_of_its_provider_only(context: RunContext) -> 
 
 
 def test_key_is_read_from_standard_input_and_never_printed(demo: None, capsys: pytest.CaptureFixture[str]) -> None:
-    """A provider's first key can thus be set without a browser."""
+    """A provider's first key can be set from standard input, without a browser."""
     output = set_key("openai", "sk-another-key-0123456789\n")
     assert "openai is now called with the key …6789" in output
     assert snapshot.current().keys["openai"].value == "sk-another-key-0123456789"

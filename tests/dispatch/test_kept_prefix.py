@@ -73,7 +73,7 @@ def test_message_says_if_no_configured_agent_can_process_the_file(demo: None, la
 
 
 def test_reached_image_limit_replaces_half_of_the_images_at_once(demo: None) -> None:
-    """No earlier message changes in the next three turns."""
+    """After half of the images were replaced, no earlier message changes in the next three turns."""
     Service.objects.filter(service_id="echo-vision").update(limits={"image": {"maxCount": 8}})
     snapshot.refresh()
     turns = [payload("echo-vision", conversation(count)) for count in range(1, 14)]

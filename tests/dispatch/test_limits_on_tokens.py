@@ -93,7 +93,7 @@ def test_refused_older_limit_name_is_replaced_by_the_newer(plane: RouterHarness)
 
 @lab(picky=f"parameter:param={OLD}")
 def test_a_streamed_request_keeps_its_limit_too(plane: RouterHarness) -> None:
-    """The provider rejects the limit before the stream begins."""
+    """A provider rejects a limit before its stream begins."""
     plane.provider("picky")
     route = RouteSpec("draft", (CandidateSpec("picky"),))
     planned = plan_request(snapshot.current(), route, HELLO, stream=True)
@@ -136,7 +136,7 @@ def test_parameter_without_an_equivalent_is_listed_as_dropped(plane: RouterHarne
 
 @lab(picky=f"parameter:param={OLD}+temperature")
 def test_refused_limit_and_refused_parameter_are_corrected_in_one_request(plane: RouterHarness) -> None:
-    """Renaming the limit does not count as omitting a parameter."""
+    """Renaming a limit does not count as omitting a parameter."""
     plane.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
     attempts = plane.ask("picky", warm)
@@ -147,7 +147,7 @@ def test_refused_limit_and_refused_parameter_are_corrected_in_one_request(plane:
 
 @lab(stern=f"parameter:param={OLD}+{NEW}")
 def test_request_fails_rather_than_being_sent_without_a_limit(plane: RouterHarness) -> None:
-    """Nothing is remembered, since neither name works."""
+    """If neither name of the limit works, nothing is remembered."""
     plane.provider("stern")
     for _ in range(2):
         error = plane.ask("stern")
@@ -194,7 +194,7 @@ def test_drop_params_never_removes_a_limit(plane: RouterHarness, protocol: str) 
 
 @lab(picky=f"parameter:param={OLD}")
 def test_limit_in_extra_body_is_renamed_too(plane: RouterHarness) -> None:
-    """`extraBody` is merged last."""
+    """`extraBody` is merged into a request last."""
     plane.provider("picky")
     Service.objects.create(
         service_id="own", provider=Provider.objects.get(name="picky"), model="lab", extra_body={OLD: 5}

@@ -83,7 +83,7 @@ def test_simulation_skips_the_same_candidates(lab: Lab):
 
 
 def test_rejected_parameter_is_not_dropped_for_a_retry():
-    """The next candidate is called instead."""
+    """If a parameter may not be dropped, the next candidate is called instead."""
     upstream = FakeUpstream({"a": [UNSUPPORTED], "b": ["ok"]})
     end = Stage().run(Plan(chain("a", "b"), refuses_drops=True), upstream)
     assert isinstance(end, RunResult)
@@ -102,7 +102,7 @@ def test_outage_among_skipped_candidates_is_still_an_outage():
 
 
 def test_refusal_of_all_candidates_is_translated_without_the_attempts() -> None:
-    """A page lists the attempts itself."""
+    """A page lists the attempts itself, so its message does not repeat them."""
     refused = RequestNotAcceptedError(
         (Attempt("echo", "m", "skipped_would_drop", error="It would leave out seed."),), "seed"
     )

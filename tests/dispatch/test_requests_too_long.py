@@ -63,13 +63,13 @@ def test_model_is_skipped_if_the_request_clearly_exceeds_its_context(lab: Lab):
 
 
 def test_estimate_near_the_limit_skips_no_candidate(lab: Lab):
-    """An estimate may be off by half."""
+    """A token estimate may be off by half."""
     (attempt,) = send(ROUTE, chat("many words " * 1000)).attempts
     assert (attempt.outcome, attempt.provider) == ("ok", "small")
 
 
 def test_model_is_skipped_if_the_requested_output_is_too_long(lab: Lab):
-    """The requested length is exact, so no margin applies."""
+    """The requested output length is exact, so no margin applies."""
     first, second = send(ROUTE, chat("hello", max_tokens=501)).attempts
     assert (first.error, second.provider) == ("It writes up to 500 tokens; this request asks for up to 501.", "large")
     (only,) = send(ROUTE, chat("hello", max_tokens=500)).attempts
@@ -87,7 +87,7 @@ def test_request_too_long_for_all_models_is_sent_anyway(lab: Lab):
 
 
 def test_model_without_known_limits_is_called(lab: Lab):
-    """If the model itself reports an overflow, the next candidate is called."""
+    """If a model without known limits reports an overflow, the next candidate is called."""
     route = RouteSpec("draft", (CandidateSpec("strict"), CandidateSpec("large")), on_overflow=SKIP)
     first, second = send(route, chat("hello")).attempts
     assert (first.outcome, second.outcome) == ("http_400_context", "ok")

@@ -56,7 +56,7 @@ def process(redis_server: RedisServer) -> Callable[[], Process]:
 
 
 def test_cooldown_of_a_candidate_is_shared(process):
-    """The offset between their clocks does not matter."""
+    """A shared cooldown does not depend on the offset between the processes' clocks."""
     first, second = process(), process()
     first.fail()
     first.share()
@@ -68,7 +68,7 @@ def test_cooldown_of_a_candidate_is_shared(process):
 
 
 def test_usage_of_the_failed_call_is_not_shared(process):
-    """The usage must be billed only once."""
+    """The usage of a failed call must be billed only once."""
     first, second = process(), process()
     first.fail(failure=LIMITED.counted(Usage(7, 3)))
     first.share()
@@ -131,7 +131,7 @@ def test_key_of_a_conversation_is_shared(process):
 
 
 def test_new_process_learns_earlier_findings(process):
-    """A new worker replaces another one."""
+    """A worker that replaces another one starts with the cooldowns that are already known."""
     first = process()
     first.fail()
     first.share()

@@ -33,7 +33,7 @@ def state(demo: None) -> snapshot.Snapshot:
 
 
 def test_draft_chain_is_simulated_without_waiting(state):
-    """Every candidate has its payload, even if it is not reached."""
+    """In a simulation every candidate has its payload, even if it is not reached."""
     chain = (
         CandidateSpec("openai", "gpt-4"),
         CandidateSpec("echo", "echo-vision"),

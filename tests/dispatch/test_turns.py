@@ -68,7 +68,7 @@ def _whole_turn() -> ChatRequest:
 
 
 def test_answer_without_calls_is_not_cached() -> None:
-    """A turn is found by its calls' ids."""
+    """A turn is found by the ids of its tool calls."""
     memory = ReasoningCache()
     memory.keep("ada", build_answered_turn(Answer("yes", (), "hm", thoughts=(THOUGHT,))), ORIGIN)
     chat = history()

@@ -73,7 +73,7 @@ def test_after_a_cooldown_one_request_probes_and_others_are_skipped(cooldowns, c
 
 
 def test_failed_probe_starts_a_longer_cooldown_immediately(cooldowns, clock):
-    """A single failure is enough, even if the fault normally needs three."""
+    """After a cooldown, a single failure is enough, even if the fault normally needs three."""
     for _ in range(3):
         record_failure(cooldowns, Fault.HTTP_503)
     clock.now += 30
@@ -135,7 +135,7 @@ def test_processes_draw_different_jitter():
 
 
 def test_rate_limit_with_an_invalid_wait_cools_for_a_minute(cooldowns):
-    """One such failure is enough for the cooldown, not three."""
+    """One rate limit with an invalid Retry-After is enough for a cooldown, not three."""
     record_failure(cooldowns, Fault.HTTP_429_BAD_HEADER)
     assert cooldowns.look("a", "m").seconds == 60
     assert cooldowns.look("a", "other") is None

@@ -114,6 +114,6 @@ def test_explanation_names_meaning_action_and_overrides():
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_401, Fault.HTTP_404])
 def test_misconfiguration_cools_only_if_the_route_passes_it_on(fault):
-    """If the fault is raised, the next request gets the same error."""
+    """If a fault is raised, it starts no cooldown, and the next request gets the same error."""
     assert Policy().verdict(Failure(fault)).effect is Effect.NONE
     assert Policy(ErrorPreset.RESILIENT).verdict(Failure(fault)).effect is Effect.NOW

@@ -23,7 +23,7 @@ def outcomes(end: RunResult | RouterError) -> list[str]:
 
 @pytest.mark.requirement("MMR-P8")
 def test_rate_limited_provider_is_retried_then_the_next_one_answers():
-    """All tries together are one attempt."""
+    """All tries of a candidate are one attempt."""
     upstream = FakeUpstream({"deepseek": [429], "gemini": ["hello"]})
     end = Stage().run(Plan(chain("deepseek", "gemini")), upstream)
     assert isinstance(end, RunResult)
@@ -40,7 +40,7 @@ def test_candidate_that_answers_on_a_retry_is_the_one_that_answered():
 
 
 def test_backoff_grows_with_each_retry_and_none_follows_the_last_try():
-    """Before retry n, it is random · min(2, 0.2·2ⁿ) seconds."""
+    """The backoff before retry n is random · min(2, 0.2·2ⁿ) seconds."""
     stage = Stage(random=0.5)
     stage.run(Plan(chain("a", "b"), policy=Policy(retries=4)), FakeUpstream({"a": [500], "b": ["ok"]}))
     assert stage.waits == [0.2, 0.4, 0.8, 1.0]
@@ -55,7 +55,7 @@ def test_fault_without_retries_is_passed_on_immediately(fault):
 
 
 def test_short_retry_after_is_waited_for_exactly():
-    """Up to five seconds it replaces the random backoff."""
+    """A Retry-After of at most five seconds replaces the random backoff."""
     stage = Stage()
     stage.run(Plan(chain("a")), FakeUpstream({"a": [Failure(Fault.HTTP_429, "", 429, retry_after=3), "ok"]}))
     assert stage.waits == [3]
@@ -231,7 +231,7 @@ def test_all_cooling_after_outages_tries_the_first_to_recover_once():
 
 
 def test_last_resort_is_tried_once():
-    """Requests must not overload the provider during an outage."""
+    """During an outage, requests must not overload the provider."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     down = {name: [Failure(Fault.CONNECT_REFUSED)] for name in ("a", "b")}
     stage.run(plan, FakeUpstream(down))
@@ -286,7 +286,7 @@ def test_strict_raises_a_400_whatever_its_fault():
 
 
 def test_refusal_has_no_retry_after_of_another_candidate():
-    """Waiting would not help the caller."""
+    """Waiting would not help a caller whose request was refused."""
     limited = Failure(Fault.HTTP_429_WAIT, "later", 429, retry_after=30)
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [limited], "b": [400]}))
     assert isinstance(end, UpstreamRefused)
@@ -313,7 +313,7 @@ def test_each_switch_of_provider_is_logged(caplog):
 
 
 def test_skipped_candidate_is_logged_below_warning(caplog):
-    """During an outage, every request would repeat the warning."""
+    """During an outage, every request would repeat a warning about skipped candidates."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     slow_down = Failure(Fault.HTTP_429, "slow down", 429, retry_after=60)
     stage.run(plan, FakeUpstream({"a": [slow_down], "b": ["ok"]}, seconds=0))
@@ -324,7 +324,7 @@ def test_skipped_candidate_is_logged_below_warning(caplog):
 
 
 def test_closed_run_records_the_attempt_in_progress_as_cancelled():
-    """The caller has disconnected."""
+    """A run is closed if the caller disconnects."""
     stage = Stage()
     run: FallbackRun[object] = FallbackRun(Plan(chain("a")), stage.run_context)
     steps = run.steps()
@@ -334,7 +334,7 @@ def test_closed_run_records_the_attempt_in_progress_as_cancelled():
 
 
 def test_attempt_is_written_with_the_field_names_of_the_api():
-    """Fields without a value are omitted."""
+    """An attempt's JSON omits fields without a value."""
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [Failure(Fault.HTTP_529, "busy", 529)], "b": ["ok"]}))
     assert [attempt.as_json() for attempt in end.attempts] == [
         {
@@ -363,7 +363,7 @@ def test_broken_stream_is_recorded_and_counts_against_its_candidate():
 
 
 def test_error_has_its_attempts_and_retry_headers():
-    """The headers disable the client's retries and have Retry-After in whole seconds."""
+    """The error's headers disable the client's retries and have Retry-After in whole seconds."""
     end = Stage().run(Plan(chain("a")), FakeUpstream({"a": [Failure(Fault.HTTP_429, "slow", 429, retry_after=29.2)]}))
     assert isinstance(end, AggregateRouterError)
     assert retry_headers(end) == {"x-should-retry": "false", "Retry-After": "30"}

@@ -35,7 +35,7 @@ def make_failure(fault: Fault) -> Failure:
 
 @pytest.mark.parametrize("code", EXPECTED)
 def test_key_cools_after_its_own_faults_only(code):
-    """The expected seconds are in expected_faults.py."""
+    """The expected seconds of each cooldown are in expected_faults.py."""
     clock = Clock()
     pools = pools_at(clock)
     pools.record("p", KEYS[0], make_failure(Fault(code)))
@@ -57,7 +57,7 @@ def test_the_next_key_answers_within_the_same_attempt(code, stream):
 
 
 def test_provider_fault_is_retried_with_the_same_key():
-    """A 503 does not depend on the key."""
+    """A 503 does not depend on the key, so the same key is used again."""
     stage, upstream = Stage(), FakeUpstream({"p/a": [503, "hello"], "p/b": ["hello"]})
     result = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream)
     assert (upstream.called, result.attempts[0].outcome) == (["p/a", "p/a"], "ok")

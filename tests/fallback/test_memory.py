@@ -32,7 +32,7 @@ def test_refusal_is_permanent_and_applies_to_its_model_only() -> None:
 
 
 def test_refused_value_drops_its_parameter_for_an_hour() -> None:
-    """The model may accept another value. Another refusal restarts the hour."""
+    """A model that refuses a value may accept another one. Another refusal restarts the hour."""
     memory = RefusalMemory(clock := Clock())
     for _ in range(2):
         memory.refuse("a", "m", "reasoning_effort", value_only=True)
@@ -65,7 +65,7 @@ def test_stored_refusals_replace_the_permanent_ones_in_memory() -> None:
 
 
 def test_limit_name_that_is_accepted_again_no_longer_counts_as_refused() -> None:
-    """The names must not alternate."""
+    """A limit's two names must not alternate."""
     memory = RefusalMemory(Clock())
     memory.refuse("a", "m", OLD, NEW)
     memory.refuse("a", "m", NEW, OLD)
@@ -81,7 +81,7 @@ def test_forgetting_one_refusal_keeps_the_others() -> None:
 
 
 def test_copy_on_another_clock_keeps_the_remaining_times() -> None:
-    """A simulation starts with such a copy and does not change the original."""
+    """A simulation starts with a copy of the memory and does not change the original."""
     memory = RefusalMemory(clock := Clock(5000.0))
     memory.refuse("a", "m", "temperature", value_only=True)
     clock.sleep(600)
@@ -109,7 +109,7 @@ def test_limit_name_follows_a_provider_that_changes_it() -> None:
 
 
 def test_limit_refused_under_both_names_is_not_remembered() -> None:
-    """The next request tries both names again."""
+    """If both names of a limit are refused, the next request tries both again."""
     stage, upstream = Stage(), FakeUpstream({"a": [make_refusal(OLD), make_refusal(NEW)]})
     assert isinstance(stage.run(Plan(chain("a")), upstream), UpstreamRefused)
     assert [call.limit_name for call in upstream.calls] == [None, NEW]
