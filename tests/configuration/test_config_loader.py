@@ -272,7 +272,7 @@ def test_representation_of_a_provider_contains_no_key() -> None:
 def test_unknown_action_in_an_error_table_is_an_error(
     table: dict[str, Any], expected: list[tuple[str, str, str]]
 ) -> None:
-    """An unknown fault has no effect and is only a warning."""
+    """An unknown fault in an error table has no effect and is only a warning."""
     value = example()
     value["routing"]["default"]["onError"] = table
     path = "routing.default.onError"
@@ -297,7 +297,7 @@ def test_invalid_option_is_an_error_and_a_misspelled_one_a_warning() -> None:
 
 @pytest.mark.parametrize("name", ["", "  "])
 def test_empty_task_type_is_an_error(name: str) -> None:
-    """No request could name it."""
+    """No request could name a task type without a name."""
     value = example()
     value["routing"][name] = {"provider": "openai"}
     (problem,) = ConfigLoader.validate(value)

@@ -59,7 +59,7 @@ def test_only_variables_for_provider_keys_yield_a_value(variable: str, secret: s
 
 @given(any_text)
 def test_every_key_text_has_one_form(text: str) -> None:
-    """A literal is printable ASCII, so that it fits a header."""
+    """A literal key is printable ASCII, so that it fits an HTTP header."""
     form = classify_key(text)
     if form is KeyNotation.LITERAL:
         assert header_safe(text)

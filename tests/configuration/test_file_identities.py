@@ -114,7 +114,7 @@ def test_changed_endpoint_replaces_the_url_of_its_services() -> None:
 
 
 def test_provider_name_of_a_service_precedes_its_url() -> None:
-    """A contradiction is a warning, or an error if the entry has a key as well."""
+    """A service's provider name that contradicts its URL is a warning, or an error if the entry has a key as well."""
     configuration = Configuration(providers=(OLD, NEW))
     entry = SERVICE | {"providerName": "new", "baseURL": OLD.endpoint}
     outcome = import_values(configuration, [{"services": [entry]}])

@@ -128,7 +128,7 @@ def test_invalid_part_is_one_error_with_its_path(part: dict[str, Any], field: st
 
 
 def test_agent_in_a_file_may_have_every_limit() -> None:
-    """A new limit must be added to this test."""
+    """A limit that is added to agents must be added to this test."""
     amounts = {meter.value: "2.5" if meter in MONEY else 7 for meter in Meter}
     limits = amounts | {"models": ["s"], "currency": "USD", "unpriced": "count", "unpricedPrice": "0.5"}
     assert limits.keys() == LIMIT_FIELDS

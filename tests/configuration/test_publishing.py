@@ -90,7 +90,7 @@ def test_serving_process_publishes_changes_of_other_processes(demo: None, settin
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 def test_newest_revision_is_published(settings: Any, tmp_path: Path) -> None:
-    """The cached snapshot may be older."""
+    """The cached snapshot may be older than the newest revision."""
     load_demo()
     settings.PUBLISH_DIR = str(tmp_path)
     with another_process() as bob:

@@ -77,7 +77,7 @@ def test_invalid_configuration_is_rolled_back(demo: None) -> None:
 
 
 def test_second_creation_of_the_same_name_is_rejected(demo: None) -> None:
-    """The user gets an error message and no database error."""
+    """The second user gets an error message instead of a database error."""
     first, second = (TaskRoute(task_type="drafts") for _ in range(2))
     save_route(ADA, first, [CandidateSpec("echo")])
     with override("en"):
@@ -128,7 +128,7 @@ def test_removal_of_the_demo_can_be_undone(demo: None) -> None:
 
 
 def test_undo_restores_the_stored_key() -> None:
-    """The revision contains only its fingerprint."""
+    """A revision contains only a stored key's fingerprint."""
     provider = create_provider()
     save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))
     delete_provider(ADA, provider)

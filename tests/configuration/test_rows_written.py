@@ -45,7 +45,7 @@ def test_true_instead_of_one_creates_a_revision(field: str) -> None:
 
 
 def test_order_of_additional_keys_is_a_change() -> None:
-    """Keys are used in that order."""
+    """Additional keys are used in their stored order."""
     write(CONFIGURATION)
     reordered = replace(CONFIGURATION, providers=(replace(A, more_keys=KEYS[::-1]),))
     sentences = [sentence(change) for change in diff(CONFIGURATION, reordered)]
@@ -57,12 +57,12 @@ def test_order_of_additional_keys_is_a_change() -> None:
 
 
 def test_order_of_languages_is_no_change() -> None:
-    """Rows are always read in the same order."""
+    """Languages are always read in the same order."""
     assert diff(CONFIGURATION, replace(CONFIGURATION, languages=CONFIGURATION.languages[::-1])) == ()
 
 
 def test_value_that_reads_back_differently_is_rolled_back() -> None:
-    """An example is a number as a key in JSON."""
+    """For example, a number as a key in JSON is read back as a string."""
     unwritable: Any = {1: "x"}
     with pytest.raises(InvalidError, match="cannot be stored: provider a extra"):
         write(replace(CONFIGURATION, providers=(replace(A, extra=unwritable),)))

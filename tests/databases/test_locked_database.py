@@ -186,7 +186,7 @@ def test_page_that_must_write_to_a_locked_database_returns_503(key: str, admin_a
 def test_every_page_returns_503_if_the_database_is_unreadable(
     key: str, language: str, sentence: str, admin_account: Any
 ) -> None:
-    """The page says since when, and that known keys still work."""
+    """The page says since when the database is unavailable, and that known keys still work."""
     client, headers = browser_in(language, admin_account), {"authorization": f"Bearer {key}"}
     assert client.get(reverse("dashboard")).status_code == 200
     assert isinstance(key_cache.principal_by_key(headers), Principal)

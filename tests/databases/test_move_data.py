@@ -80,7 +80,7 @@ def move_case(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Move]:
 
 
 def test_installation_in_use_cannot_be_moved(move_case: Move) -> None:
-    """Changes by the other process would be lost."""
+    """Changes by another process during the move would be lost."""
     with closing(sqlite3.connect(move_case.folder / "routing_admin.sqlite3")) as connection:
         connection.execute("SELECT count(*) FROM routing_admin_revision").fetchone()
         result = move_case.home.move("--to", move_case.postgresql, "--artifacts", move_case.bucket)
@@ -92,7 +92,7 @@ def test_installation_in_use_cannot_be_moved(move_case: Move) -> None:
     ("address", "sentence"), [("ftp://host", "must be files or a bucket"), ("files", "already there")]
 )
 def test_artifact_target_must_be_another_bucket_or_directory(address: str, sentence: str) -> None:
-    """An invalid or unchanged target is rejected before it is contacted."""
+    """An invalid or unchanged target for artifacts is rejected before it is contacted."""
     with pytest.raises(MoveError, match=sentence):
         open_target_store(address)
 

@@ -209,7 +209,7 @@ def test_no_request_of_an_outage_is_lost(journal: Journal, outage: str, caplog: 
     [("INSERT", "attemptlog", True), ("UPDATE", "usagesum", True), ("INSERT", "auditevent", False)],
 )
 def test_missing_right_on_the_log_is_found(right: str, table: str, is_probed: bool) -> None:
-    """The write check fails, and `doctor` names the missing right."""
+    """If a right on the log is missing, the write check fails, and `doctor` names the right."""
     with other_connection() as connection:
         connection.execute("CREATE ROLE limited; GRANT ALL ON ALL TABLES IN SCHEMA public TO limited")
         connection.execute(f"REVOKE {right} ON routing_admin_{table} FROM limited")

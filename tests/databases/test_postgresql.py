@@ -52,7 +52,7 @@ def days():
 
 
 def test_request_is_in_the_partition_of_its_day(days: None) -> None:
-    """A day begins at midnight in UTC."""
+    """A partition's day begins at midnight in UTC."""
     assert make_days(NOW) == 0
     request("before midnight", NOW.replace(hour=0) - timedelta(microseconds=1))
     request("midnight", NOW.replace(hour=0))
@@ -99,7 +99,7 @@ class Statements:
 
 
 def test_request_with_an_id_of_another_day_overwrites_nothing(days: None) -> None:
-    """Uniqueness holds per partition only."""
+    """A request id is unique in its partition only."""
     for began in (NOW - DAY, NOW, NOW):
         write([build_entry(RequestFacts("same", began, "v1", error=translatable("x")), ())])
     assert RequestLog.objects.get(pk="same").started_at == NOW - DAY

@@ -54,7 +54,7 @@ def test_invalid_database_url_is_refused(tmp_path: Path, url: str, sentence: str
 
 
 def test_database_url_is_parsed_into_connection_settings() -> None:
-    """Percent-encoding is decoded, libpq's parameters are passed on, and there is a database for each alias."""
+    """In a database URL, percent-encoding is decoded, and libpq's parameters are passed on."""
     databases = postgresql_databases("postgresql://ann:p%40ss@db.example:6432/my%20gateway?sslmode=require")
     assert list(databases) == ["default", "logs"]
     logs = databases["logs"]

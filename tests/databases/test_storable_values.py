@@ -140,7 +140,7 @@ def test_name_with_control_characters_is_rejected(path: str, body: Any, script: 
 
 
 def test_existing_multiline_name_blocks_no_other_change(demo: None) -> None:
-    """A new name with several lines is rejected."""
+    """An existing name with several lines may stay, but a new one is rejected."""
     Provider.objects.filter(name="echo").update(display_name="a\nb")
     old = rows.read()
     assert check(old, old) == []

@@ -176,7 +176,7 @@ def test_image_runs_without_root_on_a_read_only_file_system():
 
 
 def test_probes_outlast_their_own_time_limit():
-    """The image checks liveness and compose checks readiness."""
+    """The image's probe checks liveness, and compose's probe checks readiness."""
     server = SERVICES["one"]["healthcheck"]
     assert "8000/healthz', timeout=4)" in CONTAINERFILE
     assert "8000/readyz', timeout=4)" in server["test"][-1]
