@@ -54,7 +54,7 @@ def call_32_bit_getpid() -> Callable[[], None]:
     """Return an attempt that uses the system call numbers of 32-bit programs, which a 64-bit filter misses."""
     code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     code.write(bytes.fromhex("b814000000cd80c3"))  # mov eax, 20 (getpid); int 0x80; ret
-    start_of_code = ctypes.c_char.from_buffer(code)  # keeps the memory
+    start_of_code = ctypes.c_char.from_buffer(code)  # This reference keeps the memory allocated.
     function = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(start_of_code))
 
     def call() -> None:

@@ -186,7 +186,7 @@ def measure(workload: str, port: int, key: str) -> Profile:
     def drive() -> None:
         try:
             results.append(_drive(workload, port, request_for(workload, port, key), sampler))
-        except BaseException as error:  # The main thread raises this again.
+        except BaseException as error:  # The main thread re-raises this.
             results.append(error)
         finally:
             server.should_exit = True

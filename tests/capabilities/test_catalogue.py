@@ -319,7 +319,7 @@ def test_no_pattern_is_hidden_by_an_earlier_one() -> None:
     document = json.loads(files("capabilities.catalogue").joinpath("patterns.json").read_text())
     only_patterns = Catalogue(CatalogueDocument((FIRST,), {}, {}), document)
     for entry in document["patterns"]:
-        # A name that matches the pattern.
+        # Build a name that matches the pattern.
         sample = entry["pattern"].replace("[4-9]", "4").replace("[1-9]", "1").replace("*", "x")
         match = only_patterns.lookup(None, sample)
         assert match is not None

@@ -43,7 +43,7 @@ class BreakableProxy:
         self._listener.close()
 
     def _accept(self) -> None:
-        with contextlib.suppress(OSError):  # The listener is closed.
+        with contextlib.suppress(OSError):  # accept() fails once the listener is closed.
             while True:
                 client, _ = self._listener.accept()
                 if self._open:

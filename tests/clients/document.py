@@ -105,6 +105,6 @@ def _reasons(outcomes: Iterable[Outcome]) -> str:
     return head + "".join(rows)
 
 
-def with_table(text: str, outcomes: Iterable[Outcome]) -> str:
+def insert_tables(text: str, outcomes: Iterable[Outcome]) -> str:
     """Return the document with this run's tables. Raise `ValueError` if one of its two markers is missing."""
     return put_between(text, BEGIN, END, table(outcomes))

@@ -23,7 +23,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from tests.clients.document import RECIPES, SUITES, Outcome, Suite, table, with_table
+from tests.clients.document import RECIPES, SUITES, Outcome, Suite, insert_tables, table
 from tests.gateway.serving import Server, environment_of, manage, serving
 from tests.lab import Lab
 
@@ -172,7 +172,7 @@ def main() -> int:
         ]
     print(f"\n{table(outcomes)}")
     if options.write:
-        options.write.write_text(with_table(options.write.read_text("utf-8"), outcomes), "utf-8")
+        options.write.write_text(insert_tables(options.write.read_text("utf-8"), outcomes), "utf-8")
     return int(any(outcome.status for outcome in outcomes))
 
 

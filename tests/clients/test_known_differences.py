@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.document import BEGIN, END, SUITES, Outcome, with_table
+from tests.clients.document import BEGIN, END, SUITES, Outcome, insert_tables
 from tests.lab.capable_model import example, reply_of
 from tests.lab.received_requests import read
 
@@ -36,7 +36,7 @@ def test_document_names_the_pinned_version(suite) -> None:
 
 def test_table_has_the_results_of_a_run() -> None:
     report = {"counts": {"passed": 3, "differs": 2}, "differing": {"By choice.": 2}, "skipped": {}}
-    text = with_table(f"before\n{BEGIN}{END}after", [Outcome(SUITES[0], 0, report)])
+    text = insert_tables(f"before\n{BEGIN}{END}after", [Outcome(SUITES[0], 0, report)])
     assert f"| langchain-tests {SUITES[0].version} | 3 | 0 | 2 | 0 |" in text
     assert "| 2 | langchain | By choice. |" in text
 

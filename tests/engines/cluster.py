@@ -108,7 +108,7 @@ class Cluster:
         """Run a program, as the user postgres if this process is root, since PostgreSQL rejects root."""
         as_user: Sequence[str] = (RUNUSER, "-u", "postgres", "--") if os.geteuid() == 0 else ()
         command = [*as_user, str(self.programs / program), *arguments]
-        with tempfile.TemporaryFile() as output:  # The server would keep a pipe open.
+        with tempfile.TemporaryFile() as output:  # The started server would keep a pipe open.
             result = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, cwd="/", check=False)
             output.seek(0)
             text = output.read().decode()
