@@ -212,7 +212,7 @@ RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
 )
 
 # Maps a file name to the type that is detected without the name.
-BARE = {
+BARE_TYPES = {
     "macro.dotm": f"{OOXML}wordprocessingml.document",
     "macro.xltm": f"{OOXML}spreadsheetml.sheet",
     "macro.xlam": f"{OOXML}spreadsheetml.sheet",

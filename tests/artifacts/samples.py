@@ -27,7 +27,7 @@ from capabilities.core.vocabulary import Kind
 from tests.artifacts import made_samples, text_samples
 from tests.artifacts.compound_files import doc, msg, ppt, xls, xlsb_parts
 from tests.artifacts.head_samples import EXTRA_TEXT_SAMPLES, HEADS, extra_text_samples
-from tests.artifacts.rare_samples import BARE, RARE
+from tests.artifacts.rare_samples import BARE_TYPES, RARE
 
 
 @dataclass(frozen=True)
@@ -512,6 +512,6 @@ SAMPLES: tuple[Sample, ...] = (
         Sample(name, (made_samples.FILES / name).read_bytes(), mime, Kind(kind), encoding or None, made, bare or None)
         for name, made, kind, encoding, mime, bare in made_samples.rows()
     ),
-    *(Sample(name, make(), mime, kind, None, made, BARE.get(name)) for name, make, mime, kind, made in RARE),
+    *(Sample(name, make(), mime, kind, None, made, BARE_TYPES.get(name)) for name, make, mime, kind, made in RARE),
     *(Sample(name, data, mime, Kind.TEXT, encoding) for name, data, mime, encoding in text_samples.rows()),
 )

@@ -14,14 +14,14 @@ from artifacts.extract.answer_cache import BUSY_SECONDS, FAILURE_SECONDS, OVERHE
 from artifacts.extract.process import Result
 from capabilities.core.message import ConvertTo
 
-GOOD = Result({"note": ""}, b"words")
+SUCCESS = Result({"note": ""}, b"words")
 
 
 @dataclass
 class Process:
     """A fake extraction process that returns the results in turn, repeats the last one, and counts its calls."""
 
-    results: list[Result] = field(default_factory=lambda: [GOOD])
+    results: list[Result] = field(default_factory=lambda: [SUCCESS])
     calls: int = 0
 
     def __call__(self) -> Result:
@@ -39,7 +39,7 @@ class Clock:
 
 def test_result_is_found_only_for_the_same_hash_operation_and_options() -> None:
     cache, process = AnswerCache(), Process()
-    assert [cache.answer(("hash", "text", "{}"), process) for _ in range(3)] == [GOOD] * 3
+    assert [cache.answer(("hash", "text", "{}"), process) for _ in range(3)] == [SUCCESS] * 3
     assert process.calls == 1
     for key in (("other", "text", "{}"), ("hash", "image", "{}"), ("hash", "text", '{"max_chars": 1}')):
         cache.answer(key, process)
@@ -74,14 +74,14 @@ def test_empty_results_count_towards_the_size() -> None:
 def test_failure_is_cached_for_a_limited_time(reason: str, seconds: float) -> None:
     """Unlike a success, a failure may be temporary."""
     clock = Clock()
-    cache, process = AnswerCache(clock=clock), Process([Result(reason=reason), GOOD])
+    cache, process = AnswerCache(clock=clock), Process([Result(reason=reason), SUCCESS])
     cache.answer(("hash",), process)
     clock.now = seconds - 0.001
     assert cache.answer(("hash",), process).reason == reason
     clock.now = seconds
-    assert cache.answer(("hash",), process) == GOOD
+    assert cache.answer(("hash",), process) == SUCCESS
     clock.now = 100 * FAILURE_SECONDS
-    assert cache.answer(("hash",), process) == GOOD
+    assert cache.answer(("hash",), process) == SUCCESS
     assert process.calls == 2
 
 

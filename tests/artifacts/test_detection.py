@@ -34,7 +34,7 @@ from tests.artifacts.faults import collect_errors, expect_no_internal_error
 from tests.artifacts.head_samples import package
 
 DETECT = detector()
-ALONE = BinaryDetector()
+BARE_DETECTOR = BinaryDetector()
 
 
 def broken(_: bytes) -> str | None:
@@ -61,7 +61,7 @@ def test_sample_has_its_type_kind_and_encoding(sample: Sample) -> None:
 @pytest.mark.requirement("ABR-1.5", "ABR-8.2")
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if s.is_binary], ids=lambda sample: sample.name)
 def test_binary_sample_is_detected_from_its_bytes_alone(sample: Sample) -> None:
-    detection = (ALONE if sample.bare else DETECT).detect(sample.data)
+    detection = (BARE_DETECTOR if sample.bare else DETECT).detect(sample.data)
     bare = sample.bare or sample.mime
     assert (detection.mime_type, detection.kind) == (bare, mime_kind(bare))
 
@@ -76,7 +76,7 @@ def test_encoding_of_a_text_sample_does_not_depend_on_its_name(sample: Sample) -
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_libmagic_changes_the_type_of_no_sample(sample: Sample) -> None:
     """The product's own table of signatures suffices."""
-    detection = ALONE.detect(sample.data, None, None, sample.name)
+    detection = BARE_DETECTOR.detect(sample.data, None, None, sample.name)
     assert (detection.mime_type, detection.kind, detection.is_binary) == (sample.mime, sample.kind, sample.is_binary)
 
 
@@ -139,7 +139,7 @@ def test_signature_with_a_valid_structure_overrides_the_declared_type(data: byte
 def test_signature_without_a_structure_is_used_only_without_a_declared_type(stub: bytes) -> None:
     data = stub + b"\0\xfe\xff\x01" * 9
     assert detect(data, "audio/flac").mime_type == "audio/flac"
-    assert ALONE.detect(data).mime_type != "application/octet-stream"
+    assert BARE_DETECTOR.detect(data).mime_type != "application/octet-stream"
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_signature_without_a_structure_is_used_only_without_a_declared_type(stub
 )
 def test_short_signature_without_a_structure_names_no_type(data: bytes) -> None:
     """Two letters or a few NULs may occur by chance."""
-    detection = ALONE.detect(data + b"\0\xfe\xff\x01" * 9)
+    detection = BARE_DETECTOR.detect(data + b"\0\xfe\xff\x01" * 9)
     assert (detection.mime_type, detection.detected_mime_type) == ("application/octet-stream", None)
 
 
@@ -228,7 +228,7 @@ def test_framemaker_file_is_text_of_its_own_type_unless_its_name_says_otherwise(
 @pytest.mark.parametrize("contents", [b"words", b"CHNK", b"", b"CHNKWKX" + bytes(5000)])
 def test_compound_file_with_a_contents_stream_may_be_of_another_program(contents: bytes) -> None:
     """The stream that Works calls `CONTENTS` also exists in other programs' files."""
-    assert ALONE.detect(build_compound_file({"CONTENTS": contents})).mime_type == "application/x-ole-storage"
+    assert BARE_DETECTOR.detect(build_compound_file({"CONTENTS": contents})).mime_type == "application/x-ole-storage"
 
 
 @given(st.binary(max_size=64), st.integers(0, 2000))
@@ -236,8 +236,8 @@ def test_damaged_compound_file_of_works_is_read_without_an_error(garbage: bytes,
     whole = build_compound_file({"A": bytes(700), "CONTENTS": b"CHNKWKS \4\0\10\0"})
     damaged = whole[:position] + garbage + whole[position + len(garbage) :]
     with expect_no_internal_error():
-        ALONE.detect(damaged[: len(whole) - position])
-        ALONE.detect(damaged)
+        BARE_DETECTOR.detect(damaged[: len(whole) - position])
+        BARE_DETECTOR.detect(damaged)
 
 
 def test_shared_extension_is_no_mismatch_but_a_declared_type_is() -> None:
@@ -416,19 +416,19 @@ def zip_uncompressed(entries: dict[str, bytes]) -> bytes:
 def test_zip_that_contains_a_jar_is_a_zip(write: Callable[[dict[str, bytes]], bytes]) -> None:
     """It must not be taken for a jar wherever it is truncated, although the jar's entry names are among its bytes."""
     whole = write({"readme.txt": b"words", "lib/tool.jar": JAR, "notes.txt": b"more words"})
-    assert {ALONE.detect(whole[:end]).mime_type for end in range(40, len(whole) + 1)} == {"application/zip"}
+    assert {BARE_DETECTOR.detect(whole[:end]).mime_type for end in range(40, len(whole) + 1)} == {"application/zip"}
 
 
 @pytest.mark.parametrize("write", [zip_uncompressed, zip_streamed])
 def test_truncated_jar_is_detected_by_the_names_of_its_entries(write: Callable[[dict[str, bytes]], bytes]) -> None:
     whole = write({"a/B.class": JAR, "META-INF/MANIFEST.MF": b"Manifest-Version: 1.0\n", "c": b"c"})
-    assert ALONE.detect(whole[: whole.rindex(b"PK\1\2")]).mime_type == "application/java-archive"
+    assert BARE_DETECTOR.detect(whole[: whole.rindex(b"PK\1\2")]).mime_type == "application/java-archive"
 
 
 @pytest.mark.parametrize("data", [b"<page/>", b"<sl:document/>", b"<x:document xmlns:x='urn:x'>", b"\0\xff" * 50, b""])
 def test_zip_with_its_own_index_xml_is_a_zip(data: bytes) -> None:
     """The root element of an Apple document has one of Apple's namespaces."""
-    assert ALONE.detect(build_zip({"index.xml": data})).mime_type == "application/zip"
+    assert BARE_DETECTOR.detect(build_zip({"index.xml": data})).mime_type == "application/zip"
 
 
 def test_damaged_part_of_an_apple_document_causes_no_error() -> None:
@@ -437,7 +437,7 @@ def test_damaged_part_of_an_apple_document_causes_no_error() -> None:
     start = whole.index(b"index.xml") + 9
     damaged = whole[:start] + b"\xff" * 20 + whole[start + 20 :]
     with expect_no_internal_error():
-        assert ALONE.detect(damaged).mime_type == "application/zip"
+        assert BARE_DETECTOR.detect(damaged).mime_type == "application/zip"
 
 
 @pytest.mark.parametrize("subtype", ["presentationml.slideshow", "presentationml.template"])

@@ -12,7 +12,7 @@ from samples import SAMPLES, draw_picture
 from artifacts.sniffer import DOUBTFUL, describe_sniffer, guess_encoding, sniff
 
 ROOT = Path(__file__).resolve().parents[2]
-WITHOUT = """
+WITHOUT_LIBMAGIC = """
 import sys
 sys.modules["magic"] = sys.modules["pylibmagic"] = None
 from artifacts.sniffer import describe_sniffer, detector, sniff
@@ -22,7 +22,9 @@ print(describe_sniffer(), sniff(b"x"), found.mime_type)
 
 
 def test_without_libmagic_our_own_table_is_used() -> None:
-    result = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, cwd=ROOT, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", WITHOUT_LIBMAGIC], capture_output=True, text=True, cwd=ROOT, check=True
+    )
     assert result.stdout.split() == ["none", "None", "image/png"]
 
 

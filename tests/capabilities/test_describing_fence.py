@@ -13,8 +13,26 @@ from capabilities.core.describing.prompt import MAX_CHARS, clean_text, fence_tex
 from capabilities.core.texts.description import parse_all
 from capabilities.core.texts.phrases import is_hidden
 
-PIECES = ("`", "```", "> ", "\n", "\r", "\u2028", "\u200b", "<|", "|>", "[INST]", "｀", "x", " ", "</s>", "<", "|", ">")
-texts = st.text() | st.lists(st.sampled_from(PIECES)).map("".join) | st.sampled_from(sorted(HOSTILE.values()))
+FRAGMENTS = (
+    "`",
+    "```",
+    "> ",
+    "\n",
+    "\r",
+    "\u2028",
+    "\u200b",
+    "<|",
+    "|>",
+    "[INST]",
+    "｀",
+    "x",
+    " ",
+    "</s>",
+    "<",
+    "|",
+    ">",
+)
+texts = st.text() | st.lists(st.sampled_from(FRAGMENTS)).map("".join) | st.sampled_from(sorted(HOSTILE.values()))
 TOKENS = (
     "<|",
     "|>",

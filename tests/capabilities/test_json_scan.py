@@ -16,8 +16,8 @@ from capabilities.core.json_codec import extract_strings, restore_strings, scan_
 from capabilities.core.protocols.tool_calls import parse_arguments
 from capabilities.json_bodies import JsonTooLargeError, load_json
 
-PIECES = st.sampled_from(['"', "\\", "a", "中", "😀", "é", "\n", "[", "{", ",", ":", "\\u", "ud83d", "ude00", "/"])
-TEXTS = st.lists(PIECES, max_size=120).map("".join)
+FRAGMENTS = st.sampled_from(['"', "\\", "a", "中", "😀", "é", "\n", "[", "{", ",", ":", "\\u", "ud83d", "ude00", "/"])
+TEXTS = st.lists(FRAGMENTS, max_size=120).map("".join)
 VALUES = st.recursive(
     TEXTS | st.integers(-9, 9) | st.booleans() | st.none(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),

@@ -39,7 +39,7 @@ def test_redacting_twice_changes_nothing(text: str) -> None:
     assert redact(redact(text)) == redact(text)
 
 
-PIECES = st.sampled_from(
+FRAGMENTS = st.sampled_from(
     [
         *("Bearer ", "BASIC ", "https://", "a:b@", "?", "&", "key", "Token", "api-KEY", "x-Api-key", "Access_Token"),
         *("sig", "Signature", "client-Secret", "SECRET_access_key", "passWord", "set-Cookie", "=", ": ", '": "'),
@@ -59,7 +59,7 @@ PIECES = st.sampled_from(
 )
 
 
-@given(st.lists(PIECES, max_size=8).map("".join))
+@given(st.lists(FRAGMENTS, max_size=8).map("".join))
 def test_marker_words_skip_no_pattern_that_matches(text: str) -> None:
     """A pattern is tried only if one of its marker words occurs."""
     for announcing_words, pattern in PATTERNS:

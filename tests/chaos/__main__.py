@@ -39,25 +39,25 @@ def main() -> int:
         parser.add_argument(
             f"--{name}", type=int, default=usual, metavar="N", help=f"{meaning} ({usual}; 0: not at all)"
         )
-    parser.add_argument("pieces", nargs="*", help=f"only these: {', '.join(SCENARIOS)} (all)")
+    parser.add_argument("scenarios", nargs="*", help=f"only these: {', '.join(SCENARIOS)} (all)")
     amounts = vars(parser.parse_args())
-    if unknown := set(amounts["pieces"]) - set(SCENARIOS):
-        parser.error(f"there is no piece {', '.join(sorted(unknown))}")
+    if unknown := set(amounts["scenarios"]) - set(SCENARIOS):
+        parser.error(f"there is no scenario {', '.join(sorted(unknown))}")
     findings, durations = [], []
     for name, (run, _, _) in SCENARIOS.items():
-        if amounts[name] and (name in amounts["pieces"] or not amounts["pieces"]):
+        if amounts[name] and (name in amounts["scenarios"] or not amounts["scenarios"]):
             began = time.monotonic()
             findings.append(_run_scenario(name, run, amounts[name]))
             durations.append(time.monotonic() - began)
             print(f"{name}: {findings[-1].facts}; lost: {len(findings[-1].losses)}", flush=True)
             print(*findings[-1].losses[:MAX_PRINTED], sep="\n", end="\n" if findings[-1].losses else "", flush=True)
     rows = [
-        (result.piece, result.tries, f"{seconds:.0f} s", len(result.losses))
+        (result.scenario, result.tries, f"{seconds:.0f} s", len(result.losses))
         for result, seconds in zip(findings, durations, strict=True)
     ]
-    show("what was tried, and lost", ("piece", "tried", "took", "lost"), rows)
-    lost = {result.piece: len(result.losses) for result in findings if result.losses}
-    summary = ", ".join(f"{count} of {piece}" for piece, count in lost.items())
+    show("what was tried, and lost", ("scenario", "tried", "took", "lost"), rows)
+    lost = {result.scenario: len(result.losses) for result in findings if result.losses}
+    summary = ", ".join(f"{count} of {scenario}" for scenario, count in lost.items())
     print(f"\nverdict: {f'LOST: {summary}' if lost else 'nothing was lost'}")
     return bool(lost)
 

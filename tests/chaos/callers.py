@@ -123,11 +123,11 @@ def at_once(*works: Callable[[], None]) -> list[BaseException]:
 class Finding:
     """A scenario's result: what was tried, what was acknowledged, and what was lost despite that."""
 
-    piece: str
+    scenario: str
     tries: str
     facts: str
     losses: tuple[str, ...] = ()
 
 
-def finding(piece: str, tries: str, facts: str, losses: Iterable[str]) -> Finding:
-    return Finding(piece, tries, facts, tuple(losses))
+def finding(scenario: str, tries: str, facts: str, losses: Iterable[str]) -> Finding:
+    return Finding(scenario, tries, facts, tuple(losses))

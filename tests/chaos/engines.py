@@ -173,17 +173,17 @@ class EngineFaultRun:
             except CUT:
                 getattr(tally, counter)[0] += 1
 
-    def play(self) -> None:
+    def run_faults(self) -> None:
         try:
             for fault in FAULTS:
                 try:
-                    self._play(fault)
+                    self._run_fault(fault)
                 except Exception as error:
-                    self.machines.losses.append(f"{fault.name} could not be played: {error!r}")
+                    self.machines.losses.append(f"{fault.name} could not be caused: {error!r}")
         finally:
             self.machines.finished.set()
 
-    def _play(self, fault: EngineFault) -> None:
+    def _run_fault(self, fault: EngineFault) -> None:
         self.tally = tally = Tally(fault)
         self.tallies.append(tally)
         before, lines = self._state(), self._lines()
@@ -307,7 +307,7 @@ def push_engines(rounds: int) -> Finding:
     for _ in range(rounds):
         with engine_fault_run() as load:
             callers = [lambda number=number: load.call(number) for number in range(CALLERS)]
-            losses += [repr(error) for error in at_once(load.play, load.spend, load.store, *callers)]
+            losses += [repr(error) for error in at_once(load.run_faults, load.spend, load.store, *callers)]
             load.count_rows()
             load.machines.check()
             losses += load.machines.losses

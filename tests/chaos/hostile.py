@@ -118,10 +118,10 @@ def large_calls(stage: Stage) -> None:
         ("words for tools", "/mcp", tool, "some words " * 6000, 100, '"}}}'),
     )
     for name, path, before, piece, count, after in tries:
-        stage.note(f"{send_pieces(stage.server, path, (before, *[piece] * count, after)).status} to {name}")
+        stage.note(f"{send_parts(stage.server, path, (before, *[piece] * count, after)).status} to {name}")
 
 
-def send_pieces(server: Server, path: str, pieces: Sequence[str]) -> Reply:
+def send_parts(server: Server, path: str, pieces: Sequence[str]) -> Reply:
     """Post a body in pieces, because copying a large body would delay the measurement."""
     headers = {
         "authorization": f"Bearer {server.key}",

@@ -44,7 +44,7 @@ class LoadGenerator:
     cycle: int
 
     def works(self) -> list[Callable[[], None]]:
-        return [self._until_gone(work) for work in (self.edit, self.bring, self.store, self.call)]
+        return [self._until_gone(work) for work in (self.edit, self.import_configuration, self.store, self.call)]
 
     def _until_gone(self, work: Callable[[], Iterator[None]]) -> Callable[[], None]:
         def run() -> None:
@@ -72,7 +72,7 @@ class LoadGenerator:
                 self.ledger.agent = (name, name)
                 yield
 
-    def bring(self) -> Iterator[None]:
+    def import_configuration(self) -> Iterator[None]:
         number = self.cycle * 1000
         while True:
             number += 1

@@ -47,11 +47,11 @@ def import_pair(server: Server, number: int) -> Outcome:
     for content, max_tokens in zip(contents, numbers, strict=True):
         content["routing"]["planning"]["maxTokens"] = max_tokens
 
-    def bring(index: int) -> None:
+    def import_configuration(index: int) -> None:
         tag = export.headers["etag"]
         statuses[index] = ask(server, "POST", "/api/v1/config/import", contents[index], if_match=tag).status
 
-    run_together(bring)
+    run_together(import_configuration)
     stored = ask(server, "GET", "/api/v1/config/llm-routing").json["routing"]["planning"]["maxTokens"]
     return sorted(statuses), numbers[statuses.index(min(statuses))], stored
 

@@ -16,7 +16,7 @@ from routing_admin.dispatch.preview import preview
 from routing_admin.models import FileDescription, RequestLog, TaskRoute
 from tests.cast import HTMX
 from tests.console.page import Page
-from tests.describing.describers import POLICY, WORDS, describing_lab, received_bodies
+from tests.describing.describers import DESCRIPTION, POLICY, describing_lab, received_bodies
 from tests.gateway.plane import PNG, chat_body, image, logged, post
 
 pytestmark = [pytest.mark.django_db(transaction=True, databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
@@ -66,13 +66,13 @@ def test_asking_shows_the_description_and_stores_it(admin: Client) -> None:
     assert answered.shows("seer described the file; its words are kept.")
     assert reverse("request", args=[logged.pk]) in answered.link_urls
     for page in (answered, next_card):
-        assert page.shows(f"> {WORDS}")
+        assert page.shows(f"> {DESCRIPTION}")
         assert page.shows("Described by seer; cached")
         assert page.button(ASK) is None
 
 
 def test_failed_describing_is_shown_and_can_be_retried(admin: Client) -> None:
-    with describing_lab({"seer": ["http_401", f"say:{WORDS}"]}) as lab:
+    with describing_lab({"seer": ["http_401", f"say:{DESCRIPTION}"]}) as lab:
         describe_everywhere()
         row = store_picture()
         answered = ask_for_description(admin, row)
@@ -90,7 +90,7 @@ def test_viewer_calls_no_describer_and_reads_no_description(admin: Client, viewe
         assert card(viewer, row).button(ASK) is None
         assert viewer.post(reverse("artifact_describe", args=[row.pk]), {"service": "blind"}).status_code == 403
         ask_for_description(admin, row)
-        assert WORDS not in card(viewer, row).text
+        assert DESCRIPTION not in card(viewer, row).text
     assert FileDescription.objects.count() == 1
 
 

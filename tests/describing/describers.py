@@ -20,9 +20,9 @@ from routing_admin.upstream import process_upstream, run_sync
 from tests.lab import Lab
 
 POLICY = "extract+convert+describer"
-WORDS = "A cat sits on a mat."
-SEES = ["text", "vision"]
-LOOK = {"type": "text", "text": "What is it?"}
+DESCRIPTION = "A cat sits on a mat."
+VISION_INPUTS = ["text", "vision"]
+QUESTION = {"type": "text", "text": "What is it?"}
 
 
 @contextmanager
@@ -39,9 +39,9 @@ def describing_lab(
     The arguments `seer` and `blind` are these models' protocols. The process starts and ends with an empty run context.
     `retries` are the describer's retries: use 0 if waiting for retries is of no interest.
     """
-    with Lab({"seer": f"say:{WORDS}", **(script or {})}) as lab:
+    with Lab({"seer": f"say:{DESCRIPTION}", **(script or {})}) as lab:
         for name, protocol in (("seer", seer), ("blind", blind)):
-            add_model(lab, name, protocol, SEES if name == "seer" else ["text"])
+            add_model(lab, name, protocol, VISION_INPUTS if name == "seer" else ["text"])
         add_route(DESCRIBE_ROUTE, "seer", retries=retries)
         add_route("blind", "blind", content={"policy": policy})
         add_route("both", "blind", "seer", content={"policy": policy})

@@ -13,7 +13,7 @@ from capabilities.acts import SYSTEM
 from capabilities.core.services.agent_limits import Meter
 from routing_admin.limits.uses import find_uses
 from tests.cast import AgentProgram, limit_agent
-from tests.describing.describers import LOOK, WORDS, describing_lab, received_bodies
+from tests.describing.describers import DESCRIPTION, QUESTION, describing_lab, received_bodies
 from tests.gateway.plane import PNG, chat_body, image, logged, post
 
 pytestmark = [
@@ -27,7 +27,7 @@ def used_tokens() -> int:
 
 
 def ask(key: str) -> Any:
-    return post(key, chat_body(LOOK, image(), model="task:blind", language="en", max_tokens=50))
+    return post(key, chat_body(QUESTION, image(), model="task:blind", language="en", max_tokens=50))
 
 
 def test_tokens_of_describer_and_answer_are_counted(key: str) -> None:
@@ -81,6 +81,6 @@ def test_simulation_shows_a_placeholder_until_a_real_call_describes_the_file(adm
 
         assert "[Here seer describes the file" in str(walk("simulate").stops[0].payload)
         assert received_bodies(lab, "seer") == []
-        assert WORDS in str(walk("send").stops[0].payload)
-        assert WORDS in str(walk("simulate").stops[0].payload)
+        assert DESCRIPTION in str(walk("send").stops[0].payload)
+        assert DESCRIPTION in str(walk("simulate").stops[0].payload)
         assert len(received_bodies(lab, "seer")) == 1

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cast import AgentProgram, limit_agent
-from tests.describing.describers import WORDS, describing_lab, received_bodies
+from tests.describing.describers import DESCRIPTION, describing_lab, received_bodies
 from tests.gateway.plane import PNG, logged
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
@@ -29,7 +29,7 @@ def test_file_is_not_described_without_the_describe_parameter(text_agent: AgentP
         plain = text_agent.artifact(ref, language="en")
         routed = text_agent.post("/messages/route", message(ref)).json()
         assert received_bodies(lab, "seer") == []
-    assert WORDS not in str((plain, routed))
+    assert DESCRIPTION not in str((plain, routed))
     assert "warnings" not in plain
 
 
@@ -41,7 +41,7 @@ def test_get_artifact_appends_the_description_to_the_facts(text_agent: AgentProg
         assert len(received_bodies(lab, "seer")) == 1
     contents = [answer.json()["content"] for answer in answers]
     assert contents[0] == contents[1]
-    assert contents[0].startswith(f"{facts}\nDescribed by seer, not seen by you:\n```\n> {WORDS}\n```")
+    assert contents[0].startswith(f"{facts}\nDescribed by seer, not seen by you:\n```\n> {DESCRIPTION}\n```")
     call_row = logged(f"{answers[0].headers['x-request-id']}.d1")
     assert (call_row.surface, call_row.agent) == ("describe", "text-agent")
 
@@ -50,8 +50,8 @@ def test_routed_message_contains_the_description(text_agent: AgentProgram) -> No
     with describing_lab():
         ref = text_agent.stored("dot.png", PNG)["ref"]
         routed = text_agent.post("/messages/route", message(ref, describe=True)).json()
-    assert f"> {WORDS}" in routed["textDescription"]
-    assert f"> {WORDS}" in routed["processedContent"]
+    assert f"> {DESCRIPTION}" in routed["textDescription"]
+    assert f"> {DESCRIPTION}" in routed["processedContent"]
 
 
 def test_file_that_the_service_reads_is_not_described(vision_agent: AgentProgram) -> None:
@@ -64,13 +64,13 @@ def test_file_that_the_service_reads_is_not_described(vision_agent: AgentProgram
 
 def test_failed_description_is_a_warning_and_is_not_cached(text_agent: AgentProgram) -> None:
     """No conversation depends on the description, so the next request calls the describer again."""
-    with describing_lab({"seer": ["http_422", f"say:{WORDS}"]}):
+    with describing_lab({"seer": ["http_422", f"say:{DESCRIPTION}"]}):
         ref = text_agent.stored("dot.png", PNG)["ref"]
         failed = text_agent.get(f"/artifacts/{ref}", describe="true").json()
         again = text_agent.get(f"/artifacts/{ref}", describe="true").json()
     assert failed["warnings"] == ["describer_failed"]
-    assert WORDS not in failed["content"]
-    assert WORDS in again["content"]
+    assert DESCRIPTION not in failed["content"]
+    assert DESCRIPTION in again["content"]
 
 
 def test_missing_describe_route_gives_a_warning(text_agent: AgentProgram) -> None:

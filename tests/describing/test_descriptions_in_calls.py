@@ -29,7 +29,15 @@ from routing_admin.dispatch.descriptions.store import FAILURE_LIFETIME
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import FileDescription, TaskRoute
 from routing_admin.upstream import process_upstream
-from tests.describing.describers import LOOK, POLICY, WORDS, add_route, describing_lab, received_bodies, request_text
+from tests.describing.describers import (
+    DESCRIPTION,
+    POLICY,
+    QUESTION,
+    add_route,
+    describing_lab,
+    received_bodies,
+    request_text,
+)
 from tests.gateway.asgi_caller import Call, headers
 from tests.gateway.plane import chat_body, image, logged, post
 from tests.lab import Lab
@@ -57,7 +65,7 @@ def picture(colour: str) -> dict[str, Any]:
 
 
 def ask(key: str, *content: Any, model: str = "task:blind", **more: Any) -> Any:
-    return post(key, chat_body(*(content or (LOOK, image())), model=model, language="en", **more))
+    return post(key, chat_body(*(content or (QUESTION, image())), model=model, language="en", **more))
 
 
 def last_text(body: Any) -> str:
@@ -71,10 +79,10 @@ def test_text_candidate_receives_facts_describer_description_and_reference(key: 
         (describer_body,), (candidate_body,) = received_bodies(lab, "seer"), received_bodies(lab, "blind")
     assert answer.headers["x-routing-adaptation"] == "image=described:by_model"
     assert "data:image/png;base64" in request_text(describer_body)
-    assert LOOK["text"] not in request_text(describer_body)
+    assert QUESTION["text"] not in request_text(describer_body)
     text = last_text(candidate_body)
     positions = [
-        text.index(phrase) for phrase in ("[Attachment received]", "Described by seer, not seen by you", WORDS)
+        text.index(phrase) for phrase in ("[Attachment received]", "Described by seer, not seen by you", DESCRIPTION)
     ]
     assert positions == sorted(positions)
     assert text.rstrip().rpartition("\n")[2].startswith("Artifact ID: artifact:")
@@ -90,7 +98,7 @@ def test_describer_and_candidate_may_use_any_protocol(key: str, protocol: str, s
         answer.close()
         (body,) = received_bodies(lab, "blind")
     assert (answer.status_code, answer.headers["x-routing-adaptation"]) == (200, "image=described:by_model")
-    assert WORDS in request_text(body)
+    assert DESCRIPTION in request_text(body)
 
 
 def call_with_fault(key: str, lab: Lab, scenario: str, stream: bool = False) -> tuple[Any, ...]:
@@ -98,7 +106,7 @@ def call_with_fault(key: str, lab: Lab, scenario: str, stream: bool = False) -> 
     lab.play({"seer": scenario})
     renew(process_run_context)  # Otherwise the describer would be on cooldown from the previous fault.
     number = (*FAULTS, *OTHERS).index(scenario)
-    answer = ask(key, LOOK, picture(f"#{number:06x}"), stream=stream)
+    answer = ask(key, QUESTION, picture(f"#{number:06x}"), stream=stream)
     # Django's test client does the same with a complete response, since the end of a request would close the
     # connection.
     request_finished.disconnect(close_old_connections)
@@ -155,10 +163,10 @@ def test_nothing_is_described_for_a_candidate_that_is_not_called(key: str) -> No
     assert answer.headers["x-routing-adaptation"] == "image=native"
 
 
-@pytest.mark.parametrize("outcome", [f"say:{WORDS}", "http_500"], ids=["words", "failure"])
+@pytest.mark.parametrize("outcome", [f"say:{DESCRIPTION}", "http_500"], ids=["words", "failure"])
 def test_next_turn_reuses_the_outcome_of_the_first_turn(key: str, outcome: str) -> None:
     """The outcome of the first turn is kept even if the describer has recovered since."""
-    turn = [{"role": "user", "content": [LOOK, image()]}]
+    turn = [{"role": "user", "content": [QUESTION, image()]}]
     next_turn = [*turn, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "And now?"}]
     body = {"model": "task:blind", "language": "en"}
     with describing_lab({"seer": [*([outcome] * 3), "say:Something else."]}) as lab:
@@ -175,7 +183,7 @@ FAILED, BY_MODEL = "image=described:describer_failed", "image=described:by_model
 
 def test_failure_is_stored_only_for_its_own_conversation(key: str) -> None:
     question = {"type": "text", "text": "Tell me about this."}
-    with describing_lab({"seer": ["http_500"] * 3 + [f"say:{WORDS}"]}):
+    with describing_lab({"seer": ["http_500"] * 3 + [f"say:{DESCRIPTION}"]}):
         outcomes = [ask(key, *content).headers["x-routing-adaptation"] for content in ((), (question, image()), ())]
     assert outcomes == [FAILED, BY_MODEL, BY_MODEL]
 
@@ -210,11 +218,11 @@ def talk(key: str, body: Any) -> tuple[str, dict[str, Any]]:
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 def test_conversation_with_the_same_beginning_is_described_after_the_cooldown(key: str, stream: bool) -> None:
-    turn = [{"role": "user", "content": [LOOK, image()]}]
+    turn = [{"role": "user", "content": [QUESTION, image()]}]
     follow_up = {"role": "user", "content": "And now?"}
     body = {"model": "task:blind", "language": "en", "stream": stream}
     script = {
-        "seer": ["http_500", "http_500", f"say:{WORDS}"],
+        "seer": ["http_500", "http_500", f"say:{DESCRIPTION}"],
         "blind": ["say:It failed.", "say:No.", "say:No.", "say:A cat."],
     }
     with describing_lab(script, retries=0) as lab:
@@ -235,12 +243,12 @@ def test_conversation_with_the_same_beginning_is_described_after_the_cooldown(ke
 
 
 def test_failure_applies_to_the_same_file_sent_again(key: str) -> None:
-    """Otherwise one message would contradict another."""
-    turn = [{"role": "user", "content": [LOOK, image()]}]
-    with describing_lab({"seer": ["http_500", f"say:{WORDS}"]}, retries=0):
+    """If the same file sent again had a description, one message would contradict another."""
+    turn = [{"role": "user", "content": [QUESTION, image()]}]
+    with describing_lab({"seer": ["http_500", f"say:{DESCRIPTION}"]}, retries=0):
         first = post(key, {"model": "task:blind", "language": "en", "messages": turn})
         ask(key, {"type": "text", "text": "Tell me about this."}, image())
-        again = [*turn, answer_in(first), {"role": "user", "content": [LOOK, image()]}]
+        again = [*turn, answer_in(first), {"role": "user", "content": [QUESTION, image()]}]
         later = post(key, {"model": "task:blind", "language": "en", "messages": again})
     assert later.headers["x-routing-adaptation"] == f"{FAILED}:2"
 
@@ -251,7 +259,7 @@ def test_description_is_shared_between_conversations(key: str) -> None:
         ask(key)
         ask(key, {"type": "text", "text": "Tell me about this."}, image())
         assert len(received_bodies(lab, "seer")) == 1
-        assert all(WORDS in last_text(body) for body in received_bodies(lab, "blind"))
+        assert all(DESCRIPTION in last_text(body) for body in received_bodies(lab, "blind"))
 
 
 def test_question_is_sent_to_the_describer_if_the_policy_says_so(key: str) -> None:
@@ -260,15 +268,15 @@ def test_question_is_sent_to_the_describer_if_the_policy_says_so(key: str) -> No
         ask(key)
         ask(key, {"type": "text", "text": "Which colour?"}, image())
         first, second = received_bodies(lab, "seer")
-    assert f"> {LOOK['text']}" in request_text(first)
+    assert f"> {QUESTION['text']}" in request_text(first)
     assert "> Which colour?" in request_text(second)
 
 
 def test_equal_files_share_one_description(key: str) -> None:
     with describing_lab() as lab:
-        answer = ask(key, LOOK, image(), picture("red"), image())
+        answer = ask(key, QUESTION, image(), picture("red"), image())
         assert len(received_bodies(lab, "seer")) == 2
-        assert last_text(received_bodies(lab, "blind")[0]).count(WORDS) == 3
+        assert last_text(received_bodies(lab, "blind")[0]).count(DESCRIPTION) == 3
     assert answer.headers["x-routing-adaptation"] == "image=described:by_model:3"
 
 
@@ -298,7 +306,7 @@ def test_file_sent_to_the_describer_directly_is_not_described(key: str) -> None:
     sound = {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
     with describing_lab() as lab:
         set_content_policy(SYSTEM, POLICY)
-        answer = ask(key, LOOK, sound, model="task:describe")
+        answer = ask(key, QUESTION, sound, model="task:describe")
         assert len(received_bodies(lab, "seer")) == 1
     assert answer.headers["x-routing-adaptation"] == "audio=described"
 
@@ -329,5 +337,5 @@ def test_stored_description_does_not_contain_the_question(key: str) -> None:
     with describing_lab(policy=f"{POLICY}+question"):
         ask(key)
     (row,) = FileDescription.objects.all()
-    assert (row.words, row.describer, row.conversation, row.fault) == (WORDS, "seer", "", "")
-    assert LOOK["text"] not in str(vars(row))
+    assert (row.words, row.describer, row.conversation, row.fault) == (DESCRIPTION, "seer", "", "")
+    assert QUESTION["text"] not in str(vars(row))

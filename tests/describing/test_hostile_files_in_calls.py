@@ -11,7 +11,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from tests.capabilities.hostile_words import HOSTILE
-from tests.describing.describers import LOOK, describing_lab, received_bodies
+from tests.describing.describers import QUESTION, describing_lab, received_bodies
 from tests.gateway.plane import chat_body, image, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -39,7 +39,7 @@ def test_instructions_in_a_file_reach_the_model_only_as_quotation(key: str, blin
     """The describer repeats each hostile text word for word. Every line of it is quoted, and no file is sent."""
     with describing_lab({"seer": [f"say:{text}" for text in HOSTILE.values()]}, blind=blind) as lab:
         for name in HOSTILE:
-            answer = post(key, chat_body(LOOK, image_part(name), model="task:blind", language="en"))
+            answer = post(key, chat_body(QUESTION, image_part(name), model="task:blind", language="en"))
             assert answer.headers["x-routing-adaptation"] == "image=described:by_model", name
         bodies = received_bodies(lab, "blind")
     assert len(bodies) == len(HOSTILE)

@@ -27,14 +27,13 @@ from tests.gateway.plane import PNG
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 KEY = description_key("c" * 64, "seer", "en", None)
-WORDS = DescriptionOutcome(describer="seer", words="A cat.", fault="", prompt_tokens=7, completion_tokens=3)
+SUCCESS = DescriptionOutcome(describer="seer", words="A cat.", fault="", prompt_tokens=7, completion_tokens=3)
 FAILURE = DescriptionOutcome(describer="seer", fault="http_500")
 
 
 def test_description_is_shared_with_other_conversations() -> None:
-    """A description that one conversation paid for is used by all conversations."""
-    assert store_description(KEY, "mine", WORDS) == WORDS
-    assert find_description(KEY, "yours") == WORDS
+    assert store_description(KEY, "mine", SUCCESS) == SUCCESS
+    assert find_description(KEY, "yours") == SUCCESS
 
 
 def test_failure_is_kept_for_its_own_conversation_only() -> None:
@@ -49,7 +48,7 @@ def test_failure_is_kept_for_its_own_conversation_only() -> None:
 )
 def test_every_part_of_the_key_counts(change: dict[str, object]) -> None:
     """Another file, describer, prompt version, language or question needs another description."""
-    store_description(KEY, "mine", WORDS)
+    store_description(KEY, "mine", SUCCESS)
     assert find_description(replace(KEY, **change), "mine") is None
 
 
@@ -57,7 +56,7 @@ def test_only_recently_used_descriptions_are_kept() -> None:
     """Descriptions are stored as long as logged requests, counted from their last use."""
     now = datetime.now(UTC)
     for name in ("a", "b"):
-        store_description(replace(KEY, describer=name), "mine", WORDS)
+        store_description(replace(KEY, describer=name), "mine", SUCCESS)
     FileDescription.objects.update(used_at=now - timedelta(days=29))
     find_description(replace(KEY, describer="a"), "mine")
     prune(SYSTEM, now + timedelta(days=2))
@@ -68,7 +67,7 @@ def test_only_recently_used_descriptions_are_kept() -> None:
 def test_deleting_an_artifact_deletes_its_description() -> None:
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png")
     key = replace(KEY, content=row.sha256)
-    store_description(key, "mine", WORDS)
+    store_description(key, "mine", SUCCESS)
     delete_artifacts(SYSTEM, [row.pk])
     prune(SYSTEM, datetime.now(UTC) + UNDO_WINDOW + timedelta(minutes=1))
     assert find_description(key, "mine") is None
@@ -86,16 +85,13 @@ def test_failure_is_retried_after_its_cooldown() -> None:
         assert find_description(KEY, "mine") == FAILURE
         expire_failures()
         assert find_description(KEY, "mine") is None
-    assert store_description(KEY, "mine", WORDS) == find_description(KEY, "mine") == WORDS
+    assert store_description(KEY, "mine", SUCCESS) == find_description(KEY, "mine") == SUCCESS
 
 
-def test_unanswered_conversation_uses_another_ones_description_at_once() -> None:
-    """A conversation that has no answer yet does not wait for the cooldown of its own failure. A conversation that was
-    answered with the failure keeps it.
-    """
+def test_unanswered_conversation_uses_another_ones_description_immediately() -> None:
     store_description(KEY, "mine", FAILURE)
-    store_description(KEY, "yours", WORDS)
-    assert find_description(KEY, "mine") == WORDS
+    store_description(KEY, "yours", SUCCESS)
+    assert find_description(KEY, "mine") == SUCCESS
     assert find_description(KEY, "mine", "answered") == FAILURE
 
 
@@ -121,7 +117,7 @@ class TestConversations(TestCase):
                 if outcomes[conversation].fault:
                     settle_description(KEY, opening, outcomes[conversation], answered[conversation])
             elif conversation not in answered:
-                outcome = WORDS if step == "words" else FAILURE
+                outcome = SUCCESS if step == "words" else FAILURE
                 outcomes[conversation] = deliver(opening, outcome, "")
             for number, answer in answered.items():
                 # The describer would fail now, which must not affect a conversation that was answered.

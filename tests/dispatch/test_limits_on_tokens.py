@@ -60,7 +60,7 @@ class RouterHarness:
 
 
 @pytest.fixture
-def plane(request: pytest.FixtureRequest, demo: None) -> Iterator[RouterHarness]:
+def harness(request: pytest.FixtureRequest, demo: None) -> Iterator[RouterHarness]:
     """Yield a harness for the lab with the script from the decorator `lab`."""
     with Lab(request.param) as lab:
         yield RouterHarness(lab)
@@ -69,151 +69,151 @@ def plane(request: pytest.FixtureRequest, demo: None) -> Iterator[RouterHarness]
 
 def lab(**script: str) -> pytest.MarkDecorator:
     """Return a decorator that sets the lab's script, which maps a provider to its fault."""
-    return pytest.mark.parametrize("plane", [script], indirect=True, ids=["lab"])
+    return pytest.mark.parametrize("harness", [script], indirect=True, ids=["lab"])
 
 
 @lab(picky=f"parameter:param={NEW}")
-def test_refused_newer_limit_name_is_replaced_by_the_older(plane: RouterHarness) -> None:
-    """Later requests start with the older name."""
-    plane.provider("picky", max_tokens_field=NEW)
-    first, second = plane.ask("picky"), plane.ask("picky")
-    assert plane.limits == [{NEW: 7}, {OLD: 7}, {OLD: 7}]
+def test_refused_newer_limit_name_is_replaced_by_the_older(harness: RouterHarness) -> None:
+    """After a provider has rejected the newer name of a limit, requests start with the older name."""
+    harness.provider("picky", max_tokens_field=NEW)
+    first, second = harness.ask("picky"), harness.ask("picky")
+    assert harness.limits == [{NEW: 7}, {OLD: 7}, {OLD: 7}]
     assert [attempts[0].outcome for attempts in (first, second)] == ["ok", "ok"]
     assert [attempts[0].dropped_params for attempts in (first, second)] == [(), ()]
 
 
 @lab(picky=f"parameter:param={OLD}")
-def test_refused_older_limit_name_is_replaced_by_the_newer(plane: RouterHarness) -> None:
+def test_refused_older_limit_name_is_replaced_by_the_newer(harness: RouterHarness) -> None:
     """A rejected older name of the limit is replaced by the newer one, at the cost of a single retry."""
-    plane.provider("picky")
-    first, second = plane.ask("picky"), plane.ask("picky")
-    assert plane.limits == [{OLD: 7}, {NEW: 7}, {NEW: 7}]
+    harness.provider("picky")
+    first, second = harness.ask("picky"), harness.ask("picky")
+    assert harness.limits == [{OLD: 7}, {NEW: 7}, {NEW: 7}]
     assert [attempts[0].retry_attempts for attempts in (first, second)] == [1, 0]
 
 
 @lab(picky=f"parameter:param={OLD}")
-def test_a_streamed_request_keeps_its_limit_too(plane: RouterHarness) -> None:
+def test_a_streamed_request_keeps_its_limit_too(harness: RouterHarness) -> None:
     """A provider rejects a limit before its stream begins."""
-    plane.provider("picky")
+    harness.provider("picky")
     route = RouteSpec("draft", (CandidateSpec("picky"),))
     planned = plan_request(snapshot.current(), route, HELLO, stream=True)
 
     async def read_text() -> str:
-        result = await Dispatch(planned, run_context=plane.stage.run_context).open()
+        result = await Dispatch(planned, run_context=harness.stage.run_context).open()
         return "".join([event.text async for batch in result.answer for event in batch if isinstance(event, Delta)])
 
     assert run_sync(read_text()) == "You said: hello"
-    assert plane.limits == [{OLD: 7}, {NEW: 7}]
+    assert harness.limits == [{OLD: 7}, {NEW: 7}]
 
 
 @lab(picky=f"parameter:param={NEW}+temperature")
-def test_rejected_parameter_and_renamed_limit_are_remembered_after_a_day(plane: RouterHarness) -> None:
-    plane.provider("picky", max_tokens_field=NEW)
+def test_rejected_parameter_and_renamed_limit_are_remembered_after_a_day(harness: RouterHarness) -> None:
+    harness.provider("picky", max_tokens_field=NEW)
     chat = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
-    plane.ask("picky", chat)
-    count = len(plane.lab.requests) - 1
-    plane.stage.clock.now += 24 * HOUR
-    plane.ask("picky", chat)
-    assert ["temperature" in received.json for received in plane.lab.requests[count:]] == [False, False]
-    assert plane.limits[count:] == [{OLD: 7}, {OLD: 7}]
+    harness.ask("picky", chat)
+    count = len(harness.lab.requests) - 1
+    harness.stage.clock.now += 24 * HOUR
+    harness.ask("picky", chat)
+    assert ["temperature" in received.json for received in harness.lab.requests[count:]] == [False, False]
+    assert harness.limits[count:] == [{OLD: 7}, {OLD: 7}]
 
 
 @lab(picky="parameter:param=temperature")
-def test_omitted_parameter_is_listed_by_every_attempt(plane: RouterHarness) -> None:
-    """Later attempts omit it because of the earlier refusal."""
-    plane.provider("picky")
+def test_omitted_parameter_is_listed_by_every_attempt(harness: RouterHarness) -> None:
+    """Every attempt lists omitted parameters, even if they were omitted because of an earlier refusal."""
+    harness.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
-    dropped = [plane.ask("picky", chat)[0].dropped_params for chat in (warm, warm, HELLO)]
+    dropped = [harness.ask("picky", chat)[0].dropped_params for chat in (warm, warm, HELLO)]
     assert dropped == [("temperature",), ("temperature",), ()]
 
 
 @lab(good="ok")
-def test_parameter_without_an_equivalent_is_listed_as_dropped(plane: RouterHarness) -> None:
-    plane.provider("good")
-    attempts = plane.ask("good", ChatRequest(HELLO.messages, inner=("messages[0].audio",)))
+def test_parameter_without_an_equivalent_is_listed_as_dropped(harness: RouterHarness) -> None:
+    harness.provider("good")
+    attempts = harness.ask("good", ChatRequest(HELLO.messages, inner=("messages[0].audio",)))
     assert (attempts[0].outcome, attempts[0].dropped_params) == ("ok", ("messages[0].audio",))
 
 
 @lab(picky=f"parameter:param={OLD}+temperature")
-def test_refused_limit_and_refused_parameter_are_corrected_in_one_request(plane: RouterHarness) -> None:
+def test_refused_limit_and_refused_parameter_are_corrected_in_one_request(harness: RouterHarness) -> None:
     """Renaming a limit does not count as omitting a parameter."""
-    plane.provider("picky")
+    harness.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
-    attempts = plane.ask("picky", warm)
-    assert plane.limits == [{OLD: 7}, {NEW: 7}, {NEW: 7}]
+    attempts = harness.ask("picky", warm)
+    assert harness.limits == [{OLD: 7}, {NEW: 7}, {NEW: 7}]
     assert isinstance(attempts, tuple)
     assert (attempts[0].outcome, attempts[0].dropped_params) == ("ok", ("temperature",))
 
 
 @lab(stern=f"parameter:param={OLD}+{NEW}")
-def test_request_fails_rather_than_being_sent_without_a_limit(plane: RouterHarness) -> None:
+def test_request_fails_rather_than_being_sent_without_a_limit(harness: RouterHarness) -> None:
     """If neither name of the limit works, nothing is remembered."""
-    plane.provider("stern")
+    harness.provider("stern")
     for _ in range(2):
-        error = plane.ask("stern")
+        error = harness.ask("stern")
         assert isinstance(error, UpstreamRefused)
         assert (error.status, error.code) == (400, "unsupported_parameter")
-    assert plane.limits == [{OLD: 7}, {NEW: 7}] * 2
+    assert harness.limits == [{OLD: 7}, {NEW: 7}] * 2
 
 
 @lab(stern=f"parameter:param={OLD}+{NEW}", good="ok")
-def test_next_candidate_is_called_if_both_limit_names_are_refused(plane: RouterHarness) -> None:
+def test_next_candidate_is_called_if_both_limit_names_are_refused(harness: RouterHarness) -> None:
     """The next candidate receives the limit under the name that it accepts."""
-    plane.provider("stern")
-    plane.provider("good")
+    harness.provider("stern")
+    harness.provider("good")
     chain = (CandidateSpec("stern"), CandidateSpec("good"))
     route = RouteSpec("draft", chain, on_error={"unsupported_parameter": "next"})
     result = run_sync(
-        Dispatch(plan_request(snapshot.current(), route, HELLO), run_context=plane.stage.run_context).answer()
+        Dispatch(plan_request(snapshot.current(), route, HELLO), run_context=harness.stage.run_context).answer()
     )
     assert [attempt.outcome for attempt in result.attempts] == ["unsupported_parameter", "ok"]
-    assert plane.limits == [{OLD: 7}, {NEW: 7}, {OLD: 7}]
+    assert harness.limits == [{OLD: 7}, {NEW: 7}, {OLD: 7}]
 
 
 @pytest.mark.parametrize("protocol", ["anthropic", "gemini"])
 @lab(stern=f"parameter:param={OLD}+maxOutputTokens")
-def test_protocol_with_one_limit_name_never_drops_it(plane: RouterHarness, protocol: str) -> None:
+def test_protocol_with_one_limit_name_never_drops_it(harness: RouterHarness, protocol: str) -> None:
     """`max_tokens` and `maxOutputTokens` have no other name in these protocols, so the refusal is final."""
-    plane.provider("stern", protocol)
+    harness.provider("stern", protocol)
     name = {"anthropic": OLD, "gemini": "maxOutputTokens"}[protocol]
     for _ in range(2):
-        assert isinstance(plane.ask("stern"), UpstreamRefused)
-    assert plane.limits == [{name: 7}] * 2
+        assert isinstance(harness.ask("stern"), UpstreamRefused)
+    assert harness.limits == [{name: 7}] * 2
 
 
 @pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
 @lab(up="ok")
-def test_drop_params_never_removes_a_limit(plane: RouterHarness, protocol: str) -> None:
+def test_drop_params_never_removes_a_limit(harness: RouterHarness, protocol: str) -> None:
     """If the protocol has two names for the limit, listing one selects the other."""
-    plane.provider("up", protocol, drop_params=["max_tokens", "maxOutputTokens", "temperature"])
-    plane.ask("up", ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7))
+    harness.provider("up", protocol, drop_params=["max_tokens", "maxOutputTokens", "temperature"])
+    harness.ask("up", ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7))
     name = {"openai": NEW, "anthropic": OLD, "gemini": "maxOutputTokens"}[protocol]
-    assert plane.limits == [{name: 7}]
-    assert b"temperature" not in plane.lab.requests[0].body
+    assert harness.limits == [{name: 7}]
+    assert b"temperature" not in harness.lab.requests[0].body
 
 
 @lab(picky=f"parameter:param={OLD}")
-def test_limit_in_extra_body_is_renamed_too(plane: RouterHarness) -> None:
+def test_limit_in_extra_body_is_renamed_too(harness: RouterHarness) -> None:
     """`extraBody` is merged into a request last."""
-    plane.provider("picky")
+    harness.provider("picky")
     Service.objects.create(
         service_id="own", provider=Provider.objects.get(name="picky"), model="lab", extra_body={OLD: 5}
     )
     snapshot.refresh()
-    plane.ask("picky")
-    assert plane.limits == [{OLD: 5}, {NEW: 5}]
+    harness.ask("picky")
+    assert harness.limits == [{OLD: 5}, {NEW: 5}]
 
 
 @lab(picky=f"parameter:param={OLD}+temperature")
-def test_simulation_uses_the_remembered_limit_name(plane: RouterHarness) -> None:
-    """It stores nothing in this process's memory."""
-    plane.provider("picky")
+def test_simulation_uses_the_remembered_limit_name(harness: RouterHarness) -> None:
+    """A simulation stores nothing in this process's memory."""
+    harness.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
-    plane.ask("picky", warm)
-    plane.ask("picky", warm)
+    harness.ask("picky", warm)
+    harness.ask("picky", warm)
     route = RouteSpec("draft", (CandidateSpec("picky"), CandidateSpec("picky", "unreached")))
-    memory = plane.stage.run_context.memory
+    memory = harness.stage.run_context.memory
     simulation = simulate(snapshot.current(), route, warm, {0: ["parameter", "200"]}, memory=memory)
-    assert simulation.stops[0].payload == plane.lab.requests[-1].json
+    assert simulation.stops[0].payload == harness.lab.requests[-1].json
     simulate(snapshot.current(), route, warm, {1: ["parameter"], 0: ["503"]}, memory=memory)
     assert memory.refusals("picky", "unreached") == ()

@@ -24,7 +24,7 @@ from tests.lab import Lab
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
-LOOK = ChatRequest((Message(Role.USER, (TextPart("Look"), bytes_part(PNG, "image/png", "dot.png"))),))
+IMAGE_REQUEST = ChatRequest((Message(Role.USER, (TextPart("Look"), bytes_part(PNG, "image/png", "dot.png"))),))
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_draft_chain_is_simulated_without_waiting(state):
     )
     # Candidate 0 fails in each of its three tries, and candidate 1 answers.
     script = {0: ["429", "503", "500"], 1: ["200"]}
-    simulation = simulate(state, RouteSpec("draft", chain), LOOK, script, assume_usable=True)
+    simulation = simulate(state, RouteSpec("draft", chain), IMAGE_REQUEST, script, assume_usable=True)
     assert [stop.outcome for stop in simulation.stops] == ["http_500", "ok", NOT_REACHED]
     assert len(simulation.stops[0].waits) == 2
     assert simulation.ok
@@ -84,7 +84,7 @@ SEEN = {
 @pytest.mark.parametrize("word", sorted(SCRIPTED))
 def test_every_scripted_outcome_ends_as_a_real_request_would(state, word):
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
-    simulation = simulate(state, route, LOOK, {0: [word]}, stream=True)
+    simulation = simulate(state, route, IMAGE_REQUEST, {0: [word]}, stream=True)
     assert simulation.ok == (word == "200")
     assert simulation.status == SEEN[word]
     assert simulation.stops[0].attempt is not None
@@ -107,16 +107,16 @@ class Recorder:
 def test_simulated_payload_equals_the_payload_sent(state):
     for service in state.configuration.services:
         route = RouteSpec("draft", (CandidateSpec(service.provider, service.model),))
-        payload = simulate(state, route, LOOK, assume_usable=True).stops[0].payload
+        payload = simulate(state, route, IMAGE_REQUEST, assume_usable=True).stops[0].payload
         transport = Recorder()
-        run_sync(Dispatch(plan_request(state, route, LOOK, unusable={}), transport).answer())
+        run_sync(Dispatch(plan_request(state, route, IMAGE_REQUEST, unusable={}), transport).answer())
         assert transport.payloads == [payload]
 
 
 def test_unknown_scripted_outcome_is_refused(state):
     route = RouteSpec("draft", (CandidateSpec("echo"),))
     with pytest.raises(KeyError):
-        simulate(state, route, LOOK, {0: ["418"]})
+        simulate(state, route, IMAGE_REQUEST, {0: ["418"]})
 
 
 def test_provider_check_reports_an_answer_or_a_missing_key(demo: None):

@@ -259,7 +259,7 @@ def test_every_vendor_accepts_conversations_with_turns_of_others(api: str, *, st
         assert conversation.turn(first) == "done", (first, second)
 
 
-GOOD: Mapping[str, Json] = {
+VALID_REQUESTS: Mapping[str, Json] = {
     "openai": {"model": "m", "messages": [{"role": "user", "content": "x"}]},
     "openai-responses": {"model": "m", "input": [{"role": "user", "content": "x"}]},
     "anthropic": {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]},
@@ -271,7 +271,7 @@ TOOL_ENTRY: Mapping[str, Callable[[str, Json], Json]] = {
     "anthropic": lambda name, schema: {"name": name, "input_schema": schema},
     "gemini": lambda name, schema: {"functionDeclarations": [{"name": name, "parametersJsonSchema": schema}]},
 }
-WRONG_SCHEMA: Mapping[str, Json] = {"gemini": {"$ref": "#/$defs/a", "title": "x", "$defs": {"a": {}}}}
+INVALID_SCHEMAS: Mapping[str, Json] = {"gemini": {"$ref": "#/$defs/a", "title": "x", "$defs": {"a": {}}}}
 TOO_MANY_STOPS: Mapping[str, Json] = {
     "openai": {"stop": list("abcde")},
     "anthropic": {"stop_sequences": [" "]},
@@ -279,13 +279,13 @@ TOO_MANY_STOPS: Mapping[str, Json] = {
 }
 
 
-@pytest.mark.parametrize("protocol", GOOD)
+@pytest.mark.parametrize("protocol", VALID_REQUESTS)
 def test_strict_vendors_reject_invalid_requests(protocol: str) -> None:
-    """This tests the fake hosts themselves: each rule rejects a request that violates it."""
-    valid, tool = GOOD[protocol], TOOL_ENTRY[protocol]
+    """Each of the fake hosts' rules rejects a request that violates it."""
+    valid, tool = VALID_REQUESTS[protocol], TOOL_ENTRY[protocol]
     assert not list(refusals_of(protocol, valid))
     assert not list(refusals_of(protocol, {**valid, "tools": [tool("look", {"type": "object"})]}))
-    wrong = WRONG_SCHEMA.get(protocol, {"type": "object", "anyOf": [{}]})
+    wrong = INVALID_SCHEMAS.get(protocol, {"type": "object", "anyOf": [{}]})
     for fields in (
         {"surprise": 1},
         {"tools": [tool("x" * 65, {"type": "object"})]},

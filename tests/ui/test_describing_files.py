@@ -15,7 +15,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.routes.actions import save_route
 from routing_admin.console.settings.actions import set_content_policy
 from routing_admin.models import TaskRoute
-from tests.describing.describers import POLICY, WORDS, describing_lab, received_bodies
+from tests.describing.describers import DESCRIPTION, POLICY, describing_lab, received_bodies
 from tests.gateway.plane import PNG, chat_body, image, logged
 
 pytestmark = [pytest.mark.ui, pytest.mark.django_db(transaction=True, databases=["default", "logs"])]
@@ -53,11 +53,11 @@ def test_a_previewed_file_is_described_once_and_the_description_is_reused(
         assert lab.requests == []
         card.get_by_role("button", name="Ask seer now").click()
         expect(card).to_contain_text("seer described the file; its words are kept.")
-        expect(card.locator(".said")).to_contain_text(f"> {WORDS}")
+        expect(card.locator(".said")).to_contain_text(f"> {DESCRIPTION}")
         expect(card.get_by_role("button", name="Ask seer now")).to_have_count(0)
         request = call(page, key)
         assert len(received_bodies(lab, "seer")) == 1
-        assert f"> {WORDS}" in str(received_bodies(lab, "blind")[0])
+        assert f"> {DESCRIPTION}" in str(received_bodies(lab, "blind")[0])
     page.goto(f"/requests/{request}/")
     expect(page.locator("#main")).to_contain_text("blind")
 
