@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any, TypeVar
 
-EMPTY = frozenset({"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr", "path", "use"})
+VOID_ELEMENTS = frozenset({"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr", "path", "use"})
 """Elements without an end tag."""
 
 INVISIBLE = frozenset({"head", "script", "style", "template"})
@@ -309,7 +309,7 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         control = Control(tag, dict(attrs))
         self.open[-1].children.append(control)
-        if tag not in EMPTY:
+        if tag not in VOID_ELEMENTS:
             self.open.append(control)
 
     def handle_endtag(self, tag: str) -> None:

@@ -44,7 +44,7 @@ def flash_service() -> Service:
     return row
 
 
-def upload(client: Client, value: Any) -> Any:
+def upload_catalogue(client: Client, value: Any) -> Any:
     file = BytesIO(value if isinstance(value, bytes) else json.dumps(value).encode())
     file.name = "api.json"
     return client.post(PAGE, {"act": "file", "file": file})
@@ -75,7 +75,7 @@ def test_a_model_is_found_by_name_and_host(admin: Client) -> None:
 
 
 def test_an_uploaded_catalogue_is_previewed_without_changing_anything(admin: Client, flash_service: Service) -> None:
-    answer = upload(admin, API)
+    answer = upload_catalogue(admin, API)
     assert answer.status_code == 302
     page = Page(admin.get(answer.url))
     (ours,) = (item for item in page.region("Your model services").items if "vision" in item.text)
@@ -91,7 +91,7 @@ def test_an_uploaded_catalogue_is_previewed_without_changing_anything(admin: Cli
 def test_applying_a_catalogue_is_one_revision_that_undo_reverts(admin: Client, flash_service: Service) -> None:
     admin.post("/matrix/fill/", {"act": "catalogue"})
     assert vision_capability() == (False, "contested")
-    url = upload(admin, API).url
+    url = upload_catalogue(admin, API).url
     admin.post(url)
     assert vision_capability() == (True, "catalogue")
     assert Page(admin.get(PAGE)).shows("A refreshed edition is in use")
@@ -106,14 +106,14 @@ def test_applying_a_catalogue_is_one_revision_that_undo_reverts(admin: Client, f
 
 
 def test_dropping_the_catalogue_restores_the_shipped_one(admin: Client, flash_service: Service) -> None:
-    admin.post(upload(admin, API).url)
+    admin.post(upload_catalogue(admin, API).url)
     admin.post(PAGE, {"act": "drop"})
     assert vision_capability() == (False, "contested")
     assert snapshot.current().configuration.catalogue is None
 
 
 def test_another_process_uses_the_catalogue_after_its_next_refresh(admin: Client, flash_service: Service) -> None:
-    admin.post(upload(admin, API).url)
+    admin.post(upload_catalogue(admin, API).url)
     snapshot.refresh()
     assert snapshot.current().catalogue.entry_at("deepseek", "https://api.deepseek.com", "deepseek-v5") is not None
 
@@ -123,7 +123,7 @@ def test_another_process_uses_the_catalogue_after_its_next_refresh(admin: Client
     [(b"<html>", "not JSON"), ({"providers": []}, "known format"), (b"", "Choose a file.")],
 )
 def test_an_invalid_file_is_rejected_and_not_stored(admin: Client, value: Any, error: str) -> None:
-    answer = upload(admin, value)
+    answer = upload_catalogue(admin, value)
     assert answer.status_code == 422
     assert error in Page(answer).alert
     assert not CatalogueEdition.objects.exists()
@@ -144,7 +144,7 @@ def test_the_shipped_catalogue_is_used_if_the_database_lost_the_configured_one(
 
 
 @pytest.fixture
-def listing() -> Iterator[str]:
+def model_list_url() -> Iterator[str]:
     """The URL of a provider whose model list includes capabilities."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -164,20 +164,20 @@ def listing() -> Iterator[str]:
     server.shutdown()
 
 
-def test_a_providers_own_list_is_fetched_by_a_button(admin: Client, listing: str) -> None:
-    Provider.objects.create(name="house", endpoint=f"{listing}/rich", default_model="m", key_source="none")
+def test_a_providers_own_list_is_fetched_by_a_button(admin: Client, model_list_url: str) -> None:
+    Provider.objects.create(name="house", endpoint=f"{model_list_url}/rich", default_model="m", key_source="none")
     snapshot.refresh()
     answer = admin.post(PAGE, {"act": "ask", "provider": "house"})
     assert answer.status_code == 302, Page(answer).alert
     admin.post(answer.url)
     assert Page(admin.get(PAGE)).row("house").shows("the provider's own list")
-    entry = snapshot.current().catalogue.entry_at("house", f"{listing}/rich", "house-model")
+    entry = snapshot.current().catalogue.entry_at("house", f"{model_list_url}/rich", "house-model")
     assert entry is not None
     assert entry.capabilities.input == ("text", "vision")
 
 
-def test_provider_list_without_capabilities_gets_an_error(admin: Client, listing: str) -> None:
-    Provider.objects.create(name="plain", endpoint=f"{listing}/v1", default_model="m", key_source="none")
+def test_provider_list_without_capabilities_gets_an_error(admin: Client, model_list_url: str) -> None:
+    Provider.objects.create(name="plain", endpoint=f"{model_list_url}/v1", default_model="m", key_source="none")
     Provider.objects.create(name="gone", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
     snapshot.refresh()
     for name, error in (

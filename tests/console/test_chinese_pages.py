@@ -29,7 +29,7 @@ from routing_admin.request_log.journal import journal
 from tests.console.page import Page
 
 UNTRANSLATED_ELEMENTS = {"code", "pre", "script", "style", "kbd", "samp", "q", "textarea", "title"}
-VOID = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "use", "wbr"}
+VOID_ELEMENTS = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "use", "wbr"}
 ENGLISH = re.compile(r"(?:[A-Za-z][a-z'’]*[ ,;:]+){3,}[A-Za-z][a-z'’]*")
 pages = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -45,7 +45,7 @@ class EnglishTextParser(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         known = {key: value or "" for key, value in attrs}
         self.texts += [known[key] for key in ("title", "aria-label", "placeholder") if key in known]
-        if tag not in VOID:
+        if tag not in VOID_ELEMENTS:
             quiet = (
                 tag in UNTRANSLATED_ELEMENTS
                 or "said" in known.get("class", "").split()
@@ -57,7 +57,7 @@ class EnglishTextParser(HTMLParser):
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None: ...
 
     def handle_endtag(self, tag: str) -> None:
-        if tag not in VOID and self.open:
+        if tag not in VOID_ELEMENTS and self.open:
             self.open.pop()
 
     def handle_data(self, data: str) -> None:

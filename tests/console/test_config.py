@@ -23,7 +23,7 @@ from routing_admin.core.files.importing import FileFormat
 from routing_admin.models import Revision, TaskRoute
 from tests.cast import load_demo
 from tests.console.page import Page
-from tests.console.visits import offered_undo, response_text
+from tests.console.visits import newest_revision, offered_undo, response_text
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADA = Actor("person", "ada")
@@ -49,11 +49,6 @@ def config_json(**changes: Any) -> str:
 
 def import_files(client: Client, *texts: str, **fields: Any) -> Any:
     return client.post(reverse("config_import"), {"text": list(texts), "mode": "merge", **fields})
-
-
-def newest() -> int:
-    revision = Revision.objects.first()
-    return revision.number if revision else 0
 
 
 # Export
@@ -118,7 +113,7 @@ def test_an_export_with_an_unknown_name_is_404(admin: Client, name: str) -> None
 
 
 def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, demo: None) -> None:
-    before = newest()
+    before = newest_revision()
     page = import_files(admin, config_json())
     assert page.status_code == 200
     assert [(change.label, change.kind, change.name) for change in page.context["changes"][:1]] == [
@@ -129,7 +124,7 @@ def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, d
         ("routing.review.fallback[0]", (18, 9))
     ]
     assert page.context["rows"]
-    assert newest() == before
+    assert newest_revision() == before
 
 
 def test_a_key_appears_only_in_the_pasted_text(admin: Client, demo: None) -> None:
@@ -144,11 +139,11 @@ def test_applying_makes_one_revision_with_its_message_and_undo(admin: Client, de
     page = import_files(admin, config_json())
     form = {"expected": page.context["revision"], "act": "apply", "message": "deepseek joins"}
     answer = admin.post(reverse("config_import"), {"text": [config_json()], "mode": "merge", **form}, follow=True)
-    assert answer.redirect_chain == [(reverse("revision", args=[newest()]), 302)]
-    assert Revision.objects.get(number=newest()).message == "deepseek joins"
+    assert answer.redirect_chain == [(reverse("revision", args=[newest_revision()]), 302)]
+    assert Revision.objects.get(number=newest_revision()).message == "deepseek joins"
     assert TaskRoute.objects.filter(task_type="review").exists()
-    assert offered_undo(admin, answer) == newest()
-    admin.post(reverse("undo", args=[newest()]))
+    assert offered_undo(admin, answer) == newest_revision()
+    admin.post(reverse("undo", args=[newest_revision()]))
     assert not TaskRoute.objects.filter(task_type="review").exists()
 
 
@@ -173,9 +168,9 @@ def test_problems_stop_the_import_and_name_path_and_line(admin: Client, demo: No
         ("routing.default.provider", (13, 7)),
         ("routing.x.maxTokens", (17, 7)),
     ]
-    before = newest()
+    before = newest_revision()
     assert import_files(admin, invalid_file, act="apply", expected=before).status_code == 422
-    assert newest() == before
+    assert newest_revision() == before
 
 
 def test_broken_json_names_line_and_column(admin: Client) -> None:
@@ -208,11 +203,11 @@ def test_applying_after_another_users_change_is_409_and_shows_the_new_difference
     page = import_files(admin, config_json())
     revision_shown = page.context["revision"]
     save_route(ADA, TaskRoute(task_type="meanwhile"), [CandidateSpec("echo")])
-    before = newest()
+    before = newest_revision()
     answer = import_files(admin, config_json(), act="apply", expected=revision_shown)
     assert answer.status_code == 409
     assert Page(answer).shows("changed in the meantime")
-    assert (newest(), answer.context["revision"]) == (before, before)
+    assert (newest_revision(), answer.context["revision"]) == (before, before)
     assert import_files(admin, config_json(), act="apply", expected=before).status_code == 302
     assert TaskRoute.objects.filter(task_type="meanwhile").exists()
 
@@ -232,12 +227,12 @@ def test_an_empty_import_says_what_to_do(admin: Client) -> None:
 
 def test_problems_of_the_whole_configuration_are_shown(admin: Client, demo: None) -> None:
     """Valid files that would remove a service used by agents are rejected with 422 and a message for each agent."""
-    before = newest()
+    before = newest_revision()
     answer = import_files(admin, '{"services": []}', mode="replace", act="apply", expected=before)
     assert answer.status_code == 422
     assert all("which would no longer exist" in error.message for error in answer.context["errors"])
     assert len(answer.context["errors"]) == 3
-    assert newest() == before
+    assert newest_revision() == before
 
 
 @pytest.mark.parametrize("count", [1, 37])

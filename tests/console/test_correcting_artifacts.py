@@ -25,12 +25,12 @@ CHINESE = "季度报告：收入增长百分之十二，成本下降。\n" * 20
 
 
 @pytest.fixture
-def binary(demo: None) -> Artifact:
+def binary_file(demo: None) -> Artifact:
     return actions.store_bytes(SYSTEM, BINARY, filename="data.bin", owner="text-agent")
 
 
 @pytest.fixture
-def guess(demo: None) -> Artifact:
+def guessed_file(demo: None) -> Artifact:
     """A Chinese text file whose encoding was guessed wrongly."""
     row = actions.store_bytes(SYSTEM, CHINESE.encode("gb18030"), filename="notes.txt", owner="text-agent")
     Artifact.objects.filter(pk=row.pk).update(encoding="big5", encoding_certain=False)
@@ -49,32 +49,32 @@ def fill(client: Client, row: Artifact, query: str = "", **corrections: str) -> 
     return client.post(reverse("artifact_correct", args=[row.pk]) + query, form, headers=HTMX, follow=True)
 
 
-def test_page_corrects_the_type_and_updates_the_delivery(admin: Client, binary: Artifact) -> None:
-    answer = fill(admin, binary, "?language=en", mime_type="text/x-thing", encoding="cp1252")
+def test_page_corrects_the_type_and_updates_the_delivery(admin: Client, binary_file: Artifact) -> None:
+    answer = fill(admin, binary_file, "?language=en", mime_type="text/x-thing", encoding="cp1252")
     corrected_page = Page(answer)
-    assert answer.redirect_chain == [(reverse("artifact", args=[binary.pk]) + "?language=en", 302)]
+    assert answer.redirect_chain == [(reverse("artifact", args=[binary_file.pk]) + "?language=en", 302)]
     assert "Models receive the file as it is shown now." in answer["HX-Trigger"]
     assert (corrected_page.field("Type").value, corrected_page.is_document) == ("text/x-thing", True)
     assert corrected_page.region("The file").fact("Type used").shows("corrected")
-    binary.refresh_from_db()
-    assert (binary.kind, binary.encoding, binary.encoding_certain) == ("text", "cp1252", True)
+    binary_file.refresh_from_db()
+    assert (binary_file.kind, binary_file.encoding, binary_file.encoding_certain) == ("text", "cp1252", True)
     event = AuditEvent.objects.filter(action="artifact.correct").latest("pk")  # viewing the page is also an event
-    assert (event.actor, event.object_name) == ("admin", binary.pk)
+    assert (event.actor, event.object_name) == ("admin", binary_file.pk)
 
 
-def test_one_button_restores_the_detected_values(admin: Client, binary: Artifact) -> None:
-    assert page(admin, binary).button("Restore the detected values") is None
-    fill(admin, binary, mime_type="text/plain")
-    assert page(admin, binary).button("Restore the detected values")
-    admin.post(reverse("artifact_correct", args=[binary.pk]), {"back": "1"})
+def test_one_button_restores_the_detected_values(admin: Client, binary_file: Artifact) -> None:
+    assert page(admin, binary_file).button("Restore the detected values") is None
+    fill(admin, binary_file, mime_type="text/plain")
+    assert page(admin, binary_file).button("Restore the detected values")
+    admin.post(reverse("artifact_correct", args=[binary_file.pk]), {"back": "1"})
     row = Artifact.objects.get()
-    assert (row.mime_type, row.kind, row.correction) == (binary.mime_type, binary.kind, None)
+    assert (row.mime_type, row.kind, row.correction) == (binary_file.mime_type, binary_file.kind, None)
 
 
-def test_a_guessed_encoding_is_corrected_where_it_is_shown(admin: Client, guess: Artifact) -> None:
+def test_a_guessed_encoding_is_corrected_where_it_is_shown(admin: Client, guessed_file: Artifact) -> None:
     """Confirming a guessed encoding makes it certain. Choosing another one decodes the text again."""
-    assert page(admin, guess).button("Use this encoding")
-    address = reverse("artifact_correct", args=[guess.pk])
+    assert page(admin, guessed_file).button("Use this encoding")
+    address = reverse("artifact_correct", args=[guessed_file.pk])
     admin.post(address, {"encoding": "big5"})
     assert Artifact.objects.get().encoding_certain
     answer = admin.post(address, {"encoding": "gb18030"}, follow=True)
@@ -82,21 +82,21 @@ def test_a_guessed_encoding_is_corrected_where_it_is_shown(admin: Client, guess:
     assert Page(answer).control("main").shows("季度报告：收入增长百分之十二")
 
 
-def test_an_unchanged_field_is_no_correction(admin: Client, guess: Artifact) -> None:
-    fill(admin, guess, visibility="private")
+def test_an_unchanged_field_is_no_correction(admin: Client, guessed_file: Artifact) -> None:
+    fill(admin, guessed_file, visibility="private")
     row = Artifact.objects.get()
     assert (row.visibility, row.encoding_certain, row.correction) == ("private", False, None)
     before = AuditEvent.objects.count()
-    assert "Nothing was changed" in fill(admin, guess)["HX-Trigger"]
+    assert "Nothing was changed" in fill(admin, guessed_file)["HX-Trigger"]
     assert AuditEvent.objects.count() == before
 
 
-def test_an_invalid_value_is_kept_in_its_field_with_the_reason(admin: Client, binary: Artifact) -> None:
-    answer = fill(admin, binary, mime_type="png")
+def test_an_invalid_value_is_kept_in_its_field_with_the_reason(admin: Client, binary_file: Artifact) -> None:
+    answer = fill(admin, binary_file, mime_type="png")
     assert answer.status_code == 422
     assert Page(answer).error("Type").endswith("png is not a valid type. Did you mean image/png?")
     assert Page(answer).field("Type").value == "png"
-    response = fill(admin, binary, mime_type="image/png", encoding="cp1252")
+    response = fill(admin, binary_file, mime_type="image/png", encoding="cp1252")
     assert "is not text" in Page(response).error("Encoding")
     assert Artifact.objects.get().correction is None
 
@@ -108,14 +108,14 @@ def test_a_users_file_can_be_hidden_from_every_agent(admin: Client, demo: None) 
     assert visibility.field("Visible to").shows("no agent, only people on these pages")
 
 
-def test_lossy_encoding_shows_a_warning(admin: Client, guess: Artifact) -> None:
-    assert Page(fill(admin, guess, encoding="utf-8")).region("The file").shows("Some bytes are not valid")
+def test_lossy_encoding_shows_a_warning(admin: Client, guessed_file: Artifact) -> None:
+    assert Page(fill(admin, guessed_file, encoding="utf-8")).region("The file").shows("Some bytes are not valid")
 
 
-def test_a_viewer_sees_no_form_and_corrects_nothing(viewer: Client, guess: Artifact) -> None:
-    viewer_page = page(viewer, guess)
+def test_a_viewer_sees_no_form_and_corrects_nothing(viewer: Client, guessed_file: Artifact) -> None:
+    viewer_page = page(viewer, guessed_file)
     assert [viewer_page.button(name) for name in ("Save", "Use this encoding", "Correct the type")] == [None] * 3
-    assert fill(viewer, guess, encoding="gb18030").status_code == 403
+    assert fill(viewer, guessed_file, encoding="gb18030").status_code == 403
     assert Artifact.objects.get().encoding == "big5"
 
 

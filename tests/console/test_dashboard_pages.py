@@ -40,7 +40,7 @@ from tests.gateway.plane import unreadable_tables
 NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
 
 
-def samples(*outcomes: str, ms: float = 100) -> list[Sample]:
+def make_samples(*outcomes: str, ms: float = 100) -> list[Sample]:
     """Return samples a minute apart, newest first."""
     return [Sample(NOW - timedelta(minutes=minutes), outcome, ms) for minutes, outcome in enumerate(outcomes)]
 
@@ -63,7 +63,7 @@ def samples(*outcomes: str, ms: float = 100) -> list[Sample]:
     ],
 )
 def test_a_providers_health_is_judged_by_its_newest_calls(outcomes: tuple[str, ...], ms: float, status: str) -> None:
-    assert judge(samples(*outcomes, ms=ms), NOW).status == status
+    assert judge(make_samples(*outcomes, ms=ms), NOW).status == status
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.01, 1))
@@ -75,7 +75,7 @@ def test_a_quantile_is_a_value_that_occurred_and_has_its_share_below_it(values: 
 
 @given(st.lists(st.sampled_from(["ok", "http_500"]), max_size=50))
 def test_every_call_of_the_hour_is_in_the_sparkline(outcomes: list[str]) -> None:
-    assert sum(judge(samples(*outcomes), NOW).series) == len(outcomes)
+    assert sum(judge(make_samples(*outcomes), NOW).series) == len(outcomes)
 
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -137,7 +137,7 @@ def test_zero_requests_have_no_percentage(share: float | None, text: str) -> Non
 
 
 def test_worst_provider_is_first(db: None, demo: None) -> None:
-    health_by_provider = {"echo": judge(samples("ok"), NOW), "gemini": judge(samples("http_500"), NOW)}
+    health_by_provider = {"echo": judge(make_samples("ok"), NOW), "gemini": judge(make_samples("http_500"), NOW)}
     Provider.objects.create(name="spare", endpoint="https://spare.example/v1", default_model="m", position=0)
     snapshot.refresh()
     tiles = build_tiles(snapshot.current(), replace(read_evidence(), health=health_by_provider))

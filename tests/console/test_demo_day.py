@@ -23,7 +23,7 @@ from tests.cast import renew
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def load_all() -> None:
+def load_demo_with_its_day() -> None:
     renew()
     load.load(budget=True)
     load.load_files()
@@ -35,7 +35,7 @@ def rows() -> list[dict[str, object]]:
 
 
 def test_the_demos_day_has_every_ending_and_known_costs() -> None:
-    load_all()
+    load_demo_with_its_day()
     requests, now = RequestLog.objects.all(), timezone.now()
     assert requests.count() >= 300
     assert set(requests.values_list("ending", flat=True)) == {"answered", "failed", "refused", "cancelled"}
@@ -51,7 +51,7 @@ def test_the_demos_day_has_every_ending_and_known_costs() -> None:
 
 
 def test_one_budget_is_near_its_end_and_one_alert_is_over() -> None:
-    load_all()
+    load_demo_with_its_day()
     (use,) = list_budget_uses(snapshot.current().configuration)
     assert 80 <= use.percent < 100
     alert = Alert.objects.get()
@@ -61,7 +61,7 @@ def test_one_budget_is_near_its_end_and_one_alert_is_over() -> None:
 
 def test_the_day_is_the_same_each_time_and_logs_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        load_all()
+        load_demo_with_its_day()
     first = rows()
     day.remove_day()
     day.load_day()
@@ -70,7 +70,7 @@ def test_the_day_is_the_same_each_time_and_logs_no_warning(caplog: pytest.LogCap
 
 
 def test_deleting_the_demo_deletes_its_requests_and_undo_restores_them() -> None:
-    load_all()
+    load_demo_with_its_day()
     facts = RequestFacts("req_own", timezone.now() - timedelta(hours=1), "v1", agent="text-agent")
     write([build_entry(facts)])
     before, sums = rows(), UsageSum.objects.count()

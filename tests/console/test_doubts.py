@@ -31,13 +31,13 @@ SENTENCE = "eyes should read images, but answered a request containing them with
 REFUSAL = "http_400:message=image input is not supported by this model"
 
 
-def blind(request: ReceivedRequest) -> str:
+def reject_images(request: ReceivedRequest) -> str:
     return REFUSAL if request.media else "ok"
 
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
-    with Lab(model=blind) as lab:
+    with Lab(model=reject_images) as lab:
         yield lab
 
 

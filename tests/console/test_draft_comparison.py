@@ -47,25 +47,25 @@ def log_request(
         )
 
 
-def card(admin: Client, data: dict[str, Any], task_type: str = "design") -> Any:
+def post_comparison(admin: Client, data: dict[str, Any], task_type: str = "design") -> Any:
     return admin.post(reverse("route", args=[task_type]), {**data, "act": "past"})
 
 
-def texts(answer: Any) -> list[str]:
+def row_texts(answer: Any) -> list[str]:
     return [row.text for row in answer.context["rows"]]
 
 
 def test_what_a_draft_would_have_changed_is_counted_and_shown(admin: Client, demo: None) -> None:
     log_request("r1", ("echo-503", "http_503"), ("echo-vision", "http_503"), ("echo-text", "ok"), picture=True)
     log_request("r2", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
-    answer = card(admin, design(2, 1, 3))
-    assert texts(answer) == ["2 go to echo/echo-vision first", "1 fewer falls back"]
+    answer = post_comparison(admin, design(2, 1, 3))
+    assert row_texts(answer) == ["2 go to echo/echo-vision first", "1 fewer falls back"]
     page = Page(answer)
     assert page.shows("2 requests used this route in the last 24 hours.")
     assert reverse("request", args=["r2"]) in page.link_urls
     assert not page.is_document
-    answer = card(admin, design(3, 1, 2))
-    assert texts(answer) == [
+    answer = post_comparison(admin, design(3, 1, 2))
+    assert row_texts(answer) == [
         "1 now has its image only described",
         "2 go to echo/echo-text first",
         "Not known: 1 would reach echo/echo-text, which was not called then",
@@ -79,19 +79,19 @@ def test_what_a_draft_would_have_changed_is_counted_and_shown(admin: Client, dem
 def test_older_requests_and_those_of_another_route_are_not_counted(admin: Client, demo: None) -> None:
     log_request("old", ("echo-503", "http_503"), ("echo-vision", "ok"), at=timezone.now() - timedelta(hours=25))
     log_request("other", ("echo-text", "ok"), task_type="planning")
-    answer = card(admin, design(2, 1, 3))
+    answer = post_comparison(admin, design(2, 1, 3))
     assert Page(answer).shows("No request used this route in the last 24 hours.")
     log_request("refused", outcome="budget")
     log_request("new", ("echo-503", "http_503"), ("echo-vision", "ok"))
-    page = Page(card(admin, design(2, 1, 3)))
+    page = Page(post_comparison(admin, design(2, 1, 3)))
     assert page.shows("2 requests used this route")
     assert page.shows("Based on the newest 1 that reached a model.")
 
 
 def test_a_draft_without_changes_says_how_many_requests_there_were(admin: Client, demo: None) -> None:
     log_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
-    assert Page(card(admin, design())).shows("Change the draft")
-    assert Page(card(admin, design(temperature="0.3"))).shows("nothing would have changed")
+    assert Page(post_comparison(admin, design())).shows("Change the draft")
+    assert Page(post_comparison(admin, design(temperature="0.3"))).shows("nothing would have changed")
 
 
 def test_newest_requests_are_examined_and_the_total_is_shown(
@@ -102,11 +102,11 @@ def test_newest_requests_are_examined_and_the_total_is_shown(
     monkeypatch.setattr(retrospect, "MAX_COUNTED", 3)
     for number in range(5):
         log_request(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))
-    answer = card(admin, design(2, 1, 3))
+    answer = post_comparison(admin, design(2, 1, 3))
     page = Page(answer)
     assert page.shows("More than 3 requests used this route")
     assert page.shows("Based on the newest 2 that reached")
-    assert texts(answer) == ["2 go to echo/echo-vision first", "2 fewer fall back"]
+    assert row_texts(answer) == ["2 go to echo/echo-vision first", "2 fewer fall back"]
 
 
 def test_a_new_route_is_compared_with_requests_to_default_for_its_task_type(admin: Client, demo: None) -> None:
@@ -116,7 +116,7 @@ def test_a_new_route_is_compared_with_requests_to_default_for_its_task_type(admi
     data = draft(("1", "echo/echo-vision", ""), ("2", "echo/echo-text", ""), task_type="painting")
     answer = admin.post(reverse("route_new"), {**data, "act": "past"})
     assert Page(answer).shows("3 requests asked for this task type in the last 24 hours and went to default.")
-    assert texts(answer)[-1] == "Not known: 3 would reach echo/echo-vision, which was not called for them then"
+    assert row_texts(answer)[-1] == "Not known: 3 would reach echo/echo-vision, which was not called for them then"
     assert answer.context["rows"][-1].hint == "echo/echo-vision was not called in these 24 hours."
     response = admin.post(reverse("route_new"), {**data, "task_type": "", "act": "past"})
     assert Page(response).shows("What this draft would have changed for the requests")
@@ -124,7 +124,10 @@ def test_a_new_route_is_compared_with_requests_to_default_for_its_task_type(admi
 
 def test_a_disabled_draft_sends_its_requests_to_default(admin: Client, demo: None) -> None:
     log_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
-    assert texts(card(admin, design(enabled="")))[0] == "1 no longer reaches a model that can read its image"
+    assert (
+        row_texts(post_comparison(admin, design(enabled="")))[0]
+        == "1 no longer reaches a model that can read its image"
+    )
 
 
 def test_the_comparison_makes_as_many_queries_for_one_request_as_for_many(admin: Client, demo: None) -> None:
@@ -140,4 +143,4 @@ def test_the_comparison_makes_as_many_queries_for_one_request_as_for_many(admin:
 def test_viewer_cannot_evaluate_a_draft(viewer: Client, demo: None) -> None:
     assert not Page(viewer.get(reverse("route", args=["design"]))).control("past")
     log_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
-    assert Page(card(viewer, design(2, 1, 3))).shows("Change the draft")
+    assert Page(post_comparison(viewer, design(2, 1, 3))).shows("Change the draft")

@@ -40,7 +40,7 @@ def find(client: Client, query: str) -> Page:
     return Page(client.get("/find/", {"q": query}, headers=LIST))
 
 
-def selected_in(page: Page) -> list[str | None]:
+def selected_options(page: Page) -> list[str | None]:
     return [one.attributes["href"] for one in page.controls if one.attributes.get("aria-selected") == "true"]
 
 
@@ -100,7 +100,7 @@ def test_exact_id_is_first(demo: None, admin: Client) -> None:
     log_request("req_6741a2b3c4d5e6f7")
     log_request("req_6741a2b3c4d5e6f7b")
     page = find(admin, "req_6741a2b3c4d5e6f7")
-    assert selected_in(page) == page.link_urls[:1] == ["/requests/req_6741a2b3c4d5e6f7/"]
+    assert selected_options(page) == page.link_urls[:1] == ["/requests/req_6741a2b3c4d5e6f7/"]
 
 
 @pytest.mark.parametrize("language", ["en", "zh-hans"])
@@ -126,7 +126,7 @@ def test_nothing_found_says_so_and_offers_to_search_on(demo: None, admin: Client
     """The first offer to search elsewhere is selected, so that Enter continues the search."""
     page = find(admin, "nothing <is> called so")
     assert "No match for “nothing <is> called so”" in page.text
-    assert selected_in(page) == ["/artifacts/?q=nothing+%3Cis%3E+called+so"]
+    assert selected_options(page) == ["/artifacts/?q=nothing+%3Cis%3E+called+so"]
     assert not any(address.startswith("/requests/?q=") for address in page.link_urls)
 
 

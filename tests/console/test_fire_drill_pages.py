@@ -22,7 +22,7 @@ from tests.console.page import Page
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 
 PAGE = "/providers/echo/drill/"
-MET = (
+AFFECTED_CALLS = (
     *({"outcome": "ok", "provider": name} for name in ("two", "three", "two")),
     {"outcome": "all_providers_failed", "task_type": "planning"},
     {"outcome": "client_cancelled"},
@@ -32,7 +32,7 @@ MET = (
 def log_calls(drill: FireDrill) -> None:
     """Log five calls affected by the drill, and an earlier one that the provider answered in 100 ms."""
     started_at = drill.started_at + timedelta(seconds=1)
-    for number, columns in enumerate(MET):
+    for number, columns in enumerate(AFFECTED_CALLS):
         row = RequestLog.objects.create(
             id=f"met{number}", started_at=started_at, surface="v1", duration_ms=220 + number, fell_back=True, **columns
         )

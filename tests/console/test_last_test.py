@@ -95,10 +95,10 @@ def test_a_provider_has_one_state_that_agrees_with_its_last_test(
 ) -> None:
     """A test that failed for lack of a key is ignored once a key was entered."""
     add_provider("tested", fault=fault)
-    assert state_everywhere(admin, "tested") == (word, state)
+    assert read_state_everywhere(admin, "tested") == (word, state)
 
 
-def state_everywhere(admin: Client, name: str) -> tuple[str, str]:
+def read_state_everywhere(admin: Client, name: str) -> tuple[str, str]:
     """Return the word and the code of a provider's state, and check that all places agree."""
     snapshot.refresh()
     page, tile = Page(admin.get(f"/providers/{name}/")), Page(admin.get("/")).control(f"provider-{name}")
@@ -122,18 +122,18 @@ def test_a_provider_whose_models_all_cool_down_is_cooling_everywhere(admin: Clie
     for position, model in enumerate(("a", "b"), start=1):
         Candidate.objects.create(route=route, position=position, provider=provider, model=model)
     start_cooldown("two", "a")
-    assert state_everywhere(admin, "two") == ("Key rejected", "rejected")
+    assert read_state_everywhere(admin, "two") == ("Key rejected", "rejected")
     start_cooldown("two", "b")
-    assert state_everywhere(admin, "two") == ("Cooling", "cooling")
+    assert read_state_everywhere(admin, "two") == ("Cooling", "cooling")
     process_run_context().cooldowns.forget("two")
-    assert state_everywhere(admin, "two") == ("Key rejected", "rejected")
+    assert read_state_everywhere(admin, "two") == ("Key rejected", "rejected")
 
 
 def test_an_address_that_is_not_allowed_has_its_own_state(admin: Client, settings: Any) -> None:
     add_provider("inner")
     Provider.objects.filter(name="inner").update(endpoint="http://10.0.0.1/v1", protocol="openai")
     settings.ALLOWED_ORIGINS = ""
-    assert state_everywhere(admin, "inner") == ("Address not allowed", "not_allowed")
+    assert read_state_everywhere(admin, "inner") == ("Address not allowed", "not_allowed")
 
 
 def test_an_old_good_test_is_not_green_beside_a_worse_state(admin: Client) -> None:
@@ -190,4 +190,4 @@ def test_saving_a_provider_forgets_its_last_test(admin: Client) -> None:
     add_provider("fixed", fault="http_404")
     row = Provider.objects.get(name="fixed")
     save_provider(SYSTEM, row)
-    assert state_everywhere(admin, "fixed") == ("Ready", "ok")
+    assert read_state_everywhere(admin, "fixed") == ("Ready", "ok")

@@ -41,7 +41,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
 
 
 @pytest.fixture
-def log(now: datetime) -> None:
+def logged_requests(now: datetime) -> None:
     """Requests of three days, most of them answered, with times between a millisecond and ten minutes."""
     draw = random.Random(5)
     entries = []
@@ -81,7 +81,7 @@ def test_a_percentile_of_a_histogram_is_off_by_at_most_five_percent(times: list[
     assert abs(quantile(buckets, share) - exact) <= max(0.5, exact * 0.05)
 
 
-def test_roll_ups_and_rows_have_the_same_percentiles(log: None, now: datetime) -> None:
+def test_roll_ups_and_rows_have_the_same_percentiles(logged_requests: None, now: datetime) -> None:
     searches = list(product(["", "agent:ann", "task:plan", "agent:bob since:1d", "status:answered"], Latency))
     before = {search: percentiles(*search, now) for search in searches}
     fold_all(now)
@@ -89,21 +89,25 @@ def test_roll_ups_and_rows_have_the_same_percentiles(log: None, now: datetime) -
     assert {search: percentiles(*search, now) for search in searches} == before
 
 
-def test_ended_hours_and_days_are_not_read_from_rows(log: None, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ended_hours_and_days_are_not_read_from_rows(
+    logged_requests: None, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fold_all(now)
     read: list[tuple[datetime, datetime]] = []
     original = latency_series.read_rows
 
-    def noted(latency: Any, search: Any, times: Any, *others: Any) -> Any:
+    def record_range(latency: Any, search: Any, times: Any, *others: Any) -> Any:
         read.append(times)
         return original(latency, search, times, *others)
 
-    monkeypatch.setattr(latency_series, "read_rows", noted)
+    monkeypatch.setattr(latency_series, "read_rows", record_range)
     percentiles("since:2d", Latency.WHOLE, now)
     assert all(stop - start <= timedelta(hours=3) for start, stop in read)
 
 
-def test_what_roll_ups_have_does_not_count_as_read(log: None, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_roll_ups_have_does_not_count_as_read(
+    logged_requests: None, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Requests in roll-ups do not count toward the limit of rows read, so the partial first hour is still shown."""
     fold_all(now)
     whole = draw_latencies(parse("since:79h", now), Latency.WHOLE, now)
@@ -111,7 +115,7 @@ def test_what_roll_ups_have_does_not_count_as_read(log: None, now: datetime, mon
     assert draw_latencies(parse("since:79h", now), Latency.WHOLE, now) == replace(whole, write=ANY)
 
 
-def test_percentiles_are_those_of_answered_requests(log: None, now: datetime) -> None:
+def test_percentiles_are_those_of_answered_requests(logged_requests: None, now: datetime) -> None:
     rows = RequestLog.objects.filter(agent="ann", ending="answered", first_content_ms__isnull=False)
     exact = sorted(rows.values_list("first_content_ms", flat=True))
     chart = draw_latencies(parse("agent:ann", now), Latency.FIRST, now)
@@ -122,7 +126,7 @@ def test_percentiles_are_those_of_answered_requests(log: None, now: datetime) ->
     assert draw_latencies(parse("status:failed", now), Latency.FIRST, now) is None
 
 
-def test_the_chart_is_switched_to_times_and_saved_as_csv(log: None, now: datetime, viewer: Client) -> None:
+def test_the_chart_is_switched_to_times_and_saved_as_csv(logged_requests: None, now: datetime, viewer: Client) -> None:
     page = Page(viewer.get("/volume/requests/", {"q": "agent:ann"}))
     link = page.link("First content")
     assert link is not None

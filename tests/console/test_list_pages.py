@@ -138,7 +138,7 @@ def test_a_list_that_fits_on_the_smallest_page_has_no_pager(admin: Client, addre
     assert page.link("50") is None
 
 
-def sorting_in(page: Page) -> list[str]:
+def sorting_urls(page: Page) -> list[str]:
     """Return the URLs that the headings of columns lead to."""
     heads = [control for control in page.controls if control.tag == "th"]
     return [address for head in heads for address in head.link_urls if "sort=" in address]
@@ -148,7 +148,7 @@ def sorting_in(page: Page) -> list[str]:
 def test_a_list_is_sorted_by_each_of_its_columns(admin: Client, address: str) -> None:
     """Lists of events and the matrix cannot be sorted. The heading's `aria-sort` tells screen readers the order."""
     LISTS[address]()
-    heads = sorting_in(Page(admin.get(address)))
+    heads = sorting_urls(Page(admin.get(address)))
     assert heads or address in ("/history/audit/", "/matrix/")
     for head in heads:
         page = Page(admin.get(urljoin(address, head)))
@@ -192,8 +192,8 @@ def test_the_list_in_the_answer_to_a_form_leads_to_the_list(
     add_configuration()
     page = Page(admin.post(form, fields))
     assert page.loading(address)
-    assert sorting_in(page)
-    assert all(head.startswith(f"{address}?") for head in sorting_in(page))
+    assert sorting_urls(page)
+    assert all(head.startswith(f"{address}?") for head in sorting_urls(page))
 
 
 def test_tokens_are_filtered_by_state(admin: Client) -> None:
@@ -267,7 +267,7 @@ def test_a_long_file_name_is_shortened_in_the_middle(admin: Client) -> None:
     assert hidden == [name.removeprefix("widewidewidewide").removesuffix("de.csv")]
 
 
-def options_in(answer: Any) -> list[str]:
+def option_values(answer: Any) -> list[str]:
     return [control.value for control in Page(answer).controls if control.tag == "option"]
 
 
@@ -279,11 +279,11 @@ def test_a_part_of_the_names_of_providers_filters_the_matrix_as_a_whole_name_doe
     snapshot.refresh()
     assert Page(admin.get("/matrix/?provider=azure", headers=HTMX)).rows == ["on-azure-1", "on-azure-10"]
     assert Page(admin.get("/matrix/?provider=azure-1", headers=HTMX)).rows == ["on-azure-1"]
-    assert options_in(admin.get("/options/provider/?provider=azu")) == ["azure-1", "azure-10"]
+    assert option_values(admin.get("/options/provider/?provider=azu")) == ["azure-1", "azure-10"]
 
 
 def test_users_and_agents_are_suggested_for_who_did_something(admin: Client) -> None:
-    assert {"admin", "text-agent"} <= set(options_in(admin.get("/options/actor/?actor=a")))
+    assert {"admin", "text-agent"} <= set(option_values(admin.get("/options/actor/?actor=a")))
 
 
 def test_usage_is_found_by_name_and_each_row_leads_to_its_requests(admin: Client) -> None:

@@ -33,7 +33,7 @@ STATE: Choice[Machine] = Choice(
 )
 
 
-def listed(query: Mapping[str, str], *, sort: str = "name", per_page: int = 3) -> Listing[Machine]:
+def list_machines(query: Mapping[str, str], *, sort: str = "name", per_page: int = 3) -> Listing[Machine]:
     return arrange(
         MACHINES,
         query,
@@ -50,26 +50,26 @@ def names(listing: Listing[Machine]) -> list[str]:
 
 
 def test_a_list_is_sorted_naturally_and_paged() -> None:
-    assert names(listed({})) == ["m-2", "m-9", "m-10"]
-    assert names(listed({"page": "2"})) == names(listed({"page": "99"})) == ["N-1"]
-    assert names(listed({}, sort="", per_page=9)) == ["m-10", "m-9", "N-1", "m-2"]
+    assert names(list_machines({})) == ["m-2", "m-9", "m-10"]
+    assert names(list_machines({"page": "2"})) == names(list_machines({"page": "99"})) == ["N-1"]
+    assert names(list_machines({}, sort="", per_page=9)) == ["m-10", "m-9", "N-1", "m-2"]
 
 
 def test_a_minus_sign_turns_a_sort_round_and_equal_rows_keep_their_order() -> None:
-    assert names(listed({"sort": "-load"}, per_page=9)) == ["N-1", "m-10", "m-2", "m-9"]
-    assert names(listed({"sort": "load"}, per_page=9)) == ["m-9", "m-10", "m-2", "N-1"]
+    assert names(list_machines({"sort": "-load"}, per_page=9)) == ["N-1", "m-10", "m-2", "m-9"]
+    assert names(list_machines({"sort": "load"}, per_page=9)) == ["m-9", "m-10", "m-2", "N-1"]
 
 
 def test_a_head_says_how_its_column_is_sorted_and_what_a_click_does() -> None:
-    listing = listed({"sort": "-load"})
-    assert (listing.sort_order("load"), listing.sort_order("name")) == ("descending", "")
+    listing = list_machines({"sort": "-load"})
+    assert (listing.order_of("load"), listing.order_of("name")) == ("descending", "")
     assert (listing.next_sort("load"), listing.next_sort("name")) == ("load", "name")
-    assert listed({}).sort_order("name") == "ascending"
-    assert (listed({}).next_sort("load"), listed({}).next_sort("name")) == ("-load", "-name")
+    assert list_machines({}).order_of("name") == "ascending"
+    assert (list_machines({}).next_sort("load"), list_machines({}).next_sort("name")) == ("-load", "-name")
 
 
 def test_a_filter_counts_the_whole_list_and_joins_the_search() -> None:
-    listing = listed({"q": " M- ", "state": "on"})
+    listing = list_machines({"q": " M- ", "state": "on"})
     assert names(listing) == ["m-2", "m-10"]
     (state,) = listing.selects
     assert [(option.label, option.count) for option in state.options] == [("On", 3), ("Off", 1), ("Lost", 0)]
@@ -77,8 +77,8 @@ def test_a_filter_counts_the_whole_list_and_joins_the_search() -> None:
 
 
 def test_what_an_address_cannot_mean_is_ignored() -> None:
-    listing = listed({"state": "sideways", "sort": "--load", "page": "x"})
-    assert names(listing) == names(listed({}))
+    listing = list_machines({"state": "sideways", "sort": "--load", "page": "x"})
+    assert names(listing) == names(list_machines({}))
     assert (listing.is_filtered, listing.is_sorted, listing.filters) == (False, False, {})
 
 

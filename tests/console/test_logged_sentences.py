@@ -174,7 +174,7 @@ def test_the_journal_writes_code_and_facts() -> None:
 
 
 ENGLISH = "All 2 candidates failed (echo/m0: boom; echo/m1: The provider is disabled.)."
-UNREAD = "The model does not support vision."
+NOT_SUPPORTED = "The model does not support vision."
 
 
 def log_by_an_earlier_version() -> RequestLog:
@@ -190,7 +190,7 @@ def log_by_an_earlier_version() -> RequestLog:
         model="m0",
         outcome="skipped_disabled",
         error="The provider is disabled.",
-        deliveries=[{**delivery, "sentence": UNREAD}],
+        deliveries=[{**delivery, "sentence": NOT_SUPPORTED}],
         at=row.started_at,
     )
     return row
@@ -205,7 +205,7 @@ def test_text_logged_by_an_earlier_version_is_shown_unchanged(demo: None, admin:
         answer = client.get(reverse("request", args=[row.pk]))
         page = Page(answer)
         assert answer.status_code == 200
-        for text in (ENGLISH, "The provider is disabled.", UNREAD):
+        for text in (ENGLISH, "The provider is disabled.", NOT_SUPPORTED):
             quotation = page.quotation(text)
             assert quotation
             assert quotation.attributes["lang"] == "en"
@@ -218,7 +218,7 @@ def test_api_returns_text_logged_by_an_earlier_version() -> None:
     answer = timeline(log_by_an_earlier_version())
     assert answer["error"] == ENGLISH
     assert answer["attempts"][0]["error"] == "The provider is disabled."
-    assert answer["attempts"][0]["deliveries"][0]["sentence"] == UNREAD
+    assert answer["attempts"][0]["deliveries"][0]["sentence"] == NOT_SUPPORTED
 
 
 @pages
@@ -229,9 +229,9 @@ def test_reason_for_a_description_is_translated_on_pages_and_english_in_the_api(
         make_reason(ReasonCode.NO_CAPABILITY, capability="vision").sentence()
     )
     attempt.save()
-    assert timeline(row)["attempts"][0]["deliveries"][0]["sentence"] == UNREAD
+    assert timeline(row)["attempts"][0]["deliveries"][0]["sentence"] == NOT_SUPPORTED
     client = admin
     client.defaults["HTTP_ACCEPT_LANGUAGE"] = "zh-hans"
     page = Page(client.get(reverse("request", args=[row.pk])))
-    assert not page.shows(UNREAD)
+    assert not page.shows(NOT_SUPPORTED)
     assert page.shows("vision")

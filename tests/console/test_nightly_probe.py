@@ -38,7 +38,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 STOPPED = "The nightly probe found that gem no longer reads files."
 
 
-def reader(*blind_to: str, unclear_about: str = "") -> Callable[[ReceivedRequest], str | int]:
+def make_model(*blind_to: str, unclear_about: str = "") -> Callable[[ReceivedRequest], str | int]:
     """Return a model that reads every type except these and answers unclearly about one type."""
 
     def model(request: ReceivedRequest) -> str | int:
@@ -54,7 +54,7 @@ def reader(*blind_to: str, unclear_about: str = "") -> Callable[[ReceivedRequest
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
-    with Lab(model=reader()) as lab:
+    with Lab(model=make_model()) as lab:
         yield lab
 
 
@@ -139,7 +139,7 @@ def test_lost_capability_is_shown_on_every_related_page(admin: Client, gemini_se
     Undo removes the message.
     """
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
-    lab.model = reader("application/pdf")
+    lab.model = make_model("application/pdf")
     result = probe_nightly(gemini_service)
     assert readable_inputs(gemini_service) == {"text", "vision", "audio", "video"}
     revision = Revision.objects.get(number=result.revision)
@@ -171,7 +171,7 @@ def test_gained_capability_is_reported(admin: Client, gemini_service: Service) -
 
 def test_unclear_nightly_result_changes_nothing(gemini_service: Service, lab: Lab) -> None:
     """A probe changes nothing if it is unclear or if the model does not even answer plain text."""
-    lab.model = reader(unclear_about="application/pdf")
+    lab.model = make_model(unclear_about="application/pdf")
     before = Revision.objects.count()
     assert probe_nightly(gemini_service).unclear == ("file",)
     lab.model = lambda _: 503
@@ -182,7 +182,7 @@ def test_unclear_nightly_result_changes_nothing(gemini_service: Service, lab: La
 
 def test_a_declared_capability_is_doubted_but_not_overruled(gemini_service: Service, lab: Lab) -> None:
     set_cell(SYSTEM, gemini_service, ("input", "file"), supported=True)
-    lab.model = reader("application/pdf")
+    lab.model = make_model("application/pdf")
     probe_nightly(Service.objects.get(service_id="gem"))
     assert "file" in readable_inputs(gemini_service)
     assert Drift.objects.get().kind == "denied"
@@ -195,7 +195,7 @@ def test_the_command_probes_the_chosen_or_the_named_services(gemini_service: Ser
     call_command("probe_services", "gem", stdout=output)
     assert output.getvalue() == "gem: reads text, vision, audio, video, file\n"
     set_nightly(SYSTEM, gemini_service, True, timezone.now())
-    lab.model = reader("application/pdf")
+    lab.model = make_model("application/pdf")
     output = io.StringIO()
     call_command("probe_services", stdout=output)
     assert output.getvalue() == "gem: reads text, vision, audio, video; does not read file; changed: file\n"

@@ -39,7 +39,7 @@ from routing_admin.request_log.sentences import render_reason
 from tests.cast import key_of
 from tests.console.page import Page
 
-UNSEEN = make_reason(ReasonCode.NO_CAPABILITY, capability="vision").sentence()
+CANNOT_SEE = make_reason(ReasonCode.NO_CAPABILITY, capability="vision").sentence()
 FITS = make_reason(ReasonCode.FITS, capability="vision", mime_type="image/png").sentence()
 NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
 VALUES = st.text("abcdefghijklmnopqrstuvwxyz0123456789/-_. 路由", min_size=1).map(str.strip).filter(bool)
@@ -97,7 +97,7 @@ def add_attempt(row: RequestLog, position: int, outcome: str, **columns: Any) ->
     )
 
 
-def design() -> RequestLog:
+def log_design_request() -> RequestLog:
     """Log a request with a 429, then a 503, then an answer of a model that got only a description of the image."""
     row = log_request(
         "req_design", task_type="design", provider="deepseek", model="deepseek-chat", fell_back=True,
@@ -106,7 +106,7 @@ def design() -> RequestLog:
                {"name": "deepseek", "code": "200", "tone": "ok"}],
     )  # fmt: skip
     described = {"kind": "image", "filename": "shot.png", "artifactId": "", "outcome": "described",
-            "shown": "described", "reason": "no_capability", "sentence": encode_text(UNSEEN)}  # fmt: skip
+            "shown": "described", "reason": "no_capability", "sentence": encode_text(CANNOT_SEE)}  # fmt: skip
     native = {**described, "outcome": "native", "shown": "as_is", "reason": "fits", "sentence": encode_text(FITS)}
     tries = [{"startedMs": 0, "durationMs": 210, "outcome": "http_429", "status": 429},
              {"startedMs": 410, "durationMs": 190, "outcome": "http_429", "status": 429}]  # fmt: skip
@@ -128,7 +128,7 @@ def found_ids(admin: Client, query: str, **parameters: str) -> list[str]:
 
 
 def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
-    design()
+    log_design_request()
     log_request("req_bad", 190, outcome="upstream_auth", status=502, agent="vision-agent", task_type="planning")
     log_request("req_good", 3, provider="echo", model="echo-text")
     assert found_ids(admin, "") == ["req_design", "req_good", "req_bad"]
@@ -284,10 +284,10 @@ def test_an_id_prefix_that_many_share_is_found_by_scanning(db: None) -> None:
 
 
 def test_a_requests_page_has_a_summary_attempts_and_losses(admin: Client) -> None:
-    page = Page(admin.get(reverse("request", args=[design().pk])))
+    page = Page(admin.get(reverse("request", args=[log_design_request().pk])))
     assert page.shows("deepseek-chat answered design without the image")
     assert page.shows("qwen-vl: The provider rate-limits the calls (429, 2 tries).")
-    assert page.shows(f"deepseek-chat got a description of shot.png: {UNSEEN}")
+    assert page.shows(f"deepseek-chat got a description of shot.png: {CANNOT_SEE}")
     assert page.shows("Described only")
     assert page.code("top_k")
     assert page.image("Attempt timeline; the table below has the same numbers")
@@ -481,7 +481,7 @@ def test_a_translated_reason_contains_the_same_facts(code: ReasonCode) -> None:
 
 def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -> None:
     """The last track shows the time without calls, so that bars and waits add up to the whole."""
-    row = design()
+    row = log_design_request()
     tracks = build_tracks(build_steps(list(row.attempts.order_by("position"))), row.duration_ms)
     assert [len(track.bars) for track in tracks] == [2, 1, 2, 2]
     assert [(bar.start, bar.end) for bar in tracks[3].bars] == [(600, 700), (1100, 1200)]

@@ -28,8 +28,8 @@ pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 OUTCOMES = (OK, OK, OK, OK, OK, "http_503", "invalid_json", "client_cancelled")
 """Of eight requests five are answered, one of them by a fallback; one fails, one is rejected and one is cancelled."""
-MIX = {Outcome.ANSWERED: 4, Outcome.FALLBACK: 1, Outcome.FAILED: 1, Outcome.REFUSED: 1, Outcome.CANCELLED: 1}
-numbers: Iterator[int] = iter(range(100_000))
+EXPECTED_MIX = {Outcome.ANSWERED: 4, Outcome.FALLBACK: 1, Outcome.FAILED: 1, Outcome.REFUSED: 1, Outcome.CANCELLED: 1}
+request_numbers: Iterator[int] = iter(range(100_000))
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def make_eight_entries(at: datetime, agent: str = "ann") -> list[Entry]:
 
 
 def make_entry(agent: str, at: datetime, outcome: str = OK, *, fell_back: bool = False) -> Entry:
-    facts = RequestFacts(f"v{next(numbers):05}", at, "v1", agent=agent, task_type="planning")
+    facts = RequestFacts(f"v{next(request_numbers):05}", at, "v1", agent=agent, task_type="planning")
     facts.usage, facts.outcome = Usage(10, 1), outcome
     before = (Attempt("echo", "first", "http_503", 503),) if fell_back else ()
     return build_entry(facts, (*before, Attempt("echo", "echo", outcome)))
@@ -67,7 +67,7 @@ def count_outcomes(typed: str, now: datetime, *, by_minute: bool = False) -> Cou
 
 
 def expected_counts(number: int, extra: int) -> Counter[Outcome]:
-    whole = Counter({outcome: count * number for outcome, count in MIX.items()})
+    whole = Counter({outcome: count * number for outcome, count in EXPECTED_MIX.items()})
     whole[Outcome.ANSWERED] += extra
     return whole
 
@@ -110,14 +110,14 @@ def test_a_search_for_an_ending_counts_this_ending(now: datetime, word: str, exp
     assert counted.total() == filter_rows(search, now).count()
 
 
-def bars_on(page: Page) -> list[Control]:
+def list_bars(page: Page) -> list[Control]:
     return [item for item in page.items if item.shows("total ")]
 
 
 def test_a_bar_links_to_the_requests_it_counts(viewer: Client, now: datetime) -> None:
     typed, spans = "agent:ann", []
     for _step in range(3):
-        bars = bars_on(Page(viewer.get("/volume/requests/", {"q": typed})))
+        bars = list_bars(Page(viewer.get("/volume/requests/", {"q": typed})))
         bar = next(bar for bar in reversed(bars) if bar.shows("total 8"))
         typed = parse_qs(urlsplit(bar.link_urls[0]).query)["q"][0]
         spans.append(next(control.text for control in bar.controls if control.tag == "b"))
@@ -157,12 +157,12 @@ def test_the_list_loads_its_chart_and_links_to_it(viewer: Client, now: datetime)
 def test_a_young_log_is_shown_as_a_day(viewer: Client, now: datetime) -> None:
     """The chart shows 25 hours unless the search has a time range."""
     RequestLog.objects.filter(started_at__lt=now - HOUR).delete()
-    assert len(bars_on(Page(viewer.get("/volume/requests/")))) == 25
+    assert len(list_bars(Page(viewer.get("/volume/requests/")))) == 25
     write([make_entry("ann", now - timedelta(minutes=4))])
-    assert len(bars_on(Page(viewer.get("/volume/requests/", {"q": "since:10m"})))) == 2
+    assert len(list_bars(Page(viewer.get("/volume/requests/", {"q": "since:10m"})))) == 2
 
 
-CALLED = [
+PAGES_WITH_A_CHART = [
     ("/agents/text-agent/", "agent:text-agent"),
     ("/routes/design/", "task:design"),
     ("/providers/echo/", "provider:echo"),
@@ -178,7 +178,7 @@ def log_call(age: timedelta) -> None:
     AttemptLog.objects.create(request=row, position=0, at=at, outcome="ok", **called)
 
 
-@pytest.mark.parametrize(("address", "term"), CALLED)
+@pytest.mark.parametrize(("address", "term"), PAGES_WITH_A_CHART)
 def test_pages_load_their_chart_of_requests_before_their_forms(address: str, term: str, admin: Client) -> None:
     log_call(HOUR)
     page = Page(admin.get(address))
@@ -207,7 +207,7 @@ def test_a_folded_chart_is_a_line_with_its_totals_and_its_course(admin: Client) 
     assert strip.link_urls == []  # the line is the button that unfolds the chart
 
 
-@pytest.mark.parametrize(("address", "term"), CALLED[:3])
+@pytest.mark.parametrize(("address", "term"), PAGES_WITH_A_CHART[:3])
 def test_the_chart_of_a_rarely_called_entry_covers_a_month(address: str, term: str, admin: Client) -> None:
     """The chart needs no query of the whole log. A page without requests reserves no space for it."""
     assert Page(admin.get(address)).shows("No requests in the last 30 days.")
@@ -234,7 +234,7 @@ def test_a_day_with_too_many_requests_is_counted_from_its_newest_hours(
 
 
 def test_a_bar_that_the_search_cuts_leads_only_to_what_it_counts(now: datetime, admin: Client) -> None:
-    bars = bars_on(Page(admin.get("/volume/requests/", {"q": "since:5d until:2h"})))
+    bars = list_bars(Page(admin.get("/volume/requests/", {"q": "since:5d until:2h"})))
     searches = [parse_qs(urlsplit(url).query)["q"][0] for bar in bars for url in bar.link_urls]
     untils = {search.partition("until:")[2] for search in searches}
     assert untils

@@ -120,12 +120,12 @@ def first_revision() -> int:
     return int(Revision.objects.order_by("number").values_list("number", flat=True)[0])
 
 
-def edition() -> int:
+def catalogue_id() -> int:
     return int(CatalogueEdition.objects.values_list("pk", flat=True)[0])
 
 
 def query_counts(client: Client, address: str) -> tuple[int, int]:
-    url = address.format(user=User.objects.get(username="admin").pk, first=first_revision(), edition=edition())
+    url = address.format(user=User.objects.get(username="admin").pk, first=first_revision(), edition=catalogue_id())
     return count_queries(client, url), count_queries(client, url, using=LOGS)
 
 

@@ -107,7 +107,7 @@ def test_a_switch_that_the_page_did_not_show_is_unchanged(admin: Client) -> None
     assert supported_capabilities("vision-model") == before | {("input", "audio")}
 
 
-def switches_in(page: Page) -> set[str]:
+def checked_switches(page: Page) -> set[str]:
     cells = [switch for switch in page.switches if switch.attributes["name"] == "cell"]
     assert len(cells) >= len(SWITCHES)
     return {cell.value for cell in cells if cell.is_checked}
@@ -123,7 +123,7 @@ def test_a_rejected_form_keeps_every_switch(admin: Client, fields: dict[str, str
     answer = admin.post("/services/vision-model/", service_form(row, **posted))
     assert answer.status_code == 422
     page = Page(answer)
-    assert switches_in(page) == set(chosen)
+    assert checked_switches(page) == set(chosen)
     description, added = page.field("Description"), page.field("Another capability")
     assert description
     assert description.value == posted["description"]
@@ -142,7 +142,7 @@ def test_a_conflict_names_the_differing_switches_and_saving_again_overwrites(adm
     assert answer.status_code == 409
     page = Page(answer)
     assert page.row("Reads (input)")
-    assert switches_in(page) == set(mine)
+    assert checked_switches(page) == set(mine)
     current_form = service_form(Service.objects.get(pk=row.pk), switch=SWITCHES, cell=mine)
     assert page.hidden("version") == str(current_form["version"])
     admin.post("/services/vision-model/", current_form)

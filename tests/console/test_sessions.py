@@ -29,7 +29,7 @@ IPHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605
 NEW = "violet umbrella quarterly sonnet"
 
 
-def signed_in(account: User, agent: str = FIREFOX, address: str = "192.0.2.7") -> Client:
+def sign_in(account: User, agent: str = FIREFOX, address: str = "192.0.2.7") -> Client:
     """Sign in and open a page, so that the session's use is recorded."""
     browser = browser_of(account, headers={"user-agent": agent}, REMOTE_ADDR=address)
     assert browser.get("/").status_code == 200
@@ -45,8 +45,8 @@ def user_url(account: User) -> str:
 
 
 def test_a_users_page_lists_sessions_with_device_and_address(viewer_account: User, demo: None) -> None:
-    browser = signed_in(viewer_account)
-    signed_in(viewer_account, IPHONE, "198.51.100.4")
+    browser = sign_in(viewer_account)
+    sign_in(viewer_account, IPHONE, "198.51.100.4")
     sessions = Page(browser.get(user_url(viewer_account))).region("Sessions")
     assert sessions.rows == ["Firefox on Linux", "Safari on iPhone"]
     this, other = (sessions.row(name) for name in sessions.rows)
@@ -58,7 +58,7 @@ def test_a_users_page_lists_sessions_with_device_and_address(viewer_account: Use
 
 def test_no_page_and_no_row_contains_a_session_key(viewer_account: User, demo: None) -> None:
     """Sessions are identified by a digest that does not work as a session cookie."""
-    browser = signed_in(viewer_account)
+    browser = sign_in(viewer_account)
     session_activity().write()
     key = browser.cookies["sid"].value
     digest = SessionSighting.objects.get().digest
@@ -68,7 +68,7 @@ def test_no_page_and_no_row_contains_a_session_key(viewer_account: User, demo: N
 
 
 def test_ending_one_session_signs_out_only_its_browser(viewer_account: User, demo: None) -> None:
-    browser, phone, desk = signed_in(viewer_account), signed_in(viewer_account, IPHONE), signed_in(viewer_account)
+    browser, phone, desk = sign_in(viewer_account), sign_in(viewer_account, IPHONE), sign_in(viewer_account)
     page = Page(browser.get(user_url(viewer_account)))
     safari = [control for control in page.controls if control.attributes.get("name") == "session"]
     digests = {str(control.attributes["value"]) for control in safari}
@@ -82,24 +82,24 @@ def test_ending_one_session_signs_out_only_its_browser(viewer_account: User, dem
 
 
 def test_all_other_sessions_are_ended_at_once(viewer_account: User, demo: None) -> None:
-    browser, phone = signed_in(viewer_account), signed_in(viewer_account, IPHONE)
-    stranger = signed_in(person("otto"))
+    browser, phone = sign_in(viewer_account), sign_in(viewer_account, IPHONE)
+    stranger = sign_in(person("otto"))
     browser.post(reverse("session_end"))
     assert [is_signed_in(client) for client in (browser, phone, stranger)] == [True, False, True]
 
 
 def test_session_of_another_user_cannot_be_ended_from_the_own_page(viewer_account: User, demo: None) -> None:
-    stranger = signed_in(person("otto"))
+    stranger = sign_in(person("otto"))
     session_activity().write()
     digest = SessionSighting.objects.get().digest
-    signed_in(viewer_account).post(reverse("session_end"), {"session": digest})
+    sign_in(viewer_account).post(reverse("session_end"), {"session": digest})
     assert is_signed_in(stranger)
 
 
 def test_an_administrator_sees_and_ends_the_sessions_of_others(
     admin: Client, editor: Client, viewer_account: User, demo: None
 ) -> None:
-    phone = signed_in(viewer_account, IPHONE)
+    phone = sign_in(viewer_account, IPHONE)
     assert Page(admin.get(user_url(viewer_account))).region("Sessions").rows == ["Safari on iPhone"]
     assert not Page(editor.get(user_url(viewer_account))).shows("Safari on iPhone")
     admin.post(reverse("user_session_end", args=[viewer_account.pk]))
@@ -110,7 +110,7 @@ def test_an_administrator_sees_and_ends_the_sessions_of_others(
 @pytest.mark.parametrize(("role", "remains"), [("editor", False), ("viewer", False), ("administrator", True)])
 def test_a_reduced_role_ends_its_sessions(role: str, remains: bool, admin: Client, demo: None) -> None:
     ada = person("ada", is_staff=True)
-    browser = signed_in(ada)
+    browser = sign_in(ada)
     admin.post(reverse("user_role", args=[ada.pk]), {"role": role, "was": "administrator"})
     assert is_signed_in(browser) is remains
     details = AuditEvent.objects.filter(action="user.role").values_list("details", flat=True)
@@ -118,7 +118,7 @@ def test_a_reduced_role_ends_its_sessions(role: str, remains: bool, admin: Clien
 
 
 def test_a_higher_role_does_not_end_sessions(admin: Client, viewer_account: User, demo: None) -> None:
-    browser = signed_in(viewer_account)
+    browser = sign_in(viewer_account)
     admin.post(reverse("user_role", args=[viewer_account.pk]), {"role": "editor", "was": "viewer"})
     assert browser.get(reverse("route_new")).status_code == 200
 
@@ -133,14 +133,14 @@ def test_an_administrator_who_gives_up_the_role_is_signed_out(admin: Client, adm
 def test_a_deactivated_users_sessions_stay_ended_after_reactivation(
     admin: Client, viewer_account: User, demo: None
 ) -> None:
-    browser = signed_in(viewer_account)
+    browser = sign_in(viewer_account)
     for active in ("0", "1"):
         admin.post(reverse("user_active", args=[viewer_account.pk]), {"active": active})
         assert not is_signed_in(browser)
 
 
 def test_a_changed_password_ends_all_sessions_but_the_one_that_changed_it(viewer_account: User, demo: None) -> None:
-    browser, phone = signed_in(viewer_account), signed_in(viewer_account, IPHONE)
+    browser, phone = sign_in(viewer_account), sign_in(viewer_account, IPHONE)
     browser.post("/password/", {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW})
     assert [is_signed_in(browser), is_signed_in(phone)] == [True, False]
     assert Session.objects.filter(session_key=phone.cookies["sid"].value).count() == 0

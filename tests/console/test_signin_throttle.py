@@ -52,13 +52,13 @@ def sign_in(name: str, password: str, address: str = ADDRESS_A) -> Any:
     return Client(REMOTE_ADDR=address).post("/login/", {"username": name, "password": password, "next": "/users/"})
 
 
-def fail(name: str, times: int, address: str = ADDRESS_A) -> list[int]:
+def fail_to_sign_in(name: str, times: int, address: str = ADDRESS_A) -> list[int]:
     return [sign_in(name, "wrong", address).status_code for _ in range(times)]
 
 
 @pytest.mark.usefixtures("alice")
 def test_after_five_failures_even_the_right_password_has_to_wait() -> None:
-    assert fail("alice", 5) == [200] * 5
+    assert fail_to_sign_in("alice", 5) == [200] * 5
     refused = sign_in("alice", PASSWORD)
     assert refused.status_code == 429
     assert 0 < int(refused.headers["Retry-After"]) <= 900
@@ -69,7 +69,7 @@ def test_after_five_failures_even_the_right_password_has_to_wait() -> None:
 
 @pytest.mark.usefixtures("alice")
 def test_a_throttled_sign_in_keeps_the_user_name_but_never_the_password() -> None:
-    fail("alice", 5)
+    fail_to_sign_in("alice", 5)
     answer = sign_in("alice", PASSWORD)
     name = Page(answer).field("User name")
     assert name
@@ -80,20 +80,20 @@ def test_a_throttled_sign_in_keeps_the_user_name_but_never_the_password() -> Non
 @pytest.mark.usefixtures("alice")
 def test_throttled_address_does_not_block_another() -> None:
     """Failures from one address cannot lock out the administrator everywhere."""
-    fail("alice", 6)
+    fail_to_sign_in("alice", 6)
     assert sign_in("alice", PASSWORD, ADDRESS_B).status_code == 302
 
 
 def test_an_address_may_fail_fifty_times_an_hour_whatever_the_names(alice: User) -> None:
     for group in range(10):
-        assert fail(f"user{group}", 5) == [200] * 5
+        assert fail_to_sign_in(f"user{group}", 5) == [200] * 5
     assert sign_in("alice", PASSWORD).status_code == 429
     assert sign_in("alice", PASSWORD, ADDRESS_B).status_code == 302
 
 
 @pytest.mark.usefixtures("alice")
 def test_after_a_quarter_of_an_hour_one_may_try_again() -> None:
-    fail("alice", 6)
+    fail_to_sign_in("alice", 6)
     for row in SignInAttempt.objects.all():
         row.at -= NAME_AND_ADDRESS.window
         row.save()
@@ -102,11 +102,11 @@ def test_after_a_quarter_of_an_hour_one_may_try_again() -> None:
 
 @pytest.mark.usefixtures("alice")
 def test_a_success_resets_only_the_failures_of_that_name_and_address() -> None:
-    fail("alice", 4)
-    fail("bob", 4)
+    fail_to_sign_in("alice", 4)
+    fail_to_sign_in("bob", 4)
     assert sign_in("alice", PASSWORD).status_code == 302
-    assert fail("alice", 5) == [200] * 5
-    assert fail("bob", 2) == [200, 429]
+    assert fail_to_sign_in("alice", 5) == [200] * 5
+    assert fail_to_sign_in("bob", 2) == [200, 429]
 
 
 @pytest.mark.parametrize("name", ["alice", "unknown", "left"])
@@ -123,16 +123,16 @@ def test_known_unknown_and_deactivated_names_take_equal_work(alice: User, settin
 
 def test_a_throttled_attempt_computes_no_hash(alice: User, settings: Any) -> None:
     settings.PASSWORD_HASHERS = [f"{__name__}.CountingHasher"]
-    fail("alice", 5)
+    fail_to_sign_in("alice", 5)
     CountingHasher.count = 0
-    fail("alice", 3)
+    fail_to_sign_in("alice", 3)
     assert CountingHasher.count == 0
 
 
 def test_failures_and_successes_are_in_the_audit_log(alice: User) -> None:
     """An unknown name is not stored, since it may be a password in the wrong field."""
-    fail("alice", 1)
-    fail("hunter2-my-password", 1, ADDRESS_B)
+    fail_to_sign_in("alice", 1)
+    fail_to_sign_in("hunter2-my-password", 1, ADDRESS_B)
     sign_in("alice", PASSWORD)
     events = [(event.action, event.object_name, event.address) for event in AuditEvent.objects.order_by("id")]
     assert events == [

@@ -24,7 +24,7 @@ NEW = "violet umbrella quarterly sonnet"
 ACTOR = Actor("person", "admin")
 
 
-def link_on(page: Any) -> str:
+def read_link(page: Any) -> str:
     link = Page(page).control("link")
     assert link
     return urlsplit(link.text).path
@@ -37,7 +37,7 @@ def page_language(page: Any) -> str | None:
 def invite(admin_account: User, name: str = "ines", role: str = "viewer") -> str:
     page = browser_of(admin_account).post("/users/invite/", {"username": name, "role": role})
     assert page.status_code == 200
-    return link_on(page)
+    return read_link(page)
 
 
 def accept(link: str, password: str = NEW, language: str = "zh-hans") -> tuple[Client, Any]:
@@ -86,7 +86,7 @@ def test_an_invitation_link_expires(admin_account: User, settings: Any) -> None:
 def test_a_new_link_invalidates_the_previous_one(admin_account: User) -> None:
     first = invite(admin_account)
     ines = User.objects.get(username="ines")
-    second = link_on(browser_of(admin_account).post(f"/users/{ines.pk}/link/"))
+    second = read_link(browser_of(admin_account).post(f"/users/{ines.pk}/link/"))
     assert browser_of().get(first).status_code == 410
     assert accept(second)[1].status_code == 302
 
@@ -177,7 +177,7 @@ def test_deactivating_ends_sessions_and_links_and_reactivating_restores_the_pass
 ) -> None:
     session = browser_of(viewer_account)
     assert session.get("/users/").status_code == 200
-    link = link_on(browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/"))
+    link = read_link(browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/"))
     browser_of(admin_account).post(f"/users/{viewer_account.pk}/active/", {"active": "0"})
     assert session.get("/users/").status_code == 302
     assert browser_of().get(link).status_code == 410
@@ -190,7 +190,7 @@ def test_deactivating_ends_sessions_and_links_and_reactivating_restores_the_pass
 
 def test_a_reset_link_ends_other_sessions_only_when_it_is_used(admin_account: User, viewer_account: User) -> None:
     browser = browser_of(viewer_account)
-    link = link_on(browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/"))
+    link = read_link(browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/"))
     assert browser.get("/users/").status_code == 200
     client, _ = accept(link, language="en")
     assert browser.get("/users/").status_code == 302

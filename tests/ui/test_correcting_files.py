@@ -19,7 +19,7 @@ CHINESE = "季度报告：收入增长百分之十二，成本下降。\n" * 5
 
 
 @pytest.fixture
-def guess(demo: None) -> Artifact:
+def guessed_file(demo: None) -> Artifact:
     """Store a Chinese text file whose encoding was guessed wrongly."""
     row = store_bytes(SYSTEM, CHINESE.encode("gb18030"), filename="notes.txt", owner="text-agent")
     Artifact.objects.filter(pk=row.pk).update(encoding="big5", encoding_certain=False)
@@ -32,14 +32,14 @@ def test_form_and_its_errors_are_accessible(
     sign_in: Callable[[Any], Any],
     axe: Callable[[Any], list[str]],
     shot: Callable[[Any, str], Path],
-    guess: Artifact,
+    guessed_file: Artifact,
     width: int,
     scheme: str,
     language: str,
 ) -> None:
     page = sign_in(new_page(width, scheme, language))
     page.expected_complaints.append("422")
-    page.goto(f"/artifacts/{guess.pk}/")
+    page.goto(f"/artifacts/{guessed_file.pk}/")
     page.locator("#correct-mime_type summary").click()
     page.locator("#id_mime_type").fill("png")
     page.locator("#correct-mime_type button").click()
@@ -49,9 +49,9 @@ def test_form_and_its_errors_are_accessible(
     assert axe(page) == []
 
 
-def test_a_file_is_corrected_by_keyboard_without_leaving_the_page(admin_page: Any, guess: Artifact) -> None:
+def test_a_file_is_corrected_by_keyboard_without_leaving_the_page(admin_page: Any, guessed_file: Artifact) -> None:
     page = admin_page
-    page.goto(f"/artifacts/{guess.pk}/")
+    page.goto(f"/artifacts/{guessed_file.pk}/")
     page.evaluate("window.same = true")
     page.locator("#guess_encoding").focus()
     page.locator("#guess_encoding").select_option("gb18030")
@@ -69,13 +69,13 @@ def test_a_file_is_corrected_by_keyboard_without_leaving_the_page(admin_page: An
     page.get_by_role("button", name="Restore the detected values").press("Enter")
     expect(page.locator(".note.warn")).to_contain_text("big5")
     assert page.evaluate("window.same")
-    assert Artifact.objects.get(pk=guess.pk).correction is None
+    assert Artifact.objects.get(pk=guessed_file.pk).correction is None
 
 
-def test_the_form_works_without_scripts(new_page: Callable[..., Any], sign_in: Any, guess: Artifact) -> None:
+def test_the_form_works_without_scripts(new_page: Callable[..., Any], sign_in: Any, guessed_file: Artifact) -> None:
     page = sign_in(new_page(java_script_enabled=False))
-    page.goto(f"/artifacts/{guess.pk}/")
+    page.goto(f"/artifacts/{guessed_file.pk}/")
     page.locator("#guess_encoding").select_option("gb18030")
     page.get_by_role("button", name="Use this encoding").click()
-    assert page.url.endswith(f"/artifacts/{guess.pk}/")
+    assert page.url.endswith(f"/artifacts/{guessed_file.pk}/")
     assert "季度报告" in page.locator("pre.peek").inner_text()

@@ -20,7 +20,7 @@ ADA = Actor("person", "ada")
 STORED_DRAFTS = "Object.values(localStorage).join()"
 
 
-def write(page: Any, field: str, text: str) -> None:
+def type_into(page: Any, field: str, text: str) -> None:
     """Type into a field after a click, since browsers ask before leaving only after a user gesture."""
     page.click(field)
     page.fill(field, text)
@@ -67,12 +67,12 @@ def test_closing_a_page_with_unsaved_input_asks(admin_page: Any, dialogs: list[s
     """The picker, text pasted for explanation and simulation inputs are not part of a draft."""
     admin_page.goto("/routes/design/")
     admin_page.fill("#pick", "text-model")
-    write(admin_page, "#error", "Error: 429 for sk-mine")
-    write(admin_page, "#sim-message", "Hello")
+    type_into(admin_page, "#error", "Error: 429 for sk-mine")
+    type_into(admin_page, "#sim-message", "Hello")
     admin_page.goto("/services/echo-text/")
     admin_page.goto("/services/echo-vision/")
     assert dialogs == []
-    write(admin_page, "#id_name", "Echo that sees")
+    type_into(admin_page, "#id_name", "Echo that sees")
     admin_page.reload()
     assert dialogs == ["beforeunload"]
     admin_page.get_by_role("button", name="Restore").click()
@@ -87,7 +87,7 @@ def test_closing_a_page_with_unsaved_input_asks(admin_page: Any, dialogs: list[s
 def test_a_draft_of_an_older_version_says_so(admin_page: Any, dialogs: list[str]) -> None:
     admin_page.expected_complaints.append("409")
     admin_page.goto("/routes/design/")
-    write(admin_page, "#id_temperature", "0.2")
+    type_into(admin_page, "#id_temperature", "0.2")
     row = TaskRoute.objects.get(task_type="design")
     row.retries = 1
     save_route(ADA, row)
@@ -100,15 +100,15 @@ def test_a_draft_of_an_older_version_says_so(admin_page: Any, dialogs: list[str]
     assert dialogs == ["beforeunload"]
 
 
-def asks_the_past(response: Any) -> bool:
+def is_past_comparison(response: Any) -> bool:
     """Return whether this response is that of the draft's comparison with past requests."""
     return "act=past" in (response.request.post_data or "")
 
 
 def test_a_draft_survives_a_session_that_ended_while_saving(admin_page: Any, sign_in: Any, settings: Any) -> None:
-    with admin_page.expect_response(asks_the_past):  # the last request that the page sends without a user action
+    with admin_page.expect_response(is_past_comparison):  # the last request that the page sends without a user action
         admin_page.goto("/routes/design/")
-    write(admin_page, "#id_temperature", "0.2")
+    type_into(admin_page, "#id_temperature", "0.2")
     admin_page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
     admin_page.locator("#save").dispatch_event("click")  # the field keeps the focus, so no further request is sent
     expect(admin_page).to_have_title("Sign in · routing_admin")
@@ -119,16 +119,16 @@ def test_a_draft_survives_a_session_that_ended_while_saving(admin_page: Any, sig
 def test_rejected_settings_are_part_of_the_draft(admin_page: Any, dialogs: list[str]) -> None:
     admin_page.expected_complaints.append("422")
     admin_page.goto("/settings/")
-    write(admin_page, "#id_request_days", "0")
+    type_into(admin_page, "#id_request_days", "0")
     admin_page.get_by_role("button", name="Save").click()
     expect(admin_page.locator("#retention .error")).to_be_visible()
-    write(admin_page, "#id_code", "pt")
+    type_into(admin_page, "#id_code", "pt")
     admin_page.goto("/settings/")
     assert dialogs == ["beforeunload"]
     expect(admin_page.locator(".draft-bar")).to_have_count(2)
     admin_page.locator("#settings .draft-bar").get_by_role("button", name="Restore").click()
     expect(admin_page.locator("#savebar")).to_contain_text("Days requests are kept: 0")
-    write(admin_page, "#id_request_days", "9")
+    type_into(admin_page, "#id_request_days", "9")
     admin_page.get_by_role("button", name="Save").click()
     expect(admin_page.locator("#toasts .toast")).to_contain_text("Settings saved")
     assert "pt" in admin_page.evaluate(STORED_DRAFTS)
@@ -138,10 +138,10 @@ def test_rejected_settings_are_part_of_the_draft(admin_page: Any, dialogs: list[
 def test_no_secret_is_kept_in_the_browser(admin_page: Any, dialogs: list[str]) -> None:
     """A proxy's URL may contain a password, so it is not stored either."""
     admin_page.goto("/providers/echo/")
-    write(admin_page, "#id_display_name", "Echo again")
+    type_into(admin_page, "#id_display_name", "Echo again")
     admin_page.locator("form[data-draft]").get_by_label("Store a new key, encrypted").check()
-    write(admin_page, "#id_key", "sk-do-not-keep-me")
-    write(admin_page, "#id_proxy", "http://ada:do-not-keep-me@proxy.example")
+    type_into(admin_page, "#id_key", "sk-do-not-keep-me")
+    type_into(admin_page, "#id_proxy", "http://ada:do-not-keep-me@proxy.example")
     admin_page.goto("/providers/echo/")
     expect(admin_page.locator(".draft-bar")).to_be_visible()
     stored = admin_page.evaluate(STORED_DRAFTS)

@@ -35,7 +35,7 @@ PICTURE = {
 }
 
 
-def play(count: int) -> None:
+def log_requests(count: int) -> None:
     """Log requests with an image to `design`, of which the first model failed and the second answered."""
     for number in range(count):
         started_at = timezone.now() - timedelta(minutes=number)
@@ -49,7 +49,7 @@ def play(count: int) -> None:
 
 
 def test_a_settled_draft_is_compared_with_the_last_24_hours(admin_page: Any) -> None:
-    play(12)
+    log_requests(12)
     admin_page.goto("/routes/design/")
     past = admin_page.locator("#past")
     expect(past).to_contain_text("12 requests used this route in the last 24 hours.")
@@ -79,7 +79,7 @@ def test_unused_route_shows_a_placeholder(admin_page: Any) -> None:
 def test_the_draft_s_past_passes_axe_and_fits(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], axe: Any, width: int, scheme: str, language: str
 ) -> None:
-    play(3)
+    log_requests(3)
     page = sign_in(new_page(width=width, scheme=scheme, language=language))
     page.goto("/routes/design/")
     page.locator("#up-3").press("Enter")
