@@ -80,6 +80,11 @@ def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:
     assert len(secret) == 43
     assert timedelta(days=89) < (row.expires_at or timezone.now()) - timezone.now() < timedelta(days=91)
     assert secret not in admin.get("/agents/text-agent/").content.decode() + str(list(AgentLink.objects.values()))
+
+
+def test_making_and_revoking_a_link_is_audited_without_its_secret(admin: Client) -> None:
+    secret = find_secret(make_link(admin).split("/")[-2])
+    row = AgentLink.objects.get()
     admin.post(f"/links/{row.public_id}/revoke/text-agent/")
     events = list(AuditEvent.objects.filter(action__startswith="link.").order_by("id").values())
     assert [event["action"] for event in events] == ["link.make", "link.revoke"]

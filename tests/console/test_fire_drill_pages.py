@@ -62,19 +62,28 @@ def test_page_lists_routes_without_a_fallback_before_a_drill(admin: Client) -> N
     assert not page.heading("Fire drills so far")
 
 
-def test_drill_is_shown_on_every_page_until_it_ends(admin: Client, viewer: Client) -> None:
+def test_drill_is_shown_on_every_page_until_it_ends(admin: Client) -> None:
     assert admin.post(PAGE, {"seconds": "30"}).status_code == 302
     for url in ("/", "/routes/", "/providers/echo/"):
         page = Page(admin.get(url))
         assert re.fullmatch(r"Fire drill by admin: \w+ fails on purpose\.", page.status)
         assert page.shows("30 s left") or page.shows("29 s left")
         assert page.button("End now")
-    assert "Fire drill by admin" in Page(viewer.get("/drill/")).status
-    assert not Page(viewer.get("/")).button("End now")
-    assert viewer.post("/drill/end/").status_code == 403
-    assert viewer.post(PAGE, {"seconds": "30"}).status_code == 403
     assert "is over" in Page(admin.post("/drill/end/", follow=True)).status
     assert not Page(admin.get("/")).shows("fails on purpose")
+
+
+def test_a_viewer_sees_a_drill_and_can_neither_start_nor_end_one(viewer: Client) -> None:
+    assert viewer.post(PAGE, {"seconds": "30"}).status_code == 403
+    start_drill(SYSTEM, "echo", 60)
+    assert "Fire drill by" in Page(viewer.get("/drill/")).status
+    assert not Page(viewer.get("/")).button("End now")
+    assert viewer.post("/drill/end/").status_code == 403
+
+
+def test_start_and_end_of_a_drill_are_audited(admin: Client) -> None:
+    admin.post(PAGE, {"seconds": "30"})
+    admin.post("/drill/end/")
     acts = AuditEvent.objects.order_by("number").values_list("action", "actor", "object_name")
     assert list(acts)[-2:] == [("provider.drill", "admin", "echo"), ("provider.drill_stop", "admin", "echo")]
 
@@ -86,25 +95,37 @@ def test_drill_is_no_revision_and_not_in_the_configuration(admin: Client) -> Non
     assert Revision.objects.count() == before
 
 
-def test_an_impossible_drill_is_rejected_with_a_message(admin: Client) -> None:
+def test_a_second_drill_is_rejected(admin: Client) -> None:
     start_drill(SYSTEM, "echo", 60)
     toast = Page(admin.post("/providers/openai/drill/", {"seconds": "30"}, follow=True)).status
     assert "is running a fire drill of echo until" in toast
     assert "Only one can run at a time." in toast
-    stop_drill(SYSTEM)
-    for seconds in ("7", "½"):
-        assert "lasts 30, 60 or 300 seconds" in Page(admin.post(PAGE, {"seconds": seconds}, follow=True)).status
+
+
+@pytest.mark.parametrize("seconds", ["7", "½"])
+def test_a_drill_of_another_duration_is_rejected(admin: Client, seconds: str) -> None:
+    assert "lasts 30, 60 or 300 seconds" in Page(admin.post(PAGE, {"seconds": seconds}, follow=True)).status
+
+
+def test_a_drill_of_a_disabled_provider_is_rejected(admin: Client) -> None:
     admin.post("/switch/providers/", {"name": "openai", "enabled": "0", "confirmed": "1"})
     with pytest.raises(DrillRefusedError, match="openai is disabled"):
         start_drill(SYSTEM, "openai", 60)
+
+
+def test_without_a_drill_there_is_none_to_stop() -> None:
     with pytest.raises(NotFoundError):
         stop_drill(SYSTEM)
 
 
-def test_result_of_a_drill_is_on_the_page_and_in_the_audit_log(admin: Client) -> None:
+@pytest.fixture
+def ended_drill(demo: None) -> None:
     start_drill(SYSTEM, "echo", 60)
-    drill = end_drill(FireDrill.objects.get())
-    log_calls(drill)
+    log_calls(end_drill(FireDrill.objects.get()))
+
+
+@pytest.mark.usefixtures("ended_drill")
+def test_the_result_of_a_drill_is_on_the_providers_page(admin: Client) -> None:
     (result,) = Page(admin.get(PAGE)).region("Fire drills so far").items
     for expected in (
         "5 calls were affected.",
@@ -117,6 +138,10 @@ def test_result_of_a_drill_is_on_the_page_and_in_the_audit_log(admin: Client) ->
     failed = result.link("planning")
     assert failed
     assert failed.attributes["href"] == "/requests/met3/"
+
+
+@pytest.mark.usefixtures("ended_drill")
+def test_the_end_of_a_drill_is_audited_once_with_its_result(admin: Client) -> None:
     for _ in range(2):
         record_drill_ends()
     event = AuditEvent.objects.get(action="provider.drill_end")

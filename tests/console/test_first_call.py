@@ -24,6 +24,7 @@ from routing_admin.platform.server.rejected_calls import (
 from routing_admin.request_log.journal import journal
 from tests.cast import key_of
 from tests.console.page import Page
+from tests.console.visits import response_text
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 
@@ -70,6 +71,9 @@ def test_answered_call_is_shown_with_its_model(admin: Client, viewer: Client, ke
         assert request
         assert request.attributes["href"] == f"/requests/{RequestLog.objects.get(key=key[3:11]).pk}/"
         assert page.polled_urls == []
+
+
+def test_an_answered_call_for_an_unknown_route_says_that_there_is_none(admin: Client, key: str) -> None:
     assert send_call(key, "task:planing") == 200
     assert Page(panel(admin, key)).shows("There is no route for task:planing")
 
@@ -128,25 +132,35 @@ def test_polling_stops_after_five_minutes(admin: Client, key: str) -> None:
         assert Page(panel(admin, key, since=since)).polled_urls
 
 
-def test_waiting_page_is_offered_for_new_and_unused_keys(admin: Client, viewer: Client) -> None:
+def issue_new_key(admin: Client) -> tuple[Any, str]:
+    """Issue the agent's only key. Return the response and the key."""
     AgentKey.objects.all().delete()
     answer = admin.post("/keys/issue/text-agent/", {"scopes": ["route"], "label": "new", "expires": ""})
-    page = Page(answer)
-    issued = page.region("Copy it now. It is shown only once.").control("issued")
+    issued = Page(answer).region("Copy it now. It is shown only once.").control("issued")
     assert issued
     assert re.fullmatch(r"ra_[0-9a-z]{8}_[\w-]{43}_[0-9a-f]{8}", issued.text)
-    assert page.region("Use it").text.count(issued.text) == 7
-    assert answer.content.decode().count(issued.text) == 8  # nowhere else, not even in an attribute
-    waiting_page = f"/first-call/{issued.text[3:11]}/text-agent/"
-    assert page.region("First call").polled_urls[0].startswith(waiting_page)
+    return answer, issued.text
+
+
+def test_snippets_contain_a_key_only_right_after_it_was_issued(admin: Client, viewer: Client) -> None:
+    answer, issued = issue_new_key(admin)
+    assert Page(answer).region("Use it").text.count(issued) == 7
+    assert response_text(answer).count(issued) == 8  # nowhere else, not even in an attribute
     for client in (admin, viewer):
         answer = client.get("/agents/text-agent/")
-        page = Page(answer)
-        assert page.region("First call").polled_urls[0].startswith(waiting_page)
-        assert page.region("Use it").shows("$ROUTING_ADMIN_KEY")
-        assert issued.text not in answer.content.decode()
-    assert send_call(issued.text) == 200
+        assert Page(answer).region("Use it").shows("$ROUTING_ADMIN_KEY")
+        assert issued not in response_text(answer)
+
+
+def test_the_panel_is_shown_until_the_keys_first_call(admin: Client, viewer: Client) -> None:
+    answer, issued = issue_new_key(admin)
+    for page in (Page(answer), *(Page(client.get("/agents/text-agent/")) for client in (admin, viewer))):
+        assert page.region("First call").polled_urls[0].startswith(f"/first-call/{issued[3:11]}/text-agent/")
+    assert send_call(issued) == 200
     assert Page(admin.get("/agents/text-agent/")).polled_urls == ["/drill/"]
+
+
+def test_the_panel_of_an_unknown_key_is_404(admin: Client, key: str) -> None:
     assert admin.get("/first-call/unknown/text-agent/").status_code == 404
 
 

@@ -78,21 +78,24 @@ def probes_region(client: Client, service_id: str) -> Control:
     return Page(client.get(f"/services/{service_id}/")).region("Probes")
 
 
-def test_no_service_is_probed_at_night_until_chosen(admin: Client, gemini_service: Service) -> None:
-    """A service is probed at night only if a user has chosen this, beginning with the next night.
-
-    The page shows the expected calls and tokens. The choice is audited and can be reverted.
-    """
+def test_the_page_estimates_a_nightly_probe_by_the_last_probe(admin: Client, gemini_service: Service) -> None:
     probes = probes_region(admin, "gem")
     assert probes.shows("Nightly probe: off.")
     assert re.search(r"Each probe: up to 13 calls and about \d+ tokens, like the last one\.", probes.text)
+
+
+def test_a_service_is_probed_from_the_night_after_it_was_chosen(admin: Client, gemini_service: Service) -> None:
     assert list(claim_due_services(timezone.now() + timedelta(days=2))) == []
+    admin.post("/nightly/gem/", {"on": "1"})
+    assert list(claim_due_services(timezone.now())) == []
+    assert [row.service_id for row in claim_due_services(timezone.now() + timedelta(days=1))] == ["gem"]
+
+
+def test_choosing_the_nightly_probe_is_audited_and_can_be_reverted(admin: Client, gemini_service: Service) -> None:
     admin.post("/nightly/gem/", {"on": "1"})
     assert probes_region(admin, "gem").shows("Nightly probe: on, from 3:00.")
     assert probes_region(admin, "gem").button("Stop the nightly probe")
     assert AuditEvent.objects.filter(action="service.nightly", details={"on": True}).exists()
-    assert list(claim_due_services(timezone.now())) == []
-    assert [row.service_id for row in claim_due_services(timezone.now() + timedelta(days=1))] == ["gem"]
     admin.post("/nightly/gem/")
     assert not NightlyProbe.objects.exists()
 

@@ -45,22 +45,36 @@ PARTS = """
 """
 
 
-def test_a_part_is_found_by_name_and_looked_into() -> None:
-    """A row's name is the beginning of its heading. The content of templates and the head is not shown."""
+def test_a_row_is_named_by_the_beginning_of_its_heading() -> None:
     page = Page(PARTS)
     keys = page.region("Keys")
     assert page.rows == keys.rows == ["deploy", "team"]
     assert keys.row("deploy").link("deploy")
     assert not keys.row("team").link("deploy")
+
+
+def test_facts_are_found_by_their_term() -> None:
+    page = Page(PARTS)
     assert page.region("About").fact("Asked for").code("gpt")
     assert page.fact("Tokens").text == "1 in, 2 out"
-    assert (page.status, page.button("Restore")) == ("Saved.", None)
-    assert page.polled_urls == ["/poll/"]
+
+
+def test_templates_and_the_head_are_not_shown() -> None:
+    page = Page(PARTS)
+    assert (page.status, page.button("Restore"), page.shows("A draft")) == ("Saved.", None, None)
+
+
+def test_forms_fieldsets_and_fields_are_found() -> None:
+    page = Page(PARTS)
     assert page.form("/limits/")
     assert page.region("Limits").tag == "fieldset"
     daily = page.field("Daily")
     assert daily
     assert daily.is_checked
+
+
+def test_polled_urls_are_found() -> None:
+    assert Page(PARTS).polled_urls == ["/poll/"]
 
 
 def test_a_disclosure_is_found_by_how_its_summary_begins() -> None:

@@ -89,7 +89,7 @@ def test_a_model_that_no_list_has_says_so(admin: Client) -> None:
     assert price_region(admin).shows("No price list covers this model.")
 
 
-def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> None:
+def test_an_administrators_price_is_stored_exported_and_shown(admin: Client) -> None:
     row = make_service()
     save(admin, row, **PRICE_FORM)
     price = {"currency": "CNY", "input": 2, "output": 8.5, "cacheRead": 0.4}
@@ -102,6 +102,11 @@ def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> N
     output = price_region(admin).field("Output")
     assert output
     assert output.value == "8.5"
+
+
+def test_empty_fields_restore_the_listed_price(admin: Client) -> None:
+    row = make_service()
+    save(admin, row, **PRICE_FORM)
     save(admin, Service.objects.get(pk=row.pk), **dict.fromkeys(PRICE_FORM, ""))
     assert Service.objects.get(pk=row.pk).price == {}
 

@@ -137,7 +137,7 @@ def test_a_conflicting_change_is_shown_beside_ones_own(admin: Client) -> None:
     assert admin.post("/providers/openai/", current_form).status_code == 302
 
 
-def test_a_provider_in_use_cannot_be_deleted_and_its_routes_are_counted(admin: Client) -> None:
+def test_the_page_of_a_provider_in_use_counts_its_routes_instead_of_deleting(admin: Client) -> None:
     page = Page(admin.get("/providers/echo/"))
     why, show, button = page.control("why-not"), page.link("Show them"), page.button("Delete")
     assert page.heading("Delete provider")
@@ -147,6 +147,9 @@ def test_a_provider_in_use_cannot_be_deleted_and_its_routes_are_counted(admin: C
     assert show.attributes["href"] == "/routes/?q=echo"
     assert button
     assert button.is_disabled
+
+
+def test_a_provider_in_use_cannot_be_deleted(admin: Client) -> None:
     admin.post("/providers/echo/delete/")
     assert Provider.objects.filter(name="echo").exists()
 

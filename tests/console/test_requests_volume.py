@@ -145,12 +145,19 @@ def test_the_list_loads_its_chart_and_links_to_it(viewer: Client, now: datetime)
     page, url = Page(viewer.get("/requests/", {"q": "agent:ann"})), "/volume/requests/?q=agent%3Aann"
     assert page.loading(url)
     assert url in page.link_urls
+
+
+def test_the_charts_links_work_with_and_without_htmx(viewer: Client, now: datetime) -> None:
+    url = "/volume/requests/?q=agent%3Aann"
     part = Page(viewer.get(url, headers={"HX-Request": "true"}))
     assert not part.is_document
     shown = [control for control in part.controls if "show=" in (control.attributes.get("hx-get") or "")]
     assert shown
     assert all(control.attributes["href"] == control.attributes["hx-get"] for control in shown)
     assert Page(viewer.get(url)).heading("Requests over time")
+
+
+def test_a_chart_without_a_request_says_so(viewer: Client, now: datetime) -> None:
     assert Page(viewer.get("/volume/requests/", {"q": "agent:unknown"})).shows("No request matches")
 
 

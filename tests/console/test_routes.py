@@ -377,11 +377,14 @@ def test_an_unknown_route_is_404(admin: Client) -> None:
     assert admin.get("/routes/~!!/").status_code == 404
 
 
-def test_deleting_a_route_can_be_undone_and_the_default_route_cannot_be_deleted(admin: Client, demo: None) -> None:
+def test_deleting_a_route_can_be_undone(admin: Client, demo: None) -> None:
     admin.post(reverse("route_delete", args=["design"]))
     assert not TaskRoute.objects.filter(task_type="design").exists()
     admin.post(reverse("undo", args=[Revision.objects.first().number]))  # type: ignore[union-attr]
     assert candidate_names("design") == DESIGN
+
+
+def test_the_default_route_cannot_be_deleted_and_its_page_says_why(admin: Client, demo: None) -> None:
     assert Page(admin.get(route_url("default"))).region("Delete task route").shows("it must stay")
     admin.post(reverse("route_delete", args=["default"]))
     assert TaskRoute.objects.filter(task_type="default").exists()
@@ -390,13 +393,17 @@ def test_deleting_a_route_can_be_undone_and_the_default_route_cannot_be_deleted(
 # Aliases
 
 
-def test_an_alias_of_an_unknown_target_is_rejected_and_others_can_be_deleted(admin: Client, demo: None) -> None:
+def test_an_alias_is_added_and_deleted(admin: Client, demo: None) -> None:
     admin.post(reverse("alias"), {"name": "*", "target": "task:default"})
     assert Alias.objects.get().target == "task:default"
+    admin.post(reverse("alias"), {"remove": "*"})
+    assert not Alias.objects.exists()
+
+
+def test_an_alias_of_an_unknown_target_is_rejected_at_its_field(admin: Client, demo: None) -> None:
     refused = admin.post(reverse("alias"), {"name": "gpt-4o", "target": "task:gone"})
     assert refused.status_code == 422
     assert Page(refused).shows("No task route or model service has this name")
-    admin.post(reverse("alias"), {"remove": "*"})
     assert not Alias.objects.exists()
 
 
