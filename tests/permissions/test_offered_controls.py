@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html.parser import HTMLParser
-
 import pytest
 from django.test import Client
 from django.urls import Resolver404, resolve, reverse
@@ -11,47 +9,37 @@ from django.urls import Resolver404, resolve, reverse
 from artifacts.models import Artifact
 from capabilities.core.permissions import Right, UserRole, right_on_page
 from routing_admin.models import RequestLog, Revision
+from tests.console.page import Page
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-class Offers(HTMLParser):
-    """The links of a page, and the URLs that its forms and buttons send to."""
+def link_targets(page: Page) -> list[str]:
+    """Return the URLs that links lead to and that elements load."""
+    offered = (
+        one.attributes
+        for one in page.controls
+        if not one.is_disabled and (one.tag == "a" or "hx-get" in one.attributes)
+    )
+    return [attributes.get("hx-get") or attributes.get("href") or "" for attributes in offered]
 
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.forms: dict[str, str] = {}
-        self.open_form = ""
-        self.blanks = 0
-        self.links: list[str] = []
-        self.buttons: list[tuple[str, str | None]] = []
-        self.feed(html)
 
-    @property
-    def targets(self) -> list[str]:
-        actions = (self.forms.get(form) if target is None else target for form, target in self.buttons)
-        return [action for action in actions if action is not None]
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        has = dict(attrs)
-        self.blanks += tag == "template"  # a script fills it before it is shown
-        if self.blanks or "disabled" in has:
-            return
-        if tag == "a" or "hx-get" in has:
-            self.links.append(has.get("hx-get") or has.get("href") or "")
-        if tag == "form":
-            self.open_form = has.get("id") or f"form {len(self.forms)}"
-            if has.get("method") == "post":
-                self.forms[self.open_form] = has.get("action") or ""
-        elif "hx-post" in has:
-            self.buttons.append(("", has["hx-post"]))
-        if tag == "button" and has.get("type") != "button":
-            self.buttons.append((has.get("form") or self.open_form, has.get("formaction")))
-
-    def handle_endtag(self, tag: str) -> None:
-        self.blanks -= tag == "template"
-        if tag == "form":
-            self.open_form = ""
+def post_targets(page: Page) -> list[str]:
+    """Return the URLs that forms and buttons post to."""
+    forms = [form for form in page.controls if form.tag == "form"]
+    owners = {id(control): form for form in forms for control in form.controls}
+    by_id = {form.attributes.get("id"): form for form in forms}
+    targets = []
+    for control in page.controls:
+        if control.is_disabled or control.tag == "form":
+            continue
+        targets.append(control.attributes.get("hx-post"))
+        if control.tag == "button" and control.attributes.get("type") != "button":
+            form = by_id.get(control.attributes.get("form", "")) or owners.get(id(control))
+            is_post = form is not None and form.attributes.get("method") == "post"
+            action = form.attributes.get("action", "") if form is not None and is_post else None
+            targets.append(control.attributes.get("formaction", action))
+    return [target for target in targets if target is not None]
 
 
 def addresses(role: str) -> list[str]:
@@ -88,7 +76,7 @@ def test_no_page_offers_what_its_reader_may_not_do(
     for page_url in addresses(role):
         answer = browser.get(page_url)
         assert answer.status_code == 200, page_url
-        offers = Offers(answer.content.decode())
-        for urls, right in ((offers.targets, Right.TRY | Right.CHANGE), (offers.links, Right.SEE)):
+        page = Page(answer)
+        for urls, right in ((post_targets(page), Right.TRY | Right.CHANGE), (link_targets(page), Right.SEE)):
             refused += [f"{page_url} offers {url}" for url in urls if not_allowed(UserRole(role), url, right, page_url)]
     assert not refused, "\n".join(refused)
