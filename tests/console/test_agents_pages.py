@@ -78,7 +78,7 @@ def test_narrow_screens_keep_the_state_of_each_key(admin: Client) -> None:
     assert [cell.name.split(" until ")[0] for cell in cells] == ["Expires soon", "Revoked"]
 
 
-def test_what_an_agent_may_use_is_chosen_name_by_name(admin: Client) -> None:
+def test_the_names_an_agent_may_use_are_chosen_one_by_one(admin: Client) -> None:
     """A name is added or removed without saving. The text area contains the names, one per line."""
     address, chosen = "/options/target/chosen/?field=models&id=id_models", "task:design\ntext-model"
     added = admin.post(address, {"models": [chosen, " echo-text "]})
@@ -160,7 +160,7 @@ def test_the_agents_service_and_route_are_text_fields_with_suggestions(admin: Cl
     assert not Agent.objects.filter(agent_id="lost").exists()
 
 
-def test_a_route_that_was_deleted_stays_in_the_agents_field(admin: Client) -> None:
+def test_a_deleted_route_is_kept_in_the_agents_field(admin: Client) -> None:
     Agent.objects.filter(agent_id="text-agent").update(service=None, task_type="gone")
     field = Page(admin.get("/agents/text-agent/")).field("Task route")
     assert field
@@ -299,7 +299,7 @@ def test_deleting_an_agent_ends_its_keys(admin: Client) -> None:
     assert not isinstance(authenticate({"x-api-key": key}), Principal)
 
 
-def test_the_list_takes_the_same_queries_for_three_and_for_thirty_agents(admin: Client) -> None:
+def test_the_list_makes_the_same_queries_for_three_and_for_thirty_agents(admin: Client) -> None:
     query_count = count_queries(admin, "/agents/")
     for number in range(27):
         Agent.objects.create(agent_id=f"a{number}")

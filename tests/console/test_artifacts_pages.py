@@ -63,7 +63,7 @@ def upload(client: Client, *files: SimpleUploadedFile, **headers: str) -> Any:
     return client.post(reverse("artifact_upload"), {"file": list(files)}, headers=headers)
 
 
-def test_the_page_of_a_scan_shows_what_is_known_and_loads_the_drawn_pages(viewer: Client, demo: None) -> None:
+def test_the_page_of_a_scan_shows_what_is_known_and_loads_the_rest(viewer: Client, demo: None) -> None:
     """Only models that get the pages as images have to wait for the drawing, and only on the first visit."""
     row = store_file("scan.pdf", pdf("", ""), "application/pdf")
     first = viewer.get(reverse("artifact", args=[row.pk])).context
@@ -123,7 +123,7 @@ def test_a_viewer_sees_delivery_decisions_but_never_a_files_content(admin: Clien
 
 
 @pytest.mark.parametrize("name", ["artifact_upload", "artifacts_delete", "artifacts_restore"])
-def test_a_viewer_changes_nothing(viewer: Client, name: str) -> None:
+def test_a_viewer_cannot_change_artifacts(viewer: Client, name: str) -> None:
     row = store_file()
     assert viewer.post(reverse(name), {"id": [row.pk]}).status_code == 403
     assert Artifact.objects.living().filter(pk=row.pk).exists()
@@ -291,7 +291,7 @@ def test_a_model_without_a_key_says_why_it_cannot_be_tried(admin: Client, demo: 
     assert Page(response).shows("has no key")
 
 
-def test_a_viewer_sends_nothing_and_an_unknown_service_is_missing(admin: Client, viewer: Client, demo: None) -> None:
+def test_a_viewer_cannot_send_and_an_unknown_service_is_404(admin: Client, viewer: Client, demo: None) -> None:
     address = reverse("artifact_send", args=[store_file().pk])
     assert viewer.post(address, {"service": "text-model"}).status_code == 403
     assert admin.post(address, {"service": "none"}).status_code == 404

@@ -129,7 +129,7 @@ def test_an_invalid_file_is_rejected_and_not_stored(admin: Client, value: Any, e
     assert not CatalogueEdition.objects.exists()
 
 
-def test_unknown_edition_is_404(admin: Client) -> None:
+def test_an_unknown_catalogue_version_is_404(admin: Client) -> None:
     assert admin.get(f"{PAGE}987/").status_code == 404
     assert admin.post(f"{PAGE}987/").status_code == 404
 

@@ -35,7 +35,7 @@ def differing_rows(page: Page) -> list[str]:
     return [name for name in summary.rows if summary.row(name).shows("differs")]
 
 
-def test_what_differs_between_two_models_is_marked(admin: Client, row: Artifact) -> None:
+def test_differences_between_two_models_are_marked(admin: Client, row: Artifact) -> None:
     page = compare(admin, row, "vision-model", "text-model")
     assert differing_rows(page)[:3] == ["How it is received", "Why", "Place in the message"]
     received = page.region("Summary").row("How it is received")

@@ -147,7 +147,7 @@ def test_applying_makes_one_revision_with_its_message_and_undo(admin: Client, de
     assert not TaskRoute.objects.filter(task_type="review").exists()
 
 
-def test_replace_removes_what_the_file_does_not_mention(admin: Client, demo: None) -> None:
+def test_replacing_removes_what_the_file_does_not_mention(admin: Client, demo: None) -> None:
     merged = {
         change.name for change in import_files(admin, config_json()).context["changes"] if change.label == "Removed"
     }

@@ -32,7 +32,7 @@ def form_values(client: Client, url: str, form: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, False)}
 
 
-def test_disabling_a_service_asks_first_then_does_it(admin: Client) -> None:
+def test_disabling_a_service_asks_for_confirmation(admin: Client) -> None:
     url = reverse("service", args=["echo-vision"])
     data = form_values(admin, url, "form") | {"switch": []}
     data.pop("enabled")
@@ -54,7 +54,7 @@ def test_saving_a_service_that_stays_enabled_asks_nothing(admin: Client) -> None
     assert admin.post(url, data | {"name": "Shut eyes"}).status_code == 302
 
 
-def test_disabling_a_provider_asks_first_on_its_page_and_in_the_list(admin: Client) -> None:
+def test_disabling_providers_asks_for_confirmation_on_the_page_and_in_the_list(admin: Client) -> None:
     url = reverse("provider", args=["echo"])
     data = form_values(admin, url, "form") | {"key_act": "keep"}
     data.pop("enabled")

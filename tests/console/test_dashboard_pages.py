@@ -123,7 +123,7 @@ def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(
     assert "95% within 9.00 s" in [figure.count for figure in build_figures(health.Day(), health.Day(), first, NOW)]
 
 
-def test_the_line_of_a_figure_ends_with_the_last_whole_hour() -> None:
+def test_the_line_of_a_figure_ends_with_the_last_complete_hour() -> None:
     """The figure counts the current hour, but the line omits it, since its few requests would look like a decline."""
     day = health.Day(requests=(5,) * 24 + (1,))
     figures = build_figures(day, health.Day(), health.FirstContent(), NOW)
@@ -162,7 +162,7 @@ def test_of_many_providers_only_those_called_or_failing_have_a_tile(admin: Clien
     assert page.link(f"All providers, {count - 1} more")
 
 
-def test_a_provider_whose_address_is_refused_is_not_said_to_lack_a_key(demo: None, settings: Any) -> None:
+def test_a_provider_with_a_forbidden_address_is_not_shown_as_lacking_a_key(demo: None, settings: Any) -> None:
     settings.ALLOWED_ORIGINS = ""
     Provider.objects.create(name="inner", endpoint="http://10.0.0.1/v1", default_model="m", key_source="none")
     snapshot.refresh()
@@ -242,7 +242,7 @@ def test_empty_installation_lists_what_is_missing(admin: Client) -> None:
 
 
 @pytest.mark.parametrize(("number", "hidden"), [(0, 0), (5, 0), (6, 0), (7, 2)])
-def test_a_line_is_never_hidden_alone(number: int, hidden: int) -> None:
+def test_a_single_line_is_never_hidden(number: int, hidden: int) -> None:
     """A line that says "and 1 more" would be as long as the one that it hides."""
     lines = [NoticeLine(f"route-{place}", "", "no key") for place in range(number)]
     group = NoticeGroup(tone="bad", icon="stop", sentence="", url="", lines=lines)
@@ -338,7 +338,7 @@ def test_team_and_project_of_the_same_name_both_show_a_low_budget(monkeypatch: p
         ((94,), "1 budget is nearly used up", "warn"),
     ],
 )
-def test_used_up_budgets_are_counted_apart_from_nearly_used_up_ones(
+def test_used_up_budgets_are_counted_separately_from_nearly_used_up_ones(
     percents: tuple[int, ...], sentence: str, tone: str
 ) -> None:
     (group,) = list_notices(
@@ -386,7 +386,7 @@ def test_a_kind_without_a_problem_has_no_row(db: None) -> None:
     ]
 
 
-def test_what_has_a_row_of_its_own_is_not_counted_among_the_alerts() -> None:
+def test_problems_with_their_own_row_are_not_counted_among_the_alerts() -> None:
     groups = list_notices(
         alerts={AlertKind.BUDGET: 1, AlertKind.RETIRED_MODEL: 2},
         standings=(),

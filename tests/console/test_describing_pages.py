@@ -162,7 +162,7 @@ def test_simulation_names_the_describer_without_calling_it(admin: Client) -> Non
     assert page.shows("[Here seer describes the file; it was not asked yet]")
 
 
-def test_the_route_says_that_the_describer_route_is_missing_and_links_to_it(admin: Client) -> None:
+def test_the_route_shows_that_the_describer_route_is_missing(admin: Client) -> None:
     with describing_lab():
         row = TaskRoute.objects.get(task_type="describe")
         row.enabled = False

@@ -27,7 +27,7 @@ def read(text: str) -> Document:
     return parse(text, lambda link: pages.get(link, Target(link) if ":" in link else None))
 
 
-def test_every_document_has_a_page_below_the_index() -> None:
+def test_every_document_has_a_page() -> None:
     """The index is docs/README.md, and a folder's page is its README."""
     files = [file.relative_to(ROOT).as_posix() for file in (ROOT / "docs").rglob("*.md")]
     assert sorted(list_paths().values()) == sorted(files)
@@ -69,13 +69,13 @@ def test_raw_html_of_a_document_is_shown_as_text() -> None:
     assert "href" not in html
 
 
-def test_links_lead_to_pages_and_nowhere_else() -> None:
+def test_links_of_documents_lead_only_to_pages() -> None:
     assert '<a href="/docs/limits/">Limits, budgets and load</a> (a.md)' in read("[limits.md](limits.md) (a.md)").html
     html = read("[limits](limits.md) [code](../manage.py) [site](https://example.org/)").html
     assert '<a href="/docs/limits/">limits</a> code <a href="https://example.org/" rel="noreferrer">site</a>' in html
 
 
-def test_headings_have_the_anchors_of_github_and_the_title_is_apart() -> None:
+def test_headings_have_githubs_anchors_and_the_title_is_separate() -> None:
     document = read("# Title\n\nIntro.\n\n## Fix `it`, now\n\na\n\n### Deep\n\n## Fix it now\n\nb\n")
     assert document.title == "Title"
     assert "<h1" not in document.html
@@ -139,7 +139,7 @@ def test_the_page_says_in_chinese_that_the_document_is_in_english(viewer: Client
 
 
 @pytest.mark.parametrize("kind", list(AlertKind))
-def test_what_an_alert_names_is_a_page(viewer: Client, kind: AlertKind) -> None:
+def test_every_page_that_an_alert_names_exists(viewer: Client, kind: AlertKind) -> None:
     url, _, anchor = document_url(KINDS[kind].page).partition("#")
     page = Page(viewer.get(url))
     assert not anchor or page.control(anchor)

@@ -60,7 +60,7 @@ def refuse_once(key: str) -> str:
     return str(answer.headers["x-request-id"])
 
 
-def test_a_refusal_flags_the_service_with_the_request_as_evidence(
+def test_a_rejected_image_flags_the_service_with_the_request_as_evidence(
     admin: Client, key: str, vision_service: Service, lab: Lab
 ) -> None:
     """A rejected image flags the service on its page, the dashboard and the matrix.
@@ -85,7 +85,7 @@ def test_a_refusal_flags_the_service_with_the_request_as_evidence(
     assert [len(request.heard.media) for request in lab.requests] == [1, 0]
 
 
-def test_the_chain_says_that_a_candidate_is_doubtful(admin: Client, key: str, vision_service: Service) -> None:
+def test_the_chain_marks_a_doubtful_candidate(admin: Client, key: str, vision_service: Service) -> None:
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("lab", "x-1"),)))
     refuse_once(key)
     sentence = "It is declared to read images, but that is in doubt. See its model service."
@@ -123,7 +123,7 @@ def test_dismissed_doubt_is_shown_again_after_a_week(admin: Client, key: str, vi
     assert Page(admin.get("/")).shows(SENTENCE)
 
 
-def test_a_request_without_files_and_one_that_fails_otherwise_flag_nothing(
+def test_requests_without_files_or_with_other_failures_flag_nothing(
     key: str, vision_service: Service, lab: Lab
 ) -> None:
     post(key, chat_body("hello", model="eyes"))

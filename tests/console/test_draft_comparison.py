@@ -55,7 +55,7 @@ def row_texts(answer: Any) -> list[str]:
     return [row.text for row in answer.context["rows"]]
 
 
-def test_what_a_draft_would_have_changed_is_counted_and_shown(admin: Client, demo: None) -> None:
+def test_a_drafts_effect_on_past_requests_is_counted_and_shown(admin: Client, demo: None) -> None:
     log_request("r1", ("echo-503", "http_503"), ("echo-vision", "http_503"), ("echo-text", "ok"), picture=True)
     log_request("r2", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
     answer = post_comparison(admin, design(2, 1, 3))

@@ -122,7 +122,7 @@ def test_only_permitted_actions_are_offered(demo: None) -> None:
     assert offered == {"viewer": set(), "editor": {"/routes/new/"}, "administrator": acts}
 
 
-def test_nothing_found_says_so_and_offers_to_search_on(demo: None, admin: Client) -> None:
+def test_without_results_the_dialog_offers_other_searches(demo: None, admin: Client) -> None:
     """The first offer to search elsewhere is selected, so that Enter continues the search."""
     page = find(admin, "nothing <is> called so")
     assert "No match for “nothing <is> called so”" in page.text
@@ -183,7 +183,7 @@ def test_requests_and_artifacts_are_found_through_an_index(demo: None) -> None:
             assert not re.search("SCAN|TEMP B-TREE", plan), plan
 
 
-def test_names_in_other_letters_are_found_in_any_case(demo: None) -> None:
+def test_names_in_other_scripts_are_found_in_any_case(demo: None) -> None:
     """The database determines for which letters case is ignored."""
     file = store_bytes(SYSTEM, b"x", filename="设计稿 Final.png")
     assert find_artifacts_beginning("设计稿 FINAL") == [Artifact.objects.get(pk=file.pk)]
@@ -211,7 +211,7 @@ def test_stored_rows_beyond_the_few_that_are_read_are_counted_as_more(demo: None
     assert not find(admin, "req_6741a2b3c4d5e6f1").shows(" of ")
 
 
-def test_kind_words_are_not_searched_for_in_the_list_of_the_kind() -> None:
+def test_the_name_of_a_kind_is_not_searched_for_in_its_own_list() -> None:
     assert without_kind_words("Provider vllm", FoundKind.PROVIDER) == "vllm"
     assert without_kind_words("渠道", FoundKind.PROVIDER) == ""
 

@@ -159,7 +159,7 @@ def test_calls_of_a_drill_do_not_affect_provider_health() -> None:
     assert (health.status, health.calls) == ("ok", 1)
 
 
-def test_drill_without_calls_says_so(admin: Client) -> None:
+def test_a_drill_without_calls_says_so(admin: Client) -> None:
     start_drill(SYSTEM, "echo", 30)
     drill: Any = FireDrill.objects.get()
     assert find_result("echo", drill.started_at, drill.ends_at).met == 0

@@ -41,7 +41,7 @@ def test_required_fields_are_marked_and_the_mark_is_explained_once(admin: Client
 
 
 @pytest.mark.parametrize("address", FORMS)
-def test_nothing_is_required_that_the_page_does_not_mark(admin: Client, address: str) -> None:
+def test_only_marked_fields_are_required(admin: Client, address: str) -> None:
     required = [one for one in Page(admin.get(address)).controls if "required" in one.attributes]
     assert len(required) == len(FORMS[address])
 
@@ -128,7 +128,7 @@ def test_the_save_bar_names_what_has_changed_and_saves_nothing(admin: Client, ad
 
 
 @pytest.mark.parametrize("address", [*SAVED, "/routes/design/"])
-def test_one_save_bar_belongs_to_every_page_that_edits_something(admin: Client, viewer: Client, address: str) -> None:
+def test_every_page_that_edits_something_has_one_save_bar(admin: Client, viewer: Client, address: str) -> None:
     page = Page(admin.get(address))
     save, discard = page.control("save"), page.control("discard")
     assert save

@@ -48,7 +48,7 @@ def test_list_shows_who_changed_what(admin: Client, demo: None) -> None:
     assert page.shows("more")
 
 
-def test_the_list_takes_the_same_queries_for_three_and_for_thirty_revisions(admin: Client) -> None:
+def test_the_list_makes_the_same_queries_for_three_and_for_thirty_revisions(admin: Client) -> None:
     counts = []
     for names in (range(3), range(3, 30)):
         for name in names:
@@ -131,7 +131,7 @@ def test_a_revision_is_chosen_by_its_number_author_or_description(admin: Client,
     assert re.match(r"Alias set · ada · \d{4}-", offered[""][str(numbers[1])])
 
 
-def test_the_compared_revisions_say_what_they_are(admin: Client, demo: None) -> None:
+def test_the_compared_revisions_are_described(admin: Client, demo: None) -> None:
     page = Page(admin.get(reverse("compare"), {"a": "0", "b": set_alias("one")}))
     assert page.shows("The empty configuration before the first revision")
     assert page.shows("Alias set · ada · just now")
@@ -178,7 +178,7 @@ def test_undo_offers_redo_which_offers_undo_again(admin: Client, demo: None) -> 
     assert Alias.objects.filter(name="gpt-4o").exists()
 
 
-def test_restoring_says_first_what_it_means_and_keeps_agents_made_since(admin: Client, demo: None) -> None:
+def test_restoring_names_its_consequences_and_keeps_newer_agents(admin: Client, demo: None) -> None:
     """Agents created since then are kept with their keys; a route that no longer exists is cleared from an agent."""
     before = newest_revision()
     save_route(ADA, TaskRoute(task_type="fresh"), [CandidateSpec("echo", "echo-text")])
@@ -326,7 +326,7 @@ def edit_cells(client: Client, *names: str) -> None:
         client.post(reverse("matrix_cell", args=[pk]) + f"?side=input&name={name}", {"on": "1"})
 
 
-def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin: Client, demo: None) -> None:
+def test_a_users_matrix_edits_within_five_minutes_are_one_line(admin: Client, demo: None) -> None:
     """The edits share a line, but each can be viewed and restored. Another action has its own line."""
     before = newest_revision()
     edit_cells(admin, "vision", "audio", "video")
@@ -337,7 +337,7 @@ def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin: Client
     assert reverse("restore", args=[before + 1]) in Page(page).link_urls
 
 
-def test_edits_of_two_people_or_of_two_hours_are_lines_of_their_own(admin: Client, demo: None) -> None:
+def test_edits_of_two_users_or_of_two_hours_are_separate_lines(admin: Client, demo: None) -> None:
     edit_cells(admin, "vision", "audio", "video")
     newest = newest_revision()
     Revision.objects.filter(number=newest).update(actor="eve")

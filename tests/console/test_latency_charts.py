@@ -105,7 +105,7 @@ def test_ended_hours_and_days_are_not_read_from_rows(
     assert all(stop - start <= timedelta(hours=3) for start, stop in read)
 
 
-def test_what_roll_ups_have_does_not_count_as_read(
+def test_requests_in_roll_ups_do_not_count_as_rows_read(
     logged_requests: None, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Requests in roll-ups do not count toward the limit of rows read, so the partial first hour is still shown."""

@@ -185,7 +185,7 @@ def test_users_are_filtered_by_role_and_state(admin: Client, editor: Client) -> 
         ("/usage/budgets/save/", "/usage/budgets/", {"kind": "team", "name": "many-1"}),
     ],
 )
-def test_the_list_in_the_answer_to_a_form_leads_to_the_list(
+def test_the_list_in_a_forms_response_links_to_the_list(
     admin: Client, form: str, address: str, fields: dict[str, str]
 ) -> None:
     """Headings, filters and pages link to the list's own URL, because the form's URL accepts no GET."""
@@ -210,7 +210,7 @@ def test_tokens_are_filtered_by_state(admin: Client) -> None:
     assert found == {"valid": ["works"], "expired": ["over"], "revoked": ["gone"]}
 
 
-def test_budgets_are_filtered_by_what_they_are_for_and_lead_to_their_usage(admin: Client) -> None:
+def test_budgets_are_filtered_by_kind_and_link_to_their_usage(admin: Client) -> None:
     for label in ("team:billing", "project:apollo", "user:text-agent"):
         LabelBudget.objects.create(label=label, limits={"tokensPerDay": 100})
     page = Page(admin.get("/usage/budgets/?kind=team"))
@@ -271,7 +271,7 @@ def option_values(answer: Any) -> list[str]:
     return [control.value for control in Page(answer).controls if control.tag == "option"]
 
 
-def test_a_part_of_the_names_of_providers_filters_the_matrix_as_a_whole_name_does(admin: Client) -> None:
+def test_a_part_of_a_providers_name_filters_the_matrix(admin: Client) -> None:
     """A whole name selects that provider alone, even if other names contain it."""
     for name in ("azure-1", "azure-10"):
         provider = Provider.objects.create(name=name, endpoint="https://a.example/v1", default_model="m")
@@ -282,11 +282,11 @@ def test_a_part_of_the_names_of_providers_filters_the_matrix_as_a_whole_name_doe
     assert option_values(admin.get("/options/provider/?provider=azu")) == ["azure-1", "azure-10"]
 
 
-def test_users_and_agents_are_suggested_for_who_did_something(admin: Client) -> None:
+def test_the_actor_filter_suggests_users_and_agents(admin: Client) -> None:
     assert {"admin", "text-agent"} <= set(option_values(admin.get("/options/actor/?actor=a")))
 
 
-def test_usage_is_found_by_name_and_each_row_leads_to_its_requests(admin: Client) -> None:
+def test_usage_is_found_by_name_and_each_row_links_to_its_requests(admin: Client) -> None:
     add_requests()
     page = admin.get("/usage/?q=many-59")
     assert count_rows(page) == 1

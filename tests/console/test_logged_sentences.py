@@ -150,7 +150,7 @@ def timeline(row: RequestLog) -> dict[str, Any]:
 
 
 @pages
-def test_the_journal_writes_code_and_facts() -> None:
+def test_the_journal_stores_code_and_facts() -> None:
     error = translatable("the body is not JSON: %(reason)s", reason=translatable("Expecting value"))
     attempts = (Attempt("a", "m", "bad_json", error=error), Attempt("b", "m", "http_402", error="余额不足"))
     final_error = translatable(EXHAUSTED, count=2, said="a/m: x; b/m: y")

@@ -98,7 +98,7 @@ def test_a_column_is_switched_for_every_service_shown(admin: Client, act: str, c
     assert Revision.objects.count() == before + 1
 
 
-def test_a_row_is_switched_whole(admin: Client) -> None:
+def test_a_whole_row_is_switched(admin: Client) -> None:
     row = Service.objects.get(service_id="text-model")
     assert Page(admin.get(f"/matrix/row/{row.pk}/", headers=HTMX)).button("All on")
     admin.post("/matrix/fill/", {"act": "on", "service": [str(row.pk)], "side": "input"})
@@ -133,7 +133,7 @@ def test_a_matrix_without_a_match_says_so(admin: Client) -> None:
     assert page.rows == []
 
 
-def test_the_matrix_takes_the_same_queries_for_six_and_for_sixty_services(admin: Client) -> None:
+def test_the_matrix_makes_the_same_queries_for_six_and_for_sixty_services(admin: Client) -> None:
     query_count = count_queries(admin, "/matrix/")
     provider = Provider.objects.get(name="example")
     for number in range(54):

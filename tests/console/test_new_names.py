@@ -29,7 +29,7 @@ def count_things() -> tuple[int, ...]:
 
 @pytest.mark.parametrize("address", FORMS)
 @pytest.mark.parametrize("name", ["two words", "a?b", "a#b", "a%2Fb", "a\\b", "a\tb", "全角\u3000空格"])
-def test_a_name_that_an_address_cannot_carry_is_refused_at_its_field(
+def test_a_name_that_a_url_cannot_contain_is_rejected_at_its_field(
     address: str, name: str, admin: Client, demo: None
 ) -> None:
     field, label, values = FORMS[address]

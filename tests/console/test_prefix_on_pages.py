@@ -74,7 +74,7 @@ def test_after_a_break_the_prefix_holds_for_half_a_limit(admin: Client, key: str
     assert "Prefix broken at message 6" in pages[6]
 
 
-def test_without_files_the_prefix_is_kept_and_nothing_is_stored_for_it(admin: Client, key: str) -> None:
+def test_without_files_the_prefix_is_kept_and_not_stored(admin: Client, key: str) -> None:
     answer = post(key, {"model": "echo-vision", "messages": [{"role": "user", "content": "hello"}]})
     row = logged(answer["x-request-id"])
     assert (row.conversation, row.prefix) == (None, None)
@@ -131,7 +131,7 @@ def test_the_prefix_of_an_unknown_conversation_is_unknown(admin: Client, key: st
         (1, "zh-hans", "前缀会从第 2 条消息起改变，因为达到上限后会一次腾出一半空间。"),
     ],
 )
-def test_preview_and_simulation_say_what_one_more_file_would_change(
+def test_preview_and_simulation_show_what_another_file_would_change(
     admin: Client, demo: None, max_images: int, language: str, sentence: str
 ) -> None:
     set_limit(max_images)

@@ -84,7 +84,7 @@ def test_price_lists_that_agree_are_named(admin: Client) -> None:
     assert not price_region(admin).shows("Contested")
 
 
-def test_a_model_that_no_list_has_says_so(admin: Client) -> None:
+def test_the_price_of_a_model_without_a_list_is_unknown(admin: Client) -> None:
     make_service("http://127.0.0.1:9/v1", "mine")
     assert price_region(admin).shows("No price list covers this model.")
 

@@ -84,7 +84,7 @@ def test_every_change_to_a_providers_keys_is_a_revision_with_undo(admin, pool):
     assert Page(admin.get("/history/")).shows("Provider key deleted")
 
 
-def test_no_page_no_history_and_no_export_holds_a_key(admin, pool):
+def test_no_page_history_or_export_contains_a_key(admin, pool):
     change(admin, "2", "team")
     stored = json.dumps(
         [list(Revision.objects.values("snapshot", "changes")), list(AuditEvent.objects.values("details"))]
@@ -168,7 +168,7 @@ def test_a_key_in_cooldown_shows_its_end_and_a_successful_test_ends_it(admin, po
     assert not Page(admin.get("/providers/pool/")).shows("retried automatically")
 
 
-def test_last_use_and_last_refusal_come_from_the_log(admin, pool):
+def test_a_keys_last_use_and_last_rejection_are_read_from_the_log(admin, pool):
     """Tries logged without a key's name count for the first key, since providers then had only one."""
     request = RequestLog.objects.create(id="r1", started_at=timezone.now(), outcome="ok", status=200)
     tries = [{"outcome": "http_429", "key": "2"}, {"outcome": "ok", "key": "billing"}]

@@ -35,7 +35,7 @@ def provider_form(row: Provider, **changed: str) -> dict[str, str]:
     }
 
 
-def test_the_list_says_which_providers_cannot_be_called_and_why(admin: Client) -> None:
+def test_the_list_shows_which_providers_cannot_be_called_and_why(admin: Client) -> None:
     page = Page(admin.get("/providers/"))
     assert page.link("3 of 4 providers are not ready.").attributes["href"] == "?state=stopped"
     titles = [control.attributes.get("title") for control in page.row("openai").controls]
@@ -62,7 +62,7 @@ def test_the_list_is_filtered_by_words_protocol_and_state(
     assert not page.is_document
 
 
-def test_the_list_takes_the_same_queries_for_three_and_for_thirty_providers(admin: Client) -> None:
+def test_the_list_makes_the_same_queries_for_three_and_for_thirty_providers(admin: Client) -> None:
     query_count = count_queries(admin, "/providers/")
     for number in range(27):
         Provider.objects.create(name=f"p{number}", endpoint="https://a.example/v1", default_model="m")
@@ -89,7 +89,7 @@ def test_a_stored_key_is_never_shown_again(admin: Client) -> None:
     assert SECRET not in str(list(AuditEvent.objects.values())) + str(list(Revision.objects.values()))
 
 
-def test_a_refused_key_is_not_echoed_back(admin: Client) -> None:
+def test_a_rejected_key_is_not_echoed(admin: Client) -> None:
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", provider_form(row, key_act="set", key="sk-abc****wxyz"))
     assert answer.status_code == 422
@@ -97,7 +97,7 @@ def test_a_refused_key_is_not_echoed_back(admin: Client) -> None:
     assert "sk-abc****wxyz" not in answer.content.decode()
 
 
-def test_saving_keeps_compatibility_options_and_timeouts_as_data(admin: Client) -> None:
+def test_saving_stores_options_and_timeouts_with_their_type(admin: Client) -> None:
     row = Provider.objects.get(name="openai")
     options = {"quirk_stream_usage": "false", "quirk_drop_params": "top_p, seed", "timeout_connect": "3.5"}
     admin.post("/providers/openai/", provider_form(row, **options))
@@ -203,7 +203,7 @@ def test_connection_test_shows_result_and_duration(admin: Client) -> None:
     assert "LLM_PROVIDER_OPENAI_API_KEY" in alert
 
 
-def test_earlier_steps_of_adding_a_provider_lead_to_its_page(admin: Client) -> None:
+def test_earlier_steps_of_adding_a_provider_link_to_its_page(admin: Client) -> None:
     for step in ("Choose an endpoint", "Enter the key"):
         link = Page(admin.get("/providers/openai/models/")).link(step)
         assert link

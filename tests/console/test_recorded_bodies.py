@@ -90,7 +90,7 @@ def test_viewer_sees_which_role_may_read_the_message(key: str, viewer: Client) -
 
 
 @pytest.mark.parametrize("address", ["/requests/req_kept/", "/simulate/?request=req_kept"])
-def test_an_administrator_reads_what_was_recorded(key: str, address: str, admin: Client) -> None:
+def test_an_administrator_reads_recorded_messages(key: str, address: str, admin: Client) -> None:
     with log_statements() as statements:
         answer = admin.get(address)
     assert [sql for sql in statements if COLUMN in sql]

@@ -309,7 +309,7 @@ def test_text_of_a_provider_is_escaped(admin: Client, column: str) -> None:
     assert not [control for control in page.controls if control.attributes.get("src") == "x"]
 
 
-def test_an_unknown_request_is_a_missing_page(admin: Client) -> None:
+def test_an_unknown_request_is_404(admin: Client) -> None:
     assert admin.get(reverse("request", args=["req_none"])).status_code == 404
 
 
@@ -424,7 +424,9 @@ def test_request_without_files_mentions_no_files(admin: Client) -> None:
         ({"task_type": "", "chain": []}, ("req_1", "", "")),
     ],
 )
-def test_the_list_says_what_was_asked_for(db: None, columns: dict[str, Any], expected: tuple[str, str, str]) -> None:
+def test_the_list_shows_the_requested_model_or_route(
+    db: None, columns: dict[str, Any], expected: tuple[str, str, str]
+) -> None:
     name_asked = requested_target(log_request("req_1", **columns))
     assert (name_asked.name, name_asked.kind, name_asked.route) == expected
 
@@ -455,7 +457,7 @@ def test_a_failed_request_is_red_and_a_rejected_one_is_not(admin: Client) -> Non
     assert row.chip("Refused").tone == ""
 
 
-def test_every_fault_has_its_meaning_on_the_page(admin: Client) -> None:
+def test_every_attempt_shows_the_meaning_of_its_fault(admin: Client) -> None:
     row = log_request("req_all", outcome="all_providers_failed", status=502, chain=[])
     meanings = [TABLE[fault].meaning for fault in Fault]
     for position, fault in enumerate(Fault):

@@ -131,7 +131,7 @@ def test_sums_that_outlast_the_log_are_not_counted(now: datetime) -> None:
     assert count_outcomes("", now) == expected_counts(3, 3)
 
 
-def test_a_large_log_is_counted_as_far_as_it_says(
+def test_only_the_newest_days_of_a_large_log_are_counted(
     viewer: Client, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If there are too many rows, only the newest days are counted, and the chart says so."""
@@ -202,7 +202,7 @@ def test_pages_load_their_chart_of_requests_before_their_forms(address: str, ter
     assert len(chosen) == 2  # the range and the kinds of values
 
 
-def test_a_folded_chart_is_a_line_with_its_totals_and_its_course(admin: Client) -> None:
+def test_a_collapsed_chart_is_a_line_with_its_totals_and_its_trend(admin: Client) -> None:
     log_call(HOUR)
     page = Page(admin.get("/routes/design/"))
     (summary,) = [one for one in page.controls if one.tag == "summary" and one.control("over-time-strip")]
@@ -240,7 +240,7 @@ def test_a_day_with_too_many_requests_is_counted_from_its_newest_hours(
     assert counted.since < found[1]
 
 
-def test_a_bar_that_the_search_cuts_leads_only_to_what_it_counts(now: datetime, admin: Client) -> None:
+def test_a_bar_cut_by_the_search_links_only_to_what_it_counts(now: datetime, admin: Client) -> None:
     bars = list_bars(Page(admin.get("/volume/requests/", {"q": "since:5d until:2h"})))
     searches = [parse_qs(urlsplit(url).query)["q"][0] for bar in bars for url in bar.link_urls]
     untils = {search.partition("until:")[2] for search in searches}

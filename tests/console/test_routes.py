@@ -61,13 +61,13 @@ def test_list_opens_with_the_current_state(admin: Client, demo: None) -> None:
     assert page.row("design").shows("Candidate 3 gets images as descriptions")
 
 
-def test_the_list_without_a_route_teaches(admin: Client) -> None:
+def test_the_list_without_a_route_explains_routes(admin: Client) -> None:
     page = Page(admin.get(reverse("routes")))
     assert reverse("route_new") in page.link_urls
     assert page.shows("Start with the route named default")
 
 
-def test_the_list_takes_the_same_queries_for_three_and_for_thirty_routes(admin: Client, demo: None) -> None:
+def test_the_list_makes_the_same_queries_for_three_and_for_thirty_routes(admin: Client, demo: None) -> None:
     counts = []
     for count in (3, 27):
         already = TaskRoute.objects.count()
@@ -438,7 +438,7 @@ def options_at(client: Client, address: str) -> list[str]:
     return [control.value for control in Page(client.get(address)).controls if control.tag == "option"]
 
 
-def test_simulating_a_task_without_a_route_says_that_the_default_route_takes_it(admin: Client, demo: None) -> None:
+def test_simulating_a_task_without_a_route_names_the_default_route(admin: Client, demo: None) -> None:
     page = Page(admin.get("/simulate/?task=nothing"))
     assert page.shows("There is no task route nothing. The default route takes its requests.")
     assert Page(admin.get("/simulate/?task=planning")).shows("There is no task route") is None

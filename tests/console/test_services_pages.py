@@ -235,7 +235,7 @@ def test_repeated_id_shows_an_error_at_its_field(admin: Client) -> None:
     assert "already exists" in Page(answer).error("Id")
 
 
-def test_the_list_takes_the_same_queries_for_six_and_for_sixty_services(admin: Client) -> None:
+def test_the_list_makes_the_same_queries_for_six_and_for_sixty_services(admin: Client) -> None:
     query_count = count_queries(admin, "/services/")
     provider = Provider.objects.get(name="example")
     for number in range(54):

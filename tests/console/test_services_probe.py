@@ -103,7 +103,7 @@ def test_the_models_answers_are_recorded_as_probed(admin: Client) -> None:
     assert page.button("Undo")
 
 
-def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None:
+def test_the_page_shows_a_probes_questions_and_answers(admin: Client) -> None:
     unknown_service()
     scripted = ScriptedDial(VISION_SCRIPT)
     dial.provider_checker = lambda: scripted

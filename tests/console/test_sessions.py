@@ -81,7 +81,7 @@ def test_ending_one_session_signs_out_only_its_browser(viewer_account: User, dem
     assert (event.object_name, event.details) == (viewer_account.username, {"sessions": 1})
 
 
-def test_all_other_sessions_are_ended_at_once(viewer_account: User, demo: None) -> None:
+def test_all_other_sessions_are_ended_together(viewer_account: User, demo: None) -> None:
     browser, phone = sign_in(viewer_account), sign_in(viewer_account, IPHONE)
     stranger = sign_in(person("otto"))
     browser.post(reverse("session_end"))

@@ -148,7 +148,7 @@ def test_changing_the_content_policy_is_one_revision_with_undo(admin: Client) ->
     assert (policies("text-model"), policies("vision-model")) == ({"native_only"}, {"extract", "convert"})
 
 
-def test_unknown_content_policy_is_refused(admin: Client) -> None:
+def test_an_unknown_content_policy_is_rejected(admin: Client) -> None:
     assert save(admin, content_policy="magic").status_code == 422
     assert Installation.current().content_policy == ""
 
@@ -182,7 +182,7 @@ def test_an_invalid_language_keeps_the_entry(admin: Client, code: str, directive
     assert not Language.objects.exists()
 
 
-def test_an_unknown_default_language_is_refused(admin: Client) -> None:
+def test_an_unknown_default_language_is_rejected(admin: Client) -> None:
     assert save(admin, default_language="xx").status_code == 422
     assert not Revision.objects.exists()
 
@@ -293,7 +293,7 @@ def test_conflicting_change_shows_both_versions(admin: Client) -> None:
     assert read_retention_settings() == RetentionSettings(7)
 
 
-def test_what_another_user_changed_stays_if_this_user_did_not_change_it(admin: Client) -> None:
+def test_another_users_change_of_an_unchanged_field_is_kept(admin: Client) -> None:
     form = settings_form(admin, content_policy="describe")
     actions.set_retention(Actor("person", "olga"), RetentionSettings(90, quota_bytes=1_500_000))
     assert admin.post("/settings/", form).status_code == 302
@@ -385,7 +385,7 @@ def test_names_of_the_environment_break_only_at_their_underscores(admin: Client)
     ]
 
 
-def test_the_page_asks_the_same_few_questions_however_much_there_is(admin: Client) -> None:
+def test_the_settings_page_makes_the_same_few_queries_for_any_amount_of_data(admin: Client) -> None:
     query_count = count_queries(admin, "/settings/")
     for number in range(20):
         Language.objects.create(code=f"x{number}", directive="x")

@@ -92,7 +92,7 @@ def test_an_address_may_fail_fifty_times_an_hour_whatever_the_names(alice: User)
 
 
 @pytest.mark.usefixtures("alice")
-def test_after_a_quarter_of_an_hour_one_may_try_again() -> None:
+def test_after_a_quarter_of_an_hour_another_attempt_is_allowed() -> None:
     fail_to_sign_in("alice", 6)
     for row in SignInAttempt.objects.all():
         row.at -= NAME_AND_ADDRESS.window
@@ -110,7 +110,7 @@ def test_a_success_resets_only_the_failures_of_that_name_and_address() -> None:
 
 
 @pytest.mark.parametrize("name", ["alice", "unknown", "left"])
-def test_known_unknown_and_deactivated_names_take_equal_work(alice: User, settings: Any, name: str) -> None:
+def test_known_unknown_and_deactivated_names_need_one_hash_each(alice: User, settings: Any, name: str) -> None:
     """A known, an unknown and a deactivated name need one hash each, so the time does not reveal who has an account."""
     settings.PASSWORD_HASHERS = [f"{__name__}.CountingHasher"]
     alice.set_password(PASSWORD)

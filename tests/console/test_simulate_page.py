@@ -181,7 +181,7 @@ def test_a_logged_request_is_repeated_with_its_outcomes(admin: Client) -> None:
         ("http_404", 404, "404"),
     ],
 )
-def test_an_attempt_of_the_log_has_its_nearest_outcome(outcome: str, status: int | None, word: str) -> None:
+def test_a_logged_attempt_is_simulated_with_its_nearest_outcome(outcome: str, status: int | None, word: str) -> None:
     assert scripted_outcome(AttemptLog(outcome=outcome, status=status)) == word
 
 

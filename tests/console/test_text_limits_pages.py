@@ -80,7 +80,7 @@ def test_the_window_is_the_services_or_the_catalogues() -> None:
     assert (endpoint.reader.window, endpoint.reader.model) == (123_456, endpoint.target.model)
 
 
-def test_the_installations_limit_is_one_revision_and_in_the_export(admin: Client) -> None:
+def test_the_installations_limit_is_saved_as_one_revision_and_exported(admin: Client) -> None:
     assert save(admin, content_text="30%", content_html="source").status_code == 302
     configuration = snapshot.current().configuration
     assert (configuration.content_text, configuration.content_html) == ("30%", "source")
@@ -90,7 +90,7 @@ def test_the_installations_limit_is_one_revision_and_in_the_export(admin: Client
 
 
 @pytest.mark.parametrize("word", ["much", "0%", "101%", "12"])
-def test_a_limit_that_cannot_be_read_is_refused(admin: Client, word: str) -> None:
+def test_an_unreadable_limit_is_rejected(admin: Client, word: str) -> None:
     response = save(admin, content_text=word)
     assert response.status_code == 422
     fields = [one.attributes["id"] for one in Page(response).controls if "aria-invalid" in one.attributes]
@@ -99,7 +99,7 @@ def test_a_limit_that_cannot_be_read_is_refused(admin: Client, word: str) -> Non
     assert Installation.current().content_text == ""
 
 
-def test_an_unknown_form_of_web_pages_is_refused() -> None:
+def test_an_unknown_form_of_web_pages_is_rejected() -> None:
     with pytest.raises(InvalidError):
         set_content_html(SYSTEM, "markdown")
     assert Installation.current().content_html == ""
@@ -134,7 +134,7 @@ def test_a_routes_draft_has_its_limit() -> None:
         ("routing.default.content.html", {"html": "all"}),
     ],
 )
-def test_a_file_with_a_limit_that_cannot_be_read_is_refused(path: str, content: Mapping[str, str] | None) -> None:
+def test_a_file_with_an_unreadable_limit_is_rejected(path: str, content: Mapping[str, str] | None) -> None:
     route = {"provider": "a", **({"content": content} if content else {})}
     provider = {"providerName": "a", "apiKey": "sk-1", "endpoint": "https://a.example/v1", "defaultModel": "m"}
     file = {

@@ -171,7 +171,7 @@ def test_a_save_without_a_change_offers_no_undo_of_another_processs_revision(
 
 @TWO_PROCESSES
 @pytest.mark.parametrize("page", ["route", "route switch", "alias", "alias removed", "restore", "provider"])
-def test_undo_is_offered_for_the_own_revision_even_if_a_later_one_exists(
+def test_undo_is_offered_for_a_saves_revision_even_if_a_later_one_exists(
     admin: Client, bob: AnotherProcess, page: str
 ) -> None:
     before = newest_revision()

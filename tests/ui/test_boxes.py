@@ -32,7 +32,7 @@ def test_a_fault_is_found(browser: Any, body: str, fault: str) -> None:
     page.close()
 
 
-def test_what_scrolls_or_names_its_whole_text_is_no_fault(browser: Any) -> None:
+def test_scrolling_text_and_text_with_a_title_are_no_faults(browser: Any) -> None:
     page = browser.new_page()
     cell = f"<td style='white-space: nowrap'>{LONG * 5}</td>"
     title = f'<p style="width: 4rem; overflow: hidden; white-space: nowrap" title="{LONG}">{LONG}</p>'

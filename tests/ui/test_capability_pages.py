@@ -76,7 +76,7 @@ def test_the_matrix_scrolls_with_its_page_below_a_fixed_head(admin_page: Any) ->
         assert grid.evaluate("table => getComputedStyle(table.parentElement).overflowY") == "visible"
 
 
-def test_a_column_is_switched_from_its_head(admin_page: Any) -> None:
+def test_a_column_is_switched_from_its_heading(admin_page: Any) -> None:
     admin_page.goto("/matrix/?provider=echo")
     admin_page.get_by_role("button", name="Actions for the column: reads audio").click()
     admin_page.get_by_role("button", name="All on").click()

@@ -78,7 +78,7 @@ def test_all_gridlines_have_the_same_unit(largest: float, english: list[str], ch
             assert axis_texts(round_axis(largest)) == expected
 
 
-def test_money_below_one_unit_has_its_decimals() -> None:
+def test_amounts_below_one_unit_have_decimals() -> None:
     assert axis_texts(round_axis(0.0021, is_whole=False)) == ["0", "0.0005", "0.001", "0.0015", "0.002", "0.0025"]
 
 

@@ -117,7 +117,7 @@ def test_an_action_focuses_its_button_without_pressing_it(admin_page: Any) -> No
     assert set(methods) == {"GET"}
 
 
-def test_nothing_found_says_so_and_enter_searches_the_requests(admin_page: Any) -> None:
+def test_without_results_enter_searches_the_requests(admin_page: Any) -> None:
     admin_page.goto("/settings/")
     type_words(admin_page, "no-such-thing")
     expect(admin_page.locator("#options")).to_contain_text("No match for “no-such-thing”")

@@ -76,7 +76,7 @@ def test_names_are_chosen_one_by_one_and_removed(admin_page: Any) -> None:
     expect(admin_page.locator("#id_models-value")).to_be_hidden()
 
 
-def test_a_form_in_a_dialog_that_was_refused_stays_open_with_its_problems(admin_page: Any) -> None:
+def test_a_rejected_form_in_a_dialog_stays_open_with_its_problems(admin_page: Any) -> None:
     admin_page.expected_complaints.append("422")
     admin_page.goto("/agents/text-agent/")
     admin_page.get_by_role("button", name="Issue a page link").click()

@@ -109,7 +109,7 @@ def test_a_new_theme_applies_immediately_and_the_next_page_does_not_flash(admin_
     assert admin_page.get_attribute("html", "data-theme") == "dark"
 
 
-def test_the_language_switch_keeps_the_page(admin_page: Any) -> None:
+def test_switching_the_language_keeps_the_page(admin_page: Any) -> None:
     admin_page.goto("/requests/")
     admin_page.click("summary[aria-label='Account, language and theme']")
     admin_page.click("text=简体中文")

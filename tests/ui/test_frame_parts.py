@@ -61,7 +61,7 @@ def test_timeline_of_a_real_request_has_the_designed_positions() -> None:
 
 
 @given(st.lists(st.floats(0, 1e9), max_size=50))
-def test_a_sparkline_stays_in_its_box(values: list[float]) -> None:
+def test_a_sparkline_is_within_its_box(values: list[float]) -> None:
     points = [tuple(map(float, point.split(","))) for point in spark_points(values).split()]
     assert (points[0][0], points[-1][0]) == (0, 100)
     assert all(4 <= y <= 30 for _, y in points)
@@ -114,7 +114,7 @@ def test_times_are_relative_to_now(before: timedelta, english: str, chinese: str
 
 
 @given(st.text())
-def test_highlighting_escapes_whatever_it_is_given(text: str) -> None:
+def test_highlighting_escapes_any_value(text: str) -> None:
     html = str(highlight_json(text))
     for mark in ("k", "s", "e"):
         html = html.replace(f'<span class="{mark}">', "")
@@ -148,7 +148,7 @@ def answered(response: HttpResponse, message: str = "", **headers: str) -> HttpR
 
 
 @pytest.mark.urls("frame_urls")
-def test_messages_become_an_ascii_header_beside_other_events() -> None:
+def test_messages_are_sent_in_an_ascii_header_beside_other_events() -> None:
     answer = answered(HttpResponse("", headers={"HX-Trigger": "providers-changed"}), "已删除", HX_Request="true")
     assert answer.headers["HX-Trigger"].isascii()
     toast = {"text": "已删除", "level": "success", "undo": "/undo/41/"}
