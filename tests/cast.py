@@ -31,14 +31,14 @@ from routing_admin.models import Person
 HTMX = {"HX-Request": "true"}
 """The header of requests for a fragment."""
 
-PASSWORD = "correct horse battery staple"  # the password of users who exist for one test
+PASSWORD = "correct horse battery staple"  # password of users who exist for one test only
 
 
 COPY_SECONDS = 60.0
-"""Maximum age of the kept rows. Then the demo is loaded again, since pages say how long ago something changed."""
+"""Maximum age of the cached demo rows in seconds. Pages show relative times, so older rows are loaded again."""
 
 Rows = Mapping[str, list[tuple[Any, ...]]]
-"""The rows of tables by the tables' names."""
+"""Table rows by table name."""
 
 
 @dataclass

@@ -51,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
-    """Leave what collecting makes, and all modules, out of every garbage collection: they live as long as the run."""
+    """Exclude all modules and collected tests from garbage collection, since they live as long as the run."""
     gc.disable()
     try:
         return (yield)
@@ -221,13 +221,11 @@ def caller(demo: None) -> Callable[..., AgentProgram]:
 
 @pytest.fixture
 def text_agent(caller: Callable[..., AgentProgram]) -> AgentProgram:
-    """Return the agent whose model reads only text."""
     return caller("text-agent")
 
 
 @pytest.fixture
 def vision_agent(caller: Callable[..., AgentProgram]) -> AgentProgram:
-    """Return the agent whose model reads images."""
     return caller("vision-agent")
 
 

@@ -66,12 +66,10 @@ def entries() -> Iterator[tuple[str, str]]:
 
 
 def test_chinese_has_its_own_signs_and_spaces() -> None:
-    """Chinese has no half-width punctuation, no space beside full-width punctuation, and a space beside Latin words."""
     assert [text for _source, text in entries() if MISSET.search(PLACES.sub("○", text))] == []
 
 
 def test_chinese_uses_one_term_for_one_thing() -> None:
-    """No translation uses a word for which the glossary or another entry prescribes a different one."""
     assert [text for _source, text in entries() if SHUNNED.search(text)] == []
 
 
@@ -96,7 +94,6 @@ def django_sentences() -> set[str]:
 
 
 def test_form_errors_are_our_own_translations() -> None:
-    """Django's Chinese messages are replaced by our own, which name the field and address the reader with 您."""
     ours = {source for source, _text in entries()}
     plural = {"Ensure this filename has at most"}
     missing = {text for text in django_sentences() - ours if not any(text.startswith(prefix) for prefix in plural)}
@@ -108,7 +105,6 @@ def test_form_errors_are_our_own_translations() -> None:
 
 
 def test_a_reason_calls_the_capability_by_its_name() -> None:
-    """Request pages and simulations name a capability as artifact pages do: by its name followed by its id."""
     stored = encode_text(make_reason(ReasonCode.NO_CAPABILITY, capability="vision").sentence())
     with override("zh-hans"):
         assert str(render_reason(stored)) == "该模型不具备视觉理解（vision）能力。"
@@ -117,14 +113,12 @@ def test_a_reason_calls_the_capability_by_its_name() -> None:
 
 
 def test_method_of_a_token_estimate_is_in_chinese() -> None:
-    """Every rule shown for a token estimate is translated, for all model families and for text."""
     rules = [*(family.rule for _pattern, family in FAMILIES), text_tokens("").rule]
     with override("zh-hans"):
         assert [rule for rule in rules if not re.search(f"[{HAN}]", translate_sentence(rule))] == []
 
 
 def test_chinese_sentences_follow_one_another_without_a_space() -> None:
-    """No space follows a full-width full stop, which includes it. A Latin full stop is followed by a space."""
     assert join_sentences(("已停用。", "", "请启用。")) == "已停用。请启用。"
     assert join_sentences(("Disabled.", "Enable it.")) == "Disabled. Enable it."
     assert join_sentences(("<b>已停用。", "</b>", "请启用。")) == "<b>已停用。</b>请启用。"

@@ -20,7 +20,6 @@ FACT = re.compile(r"%\(\w+\)[sd]")
 
 
 def test_every_singular_of_the_catalogue_is_one() -> None:
-    """Every sentence with a count is correct in the singular form with the number 1."""
     text = CATALOGUE.read_text(encoding="utf-8")
     counted = re.findall(r'^msgid "(.*)"\nmsgid_plural "(.*)"$', text, re.MULTILINE)
     assert len(counted) > 50
@@ -33,12 +32,10 @@ def test_every_singular_of_the_catalogue_is_one() -> None:
 
 @pytest.mark.parametrize("template", [*LIMIT_SENTENCES.values()], ids=str)
 def test_limit_of_one_is_singular(template: str) -> None:
-    """Limits of one request per minute or one token per day are shown in the singular."""
     assert not ONE_OF_MANY.search(FACT.sub("1", template))
 
 
 def test_one_file_too_many_is_singular() -> None:
-    """If a model accepts no file of a kind, a message says that one file is too many, in the singular."""
     assert not ONE_OF_MANY.search(FACT.sub("1", SENTENCES["too_many_files"]))
 
 

@@ -23,7 +23,7 @@ def settings_table() -> str:
 
 
 def test_the_settings_table_is_made_from_the_code() -> None:
-    """Every setting is documented. `python -m tests.test_readme` updates the table."""
+    """Run `python -m tests.test_readme` to update the table."""
     match = BETWEEN.search(REFERENCE.read_text(encoding="utf-8"))
     assert match is not None
     assert match[2] == settings_table()

@@ -29,7 +29,6 @@ def requirements_in(tree: ast.AST) -> Iterator[str]:
 
 
 def test_every_requirement_is_named_by_a_test_and_every_name_is_a_requirement() -> None:
-    """Each requirement has a test, and each id in a mark is a requirement."""
     tested = {
         name
         for path in HERE.rglob("test_*.py")

@@ -8,5 +8,4 @@ from hypothesis import settings
 
 @pytest.mark.slow
 def test_property_has_the_slow_profile() -> None:
-    """With --slow, properties run on more examples."""
     assert settings().max_examples == 2000

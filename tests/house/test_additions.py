@@ -58,7 +58,6 @@ WITHOUT_NAME = {
 
 
 def test_protocol_is_in_every_table() -> None:
-    """A protocol needs a folder, a registry entry, input limits, an import contract and documentation."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
     separation = next(contract for contract in contracts if contract["name"] == "protocols know nothing of one another")
     folders = {path.name for path in FOLDER.iterdir() if (path / "__init__.py").exists()}
@@ -71,7 +70,6 @@ def test_protocol_is_in_every_table() -> None:
 
 
 def test_operation_beside_chat_is_in_every_table() -> None:
-    """An endpoint other than chat needs a scope, a name on pages, a row in the documents, and an answer in the lab."""
     paths = {operation.path for operation in OPERATIONS}
     assert {f"POST /v1{path}" for path in paths} <= set(CALL_SCOPES)
     assert set(OPERATION_NAMES) == {f"v1/{operation.name}" for operation in OPERATIONS}
@@ -82,7 +80,6 @@ def test_operation_beside_chat_is_in_every_table() -> None:
 
 
 def test_protocol_of_a_vendor_is_played_in_the_lab_and_named_in_exports() -> None:
-    """Every protocol except the embedded one needs support in the lab, quirks, an export and a path."""
     vendors = set(PROTOCOLS) - EMBEDDED
     assert set(VENDORS) == vendors
     assert set(BASES) == vendors
@@ -93,20 +90,19 @@ def test_protocol_of_a_vendor_is_played_in_the_lab_and_named_in_exports() -> Non
 
 
 def test_host_name_belongs_to_one_preset() -> None:
-    """No host name belongs to two presets, so the preset for a URL does not depend on the order of the rows."""
+    """The preset for a URL must not depend on the order of the rows."""
     names = Counter(host for preset in PRESETS for host in preset.hosts)
     assert [host for host, count in names.items() if count > 1] == []
 
 
 def test_type_with_a_signature_has_a_sample_and_an_extension() -> None:
-    """Each detected type occurs in a sample. The exceptions are listed and must still be exceptions."""
     types = {row.mime for row in SIGNATURES}
     assert types - {sample.mime for sample in SAMPLES} == WITHOUT_SAMPLE
     assert types - set(EXTENSIONS_OF_MIME) == WITHOUT_EXTENSION
 
 
 def test_media_type_has_a_common_name() -> None:
-    """Descriptions say `PNG image` instead of `image/png`. The exceptions are listed and must still be exceptions."""
+    """Descriptions say `PNG image` instead of `image/png`."""
     media = {*EXTENSIONS_OF_MIME, *(row.mime for row in SIGNATURES)}
     named = {mime for mime in media if mime.startswith(("image/", "audio/", "video/"))}
     assert named - set(FORMAT_NAMES) == WITHOUT_NAME

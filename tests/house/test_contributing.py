@@ -77,16 +77,11 @@ def answers_in(text: str) -> list[tuple[str, list[str]]]:
 
 
 def unanswered(text: str) -> list[str]:
-    """Return the questions whose answer names no file or too many files."""
     return [question for question, files in answers_in(text) if not 1 <= len(files) <= MAX_FILES]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_files_named_in_a_document_exist(document: str) -> None:
-    """If a file is moved, the documents that name it have to be updated.
-
-    Modules that documents run must exist as well.
-    """
     text = text_of(document)
     assert missing_files(text) == []
     assert missing_modules(text) == []
@@ -94,7 +89,6 @@ def test_files_named_in_a_document_exist(document: str) -> None:
 
 @pytest.mark.parametrize("record", RECORDS)
 def test_decision_record_is_short_and_names_existing_files(record: str) -> None:
-    """A record has context, decision and consequences in at most 25 lines, and the paths in it exist."""
     text = text_of(record)
     assert len(text.splitlines()) <= 25
     assert re.findall(r"^\*\*(\w+)\.\*\*", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
@@ -102,7 +96,6 @@ def test_decision_record_is_short_and_names_existing_files(record: str) -> None:
 
 
 def test_folders_in_the_drawing_exist_and_it_fits_a_screen() -> None:
-    """The drawing has at most thirty lines, and folders marked as coming do not exist yet."""
     tree = tree_in(text_of("README.md"))
     assert len(tree.splitlines()) <= 30
     folders = list(folders_in(tree))
@@ -112,10 +105,7 @@ def test_folders_in_the_drawing_exist_and_it_fits_a_screen() -> None:
 
 
 def test_each_of_twelve_questions_is_answered_in_at_most_three_files() -> None:
-    """Each of a newcomer's questions is answered in at most three files.
-
-    If an answer needs more files, a rule has no single place.
-    """
+    """An answer that needs more files shows that a rule is defined in several modules."""
     text = text_of("CONTRIBUTING.md")
     assert len(answers_in(text)) == QUESTIONS
     assert unanswered(text) == []
@@ -131,12 +121,10 @@ def test_each_of_twelve_questions_is_answered_in_at_most_three_files() -> None:
     ],
 )
 def test_missing_file_is_found(text: str) -> None:
-    """The check finds a full path, a sibling, the end of a path, and a folder."""
     assert len(missing_files(text)) == 1
 
 
 def test_missing_module_and_folder_are_found() -> None:
-    """The check finds a module in a command and a folder in the drawing, unless the folder is marked as coming."""
     assert missing_modules("Run `python -m tests.bench.bench_attic`.") != []
     tree = "capabilities/  Who?\n  core/attic/  what is old?\n  core/limits/  (coming) what may it cost?\n"
     assert list(folders_in(tree)) == ["capabilities/", "capabilities/core/attic/"]
@@ -144,6 +132,5 @@ def test_missing_module_and_folder_are_found() -> None:
 
 
 def test_answer_with_no_file_or_four_is_found() -> None:
-    """An answer that names no file is reported, and so is one that names four."""
     files = " ".join(f"`capabilities/{name}.py`" for name in ("access", "acts", "apps", "models"))
     assert unanswered(f"1. **Who?**\n   Us: {files}\n2. **What?**\n   Nothing.\n") == ["Who?", "What?"]

@@ -36,7 +36,6 @@ def run(source: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_core_module_can_be_imported_with_all_other_imports_refused() -> None:
-    """A process that rejects all other imports can import all core modules, and there are as many modules as files."""
     result = run(IMPORT_ALL)
     assert result.returncode == 0, result.stderr
     files = [
@@ -48,7 +47,6 @@ def test_every_core_module_can_be_imported_with_all_other_imports_refused() -> N
 
 @pytest.mark.parametrize("module", ["django", "orjson", "artifacts.ports"])
 def test_import_outside_the_cores_is_refused(module: str) -> None:
-    """Importing Django, a third-party package or other code of ours ends the process with the message."""
     result = run(IMPORT_ALL + f"importlib.import_module({module!r})")
     assert result.returncode == 1
     assert f"{module} is refused here" in result.stderr

@@ -57,7 +57,6 @@ def test_every_link_of_a_document_leads_to_a_file_and_heading(document: Path) ->
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_lines_of_a_document_fit_a_screen(document: Path) -> None:
-    """No line of a document exceeds 120 columns, as everywhere in the repository."""
     assert long_lines(document.read_text("utf-8")) == []
 
 
@@ -66,7 +65,6 @@ def test_index_links_every_page() -> None:
 
 
 def test_broken_link_long_line_and_forgotten_page_are_found() -> None:
-    """The check finds a missing file and missing headings in the same and another document, but skips code blocks."""
     text = "# One\n[a](attic.md) [b](limits.md#attic) [c](#two) [d](#one)\n```\n[e](attic.md)\n```\n"
     assert list(broken_links(text, INDEX)) == ["attic.md", "limits.md#attic", "#two"]
     assert long_lines("x" * 121 + "\n|" + "x" * 121) == ["x" * 121]

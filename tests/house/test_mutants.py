@@ -34,7 +34,7 @@ def mutants_of(source: str) -> list[str]:
     ],
 )
 def test_each_kind_of_mutation_is_one_edit(source: str, expected: str) -> None:
-    """A mutation replaces exactly the characters of its node, even after characters of several bytes."""
+    """`ast` counts columns in bytes, so multibyte characters before a node must not shift the edit."""
     assert expected in mutants_of(source)
 
 
@@ -79,7 +79,6 @@ def test_the_same_seed_chooses_the_same_mutants_of_every_file() -> None:
 
 
 def test_a_mutant_is_tested_by_its_own_folder_and_the_nearest_tests_first() -> None:
-    """Tests that import the module are first, followed by those of its package and the others."""
     module = "capabilities.core.protocols.urls"
     graph = {
         "tests.protocols.test_a": ["capabilities.core.values"],

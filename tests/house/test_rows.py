@@ -75,7 +75,6 @@ def row_words(source: str) -> set[str]:
 
 
 def test_rows_are_used_only_in_their_packages() -> None:
-    """Pages, APIs and commands read rows through modules with queries and write them through modules with actions."""
     outside = (
         (name, file)
         for name, file in modules()
@@ -98,12 +97,10 @@ def test_rows_are_used_only_in_their_packages() -> None:
     ],
 )
 def test_planted_query_is_found(source: str, word: str) -> None:
-    """The check recognizes every way to query rows."""
     assert word in row_words(source)
 
 
 def test_code_that_only_resembles_a_query_is_no_violation() -> None:
-    """A type annotation, a row's fields, a form's choices, and `all` with an argument are allowed."""
     source = (
         "if TYPE_CHECKING:\n    from routing_admin.models import TaskRoute\n"
         "def name_of(row: TaskRoute) -> str:\n    return row.task_type\n"
@@ -113,6 +110,5 @@ def test_code_that_only_resembles_a_query_is_no_violation() -> None:
 
 
 def test_every_listed_package_exists() -> None:
-    """A module that no longer exists must be removed from the list."""
     names = {name for name, _ in modules()}
     assert {package for package in packages() if package not in names and not package.endswith(".migrations")} == set()

@@ -15,7 +15,6 @@ EXAMPLE = "tests/house/slow_example.py"
 
 @pytest.mark.parametrize(("switch", "outcome"), [((), "1 skipped"), (("--slow",), "1 passed")])
 def test_slow_test_runs_only_with_the_switch(switch: tuple[str, ...], outcome: str) -> None:
-    """The marker declared in pyproject.toml works, and a run without the switch reports the test as skipped."""
     environment = {name: value for name, value in os.environ.items() if name != "HYPOTHESIS_PROFILE"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *switch, EXAMPLE]
     result = subprocess.run(

@@ -55,7 +55,7 @@ class Enclosure:
 
 
 class Reader:
-    """Reads a template and collects the violations with their lines."""
+    """A parser that collects a template's violations with their lines."""
 
     def __init__(self, source: str) -> None:
         self.source, self.position = source, 0
@@ -146,7 +146,6 @@ def complaints(source: str) -> list[str]:
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_template_is_readable_line_by_line(path: Path) -> None:
-    """Lines have at most 120 columns and one block-level element, and the indentation follows the nesting."""
     assert complaints(path.read_text(encoding="utf-8")) == []
 
 
@@ -183,7 +182,6 @@ def test_each_kind_of_violation_is_found(source: str, complaint: str) -> None:
     ],
 )
 def test_readable_template_passes(source: str) -> None:
-    """Inline elements may share a line, attributes may have their own lines, and verbatim text is not checked."""
     assert complaints(source) == []
 
 
@@ -218,7 +216,7 @@ SUBMIT = re.compile(r'<button(?![^>]*type="button")(?:"[^"]*"|\{%.*?%\}|[^">{])*
 SENTENCE = re.compile(r"\{% (?:translate \"|blocktranslate[^%]*%\}\s*)([A-Z]\w*)(?!\w)[^%]*?(…)?(?=\"|\s*\{%)")
 VERBS = set(re.findall(r"`(\w+)`", (ROOT / "templates/components/README.md").read_text().split("## One verb")[-1]))
 ANSWERS = {"All", "Dark", "It", "Light", "System"}
-"""Submit buttons that name an answer to a question above them, not an act."""
+"""Submit buttons that answer a question above them instead of naming an action."""
 
 
 def verbs_of(source: str) -> set[str]:
@@ -234,5 +232,5 @@ def test_a_button_says_what_it_does_with_the_verb_of_its_act() -> None:
 
 
 def test_templates_are_found() -> None:
-    """The templates are found. Otherwise the checks above would pass without checking anything."""
+    """Without this test, the checks above would pass if they found no templates."""
     assert len(TEMPLATES) > 100

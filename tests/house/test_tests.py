@@ -154,12 +154,12 @@ def test_no_test_sleeps() -> None:
 
 
 def test_names_imported_from_other_tests_exist() -> None:
-    """Names imported from other tests exist. Otherwise a benchmark that rarely runs would break unnoticed."""
+    """A benchmark that rarely runs would otherwise break unnoticed."""
     assert imports_nothing(sources_of_tests()) == []
 
 
 def test_planted_import_of_a_missing_name_is_found() -> None:
-    """The check finds an import inside a function, which would otherwise fail only when it runs."""
+    """Such an import would otherwise fail only when the function runs."""
     planted = {"a.py": "def f():\n    from tests.b import there, gone\n", "b.py": "there = 1\n"}
     assert imports_nothing(planted) == ["a.py:2 gone"]
 
@@ -170,7 +170,6 @@ def test_no_test_uses_a_private_attribute() -> None:
 
 
 def test_folder_of_tests_has_the_name_of_its_subject() -> None:
-    """A folder of tests has the name of the package that it tests."""
     assert misnamed_folders({path.parts[0] for path in map(Path, sources_of_tests()) if len(path.parts) > 1}) == []
     assert misnamed_folders(["routing"]) == ["routing"]
 
@@ -180,7 +179,6 @@ def test_folder_of_tests_has_the_name_of_its_subject() -> None:
     ["import time\ntime.sleep(0.1)", "while True:\n    await asyncio.sleep(1)", "page.wait_for_timeout(100)"],
 )
 def test_planted_sleep_is_found(source: str) -> None:
-    """The check finds a single wait, an endless loop, and a wait in the browser."""
     assert waits_for_time({"views/test_planted.py": source}) != []
 
 
@@ -193,7 +191,6 @@ def test_planted_sleep_is_found(source: str) -> None:
     ],
 )
 def test_polling_sleep_zero_and_fake_clock_are_allowed(source: str) -> None:
-    """A polling loop with a deadline, `sleep(0)` and a fake clock are allowed."""
     assert waits_for_time({"views/test_planted.py": source}) == []
 
 
@@ -201,18 +198,16 @@ def test_polling_sleep_zero_and_fake_clock_are_allowed(source: str) -> None:
     "source", ["store._healthy", "from artifacts.storage.files import _identity", "a.b._c.d = 1", 'getattr(a, "_b")']
 )
 def test_planted_private_name_is_found(source: str) -> None:
-    """The check finds a private name that is read, imported, written or passed to `getattr`."""
     assert private_attributes({"views/test_planted.py": source}) != []
 
 
 @pytest.mark.parametrize("source", ["self._said()", "Row._meta.db_table", "x.__class__"])
 def test_own_private_names_and_public_conventions_are_allowed(source: str) -> None:
-    """Private names of `self`, Django's `_meta` and special names are allowed."""
     assert private_attributes({"views/test_planted.py": source}) == []
 
 
 def test_every_file_listed_for_postgresql_exists() -> None:
-    """Every file listed for PostgreSQL exists. If one were missing, pytest would run none of them."""
+    """If a listed file were missing, pytest would run none of them."""
     assert [path for path in list_files() if not (ROOT / path).is_file()] == []
 
 

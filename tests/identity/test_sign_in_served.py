@@ -56,7 +56,6 @@ def test_the_way_to_the_provider_is_guarded_by_state_and_proof(invited_only):
 
 
 def test_uninvited_person_cannot_sign_in(invited_only):
-    """Signing in with an uninvited account returns 403 with an explanation and starts no session."""
     browser = Browser(invited_only)
     answer = browser.enter("mallory-4")
     assert answer.status_code == 403
@@ -65,7 +64,6 @@ def test_uninvited_person_cannot_sign_in(invited_only):
 
 
 def test_invitation_is_accepted_with_an_external_account(invited_only):
-    """Accepting an invitation with an external account uses up the link. Later sign-ins need no link."""
     link = invite(invited_only, "ines")
     first = Browser(invited_only)
     assert first.enter("ines-1", link, **fields_of(link)).headers["location"] == "/"
@@ -77,7 +75,6 @@ def test_invitation_is_accepted_with_an_external_account(invited_only):
 
 
 def test_an_account_of_one_user_never_signs_in_another(invited_only):
-    """An account linked to one user can neither sign in as another nor use up that user's invitation."""
     link = invite(invited_only, "invited")
     mine, stranger = invite(invited_only, "otto"), Browser(invited_only)
     assert stranger.enter("otto-2", mine, **fields_of(mine)).status_code == 302
@@ -88,7 +85,6 @@ def test_an_account_of_one_user_never_signs_in_another(invited_only):
 
 
 def test_one_links_and_unlinks_an_account_on_ones_own_page(invited_only):
-    """A user can link an account on their own page. It signs in the same user until it is unlinked."""
     owner = Browser(invited_only)
     owner.sign_in()
     assert owner.enter("anna-3", "/password/").headers["location"] == "/password/"
@@ -103,7 +99,6 @@ def test_one_links_and_unlinks_an_account_on_ones_own_page(invited_only):
 
 
 def test_failed_external_sign_in_is_explained(invited_only):
-    """A failed redirect from the provider is explained: cancelled, another session's state, or an unknown code."""
     browser = Browser(invited_only)
     cancelled = browser.finish_sign_in(browser.start_sign_in(), action="deny")
     foreign = Browser(invited_only).finish_sign_in(browser.start_sign_in(), sub="ines-1")
@@ -119,7 +114,6 @@ def test_failed_external_sign_in_is_explained(invited_only):
 
 
 def test_newcomer_becomes_a_viewer_with_a_unique_name(open_to_viewers):
-    """A new user needs a verified e-mail address of the configured domain. A name that exists is numbered."""
     browser = Browser(open_to_viewers)
     assert browser.enter("anna-3").status_code == 302
     assert browser.pages.get("/routes/").status_code == 200
@@ -131,7 +125,6 @@ def test_newcomer_becomes_a_viewer_with_a_unique_name(open_to_viewers):
 
 
 def test_sign_ins_and_refusals_are_audited(open_to_viewers):
-    """Rejected sign-ins are audited, without the exchange's secrets."""
     Browser(open_to_viewers).enter("mallory-4")
     Browser(open_to_viewers).enter("otto-2")
     reader = Browser(open_to_viewers)
@@ -142,7 +135,6 @@ def test_sign_ins_and_refusals_are_audited(open_to_viewers):
 
 
 def test_unavailable_provider_is_explained_and_the_password_still_works(tmp_path):
-    """If the provider is unavailable, the page says so, and the password form keeps working."""
     with served(tmp_path, settings={**SETTINGS, "OIDC_URL": "http://127.0.0.1:9"}) as server:
         browser = Browser(server)
         answer = browser.send("/login/", "/sign-in/oidc/")
@@ -153,7 +145,6 @@ def test_unavailable_provider_is_explained_and_the_password_still_works(tmp_path
 
 
 def test_the_vendors_are_asked_under_their_own_addresses(tmp_path):
-    """Each vendor is called at its documented URL, with our client id, redirect URL and state."""
     id_parameters = {"FEISHU": "app_id", "DINGTALK": "client_id", "WEIXIN": "appid"}
     ids = {f"{vendor}_CLIENT_{field}": f"{vendor}-{field}" for vendor in id_parameters for field in ("ID", "SECRET")}
     with served(tmp_path, settings={"ADMIN_PASSWORD": PASSWORD, **ids}) as server:

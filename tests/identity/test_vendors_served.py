@@ -14,7 +14,7 @@ from tests.identity.visitors import PASSWORD, Browser, fields_of, invite
 
 TITLES = {"feishu": "Feishu", "dingtalk": "DingTalk", "weixin": "Weixin"}
 CODES = {"dingtalk": "authCode"}
-"""The name of the code parameter if it is not `code`."""
+"""Each vendor's name for the code parameter where it is not `code`."""
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,6 @@ def finish_sign_in(browser: Browser, vendor: str, code: str, page: str = "/login
 
 @pytest.mark.parametrize("vendor", TITLES)
 def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: Server, vendor: str) -> None:
-    """If a vendor's account accepts an invitation, it signs in with the invited role from then on."""
     link = invite(installation, f"of-{vendor}")
     first = Browser(installation)
     assert finish_sign_in(first, vendor, CODE, link, **fields_of(link)).headers["location"] == "/"
@@ -58,7 +57,6 @@ def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: S
 
 @pytest.mark.parametrize("vendor", TITLES)
 def test_code_refused_by_the_vendor_signs_no_one_in(installation: Server, vendor: str) -> None:
-    """If the vendor rejects the code, the page names the vendor, and no secret is shown or logged."""
     browser = Browser(installation)
     answer = finish_sign_in(browser, vendor, "a-bad-code")
     assert answer.status_code == 502
