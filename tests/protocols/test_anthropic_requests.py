@@ -80,7 +80,6 @@ def test_leading_system_words_are_the_system_field_and_later_ones_lead_the_next_
 
 
 def test_a_conversation_begins_with_the_user_and_speakers_take_turns() -> None:
-    """Consecutive messages of one role are merged and empty text is left out. A first user turn is added if missing."""
     conversation = (
         message(Role.ASSISTANT, "I begin"),
         message(Role.USER, "a"),
@@ -96,10 +95,7 @@ def test_a_conversation_begins_with_the_user_and_speakers_take_turns() -> None:
 
 
 def test_tool_results_come_first_in_one_user_turn() -> None:
-    """All results of a turn are sent in one user message.
-
-    Ids of calls and results are made to fit Anthropic's pattern.
-    """
+    """Ids of calls and results are made to fit Anthropic's pattern."""
     calling = message(Role.ASSISTANT, tool_calls=(CALL, ToolCall("call_1", "look", "not json")))
     results = message(Role.TOOL, "r1", IMAGE, tool_call_id="call.1"), message(Role.TOOL, "r2", tool_call_id="call_1")
     sent_turns = turns(message(Role.USER, "hi"), calling, *results, message(Role.USER, "go on"))
@@ -127,7 +123,6 @@ def test_an_assistant_s_files_move_to_the_next_user_turn() -> None:
 
 @pytest.mark.requirement("MCR-2.1", "MCR-2.5")
 def test_files_are_images_and_documents_with_bare_base64() -> None:
-    """Images and PDFs are sent as base64 without a data URL prefix, or by URL. Audio is replaced by a note in text."""
     _, blocks = turns(message(Role.USER, IMAGE, PDF, AUDIO))[0]
     source = {"type": "base64", "media_type": "image/png", "data": "<3 bytes>"}
     assert blocks[0] == {"type": "image", "source": source}
@@ -261,7 +256,6 @@ def test_thoughts_begun_by_another_model_are_not_asked_for_in_the_middle_of_a_ro
     ],
 )
 def test_callers_thinking_is_translated_for_the_model(model, thinking, effort, expected) -> None:
-    """A caller's `thinking` is translated to the form that the routed model accepts and not reported as dropped."""
     extra = {"thinking": thinking, **({"reasoning_effort": effort} if effort else {})}
     target = Target("p", "https://api.anthropic.com/v1", model, "k")
     chat_request = ChatRequest((message(Role.USER, "hi"),), extra=extra)
@@ -272,7 +266,6 @@ def test_callers_thinking_is_translated_for_the_model(model, thinking, effort, e
 
 
 def test_a_callers_own_thinking_goes_as_it_came_and_sampling_steps_aside() -> None:
-    """A caller's own thinking is sent unchanged. Temperature is dropped, and `max_tokens` is above the budget."""
     thinking = {"type": "enabled", "budget_tokens": 6000}
     request = encode(temperature=0.5, extra={"thinking": thinking}, quirks={"sampling": True})
     assert (request.payload["thinking"], request.dropped_params) == (thinking, ("temperature",))
@@ -280,9 +273,8 @@ def test_a_callers_own_thinking_goes_as_it_came_and_sampling_steps_aside() -> No
 
 
 def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -> None:
-    """A cache mark lasts five minutes or an hour.
-
-    A tool result is marked as a whole, and a turn with calls is marked at its last call.
+    """A cache marker lasts five minutes or an hour. A tool result is marked as a whole, and a turn with calls is
+    marked at its last call.
     """
     hour, plain = CacheBreakpoint(3600), CacheBreakpoint()
     conversation = (
@@ -301,7 +293,7 @@ def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -
 
 
 def test_a_fifth_mark_would_be_refused_so_the_last_four_are_kept() -> None:
-    """Anthropic allows four cache marks. The last four cover the longest prefixes; earlier ones are reported."""
+    """Anthropic allows four cache markers. The last four cover the longest prefixes; earlier ones are reported."""
     marks = [CacheBreakpoint(path=f"messages[0].content[{number}].cache_control") for number in range(6)]
     marked = Message(Role.USER, tuple(TextPart(f"part {number}", mark) for number, mark in enumerate(marks)))
     request = encode(marked, inner=tuple(mark.path for mark in marks))
@@ -344,7 +336,6 @@ def test_stop_reasons_are_translated_to_openai(reason: str, expected: str) -> No
 
 
 def test_response_without_blocks_is_a_failure() -> None:
-    """A response with an empty list of blocks is the fault `EMPTY_CONTENT`. Without the list it is `BAD_SHAPE`."""
     empty = PROTOCOLS["anthropic"].decode(200, {}, b'{"content":[],"stop_reason":"end_turn"}')
     of_other_shape = PROTOCOLS["anthropic"].decode(200, {}, b'{"status":"ok"}')
     assert isinstance(empty, Failure)
@@ -391,12 +382,10 @@ def continuation(
     [*((model, False) for model in TAKE_PREFILL), *((model, True) for model in REFUSE_PREFILL)],
 )
 def test_text_to_continue_ends_as_the_model_requires(protocol: str, model: str, refuses: bool) -> None:
-    """A prefill is sent unchanged to models that accept it. For others, a user turn after it asks to continue."""
     assert continuation(protocol, model) == (refuses, refuses)
 
 
 def test_request_to_continue_follows_as_a_separate_turn() -> None:
-    """After an unfinished assistant turn, the request to continue it is its own user turn."""
     target = Target("p", "https://api.anthropic.com/v1", "claude-opus-4-8", "k")
     sent_messages = (
         PROTOCOLS["anthropic"].encode(ChatRequest(UNFINISHED_CONVERSATION), target, stream=False).elide()["messages"]
@@ -409,7 +398,6 @@ def test_request_to_continue_follows_as_a_separate_turn() -> None:
 
 
 def test_request_to_continue_follows_only_text() -> None:
-    """A request to continue is added only after assistant text, not after user messages, tool results or tool calls."""
     for last in (message(Role.USER, "hi"), message(Role.ASSISTANT, tool_calls=(CALL,)), message(Role.ASSISTANT, " \n")):
         assert continuation("anthropic", "claude-opus-5", UNFINISHED_CONVERSATION[0], last) == (False, False)
 

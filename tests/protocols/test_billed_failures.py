@@ -45,7 +45,6 @@ CUT: dict[str, list[dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", SILENT)
 def test_a_whole_answer_without_words_has_its_count(name: str):
-    """An answer without content keeps its usage, since the provider bills it."""
     failed = PROTOCOLS[name].decode(200, HEADERS, json.dumps(SILENT[name]).encode())
     assert isinstance(failed, Failure)
     assert failed.usage is not None
@@ -54,7 +53,6 @@ def test_a_whole_answer_without_words_has_its_count(name: str):
 
 @pytest.mark.parametrize("name", CUT)
 def test_a_stream_that_is_cut_has_what_was_counted_so_far(name: str):
-    """A truncated stream keeps the usage reported so far, since at least that is billed."""
     decoder = PROTOCOLS[name].decoder()
     for event in CUT[name]:
         decoder.feed(f"data: {json.dumps(event)}\n\n".encode())

@@ -19,5 +19,4 @@ def test_an_id_becomes_nine_letters_and_digits_and_always_the_same(call_id: str)
 
 
 def test_calls_of_one_turn_keep_different_ids() -> None:
-    """Ids that differ only after the ninth character remain different."""
     assert len({short_call_id(f"call_abcdefgh{number}") for number in range(1000)}) == 1000

@@ -30,7 +30,6 @@ CHAT = ChatRequest(
 
 
 def test_echo_describes_every_part_of_a_request() -> None:
-    """The echo lists roles, quoted text, files with kind, type, name and size, calls, results, tools and parameters."""
     reply = answer(CHAT, "echo-vision")
     assert isinstance(reply, Answer)
     assert reply.text.splitlines() == [
@@ -52,7 +51,7 @@ def test_echo_describes_every_part_of_a_request() -> None:
 
 
 def test_echo_503_always_fails() -> None:
-    """The model echo-503 exists to demonstrate a fallback. It always fails, complete and streamed."""
+    """The model echo-503 exists to demonstrate a fallback."""
     (event,) = build_events(answer(CHAT, "echo-503"))
     failure = answer(CHAT, "echo-503")
     assert event == failure
@@ -62,7 +61,6 @@ def test_echo_503_always_fails() -> None:
 
 @given(st.lists(st.text(max_size=40).map(lambda text: Message(Role.USER, (TextPart(text),))), max_size=4))
 def test_a_stream_adds_up_to_the_answer_and_its_bytes_read_back(messages: list[Message]) -> None:
-    """For any messages, the joined pieces of a stream are the answer, and its bytes decode to the same answer."""
     chat, wire = ChatRequest(tuple(messages)), Echo()
     complete = answer(chat, "echo-text")
     events = build_events(answer(chat, "echo-text"))
@@ -76,7 +74,6 @@ def test_a_stream_adds_up_to_the_answer_and_its_bytes_read_back(messages: list[M
 
 
 def test_a_failure_reads_back_too() -> None:
-    """The bytes of echo-503 decode to the same failure with status 503."""
     status, body = Echo().reply(CHAT, "echo-503")
     assert status == 503
     assert Echo().decode(status, {}, body) == answer(CHAT, "echo-503")
@@ -84,7 +81,6 @@ def test_a_failure_reads_back_too() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_preview_of_a_request_elides_its_files(model: str) -> None:
-    """The preview of echo's payload elides files as for other providers and has the URL `echo://local`."""
     request = PROTOCOLS["echo"].encode(CHAT, Target("echo", "echo://local", model), stream=False)
     assert request.url == "echo://local"
     preview = request.elide()

@@ -32,7 +32,6 @@ def answer(lab: Lab, protocol: str, step: str, *, stream: bool) -> Answer:
 def test_an_answer_that_stops_for_an_unknown_reason_is_not_called_complete(
     lab: Lab, protocol: str, reason: str, stream: bool
 ) -> None:
-    """After an unknown stop reason, the text is kept, and the finish reason is `length`."""
     reply = answer(lab, protocol, f"stops:reason={reason}", stream=stream)
     assert (reply.text, reply.finish_reason, reply.details.stop_reason) == ("So far.", "length", reason)
 
@@ -64,7 +63,6 @@ def test_an_unknown_reason_explains_no_silence(lab: Lab, protocol: str, stream: 
 def test_stop_reason_of_a_vendor_is_translated_to_openai(
     lab: Lab, protocol: str, reason: str, expected: str, stream: bool
 ) -> None:
-    """A vendor's stop reason is mapped to OpenAI's and kept in the details."""
     reply = answer(lab, protocol, f"stops:reason={reason}", stream=stream)
     assert (reply.text, reply.finish_reason, reply.details.stop_reason) == ("So far.", expected, reason)
 
@@ -80,7 +78,6 @@ def test_a_generation_that_failed_is_a_failure(lab: Lab, reason: str, stream: bo
 
 @pytest.mark.parametrize("reason", ["MALFORMED_RESPONSE", "MALFORMED_FUNCTION_CALL"])
 def test_a_generation_that_fails_after_words_breaks_the_stream(lab: Lab, reason: str) -> None:
-    """A generation that fails after text breaks the stream instead of completing it."""
     outcome = play(lab, "gemini", f"stops:reason={reason}", stream=True)
     assert isinstance(outcome, Failure)
     assert outcome.fault is Fault.STREAM_BROKEN
@@ -88,7 +85,6 @@ def test_a_generation_that_fails_after_words_breaks_the_stream(lab: Lab, reason:
 
 @WHOLE_AND_STREAMED
 def test_reason_for_a_refusal_is_the_refusal_text(lab: Lab, stream: bool) -> None:
-    """Anthropic's explanation becomes the refusal. The text before it and the refusal's category are kept."""
     reply = answer(lab, "anthropic", "recorded:name=refused", stream=stream)
     assert (reply.text, reply.refusal, reply.finish_reason) == ("First", "This could do harm.", "content_filter")
     assert reply.details.stop_details == {"type": "refusal", "category": "bio", "explanation": "This could do harm."}
@@ -166,7 +162,7 @@ def test_hosts_that_count_otherwise_are_understood(usage: str, cached: int | Non
 
 @WHOLE_AND_STREAMED
 def test_metadata_of_an_answer_is_kept(lab: Lab, stream: bool) -> None:
-    """Service tier and system fingerprint are kept. Anthropic's standard tier is called `default`, as by OpenAI."""
+    """Anthropic's tier `standard` is called `default`, as by OpenAI."""
     openai, anthropic = (
         answer(lab, protocol, "recorded:name=counts", stream=stream) for protocol in ("openai", "anthropic")
     )

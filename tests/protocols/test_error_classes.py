@@ -206,7 +206,6 @@ def test_rate_limits_are_classified_by_duration(
 
 
 def test_a_redirect_is_never_followed_and_says_whereto() -> None:
-    """A redirect is a failure whose message names the target without its secrets."""
     failure = fail(302, b"", Location="http://10.0.0.1/?key=abcdefgh12345")
     assert failure.fault is Fault.REDIRECT
     assert failure.message == "redirected to http://10.0.0.1/?key=…"
@@ -219,7 +218,6 @@ def test_a_redirect_is_never_followed_and_says_whereto() -> None:
     kind=st.text(max_size=20),
 )
 def test_any_response_is_an_answer_or_one_failure(protocol: str, status: int, body: bytes, kind: str) -> None:
-    """No status and no bytes raise an exception, and a failure's message is bounded in length."""
     outcome = PROTOCOLS[protocol].decode(status, {"content-type": kind}, body)
     assert isinstance(outcome, Answer | Failure)
     if isinstance(outcome, Failure):
@@ -272,7 +270,6 @@ JSON = st.recursive(
 @pytest.mark.parametrize("protocol", list(VENDORS))
 @given(value=JSON, status=st.sampled_from([200, 400, 429, 500]))
 def test_any_json_is_an_answer_or_one_failure(protocol: str, value: Any, status: int) -> None:
-    """For any JSON made of the protocols' own keys, complete or streamed, decoding does not raise."""
     body = json.dumps(value).encode()
     assert isinstance(PROTOCOLS[protocol].decode(status, {}, body), Answer | Failure)
     decoder = PROTOCOLS[protocol].decoder()
@@ -324,7 +321,6 @@ def test_status_200_hides_no_error(body: Any, fault: Fault) -> None:
     ],
 )
 def test_an_answer_of_reasoning_or_calls_alone_is_not_empty(message: Any, reason: str) -> None:
-    """Reasoning, calls, a refusal, or a stop for the token limit or the content filter make an answer without text."""
     body = {"choices": [{"message": message, "finish_reason": reason}]}
     outcome = PROTOCOLS["openai"].decode(200, {}, json.dumps(body).encode())
     assert isinstance(outcome, Answer)
@@ -346,7 +342,6 @@ def test_announced_but_missing_tool_call_is_an_empty_answer(protocol: str, body:
 
 
 def test_a_streamed_answer_that_announces_a_tool_call_and_makes_none_is_empty() -> None:
-    """A stream that announces a tool call and contains none is `EMPTY_CONTENT`."""
     decoder = PROTOCOLS["openai"].decoder()
     event = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
     (ending,) = [*decoder.feed(b"data: " + json.dumps(event).encode() + b"\n\n"), *decoder.close()]

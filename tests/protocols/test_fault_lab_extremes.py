@@ -35,7 +35,6 @@ def test_a_bomb_is_small_on_the_wire_and_large_unpacked() -> None:
 
 
 def test_a_packed_answer_is_an_answer() -> None:
-    """The `gzip` scenario is a healthy answer, compressed."""
     with Lab({"lab": "gzip"}) as lab:
         assert json.loads(gzip.decompress(opened(lab, CHAT).read()))["choices"]
 
@@ -47,7 +46,6 @@ def test_a_huge_body_is_as_long_as_it_says() -> None:
 
 @pytest.mark.parametrize("scenario", ["stall", "stall_first", "drip", "comments_forever", "comments_after", "endless"])
 def test_an_open_stream_ends_when_the_caller_goes_and_the_moment_is_known(scenario: str) -> None:
-    """Endless scenarios send headers, then too little. The lab notices immediately that the caller has left."""
     with Lab({"lab": f"{scenario}:seconds=0.01"}) as lab:
         response = opened(lab, STREAM)
         assert response.status == 200
@@ -84,7 +82,6 @@ def test_many_requests_at_once_and_one_after_another_on_a_line() -> None:
 
 
 def test_a_body_that_is_not_of_the_protocol_is_refused() -> None:
-    """The lab rejects what the vendor it emulates would reject."""
     with Lab() as lab:
         body = {"model": "m", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}
         assert opened(lab, body).status == 400

@@ -45,19 +45,16 @@ def contents(*messages: Message, **fields: Any) -> list[tuple[str, list[Any]]]:
     ],
 )
 def test_model_and_method_are_in_the_url(endpoint: str, stream: bool, url: str) -> None:
-    """The path is appended to a base URL. In a full URL, model and method are replaced. No URL contains the key."""
     assert encode(endpoint=endpoint, stream=stream).url == url
 
 
 def test_the_smallest_request_has_contents_alone() -> None:
-    """A Gemini request has its key in a header and its model in the URL."""
     request = encode()
     assert request.payload == {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
     assert request.headers["x-goog-api-key"] == "k"
 
 
 def test_system_words_are_an_instruction_and_speakers_take_turns() -> None:
-    """Leading system messages become `systemInstruction`, later ones user text; the first turn is never the model's."""
     conversation = (
         message(Role.SYSTEM, "one"),
         message(Role.ASSISTANT, "yes"),

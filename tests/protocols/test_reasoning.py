@@ -102,7 +102,6 @@ def anthropic_stream(blocks: Sequence[dict[str, Any]]) -> list[Any]:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_claude_gets_every_thinking_block_back_in_its_position(stream: bool) -> None:
-    """Claude gets its thinking blocks back in place, including encrypted ones and those with omitted text."""
     response_body = {"type": "message", "content": BLOCKS, "stop_reason": "tool_use"}
     answer = read_stream("anthropic", anthropic_stream(BLOCKS)) if stream else read_whole("anthropic", response_body)
     assert answer.reasoning == "first"
@@ -128,10 +127,7 @@ def test_thoughts_without_a_signature_are_not_shown_to_claude() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_gemini_gets_the_signature_of_its_words_and_of_its_calls_again(stream: bool) -> None:
-    """Gemini's signatures of text and calls are sent back.
-
-    In a stream, the last signature is in a part without text.
-    """
+    """In a stream, the last signature is in a part without text."""
     call = {"functionCall": {"id": "c1", "name": "look", "args": {}}, "thoughtSignature": "S2"}
     parts = [{"text": "Let me "}, {"text": "look."}, {"text": "", "thoughtSignature": "S1"}, call]
 
@@ -152,7 +148,6 @@ def test_gemini_gets_the_signature_of_its_words_and_of_its_calls_again(stream: b
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_google_s_proofs_pass_through_its_openai_interface(stream: bool) -> None:
-    """`extra_content` is kept on calls and on text, complete and streamed."""
     host = "https://generativelanguage.googleapis.com/v1beta/openai"
     call = {
         "id": "c1",
@@ -193,7 +188,7 @@ DETAILS = [
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_openrouter_gets_its_reasoning_details_again(stream: bool) -> None:
-    """OpenRouter's reasoning details are sent back. In a stream, each arrives as text, followed by its signature."""
+    """In a stream, each reasoning detail arrives as text, followed by its signature."""
     if stream:
         pieces = [
             {**DETAILS[0], "text": "first", "signature": None},
@@ -227,7 +222,6 @@ ITEMS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_reasoning_items_are_returned_whole_and_in_position(stream: bool) -> None:
-    """Each reasoning item is sent with its summary and encrypted content, before the text or call that followed it."""
     response = {"status": "completed", "output": ITEMS}
     if stream:
         text_delta = {"type": "response.output_text.delta", "output_index": 1, "delta": "I look."}
@@ -247,7 +241,6 @@ def test_reasoning_items_are_returned_whole_and_in_position(stream: bool) -> Non
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("changes", [{"model": "another"}, {"host": "https://two.example/v1"}])
 def test_other_recipients_get_no_signatures(protocol: str, changes: dict[str, str]) -> None:
-    """Another model, or the same model from another provider, gets the text without the signatures."""
     source, recipient = target(protocol), target(protocol, **changes)
     if "host" in changes:
         recipient = Target("q", source.endpoint, source.model, "k")

@@ -51,6 +51,5 @@ HEADER = st.text(max_size=40) | st.floats().map(str) | st.integers().map(str) | 
 
 @given(st.dictionaries(st.sampled_from(["retry-after", "Retry-After", "retry-after-ms", "date"]), HEADER), st.floats())
 def test_any_header_gives_a_sane_wait_or_none(headers: dict[str, str], now: float) -> None:
-    """For any header texts and any clock, the wait is None or between 0 and a day."""
     seconds = retry_after(headers, now)
     assert seconds is None or 0 <= seconds <= MAX_SECONDS

@@ -164,7 +164,6 @@ def test_a_reference_in_a_circle_keeps_the_words_beside_it() -> None:
 
 
 def test_all_of_one_thing_is_that_thing() -> None:
-    """An `allOf` of several object schemas is merged into one."""
     schema = {"allOf": [obj(a={"type": "string"}), {"$ref": "#/$defs/B"}], "$defs": {"B": obj(b={"type": "null"})}}
     fitted, lost_paths = fit_schema(schema, GEMINI_ANSWER)
     assert set(fitted["properties"]) == {"a", "b"} == set(fitted["required"])
@@ -260,7 +259,6 @@ def schemas_in(schema: Any) -> Iterator[Mapping[str, Any]]:
 @pytest.mark.parametrize("dialect", ALL.values(), ids=list(ALL))
 @given(schema=SCHEMAS)
 def test_any_schema_speaks_the_dialect_afterwards(dialect: Dialect, schema: dict[str, Any]) -> None:
-    """A fitted schema has only supported keywords, is stable when fitted again, and describes each moved constraint."""
     before = json.dumps(schema)
     try:
         fitted, lost_paths = fit_schema(schema, dialect)
@@ -294,7 +292,6 @@ FORMAT_PATH = "response_format.json_schema"
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_what_moved_is_named_for_answers_and_strict_tools(protocol: str) -> None:
-    """A moved constraint of an answer or strict tool is reported by its place in the request."""
     tool = Tool("look", "", LIMITED, strict=True)
     request = encode(protocol, response_format=schema_format(LIMITED, strict=True))
     assert f"{FORMAT_PATH}.schema.properties.n.minLength" in request.dropped_params
@@ -305,7 +302,6 @@ def test_what_moved_is_named_for_answers_and_strict_tools(protocol: str) -> None
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses"])
 def test_other_hosts_and_what_is_not_strict_keep_the_schema(protocol: str) -> None:
-    """The schema is unchanged for compatible hosts, and for OpenAI if it is not strict."""
     for request in (
         encode(protocol, "https://llm.example/v1", response_format=schema_format(LIMITED, strict=True)),
         encode(protocol, response_format=schema_format(LIMITED)),
@@ -328,7 +324,6 @@ def test_a_schema_that_strict_cannot_hold_goes_without_strict(protocol: str) -> 
 
 @pytest.mark.parametrize("protocol", ["anthropic", "gemini"])
 def test_a_schema_that_a_vendor_cannot_hold_is_asked_for_in_words(protocol: str) -> None:
-    """A schema with a cycle of required properties is put into the system prompt as a whole, and that is reported."""
     request = encode(protocol, response_format=schema_format(RING))
     sent = json.dumps(request.elide())
     assert request.dropped_params == (f"{FORMAT_PATH}.strict",)
@@ -341,7 +336,6 @@ def test_a_schema_that_a_vendor_cannot_hold_is_asked_for_in_words(protocol: str)
 @pytest.mark.parametrize("structured", ["json_object", "prompt"])
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_a_schema_in_words_stays_whole(protocol: str, structured: str) -> None:
-    """A schema in the prompt is not adapted to a dialect."""
     request = encode(protocol, quirks={"structured": structured}, response_format=schema_format(LIMITED, strict=True))
     assert request.dropped_params == ()
     assert json.dumps(json.dumps(LIMITED))[1:-1] in json.dumps(request.elide())

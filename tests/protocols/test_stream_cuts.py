@@ -38,7 +38,6 @@ def cut(data: bytes, offsets: list[int]) -> list[bytes]:
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
 @given(reply=st.sampled_from(REPLIES), offsets=st.lists(st.integers(0, 10_000), max_size=12))
 def test_cuts_change_nothing(protocol: str, line_end: bytes, reply: ReplyText, offsets: list[int]) -> None:
-    """No matter how the stream is split and which line ends it has, the events add up to the same answer."""
     data = b"".join(VENDORS[protocol].frames(reply, "m").all()).replace(b"\n", line_end)
     answer = assembled(played(protocol, cut(data, offsets)))
     assert isinstance(answer, Answer)
@@ -51,7 +50,6 @@ def test_cuts_change_nothing(protocol: str, line_end: bytes, reply: ReplyText, o
 
 @EACH_PROTOCOL
 def test_every_single_cut_changes_nothing(protocol: str) -> None:
-    """A single split at any position does not change the answer."""
     data = b"".join(VENDORS[protocol].frames(REPLIES[0], "m").all())
     uncut = assembled(played(protocol, [data]))
     assert all(assembled(played(protocol, [data[:offset], data[offset:]])) == uncut for offset in range(len(data)))
@@ -61,7 +59,6 @@ def test_every_single_cut_changes_nothing(protocol: str) -> None:
 @given(length=st.integers(0, 10_000))
 @example(length=0)
 def test_a_stream_cut_short_is_never_taken_for_whole(protocol: str, length: int) -> None:
-    """If the end is missing, the result is the complete text or one failure, never a shorter answer."""
     frames = VENDORS[protocol].frames(REPLIES[0], "m")
     data = b"".join(frames.all())
     events = played(protocol, [data[: length % len(data)]])
@@ -77,7 +74,6 @@ def test_a_stream_cut_short_is_never_taken_for_whole(protocol: str, length: int)
 @EACH_PROTOCOL
 @given(blocks=st.lists(st.binary(max_size=40), max_size=6))
 def test_any_bytes_end_in_one_outcome(protocol: str, blocks: list[bytes]) -> None:
-    """No bytes raise an exception, and the last event is the only end event."""
     events = played(protocol, blocks)
     assert isinstance(events[-1], Finish | Failure)
     assert sum(isinstance(event, Finish | Failure) for event in events) == 1
@@ -92,14 +88,12 @@ def test_any_bytes_end_in_one_outcome(protocol: str, blocks: list[bytes]) -> Non
     )
 )
 def test_any_events_end_in_one_outcome(protocol: str, lines: list[str]) -> None:
-    """A stream of any well-formed events ends in exactly one Finish or Failure."""
     events = played(protocol, ["".join(f"{line}\n\n" for line in lines).encode()])
     assert sum(isinstance(event, Finish | Failure) for event in events) == 1
 
 
 @EACH_PROTOCOL
 def test_malformed_events_are_skipped_and_the_third_breaks_the_stream(protocol: str) -> None:
-    """Two malformed events are skipped and counted; the third breaks the stream."""
     vendor = VENDORS[protocol]
     frames, malformed = vendor.frames(REPLIES[0], "m"), vendor.bad_events()
     decoder = PROTOCOLS[protocol].decoder()
@@ -113,13 +107,11 @@ def test_malformed_events_are_skipped_and_the_third_breaks_the_stream(protocol: 
 
 @EACH_PROTOCOL
 def test_keep_alive_comments_give_no_event(protocol: str) -> None:
-    """Keep-alive comments are ignored by the decoder."""
     assert PROTOCOLS[protocol].decoder().feed(b": PROCESSING\n\n: ping\n\n") == []
 
 
 @EACH_PROTOCOL
 def test_finish_is_emitted_once_and_later_events_are_ignored(protocol: str) -> None:
-    """After Finish, neither more bytes nor `close` yield events."""
     data = b"".join(VENDORS[protocol].frames(REPLIES[0], "m").all())
     decoder = PROTOCOLS[protocol].decoder()
     assert isinstance(decoder.feed(data)[-1], Finish)
@@ -158,7 +150,6 @@ def test_a_whole_answer_where_a_stream_was_asked_for_is_taken(protocol: str) -> 
 
 @EACH_PROTOCOL
 def test_a_web_page_is_known_by_its_first_bytes(protocol: str) -> None:
-    """A web page instead of a stream is rejected at its first bytes instead of at its end."""
     (event,) = PROTOCOLS[protocol].decoder().feed(b"<!DOCTYPE html><html>")
     assert isinstance(event, Failure)
     assert event.fault is Fault.BAD_CONTENT_TYPE
@@ -177,7 +168,6 @@ def test_openai_s_count_after_the_reason_to_stop_is_waited_for() -> None:
 
 
 def test_a_giant_event_is_too_large() -> None:
-    """An event above the limit raises an exception instead of filling memory."""
     parser = SseParser(limit=100)
     parser.feed(b"data: " + b"a" * 90)
     with pytest.raises(EventTooLargeError):
@@ -189,7 +179,6 @@ def test_a_giant_event_is_too_large() -> None:
     offsets=st.lists(st.integers(0, 1000), max_size=6),
 )
 def test_events_come_out_as_they_went_in(events: list[str], offsets: list[int]) -> None:
-    """For any texts and any splits, the parser yields the same texts in the same order."""
     data = "".join(f": note\nid: 7\ndata: {text}\n\n" for text in events).encode()
     parser = SseParser()
     parsed = [event for block in cut(data, offsets) for event in parser.feed(block)]
@@ -220,7 +209,6 @@ END_OF_STREAM = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": 
     ids=["as due", "id and name repeated", "no index", "every index 0", "name late", "interleaved"],
 )
 def test_tool_calls_are_separated_whatever_their_index(calls) -> None:
-    """Two calls remain separate, each with its own arguments, no matter what the host does with ids and indexes."""
     answer = assembled(played("openai", [*(call_piece(*block) for block in calls), END_OF_STREAM]))
     assert isinstance(answer, Answer)
     assert [(call.id, call.name, call.arguments) for call in answer.tool_calls] == [

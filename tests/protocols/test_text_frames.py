@@ -50,7 +50,6 @@ def played(events: list[str], name: str = "") -> list[StreamEvent]:
 @example([("c", True), ("d", True), ("", True), ('"', True)], [({}, {"id": "c"})])
 @example([("a", False)] * 3, [({"role": "assistant"}, {}), ({}, {"usage": {"completion_tokens": 3}})])
 def test_a_stream_is_the_same_with_its_frames_and_without(texts: list[tuple[str, bool]], kinds: list[Any]) -> None:
-    """The fast path yields the same events, no matter what surrounds the text and how it is escaped."""
     events = [
         json.dumps(chunk(text, *kinds[index % len(kinds)]), ensure_ascii=escaped)
         for index, (text, escaped) in enumerate(texts)
@@ -86,10 +85,7 @@ def learned(frame: EventTemplate, number: int, text: str) -> None:
 
 
 def test_without_a_common_frame_the_search_for_one_stops() -> None:
-    """After some tries without a common frame, the search for one stops.
-
-    Events with random padding would otherwise all be parsed twice.
-    """
+    """Events with random padding would otherwise all be parsed twice."""
     patient, spent = EventTemplate(), EventTemplate()
     for number in range(TRIES - 1):
         learned(patient, number, f"{number:040x}")
@@ -102,7 +98,6 @@ def test_without_a_common_frame_the_search_for_one_stops() -> None:
 
 
 def test_most_chunks_are_read_by_their_frame_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of fifty similar chunks, only the first is parsed as a whole."""
     parsed_whole: list[object] = []
 
     def note(data: bytes | str) -> Any:

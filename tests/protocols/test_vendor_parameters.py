@@ -61,7 +61,6 @@ BASIC = {"role", "content"}
 
 
 def test_every_parameter_of_openais_is_in_the_table():
-    """Every parameter in the SDK, including parameters of streams, has a row in the table."""
     names = fields(completion_create_params.CompletionCreateParamsBase)
     names |= fields(completion_create_params.CompletionCreateParamsStreaming)
     assert names - set(PARAMETERS) == set()
@@ -71,14 +70,12 @@ def test_every_parameter_of_openais_is_in_the_table():
 
 @pytest.mark.parametrize("role", list(OPENAI_MESSAGES))
 def test_every_field_of_openais_messages_is_read_or_in_the_table(role: str):
-    """Each role's message fields are known or rows of the table."""
     known = KNOWN_BY_ROLE.get(ROLES.get(role, Role.USER), frozenset(BASIC))
     rows = {f"messages[].{name}" for name in fields(OPENAI_MESSAGES[role]) - known}
     assert rows - set(PARAMETERS) == set()
 
 
 def test_every_part_of_openais_is_in_the_table_with_its_fields():
-    """Every kind of content part in the SDK is in the table, with the fields in it and beside it."""
     types = {
         "image_url": image_part.ImageURL,
         "input_audio": audio_part.InputAudio,
@@ -98,7 +95,6 @@ def test_every_part_of_openais_is_in_the_table_with_its_fields():
 
 
 def test_every_field_of_openais_tools_and_calls_is_read_or_in_the_table():
-    """The SDK's fields of functions, custom tools, their calls and the tool choices are all known."""
     assert fields(FunctionDefinition) == {"name", "description", "parameters", "strict"}
     assert fields(custom_tool.Custom) == {"name", "description", "format"}
     assert fields(chat.ChatCompletionFunctionToolParam) == {"type", "function"}
@@ -114,7 +110,6 @@ def test_every_field_of_openais_tools_and_calls_is_read_or_in_the_table():
 
 
 def test_every_effort_of_openais_has_a_word_at_anthropic_and_gemini():
-    """Every effort in OpenAI's SDK has a value for Anthropic and Gemini."""
     from openai.types.shared_params import ReasoningEffort
 
     efforts = {literal for literal in literals_in(ReasoningEffort) if literal != "none"}
@@ -274,7 +269,6 @@ def sdk_names() -> list[tuple[str, set[str], Mapping[str, str]]]:
 def test_every_parameter_of_other_vendors_has_a_row_or_a_reason(
     protocol: str, names: set[str], known: Mapping[str, str]
 ):
-    """Each field of a vendor is assigned to a row that its protocol does not drop, or listed with a reason."""
     assert names - set(known) == set()
     rows = {row for name, row in known.items() if name in names and not isinstance(row, NotSent)}
     assert rows <= set(PARAMETERS)
@@ -282,6 +276,5 @@ def test_every_parameter_of_other_vendors_has_a_row_or_a_reason(
 
 
 def test_a_name_that_is_new_would_be_seen():
-    """The comparison with an SDK's parameters detects a name that was added to the SDK."""
     assert {"brand_new"} - set(GEMINI) == {"brand_new"}
     assert isinstance(GEMINI["labels"], NotSent)

@@ -36,7 +36,6 @@ def gemini_client(lab: Lab) -> genai.Client:
 
 
 def test_the_openai_sdk_reads_answers_tool_calls_and_streams(lab: Lab, openai_client: openai.OpenAI) -> None:
-    """The SDK reads the text, the tool call, the usage and the stream; the lab reads the image and the question."""
     parts = [
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}"}},
@@ -57,7 +56,6 @@ def test_the_openai_sdk_reads_answers_tool_calls_and_streams(lab: Lab, openai_cl
 
 
 def test_the_openai_sdk_reads_responses_and_their_streams(lab: Lab, openai_client: openai.OpenAI) -> None:
-    """Text, reasoning, tool call, usage and stream are read as items; the lab reads an image in a tool result."""
     shot = {"type": "input_image", "image_url": f"data:image/png;base64,{DATA}", "detail": "auto"}
     conversation: Any = [
         {"type": "message", "role": "user", "content": "What is this?"},
@@ -90,7 +88,6 @@ def test_the_openai_sdk_reads_responses_and_their_streams(lab: Lab, openai_clien
 def test_the_openai_sdk_meets_the_lab_s_faults_as_real_ones(
     openai_client: openai.OpenAI, scenario: str, error: type[Exception]
 ) -> None:
-    """The OpenAI SDK raises its own exception for each of the lab's faults."""
     with pytest.raises(error):
         openai_client.chat.completions.create(model=f"fault:{scenario}", messages=[{"role": "user", "content": "hi"}])
 
@@ -98,7 +95,6 @@ def test_the_openai_sdk_meets_the_lab_s_faults_as_real_ones(
 def test_the_anthropic_sdk_reads_answers_tool_calls_and_streams(
     lab: Lab, anthropic_client: anthropic.Anthropic
 ) -> None:
-    """Text, thinking, tool call, usage and stream are read by the SDK; image and question are read by the lab."""
     source = {"type": "base64", "media_type": "image/png", "data": DATA}
     content = [{"type": "image", "source": source}, {"type": "text", "text": "What is this?"}]
     create = anthropic_client.messages.create
@@ -122,7 +118,6 @@ def test_the_anthropic_sdk_reads_answers_tool_calls_and_streams(
 
 
 def test_the_anthropic_sdk_meets_the_lab_s_faults_as_real_ones(anthropic_client: anthropic.Anthropic) -> None:
-    """The Anthropic SDK raises its own exception for each fault, including an error event within a stream."""
     message = {"role": "user", "content": "hi"}
     for scenario, error in (("http_529", anthropic.InternalServerError), ("http_429", anthropic.RateLimitError)):
         with pytest.raises(error):
@@ -135,7 +130,6 @@ def test_the_anthropic_sdk_meets_the_lab_s_faults_as_real_ones(anthropic_client:
 
 
 def test_the_google_sdk_reads_answers_function_calls_and_streams(lab: Lab, gemini_client: genai.Client) -> None:
-    """Text, function call, usage and stream are read by the SDK; image and question are read by the lab."""
     image = types.Part.from_bytes(data=PNG, mime_type="image/png")
     contents = [types.Content(role="user", parts=[image, types.Part(text="What is this?")])]
     answer = gemini_client.models.generate_content(model="m", contents=contents)  # type: ignore[arg-type]
@@ -151,7 +145,6 @@ def test_the_google_sdk_reads_answers_function_calls_and_streams(lab: Lab, gemin
 
 
 def test_the_google_sdk_meets_the_lab_s_faults_as_real_ones(gemini_client: genai.Client) -> None:
-    """The Google SDK raises a client error for an invalid key and a server error for an overload."""
     with pytest.raises(gemini_errors.ClientError) as refused:
         gemini_client.models.generate_content(model="fault:gemini_bad_key", contents="hi")
     assert refused.value.code == 400

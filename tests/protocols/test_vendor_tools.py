@@ -180,7 +180,6 @@ def test_betas_of_the_header_go_along_in_a_header() -> None:
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "gemini", "anthropic"])
 def test_unsupported_tools_are_dropped_visibly(protocol: str) -> None:
-    """A tool or field that an API cannot express, or that is not allowed, is dropped and reported."""
     chat = anthropic_chat(
         tools=[SEARCH, ADD], tool_choice={"type": "tool", "name": "web_search"}, speed="fast", container="c"
     )
@@ -491,7 +490,6 @@ CONFIGURED = {
 
 
 def test_gemini_gets_googles_own_tools_as_they_came() -> None:
-    """Gemini gets Google's own tools unchanged, even beside functions."""
     function = {"name": "add", "description": "", "parametersJsonSchema": {"type": "object", "properties": {}}}
     chat = gemini_call(tools=[*GOOGLES, {"functionDeclarations": [function]}], toolConfig=CONFIGURED).chat
     body, prepared = sent_body(chat, "gemini")
@@ -711,7 +709,6 @@ ODD = st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just(
 @pytest.mark.filterwarnings("ignore:.* is not a valid:UserWarning")
 @given(where=st.integers(0, 200), odd=ODD)
 def test_a_client_of_geminis_takes_whatever_is_in_them(where: int, odd: Any) -> None:
-    """The SDK accepts an answer even if one value in its parts or sources is invalid."""
     answered_fields = copy.deepcopy({"parts": PARTS, **SOURCES})
     positions: list[tuple[Any, Any]] = []
     waiting: list[Any] = [answered_fields["parts"], *(answered_fields[name] for name in SOURCES)]

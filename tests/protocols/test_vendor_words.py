@@ -195,7 +195,6 @@ def sdk_parts() -> list[tuple[str, set[str]]]:
 
 @pytest.mark.parametrize(("part", "named"), sdk_parts())
 def test_every_part_of_an_sdk_s_answer_is_known(part: str, named: set[str]) -> None:
-    """A part of an answer is either read or listed in this module as not read."""
     read, unread = PARTS[part]
     # The SDK still has these types where they are read.
     assert len(named) > 3
@@ -204,7 +203,6 @@ def test_every_part_of_an_sdk_s_answer_is_known(part: str, named: set[str]) -> N
 
 @pytest.mark.parametrize(("protocol", "named"), sdk_finishes())
 def test_every_stop_reason_of_an_sdk_is_in_our_table(protocol: str, named: set[str]) -> None:
-    """Every stop reason in an SDK's types is in our table."""
     # The SDK still has these types where they are read.
     assert len(named) > 4
     assert not unknown(named, FINISHES[protocol])
@@ -212,20 +210,17 @@ def test_every_stop_reason_of_an_sdk_is_in_our_table(protocol: str, named: set[s
 
 @pytest.mark.parametrize(("protocol", "named", "known"), sdk_counts())
 def test_every_count_of_an_sdk_is_in_our_table(protocol: str, named: set[str], known: set[str]) -> None:
-    """Every count in an SDK's types is read, or listed with the reason why it is not."""
     assert named, protocol
     assert not unknown(named, known)
 
 
 def test_a_word_that_is_new_would_be_noticed() -> None:
-    """The comparison with an SDK's values detects a value that our table lacks."""
     assert unknown({"stop", "vanished"}, FINISHES["openai"]) == {"vanished"}
     assert unknown({"STOP", "EVAPORATED"}, FINISHES["gemini"]) == {"EVAPORATED"}
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_unknown_stop_reason_never_means_complete(protocol: str) -> None:
-    """Only a known stop reason means complete; other spellings, numbers and lists are unknown."""
     tables = {
         "openai": openai_finish,
         "openai-responses": responses_finish,
