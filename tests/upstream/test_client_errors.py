@@ -74,9 +74,7 @@ def bare(kind: type[BaseException]) -> BaseException:
 
 @pytest.mark.parametrize("kind", KINDS, ids=name_of)
 def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[BaseException]) -> None:
-    """A new exception of aiohttp is covered by its base class. Otherwise this test fails until the exception is
-    classified.
-    """
+    """A new exception of aiohttp is covered by its base class or fails this test until it is classified."""
     if name_of(kind) in NEVER:
         assert not issubclass(kind, CLIENT_ERRORS)
         return
@@ -122,12 +120,10 @@ def test_excluded_exceptions_exist_in_the_client() -> None:
     ids=lambda value: value.__name__ if isinstance(value, type) else value,
 )
 def test_exact_exception_class_decides_the_fault(kind: type[BaseException], fault: Fault) -> None:
-    """The exact class is looked up before its bases, regardless of the order of inheritance."""
     assert classify_error(bare(kind)) is fault
 
 
 def test_every_caught_exception_has_one_fault() -> None:
-    """Exactly one row of the table contains each exception that is caught."""
     kinds = [kind for _fault, row in ORDER for kind in row]
     assert tuple(kinds) == CLIENT_ERRORS
     assert len(set(kinds)) == len(kinds)
@@ -141,7 +137,6 @@ def test_every_caught_exception_has_one_fault() -> None:
     ],
 )
 def test_own_exceptions_are_not_client_errors(kind: type[BaseException]) -> None:
-    """`classify_error` raises errors in the project's own code and cancellations again."""
     assert not issubclass(kind, CLIENT_ERRORS)
     with pytest.raises(kind):
         classify_error(kind())
@@ -169,10 +164,8 @@ class BuggyProtocol:
 async def test_bug_in_decoding_fails_the_candidate_as_the_gateways_fault(
     stream: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """If the gateway's decoding has a bug, the candidate fails. The message and the log say that the fault is the
-    gateway's, not the provider's.
-
-    The next candidate is still called, since its response may be readable.
+    """The message and the log say that the fault is the gateway's, not the provider's. The next candidate is still
+    called, since its response may be readable.
     """
     upstream = Upstream(OriginPolicy(everything=True))
     with Lab() as lab:
@@ -242,7 +235,6 @@ async def test_reading_after_the_end_raises_the_known_message() -> None:
 
 
 async def test_url_that_cannot_be_written_is_a_refused_origin() -> None:
-    """A URL that aiohttp itself rejects is reported like any other refused URL."""
     upstream = Upstream(OriginPolicy(everything=True))
     request = protocol("openai").encode(HELLO, Target("lab", "http://127.0.0.1:1/" + "x" * 70_000, "m"), stream=False)
     outcome = await upstream.call(request, protocol("openai"), QUICK)

@@ -97,7 +97,6 @@ async def ask(pools: Pools, host: Host, **headers: str) -> tuple[int, bytes] | F
 
 
 async def test_request_head_equals_that_of_aiohttps_session(pools: Pools) -> None:
-    """The gateway's own writer sends the same header lines as aiohttp's session."""
     async with Host(answering(FINE)).serve() as host:
         assert await ask(pools, host, authorization="Bearer k", **{"x-name": "ü"}) == (200, b"{}")
         async with aiohttp.ClientSession(auto_decompress=False) as session:
@@ -109,14 +108,12 @@ async def test_request_head_equals_that_of_aiohttps_session(pools: Pools) -> Non
 
 
 async def test_informational_responses_are_skipped(pools: Pools) -> None:
-    """Responses with status 100 or 103 are skipped."""
     async with Host(answering(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n", FINE)).serve() as host:
         assert [await ask(pools, host) for _ in range(2)] == [(200, b"{}")] * 2
         assert host.connections == 1
 
 
 async def test_body_in_blocks_is_sent_complete() -> None:
-    """The blocks of a request body are not joined in memory. A body larger than the socket buffer arrives complete."""
     blocks, bodies = (b'{"a":"', b"QQ==" * 200_000, b"", b'"}'), list[bytes]()
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -172,7 +169,6 @@ def chunks(size: int, count: int) -> list[bytes]:
 
 
 async def test_parser_is_not_called_without_data(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a chunked body never exceeds the buffer, the parser is never called without data."""
     received: list[bytes] = []
     receive = ResponseHandler.data_received
 
@@ -188,7 +184,6 @@ async def test_parser_is_not_called_without_data(pools: Pools, monkeypatch: pyte
 
 
 async def test_paused_body_continues_when_it_is_read(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Receiving is paused while the buffer is full. It continues to the last byte once the body is read."""
     paused = asyncio.Event()
     pause = ResponseHandler.pause_reading
 
@@ -216,8 +211,6 @@ async def test_a_header_that_would_end_its_line_is_never_sent(pools: Pools, valu
 
 
 async def test_connect_timeout_has_its_own_fault(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If connecting takes too long, the fault is `connect_timeout`."""
-
     async def never(*_: object, **__: object) -> None:
         raise TimeoutError
 
@@ -254,7 +247,6 @@ async def test_a_proxy_s_user_and_password_go_to_the_proxy_alone(scheme: str) ->
 
 
 async def test_upload_ends_with_the_answer_that_refuses_it() -> None:
-    """Once the host has refused the request, no more of the file is read and the connection is not reused."""
     finished, blocks_read = asyncio.Event(), list[int]()
 
     async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

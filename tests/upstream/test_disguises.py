@@ -84,7 +84,6 @@ def test_there_are_hundreds_of_disguises() -> None:
 
 
 def test_no_disguise_of_an_endpoint_passes() -> None:
-    """A forbidden address is refused in any notation, before any DNS look-up."""
     assert [url for url in disguised_urls() if refuse_url(url, CLOSED) is None] == []
 
 
@@ -99,7 +98,6 @@ def test_no_disguise_of_a_proxy_passes() -> None:
 
 
 def test_name_with_one_forbidden_address_is_refused() -> None:
-    """A name with one forbidden address is refused even if it has public addresses as well."""
     passing = [
         address
         for address in (*RESOLVED, *ZONES)
@@ -109,7 +107,6 @@ def test_name_with_one_forbidden_address_is_refused() -> None:
 
 
 async def test_disguised_endpoint_or_proxy_is_never_connected_to(trap) -> None:
-    """No call to a disguised address connects, although a listener waits at the port in these URLs."""
     port = trap.getsockname()[1]
     hosts = [host for host in disguised_hosts() if "\n" not in host]
     async with guarded_upstream() as upstream:
@@ -123,7 +120,6 @@ async def test_disguised_endpoint_or_proxy_is_never_connected_to(trap) -> None:
 
 @pytest.mark.parametrize("name", RESOLVING)
 async def test_public_name_with_a_private_address_is_refused(name: str) -> None:
-    """A public name with a private address is refused as endpoint and as proxy. It is looked up as written."""
     for address in (*TARGETS, "8.8.8.8 127.0.0.1", "::ffff:10.0.0.1", "fe80::1%lo", "64:ff9b::7f00:1"):
         name_server = NameServer(address)
         async with guarded_upstream(name_server) as upstream:
@@ -152,7 +148,6 @@ async def test_name_is_checked_at_every_lookup() -> None:
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_redirect_is_a_fault_whatever_its_location(status: int, trap) -> None:
-    """A redirect is a fault even if its Location is empty or on the same host."""
     port = trap.getsockname()[1]
     locations = [f"http://127.0.0.1:{port}/v1", f"//127.0.0.1:{port}/", f"http://2130706433:{port}/", "/other", ""]
     with Lab() as lab:
@@ -177,7 +172,6 @@ URLS: Mapping[str, st.SearchStrategy[str]] = {
 
 @given(st.one_of(*URLS.values()))
 def test_the_host_that_is_checked_is_the_host_that_is_called(url: str) -> None:
-    """The gateway's parser and the client's parser find the same host in every URL that is allowed."""
     if refuse_url(url, CLOSED) is None:
         read = parse_url(url)
         assert (read.raw_host or "").rstrip(".") == (urlsplit(url).hostname or "").rstrip(".")

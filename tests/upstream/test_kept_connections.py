@@ -83,7 +83,6 @@ async def upstream() -> AsyncIterator[Upstream]:
 
 
 async def test_request_on_a_closed_connection_is_repeated_on_a_new_one(upstream: Upstream) -> None:
-    """If a kept connection was closed, the request is repeated on a new one, and the caller does not notice."""
     async with ImpatientHost(answers=1).serve() as host:
         for _ in range(3):
             assert isinstance(await call(upstream, host), Answer)
@@ -92,7 +91,6 @@ async def test_request_on_a_closed_connection_is_repeated_on_a_new_one(upstream:
 
 
 async def test_connections_closed_at_once_lose_no_answer(upstream: Upstream) -> None:
-    """If a host closes all kept connections at the same time, each affected request is repeated on a new connection."""
     async with ImpatientHost(answers=1).serve() as host:
         for _ in range(2):
             answers = await asyncio.gather(*(call(upstream, host) for _ in range(20)))
@@ -121,7 +119,6 @@ async def test_request_that_crashes_its_host_is_sent_at_most_twice(upstream: Ups
 
 
 async def test_idle_connections_of_one_host_make_room_for_those_to_another(upstream: Upstream) -> None:
-    """The limit covers connections in use and idle connections together. Idle connections that remain are reused."""
     upstream.limit_connections(10)
     async with ImpatientHost(answers=9).serve() as first, ImpatientHost(answers=9).serve() as second:
         for host in (first, second):

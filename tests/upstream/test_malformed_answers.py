@@ -63,7 +63,6 @@ def client(server: Server) -> openai.OpenAI:
 @pytest.mark.requirement("MMR-P8")
 @pytest.mark.parametrize(("name", "form"), CASES)
 def test_after_a_malformed_answer_the_next_candidate_answers(client, server, name, form):
-    """After a malformed response the second candidate answers. The first one's attempt names the fault."""
     ask = client.chat.completions.with_raw_response.create
     raw = ask(model=f"task:{name}-{form}", messages=HELLO, stream=form == "stream")
     answer = raw.parse()
@@ -81,7 +80,6 @@ def test_after_a_malformed_answer_the_next_candidate_answers(client, server, nam
 
 
 def test_agent_gets_502_if_every_answer_is_malformed(client, server):
-    """If every provider's response is malformed, the 502 lists every attempt and nothing from the responses."""
     with pytest.raises(openai.APIStatusError) as caught:
         client.chat.completions.create(model="task:malformed", messages=HELLO)
     assert (caught.value.status_code, caught.value.code) == (502, "all_providers_failed")
@@ -93,7 +91,6 @@ def test_agent_gets_502_if_every_answer_is_malformed(client, server):
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.parametrize("name", ["head_garbage", "head_status_99", "length_twice", "chunk_size_word"])
 def test_connection_test_explains_a_malformed_answer(caplog, name, demo: None, admin):
-    """A connection test explains a malformed response in one sentence. Nothing is logged as an error in the gateway."""
     with Lab({"up": name}) as lab:
         row = provider(lab.url("openai", "up"))
         answer = admin.post(reverse("provider_test", args=[row.name]))
@@ -108,7 +105,6 @@ def test_connection_test_explains_a_malformed_answer(caplog, name, demo: None, a
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_malformed_list_of_models_is_a_fault_too(caplog, demo: None):
-    """The list of models is fetched by the same client, with the same faults."""
     with banner(b"220 mail.example ESMTP\r\n\r\n") as url:
         provider(url)
         result = provider_checker().models("up")

@@ -73,7 +73,6 @@ def request_to(url: str, *, stream: bool = False) -> UpstreamRequest:
 
 @pytest.mark.parametrize("broken", [data for _meaning, data in CHUNKS.values()], ids=CHUNKS)
 async def test_body_with_invalid_framing_fails_at_once(pool: Pool, broken: bytes) -> None:
-    """Half of the response has arrived when invalid chunk framing follows. The call does not wait for more data."""
     go_on = asyncio.Event()
     first = CHUNKED % b"application/json" + chunk(b'{"choices"')
     async with serving_parts(first, broken, go_on=go_on) as url:
@@ -87,7 +86,6 @@ async def test_body_with_invalid_framing_fails_at_once(pool: Pool, broken: bytes
 
 @pytest.mark.parametrize("broken", [data for _meaning, data in CHUNKS.values()], ids=CHUNKS)
 async def test_stream_with_invalid_framing_breaks_at_once(upstream: Upstream, broken: bytes) -> None:
-    """The content so far is delivered, then the stream is broken. The failure's code names the HTTP fault."""
     go_on, events = asyncio.Event(), list[StreamEvent]()
     frames = VENDORS["openai"].frames(ReplyText(text="half of it"), "m")
     first = CHUNKED % b"text/event-stream" + b"".join(map(chunk, [*frames.head, *frames.content]))
@@ -104,7 +102,6 @@ async def test_stream_with_invalid_framing_breaks_at_once(upstream: Upstream, br
 
 @pytest.mark.parametrize("rest", [b"9\r\n{}", b""], ids=["within a chunk", "between chunks"])
 async def test_body_cut_by_a_closed_connection_is_truncated(pool: Pool, rest: bytes) -> None:
-    """A body is truncated if its connection was closed while its framing was valid."""
     go_on = asyncio.Event()
     async with serving_parts(CHUNKED % b"application/json" + chunk(b"{"), rest, go_on=go_on, close=True) as url:
         head = await send(request_to(url), pool, PATIENT, timer := PhaseTimer(PATIENT.total))
@@ -116,7 +113,6 @@ async def test_body_cut_by_a_closed_connection_is_truncated(pool: Pool, rest: by
 
 
 async def test_error_status_decides_despite_a_broken_body(upstream: Upstream) -> None:
-    """The fault depends on the status even if the body is broken. The part of the message that arrived is kept."""
     go_on = asyncio.Event()
     go_on.set()
     first = (CHUNKED % b"application/json").replace(b"200 OK", b"503 Busy")
@@ -143,7 +139,6 @@ class CountedEnd(asyncio.Future[None]):
 
 
 async def test_connection_has_one_callback_for_all_its_answers() -> None:
-    """A finished response leaves no callback. The end of the connection affects only bodies not yet fully read."""
     loop = asyncio.get_running_loop()
     closed = CountedEnd()
     read = [aiohttp.StreamReader(BaseProtocol(loop), 1024, loop=loop) for _ in range(5)]
@@ -159,7 +154,6 @@ async def test_connection_has_one_callback_for_all_its_answers() -> None:
 
 
 async def test_body_of_a_closed_connection_fails_at_once() -> None:
-    """Reading a body fails immediately if its connection was closed before the body was registered."""
     loop = asyncio.get_running_loop()
     content = aiohttp.StreamReader(BaseProtocol(loop), 1024, loop=loop)
     end_with(None, content)

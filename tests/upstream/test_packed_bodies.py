@@ -46,7 +46,7 @@ def head_of(blocks: list[bytes], status: int = 200, encoding: str = "gzip") -> U
 
 @pytest.mark.parametrize("size", [1, 7, len(PACKED)])
 def test_every_gzip_member_is_read_wherever_the_body_is_cut(size: int) -> None:
-    """Every gzip member of a body is read. Otherwise all but the first would be lost without an error."""
+    """All members but the first would otherwise be lost without an error."""
     decompressor = Decompressor("gzip", 10)
     text = b"".join(decompressor.feed(PACKED[at : at + size]) for at in range(0, len(PACKED), size))
     decompressor.end()
@@ -67,7 +67,6 @@ def test_a_flood_of_empty_members_is_refused() -> None:
 
 @pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
 def test_cut_or_extended_body_is_refused(encoding: str, pack) -> None:
-    """A body that is cut at any point is truncated. A body followed by other bytes is invalid."""
     packed = pack(b"hello")
     for at in range(1, len(packed)):
         with pytest.raises(CutEncodingError):
@@ -94,7 +93,6 @@ async def test_an_answer_in_two_members_is_read_whole() -> None:
 
 
 async def test_stream_with_cut_gzip_is_broken() -> None:
-    """The content so far is delivered, then an error, since the provider's end of the stream is missing."""
     frames = VENDORS["openai"].frames(ReplyText(text="half of it"), "m")
     packed = gzip.compress(b"".join([*frames.head, *frames.content]))[:-8]
     decoder = protocol("openai").decoder()
@@ -146,8 +144,6 @@ async def test_body_that_has_begun_has_to_go_on(begin: bytes, times: Timeouts, f
     ],
 )
 async def test_answer_of_reasoning_alone_is_not_empty(event: Delta, is_accepted: bool) -> None:
-    """An answer that consists only of reasoning, even as encrypted blocks, is not empty."""
-
     async def batches() -> AsyncGenerator[list[StreamEvent], None]:
         yield [event]
         yield [Finish("stop")]

@@ -85,8 +85,6 @@ async def wait_until_timeout(timer: PhaseTimer, seconds: float) -> tuple[float, 
     ],
 )
 def test_wait_ends_at_its_own_limit_whatever_waits_preceded_it(waits, last, moment):
-    """Earlier waits, whether longer or shorter, do not change when a later wait times out."""
-
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(1000)
         for takes, seconds in waits:
@@ -98,8 +96,6 @@ def test_wait_ends_at_its_own_limit_whatever_waits_preceded_it(waits, last, mome
 
 @pytest.mark.parametrize(("total", "seconds", "expected"), [(3, 10, (3, True)), (10, 3, (3, False)), (3, 3, (3, True))])
 def test_total_time_ends_every_wait(total, seconds, expected):
-    """The error says which limit was reached: the limit on the wait or the limit on the total time."""
-
     async def exchange() -> tuple[float, bool]:
         return await wait_until_timeout(PhaseTimer(total), seconds)
 
@@ -107,8 +103,6 @@ def test_total_time_ends_every_wait(total, seconds, expected):
 
 
 def test_wait_after_the_total_time_ends_at_once():
-    """If the total time has passed between two waits, the second wait ends immediately."""
-
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(2)
         await take(5)
@@ -118,8 +112,6 @@ def test_wait_after_the_total_time_ends_at_once():
 
 
 def test_results_and_exceptions_pass_through_the_timer():
-    """Neither results nor exceptions are changed by the timer."""
-
     async def fail() -> None:
         raise LookupError("this one")
 
@@ -136,8 +128,6 @@ def test_results_and_exceptions_pass_through_the_timer():
 
 
 def test_timer_of_a_finished_wait_has_no_effect():
-    """If the timer of a finished wait fires, it has no effect, and the next wait still ends on time."""
-
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(1000)
         await wait(timer, take(1), 2)
@@ -148,8 +138,6 @@ def test_timer_of_a_finished_wait_has_no_effect():
 
 
 def test_closed_timer_never_fires():
-    """A closed timer fires neither between waits nor after the last wait."""
-
     async def exchange() -> float:
         timer = PhaseTimer(3)
         await wait(timer, take(1), 2)
@@ -162,8 +150,6 @@ def test_closed_timer_never_fires():
 
 @pytest.mark.parametrize("moment", [1, 3])
 def test_cancellation_from_outside_is_never_lost(moment):
-    """A cancellation is not lost even if the wait times out at the same moment."""
-
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(10)
         waiting = asyncio.ensure_future(wait(timer, never(), 3))

@@ -28,7 +28,6 @@ def request_to(lab: Lab, blob: Blob) -> UpstreamRequest:
 
 @pytest.mark.parametrize("count", [2, 60], ids=["in one piece", "block by block"])
 async def test_remote_file_is_read_in_a_thread(count: int) -> None:
-    """The complete file arrives, whether the body is assembled first or sent while the file is read."""
     readers: set[int] = set()
 
     def blocks() -> Iterator[bytes]:
@@ -48,8 +47,6 @@ async def test_remote_file_is_read_in_a_thread(count: int) -> None:
 
 @pytest.mark.parametrize("size", [300, 6_000_000], ids=["in one piece", "block by block"])
 async def test_storage_error_is_not_the_providers_fault(size: int) -> None:
-    """An error from the artifact store is raised unchanged and is not recorded as the provider's fault."""
-
     def blocks() -> Iterator[bytes]:
         yield b"abc"
         raise StoreUnavailableError("away")

@@ -66,7 +66,6 @@ async def events_of(upstream: Upstream, request: UpstreamRequest, timeouts: Time
 
 
 async def test_request_declares_identity_encoding_and_its_length(lab, upstream):
-    """An upstream request has `Accept-Encoding: identity`, an exact Content-Length and no cookies."""
     lab.requests.clear()
     assert isinstance(await upstream.call(request_to(lab), protocol("openai"), QUICK), Answer)
     headers = lab.requests[-1].headers
@@ -76,7 +75,6 @@ async def test_request_declares_identity_encoding_and_its_length(lab, upstream):
 
 
 async def test_file_is_sent_in_blocks_with_flat_memory(lab, upstream):
-    """A file of twelve megabytes arrives complete, with a small part of it in memory at a time."""
     size, block = 12 * 1024 * 1024, bytes(range(256)) * 1001
     blocks = [block[: min(len(block), size - at)] for at in range(0, size, len(block))]
     blob = Blob(size, lambda: iter(blocks))
@@ -97,15 +95,12 @@ async def test_file_is_sent_in_blocks_with_flat_memory(lab, upstream):
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 5, 7), (0, 4), (3,), (), (196608, 1), (196609, 196607)])
 def test_base64_in_blocks_is_the_base64_of_the_whole(sizes):
-    """Regardless of the sizes of the blocks, there is no padding between them."""
     blocks = [bytes([index % 256]) * size for index, size in enumerate(sizes)]
     whole = b"".join(blocks)
     assert b"".join(media_blocks(Blob(len(whole), lambda: iter(blocks)))) == base64.b64encode(whole)
 
 
 async def test_unreadable_file_is_not_the_providers_fault(lab, upstream):
-    """If reading the file raises an exception, that exception is raised unchanged."""
-
     def blocks() -> Iterator[bytes]:
         yield b"abc"
         raise UnreadableError("artifact_corrupt")
@@ -117,7 +112,6 @@ async def test_unreadable_file_is_not_the_providers_fault(lab, upstream):
 
 
 async def test_a_redirect_is_never_followed(lab, upstream):
-    """A redirect is not followed, not even to a URL that would respond."""
     lab.requests.clear()
     location = lab.url("openai", "other") + "/chat/completions"
     failed = await upstream.call(request_to(lab, f"fault:redirect:location={location}"), protocol("openai"), QUICK)
@@ -127,7 +121,6 @@ async def test_a_redirect_is_never_followed(lab, upstream):
 
 
 async def test_connections_are_kept_and_used_again(lab, upstream):
-    """Connections are kept: a second call uses the same socket."""
     for _ in range(2):
         assert isinstance(await upstream.call(request_to(lab), protocol("openai"), QUICK), Answer)
     first, second = lab.requests[-2:]
@@ -135,7 +128,6 @@ async def test_connections_are_kept_and_used_again(lab, upstream):
 
 
 async def test_an_origin_that_is_not_listed_is_refused_without_a_connection(lab):
-    """For an origin that is not allowed, the error names the setting, and the provider receives nothing."""
     closed = Upstream(OriginPolicy())
     lab.requests.clear()
     failed = await closed.call(request_to(lab), protocol("openai"), QUICK)
