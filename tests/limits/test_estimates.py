@@ -28,7 +28,6 @@ TEXT = "x" * 40
     ],
 )
 def test_all_parts_of_an_answer_count(answer: Answer, tokens: int) -> None:
-    """Text, reasoning, refusals, tool calls and media all count as output tokens."""
     assert answer_tokens(answer) == tokens
 
 
@@ -48,7 +47,6 @@ def test_all_parts_of_an_answer_count(answer: Answer, tokens: int) -> None:
     ],
 )
 def test_missing_counts_are_estimated(usage: Usage | None, expected: tuple[int, int]) -> None:
-    """Missing counts are estimated. A count that is reported for a complete answer is used unchanged."""
     estimated = estimate_usage(usage, 7, Answer(TEXT))
     assert (estimated.prompt_tokens, estimated.completion_tokens) == expected
 
@@ -60,6 +58,5 @@ def test_output_of_an_interrupted_stream_is_estimated() -> None:
 
 
 def test_without_an_answer_only_reported_usage_counts() -> None:
-    """Without an answer, only the usage that the provider reports is counted."""
     assert estimate_usage(None, 7, None) == Usage(0, 0)
     assert estimate_usage(Usage(5, 0), 7, None) == Usage(5, 0)

@@ -41,7 +41,6 @@ async def call(limited: tuple[LimitHolder, ...], tokens: int) -> Reservation | N
 
 
 async def test_200_parallel_calls_exceed_none_of_several_limits(db: None) -> None:
-    """Each of 200 concurrent calls is accepted by all limits or by none. A rejected call releases its reservations."""
     limited = holders({Meter.TOKENS_PER_DAY: 10_000, Meter.IN_FLIGHT: 150}, {Meter.TOKENS_PER_DAY: 3700})
     results = await asyncio.gather(*(call(limited, 100) for _ in range(200)))
     accepted = [result for result in results if result is not None]
@@ -57,7 +56,6 @@ async def test_200_parallel_calls_exceed_none_of_several_limits(db: None) -> Non
 
 
 async def test_rejection_names_the_limit_that_was_reached(db: None) -> None:
-    """A rejection names the limit that was reached, and the headers show the tightest one."""
     limited = holders({Meter.TOKENS_PER_DAY: 1000}, {Meter.TOKENS_PER_DAY: 500})
     reservation = make_reservation(limited)
     assert reservation is not None
@@ -78,7 +76,6 @@ PRICE = Price("USD", (Tier(0, Rates(input=10**6, output=10**6)),))
 
 @pytest.mark.parametrize("answered", [True, False])
 async def test_billed_usage_of_failed_attempts_is_settled(db: None, answered: bool) -> None:
-    """Billed usage of failed attempts is settled in tokens and money, with or without a later answer."""
     agent = AgentLimits(most={Meter.TOKENS_PER_DAY: 1000, Meter.MONEY_PER_DAY: 10**9}, currency="USD")
     reservation = make_reservation((agent_holder("a", agent),))
     assert reservation is not None
@@ -94,7 +91,6 @@ async def test_billed_usage_of_failed_attempts_is_settled(db: None, answered: bo
 
 
 async def test_call_cancelled_while_it_waits_reserves_nothing(db: None) -> None:
-    """A call that is cancelled while it waits keeps no reservation in any limit."""
     limited = holders({Meter.TOKENS_PER_DAY: 100}, {Meter.TOKENS_PER_DAY: 100})
     calls = [asyncio.ensure_future(call(limited, 60)) for _ in range(20)]
     await asyncio.sleep(0)

@@ -57,7 +57,6 @@ events = st.lists(
 
 @given(st.integers(1, 200), events)
 def test_calls_that_use_no_more_than_they_reserved_never_exceed_a_limit(limit, events):
-    """If three processes use no more than they reserved, they never exceed a limit, in any order of events."""
     installation = Installation(limit)
     for process, event, amount in events:
         share = installation.share(process)
@@ -90,7 +89,6 @@ def test_usage_beyond_a_reservation_is_always_booked(limit, reserved, excess):
 
 @given(st.integers(10, 10_000), st.integers(1, 400), st.integers(0, 400))
 def test_usage_after_an_expired_lease_is_counted_exactly_once(limit, first, later):
-    """What a process uses after its lease has expired is counted exactly once."""
     installation = Installation(limit)
     installation.exchange(0, want=min(first, limit))
     installation.shares[0] = installation.share(0).settle(0, min(first, limit))
@@ -113,7 +111,6 @@ def test_grant_is_at_most_what_remains_and_small_if_little_remains(limit, drawn,
 
 
 def test_share_is_extended_once_by_its_last_draw():
-    """A share is extended only once, by the size of its last draw, until the ledger responds and books the use."""
     share = Share(100, DAY).book(10, 10, 10)
     share = share.settle(0, 10)
     extended = share.extend()

@@ -81,7 +81,6 @@ def begin(keeper: QuotaClient, count: int = CALLS, amount: int = 1) -> list[Wind
 def test_200_concurrent_calls_wait_for_the_ledger_and_are_all_accepted(
     keeper: QuotaClient, ledger: SlowLedger, clock: Clock
 ):
-    """200 concurrent calls wait 0.9 s for the ledger, and none is rejected."""
     waiting = begin(keeper)
     assert keeper.count_waiting() == CALLS
     clock.seconds = 0.9
@@ -106,7 +105,6 @@ def first_share(keeper: QuotaClient, ledger: SlowLedger) -> int:
 def test_share_is_extended_within_the_limit_before_a_call_is_refused(
     keeper: QuotaClient, ledger: SlowLedger, clock: Clock
 ):
-    """If the ledger does not respond, a share is extended once. Calls beyond it get an error that allows a retry."""
     free = first_share(keeper, ledger)
     calls = begin(keeper, free + CALLS)
     waiting = [call for call in calls if isinstance(call, Waiter)]
@@ -124,7 +122,6 @@ def test_share_is_extended_within_the_limit_before_a_call_is_refused(
 def test_calls_on_extended_shares_are_logged_in_two_lines_with_their_number(
     keeper: QuotaClient, ledger: SlowLedger, clock: Clock, caplog: pytest.LogCaptureFixture
 ):
-    """One line is logged at the first call on an extended share, and one when the ledger responds again."""
     free = first_share(keeper, ledger)
     waiting = [call for call in begin(keeper, free + 5) if isinstance(call, Waiter)]
     clock.seconds = 1.5
@@ -203,7 +200,6 @@ def test_call_is_not_rejected_while_another_draw_can_help(keeper: QuotaClient, l
 
 
 async def test_call_is_refused_with_429_when_nothing_is_left(keeper: QuotaClient, ledger: SlowLedger):
-    """A call is rejected with a 429 as soon as the ledger responds that nothing is left of the limit."""
     ledger.gate.set()
     holder = agent_holder("a", AgentLimits(most={Meter.REQUESTS_PER_MINUTE: 1}))
     assert holder is not None

@@ -18,7 +18,6 @@ periods = st.sampled_from([Period.MINUTE, Period.DAY, Period.MONTH])
 
 @given(moments, periods, st.sampled_from(ZONES).map(ZoneInfo))
 def test_window_ends_where_the_next_begins(now, period, zone):
-    """Each window ends exactly where the next begins, even when clocks are changed."""
     window = window_at(period, now, zone)
     assert not window.is_over(now)
     assert window_at(period, window.ends_at - timedelta(microseconds=1), zone) == window
@@ -42,7 +41,6 @@ def test_day_is_in_the_time_zone_of_the_installation(zone, day, ends):
 
 
 def test_month_ends_with_its_last_day():
-    """A month ends after its last day, in February as in December."""
     ends = [
         window_at(Period.MONTH, datetime(2026, month, 15, tzinfo=UTC), UTC).ends_at.isoformat() for month in (2, 12)
     ]

@@ -1,7 +1,5 @@
-"""The cost of a usage in whole nanos. Each kind of token has its own rate, and the cost is None if counts or rates are
-missing.
-
-A nano is a billionth of the currency's unit.
+"""The cost of a usage in whole nanos, which are billionths of the currency's unit. Each kind of token has its own
+rate. The cost is None if counts or rates are missing.
 """
 
 from __future__ import annotations
@@ -60,12 +58,10 @@ def test_each_sort_of_token_has_its_own_rate(usage: Usage, price_of_model: Price
 
 
 def test_cost_is_none_without_token_counts():
-    """Without token counts the cost is None, not zero."""
     assert calculate_cost(Usage(), PLAIN) is None
 
 
 def test_cost_is_none_if_some_tokens_have_no_price():
-    """If only the input has a price, the cost of an answer is None."""
     assert calculate_cost(Usage(10, 10), price(input="1")) is None
     assert calculate_cost(Usage(10, 0), price(input="1")) == Cost(10_000, "USD")
 
@@ -80,7 +76,6 @@ def test_all_tokens_of_a_long_request_cost_the_higher_tier(count: int, dollars: 
 
 @given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))
 def test_a_cost_is_never_more_than_all_tokens_at_the_dearest_rate(reads: int, writes: int, cached: int):
-    """No matter what a provider counts, the cost is at most the cost of all tokens at the highest rate."""
     cost = calculate_cost(Usage(reads, writes, cached_tokens=cached, cache_write_tokens=cached), CACHING)
     assert cost is not None
     assert 0 <= cost.nanos <= (reads * 6 + writes * 15) * 1000
@@ -100,7 +95,6 @@ def test_a_cost_is_never_more_than_all_tokens_at_the_dearest_rate(reads: int, wr
     ],
 )
 def test_an_amount_shows_two_digits_at_least(nanos: int, text: str):
-    """Small amounts are not rounded to zero."""
     assert amount_text(nanos) == text
 
 

@@ -44,7 +44,6 @@ def rates_only_ours(info: ModelInfo) -> bool:
     ids=["plain", "cached", "long"],
 )
 def test_every_listed_model_costs_what_the_package_says(ours: Usage, theirs: dict[str, int]):
-    """Every listed text model costs what the package itself computes, to a billionth of a dollar."""
     compared = 0
     for provider, info in listed_models():
         prices = info.get_prices(NOW)
@@ -71,7 +70,6 @@ def test_every_listed_model_costs_what_the_package_says(ours: Usage, theirs: dic
     ],
 )
 def test_a_model_is_found_by_the_address_of_its_host(endpoint: str, model: str, dollars: str):
-    """A listed price is found by a base URL or a call's URL, and by a name with or without its date."""
     price = listed_price(endpoint, model, NOW)
     assert price is not None
     cost = calculate_cost(Usage(1000, 100), price)
@@ -84,7 +82,6 @@ def test_a_model_is_found_by_the_address_of_its_host(endpoint: str, model: str, 
     ("endpoint", "model"), [("http://127.0.0.1:9/v1", "gpt-4o"), (OPENAI, "my-own"), ("", "gpt-4o")]
 )
 def test_another_host_or_model_is_unknown(endpoint: str, model: str):
-    """A listed price applies only to the host under which it is listed."""
     assert listed_price(endpoint, model, NOW) is None
 
 
@@ -98,7 +95,6 @@ def test_price_is_that_of_the_day_of_the_call():
 
 
 def test_example_of_the_packages_documentation_costs_the_same():
-    """The example in the documentation of genai-prices, a call to GPT-4o, has the same cost here."""
     expected = calc_price(ListedUsage(input_tokens=1000, output_tokens=100), model_ref="gpt-4o", provider_id="openai")
     price = listed_price(OPENAI, "gpt-4o", NOW)
     assert price is not None

@@ -78,7 +78,6 @@ def test_a_call_costs_what_the_list_that_counts_says(demo: None, endpoint: str, 
     ("provider", "model", "usage"), [("own", "other", COUNTED), ("own", "m", Usage()), ("unknown", "m", COUNTED)]
 )
 def test_cost_is_none_without_price_or_counts(priced: None, provider: str, model: str, usage: Usage):
-    """Without a price or token counts the cost is None, not zero."""
     write([entry("r", provider, model, usage)])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.saved_nanos, row.currency) == (None, None, "")
@@ -87,7 +86,6 @@ def test_cost_is_none_without_price_or_counts(priced: None, provider: str, model
 
 @pytest.mark.parametrize(("usage", "nanos"), [(Usage(1000), 2_000_000), (Usage(None, 100), 800_000)])
 def test_one_of_the_two_counts_is_enough_for_a_cost(priced: None, usage: Usage, nanos: int):
-    """A call has a cost even if only its input tokens or only its output tokens are known."""
     write([entry("r", usage=usage)])
     assert RequestLog.objects.get(pk="r").cost_nanos == nanos
 
@@ -137,7 +135,6 @@ def billed_attempt(provider: str, model: str) -> Attempt:
 
 
 def test_an_attempt_has_its_own_cost(priced: None):
-    """Each attempt is priced by its own model and currency, whether it answered or was only billed."""
     write([failed_entry(billed_attempt("listed", "gpt-4o"))])
     first, last = AttemptLog.objects.order_by("position")
     assert (first.prompt_tokens, first.completion_tokens) == (500, 10)
@@ -150,7 +147,6 @@ def test_an_attempt_has_its_own_cost(priced: None):
 
 
 def test_cost_of_failed_attempts_is_summed_under_their_provider(priced: None):
-    """The cost of a failed attempt is added to its provider's model, without counting as another request."""
     write([failed_entry(billed_attempt("listed", "gpt-4o"))])
     waste = UsageSum.objects.get(span=UsageSum.DAY, provider="listed")
     assert (waste.requests, waste.prompt_tokens, waste.cost_nanos, waste.fallback_nanos) == (0, 500, *[1_350_000] * 2)
@@ -203,7 +199,6 @@ def test_entry_written_twice_is_counted_once(priced: None):
 
 
 def test_spooled_rows_of_an_earlier_version_are_written(priced: None, tmp_path: Path):
-    """Rows from a version without cost columns are written without a cost."""
     spool = Spool(tmp_path / "spool")
     # An earlier version did not write these columns.
     new = {"cost_nanos", "saved_nanos", "currency"}

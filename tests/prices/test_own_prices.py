@@ -39,12 +39,10 @@ def test_invalid_price_is_refused_with_the_place(data: Any, field: str, constrai
 
 
 def test_an_unknown_field_is_only_a_warning():
-    """If a price has an unknown field, the price is used without that field."""
     (problem,) = check_price({**GOOD, "discount": 0.5})
     assert (problem.field, problem.severity) == ("price.discount", "warning")
     assert parse_price({**GOOD, "discount": 0.5}) == parse_price(GOOD)
 
 
 def test_no_price_is_no_problem():
-    """An empty object is not a price, and it is not reported as a problem."""
     assert (check_price({}), parse_price({})) == ((), None)

@@ -82,7 +82,6 @@ def test_amounts_in_two_currencies_never_agree() -> None:
 
 
 def test_no_list_is_no_price_and_the_administrators_is_never_contested() -> None:
-    """If no list has the model, it has no price. An administrator's price has no source and is never contested."""
     assert merge_prices([]) is None
     assert judge_price(flat("", input="2")) is FactVerdict.ADMINISTRATOR
 
@@ -129,7 +128,6 @@ def test_a_price_per_token_is_the_price_of_a_million(reads: Decimal, writes: Dec
 
 
 def test_meaningless_amounts_have_no_price() -> None:
-    """A meaningless zero, a negative or excessive amount, or a model that is not billed by tokens gives no price."""
     models = {
         **litellm("free", input_cost_per_token=0.0, output_cost_per_token=0),
         **litellm("embedder", mode="embedding", input_cost_per_token=1e-7, output_cost_per_token=0.0),
@@ -168,7 +166,6 @@ def test_prices_are_kept_by_the_host_that_bills_in_dollars() -> None:
 
 
 def test_encoded_row_decodes_to_its_prices() -> None:
-    """Encoding and decoding preserve a row's tiers, and which lists have no price."""
     first = (Tier(0, Rates(2_500_000, 10_000_000, None, 1)), Tier(200_000, Rates(5_000_000)))
     second = (Tier(0, Rates(75_000, 300_000)),)
     rows = encode_prices([{"p": {"a": first}}, {"p": {"a": second, "b": second}}])
