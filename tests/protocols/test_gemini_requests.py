@@ -186,7 +186,6 @@ def decode(body: str) -> Answer | Failure:
     ],
 )
 def test_invalid_response_has_its_fault(body: str, fault: Fault) -> None:
-    """A blocked prompt, a malformed call, an empty answer and an error in a list have different faults."""
     outcome = decode(body)
     assert isinstance(outcome, Failure)
     assert outcome.fault is fault
@@ -203,7 +202,6 @@ def test_stop_reasons_are_translated_to_openai(reason: str, expected: str) -> No
 
 
 def test_thinking_is_counted_with_what_the_model_wrote() -> None:
-    """Completion tokens are the sum of the candidates' tokens and the thoughts' tokens."""
     usage = '{"promptTokenCount":5,"candidatesTokenCount":3,"thoughtsTokenCount":4,"totalTokenCount":12}'
     answer = decode(f'{{"candidates":[{{"content":{{"parts":[{{"text":"x"}}]}}}}],"usageMetadata":{usage}}}')
     assert isinstance(answer, Answer)

@@ -92,7 +92,6 @@ def test_openai_s_own_annotations_are_passed_on_as_they_are(lab: Lab) -> None:
     ],
 )
 def test_invalid_media_is_skipped(protocol: str, body: str, count: int) -> None:
-    """URLs are kept and never fetched. Images within thoughts and malformed values are not part of the answer."""
     part = {"openai": '{"choices":[{"finish_reason":"stop","message":%s}]}'}.get(protocol)
     response_body = part or '{"candidates":[{"finishReason":"STOP","content":{"parts":%s}}]}'
     reply = PROTOCOLS[protocol].decode(200, {}, response_body.replace("%s", body).encode())
@@ -101,7 +100,6 @@ def test_invalid_media_is_skipped(protocol: str, body: str, count: int) -> None:
 
 
 def test_a_complete_image_instead_of_a_stream_is_one_image() -> None:
-    """An image in a complete response is read even if a stream was requested."""
     body = '{"choices":[{"finish_reason":"stop","message":{"images":[{"image_url":"data:image/png;base64,AA=="}]}}]}'
     decoder = PROTOCOLS["openai"].decoder()
     events = [*decoder.feed(body.encode()), *decoder.close()]

@@ -55,7 +55,6 @@ EACH_PROTOCOL = pytest.mark.parametrize("protocol", list(VENDORS))
 
 @pytest.mark.parametrize(("protocol", "name", "stream"), BYTES)
 def test_every_play_is_understood_as_what_it_is(lab: Lab, protocol: str, name: str, stream: bool) -> None:
-    """Every scenario decodes to its fault, plain and streamed, and the lab records that it was played."""
     outcome = exchange(protocol, lab.url(protocol), f"fault:{name}", CHAT, stream=stream)
     assert lab.requests[-1].scenario == name
     assert lab.requests[-1].heard.stream is stream
@@ -66,7 +65,6 @@ def test_every_play_is_understood_as_what_it_is(lab: Lab, protocol: str, name: s
 @EACH_PROTOCOL
 @WHOLE_AND_STREAMED
 def test_an_answer_arrives_completely(lab: Lab, protocol: str, stream: bool) -> None:
-    """An answer has the same reasoning, text, usage, model and id, complete and streamed."""
     answer = exchange(protocol, lab.url(protocol), "fault:reasoning", CHAT, stream=stream)
     assert isinstance(answer, Answer)
     assert (answer.text, answer.reasoning) == ("You said: hi", "First I think about it. 先想一想。")
@@ -80,7 +78,6 @@ def test_an_answer_arrives_completely(lab: Lab, protocol: str, stream: bool) -> 
 @EACH_PROTOCOL
 @WHOLE_AND_STREAMED
 def test_a_tool_call_arrives_completely(lab: Lab, protocol: str, stream: bool) -> None:
-    """Name, id, arguments, signature and the finish reason `tool_calls` are the same, complete and streamed."""
     answer = exchange(protocol, lab.url(protocol), "fault:tool_call", CHAT, stream=stream)
     assert isinstance(answer, Answer)
     (call,) = answer.tool_calls
@@ -109,7 +106,6 @@ def test_a_tool_call_arrives_completely(lab: Lab, protocol: str, stream: bool) -
 )
 @pytest.mark.requirement("MCR-2.1", "MCR-2.3", "MCR-2.5", "MCR-P2")
 def test_a_native_file_arrives_with_all_its_bytes(lab: Lab, protocol: str, kind: Kind, mime: str, slot: str) -> None:
-    """A file's bytes are unchanged in the request, in the protocol's own part type."""
     data = bytes(range(256)) * 5 + b"end"
     part = NativePart(kind, mime, make_blob(data), filename="a file")
     chat = ChatRequest((Message(Role.USER, (TextPart("look"), part)),))
@@ -120,7 +116,6 @@ def test_a_native_file_arrives_with_all_its_bytes(lab: Lab, protocol: str, kind:
 
 @EACH_PROTOCOL
 def test_whole_conversation_arrives_unchanged(lab: Lab, protocol: str) -> None:
-    """System prompt, history, call, result, tools, choice and limit are sent in each vendor's own form."""
     call = ToolCall("call/1", "get_weather", '{"city": "Zürich"}')
     tool = Tool("get_weather", "The weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
     chat = ChatRequest(
@@ -161,7 +156,6 @@ def test_a_schema_arrives_in_its_own_field(lab: Lab, protocol: str) -> None:
 
 @EACH_PROTOCOL
 def test_the_key_goes_in_its_header_and_nowhere_else(lab: Lab, protocol: str) -> None:
-    """The key is sent in the protocol's header, not in the URL, the body or another header."""
     exchange(protocol, lab.url(protocol), "m", CHAT, stream=False)
     received = lab.requests[-1]
     assert KEY not in received.path

@@ -43,7 +43,6 @@ NUMBERS = st.one_of(
 @pytest.mark.parametrize("name", READERS)
 @given(data=st.data())
 def test_every_count_is_a_whole_number_that_a_column_can_hold(name: str, data: st.DataObject) -> None:
-    """Every count is None or between 0 and MAX_COUNT, no matter what the provider sends."""
     read_usage, totals, details = READERS[name]
     answered: dict[str, Any] = {key: data.draw(NUMBERS) for key in totals}
     for part, names in details.items():
@@ -84,7 +83,6 @@ def test_a_host_that_counts_the_missed_cache_below_zero_refills_nothing() -> Non
 
 
 def test_a_whole_answer_with_numbers_that_lie_is_an_answer() -> None:
-    """A complete answer with invalid token counts is still an answer."""
     choice = {"index": 0, "message": {"role": "assistant", "content": "Here."}, "finish_reason": "stop"}
     usage = {"prompt_tokens": -1_000_000, "completion_tokens": 2**80, "total_tokens": "many"}
     reply = PROTOCOLS["openai"].decode(200, {}, json.dumps({"choices": [choice], "usage": usage}).encode())
@@ -94,10 +92,7 @@ def test_a_whole_answer_with_numbers_that_lie_is_an_answer() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(PROTOCOLS) - {"echo"}))
 def test_an_answer_of_many_small_values_is_a_failure_of_who_sent_it(name: str) -> None:
-    """A response of very many small values is a failure, whole, streamed or as an error.
-
-    Decoding stops before it builds the lists.
-    """
+    """Decoding stops before it builds the lists."""
     bomb = b'{"x":[' + b"[]," * 200_000 + b"[]]}"
     outcome = PROTOCOLS[name].decode(200, {"content-type": "application/json"}, bomb)
     # This many malformed events break a stream.

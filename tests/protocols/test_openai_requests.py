@@ -62,13 +62,11 @@ def test_the_smallest_request_has_nothing_but_model_and_messages() -> None:
     ],
 )
 def test_the_call_is_appended_unless_it_is_there(endpoint: str, url: str) -> None:
-    """The call's path is appended unless it is present. `/v1` is never inserted, and a query string is kept."""
     assert encode(endpoint=endpoint).url == url
 
 
 @pytest.mark.requirement("MMR-P7")
 def test_every_parameter_of_the_caller_is_sent() -> None:
-    """Temperature 0 is sent, and parameters without their own field are passed on unchanged."""
     request = encode(temperature=0.0, max_tokens=5, top_p=0.5, stop=("a",), extra={"seed": 7, "model": "other"})
     assert request.payload == {
         "model": "some-model",
@@ -117,7 +115,6 @@ def test_no_key_means_no_header(key: str | None) -> None:
     ],
 )
 def test_a_file_takes_its_slot_in_the_provider_s_shape(part: Any, quirks: dict[str, Any], shape: Any) -> None:
-    """Quirks decide the shape of a part at each compatible host."""
     kind = next(name for name in shape if name != "document_name")
     assert content(part, **quirks) == {"type": kind, **shape}
 
@@ -185,7 +182,6 @@ def test_earlier_reasoning_is_kept_emptied_or_dropped(quirks: dict[str, Any], ex
 
 
 def test_calls_and_results_keep_their_ids_and_their_text() -> None:
-    """Arguments are sent as the model wrote them; a message that has only calls has null as content."""
     result = Message(Role.TOOL, (TextPart("done"),), tool_call_id="call_1")
     messages = encode(user("hi"), Message(Role.ASSISTANT, (), (CALL,)), result).payload["messages"]
     function = {"name": "look", "arguments": '{"a": 1}'}
@@ -195,7 +191,6 @@ def test_calls_and_results_keep_their_ids_and_their_text() -> None:
 
 
 def test_a_choice_among_tools_needs_tools() -> None:
-    """Without tools, `tool_choice` is not sent. A named tool is sent as an object."""
     tool = Tool("look", "Looks.", {"type": "object"}, strict=True)
     payload = encode(tools=(tool,), tool_name="look", parallel_tool_calls=False).payload
     assert payload["tool_choice"] == {"type": "function", "function": {"name": "look"}}
@@ -214,7 +209,6 @@ SHAPE = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": 
 def test_json_is_asked_for_in_the_way_the_provider_takes(
     structured: str, response_format: Any, is_asked_in_words: bool
 ) -> None:
-    """If the provider has no field for the schema, the schema is part of the system prompt."""
     payload = encode(response_format=SHAPE, quirks={"structured": structured}).payload
     assert payload.get("response_format") == response_format
     system = [message["content"] for message in payload["messages"] if message["role"] == "system"]
@@ -223,7 +217,6 @@ def test_json_is_asked_for_in_the_way_the_provider_takes(
 
 
 def test_refused_parameters_are_left_out_and_named() -> None:
-    """Parameters left out because of `drop_params` or `sampling` are reported."""
     request = encode(temperature=0.3, extra={"seed": 1}, quirks={"drop_params": ["seed"], "sampling": False})
     assert set(request.payload) == {"model", "messages"}
     assert set(request.dropped_params) == {"seed", "temperature"}
@@ -253,7 +246,6 @@ def test_extra_body_and_headers_of_the_provider_come_last() -> None:
 
 
 def test_custom_tools_their_calls_and_allowed_tools_go_as_they_came() -> None:
-    """Grammars, free text and lists of allowed tools are OpenAI's own and sent unchanged."""
     sql = Tool("sql", "asks", custom={"type": "text"})
     conversation = user("hi"), Message(Role.ASSISTANT, (), (ToolCall("c1", "sql", "select 1", custom=True),))
     payload = encode(
@@ -282,17 +274,14 @@ def test_custom_tools_their_calls_and_allowed_tools_go_as_they_came() -> None:
 def test_the_end_of_a_prefix_is_marked_in_the_words_of_the_host(
     mark_style: str, seconds: int | None, mark: Any
 ) -> None:
-    """Marks of either vendor are translated.
-
-    The lifetime is rounded up to one that the host offers, at most its longest.
-    """
+    """The lifetime of a cache marker is rounded up to one that the host offers, at most its longest."""
     prompt = Message(Role.USER, (TextPart("hi", CacheBreakpoint(seconds)),))
     request = encode(prompt, quirks={"cache_marks": mark_style})
     assert request.payload["messages"][0]["content"] == [{"type": "text", "text": "hi", **mark}]
 
 
 def test_host_without_cache_marks_drops_them_visibly() -> None:
-    """If a host has no cache marks, the dropped mark is reported and the content is sent as one string."""
+    """Without a cache marker the content is sent as one string, and the dropped marker is reported."""
     path = "messages[0].content[0].cache_control"
     request = encode(Message(Role.USER, (TextPart("hi", CacheBreakpoint(path=path)),)), inner=(path,))
     assert (request.payload["messages"][0]["content"], request.dropped_params) == ("hi", (path,))

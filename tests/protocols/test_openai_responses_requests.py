@@ -59,7 +59,6 @@ def read_stream(*events: dict[str, Any]) -> Answer | Failure:
 
 @pytest.mark.parametrize("endpoint", [BASE, f"{BASE}/", f"{BASE}/responses", f"{BASE}/responses/"])
 def test_path_is_appended_once_and_identifies_the_protocol(endpoint: str) -> None:
-    """An endpoint that ends in `/responses` is used unchanged and implies this protocol."""
     assert encode(endpoint=endpoint).url == f"{BASE}/responses"
     assert endpoint_protocol(f"{BASE}/responses") == NAME
 
@@ -85,7 +84,6 @@ def test_models_that_think_nothing_are_not_asked_for_thoughts(model: str) -> Non
 
 
 def test_words_calls_and_results_are_items_in_their_order() -> None:
-    """System messages keep their position; calls and results of custom tools have their own item types."""
     calls = (ToolCall("c1", "look", "{}"), ToolCall("c2", "patch", "*** Begin", custom=True))
     sent_items = items(
         message_of(Role.SYSTEM, "Be brief."),
@@ -181,7 +179,7 @@ def test_a_host_that_takes_no_schema_is_asked_in_words() -> None:
 
 
 def test_the_end_of_a_prefix_is_marked_on_a_part() -> None:
-    """Text and files carry OpenAI's mark. An assistant turn cannot, so its mark is reported as dropped."""
+    """An assistant turn cannot carry OpenAI's cache marker, so its marker is reported as dropped."""
     mark = CacheBreakpoint(3600, "messages[0].content[0].cache_control")
     quirks = {"cache_marks": "prompt_cache_breakpoint"}
     (item,) = items(message_of(Role.USER, TextPart("hi", mark)), quirks=quirks)
@@ -215,7 +213,6 @@ def test_the_end_of_a_prefix_is_marked_on_a_part() -> None:
     ],
 )
 def test_response_without_an_answer_is_a_failure(response: dict[str, Any], fault: Fault) -> None:
-    """A failure has the class of its error code, else of its status, in whole responses and at the end of a stream."""
     outcome = PROTOCOLS[NAME].decode(200, {}, json.dumps(response).encode())
     assert isinstance(outcome, Failure)
     assert outcome.fault is fault
@@ -226,7 +223,6 @@ def test_response_without_an_answer_is_a_failure(response: dict[str, Any], fault
 
 
 def test_refusals_of_nested_parameters_and_of_thoughts_say_what_to_leave_out() -> None:
-    """Rejections of `reasoning.effort` and of encrypted reasoning both name the parameter to leave out."""
     for message, param in (
         ("Unsupported parameter: 'reasoning.effort' is not supported with this model.", "reasoning.effort"),
         ("Encrypted content is not supported with this model.", "include"),
@@ -255,7 +251,6 @@ def test_a_host_that_sends_items_in_no_pieces_loses_nothing() -> None:
 
 
 def test_each_message_item_is_read_once_however_it_is_sent() -> None:
-    """A message item is read once, whether it is sent whole, in deltas, or in deltas that do not name their item."""
     items = [{"type": "message", "content": [{"type": "output_text", "text": text}]} for text in ("one ", "two")]
     done_events = [
         {"type": "response.output_item.done", "output_index": index, "item": item} for index, item in enumerate(items)
@@ -274,7 +269,6 @@ def test_each_message_item_is_read_once_however_it_is_sent() -> None:
 
 
 def test_parts_of_a_summary_are_paragraphs_and_free_text_of_a_tool_streams() -> None:
-    """Parts of a summary are separated by an empty line; the input of a custom tool is streamed in deltas."""
     decoder = PROTOCOLS[NAME].decoder()
     item = {"type": "custom_tool_call", "call_id": "c1", "name": "patch", "input": ""}
     events = [
@@ -299,7 +293,6 @@ def test_parts_of_a_summary_are_paragraphs_and_free_text_of_a_tool_streams() -> 
 
 
 def test_log_probabilities_are_part_of_the_answer() -> None:
-    """The Responses API sends a list of tokens; the answer has them in the format of chat completions."""
     token = {"token": "yes", "logprob": -0.1, "bytes": [1], "top_logprobs": []}
     part = {"type": "output_text", "text": "yes", "logprobs": [token]}
     body = {"status": "completed", "output": [{"type": "message", "content": [part]}]}

@@ -160,7 +160,6 @@ async def test_a_listed_name_on_loopback_can_be_called(lab):
 
 
 async def test_proxy_is_default_none_or_a_url(lab):
-    """A provider's `proxy` is `default`, `none` or a URL."""
     seen: list[bytes] = []
 
     async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -182,7 +181,7 @@ async def test_proxy_is_default_none_or_a_url(lab):
 
 
 async def test_proxy_must_be_an_allowed_origin(lab):
-    """A proxy sees the key, so a proxy that is not allowed is not contacted. The message names the proxy."""
+    """A proxy sees the key, so a proxy that is not allowed is never contacted."""
     seen: list[bytes] = []
 
     async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -215,7 +214,6 @@ async def rude_server() -> AsyncIterator[str]:
 
 
 async def test_a_handshake_that_breaks_is_a_tls_error(upstream):
-    """A TLS handshake that breaks off is the fault `TLS_ERROR`, not a refused or reset connection."""
     async with rude_server() as url:
         request = protocol("openai").encode(HELLO, Target("lab", url, "m"), stream=False)
         failed = await upstream.call(request, protocol("openai"), QUICK)
@@ -226,7 +224,6 @@ async def test_a_handshake_that_breaks_is_a_tls_error(upstream):
 @pytest.mark.parametrize("scenario", ["silent", "slow_stream:seconds=0.2", "stall", "endless", "comments_forever"])
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 async def test_cancelled_call_closes_the_socket_within_a_second(lab, upstream, scenario, stream):
-    """Cancelling the task is enough before the head, before the first content and within a stream."""
     # The other scenarios only exist as streams. `drip` sends a plain body slowly.
     if not stream and scenario != "silent":
         scenario = "drip:seconds=0.05"
@@ -253,7 +250,6 @@ async def test_cancelled_call_closes_the_socket_within_a_second(lab, upstream, s
 
 
 async def test_cancelled_run_records_the_attempt_in_progress(lab, upstream):
-    """If a run is cancelled, the attempt in progress is recorded as `client_cancelled`."""
     lab.requests.clear()
     stage = Stage()
     run: FallbackRun[object] = FallbackRun(Plan((PlannedCandidate(0, "up", "fault:silent"),)), stage.run_context)
@@ -282,7 +278,6 @@ async def test_finished_answer_does_not_wait_for_the_end_of_its_stream(lab, upst
 
 
 async def test_stream_is_withheld_until_its_first_content(lab, upstream):
-    """Reasoning and comments are buffered. After the first content, all events follow in order, then a `Finish`."""
     opened = await upstream.open(request_to(lab, "fault:reasoning", stream=True), protocol("openai"), QUICK)
     assert isinstance(opened, Stream)
     events = [event async for batch in opened for event in batch]
@@ -307,7 +302,7 @@ async def test_keep_alive_comments_extend_only_the_wait_for_content(lab):
 
 
 def test_a_call_from_a_thread_without_a_loop_has_the_same_outcome(lab):
-    """A call from a thread without an event loop works as well. The connection test on the admin pages calls so."""
+    """The connection test on the admin pages calls from such a thread."""
     upstream = Upstream(ANY)
     assert isinstance(upstream.call_sync(request_to(lab), protocol("openai"), QUICK), Answer)
     failed = upstream.call_sync(request_to(lab, "fault:http_401"), protocol("openai"), QUICK)
@@ -316,7 +311,6 @@ def test_a_call_from_a_thread_without_a_loop_has_the_same_outcome(lab):
 
 
 def test_failure_message_has_no_key_and_no_line_break(lab):
-    """A provider's message may repeat this request's key, other keys, control characters or an endless string."""
     message = "bad key sk-secret-key-1234567890\r\n\x1b[31m" + "x" * 9000
     cleaned = redact_failure(Failure(Fault.HTTP_401, message, 401), request_to(lab))
     assert "secret" not in cleaned.message
@@ -326,7 +320,7 @@ def test_failure_message_has_no_key_and_no_line_break(lab):
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 async def test_next_candidate_is_called_without_delay(lab, stream):
-    """After a fault that is not retried, the next candidate is called immediately. `make bench` measures the time."""
+    """`make bench` measures the time."""
     lab.requests.clear()
     urls = {"bad": lab.url("openai", "bad"), "good": lab.url("openai", "good")}
     network_run = NetworkRun(urls, protocol("openai"), stream)
@@ -338,7 +332,7 @@ async def test_next_candidate_is_called_without_delay(lab, stream):
 
 
 def test_blobs_in_memory_can_be_read_more_than_once():
-    """A blob in memory can be read repeatedly, since each attempt reads it from the start."""
+    """Each attempt reads the blob from its start."""
     blob = make_blob(b"abcd")
     assert list(media_blocks(blob)) == list(media_blocks(blob))
 
@@ -353,7 +347,6 @@ def test_lab_records_the_text_that_was_sent(lab):
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 async def test_the_embedded_provider_answers_without_a_network(stream):
-    """`echo://local` describes the request that it received. `echo-503` fails, to demonstrate a fallback."""
     transport = NetworkTransport()
 
     async def ask(model: str) -> Answer | Stream | Failure:
@@ -372,7 +365,6 @@ async def test_the_embedded_provider_answers_without_a_network(stream):
 
 
 async def test_list_of_models_is_fetched_like_any_call(lab, upstream):
-    """The list of models is fetched with an ordinary call, so an origin that is not allowed is refused."""
     request = UpstreamRequest(lab.url("openai", "up") + "/models", {"authorization": "Bearer sk-1"}, method="GET")
     response = await upstream.call(request, ModelList(), QUICK)
     assert "lab-model" in [model["id"] for model in json.loads(response.text)]
@@ -396,7 +388,6 @@ async def test_silent_name_server_is_a_dns_error():
 
 
 async def test_an_encrypted_connection_works_where_its_certificate_is_trusted(lab):
-    """If its certificate is trusted, the lab responds over TLS."""
     context = ssl.create_default_context(cafile=self_signed()[0])
     context.check_hostname = False  # the lab's certificate does not name its address
     url = lab.broken_url("tls_cert_error")
