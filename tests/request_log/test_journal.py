@@ -43,7 +43,6 @@ def entry(name: str, *attempts: Attempt, **facts: Any) -> Entry:
 
 
 def test_entries_are_written_in_order_with_their_attempts():
-    """Each request is one row, and each candidate that was tried is an attempt. Positions have no gaps."""
     journal = Journal()
     journal.record(entry("a", Attempt("one", "m", "http_503", 503), Attempt("two", "n", "ok"), agent="x"))
     journal.record(entry("b", outcome="invalid_type", status=400))
@@ -56,7 +55,6 @@ def test_entries_are_written_in_order_with_their_attempts():
 
 
 def test_id_in_use_overwrites_nothing():
-    """Callers choose request ids. A second request with the same id is stored with a suffix, as are its attempts."""
     journal = Journal()
     for agent in ("first", "second", "third"):
         journal.record(entry("same", Attempt("one", agent, "ok"), agent=agent))
@@ -83,7 +81,6 @@ ODD_VALUES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("odd", ODD_VALUES)
 def test_unstorable_value_costs_no_request_its_row(odd: dict[str, Any]):
-    """A row with an unstorable value is stored without it, and the other rows are stored unchanged."""
     journal = Journal()
     journal.record(entry("good"))
     journal.record(entry("odd", Attempt("one", "m", "ok"), agent="ada", **odd))
@@ -98,7 +95,6 @@ def test_unstorable_value_costs_no_request_its_row(odd: dict[str, Any]):
 
 
 def test_entry_that_cannot_be_repaired_is_counted_as_lost():
-    """An entry that cannot be repaired is counted as lost, and the others are written."""
     journal = Journal()
     journal.record(entry("good"))
     journal.record(build_entry(RequestFacts("bad", cast(Any, "no moment"), "v1")))
@@ -108,7 +104,6 @@ def test_entry_that_cannot_be_repaired_is_counted_as_lost():
 
 
 def test_the_queue_is_bounded(caplog: pytest.LogCaptureFixture):
-    """Entries beyond the maximum are dropped. Their number is logged as soon as entries are written again."""
     journal, waiting_entry = Journal(), entry("a")
     for _ in range(QUEUE + 3):
         journal.record(waiting_entry)
@@ -124,9 +119,7 @@ def test_the_queue_is_bounded(caplog: pytest.LogCaptureFixture):
 
 @pytest.mark.parametrize(("entries", "statements"), [(1, 3), (3, 3), (100, 4), (125, 9), (200, 7)])
 def test_batch_is_written_in_a_few_statements(entries: int, statements: int):
-    """Rows are written in bulk, and nothing is read before.
-
-    After each statement, the writer has to wait for the GIL. With a statement per row it fell thousands of entries
+    """After each statement, the writer has to wait for the GIL. With a statement per row it fell thousands of entries
     behind a busy process, and the queue overflowed. Each entry in this test has two attempts.
     """
     journal = Journal()
@@ -189,10 +182,7 @@ def rows_read() -> list[Any]:
 
 
 def test_rows_equal_those_of_the_orm():
-    """Rows written in bulk are equal to rows that the ORM writes, in every column.
-
-    Characters that no engine can store are replaced by U+FFFD.
-    """
+    """Characters that no engine can store are replaced by U+FFFD."""
     rows = [({**request_columns(item), **cost_columns(item)[0]}, item) for item in all_kinds()]
     RequestLog.objects.bulk_create([RequestLog(**row) for row, _ in rows])
     attempts = [(attempt_columns(item), cost_columns(item)[1]) for item in all_kinds()]
@@ -214,7 +204,6 @@ def test_rows_equal_those_of_the_orm():
 
 @pytest.mark.parametrize("value", [[], {"a": "é€\ud83d\ude00"}, "\ud800", 2**70, [1.5, None, True]])
 def test_json_is_valid_in_every_alphabet(value):
-    """JSON for the log can be encoded as UTF-8, no matter what the value contains."""
     assert json_text(value).encode()
 
 
@@ -223,7 +212,6 @@ class Content:
 
 
 def test_queued_entry_references_no_file_content():
-    """A queued log entry does not reference file content, so its memory is freed with the request."""
     content = Content()
     reference, journal = weakref.ref(content), Journal()
     recorder = RequestRecorder("a", "v1", journal)
@@ -253,7 +241,6 @@ def test_queued_entry_references_no_file_content():
 
 
 def test_recorder_accepts_known_facts_until_the_end():
-    """Recording an unknown fact raises an error. A fact recorded after the end is not logged."""
     journal = Journal()
     recorder = RequestRecorder("a", "v1", journal)
     with pytest.raises(AttributeError):
@@ -279,12 +266,11 @@ def test_recorder_accepts_known_facts_until_the_end():
     ],
 )
 def test_attempt_is_one_chip_of_the_chain(attempt, code, tone):
-    """The chip shows the candidate's name, the status or else the outcome, and a colour for its severity."""
     assert attempt_chip(attempt) == {"name": "p/m", "code": code, "tone": tone}
 
 
 def test_long_names_are_cut_to_the_length_of_their_column():
-    """Names longer than their column are truncated, so that no log entry is rejected."""
+    """No log entry may be rejected because of a long name."""
     journal = Journal()
     long = "x" * 5000
     journal.record(entry(long, Attempt(long, long, long, error=long), agent=long, task_type=long, error=long))

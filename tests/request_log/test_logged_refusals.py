@@ -44,7 +44,6 @@ REFUSED: tuple[tuple[Any, int, str, dict[str, Any], str], ...] = (
 def test_refused_call_is_logged_as_code_and_facts(
     demo: None, key: str, admin: Client, body: Any, status: int, code: str, facts: dict[str, Any], chinese: str
 ) -> None:
-    """The response is in English, and the log's page shows the same message in the user's language."""
     answer = post(key, body)
     message = answer.json()["error"]["message"]
     row = logged(answer.headers["x-request-id"])

@@ -112,7 +112,6 @@ async def ask(loopback: Loopback, call: Call) -> Call:
 
 
 async def test_call_is_a_trace_with_a_span_per_candidate(loopback: Loopback, key: str, receiver: Receiver):
-    """The request's span has a child span for each candidate. Attributes are named as OpenTelemetry defines."""
     call = await ask(loopback, chat_call(key, "plain"))
     request, (attempt,) = await asyncio.to_thread(spans, receiver)
     request_values = values_of(request)
@@ -165,7 +164,6 @@ def make_chain() -> None:
 
 
 async def test_call_that_fell_back_has_a_span_for_each_candidate(loopback: Loopback, key: str, receiver: Receiver):
-    """Each failed try is an event in the candidate's span. A skipped candidate is an event in the request's span."""
     await asyncio.to_thread(make_chain)
     call = chat_call(key, "plain")
     call.pieces = [call.pieces[0].replace(f"plain/{NAME}".encode(), b"task:traced")]
@@ -185,7 +183,6 @@ async def test_call_that_fell_back_has_a_span_for_each_candidate(loopback: Loopb
 
 
 async def test_refused_call_is_a_trace_without_candidates(loopback: Loopback, key: str, receiver: Receiver):
-    """The span of a refused call has the status and the error code that the caller received."""
     call = await ask(loopback, chat_call(key, "nobody"))
     request, attempts = await asyncio.to_thread(spans, receiver)
     assert attempts == []
@@ -195,7 +192,6 @@ async def test_refused_call_is_a_trace_without_candidates(loopback: Loopback, ke
 
 
 async def test_trace_of_the_caller_is_continued(loopback: Loopback, key: str, receiver: Receiver):
-    """With a `traceparent` header, the request's span is a child of the caller's span."""
     await ask(loopback, chat_call(key, "plain", (b"traceparent", PARENT.encode()), (b"tracestate", b"a=1")))
     request, _ = await asyncio.to_thread(spans, receiver)
     assert (request.trace_id.hex(), request.parent_span_id.hex()) == tuple(PARENT.split("-")[1:3])
@@ -213,7 +209,6 @@ async def test_call_of_a_caller_that_does_not_sample_is_not_traced(loopback: Loo
 async def test_sampler_of_the_environment_is_respected(
     loopback: Loopback, key: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ):
-    """The environment variable OTEL_TRACES_SAMPLER selects the sampler."""
     await asyncio.to_thread(tracing().stop)
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
     tracing().start()
@@ -226,7 +221,6 @@ async def test_sampler_of_the_environment_is_respected(
 async def test_unreachable_collector_fails_no_call_and_is_logged_in_one_line(
     loopback: Loopback, key: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    """If the collector is unreachable, spans are lost, calls are answered, and one line is logged."""
     # Nothing listens on port 9.
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
@@ -252,7 +246,6 @@ async def test_unreachable_collector_fails_no_call_and_is_logged_in_one_line(
     ],
 )
 def test_variables_of_opentelemetry_enable_tracing(environment: dict[str, str], expected: bool):
-    """Tracing is disabled by default and enabled by an endpoint."""
     assert is_wanted(environment) is expected
 
 
@@ -280,7 +273,6 @@ def test_disabled_tracing_imports_no_opentelemetry_package(tmp_path: Path):
 def test_missing_package_is_logged_in_one_line_with_what_to_install(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    """Without the OpenTelemetry package, the server starts and logs in one line what to install."""
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     monkeypatch.delitem(sys.modules, "routing_admin.request_log.spans", raising=False)
     own_tracing = Tracing()

@@ -33,10 +33,6 @@ SECRET = "sk-" + "abcdefgh12345678"
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
 @pytest.mark.parametrize("stream", [False, True])
 def test_text_is_in_the_log_only_while_it_is_recorded(key, stream):
-    """Recording is off by default, and a change applies immediately.
-
-    Responses are recorded as well, streamed or not.
-    """
     chat = chat_body({"type": "text", "text": f"Meet at noon, {SECRET}"}, image(), model="auto", stream=stream)
     send = lambda: logged(_drained(post(key, chat)).headers["x-request-id"])  # noqa: E731
     assert send().body is None
@@ -60,7 +56,6 @@ def _drained(response):
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_row_of_100_000_files_lists_only_the_first_few(admin: Client) -> None:
-    """Files and dropped parameters are listed up to a maximum, followed by the number of the others."""
     file = FilePart(Kind.IMAGE, "image/png", url="https://a.example/dot.png")
     reason = make_reason(ReasonCode.NO_CAPABILITY, capability="vision")
     delivery = Delivery(Outcome.DESCRIBED, reason)
@@ -79,7 +74,6 @@ def test_row_of_100_000_files_lists_only_the_first_few(admin: Client) -> None:
 
 
 def test_file_is_recorded_as_facts_and_its_reference():
-    """Kind, type, name, size and reference of a file are kept. The content of a data URL in the text is removed."""
     file = FilePart(Kind.IMAGE, "image/png", "dot.png", 70, "abc")
     data = "see data:image/png;base64," + base64.b64encode(bytes(900)).decode()
     calls = (ToolCall("1", "look", '{"at": "noon"}'),)
@@ -96,7 +90,6 @@ def test_file_is_recorded_as_facts_and_its_reference():
 
 
 def test_generated_media_are_recorded_as_facts_and_their_reference():
-    """The transcript of generated audio is kept, but not the audio data."""
     data = base64.b64encode(bytes(90)).decode()
     sound = Media(Kind.AUDIO, "audio/wav", data, transcript=f"Good day, {SECRET}", artifact_id="abc")
     body = clean_body(record_body(ChatRequest(()), Answer("", media=(sound, Media(Kind.IMAGE, "image/png", data)))))
@@ -120,5 +113,4 @@ def test_long_body_is_cut_from_its_oldest_end():
 
 @pytest.mark.parametrize("body", [None, {}, [], {"messages": []}, {"messages": [{"role": "assistant"}]}])
 def test_body_of_unexpected_shape_has_no_question(body):
-    """A body of an unexpected structure raises no error and counts as having no question."""
     assert read_question(body) == ("", [])

@@ -56,7 +56,6 @@ def ids() -> set[str]:
 
 
 def test_entries_of_a_locked_log_are_spooled_and_written_afterwards(journal: Journal) -> None:
-    """Spooled entries are written with the same attempts and bodies as without the lock."""
     journal.record(entry("before"))
     journal.flush()
     with locked():
@@ -77,7 +76,6 @@ def test_entries_of_a_locked_log_are_spooled_and_written_afterwards(journal: Jou
 
 
 def test_flush_waits_for_the_lock_only_once(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flush waits for a locked database only once. Later batches and new entries are spooled immediately."""
     monkeypatch.setattr("routing_admin.request_log.journal.RETRY_SECONDS", 3600.0)
     statements: list[str] = []
 
@@ -96,7 +94,6 @@ def test_flush_waits_for_the_lock_only_once(journal: Journal, monkeypatch: pytes
 
 
 def test_spool_of_a_killed_process_is_written_by_the_next(journal: Journal) -> None:
-    """The next process writes the entries from a killed process's file, except its incomplete last line."""
     Spool(journal.folder()).folder.mkdir(parents=True)
     orphan = journal.folder() / "1-dead.jsonl"
     other_spool = Spool(journal.folder())
@@ -112,10 +109,6 @@ def test_spool_of_a_killed_process_is_written_by_the_next(journal: Journal) -> N
 
 
 def test_rows_stored_just_before_a_crash_are_not_written_twice(journal: Journal) -> None:
-    """If a crash leaves a spool file behind, rows that are already stored are not written again.
-
-    A different request with the same id is written.
-    """
     spooled_rows = build_rows([entry("same"), entry("other")])
     for _ in range(2):
         journal.spool.append(spooled_rows)
@@ -152,7 +145,6 @@ def test_spool_file_locked_by_another_process_is_left_to_it(journal: Journal) ->
 
 
 def test_on_a_full_disk_entries_wait_in_memory(journal: Journal, caplog: pytest.LogCaptureFixture) -> None:
-    """On a full disk no entry is lost, no partial line is left, and the failure is logged once."""
     journal.spool.append(build_rows([entry("first")]))
     (path,) = journal.folder().iterdir()
     whole, usual = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -218,7 +210,6 @@ def test_backlog_starts_with_the_first_entry(journal: Journal) -> None:
 
 
 def test_row_that_the_database_rejects_blocks_no_other(journal: Journal) -> None:
-    """A row that the database rejects is repaired, stored and counted. It does not delay other rows."""
     journal.spool.append(build_rows([entry("good"), entry("bad", status=-1), entry("also good")]))
     journal.behind_since = timezone.now()
     catch_up(journal)
@@ -229,7 +220,6 @@ def test_row_that_the_database_rejects_blocks_no_other(journal: Journal) -> None
 def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
     journal: Journal, monkeypatch: pytest.MonkeyPatch, disk_is_full: bool
 ) -> None:
-    """Each request during an outage is counted, alerted, traced and checked once, from disk or from memory."""
     traced, doubted = list[str](), list[str]()
     monkeypatch.setattr(tracing(), "writer", SimpleNamespace(write=lambda written: traced.append(written.facts.id)))
     monkeypatch.setattr(entries, "find_refused_files", lambda checked: doubted.append(checked.facts.id) or ())

@@ -64,12 +64,10 @@ def test_a_label_is_the_keys_else_the_requests(key: Labels, body: Any, expected:
     [(" a\n b\t", "a b"), ("x" * 999, "x" * 64), ("a\x00b\u202ec", "a b c"), (7, ""), (None, ""), ("团队", "团队")],
 )
 def test_a_label_is_one_line_of_bounded_length(value: Any, label: str) -> None:
-    """A label keeps only printable characters up to its maximum length, and a value that is not text is not a label."""
     assert clean_label(LabelKind.TEAM, value) == label
 
 
 def test_labels_are_logged_and_searchable(admin: Client) -> None:
-    """Labels are stored as text and escaped on pages. The key's labels override the request's."""
     key = key_of("text-agent", terms={"team": "ops"})
     body = chat_body("hi", model="task:planning", user="<b>eve</b>", metadata={"team": "search", "project": "a b"})
     for agent_key in (key, key_of("text-agent")):
@@ -98,10 +96,7 @@ def entry(name: str, labels: Labels) -> Entry:
 
 
 def test_cost_of_a_label_equals_a_manual_sum(admin: Client, priced: None) -> None:
-    """A call of 1000 tokens at 2 and 100 at 8 yuan per million costs 0.0028 yuan.
-
-    Sums by team, and by project within a team, agree on page and CSV.
-    """
+    """1000 tokens at 2 and 100 at 8 yuan per million cost 0.0028 yuan."""
     calls = [Labels("search", "atlas"), Labels("search", "atlas"), Labels("search", "b"), Labels("ads"), NO_LABELS]
     write([entry(f"r{number}", labels) for number, labels in enumerate(calls)])
     since = timezone.now() - timedelta(days=3)
@@ -117,7 +112,6 @@ def test_cost_of_a_label_equals_a_manual_sum(admin: Client, priced: None) -> Non
 
 
 def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
-    """An agent sees only its own calls' usage, by label, and can filter by a label."""
     key = key_of("text-agent", terms={"team": "ops"})
     for user in ("eve", "ada", "eve"):
         post(key, chat_body("hi", model="task:planning", user=user))
@@ -130,9 +124,8 @@ def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
 
 
 def test_callers_cannot_fill_the_sums_with_names(priced: None) -> None:
-    """The first labels of a day are kept, even across a restart.
-
-    Later labels are summed under `others`, so no request is lost.
+    """The first labels of a day are kept, even across a restart. Later ones are summed under `others`, so no request
+    is lost.
     """
     write([entry(f"a{number}", Labels(user=f"u{number}")) for number in range(MAX_USERS + 5)])
     renew(sum_labels)

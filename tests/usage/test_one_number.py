@@ -90,7 +90,6 @@ def linked_searches(page: Page) -> dict[str, str]:
 
 
 def test_every_ending_is_the_same_number_everywhere(admin: Client, text_agent: AgentProgram, now: datetime) -> None:
-    """Dashboard, routes, requests, search, usage page, CSV, API and `/metrics` count each ending equally."""
     before = {name: metric_of(name) for name in RequestEnding}
     count_entries(log_of(now))
     today, _yesterday = health.two_days(now)
@@ -125,7 +124,6 @@ def test_every_ending_is_the_same_number_everywhere(admin: Client, text_agent: A
 def test_every_outcome_is_the_same_number_everywhere(
     admin: Client, text_agent: AgentProgram, now: datetime, fell_back: bool, is_streamed: bool
 ) -> None:
-    """For every outcome, pages, CSV, API and `/metrics` agree on ending, fallbacks, attempts, tokens and cost."""
     host = Provider.objects.create(name="host", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
     Service.objects.create(service_id="host", name="host", provider=host, model="m", price=PRICE)
     snapshot.refresh()
@@ -217,7 +215,6 @@ def metric_of(ending: str) -> float:
 def test_a_number_on_a_page_leads_to_the_search_that_finds_as_many(
     admin: Client, now: datetime, address: str, query: dict[str, str], numbers: dict[str, int]
 ) -> None:
-    """A number on a page links to a search with the same time window that finds as many requests."""
     log_of(now)
     if query.get("by") == "day":  # all within one day
         RequestLog.objects.all().delete()
@@ -237,7 +234,6 @@ def expand() -> list[Any]:
 
 
 def test_a_row_written_by_the_orm_has_the_ending_of_its_outcome() -> None:
-    """One function determines the ending of a request, no matter what code writes the row."""
     for outcome in OUTCOMES:
         RequestLog.objects.create(id=outcome, started_at=timezone.now(), surface="v1", outcome=outcome)
     assert dict(RequestLog.objects.values_list("outcome", "ending")) == {

@@ -80,7 +80,6 @@ def entry(name: str, at: datetime) -> Entry:
 
 
 def test_roll_ups_and_sums_say_the_same_of_every_group_and_time(now: datetime) -> None:
-    """Reports before and after rolling up are equal, and the total equals the sum of the rows."""
     fill(now)
     before = reports(now), reports(now, agent="a"), reports(now, team="中")
     assert fold_all(now) > DAYS
@@ -110,7 +109,6 @@ def test_ended_days_are_not_read_from_the_sums(now: datetime) -> None:
 
 
 def test_a_late_request_is_counted_at_once_and_in_the_next_roll_up(now: datetime) -> None:
-    """A late request's hour and day are read from the sums until they are rolled up again."""
     fill(now)
     fold_all(now)
     late = now - timedelta(days=2)
@@ -123,7 +121,6 @@ def test_a_late_request_is_counted_at_once_and_in_the_next_roll_up(now: datetime
 
 
 def test_request_in_time_costs_no_query_of_roll_ups(now: datetime) -> None:
-    """Writing a request in the current hour does not query roll-ups."""
     with CaptureQueriesContext(connections[LOGS]) as queries:
         write([entry("now", now)])
     assert not [query for query in queries if "usagerollup" in query["sql"]]
@@ -133,7 +130,6 @@ def test_request_in_time_costs_no_query_of_roll_ups(now: datetime) -> None:
 def test_overtaken_roll_up_leaves_nothing_half_written(
     now: datetime, monkeypatch: pytest.MonkeyPatch, between: str
 ) -> None:
-    """A late request, or another process rolling up the same day, leaves no incomplete roll-up."""
     fill(now)
     day = day_start(now - timedelta(days=2))
     original: Callable[..., Any] = usage_rollups.sum_up
@@ -159,7 +155,6 @@ def test_overtaken_roll_up_leaves_nothing_half_written(
 
 
 def test_roll_ups_go_with_their_sums(now: datetime) -> None:
-    """Pruning removes sums with their roll-ups, and the remaining reports do not change."""
     fill(now)
     fold_all(now)
     prune_usage(now + timedelta(days=393))

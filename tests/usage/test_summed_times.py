@@ -20,7 +20,7 @@ ZONES = st.sampled_from(["UTC", "Asia/Kolkata", "America/New_York"])
 
 @given(zone=ZONES, ends=st.tuples(AGO, AGO | st.none()), is_picky=st.booleans())
 def test_a_split_covers_its_range_once(zone: str, ends: tuple[datetime, datetime | None], is_picky: bool) -> None:
-    """Days and hours are whole, and hours are not older than their sums. What is not selected is left for rows."""
+    """Hours are not older than their sums, so what the split leaves out is read from rows."""
     start, stop = (min(ends[0], ends[1]), max(ends[0], ends[1])) if ends[1] else ends
     with timezone.override(zone):
         parts = split_range(start, stop, NOW, (lambda _span, starts: starts[::2]) if is_picky else None)

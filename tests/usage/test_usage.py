@@ -58,7 +58,6 @@ def entry(name: str, at: datetime, provider: str = "yuan", **fields: Any) -> Ent
 
 
 def test_cost_of_a_scripted_month_equals_a_manual_sum(noon: datetime):
-    """A month's costs per currency equal a calculation by hand, with fallbacks and unpriced requests."""
     days = [noon - timedelta(days=days_ago) for days_ago in range(MONTH)]
     for number, day in enumerate(days):
         write(
@@ -90,7 +89,6 @@ def test_groups_are_ordered_by_cost(noon: datetime, group: str, names: list[str]
 
 
 def test_a_short_time_is_read_by_the_hour(noon: datetime):
-    """A short period is read from hourly sums, so that an earlier hour is not included."""
     write([entry("now", noon), entry("before", noon - timedelta(hours=5))])
     assert sum_usage(noon - timedelta(hours=3), "agent").total.requests == 1
     assert len(sum_usage(noon - timedelta(hours=6), "agent").series) == 2
@@ -98,7 +96,6 @@ def test_a_short_time_is_read_by_the_hour(noon: datetime):
 
 @pytest.mark.parametrize("by", ["agent", "route", "provider", "model", "day"])
 def test_the_page_shows_the_sums(viewer: Client, noon: datetime, by: str):
-    """The page Usage shows a viewer the sums, regardless of the grouping."""
     write([entry("a", noon, fell_back=True), entry("b", noon, "dollars"), entry("c", noon, "unpriced")])
     page = Page(viewer.get("/usage/", {"by": by, "days": "7"}))
     for text in ("0.0022 CNY", "0.0045 USD", "1 request without a known price is missing from the cost.", "0.0006 CNY"):
@@ -111,7 +108,6 @@ def costs_in(page: Page) -> list[str]:
 
 
 def test_free_model_has_no_unknown_price(viewer: Client, noon: datetime):
-    """If all requests went to the embedded provider, they cost 0. Beside priced requests they add no line."""
     write([entry("a", noon, "echo", usage=Usage(10, 10))])
     page = Page(viewer.get("/usage/", {"by": "provider"}))
     assert not page.shows("without a known price")
@@ -123,7 +119,6 @@ def test_free_model_has_no_unknown_price(viewer: Client, noon: datetime):
 
 
 def test_page_reads_only_the_sums(viewer: Client, noon: datetime):
-    """The page reads sums, not requests, so its few queries do not depend on their number."""
     write([entry("a", noon)])
     assert count_queries(viewer, "/usage/", using="logs") <= 6
 
@@ -136,13 +131,11 @@ def test_old_sums_are_deleted(noon: datetime):
 
 
 def test_an_installation_without_requests_says_so(viewer: Client):
-    """Without requests the page says so. Unknown values in the URL fall back to the defaults."""
     page = Page(viewer.get("/usage/", {"by": "weather", "days": "many"}))
     assert page.shows("No requests in this period.")
 
 
 def test_the_csv_is_exact_and_no_formula(viewer: Client, noon: datetime):
-    """The CSV has a line per currency. A name that a spreadsheet would read as a formula is escaped."""
     write([entry("a", noon, agent="=cmd()"), entry("b", noon, "dollars", agent="=cmd()")])
     answer = viewer.get("/csv/usage/", {"by": "agent", "days": "7"})
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
@@ -156,7 +149,6 @@ def test_the_csv_is_exact_and_no_formula(viewer: Client, noon: datetime):
 
 
 def test_an_agents_rows_have_costs_by_currency_and_end_where_it_says(text_agent: AgentProgram, noon: datetime):
-    """The API's rows have costs by currency, attempts and unpriced requests. `until` is exclusive."""
     calls = [
         entry("a", noon - timedelta(hours=2), agent="text-agent", fell_back=True),
         entry("b", noon - timedelta(hours=2), "dollars", agent="text-agent"),
@@ -175,7 +167,6 @@ def test_an_agents_rows_have_costs_by_currency_and_end_where_it_says(text_agent:
 
 
 def test_an_agent_sees_its_own_usage(text_agent: AgentProgram, noon: datetime):
-    """An agent's usage is exact and does not include other agents."""
     write([entry("a", noon, agent="text-agent"), entry("b", noon, agent="ann")])
     answer = text_agent.get("/usage?groupBy=provider&since=2020-01-01").json()
     assert [(group["name"], group["requests"]) for group in answer["groups"]] == [("yuan", 1)]
@@ -196,7 +187,6 @@ def test_an_agent_sees_its_own_usage(text_agent: AgentProgram, noon: datetime):
     ],
 )
 def test_invalid_query_gets_an_error_message(text_agent: AgentProgram, query: str):
-    """An invalid query is rejected with 400 and the allowed values."""
     answer = text_agent.get(f"/usage?{query}")
     assert answer.status_code == 400
     assert answer.json()["message"].startswith(("groupBy must be", "since is a day", "until is a day", "until must be"))

@@ -73,7 +73,6 @@ def list_bars(page: Page) -> list[Control]:
 
 
 def test_the_largest_agents_have_colours_and_the_rest_is_one(viewer: Client, noon: datetime) -> None:
-    """The six largest agents have a series each, and the other two share one. The totals add up."""
     for number in range(8):
         write(entries(10 - number, noon, f"agent-{number}"))
     page = Page(viewer.get("/usage/", {"days": "7", "metric": "requests"}))
@@ -84,7 +83,6 @@ def test_the_largest_agents_have_colours_and_the_rest_is_one(viewer: Client, noo
 
 
 def test_each_metric_can_be_chosen(viewer: Client, noon: datetime) -> None:
-    """Tokens are input and output together, and costs are in their own currency."""
     write([*entries(3, noon, "ann"), *entries(1, noon, "bob", outcome="http_503")])
     expected = {"cost": "ann 3.00 USD", "tokens": "ann 300", "requests": "ann 3", "failures": "bob 1"}
     for metric, first in expected.items():
@@ -98,7 +96,6 @@ def test_each_metric_can_be_chosen(viewer: Client, noon: datetime) -> None:
 
 
 def test_currencies_are_chosen_or_converted() -> None:
-    """Without rates one currency is shown, by default the one with the largest sum. With rates, all are converted."""
     total = Counts(costs={"USD": 2_000_000_000, "CNY": 5_000_000_000})
     rates = ExchangeTable((ExchangeRate("CNY", "USD", "0.2", "2026-11-01", "bank"),))
     assert list_currencies(total, ExchangeTable()) == {"CNY": "CNY", "USD": "USD"}
@@ -111,7 +108,6 @@ def test_currencies_are_chosen_or_converted() -> None:
 
 
 def test_a_bar_leads_to_its_requests(viewer: Client, noon: datetime) -> None:
-    """An hour's link leads to exactly the requests that its bar counts."""
     write([*entries(4, noon - timedelta(hours=3), "ann"), *entries(2, noon - timedelta(hours=2), "ann")])
     page = Page(viewer.get("/usage/", {"days": "1", "metric": "requests"}))
     bars = [bar for bar in list_bars(page) if not bar.shows("total 0")]
@@ -141,7 +137,6 @@ def test_the_change_compares_complete_days(viewer: Client, noon: datetime) -> No
 
 @pytest.mark.parametrize("only", [{}, {"team": ""}])
 def test_series_are_the_same_from_rollups_and_from_sums(noon: datetime, only: dict[str, str]) -> None:
-    """A day has the same numbers before and after it is rolled up."""
     for days in range(12):
         write([*entries(days + 1, noon - days * DAY, "ann"), *entries(2, noon - days * DAY, "bob", "yuan")])
     since = sum_usage(noon - 5 * DAY, "agent").since
@@ -160,7 +155,6 @@ def test_series_are_the_same_from_rollups_and_from_sums(noon: datetime, only: di
 
 
 def test_a_revision_is_marked_with_a_link(viewer: Client, noon: datetime) -> None:
-    """The chart marks the day of a change to the configuration and links to the revision."""
     write(entries(1, noon, "ann"))
     page = Page(viewer.get("/usage/", {"days": "365"}))
     marks = [one for one in page.controls if (one.attributes.get("title") or "").startswith("Revision ")]
@@ -169,7 +163,6 @@ def test_a_revision_is_marked_with_a_link(viewer: Client, noon: datetime) -> Non
 
 
 def test_any_days_can_be_chosen(viewer: Client, noon: datetime) -> None:
-    """The page, its chart, its CSV and the linked requests cover only the chosen days."""
     for number in range(6):
         write(entries(number + 1, noon - number * DAY, f"agent-{number}"))
     days = {"from": f"{noon - 3 * DAY:%Y-%m-%d}", "to": f"{noon - 2 * DAY:%Y-%m-%d}"}
