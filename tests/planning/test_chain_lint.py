@@ -36,7 +36,6 @@ def findings(chain: ChainLint) -> list[tuple[Finding, ...]]:
 
 
 def test_every_candidate_reports_the_capabilities_it_loses() -> None:
-    """For each later candidate, lint reports the capabilities that it lacks compared with the candidates before it."""
     chain = checked("qwen", "deepseek", "openai", "deepseek/another")
     assert [candidate.loses for candidate in chain.candidates] == [
         (),
@@ -53,7 +52,6 @@ def test_the_primary_is_the_first_that_is_not_skipped() -> None:
 
 
 def test_skipped_candidate_neither_loses_nor_guarantees() -> None:
-    """A candidate without a key causes no report of lost capabilities and does not reduce what the chain guarantees."""
     chain = checked("qwen", "claude", "openai", claude=SkipReason.NO_KEY)
     assert chain.candidates[1].findings == (Finding.NO_KEY, Finding.TEXT_ONLY)
     assert chain.candidates[1].detail == "claude: why"
@@ -70,7 +68,6 @@ def test_reason_for_skipping_a_provider_is_a_finding(reason: SkipReason, finding
 
 
 def test_a_disabled_and_a_missing_provider_are_skipped() -> None:
-    """Disabled and missing providers remain in the chain, marked as skipped."""
     configuration = replace(CONFIGURATION, providers=(replace(PROVIDERS[0], enabled=False), *PROVIDERS[1:]))
     chain = checked("qwen", "gone", "openai", configuration=configuration)
     assert [candidate.skipped for candidate in chain.candidates] == [True, True, False]
@@ -90,7 +87,6 @@ def test_only_the_first_other_model_is_called_cross_model() -> None:
 
 
 def test_a_model_without_a_service_counts_as_text_only() -> None:
-    """A model without a service is assumed to read only text, and the finding says so."""
     chain = checked("claude")
     assert findings(chain) == [(Finding.TEXT_ONLY, Finding.PRIMARY, Finding.LAST)]
     assert chain.guaranteed == Capabilities()
@@ -110,9 +106,6 @@ def test_chain_without_callable_candidates_guarantees_nothing() -> None:
 
 @given(st.lists(st.sampled_from(["qwen", "openai", "deepseek", "claude"]), min_size=1, max_size=6))
 def test_chain_guarantees_what_every_callable_candidate_reads(names: list[str]) -> None:
-    """A chain guarantees exactly what all its callable candidates read. A candidate's losses are the kinds that the
-    candidates before it read but it does not.
-    """
     chain = checked(*names)
     inputs = [set(candidate.capabilities.input) for candidate in chain.callable]
     assert set(chain.guaranteed.input) == set.intersection(*inputs)
@@ -123,7 +116,6 @@ def test_chain_guarantees_what_every_callable_candidate_reads(names: list[str]) 
 
 
 def test_candidate_with_a_disabled_service_is_skipped() -> None:
-    """A candidate whose service is disabled is reported by lint and skipped by a fallback run."""
     provider = ProviderSpec("echo", "echo://local", "echo-text", "echo")
     service = ServiceSpec("off", "off", "echo", "echo-text", "echo://local", enabled=False)
     route = RouteSpec("default", (CandidateSpec("echo"),))

@@ -71,7 +71,6 @@ def test_disabling_a_service_lists_stopped_routes_and_agents_before_degraded_one
 
 
 def test_disabling_a_provider_lists_the_consequences_of_all_its_models() -> None:
-    """A chain whose first model is disabled starts with the next model."""
     assert sentences_of(switch_off(HERE, "provider", ["deepseek"])) == [
         "default has no model left that can be called.",
         "The agent writer no longer reaches any model.",
@@ -91,7 +90,6 @@ def test_a_deleted_service_leaves_its_model_as_text_only() -> None:
 
 
 def test_candidate_that_reads_less_is_reported_though_others_still_read() -> None:
-    """A candidate that no longer reads images is reported even if the route's other candidates still read them."""
     more = replace(HERE, services=(*HERE.services, service("qwen-plus", "qwen", "vision")), agents=(), aliases=())
     before = replace(more, routes=(route("design", "qwen/qwen-vl", "qwen/qwen-plus"),))
     assert sentences_of(without_items(before, "service", ["qwen-plus"]), before) == [
@@ -119,7 +117,6 @@ def test_removed_route_reports_its_new_route_and_dangling_aliases() -> None:
 
 
 def test_deleted_agents_report_their_keys_and_the_lost_capability() -> None:
-    """After the last agent that reads images is deleted, no agent is left to process images."""
     both = ["eyes", "painter"]
     assert sentences_of(without_items(HERE, "agent", both)) == [
         "No agent is left to read images.",
@@ -129,13 +126,11 @@ def test_deleted_agents_report_their_keys_and_the_lost_capability() -> None:
 
 
 def test_agent_with_another_service_reads_what_that_service_reads() -> None:
-    """An import can change an agent's service. Such a change has consequences as well."""
     blind = replace(HERE.agents[0], service_id="chat")
     assert sentences_of(replace(HERE, agents=(blind, *HERE.agents[1:]))) == ["The agent eyes no longer reads images."]
 
 
 def test_removed_language_reports_its_replacement() -> None:
-    """If the language is built in, its built-in directive is used instead."""
     assert sentences_of(without_items(HERE, "language", ["pt"])) == ["Requests in pt are answered in en."]
     assert sentences_of(without_items(HERE, "language", ["en"])) == [
         "The directive for en becomes: Please respond in English."
@@ -149,6 +144,5 @@ def test_removing_an_unused_model_has_no_consequences() -> None:
 
 
 def test_removed_names_are_listed_by_kind() -> None:
-    """Removed names are listed in the order of the pages. A kind without removed names is omitted."""
     after = without_items(without_items(HERE, "route", ["look", "design"]), "language", ["pt"])
     assert removed_names(HERE, after) == {"route": ("design", "look"), "language": ("pt",)}

@@ -17,9 +17,6 @@ CONFIGURATION = Configuration(
 
 
 def test_a_disabled_service_in_a_chain_is_skipped_with_its_name():
-    """A disabled service is skipped whether the chain names it or its model is the provider's default. A model without
-    a service is called.
-    """
     first, second, unserved = make_plan(CONFIGURATION, RoutingQuery()).candidates
     for candidate in (first, second):
         assert candidate.skip is SkipReason.DISABLED
@@ -28,6 +25,5 @@ def test_a_disabled_service_in_a_chain_is_skipped_with_its_name():
 
 
 def test_one_enabled_service_of_a_model_is_enough():
-    """Two services can have the same provider and model. The model is skipped only if both services are disabled."""
     both = replace(CONFIGURATION, services=(DISABLED, replace(DISABLED, id="two", enabled=True)))
     assert [candidate.skip for candidate in make_plan(both, RoutingQuery()).candidates] == [None, None, None]

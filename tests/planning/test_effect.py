@@ -33,7 +33,6 @@ def trends(before: list[EffectSample], after: list[EffectSample]) -> dict[Effect
 
 
 def test_more_failures_fallbacks_and_waiting_are_worse_and_less_of_them_is_better() -> None:
-    """Each measure has its own trend. A small difference counts as no change."""
     good, bad = [WELL] * 100, [*[WELL] * 50, *[FAILED] * 20, *[FELL_BACK] * 30]
     assert trends(good, bad)[EffectMeasure.FAILURES] is EffectTrend.WORSE
     assert trends(good, bad)[EffectMeasure.FALLBACKS] is EffectTrend.WORSE
@@ -45,13 +44,11 @@ def test_more_failures_fallbacks_and_waiting_are_worse_and_less_of_them_is_bette
 
 
 def test_few_requests_give_no_verdict() -> None:
-    """If one side has too few requests, there is no verdict, no matter how much the sides differ."""
     effect = effect_between([WELL] * 100, [FAILED] * (MIN_REQUESTS - 1))
     assert (effect.before, effect.after, effect.lines, effect.worse) == (100, MIN_REQUESTS - 1, (), ())
 
 
 def test_median_duration_is_none_without_answered_requests() -> None:
-    """Without an answered request, there is no median duration and no trend for the duration."""
     line = effect_between([WELL] * 30, [FAILED] * 30).lines[-1]
     assert (line.before, line.after, line.trend) == (100, None, EffectTrend.SAME)
 
@@ -61,7 +58,6 @@ samples = st.lists(st.builds(EffectSample, st.booleans(), st.booleans(), st.floa
 
 @given(samples, samples)
 def test_swapping_before_and_after_reverses_the_trends(before: list[EffectSample], after: list[EffectSample]) -> None:
-    """Swapping the samples reverses the trends of failures and of fallbacks. Equal samples have no trend."""
     forward, back = effect_between(before, after), effect_between(after, before)
     assert (forward.before, forward.after) == (len(before), len(after))
     opposite = {"same": "same", "worse": "better", "better": "worse"}
@@ -97,7 +93,6 @@ def test_change_affects_the_routes_whose_chain_contains_it() -> None:
 
 
 def test_display_only_changes_affect_no_route() -> None:
-    """A change to an agent, a language, the order of routes or a display-only field affects no route."""
     for kind, name, field in (
         *(("agent", "text-agent", ""), ("language", "pt", ""), ("route", "", "")),
         *(("provider", "qwen", "display_name"), ("service", "eyes", "price.input"), ("service", "none", "")),

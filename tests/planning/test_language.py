@@ -54,7 +54,6 @@ def test_language_is_the_requests_then_the_default_then_english(language, defaul
 
 
 def test_a_language_can_be_added_with_its_directive():
-    """Languages are data. A new language needs only its directive."""
     more = {**DIRECTIVES, "fr": "Répondez en français."}
     assert match_language("fr-CA", more) == "fr"
     assert get_language_directive("fr-CA", "zh", more) == "Répondez en français."
@@ -63,11 +62,8 @@ def test_a_language_can_be_added_with_its_directive():
 @pytest.mark.requirement("MMR-P11")
 @given(messages, directives)
 def test_the_directive_leads_the_first_system_message_and_nothing_else_changes(turns, directive):
-    """The directive is inserted at the beginning of the first system message, or as a new system message if there is
-    none.
-
-    A system message after an answer does not count as the first, since the directive was inserted before it in earlier
-    turns.
+    """A system message after an answer does not count as the first, since the directive was inserted before it in
+    earlier turns.
     """
     before = ChatRequest(turns)
     after = inject_directive(before, directive)
@@ -92,7 +88,6 @@ def test_injecting_the_directive_twice_changes_nothing(turns, directive):
     [("", None, DIRECTIVES["zh"]), (NO_DIRECTIVE, None, ""), (NO_DIRECTIVE, "en-GB", DIRECTIVES["en"])],
 )
 def test_a_route_may_leave_the_language_to_the_caller(route: str, language: str | None, expected: str) -> None:
-    """A route without directives still answers in the language that a request names."""
     spec = RouteSpec("coding", (CandidateSpec("p"),), directive=route)
     configuration = Configuration(default_language="zh")
     assert plan_route(configuration, spec, RoutingQuery(language=language)).directive == expected

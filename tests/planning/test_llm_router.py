@@ -98,7 +98,6 @@ def test_each_failing_provider_is_retried_before_the_next_is_called(configuratio
 @pytest.mark.requirement("MMR-P9")
 @given(configurations(), task_types, st.data())
 def test_when_all_fail_the_error_holds_one_attempt_for_every_candidate(configuration, task, data):
-    """If all candidates fail, the error has an attempt for each of them, in order, with provider and message."""
     script = {provider.name: [data.draw(passing)] for provider in configuration.providers}
     router = router_over(configuration, FakeUpstream(script))
     names = [candidate.provider for candidate in router.resolve(LLMRequest("hi", task_type=task)).candidates]
@@ -129,10 +128,6 @@ def test_refusal_is_raised_at_once_and_no_later_candidate_is_called(configuratio
 @pytest.mark.requirement("MMR-P11", "MMR-E5")
 @given(configurations(), st.none() | languages, st.none() | st.text(min_size=1, max_size=20))
 def test_the_directive_of_the_language_in_effect_precedes_the_system_prompt(configuration, language, system):
-    """The language is the request's if it is supported, otherwise the default language, otherwise English.
-
-    The directive for that language appears exactly once.
-    """
     sent = []
     stage = Stage()
 
@@ -203,9 +198,6 @@ any_failure = st.builds(
 
 @given(configurations(), task_types, st.data())
 def test_attempts_are_a_prefix_of_the_chain_and_tries_are_bounded(configuration, task, data):
-    """Each candidate that is reached has one attempt, in order, with at most retries + 1 tries and one more per
-    adjustment.
-    """
     outcomes = st.lists(any_failure | st.just("hello") | passing, min_size=1, max_size=4)
     upstream = FakeUpstream({provider.name: data.draw(outcomes) for provider in configuration.providers})
     plan = make_plan(configuration, RoutingQuery(task))
@@ -220,9 +212,6 @@ def test_attempts_are_a_prefix_of_the_chain_and_tries_are_bounded(configuration,
 
 @given(configurations(), task_types, st.data())
 def test_both_drivers_take_the_same_steps(configuration, task, data):
-    """With the same script and clock, the synchronous and the asynchronous driver make the same calls, waits and
-    attempts and have the same result.
-    """
     import asyncio
 
     from routing_admin.core.fallback.errors import RouterError
@@ -270,6 +259,5 @@ def test_script_status_is_a_failure_and_script_text_an_answer():
     ],
 )
 def test_the_environments_provider_speaks_the_protocol_of_its_endpoint(endpoint, protocol):
-    """The protocol of a provider from the environment is inferred from its endpoint."""
     configuration = configuration_from_env({"LLM_API_KEY": "sk-1", "LLM_ENDPOINT": endpoint})
     assert configuration.providers[0].protocol == protocol

@@ -55,7 +55,6 @@ def test_name_resolves_as_the_table_says(name, route, matched, direct):
 
 
 def test_name_is_split_at_the_first_known_provider():
-    """A name is split at the first slash with a known provider before it."""
     assert resolve_model(PLAIN, "silicon/deepseek-ai/DeepSeek-V3").route.primary == CandidateSpec(
         "silicon", "deepseek-ai/DeepSeek-V3"
     )
@@ -105,7 +104,4 @@ def test_a_task_type_in_the_body_wins_over_the_name():
     ],
 )
 def test_alias_may_point_to_any_existing_target_even_if_disabled(name, expected):
-    """An alias can point to a route, a service, a provider's model or `auto`, but not to another alias or an unknown
-    name.
-    """
     assert is_target(PLAIN, name) is expected

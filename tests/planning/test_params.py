@@ -19,7 +19,6 @@ from tests.fallback.scripted_runs import temperatures, token_limits
 @pytest.mark.requirement("MMR-P7")
 @given(st.lists(st.builds(Params, temperatures, token_limits), max_size=4))
 def test_each_parameter_is_taken_from_the_highest_level_that_sets_it(levels):
-    """The request takes precedence over the candidate, then the route, then the provider. A 0 is a value."""
     effective = pick_effective(*levels)
     named = [level.temperature for level in levels if level.temperature is not None]
     limits = [level.max_tokens for level in levels if level.max_tokens is not None]
@@ -27,7 +26,6 @@ def test_each_parameter_is_taken_from_the_highest_level_that_sets_it(levels):
 
 
 def test_temperature_zero_of_a_request_is_a_value():
-    """A temperature of 0 in the request takes precedence over the route's value."""
     assert pick_effective(Params(0.0), Params(0.8, 100)) == Params(0.0, 100)
 
 
@@ -76,7 +74,6 @@ def test_table_contains_every_name_that_vendors_use() -> None:
 
 @pytest.mark.parametrize("name", [*OURS, "seed"])
 def test_refused_parameter_is_dropped_under_every_vendor_name(name):
-    """Only the refused parameter is dropped. The payload is the same as if the request did not have the parameter."""
     bare = drop_params(FULL, {name})
     ours = OURS.get(name)
     for field in ("max_tokens", *sorted(set(OURS.values()))):
@@ -87,7 +84,6 @@ def test_refused_parameter_is_dropped_under_every_vendor_name(name):
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"])
 def test_token_limit_is_never_dropped(name):
-    """The token limit is not dropped under any name that a vendor uses for it."""
     assert drop_params(FULL, {name}) == FULL
 
 
@@ -109,7 +105,6 @@ def test_parameter_added_by_a_protocol_can_be_refused():
 
 
 def test_a_candidate_gets_the_parameters_in_effect_for_it():
-    """The candidate receives the plan's parameters, without those that it refused before."""
     call = Call(PlannedCandidate(0, "a", "m", 0.3, 9), 1, Timeouts(), frozenset({"temperature"}))
     chat = apply_params(FULL, call)
     assert (chat.temperature, chat.max_tokens, chat.messages) == (None, 9, FULL.messages)

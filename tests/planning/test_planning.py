@@ -53,7 +53,6 @@ CONFIGURATION = Configuration(
 
 
 def test_uncallable_providers_stay_in_the_plan_with_the_reason():
-    """Providers that are missing, disabled, without a key or forbidden remain in the chain, each with the reason."""
     unusable = find_unusable(CONFIGURATION, {}, OriginPolicy())
     plan = make_plan(CONFIGURATION, RoutingQuery(), unusable=unusable)
     assert [candidate.skip for candidate in plan.candidates] == [
@@ -65,7 +64,6 @@ def test_uncallable_providers_stay_in_the_plan_with_the_reason():
 
 
 def test_candidate_is_skipped_if_the_caller_says_it_cannot_read_the_request():
-    """If `cannot_read` returns a reason, the candidate is skipped with this reason."""
     plan = make_plan(
         CONFIGURATION, RoutingQuery(), cannot_read=lambda provider, model: "no eyes" if model == "special" else None
     )
@@ -106,7 +104,6 @@ def test_error_without_a_default_route_names_the_setting_to_add():
 
 
 def test_a_route_s_error_policy_is_a_preset_or_a_table():
-    """A route's policy is the name of a preset, or a table with optional `preset` and `fallbackOn`."""
     candidate = CandidateSpec("open")
     assert route_policy(RouteSpec("r", (candidate,), on_error="strict", retries=0)) == Policy(
         ErrorPreset.STRICT, retries=0
@@ -119,7 +116,6 @@ def test_a_route_s_error_policy_is_a_preset_or_a_table():
 
 
 def test_resolve_shows_the_chain_without_calling_a_provider():
-    """The resolved chain has the skipped, repeated and cooling candidates with their reasons."""
     stage = Stage()
     failure = Failure(Fault.HTTP_402)
     stage.run_context.cooldowns.record_failure("keyed", "keyed-m", failure, Policy().verdict(failure))

@@ -109,7 +109,6 @@ def test_walk_ends_as_unknown_at_a_model_that_was_not_called() -> None:
 
 @pytest.mark.parametrize("outcome", ["client_cancelled", "aborted", "skipped_disabled", "key_missing"])
 def test_attempt_without_an_outcome_of_the_model_is_unknown(outcome: str) -> None:
-    """The result is unknown if the client disconnected, the run was aborted or the model was skipped."""
     assert walk(request({SEEING: PastTry(outcome)}), chain(SEEING)).end is WalkEnd.UNKNOWN
 
 
@@ -139,9 +138,6 @@ def test_skipped_candidate_keeps_its_position() -> None:
 
 
 def test_draft_that_refuses_drops_skips_a_candidate_that_dropped() -> None:
-    """A draft that refuses drops skips a candidate that dropped a parameter in the past. If the draft allows drops, the
-    result for a candidate that was skipped for a drop is unknown.
-    """
     assert walk(request({BLIND: PastTry("ok", drops=True)}), chain(BLIND, refuses_drops=True)).end is WalkEnd.UNANSWERED
     dropped = request({BLIND: PastTry(SkipReason.WOULD_DROP.value)})
     assert walk(dropped, chain(BLIND)).end is WalkEnd.UNKNOWN
@@ -191,7 +187,6 @@ chains = st.builds(
 
 @given(past, chains)
 def test_a_draft_that_changes_nothing_changes_no_request(requests: list[PastRequest], same: WalkChain) -> None:
-    """A draft without changes has no differences, no matter what is in the log."""
     comparison = compare_routes(requests, same, same)
     assert not comparison.differences
     assert comparison.ends[0] == comparison.ends[1]
@@ -214,7 +209,6 @@ def test_counts_add_up_to_the_requests(requests: list[PastRequest], before: Walk
 
 @given(past, chains, chains)
 def test_grouped_requests_end_as_single_ones(requests: list[PastRequest], before: WalkChain, after: WalkChain) -> None:
-    """Requests that are grouped for the walk end as they would individually, regardless of the size of their files."""
     comparison = compare_routes(requests, before, after)
     for chain_walked, ends, forms in zip((before, after), comparison.ends, comparison.files, strict=True):
         single_walks = [walk(past_request, chain_walked) for past_request in requests]
@@ -224,7 +218,6 @@ def test_grouped_requests_end_as_single_ones(requests: list[PastRequest], before
 
 @given(past, chains)
 def test_simulation_answers_only_with_a_candidate_that_answered(requests: list[PastRequest], after: WalkChain) -> None:
-    """A candidate answers in the simulation only if it answered that request in the past."""
     for past_request in requests:
         end = walk(past_request, after)
         if end.end in (WalkEnd.FIRST, WalkEnd.LATER):
