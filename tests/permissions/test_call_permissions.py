@@ -135,10 +135,7 @@ def code_of(answer: Any) -> str:
 
 @pytest.mark.parametrize("name", SCOPE_OF)
 def test_every_call_asks_for_a_key_and_its_scope(name: str, client: Client) -> None:
-    """Without a key or with a wrong key the response is 401. Without the scope it is 403 and names the scope.
-
-    Below /v1 a wrong key has OpenAI's code `invalid_api_key`, which clients recognize.
-    """
+    """Below /v1 a wrong key has OpenAI's code `invalid_api_key`, which clients recognize."""
     key_of_other_scopes = key_with(*(scope for scope in SCOPES if scope != SCOPE_OF[name]))
     for headers, status, code in (
         ({}, 401, "key_missing"),
@@ -159,12 +156,10 @@ def test_every_call_asks_for_a_key_and_its_scope(name: str, client: Client) -> N
 
 @pytest.mark.parametrize("name", SCOPE_OF)
 def test_the_scope_of_a_call_is_all_that_its_key_needs(name: str, client: Client) -> None:
-    """A key with only the call's scope is authorized, no matter what the response is."""
     assert call(client, name, key_with(SCOPE_OF[name])).status_code not in (401, 403)
 
 
 def test_the_description_lists_exactly_these_calls(client: Client) -> None:
-    """The OpenAPI document has every call of the agents' API with its error response, and is public."""
     document = client.get("/api/v1/openapi.json").json()
     documented = {f"{method.upper()} {path}" for path, item in document["paths"].items() for method in item}
     assert documented == {name for name in SCOPE_OF if "/api/v1/" in name} | {*ADMIN_SCOPE_OF} | BY_ITS_ADDRESS
@@ -245,10 +240,6 @@ def token_with(account: Any, *scopes: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", ADMIN_SCOPE_OF)
 def test_every_call_of_a_script_asks_for_a_token_and_its_scope(name: str, client: Client, admin_account: Any) -> None:
-    """Without a token, with an agent's key or with a wrong token the response is 401. Without the scope it is 403.
-
-    A token with only that scope is authorized.
-    """
     needed = ADMIN_SCOPE_OF[name]
     token_of_other_scopes = token_with(admin_account, *(scope for scope in ADMIN_SCOPES if scope != needed))
     for headers, status, code in (
@@ -277,7 +268,6 @@ def machine_urls(
 
 
 def test_every_call_has_its_row_and_every_row_its_call(client: Client) -> None:
-    """The URLconf and the table have the same paths, each with the same methods."""
     urls = list(machine_urls(get_resolver().url_patterns))
     with_key = {path for view, path in urls if view not in WITHOUT_A_KEY}
     methods = {(name.split(" ")[1], name.split(" ")[0]) for name in (*SCOPE_OF, *ADMIN_SCOPE_OF)}
@@ -306,16 +296,11 @@ def test_every_call_has_its_row_and_every_row_its_call(client: Client) -> None:
 def test_without_a_key_a_machine_gets_descriptions_directions_and_health(
     path: str, status: int, client: Client
 ) -> None:
-    """Without a key, only API descriptions and health checks are served.
-
-    Everything else returns 404 or 405 in its API's format.
-    """
     assert client.get(path).status_code == status
 
 
 @pytest.mark.urls("tests.permissions.unlisted_urls")
 def test_call_without_a_row_is_refused_for_everyone(client: Client) -> None:
-    """A call to a view that is missing from the table returns 403, even if the view does not check a key itself."""
     for headers in ({}, key_with(*SCOPES)):
         answer = client.get("/v1/unlisted", headers=headers)
         assert (answer.status_code, b"reached" in answer.content) == (403, False)

@@ -23,7 +23,6 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def test_an_editor_makes_an_agent_but_gets_no_key_for_it(demo: None, editor: Client) -> None:
-    """An editor can create an agent but no key for it: there is no button, and a POST returns 403."""
     editor.post(reverse("agent_new"), {"agent_id": "scout", "service": "", "task_type": "planning", "version": 1})
     assert Agent.objects.filter(agent_id="scout").exists()
     page = Page(editor.get("/agents/scout/"))
@@ -42,7 +41,6 @@ def test_a_refused_page_says_which_role_it_needs(demo: None, editor: Client, vie
 
 
 def test_an_editor_undoes_and_restores_what_editors_changed(demo: None, editor: Client) -> None:
-    """An editor can undo and restore changes that editors may make."""
     editor.post(reverse("alias"), {"name": "gpt-4o", "target": "task:default"})
     revision = newest_revision()
     editor.post(reverse("undo", args=[revision]))
@@ -55,9 +53,6 @@ def test_an_editor_undoes_and_restores_what_editors_changed(demo: None, editor: 
 
 
 def test_editor_cannot_restore_over_a_provider_change(demo: None, editor: Client, admin: Client) -> None:
-    """An editor can neither undo a change to a provider nor restore a revision before it, and the page says whom to
-    ask.
-    """
     before = newest_revision()
     enable_providers(SYSTEM, [Provider.objects.get(name="echo")], enabled=False)
     switched = newest_revision()
@@ -74,9 +69,6 @@ def test_editor_cannot_restore_over_a_provider_change(demo: None, editor: Client
 
 
 def test_going_back_to_what_differs_in_routes_alone_is_the_editors(demo: None, editor: Client) -> None:
-    """An editor can restore a revision that differs only in routes, no matter what was changed and reverted in
-    between.
-    """
     before = newest_revision()
     provider = Provider.objects.get(name="echo")
     save_alias(SYSTEM, "gpt-4o", "task:default")
@@ -107,7 +99,6 @@ def test_every_kind_of_thing_in_the_configuration_has_its_page(demo: None) -> No
 
 
 def test_a_role_is_given_at_the_invitation_and_changed_on_the_persons_page(admin: Client) -> None:
-    """A role is set at the invitation and changed on the user's page, and the change is audited."""
     admin.post(reverse("user_invite"), {"username": "ines", "role": "editor"})
     ines = get_user_model().objects.get(username="ines")
     assert (ines.is_staff, Person.objects.get(user=ines).is_editor) == (False, True)

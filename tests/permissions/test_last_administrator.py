@@ -17,9 +17,6 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 
 def test_of_administrators_who_step_down_at_once_one_stays(demo: None) -> None:
-    """If all administrators step down at the same time, by role or deactivation, the last of these changes is
-    rejected.
-    """
     rows = [User.objects.create_superuser(name, password="long enough 1") for name in ("ada", "bob", "cyd", "dan")]
     User.objects.exclude(pk__in=[row.pk for row in rows]).update(is_staff=False)
     begin = Barrier(len(rows))

@@ -70,7 +70,6 @@ def not_allowed(role: UserRole, url: str, right: Right, page_url: str) -> bool:
 def test_no_page_offers_what_its_reader_may_not_do(
     role: str, demo: None, viewer: Client, editor: Client, admin: Client
 ) -> None:
-    """Links lead to pages that the role may see, and forms and buttons to URLs that it may post to."""
     browser = {"viewer": viewer, "editor": editor, "administrator": admin}[role]
     refused = []
     for page_url in addresses(role):

@@ -164,7 +164,6 @@ def expected(role: str, method: str, name: str) -> str:
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_each_role_gets_at_every_address_what_is_written_here_and_no_more(role: str, method: str, demo: None) -> None:
-    """At every URL each role gets the expected response: the view, the login page, 403, or 405 for a wrong method."""
     walker = person("walker", is_staff=role == "administrator", is_editor=role == "editor")
     statuses = {}
     for name, address in ADDRESSES.items():
@@ -176,7 +175,6 @@ def test_each_role_gets_at_every_address_what_is_written_here_and_no_more(role: 
 
 
 def test_every_page_has_its_row_and_every_row_its_page() -> None:
-    """Every page is in the permission table exactly once, and the table has no other entries."""
     counts = Counter(name for family in PAGES.values() for name in family)
     assert set(counts) == set(ADDRESSES)
     assert max(counts.values()) == 1
@@ -186,7 +184,6 @@ def test_every_page_has_its_row_and_every_row_its_page() -> None:
 @rows
 @pytest.mark.urls("tests.permissions.unlisted_urls")
 def test_page_without_a_row_is_refused_to_every_role(admin: Client, viewer: Client) -> None:
-    """A request to a view that is missing from the table returns 403 or the login page."""
     assert admin.get("/unlisted/").status_code == 403
     assert viewer.post("/unlisted/").status_code == 403
     assert access_result(Client().get("/unlisted/")) == "login"
@@ -210,7 +207,6 @@ def test_an_odd_method_opens_no_page(method: str, viewer: Client) -> None:
 
 @rows
 def test_fragments_are_refused_like_pages(viewer: Client) -> None:
-    """A forbidden htmx request also returns 403. Without a session it is redirected to the login page."""
     assert viewer.post(ADDRESSES["key_revoke"], headers=HTMX).status_code == 403
     anonymous = Client().post(ADDRESSES["key_revoke"], headers=HTMX)
     assert (anonymous.status_code, anonymous["HX-Redirect"]) == (204, "/login/")
@@ -253,7 +249,6 @@ def test_page_of_a_file_shows_viewers_none_of_its_content(
 
 @rows
 def test_a_viewer_simulates_without_files_and_sends_nothing(demo: None, viewer: Client) -> None:
-    """A viewer's simulation attaches no artifact, and the send action does nothing."""
     row = store_bytes(SYSTEM, b"meet me at noon", filename="diary.txt")
     form = {"sim-message": "hello", "sim-artifact": row.pk, "task": "planning"}
     for act in ("simulate", "send"):
@@ -273,7 +268,6 @@ def test_a_viewer_simulates_without_files_and_sends_nothing(demo: None, viewer: 
 def test_a_page_offers_its_changes_to_those_who_may_make_them(
     name: str, demo: None, admin: Client, viewer: Client
 ) -> None:
-    """In templates, `can_edit` has the table's value for the page."""
     assert admin.get(reverse(name)).context["can_edit"] is True
     assert viewer.get(reverse(name)).context["can_edit"] is False
 
@@ -288,13 +282,11 @@ def role_shown(answer: Any) -> str:
 @pytest.mark.parametrize(("staff", "role_name"), [(True, "Administrator"), (False, "Viewer")])
 @pytest.mark.parametrize("name", ["dashboard", "requests", "simulate", "password_change"])
 def test_every_page_shows_the_own_role(name: str, staff: bool, role_name: str, admin: Client, viewer: Client) -> None:
-    """Every page shows the user's role in the menu, even if there is nothing to change on it."""
     assert role_shown((admin if staff else viewer).get(reverse(name))) == role_name
 
 
 @rows
 def test_menu_shows_the_own_role_on_another_users_page(admin: Client, viewer_account: Any) -> None:
-    """On another user's page, the menu shows the role of the signed-in user."""
     assert role_shown(admin.get(reverse("user", args=[viewer_account.pk]))) == "Administrator"
 
 

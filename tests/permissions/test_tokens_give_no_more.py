@@ -41,7 +41,6 @@ def role_of(name: str) -> str:
 
 @pytest.mark.parametrize("role", ["administrator", "editor", "viewer"])
 def test_people_write_alone_cannot_invite(role: str) -> None:
-    """A token with only `people:write` cannot invite: the response is 403, and no user is created."""
     answer = call(["people:write"], "POST", "/people", {"username": "new", "role": role})
     assert answer.status_code == 403
     assert answer.json()["error"] == "scope_missing"
@@ -61,7 +60,6 @@ def test_people_write_alone_cannot_invite(role: str) -> None:
     ],
 )
 def test_a_token_makes_links_and_roles_up_to_what_it_has(scopes: list[str], may: list[str]) -> None:
-    """A token can invite, promote and create password links only for roles whose scopes it has."""
     holders = {"viewer": "vera", "editor": "eve", "administrator": "ada"}
     for role, account in holders.items():
         status = 201 if role in may else 403
@@ -96,7 +94,6 @@ def test_leaving_is_possible_with_people_write_and_coming_back_is_not() -> None:
 
 @pytest.mark.parametrize("scope", ["config:read", "config:write", "agents:write"])
 def test_a_key_gets_no_scope_of_the_configuration_that_its_maker_lacks(scope: str) -> None:
-    """A token cannot create or rotate a key with a scope of the configuration that it lacks itself."""
     body = {"scopes": ["route", scope]}
     assert call(["keys:write"], "POST", "/agents/text-agent/keys", body).status_code == 403
     assert call(["keys:write", scope], "POST", "/agents/text-agent/keys", body).status_code == 201
@@ -109,12 +106,10 @@ def test_a_key_gets_no_scope_of_the_configuration_that_its_maker_lacks(scope: st
 
 
 def test_keys_write_alone_issues_the_usual_keys() -> None:
-    """`keys:write` suffices for keys with the default scopes."""
     assert call(["keys:write"], "POST", "/agents/text-agent/keys").status_code == 201
 
 
 def test_no_call_makes_a_token_and_no_agents_call_makes_a_key_or_a_person() -> None:
-    """No call creates a token, and no agents' call creates keys or users."""
     assert not [
         call_name for call_name in (*ADMIN_CALLS, *CALLS) if "token" in call_name and not call_name.endswith("_tokens")
     ]
