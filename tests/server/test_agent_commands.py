@@ -36,7 +36,6 @@ def run(*arguments: str) -> str:
 
 
 def test_commands_printed_by_bootstrap_work(tmp_path: Path) -> None:
-    """The commands that bootstrap prints work, with and without an existing agent."""
     file = tmp_path / "llm-routing.json"
     file.write_text(json.dumps(OWN_FILE))
     with Lab() as lab:
@@ -49,7 +48,6 @@ def test_commands_printed_by_bootstrap_work(tmp_path: Path) -> None:
 
 
 def test_create_agent_prints_the_key_once(demo: None) -> None:
-    """`create_agent --key` prints only the key. The history shows the agent like one created on a page."""
     key = run("create_agent", "reader", "--route", "planning", "--key")
     caller = authenticate({"authorization": f"Bearer {key}"})
     assert isinstance(caller, Principal)
@@ -59,7 +57,6 @@ def test_create_agent_prints_the_key_once(demo: None) -> None:
 
 
 def test_create_agent_without_key_names_the_command_that_issues_one(demo: None) -> None:
-    """Without `--key`, `create_agent` prints the command that issues a key, and that command works."""
     output = run("create_agent", "reader", "--service", "vision-model")
     assert output.endswith("For a key: routing-admin issue-key reader")
     assert Agent.objects.get(agent_id="reader").service.service_id == "vision-model"
@@ -77,7 +74,6 @@ def test_create_agent_without_key_names_the_command_that_issues_one(demo: None) 
     ],
 )
 def test_invalid_agent_ends_with_one_error_line(demo: None, options: tuple[str, ...], sentence: str) -> None:
-    """If the agent cannot be created, the command prints one error line and creates nothing."""
     with pytest.raises(CommandError, match=sentence):
         run("create_agent", *options, "--key")
     assert not Agent.objects.exclude(agent_id__endswith="-agent").exists()
@@ -90,10 +86,6 @@ def may_call(key: str) -> bool:
 def test_leaked_key_is_revoked_and_its_replacement_has_the_same_scopes(
     demo: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`revoke_key` accepts the text of a leaked key.
-
-    With `--replace` it prints only a new key with the same scopes. Revocation and replacement are audited.
-    """
     leaked = run("issue_agent_key", "text-agent", "--scope", "route", "--scope", "config:read")
     new = run("revoke_key", f"Authorization: Bearer {leaked}", "--replace")
     assert "of text-agent is revoked" in capsys.readouterr().err
@@ -105,7 +97,6 @@ def test_leaked_key_is_revoked_and_its_replacement_has_the_same_scopes(
 
 
 def test_public_part_of_a_key_is_enough_to_revoke_it_twice(demo: None, capsys: pytest.CaptureFixture[str]) -> None:
-    """The public part of a key is enough to revoke it, and revoking it again is not an error."""
     key = run("issue_agent_key", "text-agent")
     for sentence in ("is revoked.", "was already revoked."):
         assert run("revoke_key", key[:11]) == ""
@@ -132,6 +123,5 @@ def test_leaked_token_is_revoked_by_its_text(admin_account: Any, capsys: pytest.
     ],
 )
 def test_text_that_is_no_key_ends_with_one_error_line(demo: None, text: str, sentence: str) -> None:
-    """If the text is not a key, the command prints one error line and revokes nothing."""
     with pytest.raises(CommandError, match=sentence):
         run("revoke_key", text)

@@ -234,7 +234,6 @@ def rows_in(path: Path, *excluded: str) -> bytes:
 
 
 def test_planted_secrets_do_not_leak(tmp_path: Path, leaky: str) -> None:
-    """After all features have been used, no key, token, password or session key is found where it does not belong."""
     data, published = tmp_path / "data", tmp_path / "published"
     data.mkdir()
     settings = {"ADMIN_PASSWORD": PASSWORDS["admin"], "PUBLISH_DIR": str(published), "ALLOWED_ORIGINS": "*"}
@@ -293,7 +292,6 @@ def test_planted_secrets_do_not_leak(tmp_path: Path, leaky: str) -> None:
 
 @pytest.mark.parametrize("before", [b"", b"a", b"ab", b"abc:"])
 def test_leaks_finds_a_secret_in_every_encoding(before: bytes) -> None:
-    """The search finds a secret that is plain, quoted, in hex, reversed, or inside base64 at any offset."""
     secret = PASSWORDS["vera"]
     encoded = base64.b64encode(before + secret.encode() + b":after")
     for spelling in (encoded, *spellings(secret)):

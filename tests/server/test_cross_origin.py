@@ -48,7 +48,6 @@ def test_without_the_setting_the_application_is_not_wrapped() -> None:
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/mcp", "/api/v1/tools", "//v1//models/", "/v1"])
 async def test_allowed_origin_can_read_every_response(path: str) -> None:
-    """Every response to an allowed origin can be read. `Vary` makes caches separate the origins."""
     status, headers = await ask((PAGE,), path, origin=PAGE)
     assert (status, headers["access-control-allow-origin"]) == (401, PAGE)
     assert headers["vary"] == "Cookie, Origin"
@@ -60,13 +59,11 @@ async def test_allowed_origin_can_read_every_response(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/login/", "/requests/", "/api/v1/docs", "/v10/models", "/healthz", "/mcpx"])
 async def test_pages_are_never_shared(path: str) -> None:
-    """Another origin can never read pages, the API documentation, or paths that only resemble an API."""
     assert "access-control-allow-origin" not in (await ask(("*",), path, origin=PAGE))[1]
     assert (await preflight(("*",), path))[1]["x-asked"] == "1"
 
 
 async def test_other_origin_cannot_read_the_response() -> None:
-    """An origin that is not allowed cannot read the response, and its preflight returns 403."""
     status, headers = await ask((PAGE,), origin="https://other.example")
     assert (status, headers["vary"]) == (401, "Cookie, Origin")
     assert "access-control-allow-origin" not in headers
@@ -99,7 +96,6 @@ async def test_preflight_is_answered_before_the_application_is_called() -> None:
 
 
 async def test_invalid_list_of_requested_headers_is_not_repeated() -> None:
-    """An invalid list of requested headers is not repeated in the response."""
     _, headers = await preflight((PAGE,), access_control_request_headers="a: b\r\nset-cookie: c")
     assert "access-control-allow-headers" not in headers
 
@@ -139,7 +135,6 @@ def test_origin_is_accepted_only_as_browsers_write_it(text: str, origin: str | N
     ],
 )
 def test_invalid_origin_in_the_setting_ends_the_start_with_one_line(tmp_path: Path, value: str, sentence: str) -> None:
-    """With an invalid origin in the setting every command ends with a one-line error."""
     with Lab({}) as lab:
         environment = environment_of(tmp_path, lab) | {"ROUTING_ADMIN_CORS_ORIGINS": value}
     result = run_python(environment, "manage.py", "serve")

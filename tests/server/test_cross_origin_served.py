@@ -44,7 +44,6 @@ def ask(
     ],
 )
 def test_a_page_can_read_every_response(server: Server, method: str, path: str, body: bytes, status: int) -> None:
-    """A page can read every response, including errors from any layer."""
     answer = ask(server, method, path, server.key, body, accept="application/json, text/event-stream")
     assert answer.status == status
     assert answer.headers["access-control-allow-origin"] == PAGE
@@ -53,7 +52,6 @@ def test_a_page_can_read_every_response(server: Server, method: str, path: str, 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/v1/artifacts", "/mcp"])
 def test_a_page_can_read_a_refusal_sent_before_the_body(server: Server, path: str) -> None:
-    """A page can read the 401 for a missing key and the 413 for a declared length above the limit."""
     assert ask(server, "POST", path, "ra_wrong").headers["access-control-allow-origin"] == PAGE
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     connection.putrequest("POST", path)
@@ -72,6 +70,5 @@ def test_a_preflight_needs_no_key(server: Server) -> None:
 
 
 def test_pages_are_not_shared(server: Server) -> None:
-    """Another origin cannot read the sign-in page and the API documentation."""
     for path in ("/login/", "/api/v1/docs"):
         assert "access-control-allow-origin" not in ask(server, "GET", path).headers

@@ -33,14 +33,13 @@ FORMS = {
 
 
 def test_pages_with_forms_are_found() -> None:
-    """The pages with forms are found. Otherwise the next test would check nothing."""
+    """Without this test, the next one would pass if it found no pages."""
     assert len(FORMS) > 50
     assert {"login", "logout", "user_invite", "key_issue", "provider_new", "config_import", "restore"} <= FORMS.keys()
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_form_without_its_token_is_refused(name: str, admin_account: object) -> None:
-    """Every page rejects a form without the token, including requests for a page fragment."""
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(admin_account)  # type: ignore[arg-type]
     for headers in ({}, {"HX-Request": "true"}):

@@ -40,7 +40,6 @@ def test_unsupported_engine_is_named_in_one_line(url: str, engine: str, tmp_path
 
 
 def test_with_another_sqlite_file_the_request_log_is_beside_it(tmp_path: Path) -> None:
-    """If `DATABASE_URL` names another SQLite file, both databases are in its directory, not in the data directory."""
     data, other = tmp_path / "data", tmp_path / "elsewhere"
     other.mkdir()
     with Lab() as lab:

@@ -22,10 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limits of a
 
 
 def test_calls_succeed_while_the_disk_is_full_and_are_logged_later(tmp_path: Path):
-    """With a full disk calls are answered and uploads refused. The log is written when there is space again.
-
-    A file size limit of 0 acts like a full disk.
-    """
+    """A file size limit of 0 acts like a full disk."""
     with served(tmp_path) as server:
         environment = environment_of(tmp_path, server.lab)
         key = manage(environment, "issue_agent_key", "text-agent", "--scope", "agents:write")
@@ -47,8 +44,6 @@ def test_calls_succeed_while_the_disk_is_full_and_are_logged_later(tmp_path: Pat
 
 
 async def test_large_body_that_cannot_be_spooled_is_507():
-    """If the disk is full while a large body is spooled, the response is 507 instead of a client error."""
-
     async def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -53,7 +53,6 @@ def visited(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_superuser_can_open_every_table(visited: Any) -> None:
-    """A superuser can open the list and a row of every table."""
     assert visited["pages"] > 20
     assert visited["statuses"] == [200]
 
@@ -63,13 +62,11 @@ def test_pages_show_no_password_hash_and_no_key_digest(visited: Any) -> None:
 
 
 def test_nothing_can_be_changed(visited: Any) -> None:
-    """Django's admin pages cannot change anything: a POST returns 405, and the form to add a row returns 403."""
     assert visited["writes"] == [405]
     assert visited["forms"] == [403]
 
 
 def test_only_superusers_have_access(visited: Any) -> None:
-    """Anonymous users are redirected to the throttled sign-in. Administrators who are not superusers get a 403."""
     assert visited["stranger"] == [302, "/login/?next=/django-admin/"]
     assert visited["administrator"] == [403]
     assert visited["out"] == [302, 302]

@@ -19,10 +19,6 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 async def test_each_of_fifty_streams_is_complete_or_ends_with_an_error_and_is_logged(tmp_path: Path, workers: str):
-    """A stalled stream ends with `server_draining`. A stream that makes progress may end normally.
-
-    Idle keep-alive connections are closed, and new connections are refused.
-    """
     with served(tmp_path, settings={"DRAIN_SECONDS": "2"}, options=["--workers", workers]) as server:
         idle, idle_writer = await asyncio.open_connection("127.0.0.1", server.port)
         idle_writer.write(request(server, "idle", "ok", stream=False))

@@ -27,7 +27,6 @@ from tests.gateway.plane import logged
 
 
 async def test_waiting_and_new_calls_end_when_the_drain_time_is_over():
-    """When the drain time is over, waiting calls and new calls raise `DrainingError`."""
     draining, begun = Draining(), asyncio.Event()
 
     async def wait() -> None:
@@ -45,7 +44,6 @@ async def test_waiting_and_new_calls_end_when_the_drain_time_is_over():
 
 
 async def test_timeout_and_cancellation_are_not_changed_to_draining_errors():
-    """Neither a provider's timeout nor a cancellation becomes a `DrainingError`."""
     draining = Draining()
     with pytest.raises(TimeoutError), draining.limit():
         raise TimeoutError
@@ -86,7 +84,6 @@ async def test_signal_starts_the_drain_and_the_servers_handler_still_runs():
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 async def test_stream_that_outlasts_the_drain_ends_with_an_error_event_and_is_logged(key: str):
-    """The last event is `server_draining`, the upstream connection is closed, and the request is logged."""
     state = await sync_to_async(snapshot.current)()
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-text"),))
     chat = ChatRequest((Message(Role.USER, (TextPart("hello"),)),))

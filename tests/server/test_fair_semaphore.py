@@ -20,7 +20,6 @@ def admitted(semaphore: FairSemaphore, callers: str) -> str:
 
 @pytest.mark.parametrize(("slots", "alone"), [(4, 3), (8, 6), (512, 384)])
 def test_one_caller_gets_at_most_three_quarters_of_the_slots(slots: int, alone: int):
-    """A caller that is alone gets three quarters of the slots. Two callers get equal numbers."""
     assert len(admitted(FairSemaphore(slots, 0), "a" * slots)) == alone
     semaphore = FairSemaphore(slots, 0)
     assert admitted(semaphore, "a" * slots + "b") == "a" * alone + "b"
@@ -37,7 +36,6 @@ def test_caller_without_a_slot_gets_one_while_any_is_free(callers: list[str]):
 
 
 async def test_released_slot_goes_to_the_waiting_caller_that_holds_fewest():
-    """A released slot goes to the waiting caller that holds the fewest slots, regardless of the order of the queue."""
     semaphore = FairSemaphore(4, 8, LONG)
     assert admitted(semaphore, "aaab") == "aaab"
     waiting = [asyncio.create_task(semaphore.wait(name)) for name in "ac"]
@@ -68,7 +66,6 @@ async def test_cancelled_waiter_gets_no_slot():
 
 
 async def test_caller_beyond_the_queue_is_rejected():
-    """A caller is rejected immediately if the queue is full, and later if it has waited too long."""
     semaphore = FairSemaphore(1, 4, LONG)
     assert semaphore.take("a")
     waiting = [asyncio.create_task(semaphore.wait(name)) for name in "aaa"]

@@ -51,7 +51,6 @@ def server(tmp_path: Path, gate: BreakableProxy, monkeypatch: pytest.MonkeyPatch
 
 
 def test_hanging_store_blocks_neither_connections_nor_threads(server: Server, gate: BreakableProxy) -> None:
-    """If the bucket hangs, each upload is completely stored or refused, and requests without files are served."""
     replies = list[Reply]()
 
     def store(number: int) -> None:

@@ -92,7 +92,6 @@ def check_content(server: Server, older: str) -> None:
 
 
 def test_prune_removes_only_what_killed_uploads_left(tmp_path: Path) -> None:
-    """After a kill, `prune` removes partial files, and bytes without a row. Acknowledged files are kept."""
     artifacts = tmp_path / "artifacts"
 
     def is_stored(digest: str) -> bool:

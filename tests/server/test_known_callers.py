@@ -51,7 +51,6 @@ UNAUTHENTICATED = ({}, {"authorization": "Bearer ra_wrong"}, {"x-api-key": "sk-1
 
 
 async def test_large_body_of_an_unauthenticated_caller_is_413_on_every_page(demo: None) -> None:
-    """A page rejects a body above 64 KiB from an unauthenticated caller with 413 and does not read the rest."""
     for path, headers in product(("/login/", "/artifacts/", "/nowhere"), UNAUTHENTICATED):
         status, body, read_blocks = await send(path, headers)
         assert (path, status, read_blocks) == (path, 413, 5)
@@ -59,7 +58,6 @@ async def test_large_body_of_an_unauthenticated_caller_is_413_on_every_page(demo
 
 
 async def test_large_body_without_a_valid_key_is_401_in_every_api(demo: None) -> None:
-    """Without a valid key an API returns 401 for a large body, as it does for a small one."""
     for path, headers in product((CHAT, "/v1/files", "/api/v1/artifacts", "/api/v1/messages/route"), UNAUTHENTICATED):
         status, body, read_blocks = await send(path, headers)
         error = json.loads(body)["error"]
@@ -68,10 +66,6 @@ async def test_large_body_without_a_valid_key_is_401_in_every_api(demo: None) ->
 
 
 async def test_large_declared_length_is_rejected_before_the_body_is_read(demo: None) -> None:
-    """A large declared length is rejected before the body is read.
-
-    An API returns 401 and a page 413. Above the limit for all callers both return 413.
-    """
     length = {"content-length": str(100 * len(BLOCK))}
     for path, headers in product((CHAT, "/v1/files", "/api/v1/artifacts", "/mcp", "/login/"), UNAUTHENTICATED):
         status, _, read_blocks = await send(path, {**headers, **length})
@@ -90,9 +84,6 @@ async def test_body_with_a_valid_key_is_read_whole(key: str) -> None:
 
 
 async def test_small_bodies_of_unauthenticated_callers_are_read(demo: None) -> None:
-    """Small bodies without a valid key are read: for example a sign-in form's, and one of a request that returns
-    401.
-    """
     assert (await send("/login/", {}, 4))[0] != 413
     assert (await send(CHAT, {}, 4))[0] == 401
 
@@ -107,7 +98,6 @@ def test_session_cookie_makes_a_caller_known_until_the_sign_out(admin_account: A
 
 
 def test_token_of_a_script_makes_a_caller_known(admin_account: Any) -> None:
-    """The response says whether the request had a token at all. An agent's key does not count as one."""
     assert is_known({"authorization": f"Bearer {token_of(admin_account)}"})
     assert not is_known({"authorization": "Bearer rat_wrong"})
     assert authenticate_token({"authorization": "Bearer rat_wrong"}) is BAD_TOKEN

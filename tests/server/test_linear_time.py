@@ -127,7 +127,6 @@ BY_HAND: dict[str, Callable[[str], Any]] = {
 
 
 def test_no_pattern_is_slow() -> None:
-    """No compiled pattern is slow for texts made from its own parts."""
     slow = []
     for pattern, location, methods in patterns().values():
         slow += [
@@ -159,7 +158,6 @@ def test_every_computed_pattern_was_reviewed() -> None:
 
 
 def test_no_function_of_one_text_is_slow() -> None:
-    """No function with one text argument in the modules that `SCANNED` matches is slow for repeated text."""
     slow = []
     functions = functions_of_one_text(lambda module: bool(SCANNED.search(module)))
     for name, (function, is_bytes) in functions.items():
@@ -178,7 +176,6 @@ def repeated(unit: str, is_bytes: bool = False) -> Callable[[int], Any]:
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_no_function_of_a_text_and_other_arguments_is_slow(name: str) -> None:
-    """Functions that require further arguments in addition to the text are not slow for repeated text."""
     assert [unit for unit in UNITS if is_slow(BY_HAND[name], repeated(unit))] == []
 
 
@@ -201,7 +198,6 @@ HOSTILE = "bearer%20" * 3_000
     ids=lambda call: f"{call[0][:10]} {','.join(call[1])}",
 )
 def test_hostile_request_without_a_key_takes_milliseconds(call: tuple[str, dict[str, str]], client: Client) -> None:
-    """A request without a key and with 27 KB in its path, query or headers takes only milliseconds."""
     path, headers = call
     client.get("/login/")
     assert not is_slow(lambda _text: client.get(path, headers=headers), lambda _size: "")
@@ -209,5 +205,4 @@ def test_hostile_request_without_a_key_takes_milliseconds(call: tuple[str, dict[
 
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"a*$", r"<title[^>]*>", r"(?:bearer\s+)+x", r'"(?:[^"\\]|\\.)*"'])
 def test_find_attack_finds_slow_patterns(pattern: str) -> None:
-    """`find_attack` finds a slow text for common kinds of slow patterns."""
     assert find_attack(re.compile(pattern), "sub")

@@ -27,7 +27,6 @@ def imported(tmp_path: Path, statement: str, packages: tuple[str, ...]) -> list[
 
 
 def test_packages_of_unused_features_are_not_imported(tmp_path: Path) -> None:
-    """Packages for Redis, PostgreSQL, S3, tracing and external sign-in are imported only if these are configured."""
     assert imported(tmp_path, "import routing_admin.asgi", UNUSED) == []
 
 

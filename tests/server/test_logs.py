@@ -35,7 +35,6 @@ def lines() -> Iterator[StringIO]:
 
 
 def test_log_entry_is_one_json_object_with_the_request_id(lines):
-    """A log entry is a JSON object on one line, with the time in UTC and the request id."""
     token = logs.request_id.set("req_1")
     logging.getLogger("tests.logs").warning("the disk of %s\nis full", "var")
     logs.request_id.reset(token)
@@ -51,7 +50,6 @@ def test_log_entry_is_one_json_object_with_the_request_id(lines):
 
 
 def test_key_in_a_message_or_an_error_is_masked(lines):
-    """A key is masked in messages, in their arguments and in tracebacks."""
     try:
         raise ValueError(f"refused {KEY}")
     except ValueError:
@@ -62,7 +60,6 @@ def test_key_in_a_message_or_an_error_is_masked(lines):
 
 
 def test_served_installation_writes_a_json_log(tmp_path):
-    """With LOG_FORMAT=json every line that the server logs is JSON, and errors contain the request id."""
     with served(tmp_path, settings={"LOG_FORMAT": "json"}) as server:
         with closing(sqlite3.connect(tmp_path / "routing_admin.sqlite3")) as rows:
             rows.execute("ALTER TABLE artifacts_artifact RENAME TO away")
@@ -86,7 +83,6 @@ def test_served_installation_writes_a_json_log(tmp_path):
     ],
 )
 def test_outage_is_logged_without_a_traceback_and_a_bug_with_one(lines, error: Exception, sentence: str):
-    """An outage is logged as one sentence without a traceback. A bug is logged with its traceback."""
     logger, explain = logging.getLogger("tests.logs"), logs.ExplainFilter()
     logger.addFilter(explain)
     logger.error("readiness check failed", exc_info=error)

@@ -45,7 +45,6 @@ def value(name: str, **labels: str) -> float:
 
 
 def test_request_is_counted_once_when_it_is_logged():
-    """A logged request is counted once by outcome, candidate and tokens, and in the metrics named by OpenTelemetry."""
     journal = Journal()
     for name in ("counted-a", "counted-b"):
         journal.record(entry(name, "counted"))
@@ -65,7 +64,6 @@ def test_request_is_counted_once_when_it_is_logged():
 
 
 def test_costs_are_counted_by_currency():
-    """Costs are counted by currency and include failed calls that were billed. An unknown price adds nothing."""
     host = Provider.objects.create(
         name="host", endpoint="https://api.openai.com/v1", default_model="gpt-4o", key_source="none"
     )
@@ -97,7 +95,6 @@ def test_costs_are_counted_by_currency():
     ],
 )
 def test_operation_in_opentelemetry_follows_from_the_surface(surface: str, operation: str):
-    """The operation in OpenTelemetry's metrics depends on the logged surface."""
     assert surface == "v1" or surface.removeprefix("v1/") in {operation_row.name for operation_row in OPERATIONS}
     journal = Journal()
     journal.record(entry(f"work-{operation}", operation, surface))
@@ -107,14 +104,12 @@ def test_operation_in_opentelemetry_follows_from_the_surface(surface: str, opera
 
 
 def test_metrics_of_the_installation_and_the_process_are_reported():
-    """The installation and the process have gauges, and counters whose names end in `_total`."""
     names = {name for name, _ in read_samples()}
     assert {"routing_admin_revision", "routing_admin_connections", "routing_admin_chat_requests_refused_total"} <= names
     assert not [name for name in names if name.endswith("_created")]
 
 
 def test_invented_names_share_one_series():
-    """Routes and models that do not exist share one series. A new service has its own series immediately."""
     journal = Journal()
     journal.record(entry("known", "counted"))
     journal.flush()
@@ -136,7 +131,6 @@ def test_invented_names_share_one_series():
 
 
 def test_series_of_removed_services_disappear_and_return_with_them():
-    """Series of a removed service disappear without a restart. If it is created again, they keep their values."""
     third = Provider.objects.create(name="third", endpoint="https://a.example/v1", key_source="none")
     Service.objects.create(service_id="gone", name="gone", provider=third, model="g")
     snapshot.refresh()

@@ -69,7 +69,6 @@ def call(server: Server, model: str = "one/lab") -> int:
 
 
 def test_each_scrape_covers_both_workers(server: Server, port: int) -> None:
-    """Both the server's port and the metrics port are scraped. Counters never decrease."""
     before = requests_in(scrape(port))
     assert [call(server) for _ in range(CALLS)] == [200] * CALLS
     until, seen = time.monotonic() + WAIT_SECONDS, [before]
@@ -124,7 +123,6 @@ def test_metrics_port_serves_only_metrics_and_trusts_no_proxy(server: Server, po
 
 
 def test_stopped_server_leaves_no_file(tmp_path: Path) -> None:
-    """A stopped server leaves no file in shared memory or in its data directory."""
     folders = [Path("/dev/shm"), tmp_path]
     with served(tmp_path, options=("--workers", "2")) as server:
         boards = [path for folder in folders for path in folder.glob(f"{PREFIX}*") if is_of(path, server)]

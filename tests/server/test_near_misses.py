@@ -28,12 +28,10 @@ from routing_admin.platform.server.url_aliases import resolve_path
     ],
 )
 def test_only_paths_of_apis_are_corrected(path: str, expected: str) -> None:
-    """Superfluous slashes and wrong prefixes in API paths are corrected. The paths of pages are unchanged."""
     assert resolve_path(path) == expected
     assert resolve_path(expected) == expected
 
 
 @pytest.mark.parametrize("path", ["/v1/models/", "/api/v1/services/", "/chat/completions"])
 def test_corrected_path_works_in_django_alone(path: str, client: Client, db: None) -> None:
-    """A misspelled path also works without the ASGI server, in Django alone, and is not redirected."""
     assert client.post(path).status_code in (401, 405)

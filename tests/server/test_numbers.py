@@ -19,7 +19,6 @@ def test_local_request_reads_the_metrics(address: str) -> None:
 
 @pytest.mark.parametrize("address", ["10.0.0.7", "8.8.8.8", "2606:4700::1", ""])
 def test_remote_request_without_the_token_is_403_with_instructions(address: str) -> None:
-    """A remote request without the token returns 403. The response names the setting and contains no metrics."""
     answer = Client(REMOTE_ADDR=address).get("/metrics")
     assert answer.status_code == 403
     assert b"ROUTING_ADMIN_METRICS_TOKEN" in answer.content
@@ -39,7 +38,6 @@ def test_unset_token_does_not_match_an_empty_one() -> None:
 
 
 def test_proxy_on_this_machine_does_not_make_its_callers_local(settings: Any) -> None:
-    """Behind an untrusted proxy no caller is local. Behind a trusted proxy the forwarded address counts."""
     remote, local = {"x-forwarded-for": "8.8.8.8"}, {"x-forwarded-for": "127.0.0.1"}
     assert [Client().get("/metrics", headers=headers).status_code for headers in (remote, local)] == [403, 403]
     settings.TRUSTED_PROXIES = 1
@@ -47,7 +45,7 @@ def test_proxy_on_this_machine_does_not_make_its_callers_local(settings: Any) ->
 
 
 def test_metric_names_are_unique() -> None:
-    """Metric names are unique, since Prometheus would reject duplicates."""
+    """Prometheus rejects duplicate metric names."""
     text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
     assert sorted(names) == sorted(set(names))

@@ -41,7 +41,6 @@ def test_cooldown_is_reported_with_its_remaining_seconds_and_fault(demo: None) -
 
 
 def test_rejected_keys_are_counted_by_api_and_code(demo: None) -> None:
-    """Rejected keys and tokens are counted by API (`/v1`, `/api/v1` and the admin API) and error code."""
     before = read_samples()
     bad = {"authorization": "Bearer ra_00000000_nobody"}
     Client().get("/v1/models", headers=bad)
@@ -54,7 +53,6 @@ def test_rejected_keys_are_counted_by_api_and_code(demo: None) -> None:
 
 
 def test_disk_space_and_artifact_size_are_reported(caller: Callable[..., AgentProgram]) -> None:
-    """Free disk space and the size of artifacts are reported. A quota is only reported if it is set."""
     used = value("artifact_bytes")
     caller("text-agent").stored("a.bin", bytes(range(200)))
     assert value("artifact_bytes") == (used or 0) + 200
@@ -65,7 +63,6 @@ def test_disk_space_and_artifact_size_are_reported(caller: Callable[..., AgentPr
 
 
 def test_version_engines_and_last_backup_are_reported(demo: None) -> None:
-    """The version, the database engine, the artifact store and the time of the last backup are reported."""
     info = next(dict(labels) for name, labels in read_samples() if name == "routing_admin_info")
     assert (info["version"], info["database"], info["artifacts"]) == (program_version(), connection.vendor, "files")
     assert info["migration"].startswith("00")
@@ -83,7 +80,6 @@ def test_keys_signed_with_an_older_secret_are_counted(key: str) -> None:
 
 
 def test_metrics_without_the_database_are_reported_during_its_outage(demo: None) -> None:
-    """During an outage of the database `database_up` is 0, and metrics that need no database are still reported."""
     assert value("database_up") == 1
 
     def fail(*_: Any) -> None:

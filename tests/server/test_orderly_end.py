@@ -31,7 +31,6 @@ def test_sigterm_completes_running_calls_and_logs_them(tmp_path: Path):
 
 
 def test_killed_server_keeps_what_it_logged(tmp_path: Path):
-    """All log entries that were written before a SIGKILL are complete."""
     names = [f"call-{number}" for number in range(5)]
     with served(tmp_path) as server:
         for name in names:

@@ -63,7 +63,6 @@ def busy() -> Iterator[None]:
 
 
 def test_process_computes_at_most_two_hashes_at_once(settings: Any) -> None:
-    """The hasher in the product's settings computes at most two hashes at the same time, no matter what calls it."""
     from routing_admin import settings as product
 
     assert product.PASSWORD_HASHERS[0] == ARGON2
@@ -81,14 +80,12 @@ def test_process_computes_at_most_two_hashes_at_once(settings: Any) -> None:
 
 @pytest.mark.usefixtures("busy")
 def test_without_a_free_slot_nothing_is_hashed(settings: Any) -> None:
-    """Without a free slot, making or checking a hash raises OverloadedError."""
     settings.PASSWORD_HASHERS = [ARGON2]
     with pytest.raises(OverloadedError):
         make_password(PASSWORD)
 
 
 def test_threads_never_hold_more_than_the_slots() -> None:
-    """Twelve threads never hold more than three slots together."""
     slots, inside, peak, lock = FairSlots(3, 64, 30.0), 0, 0, threading.Lock()
 
     def work(name: str) -> None:
@@ -107,7 +104,6 @@ def test_threads_never_hold_more_than_the_slots() -> None:
 
 
 def test_slot_goes_to_the_address_that_holds_fewest() -> None:
-    """A free slot goes to the waiting address that holds the fewest, so many attempts from one do not delay others."""
     slots = FairSlots(2, 8, 30.0)
     holders = [Holder(slots, "many") for _ in range(2)]
     for holder in holders:
@@ -141,7 +137,6 @@ def test_one_address_fills_at_most_three_quarters_of_the_queue() -> None:
 
 
 def test_paused_thread_releases_its_slot() -> None:
-    """A thread that pauses releases its slot to others and gets it back afterwards."""
     slots = FairSlots(1, 4, 30.0)
     with slots.hold("one"):
         with slots.pause():
@@ -157,7 +152,6 @@ def test_paused_thread_releases_its_slot() -> None:
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.usefixtures("busy")
 def test_sign_in_answers_503_while_too_many_passwords_are_checked(admin_account: User) -> None:
-    """If too many passwords are being checked, signing in returns 503 and counts no failed attempt."""
     answer = Client().post("/login/", {"username": admin_account.get_username(), "password": PASSWORD})
     assert answer.status_code == 503
     assert answer.headers["Retry-After"] == "1"
@@ -178,7 +172,6 @@ def test_password_change_answers_503_while_too_many_passwords_are_hashed(viewer_
 def test_invitation_answers_503_while_too_many_passwords_are_hashed_and_stays_valid(
     admin_account: User, settings: Any, request: pytest.FixtureRequest
 ) -> None:
-    """If too many passwords are being hashed, accepting an invitation returns 503 and can be tried again."""
     link = invite(admin_account)
     settings.PASSWORD_HASHERS = [ARGON2]
     request.getfixturevalue("busy")

@@ -48,7 +48,6 @@ def hanging(settings: Any) -> Iterator[Bucket]:
 
 
 def test_server_with_working_dependencies_is_ready(patient: None) -> None:
-    """`/readyz` and `/readyz?full` are ok if all dependencies work."""
     for address in ("/readyz", "/readyz?full"):
         status, state = ask(address)
         assert (status, state["status"], state["degraded"]) == (200, "ok", [])
@@ -62,7 +61,6 @@ def test_probes_alone_are_answered_under_any_host(path: str, status: int, patien
 
 
 def test_hanging_dependency_is_named_and_delays_no_probe(hanging: Bucket) -> None:
-    """If the artifact store hangs, `/readyz` returns 200 with the status `degraded`, and only `/readyz?full` fails."""
     status, state = ask("/readyz")
     assert (status, state["status"]) == (200, "degraded")
     assert "artifacts" in state["degraded"]
@@ -131,7 +129,6 @@ async def test_draining_process_is_not_ready(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_liveness_check_queries_no_dependency(hanging: Bucket, django_assert_num_queries: Any) -> None:
-    """The liveness check does not query a database and does not call the artifact store."""
     for alias in ("default", "logs"):
         with django_assert_num_queries(0, using=alias):
             assert Client().get("/healthz").status_code == 200

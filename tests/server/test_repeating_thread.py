@@ -11,7 +11,6 @@ from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 
 def test_work_is_repeated_after_a_failure():
-    """The work is repeated after it failed, for example because the database was unavailable."""
     rounds, enough = [], threading.Event()
 
     def work() -> None:
@@ -27,7 +26,6 @@ def test_work_is_repeated_after_a_failure():
 
 
 def test_repeated_error_is_logged_once(caplog: pytest.LogCaptureFixture):
-    """A repeated error is logged once. A different error and the recovery are logged as well."""
     faults, enough = iter(["away", "away", "away", "locked", "locked"]), threading.Event()
 
     def work() -> None:

@@ -43,13 +43,11 @@ def call(path: str, key: str = "", *extra: tuple[bytes, bytes], method: str = "G
 async def test_every_response_has_the_request_id_of_its_caller(
     key: str, path: str, method: str, extra: tuple[tuple[bytes, bytes], ...], status: int
 ):
-    """Pages, APIs, health checks and early rejections have the caller's request id."""
     answered = await call(path, key, *extra, method=method).run()
     assert (answered.status, answered.answer_headers["x-request-id"]) == (status, "my-call.1")
 
 
 async def test_call_without_a_key_is_refused_with_its_request_id(demo: None):
-    """The request id is in the header and the body of the response."""
     answered = await call("/v1/chat/completions", method="POST", body=b"{}").run()
     assert (answered.status, answered.answer_headers["x-request-id"]) == (401, "my-call.1")
     assert json.loads(answered.answer)["error"]["request_id"] == "my-call.1"
@@ -57,7 +55,7 @@ async def test_call_without_a_key_is_refused_with_its_request_id(demo: None):
 
 @pytest.mark.parametrize("request_id", [b"<script>", b"a b", b"x" * 65, b""])
 async def test_invalid_request_id_is_replaced(key: str, request_id: bytes):
-    """An invalid request id is replaced by a generated id, since it is copied to headers and logs."""
+    """The id is copied to headers and logs."""
     for path, extra in (("/v1/models", ()), ("/v1/chat/completions", (TOO_LONG,))):
         method = "POST" if extra else "GET"
         sent = Call([b""], headers(key, 0, [(b"x-request-id", request_id), *extra]), method, path)
@@ -79,7 +77,6 @@ async def test_call_is_logged_under_its_request_id(loopback: Loopback, key: str)
 
 
 async def test_agents_api_names_provider_and_model_in_headers(key: str):
-    """`/api/v1` names provider, model and attempts in the same headers as `/v1`."""
     body = json.dumps({"prompt": "hello", "taskType": "planning"}).encode()
     sent = await call("/api/v1/llm/send", key, method="POST", body=body).run()
     response_headers = sent.answer_headers
@@ -93,7 +90,6 @@ async def test_agents_api_names_provider_and_model_in_headers(key: str):
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/v1/llm/send"])
 async def test_repeated_request_id_gets_a_suffix(loopback: Loopback, key: str, path: str):
-    """If a logged call repeats an id, the response and the log have the id with a suffix."""
     chat = {"model": "plain/bench", "messages": [{"role": "user", "content": "hi"}]}
     body = json.dumps(chat if path.startswith("/v1") else {"prompt": "hi", "taskType": "planning"}).encode()
     async with loopback.serve():

@@ -33,7 +33,6 @@ async def status_of(reader: asyncio.StreamReader) -> bytes:
 
 
 async def test_half_open_connections_are_closed_and_calls_are_answered_meanwhile(tmp_path: Path):
-    """Of 160 half-open connections those above the limit get 503 and the others 408. Other calls are answered."""
     with served(tmp_path, settings=SETTINGS) as server:
         opened = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(160)]
         for number, (_, writer) in enumerate(opened):
@@ -52,7 +51,6 @@ DESCRIPTORS, CALLERS = 256, 60
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are counted in /proc, which is Linux's")
 async def test_idle_connections_to_providers_leave_enough_descriptors_for_callers(tmp_path: Path):
-    """Idle connections to four providers leave enough descriptors for 60 callers."""
     with ExitStack() as stack:
         labs = [stack.enter_context(Lab()) for _ in range(4)]
         prefix = ["sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "sh"]

@@ -38,7 +38,6 @@ REFUSED = {
 
 @pytest.mark.parametrize("sent", REFUSED, ids=range(len(REFUSED)))
 async def test_ambiguous_head_is_rejected(sent):
-    """An ambiguous head is rejected without calling the application, and the connection closes."""
     async with serve(site := Site(), ConnectionLimits()):
         status, body = await (await site.open(sent)).refusal()
     assert ((status, body["error"]), site.called.is_set()) == (REFUSED[sent], False)
@@ -64,7 +63,6 @@ async def test_trailers_are_not_added_to_the_headers():
     "endless", [b"0\r\n" + b"x-trailer: y\r\n" * 100, b"3" + b";name=value" * 100], ids=["trailers", "extensions"]
 )
 async def test_trailers_and_chunk_extensions_above_the_limit_are_431(endless):
-    """The size limit on heads applies to trailers and chunk extensions as well."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(CHUNKED)
         await site.called.wait()
@@ -116,7 +114,6 @@ async def test_invalid_pipelined_request_gets_no_error(second):
 
 
 async def test_disconnect_reaches_the_running_request():
-    """A disconnect reaches the running request and not only the last pipelined request."""
     ended = asyncio.Event()
 
     async def wait_for_disconnect(scope, receive, send):

@@ -71,7 +71,6 @@ def static_names(caller: Caller) -> list[str]:
 
 @pytest.mark.parametrize("path", ["/", "/requests/", "/matrix/", "/find/?q=echo", "/settings/"])
 def test_page_is_compressed_if_the_client_accepts_gzip(caller: Caller, path: str) -> None:
-    """A page is compressed to less than a third of its size if the client accepts gzip."""
     plain, text = caller.ask(path, "identity")
     answer, compressed = caller.ask(path, "gzip, deflate, br")
     assert (plain.status, plain.headers["content-encoding"]) == (200, None)
@@ -125,7 +124,7 @@ def test_download_is_not_compressed_and_supports_ranges(caller: Caller) -> None:
 
 
 def test_static_files_may_be_cached_for_a_year(caller: Caller) -> None:
-    """Static files may be cached for a year, because their names contain a hash of their content."""
+    """The names of static files contain a hash of their content."""
     names = static_names(caller)
     assert len(names) >= 6
     for name in names:
@@ -136,7 +135,6 @@ def test_static_files_may_be_cached_for_a_year(caller: Caller) -> None:
 
 
 def test_static_text_files_are_compressed(caller: Caller) -> None:
-    """Static text files are compressed. Ranges apply to the uncompressed file, and a matching ETag returns 304."""
     for name in static_names(caller):
         plain = caller.ask(name, "identity")[1]
         answer, compressed = caller.ask(name)
@@ -153,7 +151,6 @@ def test_static_text_files_are_compressed(caller: Caller) -> None:
 
 
 def test_static_file_with_a_wrong_hash_is_404(caller: Caller) -> None:
-    """A static file with a wrong hash returns 404. Without a hash it may not be cached as immutable."""
     assert caller.ask("/static/css/app.000000000000.css")[0].status == 404
     assert caller.ask("/static/css/..%2f..%2fmanage.000000000000.py")[0].status in (400, 404)
     assert "immutable" not in caller.ask("/static/css/app.css")[0].headers["cache-control"]
@@ -170,7 +167,7 @@ def test_every_page_loads_htmx_once_and_only_routes_the_drag_library(caller: Cal
 
 
 def test_collectstatic_produces_the_same_names(server: Server, caller: Caller) -> None:
-    """`collectstatic` produces the names that the pages use, so that another server can serve the files."""
+    """Another server can serve the collected files."""
     manage(environment_of(server.directory, server.lab), "collectstatic", "--no-input")
     collected = {
         f"/static/{path.relative_to(server.directory / 'static')}" for path in server.directory.rglob("static/**/*.*")

@@ -60,7 +60,6 @@ def collected_values(board: WorkerBoard) -> dict[str, object]:
 
 
 def test_scrape_sums_the_metrics_of_all_processes(tmp_path: Path, other_process: subprocess.Popen[bytes]) -> None:
-    """Counters, buckets and gauges are summed over all processes. For cooldowns the largest value is reported."""
     board = WorkerBoard([families])
     board.start(str(tmp_path))
     assert collected_values(board) == {
@@ -76,7 +75,6 @@ def test_scrape_sums_the_metrics_of_all_processes(tmp_path: Path, other_process:
 def test_counters_of_a_killed_process_stay_and_its_gauges_disappear(
     tmp_path: Path, other_process: subprocess.Popen[bytes]
 ) -> None:
-    """A killed process's counters are kept, even after another process takes its slot. Its gauges disappear."""
     board, after = WorkerBoard([families]), WorkerBoard([families])
     board.start(str(tmp_path))
     other_process.send_signal(signal.SIGKILL)
@@ -111,7 +109,6 @@ def test_counter_never_decreases_while_its_file_cannot_be_written(tmp_path: Path
 def test_process_without_the_shared_folder_reports_its_own_metrics(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without the shared directory a process reports only its own metrics and logs a warning."""
     board = WorkerBoard([families])
     board.start(str(tmp_path / "gone"))
     assert collected_values(board)["calls"] == {(): 10}
@@ -120,7 +117,6 @@ def test_process_without_the_shared_folder_reports_its_own_metrics(
 
 
 def test_server_removes_its_folder_and_those_of_killed_servers() -> None:
-    """A server removes its own directory and killed servers' directories, but not a running server's."""
     with shared_folder() as first:
         orphan = first.with_name(f"{PREFIX}left")
         orphan.mkdir()
