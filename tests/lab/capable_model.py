@@ -1,4 +1,4 @@
-"""A model for the tests of clients. It calls the offered tools and answers with JSON that fits the schema."""
+"""A model for the tests of clients. The model calls the offered tools and answers with JSON that fits the schema."""
 
 from __future__ import annotations
 

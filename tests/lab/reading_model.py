@@ -1,6 +1,5 @@
-"""A model that reads the product's probe files: images, pages, recordings and films.
-
-Its code is independent of the code that creates these files.
+"""A model that reads the files with which the product probes models: images, pages, recordings and films. The model's
+code is independent of the code that creates these files.
 """
 
 from __future__ import annotations

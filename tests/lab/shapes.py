@@ -25,7 +25,7 @@ class ReplyText:
 
     @property
     def calls(self) -> list[tuple[int, str, dict[str, Any]]]:
-        """Return number in the conversation, name and arguments of all calls."""
+        """Return each call's number in the conversation, its name and its arguments."""
         tools = [self.tool, *self.more] if self.tool else []
         return [(self.call + offset, *tool) for offset, tool in enumerate(tools)]
 

@@ -42,7 +42,7 @@ class Watched(asyncio.StreamReaderProtocol):
 
 
 class Connection:
-    """A connection from which a request was read. Each method has one effect that the caller can see."""
+    """A connection from which a request was read. Each method has one effect that the caller can observe."""
 
     def __init__(self, writer: asyncio.StreamWriter, watched: Watched) -> None:
         self.writer, self.watched = writer, watched

@@ -21,7 +21,6 @@ def outage(url: str) -> str:
 
 
 def test_unreachable_address_is_named():
-    """The message for an unreachable Redis has its address and the error of the operating system."""
     port = free_port()
     assert outage(f"redis://:secret@127.0.0.1:{port}") == (
         f"Redis at 127.0.0.1:{port} cannot be reached: Connection refused."
@@ -77,7 +76,6 @@ def test_missing_socket_is_named(tmp_path):
     ids=["no password", "wrong password", "wrong user", "needless password", "replica", "full", "weak user"],
 )
 def test_rejection_by_redis_is_explained(tmp_path, options, login, sentence):
-    """If Redis rejects a command, the message says what to do. It contains no credentials."""
     with redis_running(tmp_path, *options) as server:
         assert outage(f"redis://{login}127.0.0.1:{server.port}") == sentence
 
@@ -102,7 +100,6 @@ def test_calls_to_an_unresponsive_redis_fail_at_once_until_the_heartbeat_succeed
 
 
 def test_outage_and_its_end_are_one_log_line_each(own_redis: RedisServer, caplog):
-    """An outage of Redis and its end are logged once each. No log line contains the password."""
     link = RedisLink(own_redis.url.replace("redis://", "redis://:needless@"), "test")
     with caplog.at_level(logging.INFO):
         for _ in range(3):

@@ -30,7 +30,6 @@ def outage() -> Iterator[int]:
 
 
 def test_dashboard_says_since_when_and_why_redis_is_unavailable(demo, admin, outage):
-    """The dashboard says in both languages since when and why Redis is unavailable. It does not show the password."""
     page = admin.get("/").content.decode()
     assert (
         f"this process runs without Redis: Redis at 127.0.0.1:{outage} cannot be reached: Connection refused." in page
@@ -45,13 +44,11 @@ def test_dashboard_does_not_mention_redis_if_none_is_configured(demo, admin):
 
 
 def test_server_is_ready_without_redis(demo, client, outage):
-    """The readiness check succeeds and reports Redis as unavailable."""
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["checks"]["redis"]) == (200, "away")
 
 
 def test_settings_page_does_not_show_the_password(demo, admin, monkeypatch):
-    """The settings page names REDIS_URL without showing any part of its value."""
     monkeypatch.setenv("REDIS_URL", "redis://:hidden-word@127.0.0.1:6379")
     page = admin.get("/settings/").content.decode().replace("<wbr>", "")
     assert "REDIS_URL" in page

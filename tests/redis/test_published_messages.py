@@ -50,7 +50,6 @@ def process(own_redis: RedisServer) -> Callable[[], Process]:
 
 
 def test_messages_arrive_in_order_also_at_later_subscribers(process):
-    """Messages arrive in the same order at the sender, at other processes and at processes that subscribe later."""
     first, second = process(), process()
     first.tell("a")
     first.news.send()
@@ -61,7 +60,6 @@ def test_messages_arrive_in_order_also_at_later_subscribers(process):
 
 
 def test_only_the_last_message_about_a_subject_is_sent(process):
-    """If several messages about one subject are waiting, only the last of them is sent."""
     sender, receiver = process(), process()
     for text in ("a", "b", "c"):
         sender.tell(text, subject="same")
@@ -70,7 +68,6 @@ def test_only_the_last_message_about_a_subject_is_sent(process):
 
 
 def test_message_of_an_outage_is_sent_afterwards(process, own_redis):
-    """A message sent during an outage of Redis also reaches subscribers that last read before the outage."""
     sender, receiver = process(), process()
     sender.tell("a")
     sender.news.send()

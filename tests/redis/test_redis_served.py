@@ -67,7 +67,6 @@ def used(server: Server) -> int:
 
 
 def test_revoked_key_is_refused_by_both(pair: Pair) -> None:
-    """A key revoked by a third process is rejected by both servers."""
     key = pair.manage("issue_agent_key", "text-agent")
     assert [chat(replace(server, key=key), "").status for server in (pair.one, pair.two)] == [200, 200]
     pair.manage("shell", "-c", REVOKE % key.split("_")[1])
@@ -132,7 +131,6 @@ def limit_of(server: Server) -> int:
 
 @pytest.mark.parametrize("fault", ["killed", "frozen"])
 def test_calls_succeed_and_usage_is_exact_while_redis_fails_and_recovers(pair: Pair, fault: str) -> None:
-    """If Redis fails and recovers under load, every call succeeds and the counted usage is exact."""
     limit(pair, MANY)
     before = used(pair.one)
     with Load(pair, "two/lab") as load:
@@ -167,7 +165,6 @@ def test_budget_is_never_exceeded_while_redis_fails_and_recovers(pair: Pair) -> 
 
 
 def test_doctor_reports_an_outage_of_redis(pair: Pair) -> None:
-    """`doctor` reports an outage of Redis in one sentence and fails. The log has no traceback."""
     wait_until(lambda: "redis: responds" in pair.manage("doctor"))
     pair.redis.kill()
     with pytest.raises(AssertionError, match=rf"redis: Redis at 127.0.0.1:{pair.redis.port} cannot be reached"):

@@ -15,7 +15,6 @@ def cooling(served: Installation, provider: str) -> float:
 
 
 def test_server_is_inspected_without_prometheus(served: Installation) -> None:
-    """The commands on the index page show metrics, readiness and the findings of `doctor`."""
     output = served.play("README", "look")
     assert "routing_admin_disk_free_bytes" in output
     assert '"status": "ok"' in output
@@ -50,7 +49,6 @@ def test_refilled_account_is_used_at_once(served: Installation, provider: str, b
 
 
 def test_successful_test_of_a_provider_ends_its_cooldown(served: Installation) -> None:
-    """Step 1 on the page, to test the provider, ends its cooldown."""
     served.lab.play({"by-gemini": [402, "ok"]})
     assert served.call("by-gemini/lab").status == 502
     assert cooling(served, "by-gemini") > 500
@@ -61,7 +59,6 @@ def test_successful_test_of_a_provider_ends_its_cooldown(served: Installation) -
 
 
 def test_rate_limited_callers_get_retry_after(served: Installation) -> None:
-    """If all providers limit the rate, the response is 429 with Retry-After, as the page says."""
     served.lab.play({"by-openai-responses": ["http_429:retry_after=60"]})
     for _ in range(2):
         answer = served.call("by-openai-responses/lab")

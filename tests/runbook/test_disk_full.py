@@ -28,7 +28,6 @@ def waiting(installation: Installation) -> float:
 
 
 def test_space_is_freed_on_a_full_disk_and_no_entry_is_lost(on_small_disk: Installation) -> None:
-    """Calls are answered while the disk is full. The page's commands free space, and waiting entries are logged."""
     disk, installation = on_small_disk.directory, on_small_disk
     installation.start()
     old = installation.upload(os.urandom(4 * MEBIBYTE)).json["id"]
@@ -54,7 +53,6 @@ def test_space_is_freed_on_a_full_disk_and_no_entry_is_lost(on_small_disk: Insta
 
 
 def test_exhausted_quota_is_raised_on_the_settings_page(served: Installation) -> None:
-    """The error names the quota, and the metrics show how much of it is used."""
     person = served.person()
 
     def set_quota(mebibytes: str) -> None:

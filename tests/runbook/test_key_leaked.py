@@ -18,7 +18,6 @@ def refused(served: Installation, door: str) -> float:
 
 
 def test_leaked_key_of_an_agent_is_revoked_and_its_successor_works(served: Installation) -> None:
-    """The page's command revokes the key within a second. The search for the key finds the requests made with it."""
     leaked, before = served.manage("issue_agent_key", "text-agent"), refused(served, "v1")
     assert served.call(key=leaked).status == 200
     output = served.play("key-leaked", "agent", ra_xxxxxxxx=leaked[:11])
@@ -34,7 +33,6 @@ def test_leaked_key_of_an_agent_is_revoked_and_its_successor_works(served: Insta
 
 
 def test_leaked_token_is_revoked_and_its_uses_are_listed(served: Installation) -> None:
-    """A leaked token is revoked within a second, and the audit log still lists its uses by its name."""
     person = served.person()
     person.open("/tokens/")
     page = person.post("/tokens/new/", name="deploy", scopes="providers:read", days=30)
@@ -55,7 +53,6 @@ def test_leaked_token_is_revoked_and_its_uses_are_listed(served: Installation) -
 
 
 def test_provider_is_called_with_its_new_key(served: Installation) -> None:
-    """After a provider has revoked a leaked key, the page's command sets the new key, which is then used."""
     old, new = "sk-old-0123456789abcdef", "sk-new-fedcba9876543210"
     safe = served.folder / "safe"
     safe.mkdir(exist_ok=True)

@@ -21,7 +21,6 @@ def files(installation: Installation) -> list[str]:
 
 
 def test_installation_is_moved_to_postgresql_and_s3_and_back(installation: Installation, tmp_path: Path) -> None:
-    """After each move the key and the files still work, and the metrics name the storage in use."""
     installation.start()
     stored = [installation.upload(b"hello").json["id"]]
     installation.stop()

@@ -75,7 +75,6 @@ def test_stopped_database_is_restarted_and_nothing_is_lost(installation: Install
 def test_artifact_store_recovers_from_an_outage(
     installation: Installation, chat: WebhookReceiver, tmp_path: Path
 ) -> None:
-    """During an outage of the artifact store, calls without files are answered."""
     with proxy_to(urlsplit(s3_server().url).port or 0) as gate:
         url = f"s3://artifacts/{tmp_path.name}?endpoint_url=http://127.0.0.1:{gate.port}"
         installation.environment |= {
@@ -98,7 +97,6 @@ def test_artifact_store_recovers_from_an_outage(
 
 @pytest.mark.skipif(find_program(*PROGRAMS) is None, reason=MISSING)
 def test_killed_redis_is_restarted(installation: Installation, chat: WebhookReceiver, tmp_path: Path) -> None:
-    """During an outage of Redis, calls are answered."""
     redis = RedisServer(tmp_path)
     redis.start()
     try:

@@ -32,7 +32,6 @@ TESTS = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.
 
 @pytest.mark.parametrize("page", PAGES)
 def test_each_page_has_the_same_form(page: str) -> None:
-    """Each page has the same sections and a row each for its alert, page, metric and log line."""
     text = text_of(page)
     assert tuple(re.findall(r"^## (.+)$", text, re.MULTILINE)) == FORM
     symptoms = text.split("## What it means")[0]
@@ -43,7 +42,6 @@ def test_each_page_has_the_same_form(page: str) -> None:
 
 
 def test_index_links_every_page_and_names_every_alert() -> None:
-    """The index has a link to each page and the name of each kind of alert."""
     text = text_of("README")
     assert {f"{page}.md" for page in PAGES} <= set(re.findall(r"\]\(([^)]+)\)", text))
     assert set(AlertKind) <= set(re.findall(r"`(\w+)`", text))
@@ -62,7 +60,6 @@ def test_every_link_leads_to_a_file_and_heading(page: str) -> None:
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_every_metric_of_the_documents_is_exposed_with_its_labels(demo: None) -> None:
-    """Every metric named in the runbook or any other document is in `/metrics`."""
     request_metrics().count_request("design", "v1", "ok", 0.1)
     request_metrics().count_attempt("design", "echo", "echo-text", "http_401")
     request_metrics().count_refused_key("v1", "key_invalid")
@@ -78,7 +75,6 @@ def test_every_metric_of_the_documents_is_exposed_with_its_labels(demo: None) ->
 
 
 def test_every_command_of_the_documents_exists_with_its_options() -> None:
-    """Every command in the runbook, other documents, the README and the files in deploy/ exists with its options."""
     apps = get_commands()
     commands = {
         (document.name, name, tuple(re.findall(r"(?<![\w-])--[a-z-]+", options_text)))

@@ -8,7 +8,6 @@ from tests.runbook.installation import Installation
 
 
 def test_lost_installation_is_restored(installation: Installation) -> None:
-    """A backup of a running server restores rows, files and keys, and calls are answered."""
     installation.start()
     stored = installation.upload(b"hello").json["id"]
     installation.play("restore", "save")

@@ -19,7 +19,6 @@ def behind(installation: Installation) -> float:
 
 
 def test_keys_of_an_agent_and_a_provider_are_changed(served: Installation) -> None:
-    """The agent's old key stays valid in addition to the new key. The provider is called with the new key."""
     old = served.manage("issue_agent_key", "vision-agent")
     page = served.person().post("/tokens/new/", name="rotate", scopes="keys:write", days=1)
     (token,) = set(TOKEN.findall(page.body.decode()))
@@ -35,7 +34,6 @@ def test_keys_of_an_agent_and_a_provider_are_changed(served: Installation) -> No
 
 
 def test_secrets_of_the_installation_are_changed_during_calls(installation: Installation) -> None:
-    """Keys are re-encrypted when they are used. Then the old secrets are removed, and both keys still work."""
     installation.start()
     second_key = installation.manage("issue_agent_key", "vision-agent")
     (unused,) = set(KEY.findall(installation.audited())) - {installation.key[:11], second_key[:11]}

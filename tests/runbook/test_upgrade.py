@@ -22,7 +22,6 @@ def rows_in(installation: Installation, query: str) -> list[str]:
 
 
 def test_installation_is_upgraded_and_restored(installation: Installation) -> None:
-    """The upgraded installation works. The page's commands then restore the backup made before the migrations."""
     shutil.rmtree(installation.directory)
     shutil.unpack_archive(OLD, installation.directory)
     for name in ("keys", "secret_key"):
@@ -42,7 +41,6 @@ def test_installation_is_upgraded_and_restored(installation: Installation) -> No
 
 
 def test_database_of_a_newer_release_is_refused_in_one_line(installation: Installation) -> None:
-    """For the database of a newer release, `serve` exits with status 1 and a one-line error."""
     with closing(sqlite3.connect(installation.directory / "routing_admin.sqlite3")) as rows, rows:
         rows.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('capabilities', '0999_later', '2030')")
     result = run_python(installation.environment, "manage.py", "serve")

@@ -42,7 +42,6 @@ def dump(url: str) -> str:
 
 @pytest.mark.django_db(databases=["default", LOGS])
 def test_new_database_has_the_schema_of_the_replaced_migrations(tmp_path: Path) -> None:
-    """The schemas are equal in SQLite and in PostgreSQL."""
     url = database_environment(tmp_path).get("DATABASE_URL", f"sqlite:///{tmp_path}/old.sqlite3")
     old = Destination(url)
     old.make_tables(EARLIER)

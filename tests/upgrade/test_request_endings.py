@@ -18,7 +18,6 @@ OUTCOMES = ("ok", "ok", "http_503", "invalid_json", "invalid_json", "client_canc
 
 
 def test_migration_fills_in_how_requests_ended() -> None:
-    """The migration distinguishes refused and cancelled requests from failures, in rows and sums."""
     try:
         apps = migrate("0031_fire_drills_and_missed_calls")
         rows = apps.get_model("routing_admin", "RequestLog").objects.using(LOGS)

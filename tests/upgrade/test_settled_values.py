@@ -30,7 +30,6 @@ def put(table: str, key: str, name: str, **columns: str) -> None:
 
 
 def test_unusual_values_of_an_older_version_are_settled(demo: None) -> None:
-    """The migration settles the values in rows and revisions, and the integrity checks find no problem."""
     revision = Revision.objects.latest("number")
     value = revision.snapshot
     (echo,) = [provider for provider in value["providers"] if provider["name"] == "echo"]

@@ -58,7 +58,6 @@ def test_configuration_and_every_revision_are_kept(upgraded: dict[str, Any]) -> 
 
 
 def test_old_change_can_be_undone_and_old_revision_restored(upgraded: dict[str, Any]) -> None:
-    """The last change made by the old version can be undone, and an old revision (2) can be restored."""
     assert upgraded["is"]["undone"] == []
     assert upgraded["was"]["configuration"]["routing"]["through-keyed"]["temperature"] == 1
     assert upgraded["is"]["restored"] == 0
@@ -73,7 +72,6 @@ def test_every_request_is_in_the_log_with_its_bodies(upgraded: dict[str, Any]) -
 
 
 def test_old_errors_are_quoted_as_they_were_logged(upgraded: dict[str, Any]) -> None:
-    """Error messages that the earliest version logged as English text are quoted unchanged."""
     if upgraded["archive"] != INSTALLATIONS[0]:
         pytest.skip("it logged codes")
     requests = upgraded["is"]["requests"]
