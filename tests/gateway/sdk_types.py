@@ -40,7 +40,7 @@ MESSAGES_NULLS = re.compile(
     r"|(content\[\]\.citations\[\]|delta\.citation)\.(title|document_title|file_id)"
 )
 CALLERS = re.compile(r"(response\.|message\.)?(content\[\]\.input|content_block\.input|metadata)\..*")
-"""Places whose values the caller or the model chooses."""
+"""Paths whose values the caller or the model chooses."""
 
 
 def nulls_in(value: Json, path: str = "") -> Iterator[str]:

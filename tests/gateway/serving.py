@@ -229,9 +229,8 @@ def served(
 
 
 def usual_port() -> int:
-    """Return the same port for each lab of this process, so that files that name it are equal. 0 if it is taken.
-
-    It is below the ports that systems give to those who ask for any.
+    """Return the same port for each lab of this process, so that files that name it are equal, or 0 if it is taken.
+    The port is below the range from which systems assign ephemeral ports.
     """
     port = 20_000 + os.getpid() % 10_000
     with socket.socket() as probe:

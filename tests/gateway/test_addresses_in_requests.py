@@ -15,9 +15,6 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.mark.parametrize("agent", ["text-agent", "vision-agent"])
 def test_url_of_an_image_is_never_fetched(demo, agent):
-    """The gateway opens no connection to an image's URL, no matter how the URL is written, and whether or not the model
-    reads images.
-    """
     key = key_of(agent)
     with socket.create_server(("127.0.0.1", 0)) as trap:
         trap.setblocking(False)

@@ -33,9 +33,6 @@ rows = pytest.mark.django_db(databases=["default", "logs"])
 )
 @pytest.mark.parametrize("encode", [str, lambda key: quote(key.replace("_", "%5F"), safe="%")])
 def test_key_in_the_url_is_refused_and_logged_nowhere(key, caplog, path, method, encode):
-    """A key in the URL is a 400 that names the header to use, even if the request also has a valid header. Neither the
-    response nor any log contains the key.
-    """
     headers = {"authorization": f"Bearer {key}"}
     address = f"{path}?api_key={encode(key)}"
     send = getattr(Client(), method)
@@ -56,7 +53,6 @@ def test_key_in_the_url_is_refused_and_logged_nowhere(key, caplog, path, method,
 @rows
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/models/auto", "/v1/files"])
 def test_head_has_the_status_and_length_of_get(key, path):
-    """A HEAD request returns the status and the Content-Length of GET, and no body."""
     headers = {"authorization": f"Bearer {key}"}
     whole, head = Client().get(path, headers=headers), Client().head(path, headers=headers)
     assert (head.status_code, head.content) == (200, b"")
@@ -74,9 +70,6 @@ def test_wrong_method_is_405_with_allow(key):
 @pytest.mark.both_stores
 @pytest.mark.parametrize("damage", ["remove", "change"])
 def test_damaged_file_is_described_and_never_sent(key, damage):
-    """A request with a damaged file is answered. A model with vision receives a note with the file's reference instead
-    of the damaged bytes.
-    """
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     if damage == "remove":
         byte_store().delete(row.sha256)
@@ -105,7 +98,6 @@ import routing_admin.asgi
 
 
 def test_application_starts_without_development_packages(tmp_path):
-    """The ASGI application imports without warnings when the packages for tests and types are missing."""
     environment = {"PATH": "/usr/bin:/bin", "ROUTING_ADMIN_DATA_DIR": str(tmp_path)}
     completed = subprocess.run(
         [sys.executable, "-W", "error", "-c", HIDDEN], cwd=ROOT, env=environment, capture_output=True, text=True

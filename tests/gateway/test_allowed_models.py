@@ -30,7 +30,6 @@ def error_of(answer: Any) -> tuple[int, str]:
 
 @pytest.mark.parametrize("name", ["task:planning", "planning", "text-model"])
 def test_every_name_of_an_allowed_route_or_service_is_accepted(key: str, name: str) -> None:
-    """A route is allowed by its task type, a service by its id or by its provider and model."""
     limit_agent(models=["task:planning", "text-model"])
     answer = post(key, chat_body("hello", model=name))
     assert answer.status_code != 403
@@ -46,9 +45,7 @@ def test_every_name_of_an_allowed_route_or_service_is_accepted(key: str, name: s
 )
 @pytest.mark.parametrize("name", ["task:design", "auto", "vision-model", "echo/echo-text", "task:unheard-of"])
 def test_other_names_are_403_and_the_error_lists_the_allowed_ones(key: str, path: str, more: Any, name: str) -> None:
-    """A name that is not allowed is a 403. So is an unknown task, because it uses the default route, which is not
-    allowed.
-    """
+    """An unknown task is not allowed either, because it uses the default route."""
     limit_agent(models=["task:planning", "text-model"])
     answer = post(key, chat_body("hello", model=name, **more), path)
     assert answer.status_code == 403
@@ -59,14 +56,12 @@ def test_other_names_are_403_and_the_error_lists_the_allowed_ones(key: str, path
 
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/responses/input_tokens"])
 def test_responses_api_refuses_a_model_that_is_not_allowed(key: str, path: str) -> None:
-    """The Responses API refuses a model that is not allowed, both for a response and for its token count."""
     limit_agent(models=["task:planning"])
     answer = post(key, {"model": "task:design", "input": "hello"}, path)
     assert error_of(answer) == (403, "model_not_allowed")
 
 
 def test_list_of_models_has_only_what_the_agent_may_use(key: str) -> None:
-    """`/v1/models` lists only the models that the agent may use, and all models once the limit is removed."""
     everything = listed_models(key)
     limit_agent(models=["task:planning", "text-model"])
     assert listed_models(key) == ["task:planning", "text-model"]
@@ -77,14 +72,12 @@ def test_list_of_models_has_only_what_the_agent_may_use(key: str) -> None:
 
 
 def test_fallback_of_an_allowed_route_needs_no_permission(key: str) -> None:
-    """An allowed route may fall back to candidates that the agent may not call directly."""
     limit_agent(models=["task:design"])
     answer = post(key, chat_body("hello", model="task:design"))
     assert (answer.status_code, answer.headers["x-routing-attempts"]) == (200, "2")
 
 
 def test_the_agents_api_refuses_other_routes(caller: Callable[..., AgentProgram]) -> None:
-    """The agents' API refuses both sending to and resolving a route that is not allowed."""
     program = caller("text-agent")
     limit_agent(models=["task:planning"])
     for path in ("/llm/send", "/llm/resolve"):
@@ -94,7 +87,6 @@ def test_the_agents_api_refuses_other_routes(caller: Callable[..., AgentProgram]
 
 
 def test_agent_created_at_run_time_has_its_creators_limits(demo: None) -> None:
-    """An agent cannot escape its limits by creating another agent."""
     key = key_of("text-agent", scopes=["route", "agents:write"])
     put_agent(SYSTEM, "text-agent", "made")
     limit_agent(models=["task:planning"])
@@ -115,7 +107,6 @@ def test_key_of_a_created_agent_is_bound_by_its_creators_limits(demo: None) -> N
 
 
 def test_page_sets_the_allowed_names_and_history_undoes_it(admin: Client, key: str) -> None:
-    """The agent's page takes one name per line, and its change can be undone in the history."""
     form = {"name": "Text", "service": "", "task_type": "planning"}
     answer = admin.post("/agents/text-agent/", {**form, "models": "task:planning\ntext-model", "version": "1"})
     assert answer.status_code == 302
@@ -128,7 +119,6 @@ def test_page_sets_the_allowed_names_and_history_undoes_it(admin: Client, key: s
 
 
 def test_unknown_name_is_refused_at_its_field(admin: Client, demo: None) -> None:
-    """An unknown name is a 422 at its field, and nothing is saved."""
     answer = admin.post("/agents/text-agent/", {"name": "Text", "models": "task:planing", "version": "1"})
     assert answer.status_code == 422
     assert Page(answer).shows("There is no route or service task:planing.")

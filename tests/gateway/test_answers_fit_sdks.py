@@ -113,7 +113,6 @@ def sse_body(events: list[dict[str, Any]]) -> bytes:
 @pytest.mark.parametrize("protocol", VENDORS)
 @pytest.mark.parametrize("name", NAMES)
 def test_recorded_answer_is_valid_for_the_sdk(name: str, protocol: str, api: str) -> None:
-    """A recorded answer is valid for the SDK, complete and streamed, and both have the same text."""
     answer = decode_whole(protocol, json.dumps(recording(name, protocol).whole).encode())
     assert isinstance(answer, Answer)
     check_whole(api, WHOLE[api](answer))
@@ -126,7 +125,6 @@ def test_recorded_answer_is_valid_for_the_sdk(name: str, protocol: str, api: str
 @FEW
 @given(case=bodies())
 def test_whole_answer_with_odd_values_is_valid_for_the_sdk(api: str, case: tuple[str, bytes]) -> None:
-    """No matter what values a provider sends, the caller receives a response in the vendor's format or an error."""
     answer = decode_whole(*case)
     if isinstance(answer, Answer):
         answer = replace(answer, vendor=tuple(item for item in answer.vendor if not is_newer(item)))
@@ -137,7 +135,6 @@ def test_whole_answer_with_odd_values_is_valid_for_the_sdk(api: str, case: tuple
 @FEW
 @given(case=streams())
 def test_stream_with_odd_values_is_valid_for_the_sdk(api: str, case: tuple[str, bytes]) -> None:
-    """No matter what values a provider streams, every event is valid for the SDK."""
     if stream := encode(STREAMED[api](), without_newer(decode(*case))):
         SDK_APIS[api].read(stream)
 
@@ -149,9 +146,6 @@ def test_stream_with_odd_values_is_valid_for_the_sdk(api: str, case: tuple[str, 
 def test_any_mixture_of_text_reasoning_and_calls_is_valid_for_the_sdk(
     provider: str, api: str, pieces: tuple[list[Call], list[Step]]
 ) -> None:
-    """The SDK's own accumulator returns the text that was streamed, no matter how text, reasoning and calls are
-    mixed.
-    """
     calls, steps = pieces
     steps = [*steps, ("text", 0, "end")]
     protocol, send = PROVIDERS[provider]
@@ -171,7 +165,6 @@ ERRORS = st.builds(
 @FEW
 @given(error=ERRORS)
 def test_error_is_valid_for_the_sdk(error: GatewayError) -> None:
-    """An error is valid for the SDK, both as a complete response and as the last event of a stream."""
     chat = error_body(error, "req_1")
     check_nulls(chat, CHAT_NULLS)
     strictly(openai.types.ErrorObject, chat["error"])

@@ -25,7 +25,6 @@ def chunk(event: bytes) -> dict[str, Any]:
 
 
 def test_log_probabilities_are_part_of_the_choice():
-    """Complete and streamed choices contain the log probabilities, or null if the provider sent none."""
     assert choice_of(Answer("hi", logprobs=PROBABLE))["logprobs"] == PROBABLE
     assert choice_of(Answer("hi"))["logprobs"] is None
     chunks = Chunks("m")
@@ -35,7 +34,6 @@ def test_log_probabilities_are_part_of_the_choice():
 
 
 def test_call_of_a_custom_tool_has_its_input_as_text():
-    """A call of a custom tool has its free text as `input`."""
     (call,) = choice_of(Answer(tool_calls=(CUSTOM,), finish_reason="tool_calls"))["message"]["tool_calls"]
     assert call == {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
     begun, rest = ToolCallDelta(0, "c1", "sql", "sel", custom=True), ToolCallDelta(0, arguments="ect", custom=True)

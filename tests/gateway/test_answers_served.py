@@ -44,7 +44,6 @@ PROVIDERS = pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemi
 @BOTH
 @PROVIDERS
 def test_unknown_finish_reason_reaches_caller_and_log(client, server, provider, stream):
-    """An unknown finish reason becomes `length`. The vendor's own value is beside it in the response and in the log."""
     request_id, chunks = ask(client, f"{provider}/fault:stops:reason=VANISHED", stream=stream)
     (ending,) = [chunk.choices[0] for chunk in chunks if chunk.choices and chunk.choices[0].finish_reason]
     assert (ending.finish_reason, ending.model_extra["native_finish_reason"]) == ("length", "VANISHED")
@@ -53,7 +52,6 @@ def test_unknown_finish_reason_reaches_caller_and_log(client, server, provider, 
 
 @BOTH
 def test_failed_generation_moves_on_to_the_next_candidate(client, server, stream):
-    """A generation that Gemini reports as failed moves on to the next candidate, and the log has the reason."""
     server.lab.play({"by-gemini": ["failed_generation:reason=TOO_MANY_TOOL_CALLS"], "one": ["say:Here."]})
     request_id, chunks = ask(client, "task:mixed", stream=stream)
     text = "".join(
@@ -90,7 +88,6 @@ DETAILS = {
 @BOTH
 @PROVIDERS
 def test_every_kind_of_tokens_reaches_caller_and_log(client, server, provider, stream):
-    """Usage has OpenAI's names for the kinds of tokens that OpenAI has, and the log has the same counts."""
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=counts", stream=stream)
     usage = chunks[-1].usage
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (140, 30, 170)
@@ -102,7 +99,6 @@ def test_every_kind_of_tokens_reaches_caller_and_log(client, server, provider, s
 
 @BOTH
 def test_tier_and_fingerprint_reach_the_caller(client, server, stream):
-    """The service tier and the fingerprint are in a complete response and in the last chunk of a stream."""
     request_id, chunks = ask(client, "one/fault:recorded:name=counts", stream=stream)
     assert (chunks[-1].service_tier, chunks[-1].system_fingerprint) == ("priority", "fp_lab")
     answer = server.timeline(request_id)["answer"]
@@ -111,7 +107,6 @@ def test_tier_and_fingerprint_reach_the_caller(client, server, stream):
 
 @BOTH
 def test_explanation_of_a_refusal_reaches_caller_and_log(client, server, stream):
-    """Anthropic's explanation becomes the message's `refusal`. Its category is in the log."""
     request_id, chunks = ask(client, "by-anthropic/fault:recorded:name=refused", stream=stream)
     parts = [chunk.choices[0].delta if stream else chunk.choices[0].message for chunk in chunks if chunk.choices]
     assert "".join(part.refusal or "" for part in parts) == "This could do harm."
@@ -141,9 +136,6 @@ def check_log(server: Server, request_id: str, data: bytes, *, kind: str) -> Non
 @BOTH
 @MAKERS
 def test_generated_image_has_a_reference_to_its_artifact(client, server, provider, stream):
-    """A generated image is returned in OpenRouter's format with a reference to an artifact of the agent. No other
-    candidate is called.
-    """
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=image", stream=stream)
     ((image,),) = parts_of(chunks, "images")
     assert image["image_url"]["url"] == f"data:image/png;base64,{b64(PICTURE)}"
@@ -155,7 +147,6 @@ def test_generated_image_has_a_reference_to_its_artifact(client, server, provide
 @BOTH
 @MAKERS
 def test_large_generated_image_arrives_complete(client, provider, stream):
-    """An image of several MiB stays within the limits on responses and events."""
     _, chunks = ask(client, f"{provider}/fault:recorded:name=large_image", stream=stream)
     ((image,),) = parts_of(chunks, "images")
     assert image["image_url"]["url"] == f"data:image/png;base64,{b64(PHOTO)}"
@@ -165,7 +156,6 @@ def test_large_generated_image_arrives_complete(client, provider, stream):
 @BOTH
 @MAKERS
 def test_generated_audio_has_a_reference_to_its_artifact(client, server, provider, stream):
-    """Generated audio is returned in OpenAI's format. In a stream, the reference follows the last piece."""
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=speech", stream=stream)
     pieces = parts_of(chunks, "audio")
     assert b"".join(base64.b64decode(piece.get("data", "")) for piece in pieces) == SOUND
@@ -180,7 +170,6 @@ def test_generated_audio_has_a_reference_to_its_artifact(client, server, provide
 
 @BOTH
 def test_image_that_cannot_be_stored_is_still_returned(client, server, stream):
-    """An image that cannot be stored is returned without a reference, and the log has none."""
     request_id, chunks = ask(client, "one/fault:recorded:name=broken_image", stream=stream)
     ((image,),) = parts_of(chunks, "images")
     assert (parts_of(chunks, "content"), "artifact" in image) == (["Look:"], False)
@@ -192,9 +181,6 @@ def test_image_that_cannot_be_stored_is_still_returned(client, server, stream):
 @BOTH
 @PROVIDERS
 def test_citations_reach_the_caller(client, server, provider, stream):
-    """Every vendor's citations are returned as OpenAI's annotations. Citations of files in the request are listed
-    separately.
-    """
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=cited", stream=stream)
     citations = [citation for part in parts_of(chunks, "annotations") for citation in part]
     assert citations[0]["url_citation"].items() >= {**PAGE, "start_index": 4, "end_index": 16}.items()
@@ -205,7 +191,6 @@ def test_citations_reach_the_caller(client, server, provider, stream):
 
 
 def test_agents_api_returns_references_to_generated_media(client, server):
-    """`/llm/send` returns references to generated media, but not the data itself."""
     server.lab.play({"by-gemini": ["recorded:name=image"]})
     body = json.dumps({"prompt": "Draw", "taskType": "mixed"}).encode()
     response = server.post("/api/v1/llm/send", body)

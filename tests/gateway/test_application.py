@@ -21,7 +21,6 @@ async def run_served(loopback: Loopback, call: Call) -> Call:
 
 @pytest.mark.parametrize("pieces", [1, 2, 4, 41])
 async def test_a_body_may_come_in_any_number_of_pieces(key, loopback, pieces):
-    """The response does not depend on how the request body is split. It has a Content-Length and a Content-Type."""
     call = await run_served(loopback, chat_call(key, "plain", pieces=pieces))
     assert (call.status, len(call.pieces)) == (200, pieces)
     assert json.loads(call.answer)["choices"][0]["message"]["content"] == "Hello from the bench."
@@ -45,7 +44,6 @@ async def test_wrong_content_length_is_ignored_below_the_limit(key, loopback, le
 
 
 async def test_a_body_whose_announced_length_is_too_large_is_not_read(key):
-    """A Content-Length above the limit is a 413 before the first byte is read, and the connection is closed."""
     call = chat_call(key, "plain", (b"content-length", str(received_limit(PATH) + 1).encode()))
     await call.run()
     assert (call.status, call.error_code, call.received) == (413, "too_large", 0)
@@ -53,9 +51,6 @@ async def test_a_body_whose_announced_length_is_too_large_is_not_read(key):
 
 
 async def test_a_body_that_grows_too_large_is_read_no_further(key):
-    """The bytes that are received are counted, no matter what the Content-Length is. Pieces beyond the limit are not
-    read.
-    """
     block = b" " * (8 * 1024 * 1024)
     needed = received_limit(PATH) // len(block) + 1
     call = Call([block] * (needed + 5), headers(key, 5))
@@ -64,14 +59,13 @@ async def test_a_body_that_grows_too_large_is_read_no_further(key):
 
 
 async def test_a_body_a_little_too_large_is_refused_by_the_call(key, loopback):
-    """A body slightly above the limit is read to its end, so that the call can refuse it with its own error."""
+    """The call must be able to refuse the body with its own error, so the body is read to its end."""
     call = await run_served(loopback, Call([b" " * (body_limit(PATH) + 1)], headers(key, 5)))
     assert (call.status, call.error_code) == (413, "body_too_large")
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "post"])
 async def test_wrong_method_is_405_with_allow(method):
-    """A wrong method is a 405 with a request id, even without a key."""
     call = await Call([b""], headers("none", 0), method=method).run()
     assert (call.status, call.error_code) == (405, "method_not_allowed")
     assert call.answer_headers["allow"] == "POST"
@@ -92,16 +86,12 @@ async def test_wrong_method_is_405_with_allow(method):
     ],
 )
 async def test_only_known_hosts_are_accepted(key, loopback, host, status):
-    """A known host is accepted with or without a port and in upper or lower case. A malformed host is refused like an
-    unknown one.
-    """
     call = await run_served(loopback, chat_call(key, "plain", (b"host", host)))
     assert call.status == status
     assert status == 200 or call.error_code == "host_not_allowed"
 
 
 async def test_two_host_headers_are_refused(key, loopback):
-    """Two Host headers are refused even if one of the hosts is known."""
     call = await run_served(loopback, chat_call(key, "plain", (b"host", b"127.0.0.1"), (b"host", b"evil.example")))
     assert (call.status, call.error_code) == (400, "host_not_allowed")
 
@@ -114,7 +104,6 @@ async def test_a_headers_name_may_be_written_in_any_case(key, loopback, name):
 
 
 async def test_two_authorization_headers_are_refused(key, loopback):
-    """Two Authorization headers are refused even if one of the keys is valid."""
     good = (b"authorization", f"Bearer {key}".encode())
     assert (await run_served(loopback, chat_call(key, "plain", good, (b"authorization", b"Bearer x")))).status == 401
 
@@ -125,7 +114,6 @@ async def test_repeated_unused_header_causes_no_error(key, loopback):
 
 @pytest.mark.parametrize("request_id", ["my-call.1", "A" * 64])
 async def test_request_id_of_the_caller_is_kept(key, loopback, request_id):
-    """The caller's request id is used in the response and in the log."""
     call = await run_served(loopback, chat_call(key, "plain", (b"x-request-id", request_id.encode())))
     assert call.answer_headers["x-request-id"] == request_id
     assert await outcome_of(request_id) == "ok"
@@ -133,7 +121,6 @@ async def test_request_id_of_the_caller_is_kept(key, loopback, request_id):
 
 @pytest.mark.parametrize("request_ids", [[], [b""], [b"two words"], [b"A" * 65], [b"\xe4"], [b"one", b"two"]])
 async def test_a_request_without_a_usable_id_gets_one(key, loopback, request_ids):
-    """A missing, empty, malformed or repeated request id is replaced by a new one."""
     call = await run_served(loopback, chat_call(key, "plain", *((b"x-request-id", value) for value in request_ids)))
     request_id = call.answer_headers["x-request-id"]
     assert request_id.startswith("req_")
@@ -148,9 +135,6 @@ async def test_a_refusal_carries_its_id_in_header_and_body(loopback):
 
 
 async def test_stream_has_the_type_of_events_and_no_length(key, loopback):
-    """A stream has the content type of server-sent events and no Content-Length. It ends with an empty piece after
-    `[DONE]`.
-    """
     call = await run_served(loopback, chat_call(key, "stream", stream=True))
     assert call.answer_headers["content-type"] == "text/event-stream"
     assert "content-length" not in call.answer_headers

@@ -36,20 +36,18 @@ def test_compressed_body_is_decompressed(key: str, encoding: str, pack: Any) -> 
     "path", ["/v1/messages", "/v1/messages/count_tokens", "/v1/responses", "/v1/responses/input_tokens"]
 )
 def test_every_chat_api_accepts_a_compressed_body(key: str, path: str) -> None:
-    """Every chat API and every token count accepts a compressed body."""
     body = {"model": "task:planning", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], "input": "hi"}
     packed = gzip.compress(json.dumps(body).encode())
     assert post(key, packed, path, **{"content-encoding": "gzip"}).status_code == 200
 
 
 def test_gzip_body_of_two_members_is_read_whole(key: str) -> None:
-    """Some programs compress each part that they append, so a gzip body may have several members. All are read."""
+    """Some programs compress each part that they append, so a gzip body may have several members."""
     packed = gzip.compress(QUESTION[:20]) + gzip.compress(QUESTION[20:])
     assert "你好" in answer_text(post(key, packed, **{"content-encoding": "gzip"}))
 
 
 def test_body_that_expands_beyond_the_limit_is_refused(key: str) -> None:
-    """Decompression stops at the limit, so a small body that expands beyond it is a 413."""
     bomb = gzip.compress(b" " * (body_limit(PATH) + 1), 1)
     assert len(bomb) < body_limit(PATH) // 100
     refused = post(key, bomb, **{"content-encoding": "gzip"})
@@ -69,7 +67,6 @@ def test_body_that_expands_beyond_the_limit_is_refused(key: str) -> None:
     ids=["unknown", "twice", "not-packed", "cut-off", "more-behind"],
 )
 def test_wrongly_declared_encoding_is_refused(key: str, encoding: str, body: bytes, status: int, code: str) -> None:
-    """An unsupported encoding is a 415, a damaged body a 400."""
     assert status_and_code(post(key, body, **{"content-encoding": encoding})) == (status, code)
 
 
@@ -80,7 +77,6 @@ def test_byte_order_mark_before_a_body_is_ignored(key: str) -> None:
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/files", "/api/v1/services"])
 def test_a_key_is_read_from_the_header_that_azures_clients_use(key: str, path: str) -> None:
-    """A key may be in the header `api-key`. A bearer key takes precedence."""
     for headers in ({"api-key": key}, {"api-key": key, "x-api-key": ""}, {"api-key": key, "authorization": "Basic x"}):
         assert Client().get(path, headers=headers).status_code == 200
     assert Client().get(path, headers={"api-key": key, "authorization": "Bearer ra_wrong"}).status_code == 401

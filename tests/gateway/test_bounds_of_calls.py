@@ -46,9 +46,6 @@ def refusal(response: Any) -> tuple[int, str, str]:
 @rows
 @pytest.mark.parametrize("path", [*CHAT_APIS, *COUNTS])
 def test_messages_parts_and_tools_are_bounded_each_by_its_setting(path: str, key: str, settings: Any) -> None:
-    """As many items as the limit are accepted. One more is a 400 that names the setting. Parts are counted over all
-    messages.
-    """
     settings.MAX_MESSAGES, settings.MAX_PARTS, settings.MAX_TOOLS = 4, 6, 2
     api_path = COUNTS.get(path, path)
     part = PART.get(api_path, {"type": "text", "text": "x"})
@@ -66,7 +63,6 @@ def test_messages_parts_and_tools_are_bounded_each_by_its_setting(path: str, key
 
 @rows
 def test_nested_parts_and_calls_are_counted(key: str, settings: Any) -> None:
-    """Parts inside a tool result and the calls of a message count towards the limits."""
     settings.MAX_PARTS = 5
     tool_result = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "x"}] * 3}
     calls = [{"id": str(n), "type": "function", "function": {"name": "f", "arguments": "{}"}} for n in range(6)]
@@ -91,7 +87,6 @@ def test_many_small_values_are_refused_compressed_and_plain(path: str, key: str)
 @rows
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
 def test_json_values_in_tool_arguments_are_counted_together(path: str, key: str) -> None:
-    """JSON values in the arguments of all tool calls are counted together against the limit on a body."""
     text = json.dumps({"a": [[]] * 15_000})
     calls = [{"id": f"call_{n}", "type": "function", "function": {"name": "f", "arguments": text}} for n in range(9)]
     items = [{"type": "function_call", "call_id": call["id"], "name": "f", "arguments": text} for call in calls]
@@ -103,7 +98,6 @@ def test_json_values_in_tool_arguments_are_counted_together(path: str, key: str)
 
 @rows
 def test_every_api_has_the_json_limit(importer: AgentProgram) -> None:
-    """The limit also applies to the agents' API and to the import of a configuration."""
     text = b'{"services":[' + b"[]," * 200_000 + b"[]]}"
     for path in ("/messages/route", "/uploads", "/llm/send", "/llm/resolve", "/artifacts", "/config/import"):
         response = importer.post(path, text)
@@ -121,7 +115,6 @@ def test_error_of_a_large_invalid_body_names_no_position(key: str) -> None:
 
 @rows
 def test_json_depth_is_limited_by_a_setting(key: str, settings: Any) -> None:
-    """The error of a body that is nested too deeply names the setting."""
     settings.MAX_JSON_DEPTH = 6
     status, code, message = refusal(post(key, chat_body("x", further=[[[[[[[]]]]]]])))
     assert (status, code) == (400, "invalid_json")
@@ -130,9 +123,6 @@ def test_json_depth_is_limited_by_a_setting(key: str, settings: Any) -> None:
 
 @written
 async def test_compressed_body_reserves_memory_for_its_decompressed_size(key: str, loopback: Loopback) -> None:
-    """A compressed body is refused if other bodies have reserved the memory that it needs once decompressed. Its
-    reservation is released.
-    """
     text = json.dumps({"model": "plain/x", "messages": [WORD], "user": " " * 5_000_000}).encode()
     packed = gzip.compress(text)
     encoding = ((b"content-encoding", b"gzip"),)
@@ -170,7 +160,6 @@ async def test_one_large_body_is_parsed_at_a_time_and_small_ones_do_not_wait(key
 
 @written
 async def test_call_with_many_messages_runs_in_a_thread(key: str, loopback: Loopback) -> None:
-    """Calls with many messages run in a thread, one at a time, and do not delay small calls."""
     crowded = chat_call(key, "plain", messages=[WORD] * (CROWDED_ITEMS + 1))
     heavy_work().acquire("other")
     async with loopback.serve():
@@ -185,14 +174,12 @@ async def test_call_with_many_messages_runs_in_a_thread(key: str, loopback: Loop
 
 
 def test_threads_compute_one_large_body_at_a_time() -> None:
-    """Threads of the agents' API share the same single slot."""
     assert isinstance(heavy_work(), FairSlots)
     assert heavy_work().slots == 1
 
 
 @rows
 def test_import_lists_only_the_first_problems(importer: AgentProgram) -> None:
-    """An import lists the first two hundred problems and the number of those that follow."""
     response = importer.post("/config/import", json.dumps({"services": [{"a": 1}] * 1_000}).encode(), dryRun="true")
     details = response.json()["details"]
     assert (response.status_code, len(details)) == (422, 201)

@@ -191,7 +191,6 @@ Parse = Callable[[Any, Callable[[str], None]], ChatCall]
 def test_body_with_one_wrong_value_is_refused_with_its_field_or_accepted(
     body: dict[str, Any], parse: Parse, needs_thread: Callable[[Any, int], bool]
 ) -> None:
-    """A body with one invalid value is accepted, or refused with an error that names a field."""
     refusals = []
     for path in paths_in(body):
         for changed in broken_bodies(body, path):

@@ -65,9 +65,6 @@ async def test_200_parallel_calls_of_two_agents_pass_none_of_their_budgets(loopb
 
 @pytest.mark.parametrize("provider", ["silent", "stall"])
 async def test_cancelled_call_releases_its_reservations(key, loopback, provider):
-    """A cancelled call releases its reservations for agent, team and end user. Tokens that were streamed before are
-    still counted in all three.
-    """
     await asyncio.to_thread(limit_agent, "text-agent", tokensPerDay=5000)
     await asyncio.to_thread(budget, LabelKind.TEAM, "search", tokensPerDay=5000)
     await asyncio.to_thread(budget, LabelKind.USER, "text-agent", tokensPerDay=5000)
@@ -86,9 +83,6 @@ async def test_cancelled_call_releases_its_reservations(key, loopback, provider)
 
 
 async def test_limit_applies_to_each_end_user_separately(key, loopback):
-    """An end user close to the limit receives a warning header and then a 429, while other end users are served. The
-    response to a call without an end user has no budget headers.
-    """
     await asyncio.to_thread(budget, LabelKind.USER, "text-agent", tokensPerDay=20)
     async with loopback.serve():
         first = await chat_call(key, "plain", max_tokens=1, user="eve").run()
@@ -113,7 +107,6 @@ def test_end_users_beyond_the_maximum_share_one_budget() -> None:
 
 
 def test_budget_applies_at_once_and_can_be_undone(demo: None) -> None:
-    """A new budget applies immediately, appears in the history and in the audit log, and can be undone."""
     key = key_of("text-agent", terms={"project": "atlas"})
     revision = budget(LabelKind.PROJECT, "atlas", tokensPerDay=1)
     assert revision is not None
@@ -142,7 +135,6 @@ def test_budget_without_a_limit_or_for_an_unknown_agent_is_refused(demo: None) -
 
 
 def test_the_page_sets_changes_and_removes_budgets(admin: Client, demo: None) -> None:
-    """The page explains budgets if there are none, and shows their usage otherwise. An invalid form is a 422."""
     assert "No budget yet" in response_text(admin.get("/usage/budgets/"))
     form = {"kind": "team", "name": "search", "tokensPerMonth": "100", "moneyPerDay": "2.5", "currency": "CNY"}
     assert admin.post("/usage/budgets/save/", form).status_code == 302
@@ -157,7 +149,6 @@ def test_the_page_sets_changes_and_removes_budgets(admin: Client, demo: None) ->
 
 
 def test_dashboard_names_labels_whose_budget_is_nearly_used_up(admin: Client, demo: None) -> None:
-    """From 80 % usage on, the dashboard names the label and links to the budgets."""
     budget(LabelKind.TEAM, "search", tokensPerDay=10_000)
     key = key_of("text-agent", terms={"team": "search"})
     assert "<b>search</b>" not in admin.get("/").content.decode()

@@ -10,9 +10,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def test_chat_request_is_answered_without_provider_keys(key):
-    """The chain of `task:planning` ends with the echo provider, so the demo answers without provider keys. The headers
-    name the provider and the number of attempts, and the log contains no text of the request.
-    """
+    """The chain of `task:planning` ends with the echo provider."""
     response = post(key, chat_body("Plan a picnic"))
     assert response.status_code == 200, response.content
     body = response.json()
@@ -31,7 +29,6 @@ def test_chat_request_is_answered_without_provider_keys(key):
 
 
 def test_a_fallback_reaches_the_model_that_can_see_the_image(key):
-    """In `task:design` the first candidate fails with a 503, and the second receives the image unchanged."""
     response = post(key, chat_body({"type": "text", "text": "What is this?"}, image(), model="task:design"))
     assert response.status_code == 200, response.content
     assert response.headers["x-routing-model"] == "echo-vision"

@@ -28,9 +28,6 @@ DISCONNECTED = ("client_cancelled", 499, ["client_cancelled"])
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_disconnect_before_the_answer_ends_the_call(key, loopback, stream):
-    """A disconnect before the response closes the upstream connection, sends nothing and is logged as caused by the
-    client.
-    """
     call = chat_call(key, "silent", ID, stream=stream)
     async with loopback.serve():
         running = asyncio.create_task(call.run())
@@ -44,7 +41,6 @@ async def test_disconnect_before_the_answer_ends_the_call(key, loopback, stream)
 
 
 async def test_disconnect_within_a_stream_ends_it(key, loopback):
-    """A disconnect after the first content ends the stream, and nothing more is sent."""
     call = chat_call(key, "stall", ID, stream=True)
     async with loopback.serve():
         running = asyncio.create_task(call.run())
@@ -58,7 +54,6 @@ async def test_disconnect_within_a_stream_ends_it(key, loopback):
 
 
 async def test_disconnect_before_the_watch_is_noticed(key, loopback):
-    """A disconnect before the gateway starts to watch for it ends the call as well."""
     call = chat_call(key, "silent", ID)
     call.disconnected.set()
     async with loopback.serve():
@@ -68,7 +63,6 @@ async def test_disconnect_before_the_watch_is_noticed(key, loopback):
 
 
 async def test_disconnect_within_the_body_makes_no_call(key):
-    """If the client disconnects while it sends its body, nothing is sent to the client or upstream."""
     call = chat_call(key, "plain", pieces=2)
 
     async def disconnect() -> dict[str, object]:
@@ -80,7 +74,6 @@ async def test_disconnect_within_the_body_makes_no_call(key):
 
 
 async def test_cancellation_by_the_server_is_no_disconnect(key, loopback):
-    """If the server cancels a task, the task ends as cancelled and the upstream connection is closed."""
     call = chat_call(key, "silent", ID)
     async with loopback.serve():
         running = asyncio.create_task(call.run())
@@ -93,7 +86,6 @@ async def test_cancellation_by_the_server_is_no_disconnect(key, loopback):
 
 
 async def test_caller_that_stops_reading_its_stream_is_disconnected(key, loopback, monkeypatch):
-    """A client that stops reading ends the call after a timeout, and the upstream connection is closed."""
     monkeypatch.setattr(application, "SLOWEST_READER_SECONDS", 0.01)
     call = chat_call(key, "stall", ID, stream=True)
 
@@ -111,7 +103,6 @@ async def test_caller_that_stops_reading_its_stream_is_disconnected(key, loopbac
 
 
 async def test_no_watch_outlives_its_call(key, loopback, monkeypatch):
-    """No task that watches for a disconnect is left after a response, a refusal or a stream."""
     monkeypatch.setattr(application, "WATCH_AFTER_SECONDS", 0.0)
     calls: list[Call] = [chat_call(key, "plain"), chat_call("wrong", "plain"), chat_call(key, "stream", stream=True)]
     async with loopback.serve():

@@ -38,7 +38,6 @@ def broken_off(results: list[CaseResult]) -> list[CaseResult]:
 
 
 def test_cases_include_every_fault_of_a_provider() -> None:
-    """The cases include every fault that a provider can have, and more than 40 faults in each protocol."""
     assert {case.fault for case in CASES} - {None} == {fault.value for fault in Fault} - {Fault.FIRE_DRILL.value}
     plain = {(case.protocol, case.fault) for case in CASES if case.fault and not case.stream}
     for protocol in ("openai", "openai-responses", "anthropic", "gemini"):
@@ -47,8 +46,6 @@ def test_cases_include_every_fault_of_a_provider() -> None:
 
 @pytest.mark.requirement("MMR-P8", "MMR-P9", "MMR-P10")
 def test_refusal_has_the_expected_status_and_code(results) -> None:
-    """A refusal before any content is a JSON error, even if a stream was requested. It asks the client not to retry."""
-
     def actual(result: CaseResult) -> Any:
         error = result.json["error"]
         kinds = (result.headers["content-type"], result.headers["x-should-retry"], result.headers["x-routing-attempts"])
@@ -61,7 +58,6 @@ def test_refusal_has_the_expected_status_and_code(results) -> None:
 
 
 def test_only_a_plausible_wait_is_passed_on_as_retry_after(results) -> None:
-    """A Retry-After is passed on only if the provider named a plausible wait itself."""
     check_cases(
         refused(results), lambda result: result.headers.get("retry-after"), lambda case: LIMITED.get(case.scenario)
     )
@@ -69,7 +65,6 @@ def test_only_a_plausible_wait_is_passed_on_as_retry_after(results) -> None:
 
 @pytest.mark.requirement("MMR-P8")
 def test_answer_of_the_next_candidate_arrives_complete(results) -> None:
-    """The second candidate's answer arrives complete although its protocol differs. The headers name its provider."""
     fell_back = [result for result in results if result.case.falls_back]
 
     def actual(result: CaseResult) -> Any:
@@ -85,9 +80,7 @@ def test_without_a_fault_only_the_first_candidate_is_called(results) -> None:
 
 
 def test_stream_ends_with_reason_and_done_or_with_an_error(results) -> None:
-    """A complete stream has one finish reason and ends with `[DONE]`. A stream that broke off has neither, so no client
-    mistakes it for a complete one.
-    """
+    """A stream that broke off has neither a finish reason nor `[DONE]`, so no client mistakes it for a complete one."""
 
     def actual(result: CaseResult) -> Any:
         errors = [event["error"]["code"] for event in result.events if "error" in event]
@@ -105,7 +98,6 @@ def test_stream_ends_with_reason_and_done_or_with_an_error(results) -> None:
 
 
 def test_answers_and_logs_contain_no_key_and_no_traceback(results) -> None:
-    """A provider's refusal may repeat the provider's key. The key is redacted in the response and in the log."""
     for result in results:
         texts = [result.body.decode(), str(result.headers), json.dumps([*result.rows, *result.attempts])]
         assert not [secret for secret in (PLANTED_KEY, "Traceback", ".py") if any(secret in text for text in texts)], (
@@ -116,10 +108,6 @@ def test_answers_and_logs_contain_no_key_and_no_traceback(results) -> None:
 
 
 def test_request_has_one_row_and_one_attempt_per_candidate(results) -> None:
-    """The request's row has the outcome and status that the caller saw. The attempts have each candidate's outcome, in
-    order.
-    """
-
     def actual(result: CaseResult) -> Any:
         rows = [(row["outcome"], row["status"], row["stream"]) for row in result.rows]
         return rows, [(attempt["provider"], attempt["outcome"]) for attempt in result.attempts]
@@ -134,9 +122,6 @@ def test_request_has_one_row_and_one_attempt_per_candidate(results) -> None:
 
 
 def test_candidates_are_tried_and_logged_as_often_as_expected(results) -> None:
-    """Each candidate is called as often as expected. The logged count equals the number of requests that the provider
-    received, except for faults after which a request is sent once more.
-    """
     faulty = [result for result in results if result.case.fault]
     check_cases(faulty, lambda result: result.attempts[0]["retry_attempts"], lambda case: max(0, case.tries - 1))
     played = [result for result in results if result.call_count]

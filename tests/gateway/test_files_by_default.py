@@ -36,7 +36,6 @@ def picture(name: str, size: tuple[int, int]) -> bytes:
 
 
 def test_text_of_a_document_reaches_a_text_model_after_a_header(key):
-    """The extracted text follows a header with the file's name, its reference and what was done."""
     answer = post(key, chat_body(file(pdf("Total: 42"), "bill.pdf", "application/pdf"), model="echo-text"))
     assert answer.headers["x-routing-adaptation"] == "file=extracted"
     content = answer.json()["choices"][0]["message"]["content"]
@@ -47,7 +46,6 @@ def test_text_of_a_document_reaches_a_text_model_after_a_header(key):
 
 
 def test_scan_reaches_a_vision_model_as_page_images(key):
-    """A document without text becomes page images for a model that reads images but not documents."""
     answer = post(key, chat_body(file(pdf("", ""), "scan.pdf", "application/pdf"), model="echo-vision"))
     assert answer.headers["x-routing-adaptation"] == "file=converted"
     assert answer.json()["choices"][0]["message"]["content"].count("- image, image/jpeg") == 2
@@ -57,7 +55,6 @@ def test_scan_reaches_a_vision_model_as_page_images(key):
 
 
 def test_bytes_that_do_not_decode_are_reported_to_the_model_in_the_header_and_the_log(key):
-    """The text has a line with their number before it."""
     log = "今天的天气很好。\n".encode() * 50 + b"\xff\xfe\n"
     answer = post(key, chat_body(file(log, "rotated.log", "text/plain"), model="echo-text"))
     assert answer.headers["x-routing-adaptation"] == "text=inlined:replaced"
@@ -82,7 +79,6 @@ def test_such_bytes_of_a_web_page_are_reported_beside_its_words(key):
 
 
 def test_truncated_text_is_reported_in_the_header_and_the_log(key):
-    """If the text of a file was truncated, a header says so, and the log has the missing percentage."""
     answer = post(key, chat_body(file(b"word " * 17_600, "long.txt", "text/plain"), model="echo-text"))
     assert answer.headers["x-routing-adaptation"] == "text=inlined:cut"
     (delivery,) = logged(answer.headers["x-request-id"]).attempts.last().deliveries
@@ -98,7 +94,7 @@ def test_inline_and_stored_documents_have_the_same_page_count(key):
 
 
 def test_pages_are_counted_only_for_inline_pdfs(key):
-    """Pages are counted neither for an image nor for an artifact, whose pages were counted at its upload."""
+    """The pages of an artifact are counted at its upload."""
     dot = bytes_part(picture("PNG", (2, 2)), "image/png", None)
     assert count_pages(dot) is dot
     known = FilePart(dot.kind, "application/pdf", pages=3)

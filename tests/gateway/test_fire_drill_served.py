@@ -61,9 +61,6 @@ def logged(server: Server, query: str) -> list[Any]:
 
 
 def test_provider_is_not_called_until_the_drill_expires(server: Server, script: Server) -> None:
-    """A drill applies in both workers and in those that replace killed workers. When the drill expires, the provider is
-    called again immediately.
-    """
     assert providers_reached(server) == ["one"]
     begun = ask(script, "POST", "/api/v1/admin/providers/one/drill", {"seconds": 300})
     assert (begun.status, begun.json["drill"]["seconds"]) == (201, 300)
@@ -96,9 +93,6 @@ def test_provider_is_not_called_until_the_drill_expires(server: Server, script: 
 
 
 def test_script_ends_a_drill_during_which_a_route_without_fallback_fails(server: Server, script: Server) -> None:
-    """During a drill, a call to a route without another candidate is a 502 whose attempt names the drill. Ending the
-    drill twice is not an error, and the provider is called again.
-    """
     assert ask(script, "POST", "/api/v1/admin/providers/three/drill", {}).status == 201
 
     def refused() -> Any:
@@ -116,7 +110,6 @@ def test_script_ends_a_drill_during_which_a_route_without_fallback_fails(server:
 
 
 def test_drill_that_expired_while_stopped_is_over_and_audited_once(server: Server) -> None:
-    """A drill that expires while no process is running has ended at the next start."""
     past = "from django.utils import timezone; from datetime import timedelta; now = timezone.now(); "
     past += "from routing_admin.models import FireDrill; from django.db.models import F; "
     past += "from routing_admin.models import Installation; "

@@ -99,9 +99,6 @@ def refusal(body: dict[str, Any]) -> BadRequestError:
 
 
 def test_question_is_answered_with_a_candidate(key):
-    """The key may be in the header `x-goog-api-key`. The response has a candidate, and the gateway's own headers name
-    the model.
-    """
     answer = ask(key, gemini_body("Plan a picnic", systemInstruction={"parts": {"text": "Be brief."}}))
     body = answer.json()
     candidate = body["candidates"][0]
@@ -119,9 +116,6 @@ def test_key_is_read_from_every_header(key, headers):
 
 
 def test_call_without_a_key_is_401_and_names_googles_header():
-    """A call without a key is a 401 in Google's error format that names `x-goog-api-key`. A key in the URL that is not
-    one of the gateway's is ignored and not repeated.
-    """
     answer = post("", gemini_body("hi"), f"{GENERATE.format('echo-text')}?key=AIzaSecret")
     error = answer.json()["error"]
     assert (answer.status_code, error["status"]) == (401, "UNAUTHENTICATED")
@@ -155,7 +149,6 @@ def test_every_api_version_is_served(key, path):
 
 
 def test_every_field_of_the_client_is_read():
-    """Every field of google-genai's body is read, both in snake case and in camel case."""
     chat = call_of(RECORDED).chat
     assert [(message.role, message.text) for message in chat.messages] == [
         (Role.SYSTEM, "Be brief."),
@@ -208,17 +201,12 @@ def test_every_field_of_the_client_is_read():
     ],
 )
 def test_unsupported_field_is_refused_with_its_path(change, param):
-    """An unsupported field is refused because dropping it would change the meaning of the call. The error has the
-    field's path in Gemini's spelling.
-    """
+    """Dropping an unsupported field would change the meaning of the call."""
     assert refusal({**gemini_body("hi"), **change}).param == param
 
 
 @pytest.mark.parametrize("model", ["echo-text", "task:planning"])
 def test_several_candidates_are_refused_where_no_route_allows_them(key, model):
-    """A request for several candidates is a 400 that names the field. A call that counts tokens may request any number
-    of candidates.
-    """
     body = {**gemini_body("hi"), "generation_config": {"candidate_count": 2}}
     answer = ask(key, body, model)
     error = answer.json()["error"]
@@ -275,9 +263,6 @@ def test_functions_and_the_choice_among_them_are_read():
 
 @pytest.mark.parametrize("names", [[], ["a"]])
 def test_validated_mode_reaches_only_a_gemini_model(names):
-    """`VALIDATED` goes to a Gemini model unchanged. Another vendor's model receives `auto`, and the mode is listed as
-    dropped.
-    """
     calling = {"mode": "VALIDATED", **({"allowedFunctionNames": names} if names else {})}
     body = gemini_body(
         "hi", tools=[{"functionDeclarations": [{"name": "a"}]}], toolConfig={"functionCallingConfig": calling}
@@ -321,7 +306,6 @@ def test_a_response_without_an_id_answers_the_first_open_call_of_its_name():
 
 
 def test_files_are_read_from_every_kind_of_part():
-    """Files are read from inline data in either base64 alphabet, from a URL, and from a function's response."""
     response = {"name": "shot", "response": {}, "parts": [{"inlineData": {"mimeType": "image/png", "data": PICTURE}}]}
     urls = ["https://example.com/a.pdf", "https://www.youtube.com/watch?v=1"]
     body = gemini_body(
@@ -339,7 +323,6 @@ def test_files_are_read_from_every_kind_of_part():
 
 
 def test_an_artifact_is_named_by_its_reference_its_id_or_as_a_file(key):
-    """An artifact is found by each form of its id, and a text model receives its text."""
     artifact = (
         Client()
         .post(
@@ -384,7 +367,6 @@ def test_reasoning_of_every_vendor_survives_in_a_signature():
 
 
 def test_signature_issued_by_gemini_is_kept():
-    """A signature that Gemini issued in a conversation with Google's own API is kept."""
     parts = [{"text": "a", "thoughtSignature": "cHJvb2Y="}, {**CALL_PART, "thoughtSignature": "YWJj"}]
     turn = call_of({"contents": [*gemini_body("go")["contents"], {"role": "model", "parts": parts}]}).chat.messages[1]
     assert [(thought.proof, thought.origin) for thought in turn.thoughts] == [("cHJvb2Y=", "")]
@@ -392,7 +374,6 @@ def test_signature_issued_by_gemini_is_kept():
 
 
 def test_reasoning_text_appears_only_if_requested():
-    """Without `includeThoughts` there is no reasoning text, complete or streamed."""
     answer = Answer("Yes", reasoning="Hm.")
     for includes_thoughts in (False, True):
         call = call_of(gemini_body("hi", generationConfig={"thinkingConfig": {"includeThoughts": includes_thoughts}}))
@@ -446,7 +427,6 @@ def test_generated_media_have_data_and_artifact():
 
 
 def test_function_call_is_one_part_once_complete():
-    """A function call is written as soon as it is complete, before the end of the message. Calls keep their order."""
     chunks = GeminiChunks(model="m", origin=ORIGIN)
     written = [
         chunks.write_delta(Delta(tool_calls=(ToolCallDelta(0, "c0", "f", '{"a"'),))),
@@ -464,7 +444,6 @@ def test_function_call_is_one_part_once_complete():
 
 
 def test_error_has_googles_shape(key):
-    """An error has Google's status, the gateway's code as its reason, and the field as a violation."""
     unknown = ask(key, gemini_body("hi"), "nothing").json()["error"]
     assert (unknown["code"], unknown["status"], unknown["details"][0]["reason"]) == (
         404,
@@ -488,7 +467,6 @@ def test_error_has_googles_shape(key):
 
 
 def test_block_reason_of_gemini_is_kept():
-    """Gemini's own block reason is kept. Another vendor's refusal has the block reason `OTHER`."""
     reasons = [
         blocked_json(GatewayError(400, "content_filter", message))["promptFeedback"]["blockReason"]
         for message in ("the prompt was blocked: PROHIBITED_CONTENT", "the prompt was blocked: SAFETY", "Refused.")
@@ -497,9 +475,6 @@ def test_block_reason_of_gemini_is_kept():
 
 
 def test_models_are_listed_as_gemini_lists_them(key):
-    """Models are listed in Gemini's format under Gemini's path, and under OpenAI's path if the client sends Google's
-    key header.
-    """
     headers = {"x-goog-api-key": key}
     listed = Client().get("/v1beta/models", headers=headers).json()["models"]
     assert listed == Client().get("/v1/models", headers=headers).json()["models"]
@@ -517,7 +492,6 @@ def test_models_are_listed_as_gemini_lists_them(key):
 
 
 def test_tokens_are_counted(key):
-    """Tokens are counted both for contents alone and for a whole request."""
     path = "/v1beta/models/{}:countTokens"
     short = ask(key, gemini_body("x"), path=path)
     long = ask(key, {"generateContentRequest": gemini_body("many words " * 100)}, path=path)
@@ -526,7 +500,6 @@ def test_tokens_are_counted(key):
 
 
 def test_contents_parts_and_functions_are_bounded_each_by_its_setting(key, settings):
-    """Parts are counted over all contents, including functions' responses. Each declared function counts as a tool."""
     settings.MAX_MESSAGES, settings.MAX_PARTS, settings.MAX_TOOLS = 4, 4, 2
     content, three_parts = gemini_body("x")["contents"][0], gemini_body("x", "y", "z")["contents"][0]
     nested = {"functionResponse": {"name": "f", "response": {}, "parts": [{"text": "x"}] * 4}}
@@ -557,7 +530,6 @@ def test_labels_and_the_route_are_read(key):
 
 
 def test_repeated_call_is_replayed_and_another_call_refused(key):
-    """A call with the same Idempotency-Key but with another model or as a stream is a different call, and a 422."""
     stream = "/v1beta/models/{}:streamGenerateContent"
 
     def once(path: str, model: str = "echo-text") -> Any:
@@ -601,6 +573,5 @@ def test_any_answer_of_any_protocol_is_accepted_by_googles_types(protocol, recor
 
 
 def test_single_text_part_is_a_turn():
-    """The role may be omitted, and a single part may be sent in place of a list."""
     chat = call_of({"contents": {"parts": {"text": "hi"}}}).chat
     assert chat.messages[0].parts == (TextPart("hi"),)

@@ -43,7 +43,6 @@ class Answer(BaseModel):
 @pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_whole_and_streamed_answers_agree_over_each_protocol(google, upstream):
-    """A complete answer and a stream have the same text and the same usage."""
     request: Any = {"model": f"{upstream}/lab", "contents": "hello", "config": {"system_instruction": "Be brief."}}
     whole = google.models.generate_content(**request)
     chunks = list(google.models.generate_content_stream(**request))
@@ -62,7 +61,6 @@ def test_api_version_of_googles_other_clients_is_served(server):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_client_calls_the_function_and_sends_its_result(google, upstream):
-    """google-genai calls the function and sends its result; the model answers with text."""
     config = types.GenerateContentConfig(tools=[double])
     answer = google.models.generate_content(model=f"{upstream}/fault:capable", contents="double 4", config=config)
     parts = [part for turn in answer.automatic_function_calling_history for part in turn.parts]
@@ -73,7 +71,6 @@ def test_client_calls_the_function_and_sends_its_result(google, upstream):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_a_chat_keeps_calls_and_signatures_from_turn_to_turn(google, server, upstream):
-    """A streamed call has its signature in the same part, and the next turn returns both with the result."""
     declared = types.FunctionDeclaration(name="double", parameters_json_schema=TOOL)
     config = types.GenerateContentConfig(tools=[types.Tool(function_declarations=[declared])])
     chat = google.chats.create(model=f"{upstream}/fault:capable", config=config)
@@ -86,7 +83,6 @@ def test_a_chat_keeps_calls_and_signatures_from_turn_to_turn(google, server, ups
 
 
 def test_files_and_schemas_reach_a_model(google, server):
-    """Inline images, stored images and both kinds of schemas reach the model."""
     stored = httpx.post(
         f"{server.url}/v1/files",
         headers={"authorization": f"Bearer {server.key}"},
@@ -106,9 +102,6 @@ def test_files_and_schemas_reach_a_model(google, server):
 
 
 def test_options_of_gemini_reach_a_gemini_model(google, server):
-    """Safety settings, media resolution and reasoning options reach a Gemini model. For other models they are listed as
-    dropped.
-    """
     config = types.GenerateContentConfig(
         safety_settings=[types.SafetySetting(category="HARM_CATEGORY_HARASSMENT", threshold="BLOCK_NONE")],
         media_resolution="MEDIA_RESOLUTION_LOW",
@@ -127,7 +120,6 @@ def test_options_of_gemini_reach_a_gemini_model(google, server):
 
 
 def test_models_are_listed_and_tokens_counted(google):
-    """Models are listed in pages and can be found by name, and tokens are counted."""
     listed = [model.name for model in google.models.list(config={"page_size": 3})]
     assert len(set(listed)) == len(listed) > 6
     assert "models/task:planning" in listed
@@ -136,7 +128,6 @@ def test_models_are_listed_and_tokens_counted(google):
 
 
 def test_failures_raise_the_clients_errors(google):
-    """An invalid request, a failed provider and a rate limit raise the client's own errors with Google's status."""
     with pytest.raises(errors.ClientError) as unknown:
         google.models.generate_content(model="nothing", contents="hi")
     assert (unknown.value.code, unknown.value.status) == (404, "NOT_FOUND")
@@ -163,7 +154,6 @@ def test_a_prompt_that_is_blocked_is_an_answer_without_candidates(google, server
 
 
 def test_a_stream_that_breaks_raises_in_the_client(google):
-    """If a stream breaks off, the client raises an error after the content received so far."""
     stream = google.models.generate_content_stream(model="one/fault:no_finish", contents="hi")
     assert next(stream).candidates
     with pytest.raises(errors.APIError):

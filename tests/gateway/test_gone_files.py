@@ -77,7 +77,6 @@ def followed_up(parts: list[Any], role: str = "user") -> list[dict[str, Any]]:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("how", ["deleted", "expired", "pruned"])
 def test_gone_file_of_an_earlier_turn_is_described(key, how, form):
-    """If a file of an earlier turn is gone, the model is told so in its place, and the turn is answered."""
     row = store_file()
     turn = followed_up([{"type": "text", "text": "Look"}, FORMS[form](row.ref)])
     assert "文件处理失败" not in answer_text(ask(key, *turn))
@@ -91,7 +90,6 @@ def test_gone_file_of_an_earlier_turn_is_described(key, how, form):
 @pytest.mark.parametrize("role", ["system", "developer", "user", "assistant"])
 @pytest.mark.parametrize("ref", [NEVER, ODD, "file-abc123"])
 def test_unknown_reference_in_an_earlier_message_is_described(key, ref, role):
-    """An unknown or malformed reference in an earlier message of any role is described, in the request's language."""
     response = ask(key, *followed_up([{"type": "text", "text": "Look"}, as_file(ref)], role), language="en")
     assert "[File could not be processed: " in answer_text(response)
     assert response.headers["x-routing-adaptation"] == "file=described"
@@ -100,7 +98,6 @@ def test_unknown_reference_in_an_earlier_message_is_described(key, ref, role):
 @pytest.mark.parametrize("how", ["deleted", "expired"])
 @pytest.mark.parametrize("form", FORMS)
 def test_gone_file_in_the_newest_message_is_described(key, how, form):
-    """A deleted or expired file is described to the model. The log gives `artifact_missing` as the reason."""
     row = store_file()
     end(row, how)
     response = post(key, chat_body(FORMS[form](row.ref), model="echo-vision"))
@@ -112,9 +109,6 @@ def test_gone_file_in_the_newest_message_is_described(key, how, form):
 @pytest.mark.parametrize(("form", "place"), [("image_url", "image_url.url"), ("file_id", "file.file_id")])
 @pytest.mark.parametrize("ref", [NEVER, ODD])
 def test_unknown_reference_in_the_newest_user_message_is_400(key, ref, form, place):
-    """An unknown reference in the newest user message is a 400 with its place, even if tool results and answers follow
-    that message.
-    """
     newest = {"role": "user", "content": [{"type": "text", "text": "Look"}, FORMS[form](ref)]}
     for after in ([], tool_turn(store_file().ref), [{"role": "assistant", "content": "I"}]):
         response = ask(key, {"role": "user", "content": "Hello"}, newest, *after)
@@ -138,14 +132,12 @@ def test_tool_result_that_names_a_gone_file_is_described(key, how):
 
 
 def test_unknown_reference_without_a_user_message_is_described(key):
-    """In a call without user messages, an unknown reference is described to the model."""
     text = answer_text(ask(key, {"role": "system", "content": [as_file(NEVER)]}, *tool_turn(NEVER)))
     assert text.count("文件处理失败") == 2
 
 
 @pytest.mark.parametrize("how", ["living", "deleted", "expired"])
 def test_private_file_of_another_agent_looks_like_an_unknown_one(key, how):
-    """The response for another agent's private file equals that for an unknown id, whether or not the file exists."""
     row = store_file("vision-agent", visibility="private")
     if how != "living":
         end(row, how)

@@ -41,9 +41,6 @@ EACH_PROVIDER = pytest.mark.parametrize("provider", ["one", "by-openai-responses
 @EACH_PROVIDER
 @pytest.mark.parametrize("path", APIS)
 def test_surrogates_in_a_stream_are_joined_or_replaced(server: Server, path: str, provider: str) -> None:
-    """Surrogates in text, reasoning, ids, names and arguments are joined to one character if both halves arrive, and
-    replaced otherwise.
-    """
     reply = ask(server, "POST", path, body_of(path, provider, stream=True))
     text, thought, calls = APIS[path][1](reply.body)
     assert (text, thought, repair(calls)) == (TEXT, THOUGHT, [CALLED])
@@ -62,7 +59,6 @@ def test_surrogates_in_a_whole_answer_are_joined_or_replaced(server: Server, pat
 
 @pytest.mark.parametrize("path", APIS)
 def test_surrogates_in_an_error_are_replaced(server: Server, path: str) -> None:
-    """A lone surrogate in an upstream error is replaced in the refusal that the caller receives."""
     server.lab.play({"one": "http_400:message=no \ud83d here"})
     reply = ask(server, "POST", path, {**APIS[path][0], "model": "one/lab"})
     assert reply.status == 400

@@ -41,9 +41,7 @@ def count_records() -> int:
 
 @pytest.mark.parametrize("path", CHAT_APIS)
 def test_replay_has_the_same_bytes_in_every_chat_api(key: str, path: str) -> None:
-    """A replay has the same bytes as the original, and headers that mark it as a replay. Every answer has a new id, so
-    equal bytes mean the same answer.
-    """
+    """Every answer has a new id, so equal bytes mean the same answer."""
     first = post(key, CHAT_APIS[path], path, **{"idempotency-key": "once"})
     replay = post(key, CHAT_APIS[path], path, **{"idempotency-key": "once"})
     assert (first.status_code, replay.status_code) == (200, 200)
@@ -61,7 +59,6 @@ def test_without_the_header_nothing_is_stored(key: str) -> None:
 
 
 def test_replay_is_logged_without_usage_and_attempts(key: str) -> None:
-    """A replay's log row names the original request and has no tokens, provider or attempts."""
     first, replay = (post(key, chat_body("hello"), **{"idempotency-key": "k"}) for _ in range(2))
     original, row = logged(first["x-request-id"]), logged(replay["x-request-id"])
     assert (row.outcome, row.status, row.agent, row.asked_model) == ("ok", 200, "text-agent", original.asked_model)
@@ -74,7 +71,6 @@ def test_replay_is_logged_without_usage_and_attempts(key: str) -> None:
     ("path", "place"), [("/v1/chat/completions", "error"), ("/v1/responses", "error"), ("/v1/messages", "error")]
 )
 def test_same_key_with_another_body_is_422_in_the_shape_of_the_api(key: str, path: str, place: str) -> None:
-    """A different body is a 422 in the API's error format that names the request for which the key was used."""
     first = post(key, CHAT_APIS[path], path, **{"idempotency-key": "k"})
     refused = post(key, {**CHAT_APIS[path], "temperature": 0.5}, path, **{"idempotency-key": "k"})
     assert refused.status_code == 422
@@ -91,14 +87,12 @@ def test_same_key_in_another_api_is_422(key: str) -> None:
 
 
 def test_same_key_with_another_strict_header_is_422(key: str) -> None:
-    """An idempotency key that is reused with another `x-routing-strict` header is a 422."""
     post(key, chat_body("hello"), **{"idempotency-key": "k"})
     strict = post(key, chat_body("hello"), **{"idempotency-key": "k", "x-routing-strict": "true"})
     assert strict.status_code == 422
 
 
 def test_idempotency_keys_are_separate_for_each_agent_key(key: str) -> None:
-    """Two agent keys can use the same idempotency key, even if both belong to the same agent."""
     first = post(key, chat_body("hello"), **{"idempotency-key": "k"})
     for other_key in (key_of("vision-agent"), key_of("text-agent")):
         answer = post(other_key, chat_body("hello"), **{"idempotency-key": "k"})
@@ -108,9 +102,6 @@ def test_idempotency_keys_are_separate_for_each_agent_key(key: str) -> None:
 
 @pytest.mark.parametrize("idempotency_key", ["", "x" * 256, "tab\there", "naïve"])
 def test_invalid_idempotency_key_is_400(key: str, idempotency_key: str) -> None:
-    """An idempotency key has 1 to 255 printable ASCII characters. A call with an invalid key is logged, and nothing is
-    stored.
-    """
     answer = post(key, chat_body("hello"), **{"idempotency-key": idempotency_key})
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "Idempotency-Key")
     assert "1 to 255" in answer.json()["error"]["message"]
@@ -120,13 +111,12 @@ def test_invalid_idempotency_key_is_400(key: str, idempotency_key: str) -> None:
 
 @pytest.mark.parametrize("idempotency_key", ["x" * 255, '"8e03978e-40d5-43dd-bc93-6894a57f9324"', "a key with spaces"])
 def test_idempotency_key_is_used_unchanged(key: str, idempotency_key: str) -> None:
-    """An idempotency key is used unchanged. The quotes that the IETF draft puts around it are part of it."""
+    """The quotes that the IETF draft puts around an idempotency key are part of the key."""
     post(key, chat_body("hello"), **{"idempotency-key": idempotency_key})
     assert post(key, chat_body("hello"), **{"idempotency-key": idempotency_key})["x-routing-replayed"] == "true"
 
 
 def test_unauthorized_call_is_refused_before_the_look_up(key: str) -> None:
-    """A 401 or a 403 is returned before the look-up and is never stored."""
     post(key, chat_body("hello"), **{"idempotency-key": "k"})
     assert post("ra_wrong", chat_body("hello"), **{"idempotency-key": "k"}).status_code == 401
     narrow = key_of("text-agent", scopes=("registry:read",))
@@ -155,7 +145,6 @@ def test_refusal_that_may_change_is_not_stored(key: str, model: str) -> None:
 
 
 def test_stored_row_reveals_neither_key_nor_body_nor_answer(key: str) -> None:
-    """The request is stored as a digest, and the response is encrypted."""
     first = post(key, chat_body("the secret word"), **{"idempotency-key": "order-4711"})
     (row,) = IdempotencyRecord.objects.all()
     columns = " ".join(str(value) for value in (row.digest, row.fingerprint, row.holder, bytes(row.ciphertext)))
@@ -172,7 +161,6 @@ def test_an_outcome_whose_encryption_key_is_gone_is_410(key: str, settings: Any)
 
 
 def test_an_outcome_that_is_too_large_is_not_stored_and_says_so(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A header of the response says that it was not stored. The repeated call is a 410 that names the request."""
     monkeypatch.setattr(outcomes, "OUTCOME_BYTES", 10)
     first = post(key, chat_body("hello"), **{"idempotency-key": "k"})
     assert (first.status_code, first["x-routing-not-stored"]) == (200, "too_large")
@@ -187,7 +175,6 @@ def call(body: bytes, **headers: str) -> HttpCall:
 
 
 def test_fingerprint_ignores_encoding_and_form_boundary() -> None:
-    """The fingerprint depends on the content, but neither on the content encoding nor on a form's boundary."""
     path, plain = "/v1/chat/completions", fingerprint_call(call(b"{}"), "/v1/chat/completions")
     assert fingerprint_call(call(gzip.compress(b"{}"), content_encoding="gzip"), path) == plain
     assert fingerprint_call(call(b"{ }"), path) != plain
@@ -223,7 +210,6 @@ def test_claim_that_was_not_renewed_is_taken_over() -> None:
 
 
 def test_outcome_expires_after_a_day() -> None:
-    """An outcome expires after a day, and every claim removes expired ones."""
     outcomes.store_outcome(claim(), CallOutcome(200, {"a": "b"}, b"answer"))
     assert isinstance(claim(hours=23), StoredOutcome)
     assert isinstance(claim(hours=25), Claim)

@@ -29,9 +29,6 @@ def with_key(key: str) -> dict[str, Any]:
 
 
 def test_repeated_calls_of_openais_client_make_one_request(client: openai.OpenAI, server: Server) -> None:
-    """No matter which worker receives the repeated call, the provider receives one request, for complete and streamed
-    answers.
-    """
     whole = [client.chat.completions.create(model="one/lab", messages=HELLO, **with_key("whole")) for _ in range(6)]
     assert len({answer.id for answer in whole}) == 1
     streams = [
@@ -63,7 +60,6 @@ def test_client_that_repeats_too_early_retries_and_gets_the_answer(client: opena
 
 
 def test_repeated_calls_of_anthropics_client_make_one_request(claude: anthropic.Anthropic, server: Server) -> None:
-    """If a key is reused with another body, Anthropic's client raises its own error."""
     body: Any = {"model": "by-anthropic/lab", "max_tokens": 50, "messages": HELLO}
     assert claude.messages.create(**body, **with_key("m")).id == claude.messages.create(**body, **with_key("m")).id
     with pytest.raises(anthropic.UnprocessableEntityError, match="was used for a different request"):
@@ -72,7 +68,6 @@ def test_repeated_calls_of_anthropics_client_make_one_request(claude: anthropic.
 
 
 def test_a_stream_that_broke_off_is_not_stored(client: openai.OpenAI, server: Server) -> None:
-    """If a stream broke off, a call with the same key is made again once the key has been released."""
     server.lab.play({"one": ["error_event_mid", "ok"]})
     body: Any = {"model": "one/lab", "messages": HELLO, "stream": True, **with_key("broken")}
     with pytest.raises(openai.APIError):
@@ -83,9 +78,6 @@ def test_a_stream_that_broke_off_is_not_stored(client: openai.OpenAI, server: Se
 
 
 def test_while_the_log_is_locked_only_calls_with_a_key_are_503(client: openai.OpenAI, server: Server) -> None:
-    """While stored outcomes cannot be read, a call with an idempotency key is a 503 with Retry-After. Other calls are
-    served.
-    """
     body: Any = {"model": "one/lab", "messages": HELLO}
     with locked(server.directory / LOG):
         with pytest.raises(openai.InternalServerError) as refused:
@@ -97,7 +89,6 @@ def test_while_the_log_is_locked_only_calls_with_a_key_are_503(client: openai.Op
 
 
 def test_outcomes_survive_a_restart(client: openai.OpenAI, server: Server) -> None:
-    """Outcomes survive a restart because they are in the database."""
     first = client.chat.completions.create(model="one/lab", messages=HELLO, **with_key("kept"))
     server.process.terminate()
     server.process.wait(timeout=40)

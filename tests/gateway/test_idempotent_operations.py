@@ -68,13 +68,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def test_every_api_beside_chat_is_called_here() -> None:
-    """Every API except chat is in `CALLS`. A new API must be added there."""
     assert set(CALLS) == set(CHAT_APIS) - {"/v1/chat/completions", "/v1/messages", "/v1/responses"}
 
 
 @pytest.mark.parametrize("path", CALLS)
 def test_repeated_call_makes_one_request(client: openai.OpenAI, server: Server, path: str) -> None:
-    """A replay has the same bytes, type and artifact references, and the provider receives one request."""
     answers = [CALLS[path](client, path) for _ in range(3)]
     first, *replays = [getattr(answer, "http_response", answer) for answer in answers]
     assert len(server.lab.requests) == 1
@@ -88,7 +86,6 @@ def test_repeated_call_makes_one_request(client: openai.OpenAI, server: Server, 
 
 
 def test_another_file_with_the_same_key_is_422(client: openai.OpenAI) -> None:
-    """Two calls with the same key may differ in their form's boundary, but not in its file."""
     CALLS["/v1/audio/transcriptions"](client, "file")
     with pytest.raises(openai.UnprocessableEntityError, match="was used for a different request"):
         client.audio.transcriptions.create(model="one/hear", file=("b.wav", SOUND[1]), **with_key("file"))

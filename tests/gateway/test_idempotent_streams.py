@@ -27,7 +27,6 @@ async def test_replayed_stream_has_the_same_bytes_and_headers(key: str, loopback
 
 @pytest.mark.parametrize(("provider", "stream"), [("silent", False), ("silent", True), ("stall", True)])
 async def test_call_that_its_caller_cancelled_is_not_stored(key, loopback, provider, stream) -> None:
-    """If the client disconnects before the response or within a stream, nothing is stored."""
     async with loopback.serve():
         call = chat_call(key, provider, KEY, stream=stream)
         running = asyncio.create_task(call.run())
@@ -38,7 +37,6 @@ async def test_call_that_its_caller_cancelled_is_not_stored(key, loopback, provi
 
 
 async def test_the_same_key_while_the_first_call_is_running_is_409(key: str, loopback: Loopback) -> None:
-    """A call that is repeated while the first is running is a 409 that asks the client to retry after a second."""
     async with loopback.serve():
         first = chat_call(key, "stall", KEY, stream=True)
         running = asyncio.create_task(first.run())
@@ -52,9 +50,6 @@ async def test_the_same_key_while_the_first_call_is_running_is_409(key: str, loo
 
 
 async def test_one_of_many_concurrent_calls_is_made(key: str, loopback: Loopback) -> None:
-    """Of several concurrent calls with the same key, only one is made. Each other call is a 409 or the replay of that
-    call.
-    """
     async with loopback.serve():
         calls = await asyncio.gather(*(chat_call(key, "plain", KEY).run() for _ in range(8)))
         replay = await chat_call(key, "plain", KEY).run()

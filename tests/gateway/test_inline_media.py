@@ -19,7 +19,6 @@ from routing_admin.gateway.media import CHUNK_CHARS, data_url_part, decode_base6
 
 @given(data=st.binary(max_size=200), lead=st.text(max_size=10))
 def test_decoding_returns_the_encoded_bytes(data: bytes, lead: str) -> None:
-    """Base64 is decoded to the original bytes, from any offset in a longer string."""
     assert decode_base64(lead + base64.b64encode(data).decode(), "file", len(lead)) == data
 
 
@@ -30,14 +29,12 @@ def test_text_decoded_in_pieces_returns_the_same_bytes() -> None:
 
 @pytest.mark.parametrize("wrong", ["QQ==QQ==", "Q", "QQ=", "QQ==" + "A" * CHUNK_CHARS, "Q*==", "===="])
 def test_invalid_base64_is_refused_with_the_place(wrong: str) -> None:
-    """Invalid base64, for example with padding in the middle, is refused with an error that names the field."""
     with pytest.raises(BadRequestError) as refused:
         decode_base64(wrong, "messages[0].content[1].file.data")
     assert refused.value.param == "messages[0].content[1].file.data"
 
 
 def test_decoding_a_large_file_makes_one_copy() -> None:
-    """Decoding allocates one copy of the file and no second copy of the base64 text."""
     size = 12 * 1024 * 1024
     url = "data:application/octet-stream;base64," + base64.b64encode(bytes(size)).decode()
     tracemalloc.start()
@@ -61,7 +58,6 @@ def test_a_web_page_inside_a_request_is_read_as_a_browser_shows_it() -> None:
 
 
 def test_a_file_beyond_the_largest_upload_is_refused_before_it_is_decoded(settings: Any) -> None:
-    """The limit counts the bytes of the file, and not the characters of its base64 or the prefix before it."""
     settings.MAX_UPLOAD_BYTES = 3000
     lead = "data:;base64,"
     assert len(decode_base64(lead + base64.b64encode(bytes(3000)).decode(), "file", len(lead))) == 3000

@@ -220,7 +220,6 @@ def transcode(protocol: str, sent: Iterator[Json], events: Any) -> bytes:
 def test_any_mixture_of_text_reasoning_and_calls_arrives_as_the_same_blocks(
     provider: str, api: str, pieces: tuple[list[Call], list[Step]]
 ) -> None:
-    """Text and reasoning arrive complete and in order. Each call arrives once, with its id, name and complete input."""
     calls, steps = pieces
     if not any(kind != "reasoning" for kind, _, _ in steps):
         steps = [*steps, ("text", 0, "end")]

@@ -41,9 +41,6 @@ async def play(key: str, loopback: Loopback, provider: str, *, stream: bool) -> 
 
 
 async def test_exception_within_a_stream_is_its_last_event_and_internal(key, loopback, monkeypatch):
-    """An exception within a stream becomes an error event without a `[DONE]`. The log records an internal error, not a
-    disconnect.
-    """
     write, written = rendering.Chunks.write_delta, list[Delta]()
 
     def break_later(events: rendering.Chunks, delta: Delta) -> bytes:
@@ -59,7 +56,6 @@ async def test_exception_within_a_stream_is_its_last_event_and_internal(key, loo
 
 
 async def test_answer_that_cannot_be_encoded_is_a_logged_500(key, loopback, monkeypatch):
-    """An answer that cannot be encoded is a 500 for the caller and an internal error in the log."""
     monkeypatch.setattr(rendering, "usage_json", fail)
     status, body, outcome, _ = await play(key, loopback, "plain", stream=False)
     assert (status, json.loads(body)["error"]["code"], outcome) == (500, "internal_error", "internal_error")
@@ -67,9 +63,6 @@ async def test_answer_that_cannot_be_encoded_is_a_logged_500(key, loopback, monk
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_answer_that_cannot_be_decoded_fails_its_candidate(key, loopback, monkeypatch, caplog, stream):
-    """An exception while the first content is decoded makes the chain move on to the next candidate, as a malformed
-    answer does. The server's log has the traceback.
-    """
     monkeypatch.setattr(openai_stream.ChunkReader, "read", fail)
     monkeypatch.setattr(calls, "repair_outcome", fail)
     status, body, _, attempts = await play(key, loopback, "stream" if stream else "plain", stream=stream)

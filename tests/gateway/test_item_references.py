@@ -59,7 +59,6 @@ def answer_text(answer: Any) -> str:
 
 @pytest.mark.parametrize("is_written", [False, True])
 def test_reference_resolves_to_the_answered_item(key: str, is_written: bool) -> None:
-    """A reference is resolved from memory before the rows are written, and from the database afterwards."""
     item = answered_item(key)
     if is_written:
         kept_answers().write()
@@ -70,7 +69,6 @@ def test_reference_resolves_to_the_answered_item(key: str, is_written: bool) -> 
 
 
 def test_the_rows_are_written_with_the_log(key: str) -> None:
-    """Rows are written after the response, encrypted, under a digest that reveals neither the agent nor the id."""
     answer = ask(key, USER)
     assert not KeptAnswer.objects.exists()
     logged(answer["x-request-id"])
@@ -116,7 +114,6 @@ def test_store_false_keeps_nothing(key: str) -> None:
     ],
 )
 def test_unknown_reference_is_refused_with_a_suggestion(key: str, reference: dict[str, str]) -> None:
-    """A reference to an unknown item is a 400 that names its place and suggests `store: false`."""
     answer = ask(key, USER, reference)
     error = answer.json()["error"]
     assert (answer.status_code, error["param"], error["code"]) == (400, "input[1].id", "item_not_found")
@@ -125,9 +122,6 @@ def test_unknown_reference_is_refused_with_a_suggestion(key: str, reference: dic
 
 
 def test_reference_of_another_agent_is_refused(key: str) -> None:
-    """A reference to another agent's item is refused, from memory and from the database. A reference with another key
-    of the same agent is accepted.
-    """
     item, other = answered_item(key), key_of("vision-agent")
     for _ in range(2):
         assert ask(other, USER, reference_to(item)).status_code == 400
@@ -136,7 +130,6 @@ def test_reference_of_another_agent_is_refused(key: str) -> None:
 
 
 def test_expired_answer_is_refused_and_its_row_removed(key: str) -> None:
-    """An expired row is removed by the next write or by `prune`."""
     item = answered_item(key)
     kept_answers().write()
     for remove in (lambda: (answered_item(key), kept_answers().write()), lambda: prune(SYSTEM, datetime.now(UTC))):
@@ -148,7 +141,6 @@ def test_expired_answer_is_refused_and_its_row_removed(key: str) -> None:
 
 
 def test_installation_without_kept_answers_refuses_store_true(key: str, settings: Any) -> None:
-    """If an installation stores no answers, every reference is unknown."""
     settings.KEEP_ANSWERS = 0
     item = answered_item(key)
     kept_answers().write()
@@ -181,7 +173,6 @@ def kept_in(call_kept: list[Any]) -> list[Any]:
 
 
 def test_every_item_of_an_answer_is_kept_whole_and_streamed() -> None:
-    """Signed reasoning, text and calls are each stored under an id that contains the answer's id."""
     kept: list[Any] = []
     call = parse({"model": "m", "input": "x"}, lambda _: None)
     assert call.is_stored
@@ -199,7 +190,6 @@ def test_every_item_of_an_answer_is_kept_whole_and_streamed() -> None:
 
 
 def test_items_of_openais_own_tools_keep_their_ids(key: str) -> None:
-    """Items of OpenAI's own tools keep their ids. A reference resolves to the newest item with its id."""
     answer = PROTOCOLS["openai-responses"].decode(200, {}, json.dumps(RESPONSE).encode())
     assert isinstance(answer, Answer)
     call = parse({"model": "m", "input": "x"}, lambda _: None)

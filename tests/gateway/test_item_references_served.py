@@ -46,7 +46,6 @@ def conversation(server: Server, upstream: str, *, streamed: bool, by: str = "")
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("streamed", [False, True])
 def test_references_reach_the_provider_as_the_items_would(server: Server, upstream: str, streamed: bool) -> None:
-    """Reasoning with its signature, text and calls reach the provider unchanged, no matter which worker responds."""
     sent = conversation(server, upstream, streamed=streamed)
     for by in ("reference", "previous") * 3:
         assert without_ids(conversation(server, upstream, streamed=streamed, by=by)) == without_ids(sent)

@@ -100,9 +100,6 @@ async def row_of(name: str = "the-call") -> Any:
 
 @EACH_API
 async def test_stream_without_content_begins_with_comments(key, loopback, path):
-    """The stream begins with a 200 and the headers known so far. The other headers follow as comments before the first
-    event, and the log records that the stream began early.
-    """
     call, prompt = call_to("alone", key, ID, path=path), call_to("never", key, path=path)
     async with loopback.serve():
         running = await begin(call)
@@ -131,9 +128,6 @@ async def test_stream_without_content_begins_with_comments(key, loopback, path):
 
 @EACH_API
 async def test_fallback_continues_after_the_comments(key, loopback, path):
-    """If a candidate fails after the stream has begun, the next candidate answers, and the caller sees only that
-    answer.
-    """
     call = call_to("slow", key, ID, path=path)
     async with loopback.serve():
         running = await begin(call)
@@ -167,7 +161,6 @@ async def test_gemini_stream_begins_with_blank_lines(key, loopback, form, ending
 
 @pytest.mark.parametrize("ending", ["stream", "fail"])
 async def test_a_list_of_several_candidates_begins_early_and_is_one_list(key, loopback, ending):
-    """A list of several Gemini candidates begins early. If a candidate fails, the error is its only element."""
     await asyncio.to_thread(TaskRoute.objects.filter(task_type="alone").update, allow_n=True)
     await asyncio.to_thread(snapshot.refresh)
     call = call_to("alone", key)
@@ -204,9 +197,6 @@ ERRORS: dict[str, Callable[[Any], str]] = {
     ],
 )
 async def test_begun_stream_of_a_failed_chain_ends_with_an_error_event(key, loopback, path, expected):
-    """The last event is an error, without a finish reason or `[DONE]`, and the late headers precede it. The log has the
-    status 200 that was sent.
-    """
     call = call_to("alone", key, ID, path=path)
     async with loopback.serve():
         running = await begin(call)
@@ -236,7 +226,6 @@ async def test_comments_are_repeated_until_the_first_content(key, loopback, monk
 
 @pytest.mark.parametrize(("model", "installation"), [("task:never", SOON), ("silent/bench-model", 0)])
 async def test_zero_seconds_never_begin_a_stream_early(key, loopback, settings, model, installation):
-    """A setting of zero seconds turns early streams off, both for a route and for the installation."""
     settings.KEEP_ALIVE_SECONDS = installation
     call = call_to("", key, ID, model=model)
     async with loopback.serve():
@@ -249,7 +238,6 @@ async def test_zero_seconds_never_begin_a_stream_early(key, loopback, settings, 
 
 
 async def test_installations_seconds_apply_without_a_route(key, loopback, settings):
-    """The installation's setting applies to a model that the call names directly."""
     settings.KEEP_ALIVE_SECONDS = SOON
     call = call_to("", key, model="silent/bench-model")
     async with loopback.serve():
@@ -260,7 +248,6 @@ async def test_installations_seconds_apply_without_a_route(key, loopback, settin
 
 
 async def test_disconnect_from_a_begun_stream_ends_the_chain(key, loopback):
-    """A disconnect closes the upstream connection, leaves no task behind and is logged as caused by the client."""
     call = call_to("slow", key, ID)
     async with loopback.serve():
         running = await begin(call)
@@ -275,7 +262,6 @@ async def test_disconnect_from_a_begun_stream_ends_the_chain(key, loopback):
 
 
 async def test_stopping_process_ends_a_begun_stream_with_an_error_event(key, loopback):
-    """If the process stops during a stream, the stream ends with an error event, as the status was already sent."""
     call = call_to("alone", key, ID)
     async with loopback.serve():
         running = await begin(call)
@@ -288,7 +274,6 @@ async def test_stopping_process_ends_a_begun_stream_with_an_error_event(key, loo
 
 
 async def test_exception_in_a_begun_stream_is_an_error_event(key, loopback, monkeypatch):
-    """An exception after a stream has begun becomes an error event."""
     monkeypatch.setattr("routing_admin.gateway.answers.AnswerStream", lambda *_: 1 / 0)
     call = call_to("alone", key, ID)
     async with loopback.serve():
@@ -301,9 +286,6 @@ async def test_exception_in_a_begun_stream_is_an_error_event(key, loopback, monk
 
 @pytest.mark.parametrize("ending", ["stream", "fail"])
 async def test_only_a_complete_begun_stream_keeps_its_idempotency_key(key, loopback, ending):
-    """A replay has the same events as the first response. It has real HTTP headers instead of comments in the stream. A
-    broken stream releases the key.
-    """
     idempotency_key = (b"idempotency-key", b"k")
     call = call_to("alone", key, idempotency_key)
     async with loopback.serve():
@@ -322,7 +304,6 @@ async def test_only_a_complete_begun_stream_keeps_its_idempotency_key(key, loopb
 
 @pytest.mark.parametrize(("ending", "tokens"), [("fail", 0), ("stream", None)])
 async def test_a_begun_stream_settles_its_limits_once(key, loopback, within_one_minute, ending, tokens):
-    """Reservations are released or counted exactly as for a stream that did not begin early."""
     await asyncio.to_thread(limit_agent, tokensPerDay=10**6, requestsPerMinute=10**6, inFlight=5)
     counts = []
     async with loopback.serve():
@@ -342,7 +323,6 @@ async def test_a_begun_stream_settles_its_limits_once(key, loopback, within_one_
 
 
 async def test_stream_that_is_answered_in_time_makes_no_keep_alive_task(key, loopback, settings):
-    """A call that is answered in time creates a timer, which is cancelled, and no task."""
     keep_alive_tasks: list[int] = []
     loop = asyncio.get_running_loop()
     async with loopback.serve():

@@ -44,7 +44,6 @@ def gate(server: Server) -> Iterator[threading.Event]:
     ],
 )
 def test_disconnect_among_the_comments_closes_the_upstream_within_a_second(server, client, path, provider, step):
-    """A disconnect while comments are sent closes the upstream connection and is logged as caused by the client."""
     server.lab.play({})
     body = {"model": f"{provider}/fault:{step}", "stream": True, "max_tokens": 9, "messages": HELLO, "input": "hello"}
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
@@ -71,7 +70,6 @@ NO_ANSWER = {"one": "http_503", "two": "http_503", "three": "http_503"}
 
 
 def test_openais_client_reads_a_chat_stream_begun_early(server, gate, client):
-    """A chat stream falls back after the comments. The log has both attempts and when the stream began early."""
     server.lab.play(SECOND_ANSWERS)
     stream = client.chat.completions.create(model="task:chain", messages=HELLO, stream=True)
     headers = stream.response.headers
@@ -84,7 +82,6 @@ def test_openais_client_reads_a_chat_stream_begun_early(server, gate, client):
 
 
 def test_openais_client_reads_a_response_begun_early(server, gate, client):
-    """OpenAI's client reads every event of a Responses stream to its completion."""
     server.lab.play(SECOND_ANSWERS)
     stream = client.responses.create(model="task:chain", input="hello", stream=True)
     gate.set()
@@ -93,7 +90,6 @@ def test_openais_client_reads_a_response_begun_early(server, gate, client):
 
 
 def test_anthropics_client_reads_a_message_begun_early(server, gate, claude):
-    """Anthropic's client reads a message whose stream began early: it ignores pings before `message_start`."""
     server.lab.play(SECOND_ANSWERS)
     stream = claude.messages.create(**MESSAGE, stream=True)
     gate.set()

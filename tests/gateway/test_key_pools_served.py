@@ -58,9 +58,6 @@ def keys_used(server: Server) -> list[str]:
 
 @pytest.mark.parametrize("pool", ["dead", "dead-stream"])
 def test_dead_key_of_five_loses_no_call_and_is_logged(server, client, pool):
-    """After a refused key, the next key is used within the same attempt, and the refused key is on cooldown. The log
-    names the key and contains no secret.
-    """
     server.lab.play({f"{pool}/{KEYS[2]}": 401})
     request_ids = [ask(client, pool, f"question {number}") for number in range(20)]
     used = Counter(keys_used(server))
@@ -80,9 +77,6 @@ def test_dead_key_of_five_loses_no_call_and_is_logged(server, client, pool):
 
 @pytest.mark.parametrize("pool", ["limited", "limited-stream"])
 def test_rate_limited_key_is_used_again_after_its_wait(server, client, pool):
-    """A rate-limited key is skipped for as long as the provider's response demands, and used again afterwards. No call
-    waits for it.
-    """
     server.lab.play({f"{pool}/{KEYS[1]}": ["http_429:retry_after=1"]})
     for number in range(5):
         ask(client, pool, f"question {number}")
@@ -95,7 +89,6 @@ def test_rate_limited_key_is_used_again_after_its_wait(server, client, pool):
 
 
 def test_conversation_keeps_its_key_by_its_beginning_or_affinity(server, client):
-    """Turns of a conversation that begin alike use the same key, and so do calls with the same `x-routing-affinity`."""
     server.lab.play({})
     for _ in range(4):
         ask(client, "affine", "the same question")
@@ -107,7 +100,6 @@ def test_conversation_keeps_its_key_by_its_beginning_or_affinity(server, client)
 
 
 def test_embeddings_rotate_through_all_keys(server, client):
-    """Embeddings rotate through all keys even if their text is the same. With `x-routing-affinity` they use one key."""
     server.lab.play({})
     for _ in range(5):
         client.embeddings.create(model="task:passing", input="hello")
@@ -121,7 +113,6 @@ def test_embeddings_rotate_through_all_keys(server, client):
 
 
 def test_refusal_of_every_key_is_upstream_auth(server, client):
-    """If every key is refused, the answer is a 502 `upstream_auth` immediately and contains no key."""
     server.lab.play({"refused": 401})
     with pytest.raises(openai.APIStatusError) as error:
         ask(client, "refused", "hello")

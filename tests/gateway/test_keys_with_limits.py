@@ -60,7 +60,6 @@ def test_key_may_use_what_both_it_and_its_agent_allow() -> None:
     [("task:design", "The agent cannot use task:design"), ("no-such", "no route or service no-such")],
 )
 def test_a_key_is_never_allowed_more_than_its_agent(name: str, message: str) -> None:
-    """A key cannot be issued or changed to allow an unknown name or a name that its agent may not use."""
     limit_agent(models=["task:planning"])
     key = row_of(key_of("text-agent"))
     terms = {"limits": {"models": [name]}}
@@ -73,7 +72,6 @@ def test_a_key_is_never_allowed_more_than_its_agent(name: str, message: str) -> 
 
 
 def test_a_keys_requests_are_counted_beside_its_agents() -> None:
-    """The error for a key over its daily limit names the key. The agent's other keys can still be used."""
     free, narrow = key_of("text-agent"), key_of("text-agent", terms={"limits": {"tokensPerDay": 30}})
     answers = [post(narrow, chat_body("hi", model="task:planning", max_tokens=20)) for _ in range(3)]
     refused = answers[-1]
@@ -86,7 +84,6 @@ def test_a_keys_requests_are_counted_beside_its_agents() -> None:
 
 
 def test_change_of_a_key_applies_at_once_and_can_be_undone() -> None:
-    """A change to a key is a revision and an audit event."""
     key = key_of("text-agent")
     change = change_key(SYSTEM, row_of(key), label="night", terms=PLANNING)
     assert forbids(key)
@@ -116,7 +113,6 @@ def test_restoring_keeps_the_limits_a_key_was_issued_with() -> None:
 
 
 def test_the_page_issues_and_changes_keys_with_limits(admin: Client) -> None:
-    """Keys with limits are created and changed on the agent's page, which also shows the usage of each key."""
     form = {
         "scopes": ["route"],
         "label": "night",

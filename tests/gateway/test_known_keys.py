@@ -33,7 +33,6 @@ def test_recent_key_costs_no_query(key, django_assert_num_queries):
 
 
 def test_revoked_key_is_refused_and_a_new_one_accepted_at_once(key):
-    """In the process that revokes a key, the next call with that key is refused."""
     assert is_accepted(key)
     revoke_key(SYSTEM, AgentKey.objects.get(public_id=key.split("_")[1]))
     assert not is_accepted(key)
@@ -64,7 +63,6 @@ def test_cached_key_expires_on_time(key):
 
 
 def test_refusals_and_other_agents_are_not_cached(key):
-    """Refusals are not cached. A cached key may not act for another agent."""
     assert is_accepted(key)
     assert not is_accepted(key, **{"x-agent-id": "vision-agent"})
     assert not is_accepted(key + "x")

@@ -43,9 +43,6 @@ async def call_concurrently(count: int, *arguments: Any) -> list[Call]:
 
 
 async def test_200_parallel_calls_never_pass_a_rate(key, loopback):
-    """No more calls than the limit are answered per minute. Every other call is a 429 with the seconds until the next
-    minute.
-    """
     await asyncio.to_thread(limit_agent, requestsPerMinute=37)
     async with loopback.serve():
         began = datetime.now(UTC).minute
@@ -76,9 +73,6 @@ async def test_200_parallel_calls_never_pass_a_budget(key, loopback):
 
 
 async def test_used_up_budget_says_when_it_resets(key, loopback):
-    """The message and Retry-After say when the limit resets. The client is asked not to retry, and the refusal is
-    logged.
-    """
     await asyncio.to_thread(limit_agent, tokensPerMonth=100)
     async with loopback.serve():
         call = await chat_call(key, "plain", (b"x-request-id", b"refused"), max_tokens=101).run()
@@ -94,7 +88,6 @@ async def test_used_up_budget_says_when_it_resets(key, loopback):
 
 
 async def test_a_caller_is_warned_from_80_percent_on(key, loopback):
-    """From 80 % usage on, a header names the limit and the percentage used."""
     await asyncio.to_thread(limit_agent, tokensPerDay=90)
     async with loopback.serve():
         calls = [await chat_call(key, "plain", max_tokens=1).run() for _ in range(4)]
@@ -107,7 +100,6 @@ async def test_a_caller_is_warned_from_80_percent_on(key, loopback):
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_disconnect_releases_the_reservation(key, loopback, stream):
-    """A disconnect before the answer counts no tokens and releases the concurrency slot."""
     await asyncio.to_thread(limit_agent, tokensPerDay=5000, inFlight=1)
     async with loopback.serve():
         call = chat_call(key, "silent", stream=stream)
@@ -120,7 +112,6 @@ async def test_disconnect_releases_the_reservation(key, loopback, stream):
 
 
 async def test_cut_stream_counts_the_text_received_so_far(key, loopback):
-    """For a stream that was cut off, the prompt and the text received so far are counted, not the reservation."""
     await asyncio.to_thread(limit_agent, tokensPerDay=5000)
     async with loopback.serve():
         call = chat_call(key, "stall", stream=True)
@@ -150,7 +141,6 @@ async def test_each_of_several_answers_counts(key, loopback):
 
 
 async def test_several_answers_are_accepted_together_or_not_at_all(key, loopback):
-    """If the limit does not allow all of the requested answers, no upstream call is made and no reservation remains."""
     await asyncio.to_thread(several, "plain")
     await asyncio.to_thread(limit_agent, tokensPerDay=5000, inFlight=2)
     async with loopback.serve():
@@ -162,7 +152,6 @@ async def test_several_answers_are_accepted_together_or_not_at_all(key, loopback
 
 @pytest.mark.parametrize(("provider", "stream"), [("silent", False), ("silent", True), ("stall", True)])
 async def test_disconnect_ends_all_of_several_answers(key, loopback, provider, stream):
-    """A disconnect ends every answer and releases its concurrency slot."""
     await asyncio.to_thread(several, provider)
     await asyncio.to_thread(limit_agent, tokensPerDay=5000, inFlight=3)
     async with loopback.serve():
@@ -194,7 +183,6 @@ async def test_reasoning_and_tool_calls_are_estimated_without_usage(key, loopbac
 
 
 async def test_failed_call_releases_its_reservation(key, loopback, within_one_minute):
-    """A failed call counts as a request and uses no tokens."""
     await asyncio.to_thread(limit_agent, tokensPerDay=5000, requestsPerMinute=10**6)
     call = chat_call(key, "plain")
     failing = Call([json.dumps({"model": "echo/echo-503", "messages": [{"role": "user", "content": "x"}]}).encode()])
@@ -205,7 +193,6 @@ async def test_failed_call_releases_its_reservation(key, loopback, within_one_mi
 
 
 async def test_calls_beyond_the_concurrency_limit_are_refused(key, loopback):
-    """Calls beyond the concurrency limit are a 429 until another call ends."""
     await asyncio.to_thread(limit_agent, inFlight=2)
     async with loopback.serve():
         silent = [chat_call(key, "silent") for _ in range(2)]
@@ -222,7 +209,6 @@ async def test_calls_beyond_the_concurrency_limit_are_refused(key, loopback):
 
 
 async def test_request_bytes_are_limited_per_day(key, loopback):
-    """A request larger than the rest of the daily byte limit is refused."""
     await asyncio.to_thread(limit_agent, bytesPerDay=400)
     async with loopback.serve():
         first = chat_call(key, "plain")
@@ -244,7 +230,6 @@ async def test_agent_without_limits_has_no_headers_and_no_rows(key, loopback):
 
 
 async def test_200_parallel_calls_never_pass_a_budget_of_money(key, loopback):
-    """A call reserves its maximum cost. After the call, its actual cost is counted."""
     await asyncio.to_thread(price_plain_provider)
     await asyncio.to_thread(limit_agent, moneyPerDay="1.00", currency="USD")
     async with loopback.serve():
@@ -264,7 +249,6 @@ def set_rate() -> None:
 
 
 async def test_money_of_another_currency_counts_by_its_rate(key, loopback):
-    """If an exchange rate is set, calls priced in dollars count towards a budget in yuan."""
     await asyncio.to_thread(price_plain_provider)
     await asyncio.to_thread(set_rate)
     await asyncio.to_thread(limit_agent, moneyPerMonth="0.000001", currency="CNY")

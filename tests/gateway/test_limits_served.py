@@ -129,7 +129,6 @@ async def test_200_parallel_calls_never_pass_a_rate_in_two_processes(server: Ser
 
 
 async def test_200_parallel_calls_never_pass_the_money_of_agent_and_team_in_two_processes(server: Server) -> None:
-    """A call is reserved in both budgets or in neither, and settled in both. Agent, team and log have the same cost."""
     manage(environment_of(server.directory, server.lab), "shell", "-c", BUDGET)
     limit(server, moneyPerDay="5.00", currency="USD")
     answers = await ask_together(server, 200, max_tokens=900, metadata={"team": "search"})
@@ -153,7 +152,6 @@ async def test_200_parallel_calls_never_pass_the_money_of_agent_and_team_in_two_
 
 
 async def test_embeddings_count_towards_the_limits(server: Server) -> None:
-    """Embeddings are reserved and settled like chat calls, and a route that is not allowed is refused."""
     limit(server, tokensPerMonth=1000, models=["task:chain"])
     headers = {"authorization": f"Bearer {server.key}"}
     async with httpx.AsyncClient(base_url=server.url, headers=headers, timeout=60) as client:
@@ -170,14 +168,12 @@ async def test_embeddings_count_towards_the_limits(server: Server) -> None:
 
 
 async def test_concurrency_slot_passes_between_processes(server: Server) -> None:
-    """With a concurrency limit of one, either process can answer consecutive calls."""
     limit(server, inFlight=1)
     for _ in range(20):
         await ask_until(server, 200)
 
 
 async def test_usage_of_one_process_is_known_to_the_other(server: Server) -> None:
-    """Both processes report the same usage once both have written theirs to the ledger."""
     limit(server, tokensPerMonth=10**9)
     answers = [await ask_until(server, 200) for _ in range(8)]
     used_tokens = sum(answer.json()["usage"]["total_tokens"] for answer in answers)

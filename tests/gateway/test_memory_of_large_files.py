@@ -84,7 +84,6 @@ def reset_peak(server: Server) -> int:
 
 
 def test_a_large_file_is_uploaded_previewed_and_sent_in_blocks(server: Server) -> None:
-    """Upload, preview, a call with three candidates and download each take less memory than one copy of the file."""
     ask(server, "GET", "/v1/models")
     peaks: dict[str, float] = {}
     length = {"content-length": str(sum(map(len, picture())))}
@@ -134,7 +133,6 @@ def test_an_answer_with_a_large_file_in_it_is_sent_in_blocks(server: Server) -> 
 
 
 def test_ten_concurrent_answers_take_a_few_blocks_each(server: Server) -> None:
-    """Ten concurrent downloads, made twice, take a few blocks of memory each. The memory is released afterwards."""
     path = f"/api/v1/artifacts/{upload(server).json['ref']}?serviceId=eye-one"
     lengths: list[int] = []
 

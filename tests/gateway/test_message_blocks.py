@@ -73,7 +73,6 @@ def test_every_parameter_of_anthropics_client_is_read_passed_on_or_listed():
 
 
 def test_search_results_and_tool_references_become_text():
-    """Search results and tool references become text where they are parts of a tool result."""
     search_result = {"type": "search_result", **ENOUGH["search_result"]}
     result = {
         "type": "tool_result",

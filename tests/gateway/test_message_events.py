@@ -44,7 +44,6 @@ def decode(stream: bytes) -> list[object]:
 
 
 def test_text_stream_has_anthropics_events():
-    """A text is one block between one start and one end. The event with the finish reason has the usage."""
     names = [name for name, _ in read_events(encode_stream([Delta("Hel"), Delta("lo")]))]
     assert names == [
         *("message_start", "content_block_start", "content_block_delta", "content_block_delta"),
@@ -53,7 +52,6 @@ def test_text_stream_has_anthropics_events():
 
 
 def test_thinking_is_signed_and_precedes_the_text():
-    """The signature, marked with its origin, ends the thinking block. The text begins the next block."""
     events = read_events(encode_stream([Delta(reasoning="hm"), Delta(thoughts=(SIGNED,)), Delta("Yes")]))
     blocks = [value["content_block"]["type"] for name, value in events if name == "content_block_start"]
     deltas = [value["delta"]["type"] for name, value in events if name == "content_block_delta"]
@@ -99,7 +97,6 @@ def test_stream_without_thinking_has_only_text():
 
 
 def test_parallel_calls_are_written_one_after_another():
-    """Parallel tool calls are written one after another. Pieces of the second are held back until the first ends."""
     pieces = [
         ToolCallDelta(0, "a", "add", '{"x"'),
         ToolCallDelta(1, "b", "sub", '{"y"'),
@@ -154,9 +151,6 @@ deltas = st.lists(
 
 @given(sent=deltas)
 def test_text_and_reasoning_arrive_complete_and_in_order(sent):
-    """Regardless of the order in which they are sent, the decoder finds all text, reasoning and signatures. Every block
-    that starts also stops.
-    """
     stream = encode_stream([*sent, Delta("end")])
     received = [event for event in decode(stream) if isinstance(event, Delta)]
     assert "".join(delta.text for delta in received) == "".join(delta.text for delta in sent) + "end"
@@ -188,7 +182,6 @@ def test_generated_image_becomes_text_that_names_its_artifact():
 
 
 def test_broken_stream_has_an_error_event():
-    """An error has Anthropic's format and the gateway's code."""
     stream = MessageEvents("m").write_error(GatewayError(502, "stream_broken", "The answer broke off."), "req_1")
     ((name, value),) = read_events(stream)
     assert (name, value["error"]["type"], value["error"]["code"]) == ("error", "api_error", "stream_broken")

@@ -37,9 +37,6 @@ def ask(key: str, body: object, path: str = "/v1/messages"):
 
 
 def test_question_is_answered_with_a_message(key):
-    """The key may be in the header `x-api-key`. The response is a message, and the gateway's own headers name the
-    model.
-    """
     answer = ask(key, request("Plan a picnic", system="Be brief."))
     body = answer.json()
     assert (body["type"], body["role"], body["model"]) == ("message", "assistant", "echo-text")
@@ -52,16 +49,12 @@ def test_question_is_answered_with_a_message(key):
 
 
 def test_a_picture_for_a_text_model_is_described(key):
-    """An image is described for a text model, and a header says so. The base64 is not passed on."""
     answer = ask(key, request({"type": "image", "source": PICTURE}))
     assert answer.headers["x-routing-adaptation"] == "image=described"
     assert PICTURE["data"] not in answer.content.decode()
 
 
 def test_tool_results_become_separate_messages():
-    """A user message with tool results and text becomes several canonical messages in order. A tool's error is kept as
-    an error.
-    """
     result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "42"}], "is_error": True}
     call = {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}}
     body = request("go") | {
@@ -101,9 +94,6 @@ def test_documents_are_read_from_text_data_or_url(source, kind):
 
 
 def test_parameters_are_read_into_the_request():
-    """Stop sequences, tools, tool choice, effort and response format are read. Parameters without an equivalent keep
-    their names.
-    """
     schema = {"type": "object", "properties": {}}
     tools = [
         {"name": "add", "description": "adds", "input_schema": schema, "cache_control": {"type": "ephemeral"}},
@@ -175,7 +165,6 @@ def test_invalid_request_is_refused_with_the_place(body, param):
     ],
 )
 def test_errors_are_in_anthropics_shape(key, status, body, kind):
-    """An error has Anthropic's format and error type, and the request id."""
     answer = ask(key if body else "ra_wrong", body or request("x"))
     error_body = answer.json()
     assert answer.status_code == status
@@ -194,7 +183,6 @@ THOUGHTS = [
 
 @pytest.mark.parametrize("thought", THOUGHTS)
 def test_reasoning_survives_the_round_trip_through_a_block(thought):
-    """Every vendor's reasoning is restored from the block, with its position and origin."""
     (restored,) = parse_block(build_block(thought, ORIGIN), thought.offset, thought.calls)
     assert (restored.form, restored.text, restored.proof, restored.origin) == (
         thought.form,
@@ -211,7 +199,6 @@ def test_altered_reasoning_data_is_ignored(data):
 
 
 def test_an_answer_has_its_blocks_in_order():
-    """Thinking, text and media are in order. The input tokens exclude cached tokens."""
     thought = ReasoningBlock(ThoughtForm.TEXT, "hm", "sig", 0, 0, dialect="anthropic-claude-v1")
     answer = Answer(
         "Hello",
@@ -230,7 +217,6 @@ def test_an_answer_has_its_blocks_in_order():
 
 
 def test_sources_of_other_vendors_become_citations():
-    """Other vendors' citations are converted to Anthropic's format. A source without details is left out."""
     page = {"url": "https://example.org/", "title": "Example", "content": "words"}
     file = {"filename": "a.pdf", "index": 2}
     annotations = [
@@ -286,7 +272,6 @@ def test_thinking_budget_becomes_an_effort_for_other_vendors(budget, effort):
 
 @pytest.mark.parametrize("model", ["claude-opus-4-6", "claude-haiku-4-5", "another-hosts-model"])
 def test_thinking_budget_reaches_a_claude_unchanged(model):
-    """A Claude model receives the thinking budget, and no effort derived from it."""
     thinking = {"type": "enabled", "budget_tokens": 1024}
     target = Target("p", "https://llm.example/v1", model)
     sent = PROTOCOLS["anthropic"].encode(call_of(request("x", thinking=thinking)).chat, target, stream=False)
@@ -336,7 +321,6 @@ def test_message_with_only_another_vendors_signature_is_empty():
 
 
 def test_estimated_token_count_is_marked_in_a_header(key):
-    """An estimated token count grows with the text, and a header says that it is an estimate."""
     short = ask(key, request("x"), "/v1/messages/count_tokens")
     long = ask(key, request("many words " * 100, system="Be brief."), "/v1/messages/count_tokens")
     assert long.json()["input_tokens"] > short.json()["input_tokens"] > 0
@@ -358,12 +342,10 @@ def test_estimated_token_count_is_marked_in_a_header(key):
     ],
 )
 def test_only_stored_and_large_files_need_a_thread(block, threaded):
-    """Only stored and large files are read in a thread. Text and small images are read on the event loop."""
     assert needs_thread(request(block), 1000) is threaded
 
 
 def test_system_prompt_keeps_its_text_and_cache_mark():
-    """The system prompt keeps its text and cache mark, which Claude Code sends."""
     system = [{"type": "text", "text": "You are", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]
     system_message, user_message = call_of(request("x", system=system)).chat.messages
     (part,) = system_message.parts

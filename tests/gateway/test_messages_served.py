@@ -39,7 +39,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_whole_and_streamed_answers_agree_over_each_protocol(claude, upstream):
-    """A complete answer and a stream have the same text and the same usage."""
     request_fields = {"model": f"{upstream}/lab", "max_tokens": 50, "messages": HELLO, "system": "Be brief."}
     whole = claude.messages.create(**request_fields)
     with claude.messages.stream(**request_fields) as stream:
@@ -53,7 +52,6 @@ def test_whole_and_streamed_answers_agree_over_each_protocol(claude, upstream):
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("streamed", [False, True])
 def test_tool_call_and_its_result_pass_through(claude, upstream, streamed):
-    """Through the Messages API a model calls a tool, receives its result and answers."""
     request_fields = {"model": f"{upstream}/fault:capable", "max_tokens": 50, "tools": [TOOL]}
     first = [{"role": "user", "content": "double 4"}]
     if streamed:
@@ -72,7 +70,7 @@ def test_tool_call_and_its_result_pass_through(claude, upstream, streamed):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_tool_name_that_the_vendor_refuses_is_replaced_and_restored(claude, server, streamed):
-    """A tool name with dots, as MCP servers use, is replaced for a vendor that refuses it, and restored."""
+    """MCP servers use tool names with dots."""
     name = "calculator.numbers/double"
     request_fields = {"model": "one/fault:capable", "max_tokens": 50, "tools": [{**TOOL, "name": name}]}
     request_fields["messages"] = [{"role": "user", "content": "double 4"}]
@@ -87,7 +85,6 @@ def test_tool_name_that_the_vendor_refuses_is_replaced_and_restored(claude, serv
 
 
 def test_screenshot_in_a_tool_result_is_described_for_a_text_model(claude, server):
-    """If the first candidate fails, the second, which is a text model, receives a description of the image."""
     server.lab.play({"one": ["http_503"] * 3, "two": "ok"})
     use = {"type": "tool_use", "id": "t1", "name": "double", "input": {"n": 4}}
     shot = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "image", "source": PICTURE}]}
@@ -103,9 +100,6 @@ def test_screenshot_in_a_tool_result_is_described_for_a_text_model(claude, serve
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 async def test_asynchronous_client_works_for_every_kind_of_call(server, upstream):
-    """Whole responses, streams, tools and token counts work from an event loop and fit the client's types in strict
-    mode.
-    """
     client_options = {
         "api_key": server.key,
         "base_url": server.url,
@@ -136,7 +130,6 @@ class Doubled(BaseModel):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_an_answer_is_parsed_by_its_type(claude, upstream):
-    """The answer follows the schema that the client derives from a type."""
     messages = [{"role": "user", "content": "the number 4"}]
     answer = claude.messages.parse(
         model=f"{upstream}/fault:capable", max_tokens=50, messages=messages, output_format=Doubled
@@ -156,7 +149,6 @@ def test_an_answer_is_parsed_by_its_type(claude, upstream):
     ],
 )
 def test_refusal_raises_the_clients_error_class(claude, step, error, streamed):
-    """A refusal raises the client's error class for its status, even if a stream was requested."""
     with pytest.raises(error) as caught:
         claude.messages.create(model=f"one/fault:{step}", max_tokens=5, messages=HELLO, stream=streamed)
     assert caught.value.body["type"] == "error"
@@ -170,7 +162,6 @@ def test_wrong_key_raises_the_clients_authentication_error(server):
 
 
 def test_broken_stream_raises_in_the_client(claude):
-    """If a stream breaks off, the client raises an error at the error event instead of ending normally."""
     with (
         pytest.raises(anthropic.APIStatusError),
         claude.messages.stream(model="one/fault:reset_mid_body", max_tokens=5, messages=HELLO) as stream,

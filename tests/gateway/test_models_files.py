@@ -28,7 +28,6 @@ def upload(key: str, data: bytes = PNG, name: str = "dot.png", kind: str = "imag
 
 
 def test_every_task_route_and_every_service_is_a_model(key):
-    """Every listed name is found, and so is any other name that a call may use. An unknown name is a 404."""
     listed = {model["id"]: model for model in get(key, "/v1/models").json()["data"]}
     assert listed["vision-model"]["capabilities"]["input"] == ["text", "vision"]
     assert "task:planning" in listed
@@ -40,7 +39,6 @@ def test_every_task_route_and_every_service_is_a_model(key):
 
 
 def test_list_of_models_has_anthropics_shape_for_its_clients(key):
-    """For Anthropic's clients, the list has Anthropic's types and can be paged in both directions."""
     names = [model["id"] for model in get(key, "/v1/models").json()["data"]]
 
     def ask(path: str) -> dict[str, Any]:
@@ -84,7 +82,6 @@ def test_page_begins_after_one_model_or_ends_before_another(query: dict[str, str
 
 
 def test_file_is_uploaded_listed_downloaded_and_deleted(key):
-    """OpenAI's Files API stores artifacts. A file's id is the artifact's reference."""
     file = upload(key).json()
     assert file["object"] == "file"
     assert file["id"].startswith("artifact:")
@@ -106,7 +103,6 @@ def test_charset_parameter_does_not_change_the_type_of_a_file(key, charset):
 
 
 def test_public_file_is_readable_by_others_and_deletable_by_its_owner(key):
-    """Other agents can read a public file but not delete it. They cannot find a private file."""
     file, other_key = upload(key).json(), key_of("vision-agent")
     assert get(other_key, f"/v1/files/{file['id']}").status_code == 200
     assert get(other_key, "/v1/files").json()["data"] == []
@@ -119,7 +115,6 @@ def test_public_file_is_readable_by_others_and_deletable_by_its_owner(key):
 
 
 def test_files_are_listed_in_pages(key):
-    """Pages with `after` contain every file exactly once."""
     uploaded = {upload(key, PNG + bytes([number]), f"{number}.png").json()["id"] for number in range(5)}
     listed, after = [], ""
     while True:
@@ -151,7 +146,6 @@ def test_files_are_listed_in_pages(key):
     ],
 )
 def test_similar_url_is_404_and_names_the_right_one(key, path, suggestion):
-    """A URL that resembles a known one is a 404 with a suggestion, in the format of the API that it resembles."""
     response = post(key, chat_body("hello"), path)
     assert response.status_code == 404
     assert response.headers["Content-Type"] == "application/json"
@@ -160,7 +154,6 @@ def test_similar_url_is_404_and_names_the_right_one(key, path, suggestion):
 
 
 def test_keys_and_scopes_are_checked_and_session_cookies_ignored(key, admin):
-    """A missing or wrong key is a 401, a missing scope a 403, and a session cookie is ignored."""
     reader = key_of("text-agent", scopes=["registry:read"])
     for sent_key, status in (("", 401), ("ra_wrong", 401), (reader, 403)):
         for response in (post(sent_key, chat_body("hello")), get(sent_key, "/v1/models"), upload(sent_key)):
@@ -176,7 +169,6 @@ def test_wrong_method_is_refused_in_openais_shape(key):
 
 
 def test_upload_without_a_file_is_400(key):
-    """An upload without a file or without multipart is a 400. The error names `file`."""
     for body, kind in ((b"x", "text/plain"), (json.dumps({}), "application/json")):
         response = Client().post("/v1/files", body, content_type=kind, headers={"authorization": f"Bearer {key}"})
         assert (response.status_code, response.json()["error"]["param"]) == (400, "file")

@@ -55,7 +55,6 @@ async def test_answer_repeats_the_callers_name_of_a_model(key_with_aliases: str,
 
 
 async def test_task_type_takes_precedence_over_the_name(key_with_aliases: str) -> None:
-    """A task type takes precedence over a model's name. The response names the model that answered."""
     _, models, text = await answer(key_with_aliases, "echo-text", stream=False, task_type="planning")
     assert (models, DIRECTIVE in text) == ({"echo-text"}, True)
 

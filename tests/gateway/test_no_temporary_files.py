@@ -48,7 +48,6 @@ def files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 @pytest.mark.parametrize("pieces", [1, 300])
 async def test_a_large_call_makes_no_file(key, loopback, files, pieces, settings):
-    """20 MB of text, in one piece or in many, are received, parsed, sent upstream and answered without a file."""
     settings.MAX_JSON_BYTES = 2 * len(TEXT)
     async with loopback.serve():
         assert (await chat_call(key, "plain").run()).status == 200
@@ -60,7 +59,6 @@ async def test_a_large_call_makes_no_file(key, loopback, files, pieces, settings
 
 
 def test_fixture_records_every_temporary_file(files):
-    """The fixture records named, unnamed and spooled files."""
     with tempfile.NamedTemporaryFile(), tempfile.TemporaryFile(), tempfile.SpooledTemporaryFile(max_size=5) as body:
         body.write(b"longer")
     assert len(files) == 4
@@ -106,9 +104,6 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="which files a proces
 
 @linux
 def test_served_call_of_20_mb_creates_no_temporary_file(server, temporary):
-    """No file is open while the body is received or while the provider is silent, and none was created and removed in
-    the meantime.
-    """
     messages = [{"role": "user", "content": TEXT}]
     body = json.dumps({"model": "one/fault:silent", "messages": messages}).encode()
     server.get("/v1/models")

@@ -89,7 +89,6 @@ EVENTS: list[Callable[[], AnswerEvents]] = [
 
 @given(case=bodies())
 def test_whole_answer_with_odd_values_is_decoded_and_encoded(case: tuple[str, bytes]) -> None:
-    """No protocol raises an exception when it decodes the response, and no API when it encodes the answer."""
     protocol, body = case
     answer = repair_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
     if isinstance(answer, Failure):
@@ -106,7 +105,6 @@ def test_whole_answer_with_odd_values_is_decoded_and_encoded(case: tuple[str, by
 
 @given(case=streams())
 def test_stream_with_odd_values_is_decoded_and_encoded(case: tuple[str, bytes]) -> None:
-    """No protocol and no API raises an exception for any event of a stream."""
     protocol, body = case
     decoder = PROTOCOLS[protocol].decoder()
     events = [*decoder.feed(body), *decoder.close()]

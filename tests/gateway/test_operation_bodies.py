@@ -64,7 +64,6 @@ def test_every_operation_requires_a_key_its_scope_and_post(key, path) -> None:
     ],
 )
 def test_invalid_body_is_refused_and_logged(key, path, body, code, param) -> None:
-    """An operation with an invalid body is a 400. It is logged under the operation's name."""
     refused = post(key, body, path)
     assert error_of(refused)[1:] == (code, param)
     row = logged(refused.headers["x-request-id"])
@@ -72,7 +71,6 @@ def test_invalid_body_is_refused_and_logged(key, path, body, code, param) -> Non
 
 
 def test_wrong_content_type_is_refused(key) -> None:
-    """An operation whose content type is wrong is a 400 that names the expected one."""
     refused = post_form(key, EMBEDDINGS, model="m", input="a")
     assert error_of(refused) == (400, "invalid_content_type", None)
     assert "application/json" in refused.json()["error"]["message"]
@@ -82,7 +80,6 @@ def test_wrong_content_type_is_refused(key) -> None:
 
 
 def test_a_form_without_a_file_or_a_model_is_refused(key) -> None:
-    """A missing model or file is a 400 that names the field, and so is an unknown artifact."""
     assert error_of(post_form(key, file=wav())) == (400, "missing_required_parameter", "model")
     assert error_of(post_form(key, model="m")) == (400, "missing_required_parameter", "file")
     assert error_of(post_form(key, EDITS, model="m", prompt="p")) == (400, "missing_required_parameter", "image")
@@ -91,7 +88,6 @@ def test_a_form_without_a_file_or_a_model_is_refused(key) -> None:
 
 
 def test_private_file_of_another_agent_is_not_found(key, demo) -> None:
-    """For another agent's private file, the error is the same as for an unknown file."""
     other_key = key_of("vision-agent", scopes=["artifacts:write"])
     ref = post_form(other_key, "/v1/files", file=wav(), purpose="user_data").json()["id"]
     Artifact.objects.update(visibility="private")
@@ -102,7 +98,6 @@ def test_private_file_of_another_agent_is_not_found(key, demo) -> None:
     "content_type", ["multipart/form-data", "multipart/form-data; boundary=", "multipart/form-data; boundary=x"]
 )
 def test_a_form_that_cannot_be_read_is_refused(key, content_type) -> None:
-    """A form without its boundary or with a different boundary is a 400."""
     sent = {"authorization": f"Bearer {key}"}
     refused = Client().generic("POST", TRANSCRIPTS, b"--y\r\n\r\nz", content_type=content_type, headers=sent)
     assert refused.status_code == 400
@@ -110,9 +105,6 @@ def test_a_form_that_cannot_be_read_is_refused(key, content_type) -> None:
 
 
 def test_file_above_the_upload_limit_is_refused(key, settings) -> None:
-    """A file above the limit on files is a 413 that names the field. The whole body has a limit as well, compressed or
-    not.
-    """
     settings.MAX_UPLOAD_BYTES = 1000
     assert error_of(post_form(key, model="m", file=wav(data=b"x" * 1001))) == (413, "file_too_large", "file")
     assert error_of(post_form(key, model="m", file=wav(data=b"x" * 1000))) == (404, "model_not_found", "model")
@@ -121,7 +113,6 @@ def test_file_above_the_upload_limit_is_refused(key, settings) -> None:
 
 
 def test_model_that_is_not_allowed_is_403(key) -> None:
-    """A model that the agent may not use is a 403, and the call is logged."""
     limit_agent(models=["task:planning"])
     refused = post(key, {"model": "task:design", "input": "a"}, EMBEDDINGS)
     assert refused.status_code == 403
@@ -129,7 +120,6 @@ def test_model_that_is_not_allowed_is_403(key) -> None:
 
 
 def test_form_is_recorded_if_recording_is_on(key) -> None:
-    """A recorded body has the form's fields as text. It describes the form's files and does not contain their bytes."""
     installation.record_bodies(SYSTEM, True)
     response = post_form(key, model="auto", file=wav(), language="de")
     (message,) = logged(response.headers["x-request-id"]).body["messages"]
@@ -139,7 +129,7 @@ def test_form_is_recorded_if_recording_is_on(key) -> None:
 
 
 def test_operation_that_only_the_demo_could_answer_is_refused(key) -> None:
-    """An operation other than chat is refused if only the demo's provider is left, since it answers only chat."""
+    """The demo's provider answers only chat."""
     refused = post(key, {"model": "auto", "input": "a"}, EMBEDDINGS)
     assert error_of(refused) == (400, "operation_not_offered", "model")
     assert logged(refused.headers["x-request-id"]).attempts.first().outcome == "skipped_protocol"
@@ -147,7 +137,6 @@ def test_operation_that_only_the_demo_could_answer_is_refused(key) -> None:
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 async def test_disconnect_ends_the_call(loopback: Loopback, key: str) -> None:
-    """If the client disconnects, the upstream connection is closed and the log gives this reason."""
     data = json.dumps({"model": "silent/m", "input": "a"}).encode()
     call = Call([data], headers(key, len(data), [(b"x-request-id", b"the-call")]), path=EMBEDDINGS)
     async with loopback.serve():

@@ -107,7 +107,6 @@ def last_event(result: CaseResult) -> Any:
 
 
 def test_nearly_every_fault_is_played(results) -> None:
-    """Nearly every fault of the table applies to each call. The other faults only occur in chat."""
     played = {case.fault for case in CASES}
     assert {fault.value for fault in Fault} - played <= {
         "empty_content",
@@ -118,7 +117,6 @@ def test_nearly_every_fault_is_played(results) -> None:
 
 
 def test_refusal_has_the_status_and_code_of_the_table(results) -> None:
-    """A refusal has the table's status and code, in OpenAI's error format."""
     refused = [result for result in results if not (result.case.falls_back or result.case.breaks_off)]
 
     def actual(result: CaseResult) -> Any:
@@ -129,7 +127,6 @@ def test_refusal_has_the_status_and_code_of_the_table(results) -> None:
 
 
 def test_second_provider_of_the_same_model_answers(results) -> None:
-    """If the table passes a fault on, the second provider answers, with a complete or streamed answer."""
     fell_back = [result for result in results if result.case.falls_back]
 
     def actual(result: CaseResult) -> Any:
@@ -142,7 +139,6 @@ def test_second_provider_of_the_same_model_answers(results) -> None:
 
 
 def test_a_stream_that_breaks_off_ends_with_an_error(results) -> None:
-    """A stream that breaks off ends with an error event, and no other candidate is called."""
     broken = [result for result in results if result.case.breaks_off]
     check_cases(
         broken,
@@ -170,6 +166,5 @@ def test_candidate_is_tried_as_often_as_the_table_says(results) -> None:
 
 
 def test_no_answer_holds_a_key_or_a_traceback(results) -> None:
-    """A provider's refusal may repeat the provider's key. No response contains it."""
     texts = [result.body.decode("utf-8", "replace") for result in results]
     assert not [text for text in texts if PLANTED_KEY in text or "Traceback" in text]

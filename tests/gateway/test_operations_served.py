@@ -69,9 +69,6 @@ def stored(server: Server, response: Any) -> list[bytes]:
 
 @pytest.mark.smoke
 def test_embeddings_are_decoded_by_the_official_client(client, server):
-    """The client requests base64 and decodes it. The response has the caller's name for the model, and the provider
-    receives its own name for it.
-    """
     answer = client.embeddings.create(model="one/embed-1", input=["hello", "你好"])
     assert [item.embedding for item in answer.data] == [vector("hello"), vector("你好")]
     assert (answer.model, answer.usage.prompt_tokens) == ("one/embed-1", 9)
@@ -81,13 +78,11 @@ def test_embeddings_are_decoded_by_the_official_client(client, server):
 
 
 async def test_asynchronous_client_gets_embeddings_as_numbers(async_client):
-    """Embeddings are lists of numbers if the client requests `float`."""
     answer = await async_client.embeddings.create(model="one/embed-1", input="hello", encoding_format="float")
     assert answer.data[0].embedding == vector("hello")
 
 
 def test_unknown_parameters_are_passed_on_unchanged(client, server):
-    """Parameters that the gateway does not know reach the provider unchanged. Its own `task_type` does not."""
     extra = {"task_type": "vectors", "truncate": "END", "n": {"deep": [1, None, "x"]}}
     client.embeddings.create(model="anything", input="a", dimensions=3, user="u", extra_body=extra)
     sent = server.lab.requests[0].json
@@ -103,7 +98,6 @@ def test_unknown_parameters_are_passed_on_unchanged(client, server):
 
 
 def test_embeddings_fall_back_to_the_same_model_of_another_provider(client, server):
-    """The log of an embeddings call has the operation, its tokens and both attempts."""
     server.lab.play({"one": [503]})
     raw = client.embeddings.with_raw_response.create(model="task:vectors", input="a")
     routing_headers = [raw.headers[f"x-routing-{name}"] for name in ("provider", "model", "attempts")]
@@ -122,9 +116,7 @@ def test_embeddings_fall_back_to_the_same_model_of_another_provider(client, serv
 
 
 def test_embeddings_never_go_to_another_model(client, server):
-    """Embeddings of different models are not comparable, so a candidate with another model is skipped, and a header
-    says so.
-    """
+    """Embeddings of different models are not comparable."""
     server.lab.play({"one": [503]})
     raw = client.embeddings.with_raw_response.create(model="task:mixed-vectors", input="a")
     assert raw.headers["x-routing-provider"] == "two"
@@ -136,7 +128,6 @@ def test_embeddings_never_go_to_another_model(client, server):
 
 
 def test_embeddings_fail_if_only_another_model_is_left(server):
-    """The error of an embeddings call lists every candidate, even those skipped because they have another model."""
     server.lab.play({"one": [503], "two": [503], "three": ["ok"]})
     refused = post(server, "/v1/embeddings", {"model": "task:mixed-vectors", "input": "a"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (502, "all_providers_failed")
@@ -148,7 +139,6 @@ def test_embeddings_fail_if_only_another_model_is_left(server):
 
 
 def test_idempotency_key_makes_one_request(client, server):
-    """With an Idempotency-Key, embeddings and audio are replayed from the stored outcome."""
     embedding_key = {"extra_headers": {"Idempotency-Key": "vectors"}}
     first, replay = (client.embeddings.create(model="one/embed-1", input="a", **embedding_key) for _ in range(2))
     assert first == replay
@@ -173,7 +163,6 @@ def test_idempotency_key_makes_one_request(client, server):
     ],
 )
 def test_candidates_of_other_protocols_are_skipped(server, path, body):
-    """The first candidate with OpenAI's protocol is called. The headers and the log name the skipped candidates."""
     answer = post(server, path, {"model": "task:crossing", **body})
     assert (answer.status_code, answer.headers["x-routing-provider"]) == (200, "two")
     assert answer.headers["x-routing-skipped"] == "by-gemini/lab=protocol; by-anthropic/lab=protocol"
@@ -182,7 +171,6 @@ def test_candidates_of_other_protocols_are_skipped(server, path, body):
 
 
 def test_operation_without_a_candidate_is_refused_with_the_protocol(server):
-    """Without a candidate for the operation, the call is a 400 that explains which protocol is needed."""
     refused = post(server, "/v1/embeddings", {"model": "task:unsupported", "input": "a"})
     error = refused.json()["error"]
     assert (refused.status_code, error["code"], error["param"]) == (400, "operation_not_offered", "model")
@@ -206,7 +194,6 @@ def test_rerank_results_are_passed_on_unchanged(server):
 
 @pytest.mark.parametrize("prompt", ["Once", ["Once", "Twice"]])
 def test_completion_is_passed_on_complete(client, server, prompt):
-    """Every choice of every prompt is returned under the caller's name for the model, and the tokens are logged."""
     raw = client.completions.with_raw_response.create(model="one/instruct", prompt=prompt, n=2, echo=True, suffix="!")
     answer = raw.parse()
     count = 2 * (len(prompt) if isinstance(prompt, list) else 1)
@@ -223,7 +210,6 @@ def test_completion_is_passed_on_complete(client, server, prompt):
 @pytest.mark.parametrize("includes_usage", [True, False])
 @pytest.mark.parametrize("step", ["ok", "unstreamed"])
 def test_completion_is_streamed_with_its_usage(client, server, includes_usage, step):
-    """Each chunk has the caller's name for the model. The usage follows the last text."""
     server.lab.play({"one": [step]})
     options = {"stream_options": {"include_usage": True}} if includes_usage else {}
     stream = client.completions.create(model="one/instruct", prompt="Once", n=2, stream=True, **options)
@@ -240,14 +226,12 @@ def test_completion_is_streamed_with_its_usage(client, server, includes_usage, s
 
 
 def test_completion_stream_without_a_finish_reason_raises(client, server):
-    """If a stream of completions breaks off, the client raises an error and does not take the text for complete."""
     server.lab.play({"one": ["reset_mid_body"]})
     with pytest.raises(openai.APIError, match="broke off"):
         list(client.completions.create(model="one/instruct", prompt="Once", stream=True))
 
 
 def test_moderation_is_passed_on_complete(client, server):
-    """Every result reaches OpenAI's client unchanged, even after a fallback."""
     server.lab.play({"one": [503]})
     raw = client.moderations.with_raw_response.create(model="task:chain", input=["harm", "hello"])
     answer = raw.parse()
@@ -260,7 +244,6 @@ def test_moderation_is_passed_on_complete(client, server):
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/moderations"])
 def test_refusal_of_a_provider_is_raised_by_the_client(client, server, path):
-    """If a provider refuses an operation, the client's error has the provider's status and message."""
     with pytest.raises(openai.BadRequestError, match="is required") as caught:
         client.post(path.removeprefix("/v1"), cast_to=httpx.Response, body={"model": "one/instruct"})
     assert (caught.value.status_code, caught.value.code) == (400, "upstream_400")
@@ -270,7 +253,6 @@ def test_refusal_of_a_provider_is_raised_by_the_client(client, server, path):
 
 
 def test_form_of_a_transcription_reaches_the_provider(client, server):
-    """All fields of a transcription's form reach the provider: the file's bytes, name and type, and lists."""
     answer = client.audio.transcriptions.create(
         model="one/whisper-1",
         file=SPEECH_FILE,
@@ -312,7 +294,6 @@ def test_the_file_is_sent_again_to_the_next_candidate(client, server):
 
 @pytest.mark.parametrize("prefix", ["", "file-", "artifact:"])
 def test_form_may_name_a_stored_file(client, server, prefix):
-    """A form may name a stored file by any form of its id. The provider receives the file's bytes, name and type."""
     ref = client.files.create(file=SPEECH_FILE, purpose="user_data").id.removeprefix("artifact:")
     headers = {"authorization": f"Bearer {server.key}"}
     fields = {"model": (None, "one/whisper-1"), "file": (None, prefix + ref)}
@@ -323,14 +304,12 @@ def test_form_may_name_a_stored_file(client, server, prefix):
 
 
 def test_large_file_is_passed_on_unchanged(client, server):
-    """A file larger than one piece of the request is passed on unchanged."""
     data = WAV + bytes(range(256)) * 40_000
     client.audio.transcriptions.create(model="one/whisper-1", file=("long.wav", data, "audio/wav"))
     assert server.lab.requests[0].heard.media[0].data == data
 
 
 def test_a_transcript_is_streamed_event_by_event(client, server):
-    """Events are passed on as they arrive, and the usage of the last one is logged."""
     stream = client.audio.transcriptions.create(model="one/gpt-4o-transcribe", file=SPEECH_FILE, stream=True)
     events = list(stream)
     text = "".join(event.delta for event in events if event.type == "transcript.text.delta")
@@ -340,7 +319,6 @@ def test_a_transcript_is_streamed_event_by_event(client, server):
 
 
 def test_speech_is_returned_unchanged_and_stored(client, server):
-    """Generated speech is returned unchanged and stored as an artifact with the same bytes."""
     raw = client.audio.speech.with_raw_response.create(model="one/tts-1", voice="alloy", input="Hello")
     assert raw.content == SOUND
     assert raw.headers["content-type"] == "audio/mpeg"
@@ -366,7 +344,6 @@ def test_streamed_speech_is_stored_as_one_artifact(client, server):
 
 
 def test_generated_image_is_returned_and_stored(client, server):
-    """Generated images are returned as base64 and stored as artifacts."""
     raw = client.images.with_raw_response.generate(model="one/gpt-image-1", prompt="a cat", n=2)
     answer = raw.parse()
     assert [base64.b64decode(image.b64_json) for image in answer.data] == [PICTURE, PICTURE]
@@ -377,7 +354,6 @@ def test_generated_image_is_returned_and_stored(client, server):
 
 
 def test_url_of_a_generated_image_is_passed_on_unchanged(client, server):
-    """The URL of a generated image is returned unchanged. The gateway neither fetches nor logs it."""
     raw = client.images.with_raw_response.generate(model="one/dall-e-3", prompt="a cat", response_format="url")
     assert raw.parse().data[0].url == "https://images.example/1.png?signature=s"
     assert "x-routing-artifacts" not in raw.headers
@@ -387,7 +363,6 @@ def test_url_of_a_generated_image_is_passed_on_unchanged(client, server):
 
 
 def test_an_image_is_edited(client, server):
-    """A form with several images and a mask is passed on."""
     files = [("a.png", PICTURE, "image/png"), ("b.png", PICTURE + b"b", "image/png")]
     answer = client.images.edit(model="one/gpt-image-1", image=files, mask=("m.png", PICTURE), prompt="bluer")
     assert base64.b64decode(answer.data[0].b64_json) == PICTURE
@@ -407,7 +382,6 @@ def test_an_image_is_varied(client, server):
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_partial_images_are_passed_on_but_not_stored(client, server, count):
-    """Partial images of a stream are passed on. Only completed images are stored."""
     stream = client.images.generate(model="one/gpt-image-1", prompt="a cat", stream=True, partial_images=1, n=count)
     assert [event.type for event in stream] == [
         "image_generation.partial_image",
@@ -428,7 +402,6 @@ def test_unstreamed_answer_to_a_streamed_call_becomes_one_event(client, server):
 
 
 def test_a_stream_that_breaks_ends_with_an_error(client, server):
-    """If a stream breaks off, the client raises an error, and the log has the reason."""
     server.lab.play({"one": ["reset_mid_body"]})
     stream = client.audio.transcriptions.create(model="one/gpt-4o-transcribe", file=SPEECH_FILE, stream=True)
     with pytest.raises(openai.APIError, match="broke off"):

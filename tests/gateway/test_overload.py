@@ -63,7 +63,6 @@ async def disconnect_all(unanswered: list[Call], running: list[asyncio.Task[Call
 
 
 async def test_an_agent_that_fills_the_process_is_refused_and_another_one_served(key, loopback, four_slots):
-    """An agent that has too many open calls gets a logged 503 with Retry-After, while another agent is served."""
     other_key = await asyncio.to_thread(key_of, "vision-agent")
     unanswered = [chat_call(key, "silent") for _ in range(4)]
     async with loopback.serve():
@@ -81,7 +80,6 @@ async def test_an_agent_that_fills_the_process_is_refused_and_another_one_served
 
 
 async def test_concurrent_calls_with_a_new_key_share_one_lookup(key, loopback, settings):
-    """Concurrent calls with the same key need one look-up, even if only one may run at a time."""
     settings.MAX_REQUESTS = 1
     renew(lookups)
     async with loopback.serve():
@@ -92,9 +90,6 @@ async def test_concurrent_calls_with_a_new_key_share_one_lookup(key, loopback, s
 
 
 async def test_requests_in_threads_are_limited_but_not_the_health_check(key, four_slots):
-    """Uploads whose bodies have not arrived occupy the slots of their client's address. Other requests are refused, but
-    the health check is answered.
-    """
     stuck = [Call([], upload_headers(key), path="/v1/files") for _ in range(4)]
     running = await fill(requests(), stuck)
     refused = await Call([b""], [(b"host", b"127.0.0.1")], "GET", "/api/v1/agents").run()

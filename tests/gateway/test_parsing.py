@@ -95,9 +95,6 @@ def test_thinking_blocks_in_the_history_become_reasoning():
     ],
 )
 def test_every_form_of_a_file_becomes_one_part(part, kind, mime_type, filename):
-    """Inline data, a reference and `get_artifact`'s own form become one part, with the type found in the bytes or the
-    store.
-    """
     file = only_file(part)
     assert (file.kind, file.mime_type, file.filename) == (kind, mime_type, filename)
 
@@ -109,7 +106,6 @@ def test_a_remote_image_keeps_its_address_and_is_never_fetched():
 
 @pytest.mark.requirement("ABR-7.1")
 def test_a_tool_message_that_is_a_content_route_result_is_read_as_its_part():
-    """A tool message with an artifact is parsed as a file part: the data is decoded and the artifact's id is kept."""
     result = {
         "status": "success",
         "contentType": "image",
@@ -138,7 +134,6 @@ def test_a_tool_message_that_is_a_content_route_result_is_read_as_its_part():
 
 
 def test_user_text_that_looks_like_a_tool_result_stays_text():
-    """A user's text that looks like a tool result is kept as text. Only tool messages are parsed as results."""
     text = json.dumps({"contentType": "image", "routing": "image_url"})
     assert parse_body(chat_body(text)).chat.messages[0].parts == (TextPart(text),)
 
@@ -191,7 +186,6 @@ BAD: list[tuple[Any, str | None]] = [
 
 @pytest.mark.parametrize(("body", "param"), BAD)
 def test_invalid_request_is_refused_with_the_place(body, param):
-    """An invalid request is a 400 that names the place of the error and does not repeat inline data."""
     error = refusal(body)
     assert (error.status, error.param) == (400, param)
     assert "@@@" not in error.message
@@ -219,7 +213,6 @@ REQUESTS = st.recursive(
 
 @given(REQUESTS)
 def test_any_json_is_parsed_or_refused(value):
-    """Any JSON is parsed or raises `BadRequestError`, but no other exception."""
     with suppress(BadRequestError):
         parse_body(value)
 
@@ -235,7 +228,6 @@ def test_text_and_parameters_are_read_unchanged(text, temperature, max_tokens):
 
 @given(st.binary(max_size=300))
 def test_inline_bytes_are_kept_unchanged(data):
-    """No matter what type is detected, the part has the bytes that were sent."""
     part = only_file({"type": "file", "file": {"file_data": base64_of(data), "filename": "x.bin"}})
     assert part.content is not None
     assert b"".join(part.content.blob().blocks()) == data

@@ -15,7 +15,6 @@ from routing_admin.gateway.admission import open_endpoint
 
 
 async def test_send_to_a_slow_reader_times_out():
-    """If sending takes longer than the limit, it raises `TimeoutError`, which closes the upstream connection."""
     never = asyncio.Event()
     sent = []
 

@@ -109,7 +109,6 @@ REFUSED = [
 
 @pytest.mark.parametrize("identity", REFUSED)
 def test_unknown_id_is_refused_with_a_suggestion(key: str, identity: str) -> None:
-    """An unknown id has OpenAI's error code, and the message suggests `store: false`."""
     answer = ask(key, [SECOND], identity)
     error = answer.json()["error"]
     assert (answer.status_code, error["param"]) == (400, "previous_response_id")
@@ -137,7 +136,6 @@ async def test_conversation_is_not_looked_up_for_a_call_without_an_input(items: 
 
 
 def test_id_of_another_agent_is_refused(key: str) -> None:
-    """Another agent's id is refused, whether the answer is still in memory or already in the database."""
     first, other_key = answered(key, [FIRST]), key_of("vision-agent")
     for _ in range(2):
         assert ask(other_key, [SECOND], first["id"]).status_code == 400
@@ -187,7 +185,6 @@ def test_whole_conversation_counts_towards_the_limits(key: str, settings: Any) -
 
 
 def test_an_input_that_is_too_large_is_not_kept(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The call is answered. The answer's items can be referred to, but the response cannot be continued."""
     monkeypatch.setattr(store, "MAX_BYTES", 2000)
     first = answered(key, [{**FIRST, "unknown": "x" * 4000}])
     assert ask(key, [SECOND], first["id"]).json()["error"]["code"] == "previous_response_not_found"
@@ -204,9 +201,6 @@ TURNS = st.lists(
 def test_every_branch_of_a_conversation_is_found_complete(
     turns: list[tuple[int, list[str], bool]], longest: int
 ) -> None:
-    """No matter which answer is continued, and whether or not it has been written, no item of the conversation is lost,
-    repeated or misplaced.
-    """
     kept, conversations, usual_maximum = KeptAnswers(), [[]], store.MAX_TURNS  # type: ignore[var-annotated]
     keys: list[str] = []
     store.MAX_TURNS = longest
@@ -233,7 +227,7 @@ def test_every_branch_of_a_conversation_is_found_complete(
 
 
 def test_conversation_with_a_missing_row_is_refused() -> None:
-    """A conversation with a missing row is refused, since the remaining rows would be another conversation."""
+    """The remaining rows would be another conversation."""
     kept = KeptAnswers()
     kept.keep("one", Turn.of(["a"]), "0" * 24, [])
     kept.keep("one", Turn.of(["a", "b"], ["0" * 24], 1), "1" * 24, [])

@@ -83,7 +83,6 @@ def test_long_joined_names_are_cut_distinctly_and_stably():
 
 
 def test_calls_of_openais_shell_become_ordinary_tool_calls():
-    """If a conversation began with OpenAI, calls of OpenAI's shell become ordinary tool calls for other vendors."""
     action = {"type": "exec", "command": ["ls"]}
     called, answered = call_of(
         {"type": "local_shell_call", "call_id": "c1", "action": action},

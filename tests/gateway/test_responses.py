@@ -56,7 +56,6 @@ def encode_stream(deltas: Iterable[Delta], finish: Finish | None = None) -> list
 
 
 def test_question_is_answered_with_a_response(key):
-    """The text becomes one message item, and the gateway's own headers name the model."""
     answer = post(key, request("Plan a picnic", instructions="Be brief."), "/v1/responses")
     body = answer.json()
     assert (body["object"], body["status"], body["model"], body["store"]) == (
@@ -73,7 +72,6 @@ def test_question_is_answered_with_a_response(key):
 
 
 def test_items_of_one_answer_become_one_turn():
-    """Reasoning, text and calls become one assistant message, followed by the tool results."""
     reasoning = response_json(Answer("", reasoning="hm", thoughts=(THOUGHT,)), CALL, "m", ORIGIN)["output"][0]
     system, question, called, result, custom_result = messages(
         request(
@@ -107,7 +105,6 @@ def test_items_of_one_answer_become_one_turn():
     ],
 )
 def test_files_are_read_in_messages_and_tool_results(part, kind):
-    """Files are read from inline data and from URLs, in messages and in tool results."""
     user_message, tool_message = messages(
         request(user(part), {"type": "function_call_output", "call_id": "c", "output": [part]})
     )
@@ -118,9 +115,6 @@ def test_files_are_read_in_messages_and_tool_results(part, kind):
 
 
 def test_parameters_are_read_into_the_request():
-    """Response format, effort, verbosity, tools and custom tools are read. Tools that the vendor runs are kept by name
-    for that vendor.
-    """
     schema = {"type": "object", "properties": {}}
     body = request(
         "x",
@@ -180,7 +174,6 @@ def test_invalid_request_is_refused_with_the_place(body, param):
 
 
 def test_items_of_openais_own_tools_are_kept_for_openai():
-    """An item of OpenAI's own search is kept for OpenAI. For another vendor it is listed as dropped."""
     chat = parse(
         request({"type": "web_search_call", "id": "ws_1"}, user({"type": "input_text", "text": "x"})), print
     ).chat
@@ -203,12 +196,10 @@ def test_items_of_openais_own_tools_are_kept_for_openai():
     ],
 )
 def test_only_stored_and_large_files_need_a_thread(item, threaded):
-    """Only stored and large files are read in a thread. Text and small images are read on the event loop."""
     assert needs_thread(request(item), 1000) is threaded
 
 
 def test_an_answer_has_its_items_in_order():
-    """An answer's items are in order: reasoning with its signature, text with citations, and images."""
     cited = {"type": "url_citation", "url_citation": {"url": "https://example.org/", "start_index": 0, "end_index": 5}}
     image = Media(Kind.IMAGE, "image/png", base64.b64encode(PNG).decode())
     sound = Media(Kind.AUDIO, "audio/wav", "AA==", artifact_id="a1")
@@ -226,7 +217,6 @@ def test_an_answer_has_its_items_in_order():
      ("content_filter", "incomplete", "content_filter")],
 )  # fmt: skip
 def test_a_cut_answer_is_incomplete_whole_and_streamed(finish_reason, status, reason):
-    """An incomplete answer gives the reason in `incomplete_details`, in the words of the Responses API."""
     whole = response_json(Answer("x", finish_reason=finish_reason), CALL, "m", ORIGIN)
     streamed = encode_stream([Delta("x")], Finish(finish_reason))[-1]
     for response in (whole, streamed["response"]):
@@ -236,10 +226,6 @@ def test_a_cut_answer_is_incomplete_whole_and_streamed(finish_reason, status, re
 
 
 def test_stream_ends_with_the_same_response_as_a_whole_answer():
-    """A stream has events for the start and end of each item.
-
-    Its last event equals the response of a complete answer.
-    """
     thought = Delta(thoughts=(THOUGHT,))
     calls = [
         ToolCallDelta(0, "c0", "add", '{"x"'), ToolCallDelta(1, "c1", "sub", "{"),
@@ -261,7 +247,6 @@ def test_stream_ends_with_the_same_response_as_a_whole_answer():
 
 
 def test_a_refusal_and_citations_are_parts_of_the_message():
-    """A refusal and citations are parts of the completed message item."""
     events = ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN)
     cited = {"type": "url_citation", "url_citation": {"url": "https://example.org/"}}
     stream = (

@@ -32,7 +32,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_whole_and_streamed_answers_agree_over_each_protocol(client, upstream):
-    """A complete response and a stream have the same text. The last event has the complete response with its usage."""
     request_fields = {"model": f"{upstream}/lab", "input": "hello", "instructions": "Be brief.", "store": False}
     whole = client.responses.create(**request_fields)
     with client.responses.stream(**request_fields) as stream:
@@ -46,7 +45,6 @@ def test_whole_and_streamed_answers_agree_over_each_protocol(client, upstream):
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("streamed", [False, True])
 def test_tool_call_and_its_result_pass_through(client, upstream, streamed):
-    """Through the Responses API a model calls a tool, receives its result and answers."""
     request_fields = {"model": f"{upstream}/fault:capable", "tools": [TOOL], "include": ["reasoning.encrypted_content"]}
     request_fields["reasoning"] = {"effort": "low"}
     first = [{"role": "user", "content": "double 4"}]
@@ -89,7 +87,6 @@ def test_reasoning_is_sent_back_only_to_its_model(client, server, streamed):
 
 
 def test_screenshot_in_a_tool_result_is_described_for_a_text_model(client, server):
-    """If the first candidate fails, the second, which is a text model, receives a description of the image."""
     server.lab.play({"one": ["http_503"] * 3, "two": "ok"})
     shot = {"type": "input_image", "image_url": PNG_URL}
     turns = [
@@ -106,7 +103,6 @@ def test_screenshot_in_a_tool_result_is_described_for_a_text_model(client, serve
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 async def test_asynchronous_client_works_for_every_kind_of_call(server, upstream):
-    """Complete responses, streams and tools work in an event loop and match the client's types in strict mode."""
     client_options = {"api_key": server.key, "base_url": server.url + "/v1", "max_retries": 0}
     async with openai.AsyncOpenAI(**client_options, _strict_response_validation=True) as client:
         whole = await client.responses.create(model=f"{upstream}/lab", input="hello")
@@ -127,7 +123,6 @@ class Doubled(BaseModel):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_an_answer_is_parsed_by_its_type(client, upstream):
-    """With `text_format`, the answer follows the schema that the client derives from a type, complete and streamed."""
     request_fields = {"model": f"{upstream}/fault:capable", "input": "the number 4", "text_format": Doubled}
     with client.responses.stream(**request_fields) as stream:
         streamed = stream.get_final_response()
@@ -148,7 +143,6 @@ def test_an_answer_is_parsed_by_its_type(client, upstream):
     ],
 )
 def test_refusal_raises_the_clients_error_class(client, step, error, streamed):
-    """A refusal raises the client's error class for its status, even if a stream was requested."""
     with pytest.raises(error) as caught:
         client.responses.create(model=f"one/fault:{step}", input="hello", stream=streamed)
     assert caught.value.code
@@ -163,7 +157,6 @@ def test_wrong_key_raises_the_clients_authentication_error(server):
 
 
 def test_unknown_previous_response_is_refused(client):
-    """A request with an unknown `previous_response_id` is a 400 that names this field."""
     with pytest.raises(openai.BadRequestError) as caught:
         client.responses.create(model="auto", input="hello", previous_response_id="resp_1")
     assert caught.value.param == "previous_response_id"

@@ -30,9 +30,6 @@ def rotate(installation: Installation, *arguments: str) -> subprocess.CompletedP
 
 
 def test_no_call_fails_while_both_secrets_change(installation_with_key: Installation) -> None:
-    """Agent keys, sessions and stored provider keys remain valid, new keys work immediately, and the old secrets can be
-    removed.
-    """
     with installation_with_key.serve("--workers", "2") as server:
         person, statuses, finished = Person(server).sign_in(), [], []
 

@@ -25,7 +25,7 @@ HELLO = [{"role": "user", "content": "hello"}]
 
 
 def scenario(server: Server, **script: object) -> None:
-    """Give the lab a new script, and forget the requests received under the old script."""
+    """Give the lab a new script, and clear the requests received under the old script."""
     server.lab.play(script)  # type: ignore[arg-type]
 
 
@@ -35,7 +35,6 @@ def model(step: str) -> str:
 
 @pytest.mark.smoke
 def test_the_official_client_gets_an_answer_and_a_stream(client):
-    """`task:planning` answers without provider keys, and a stream's chunks, joined, are the complete answer."""
     whole = client.chat.completions.create(model="task:planning", messages=HELLO)
     assert "hello" in (whole.choices[0].message.content or "")
     assert whole.usage
@@ -60,9 +59,6 @@ async def test_the_official_asynchronous_client_gets_an_answer_and_a_stream(serv
 
 
 def test_uploaded_file_can_be_used_by_its_id(client, server):
-    """An id from the Files API can be used as a `file_id`. A text file is read, and an image is described with its
-    reference.
-    """
     text_file = client.files.create(file=("notes.txt", b"The password is swordfish."), purpose="user_data")
     part = {"type": "file", "file": {"file_id": text_file.id}}
     answer = client.chat.completions.create(model="auto", messages=[{"role": "user", "content": [part]}])
@@ -78,7 +74,6 @@ def test_uploaded_file_can_be_used_by_its_id(client, server):
 
 
 def test_fallback_receives_the_image_and_the_timeline_shows_the_delivery(client, server):
-    """After a 503 the second candidate receives the image. The request's timeline shows what each candidate got."""
     raw = client.chat.completions.with_raw_response.create(**chat_body(image(), model="task:design"))
     assert raw.headers["x-routing-attempts"] == "2"
     assert raw.headers["x-routing-adaptation"] == "image=native"
@@ -88,7 +83,6 @@ def test_fallback_receives_the_image_and_the_timeline_shows_the_delivery(client,
 
 
 def test_described_inline_image_has_a_reference_to_its_artifact(client):
-    """An inline image is stored once, no matter how often it is sent, and its description has the reference."""
     texts = {
         client.chat.completions.create(**chat_body(image(), model="auto")).choices[0].message.content for _ in (1, 2)
     }
@@ -114,7 +108,6 @@ def test_token_limit_is_sent_under_the_name_that_the_provider_accepts(client, se
 
 @pytest.mark.requirement("MMR-P8", "MMR-E4")
 def test_failing_provider_is_followed_by_the_next_candidate(client, server):
-    """After a 503 or a 429 the next candidate is called, and the log has all three attempts."""
     scenario(server, one=["http_503"], two=["http_429"], three=["say:from three"])
     raw = client.chat.completions.with_raw_response.create(model="task:chain", messages=HELLO)
     assert raw.parse().choices[0].message.content == "from three"
@@ -135,9 +128,7 @@ def test_failing_provider_is_followed_by_the_next_candidate(client, server):
     ],
 )
 def test_raised_fault_reaches_the_caller_with_its_status(client, server, step, status, code):
-    """A 401 from the provider does not concern the agent's key, so it becomes a 502 `upstream_auth`. Every error names
-    the provider and has the attempts.
-    """
+    """The provider's 401 does not concern the agent's key."""
     scenario(server, one=step)
     with pytest.raises(openai.APIStatusError) as caught:
         client.chat.completions.create(model="task:chain", messages=HELLO)
@@ -151,7 +142,6 @@ def test_raised_fault_reaches_the_caller_with_its_status(client, server, step, s
 
 
 def test_chain_of_rate_limited_candidates_is_429(client, server):
-    """If all candidates are rate limited, the 429 has their shortest Retry-After and asks the client not to retry."""
     scenario(server, one="http_429:retry_after=30")
     with pytest.raises(openai.RateLimitError) as caught:
         client.chat.completions.create(model=model("http_429:retry_after=30"), messages=HELLO)
@@ -160,7 +150,6 @@ def test_chain_of_rate_limited_candidates_is_429(client, server):
 
 
 def test_stream_that_fails_before_content_falls_back(client, server):
-    """If a stream fails before its first content, the caller receives only the next candidate's stream."""
     scenario(server, one=["error_event_first"], two=["say:from two"])
     pieces = list(client.chat.completions.create(model="task:chain", messages=HELLO, stream=True))
     assert "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices) == "from two"
@@ -168,7 +157,6 @@ def test_stream_that_fails_before_content_falls_back(client, server):
 
 @pytest.mark.parametrize("step", ["no_finish", "reset_mid_body", "error_event_mid"])
 def test_broken_stream_ends_with_an_error_event(server, step):
-    """The stream has no finish reason and no `[DONE]`, the body ends properly, and the log has the fault."""
     request_id, events = stream(server, {"model": model(step), "messages": HELLO, "stream": True})
     assert "[DONE]" not in events
     last = json.loads(events[-1])
@@ -179,7 +167,6 @@ def test_broken_stream_ends_with_an_error_event(server, step):
 
 
 def test_disconnect_before_the_answer_closes_the_upstream_within_a_second(server):
-    """A disconnect before the response closes the upstream connection and is logged as caused by the client."""
     server.lab.requests.clear()
     connection = ask(server, {"model": model("silent"), "messages": HELLO}, "left-early")
     assert server.lab.wait_until(lambda: bool(server.lab.requests))
@@ -193,7 +180,6 @@ def test_disconnect_before_the_answer_closes_the_upstream_within_a_second(server
 
 
 def test_disconnect_within_a_stream_closes_the_upstream_within_a_second(server):
-    """A disconnect after the first content closes the upstream connection and is logged as caused by the client."""
     server.lab.requests.clear()
     connection = ask(server, {"model": model("stall"), "messages": HELLO, "stream": True})
     response = connection.getresponse()
@@ -210,9 +196,6 @@ def test_disconnect_within_a_stream_closes_the_upstream_within_a_second(server):
 @pytest.mark.parametrize("step", ["silent", "stall_first", "stall", "slow_stream:seconds=30", "endless"])
 @pytest.mark.parametrize("provider", ["one", "by-openai-responses", "by-anthropic", "by-gemini"])
 def test_disconnected_call_does_not_disturb_later_calls(client, server, provider, step):
-    """The connection of the disconnected call is closed, even though it could be kept alive. Later calls receive their
-    own answers over a new connection.
-    """
     scenario(server)
 
     def connection_of_answered_call(text: str) -> int:
@@ -239,7 +222,6 @@ def test_disconnected_call_does_not_disturb_later_calls(client, server, provider
 
 
 def test_image_for_a_text_model_is_sent_as_a_reference(client, server):
-    """An image for a text model is sent upstream as a reference, without any of its bytes."""
     scenario(server, one="ok")
     client.chat.completions.create(**chat_body(image(), model="one/lab"))
     assert base64.b64encode(PNG) not in server.lab.requests[-1].body
@@ -248,7 +230,6 @@ def test_image_for_a_text_model_is_sent_as_a_reference(client, server):
 
 @pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemini"])
 def test_every_protocol_answers_in_openais_shape(client, server, provider):
-    """Text and finish reason have OpenAI's format for every protocol, complete and streamed."""
     scenario(server, **{provider: "say:good morning"})
     whole = client.chat.completions.create(model=f"{provider}/lab", messages=HELLO)
     assert (whole.choices[0].message.content, whole.choices[0].finish_reason) == ("good morning", "stop")
@@ -259,10 +240,6 @@ def test_every_protocol_answers_in_openais_shape(client, server, provider):
 
 @pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemini"])
 def test_tool_call_and_its_result_pass_through(client, server, provider):
-    """A call has an id, a name and arguments, complete and streamed.
-
-    Its result reaches the provider in the next turn.
-    """
     tool = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
     scenario(server, **{provider: "tool_call"})
     request = {"model": f"{provider}/lab", "messages": HELLO, "tools": [tool]}
@@ -285,9 +262,6 @@ def test_tool_call_and_its_result_pass_through(client, server, provider):
 
 
 def test_disconnect_from_the_agents_api_ends_the_call(server):
-    """A disconnect from `/llm/send` closes the upstream connection within a second and is logged as caused by the
-    client.
-    """
     scenario(server, one="silent")
     body = {"prompt": "hello", "taskType": "chain"}
     connection = ask(server, body, "left-send", "/api/v1/llm/send")
@@ -301,9 +275,7 @@ def test_disconnect_from_the_agents_api_ends_the_call(server):
 
 @pytest.mark.parametrize(("host", "status"), [("127.0.0.1", 200), ("evil.example", 400)])
 def test_chat_call_is_served_only_under_known_hosts(server, host, status):
-    """The application, which runs outside Django's middleware, refuses an unknown host and sends Content-Length and
-    `nosniff` as well.
-    """
+    """Chat calls run outside Django's middleware."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     headers = {"authorization": f"Bearer {server.key}", "host": host}
     connection.request("POST", "/v1/chat/completions", json.dumps({"model": "auto", "messages": HELLO}), headers)

@@ -36,7 +36,7 @@ def request(server: Server, method: str, path: str, body: object = None) -> tupl
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_chat_call_with_extra_slashes_is_served(server, path, stream):
-    """A path with extra slashes is served without a redirect, because clients follow redirects without the body."""
+    """Clients follow redirects without the body."""
     status, answer = request(server, "POST", path, {**CHAT, "stream": stream})
     assert (status, b"hello" in answer) == (200, True)
     assert answer.endswith(b"data: [DONE]\n\n") is stream
@@ -50,7 +50,6 @@ def test_chat_call_with_extra_slashes_is_served(server, path, stream):
     ],
 )
 def test_other_paths_with_extra_slashes_are_served(server, path):
-    """A path with extra slashes has the same response as the exact path."""
     exact = "/" + "/".join(segment for segment in path.split("/") if segment)
     assert request(server, "GET", path) == request(server, "GET", exact)
     assert request(server, "GET", path)[0] == 200
@@ -74,7 +73,6 @@ def raw(server: Server, version: str, body: dict[str, object], path: str = "/v1/
 
 
 def test_a_stream_to_http_1_0_is_not_chunked_and_ends_with_the_connection(server):
-    """A stream to an HTTP/1.0 client is not chunked and ends with the connection."""
     head, answer = raw(server, "1.0", {**CHAT, "stream": True})
     assert "200 ok" in head
     assert "transfer-encoding" not in head
@@ -91,7 +89,7 @@ def test_a_whole_answer_to_http_1_0_has_its_length(server):
 
 
 def test_a_stream_to_http_1_1_is_chunked(server):
-    """A stream to an HTTP/1.1 client is chunked, so that its end differs from a broken connection."""
+    """The end of a chunked stream differs from a broken connection."""
     head, answer = raw(server, "1.1", {**CHAT, "stream": True})
     assert "transfer-encoding: chunked" in head
     assert answer.endswith(b"0\r\n\r\n")

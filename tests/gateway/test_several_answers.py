@@ -44,7 +44,6 @@ def rows(server: Server, request_id: str, count: int) -> list[dict[str, Any]]:
 
 
 def test_each_of_several_answers_is_a_call_of_its_own(client: openai.OpenAI, server: Server) -> None:
-    """Each answer is made by its own call without `n`, and has its index and its log row. The usage is the sum."""
     raw = client.chat.completions.with_raw_response.create(model="task:several", messages=HELLO, n=3)
     answer = raw.parse()
     assert [choice.index for choice in answer.choices] == [0, 1, 2]
@@ -64,7 +63,6 @@ def test_each_of_several_answers_is_a_call_of_its_own(client: openai.OpenAI, ser
 
 
 def test_each_call_falls_back_separately(client: openai.OpenAI, server: Server) -> None:
-    """If several answers are requested, each call falls back independently, even to another protocol."""
     server.lab.play({"one": [503]})
     raw = client.chat.completions.with_raw_response.create(model="task:crossing", messages=HELLO, n=2)
     assert len(raw.parse().choices) == 2
@@ -74,9 +72,6 @@ def test_each_call_falls_back_separately(client: openai.OpenAI, server: Server) 
 
 @pytest.mark.parametrize("counted", [True, False])
 def test_chunks_of_all_answers_come_in_one_stream(client: openai.OpenAI, server: Server, counted: bool) -> None:
-    """The chunks of all answers have the same id and the index of their answer. A single usage and `[DONE]` follow the
-    last chunk.
-    """
     more: Any = {"stream_options": {"include_usage": True}} if counted else {}
     stream = client.chat.completions.create(model="task:several", messages=HELLO, n=3, stream=True, **more)
     chunks = list(stream)
@@ -99,7 +94,6 @@ def test_chunks_of_all_answers_come_in_one_stream(client: openai.OpenAI, server:
 
 
 def test_stream_of_several_answers_has_one_done(server: Server) -> None:
-    """The stream contains exactly one `[DONE]`, as its last event."""
     body = {"model": "task:several", "messages": HELLO, "n": 2, "stream": True}
     answer = httpx.post(
         f"{server.url}/v1/chat/completions", json=body, headers={"authorization": f"Bearer {server.key}"}, timeout=30
@@ -110,7 +104,6 @@ def test_stream_of_several_answers_has_one_done(server: Server) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_failure_of_one_call_fails_the_request(client: openai.OpenAI, server: Server, stream: bool) -> None:
-    """If one of the calls fails, the request fails. The log has the outcome of each call."""
     server.lab.play({"one": ["ok", 400, "ok"]})
     with pytest.raises(openai.BadRequestError) as caught:
         client.chat.completions.create(model="task:alone", messages=HELLO, n=3, stream=stream)
@@ -120,7 +113,6 @@ def test_failure_of_one_call_fails_the_request(client: openai.OpenAI, server: Se
 
 
 def test_broken_stream_ends_all_answers(client: openai.OpenAI, server: Server) -> None:
-    """If a stream with several answers breaks off, it ends with an error event and without `[DONE]`."""
     server.lab.play({"one": ["ok", "reset_mid_body"]})
     stream = client.chat.completions.create(model="task:alone", messages=HELLO, n=2, stream=True)
     with pytest.raises(openai.APIError, match="broke off"):
@@ -139,7 +131,6 @@ def test_broken_stream_ends_all_answers(client: openai.OpenAI, server: Server) -
     ],
 )
 def test_more_answers_than_allowed_are_refused(client: openai.OpenAI, server: Server, body: Any, message: str) -> None:
-    """Without `allowN` one answer is allowed, with `allowN` eight. A refused request makes no upstream call."""
     with pytest.raises(openai.BadRequestError, match=message) as caught:
         client.chat.completions.create(messages=HELLO, **body)
     assert (caught.value.param, caught.value.code, server.lab.requests) == ("n", "unsupported_value", [])
@@ -155,7 +146,6 @@ def test_idempotent_call_replays_all_answers(client: openai.OpenAI, server: Serv
 
 
 def test_single_answer_is_logged_without_a_number(client: openai.OpenAI, server: Server) -> None:
-    """If `n` is 1, the log row has no number of an answer."""
     raw = client.chat.completions.with_raw_response.create(model="task:several", messages=HELLO, n=1)
     assert len(raw.parse().choices) == 1
     assert "choice" not in server.timeline(raw.headers["x-request-id"])["answer"]
@@ -166,7 +156,6 @@ def candidates(count: int) -> types.GenerateContentConfig:
 
 
 def test_each_gemini_candidate_is_a_call_of_its_own(google: genai.Client, server: Server) -> None:
-    """Each candidate is made by its own call to a provider of any protocol, and has its index. The usage is the sum."""
     server.lab.play({"one": [503]})
     answer = google.models.generate_content(model="task:crossing", contents="hello", config=candidates(3))
     assert answer.candidates
@@ -186,7 +175,6 @@ def test_each_gemini_candidate_is_a_call_of_its_own(google: genai.Client, server
 
 
 def test_chunks_of_all_candidates_come_in_one_stream(google: genai.Client) -> None:
-    """The chunks of all candidates have the same id and the index of their candidate. One of them has the usage."""
     stream = google.models.generate_content_stream(model="task:several", contents="hello", config=candidates(3))
     chunks = list(stream)
     assert len({chunk.response_id for chunk in chunks}) == 1
@@ -205,7 +193,6 @@ def test_chunks_of_all_candidates_come_in_one_stream(google: genai.Client) -> No
 
 @pytest.mark.parametrize("step", ["ok", "reset_mid_body"])
 def test_unstreamed_candidates_are_one_list(server: Server, step: str) -> None:
-    """Without `alt=sse`, the list is complete or ends with the error."""
     server.lab.play({"one": ["ok", step]})
     path = f"{server.url}/v1beta/models/task:alone:streamGenerateContent"
     body = {**CONTENTS, "generationConfig": {"candidateCount": 2}}

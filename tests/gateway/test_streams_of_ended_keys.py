@@ -38,7 +38,6 @@ def revoke(key: str) -> None:
 
 @pytest.mark.parametrize("path", LAST)
 async def test_a_stream_whose_key_is_revoked_ends_with_an_error_event(key: str, loopback: Loopback, path: str):
-    """The stream ends even while it waits for the provider, and the upstream connection is closed."""
     call = stalled(key, path)
     async with loopback.serve():
         running = asyncio.create_task(call.run())

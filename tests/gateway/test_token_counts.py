@@ -43,7 +43,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     [("openai-responses", "/input_tokens"), ("anthropic", "/count_tokens"), ("gemini", ":countTokens")],
 )
 def test_counter_receives_what_the_call_would_send(claude, server, protocol, end):
-    """The counter receives the same turns and tools as the call would, and the result is not an estimate."""
     request_fields = {"model": f"by-{protocol}/lab", "messages": HELLO, "tools": [TOOL], "system": "Be brief."}
     raw = claude.messages.with_raw_response.count_tokens(**request_fields)
     claude.messages.create(**request_fields, max_tokens=50)
@@ -57,7 +56,6 @@ def test_counter_receives_what_the_call_would_send(claude, server, protocol, end
 
 
 def test_count_without_a_counter_is_an_estimate(claude, server):
-    """Without a provider that counts tokens, the count is an estimate, and no upstream call is made."""
     raw = claude.messages.with_raw_response.count_tokens(model="one/lab", messages=HELLO)
     assert (raw.headers["x-routing-estimate"], server.lab.requests) == ("true", [])
     assert raw.parse().input_tokens > 0
@@ -65,7 +63,6 @@ def test_count_without_a_counter_is_an_estimate(claude, server):
 
 @pytest.mark.parametrize("upstream", ["by-openai-responses", "by-anthropic", "by-gemini", "one"])
 def test_count_of_a_response_has_openais_shape(client, server, upstream):
-    """In the Responses API a token count has OpenAI's format, whether a vendor counts or the gateway estimates."""
     tool = {"type": "function", "name": "double", "parameters": TOOL["input_schema"], "strict": False}
     request_fields = {"model": f"{upstream}/lab", "input": "hello", "instructions": "Be brief.", "tools": [tool]}
     raw = client.responses.input_tokens.with_raw_response.count(**request_fields)
@@ -92,7 +89,6 @@ def test_refused_count_has_openais_shape(client, server):
 
 @pytest.mark.parametrize("step", ["http_404", "http_500", "bad_json"])
 def test_failing_counter_is_replaced_by_an_estimate(claude, server, step):
-    """A failing counter is replaced by an estimate and not called again for a minute."""
     request_fields = {"model": f"by-anthropic/fault:{step}", "messages": HELLO}
     response_headers = [claude.messages.with_raw_response.count_tokens(**request_fields).headers for _ in range(2)]
     assert [headers["x-routing-estimate"] for headers in response_headers] == ["true", "true"]

@@ -36,9 +36,6 @@ async def find_used() -> Mapping[tuple[str, Meter], int]:
 async def test_uncounted_call_is_reported_in_header_page_and_doctor(
     key, loopback, admin: Client, capsys: pytest.CaptureFixture[str]
 ):
-    """By default, calls without a price pass. A header, the agent's page and `doctor` report that they were not
-    counted.
-    """
     await asyncio.to_thread(limit_agent, **BUDGET)
     async with loopback.serve():
         whole = await chat_call(key, "plain").run()
@@ -54,9 +51,6 @@ async def test_uncounted_call_is_reported_in_header_page_and_doctor(
 
 
 async def test_budget_that_refuses_unpriced_calls_says_how_to_set_a_price(key, loopback):
-    """A refused call is a 429 with an error code for unpriced calls. It asks the client not to retry and reserves
-    nothing.
-    """
     await asyncio.to_thread(limit_agent, **BUDGET, unpriced="refuse")
     async with loopback.serve():
         call = await chat_call(key, "plain", (b"x-request-id", b"unpriced")).run()
@@ -72,7 +66,6 @@ async def test_budget_that_refuses_unpriced_calls_says_how_to_set_a_price(key, l
 
 
 async def test_a_budget_counts_unpriced_tokens_at_its_own_price(key, loopback):
-    """Tokens without a price are reserved and settled at the price that is set in the limit."""
     await asyncio.to_thread(limit_agent, **BUDGET, unpriced="count", unpricedPrice="1000")
     async with loopback.serve():
         call = await chat_call(key, "plain", max_tokens=10).run()
@@ -114,7 +107,6 @@ def test_policy_for_unpriced_calls_is_read_from_the_row():
 
 
 def test_form_of_an_agent_accepts_a_policy(demo: None):
-    """The policy `count` needs a price. Without a price, the form is refused at that field."""
     row, counting = Agent.objects.get(agent_id="text-agent"), BUDGET | {"unpriced": "count"}
     data = {"name": row.name, "service": row.service.service_id, "version": row.version, **counting}
     assert [*AgentForm(data, instance=row).errors] == ["unpricedPrice"]
@@ -124,7 +116,6 @@ def test_form_of_an_agent_accepts_a_policy(demo: None):
 
 
 def test_page_of_budgets_accepts_a_policy(admin: Client, demo: None):
-    """A price is stored only with the policy `count`, which needs one."""
     data = {"kind": "team", "name": "search", "moneyPerDay": "5", "currency": "USD"}
     admin.post("/usage/budgets/save/", {**data, "unpriced": "refuse", "unpricedPrice": "3"})
     assert LabelBudget.objects.get().limits == {"moneyPerDay": "5", "currency": "USD", "unpriced": "refuse"}

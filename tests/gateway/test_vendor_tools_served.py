@@ -79,9 +79,6 @@ def ask(server: Server, path: str, model: str, *, stream: bool = False, **header
 def test_route_that_forbids_drops_calls_only_candidates_with_the_tool(
     server: Server, path: str, route: str, stream: bool
 ) -> None:
-    """Candidates with other protocols are skipped, and so is a candidate with the vendor's protocol that does not have
-    the tool. The log names the tool.
-    """
     answer = ask(server, path, f"task:insists-{route}", stream=stream)
     assert answer.status_code == 200, answer.text
     (request,) = server.lab.requests
@@ -99,9 +96,6 @@ def test_route_that_forbids_drops_calls_only_candidates_with_the_tool(
 def test_call_is_refused_by_name_if_no_candidate_has_the_tool(
     server: Server, path: str, model: str, headers: dict[str, str]
 ) -> None:
-    """If the route or the call forbids dropping, the call is a 400 in the API's format that names the tool. No upstream
-    call is made.
-    """
     if path == "/v1beta" and model == "task:insists-alone":
         model += "-google"
     answer = ask(server, path, model, **headers)

@@ -42,7 +42,6 @@ def test_more_than_eight_answers_are_refused():
 
 
 def test_deprecated_functions_become_tools():
-    """`functions`, `function_call` and the role `function` become tools, a tool choice, a call and a result."""
     body = chat_body("hi", functions=[LOOK], function_call={"name": "look"})
     body["messages"] += [
         {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": '{"a": 1}'}},
@@ -58,9 +57,6 @@ def test_deprecated_functions_become_tools():
 
 
 def test_a_custom_tool_and_its_call_are_read():
-    """A custom tool's call has free text in place of arguments. The tool and the call are listed for vendors without
-    custom tools.
-    """
     tool = {"type": "custom", "custom": {"name": "sql", "format": {"type": "text"}}}
     body = chat_body("hi", tools=[tool], tool_choice={"type": "custom", "custom": {"name": "sql"}})
     call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
@@ -100,7 +96,7 @@ def test_a_video_part_is_a_file(url):
     ],
 )
 def test_cache_marks_are_read_on_parts_messages_and_tools(mark, seconds):
-    """A message's cache mark is read as the cache mark of its last part."""
+    """A cache marker of a message is read as the cache marker of its last part."""
     (name,) = mark
     body = chat_body({"type": "text", "text": "hi", **mark}, image() | mark)
     body["messages"].append({"role": "assistant", "content": "yes", **mark})
@@ -125,9 +121,6 @@ def test_plain_conversation_has_no_unread_fields():
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_dropped_fields_are_in_a_header_and_in_the_log(key):
-    """A header of the response, complete or streamed, lists the dropped fields. The attempt that answered lists them as
-    well.
-    """
     body = chat_body({"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}, seed=7)
     for stream in (False, True):
         response = post(key, body | {"stream": stream})
@@ -142,9 +135,6 @@ def test_dropped_fields_are_in_a_header_and_in_the_log(key):
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_strict_request_is_refused_if_every_candidate_would_drop_something(key):
-    """With `x-routing-strict: true`, a call is a 400 with `param` if every candidate would drop something. The attempts
-    have the reasons.
-    """
     refused = post(key, chat_body("hi", seed=7), **{"x-routing-strict": "true"})
     error = refused.json()["error"]
     assert (refused.status_code, error["code"], error["param"]) == (400, "would_drop", "seed")
