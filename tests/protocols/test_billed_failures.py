@@ -53,6 +53,7 @@ def test_a_whole_answer_without_words_has_its_count(name: str):
 
 @pytest.mark.parametrize("name", CUT)
 def test_a_stream_that_is_cut_has_what_was_counted_so_far(name: str):
+    """At least the usage reported so far is billed."""
     decoder = PROTOCOLS[name].decoder()
     for event in CUT[name]:
         decoder.feed(f"data: {json.dumps(event)}\n\n".encode())

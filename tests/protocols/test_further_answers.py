@@ -42,7 +42,7 @@ def test_probabilities_of_a_whole_answer_are_kept() -> None:
 
 
 def test_probabilities_of_a_stream_go_with_their_words() -> None:
-    """A stream's log probabilities stay with their chunk, even if it has no text."""
+    """A stream's log probabilities belong to their chunk, even if the chunk has no text."""
     events = stream(
         {"delta": {"content": "hi"}, "logprobs": PROBABLE},
         {"logprobs": PROBABLE},

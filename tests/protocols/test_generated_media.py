@@ -38,7 +38,7 @@ def test_an_image_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> N
 @WHOLE_AND_STREAMED
 @MAKERS
 def test_a_sound_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> None:
-    """Audio alone is an answer, which is streamed in pieces. OpenAI also sends a transcript."""
+    """Audio alone is an answer and is streamed in chunks. OpenAI also sends a transcript."""
     reply = answer(lab, protocol, "speech", stream=stream)
     assert b"".join(base64.b64decode(media.data) for media in reply.media) == SOUND
     assert {media.kind for media in reply.media} == {Kind.AUDIO}

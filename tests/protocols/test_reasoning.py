@@ -1,4 +1,4 @@
-"""A model's reasoning is sent back unchanged and in its place, and only to the model that wrote it."""
+"""A model's reasoning is sent back unchanged and at its position, and only to the model that wrote it."""
 
 from __future__ import annotations
 

@@ -342,9 +342,8 @@ def test_blocks_of_claudes_own_tools_come_back_unchanged_whole_and_streamed() ->
 
 
 def test_claude_gets_the_blocks_back_and_others_a_short_text() -> None:
-    """Claude gets the blocks of its own tools back, since it needs them.
-
-    Other models are told that a search was made.
+    """Claude needs the blocks of its own tools in later turns. Other models receive a sentence that a search was
+    made.
     """
     conversation = [
         {"role": "user", "content": "Where?"},

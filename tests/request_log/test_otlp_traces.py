@@ -38,7 +38,7 @@ UNSAMPLED = PARENT[:-1] + "0"
 
 
 class Receiver(ThreadingHTTPServer):
-    """OTLP collector that keeps the decoded spans."""
+    """OTLP collector that stores the decoded spans."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), TraceHandler)

@@ -195,7 +195,7 @@ def test_recovery_is_not_logged_by_a_process_that_wrote_nothing(
 
 def test_backlog_starts_with_the_first_entry(journal: Journal) -> None:
     """The time of the backlog's first entry is kept even if the spool cannot be written either."""
-    # A file in the place of the spool's directory makes every write to it fail.
+    # A file at the path of the spool's directory makes every write to it fail.
     journal.folder().write_text("no folder can be made here")
     with locked():
         journal.record(entry("one"))
@@ -226,7 +226,7 @@ def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
     call_outcomes().take()
     before = counted_requests()
     if disk_is_full:
-        # A file in the place of the spool's directory makes every write to it fail.
+        # A file at the path of the spool's directory makes every write to it fail.
         journal.folder().write_text("no folder can be made here")
     with locked():
         for number in range(BATCH + 3):

@@ -69,7 +69,7 @@ def leaky() -> Iterator[str]:
 
 
 class Browser:
-    """Browser session that keeps every page that it receives."""
+    """Browser session that records every page that it receives."""
 
     def __init__(self, url: str, seen: dict[str, bytes], name: str) -> None:
         self.client, self.seen, self.name = httpx.Client(base_url=url, timeout=60), seen, name

@@ -92,7 +92,7 @@ def redact_line(text: str) -> None:
 
 
 def feed_in_pieces(data: bytes) -> None:
-    """Feed the parser in pieces of 128 bytes, as a slow provider does that never ends its event."""
+    """Feed the parser in chunks of 128 bytes, like a slow provider that never ends its event."""
     parser = SseParser()
     for start in range(0, len(data), 128):
         parser.feed(data[start : start + 128])

@@ -79,7 +79,7 @@ async def test_incomplete_pipelined_head_does_not_affect_the_response_before_it(
 
 
 async def test_head_above_the_size_limit_is_431():
-    """The size limit applies to a request head as a whole, not to its pieces."""
+    """The size limit applies to a request head as a whole, not to each chunk of the head."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(b"GET / HTTP/1.1\r\n")
         assert (await (await site.open(GET)).answer())[0] == 200

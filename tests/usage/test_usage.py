@@ -89,6 +89,7 @@ def test_groups_are_ordered_by_cost(noon: datetime, group: str, names: list[str]
 
 
 def test_a_short_time_is_read_by_the_hour(noon: datetime):
+    """A daily sum would include earlier hours."""
     write([entry("now", noon), entry("before", noon - timedelta(hours=5))])
     assert sum_usage(noon - timedelta(hours=3), "agent").total.requests == 1
     assert len(sum_usage(noon - timedelta(hours=6), "agent").series) == 2
@@ -136,6 +137,7 @@ def test_an_installation_without_requests_says_so(viewer: Client):
 
 
 def test_the_csv_is_exact_and_no_formula(viewer: Client, noon: datetime):
+    """A spreadsheet would run a name that begins like a formula."""
     write([entry("a", noon, agent="=cmd()"), entry("b", noon, "dollars", agent="=cmd()")])
     answer = viewer.get("/csv/usage/", {"by": "agent", "days": "7"})
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
