@@ -31,7 +31,7 @@ _handles = threading.local()
 
 
 def _import_magic() -> Any:
-    import magic  # Raises ImportError if libmagic is not installed.
+    import magic  # The import raises ImportError if libmagic is not installed.
 
     return magic
 
@@ -56,7 +56,7 @@ def describe_sniffer() -> str:
         return name
     try:
         version = int(library.version())
-    except (AttributeError, NotImplementedError):  # This version is too old to report its number.
+    except (AttributeError, NotImplementedError):  # Old versions of libmagic cannot report their version.
         return name
     return f"{name} {version // 100}.{version % 100:02d}"
 
@@ -72,7 +72,7 @@ def sniff(head: bytes) -> str | None:
         if handle is None:
             handle = _handles.mime = library.Magic(mime=True)
         opinion = str(handle.from_buffer(sample))
-    except library.MagicException:  # libmagic cannot parse some files.
+    except library.MagicException:  # libmagic raises an exception for files that it cannot parse.
         log.warning("libmagic failed on a file; %d bytes were examined", len(sample))
         return None
     return None if opinion in DOUBTFUL else opinion

@@ -142,7 +142,7 @@ def _renew_signature(row: AgentKey, secret: str) -> None:
     # removed.
     name = secret_name(newest_secret())
     if row.signed_with != name:
-        with suppress(DatabaseError):  # The next call with this key tries again.
+        with suppress(DatabaseError):  # If it fails, the next call renews the signature.
             rows = AgentKey.objects.filter(pk=row.pk, digest=row.digest)
             rows.update(digest=hash_secret(secret), signed_with=name)
 

@@ -74,7 +74,7 @@ class FairSlots:
         try:
             yield
         finally:
-            if self._holder() is not None:  # Otherwise `pause` got no slot again and raised.
+            if self._holder() is not None:  # If `pause` failed, there is no slot.
                 self._thread.name = None
                 self.release(name)
 
@@ -112,7 +112,7 @@ class FairSlots:
         if waiter.turn.wait(self.wait_seconds):
             return
         with self._lock:
-            if not waiter.turn.is_set():  # Otherwise a slot was assigned just after the timeout.
+            if not waiter.turn.is_set():  # Otherwise the slot came just after the timeout.
                 self._waiters.remove(waiter)
                 raise OverloadedError
 

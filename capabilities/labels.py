@@ -67,7 +67,6 @@ KINDS: Mapping[str, str | Promise] = {
     Kind.DOCUMENT: pgettext_lazy("kind", "Document"),
     Kind.OTHER: pgettext_lazy("kind", "Other"),
 }
-"""Labels of kinds of files."""
 
 CONTENTS: Mapping[str, str | Promise] = {
     "text": pgettext_lazy("content", "text"),
@@ -83,10 +82,9 @@ ROLES: Mapping[str, str | Promise] = {
     "editor": _("Editor"),
     "viewer": _("Viewer"),
 }
-"""Labels of users' roles."""
 
 ACTORS: Mapping[str, str | Promise] = {"nightly probe": _("nightly probe")}
-"""Labels of actors that are not users."""
+"""Labels of actors other than users."""
 
 BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
     "ok": ("ok", "check", _("Ready")),

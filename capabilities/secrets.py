@@ -81,7 +81,7 @@ def _decrypt(ciphertext: bytes) -> bytes:
     try:
         return cipher().decrypt(ciphertext)
     except InvalidToken as problem:
-        # Another process may have added an encryption key.
+        # Another process may have added an encryption key since this process read them.
         if read_secrets_again():
             return _decrypt(ciphertext)
         raise KeyUnreadableError(OTHER_ENCRYPTION) from problem

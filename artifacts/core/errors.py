@@ -47,7 +47,7 @@ class StorageFullError(ArtifactError):
 
 
 class MissingError(ArtifactError, UnreadableError):
-    """No bytes are stored under this hash."""
+    """No bytes are stored under the artifact's hash."""
 
     code = "artifact_missing"
 

@@ -78,7 +78,7 @@ class Upload(Protocol):
         """Make the bytes durable under their hash. Identical bytes are stored only once."""
 
     def abort(self) -> None:
-        """Discard the bytes. After `finish`, do nothing."""
+        """Discard the uploaded bytes. After `finish`, do nothing."""
 
     def __enter__(self) -> Upload: ...
 

@@ -88,7 +88,7 @@ def draw_pages(
             images[page] = image
         number, total = number + PAGES_AT_ONCE, int(str(result.header["pages"]))
         if result.header["next"] != number or number > total:
-            break  # There are no more pages, or no time or space for them.
+            break  # The document has no more pages, or there is no time or space for them.
     return PageImages(images, total) if images else None
 
 

@@ -87,7 +87,7 @@ def message_heading(subject: str) -> str:
 
 
 def add_body(text: str, is_html: bool, output: TextCollector) -> None:
-    """Add the body's text. HTML markup is removed."""
+    """Add the mail's body without HTML markup."""
     if not is_html:
         output.add(text.replace("\r\n", "\n"))
         return

@@ -43,7 +43,7 @@ _MONTHS = (
 )
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _LAST_SERIAL = 2_958_466
-"""The day after 31 December 9999."""
+"""Serial number of the first day after 31 December 9999."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ def _roman(number: int) -> str:
 
 
 def _letters(number: int) -> str:
-    # After z come aa and bb.
+    # The letters after z are aa, bb, cc and so on.
     return ascii_lowercase[(number - 1) % 26] * ((number - 1) // 26 + 1) if 0 < number <= 26 * 20 else ""
 
 
@@ -101,7 +101,7 @@ class ListNumbers:
         """The number of the next item, by counter and level, where it is set."""
 
     def restart(self, counter: str, level: int, start: int) -> None:
-        """Set the number of the next item at this level."""
+        """Set the number of the next list item at this level."""
         if counter in self._starts or len(self._starts) < MAX_COUNTERS:
             self._starts.setdefault(counter, {})[level] = start
             self._counts.get(counter, {}).pop(level, None)

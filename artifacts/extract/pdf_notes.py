@@ -106,7 +106,7 @@ def _text(annotation: raw.FPDF_ANNOTATION, key: bytes) -> str:
 
 def _field(form: pypdfium2.PdfFormEnv | None, annotation: raw.FPDF_ANNOTATION) -> str:
     if not form:
-        # The page was copied from a form.
+        # The page was copied out of a document with a form, so read the fields without it.
         flags = c_float()
         if raw.FPDFAnnot_GetNumberValue(annotation, b"Ff", flags) and int(flags.value) & PASSWORD:
             return ""

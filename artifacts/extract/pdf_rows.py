@@ -232,7 +232,7 @@ def _join(cell: Cell, other: Cell) -> Cell | None:
 
 
 def _on_one_line(cell: Cell, other: Cell) -> bool:
-    # The box of a ligature is lower than the others.
+    # A ligature's box is lower than those of other characters.
     before, after = cell.last, other.first
     height, raised = before.top - before.bottom, after.bottom - before.bottom
     return bool(abs(raised) < height / 4 or abs(raised + after.top - before.top) < height / 4)

@@ -153,7 +153,7 @@ class RtfReader:
         self._group.silent = word == "upr" or (len(self._stack) > 1 and self._stack[-2].silent)
 
     def _start_shape(self, _: str, __: int | None) -> None:
-        # This starred destination has visible text.
+        # Although its name is starred, this destination has visible text.
         self._group.silent = bool(self._stack) and self._stack[-1].silent
 
     def _start_note(self, word: str, _: int | None) -> None:
@@ -179,7 +179,7 @@ class RtfReader:
     def _end_group(self) -> None:
         before = self._group.begins_with
         if before and self._pending.endswith(before):
-            # The group has no text.
+            # The group has no text, so remove its opening marker.
             self._pending = self._pending.removesuffix(before)
         elif before:
             self._output.add_marker(self._group.ends_with)

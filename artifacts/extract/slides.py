@@ -23,7 +23,7 @@ MAX_AUTHORS = 10_000
 class SlideParser(OfficeParser):
     """Reads a slide. The title becomes a heading. Indented, numbered and bulleted paragraphs become list items."""
 
-    # The slide number and the date are fields.
+    # Fields contain the slide number and the date, which are not part of the text.
     LEFT_OUT = frozenset({"Fallback", "fld"})
 
     def __init__(self, output: TextCollector, targets: Mapping[str, str]) -> None:

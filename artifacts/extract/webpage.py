@@ -184,7 +184,7 @@ class VisibleTextParser(HTMLParser):
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         if self._formula or tag.rpartition(":")[2] == "math":
             self._formula = self._formula or FormulaWriter(self._add)
-            if tag not in VOID:  # No end tag would follow.
+            if tag not in VOID:  # A void element has no end tag.
                 self._formula.start(tag.rpartition(":")[2], attributes)
             return
         if tag in ("tr", "table"):

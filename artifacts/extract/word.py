@@ -183,7 +183,7 @@ class WordParser(OfficeParser):
 
     def _write_mark(self, mark: str) -> Callable[[Attributes], None]:
         def write(_: Attributes) -> None:
-            # Outside a run, a tab is a tab stop.
+            # `tab` is a tab character inside a run, and a tab stop outside.
             if self._in_run and not self._is_hidden:
                 self._output.add(mark)
 
@@ -243,7 +243,7 @@ class WordParser(OfficeParser):
         self._is_ticked = attribute(attributes, "val") not in OFF
 
     def _start_shape(self, attributes: Attributes) -> None:
-        # Older versions of Word write pictures in this format.
+        # Older versions of Word write pictures as shapes.
         if alternative := " ".join(attributes.get("alt", "").split()):
             self._add(f"[image: {alternative}] ")
 

@@ -47,7 +47,7 @@ class TextCollector:
         self.full = self.has_words = False
 
     def add(self, text: str) -> None:
-        """Append text. Raise `TextLimitError` above a limit."""
+        """Append text. Raise `TextLimitError` if a limit is exceeded."""
         self.has_words = self.has_words or bool(text.strip())
         self.add_marker(text)
 
@@ -168,7 +168,7 @@ def _output_text(output: dict[str, Any]) -> str:
 
 
 def _beginning_and_end(printed: str) -> str:
-    # An error is printed after all other output.
+    # Keep the end of the output, too, because errors are printed last.
     if len(printed) <= MAX_OUTPUT_CHARS:
         return printed
     return f"{printed[: MAX_OUTPUT_CHARS - OUTPUT_END_CHARS]}\n…\n{printed[-OUTPUT_END_CHARS:]}"

@@ -67,7 +67,7 @@ def select_artifacts(q: str = "", kind: str = "", owner: str | None = None) -> Q
     rows = Artifact.objects.living() if owner is None else Artifact.objects.owned_by(owner)
     if kind:
         rows = rows.filter(kind=kind)
-    # PostgreSQL rejects NUL in a parameter.
+    # PostgreSQL rejects NUL in query parameters.
     q = q.replace("\0", "")
     if q:
         rows = rows.filter(Q(filename__icontains=q) | Q(type__icontains=q) | Q(pk=q.removeprefix("artifact:")))

@@ -156,7 +156,7 @@ class BucketClient:
             try:
                 return _parse_facts(obstore.head(self._store, key))
             except FileNotFoundError:
-                # This raises if the bucket itself is missing.
+                # Listing raises an error if the bucket itself is missing.
                 next(iter(obstore.list(self._store, "none", chunk_size=1)), None)
                 return None
 
@@ -297,9 +297,8 @@ class ObjectWriter:
     def abort(self) -> None:
         """Discard the object. Do nothing if the service cannot be reached."""
         with suppress(ArtifactError, OSError), self._client.translate_errors():
-            self._file.__exit__(
-                InterruptedError, InterruptedError(), None
-            )  # Leaving the context with an error discards the parts.
+            # Leaving the context with an error discards the parts.
+            self._file.__exit__(InterruptedError, InterruptedError(), None)
 
 
 def _parse_facts(meta: Mapping[str, Any]) -> ObjectFacts:

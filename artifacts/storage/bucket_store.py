@@ -118,7 +118,7 @@ class BucketUpload:
             self._store.client.copy(self._key, object_key(stored.sha256))
             facts = self._store.client.find(object_key(stored.sha256))
         finally:
-            with suppress(ArtifactError):  # A sweep removes it.
+            with suppress(ArtifactError):  # If the object cannot be deleted, a later sweep removes it.
                 self._store.client.delete(self._key)
         if facts is not None and facts.size == stored.size:
             self._store.remember(stored.sha256, facts.tag, facts.size)
@@ -171,7 +171,7 @@ class BucketStore:
             return self.client.read(object_key(sha256), start, tag)[1]
         except FileNotFoundError:
             raise MissingError(sha256) from None
-        except ObjectChangedError:  # The object was stored again, or it is damaged.
+        except ObjectChangedError:  # The object has changed: it was stored again, or it is damaged.
             self._check(sha256)
             return self.client.read(object_key(sha256), start)[1]
 

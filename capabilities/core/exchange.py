@@ -47,7 +47,7 @@ class ExchangeTable:
         return self.rates[0].into if self.rates else ""
 
     def total(self, sums: Mapping[str, int]) -> int | None:
-        """Return the total of sums in several currencies, in `into`, or None if a rate is missing."""
+        """Return the total of amounts in several currencies, converted to `into`, or None if a rate is missing."""
         into = self.into
         amounts = [self.convert(nanos, currency, into) for currency, nanos in sums.items()]
         return None if not into or None in amounts else sum(amount for amount in amounts if amount is not None)

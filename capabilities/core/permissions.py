@@ -44,7 +44,7 @@ Cells = tuple[Right, Right, Right, Right]
 NOTHING, SEE, TRY, CHANGE = Right.NOTHING, Right.SEE, Right.TRY, Right.CHANGE
 BOTH, DRAFT = SEE | CHANGE, SEE | TRY
 
-# The columns: anonymous, viewer, editor, administrator.
+# The table's columns are: anonymous, viewer, editor, administrator.
 
 PARTS: Mapping[PagePart, Cells] = {
     PagePart.RECORDED_BODIES: (NOTHING, NOTHING, SEE, SEE),  # what agents wrote, if the settings say to record it
@@ -160,7 +160,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "agent_link_make": (NOTHING, NOTHING, NOTHING, CHANGE),
         "agent_link_revoke": (NOTHING, NOTHING, NOTHING, CHANGE),
     },
-    "agents' own pages": {  # Authorised by the secret in the URL.
+    "agents' own pages": {  # The secret in the URL authorises these requests.
         "own_page": (SEE, SEE, SEE, SEE),
         "own_call": (SEE, SEE, SEE, SEE),
     },
@@ -298,7 +298,7 @@ CALLS: Mapping[str, str] = {
     "GET /v1/files/{ref}/content": "artifacts:read",
     "DELETE /v1/files/{ref}": "artifacts:write",
 }
-"""Every call for agents, with the scope that the key needs. HEAD is treated as GET."""
+"""All calls of the agents' API, with the scope that the key needs. HEAD is treated as GET."""
 
 ADMIN_SCOPES = (
     *("providers:read", "providers:write", "services:read", "services:write", "routes:read", "routes:write"),
@@ -376,7 +376,7 @@ ADMIN_CALLS: Mapping[str, str] = {
     "GET /api/v1/admin/config/{name}": "config:read",
     "POST /api/v1/admin/config/import": "config:write",
 }
-"""Every call for scripts, with the scope that the token needs. The token's owner must be an administrator, too."""
+"""All calls of the scripts' API, with the scope that the token needs. Its owner must be an administrator, too."""
 
 TOOL_SCOPES: Mapping[str, str] = {
     "get_artifact": "artifacts:read",
@@ -385,7 +385,7 @@ TOOL_SCOPES: Mapping[str, str] = {
     "get_my_capabilities": "registry:read",
     "list_artifacts": "artifacts:read",
 }
-"""Every tool for agents at `/mcp`, with the scope that the key needs. Any valid key may list the tools."""
+"""All tools at `/mcp`, with the scope that the key needs. Any valid key may list the tools."""
 
 MACHINE_NAMESPACES = frozenset({"agents-api", "gateway", "probes"})
 """URL namespaces of machine clients, which have their own keys. A browser's session is ignored there."""
@@ -399,7 +399,7 @@ WITHOUT_A_KEY = frozenset(
         "agents-api:openapi-json",
         "agents-api:openapi-view",
         "agents-api:unknown-call",
-        "agents-api:receive_upload",  # Authorised by the secret in the URL.
+        "agents-api:receive_upload",  # The secret in the URL authorises these requests.
         "gateway:unknown_url",
         "probes:healthz",
         "probes:readyz",
@@ -450,7 +450,7 @@ def _cell(cells: Cells, role: UserRole) -> Right:
 
 def call_scope(method: str, path: str) -> str | None:
     """Return the scope that an agent's call needs, or None if it has no row. `path` has the table's format."""
-    # HEAD is GET without the body.
+    # HEAD is GET without a response body.
     return CALLS.get(f"{'GET' if method == 'HEAD' else method} {path}")
 
 

@@ -21,10 +21,10 @@ class Problem:
     @property
     def line(self) -> str:
         """Return the problem as one line that contains its path once."""
-        # Many sentences already begin with the path.
+        # Many of the messages already begin with the path.
         names_field = not self.field or self.message.startswith((f"{self.field} ", f"{self.field}:"))
         return self.message if names_field else f"{self.field}: {self.message}"
 
 
 MAX_PROBLEMS = 20_000
-"""Number of problems after which checks stop."""
+"""Checks stop after this number of problems."""

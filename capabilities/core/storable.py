@@ -57,7 +57,7 @@ def make_storable(value: Any) -> Any:
     if isinstance(value, float):
         if not math.isfinite(value):
             return None
-        # `or 0.0` converts −0.0 to 0.0.
+        # `value or 0.0` converts −0.0 to 0.0.
         return int(value) if abs(value) >= WHOLE_FROM else value or 0.0
     if isinstance(value, Mapping):
         return {make_storable(key) if isinstance(key, str) else key: make_storable(item) for key, item in value.items()}

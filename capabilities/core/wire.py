@@ -166,7 +166,7 @@ def split_payload(payload: Mapping[str, Any]) -> tuple[Piece, ...]:
         if not isinstance(value, MediaData):
             raise TypeError(f"{type(value).__name__} cannot be written as JSON")
         media_found.append(value)
-        mark = mark or f"media:{secrets.token_hex(16)}:"  # It is random, so no caller's text contains it.
+        mark = mark or f"media:{secrets.token_hex(16)}:"  # The marker is random, so no caller's text contains it.
         return mark
 
     # The JSON writer writes a marker for each file, and the JSON is split at these markers, so it never handles files'

@@ -234,11 +234,11 @@ def main() -> None:
         sys.path.insert(0, str(ROOT))
         from artifacts.extract.__main__ import load
         from artifacts.extract.confine import limit
-        from artifacts.extract.sandbox import close_cell
+        from artifacts.extract.sandbox import apply_sandbox
 
         limit()
         load(sys.argv[3], {"reader": "pdf"})
-        cell = close_cell()
+        cell = apply_sandbox()
     attempts = {**FILES, **CALLS} if cell else FILES
     results = {name: attempt(call) for name, call in attempts.items()}
     print(json.dumps({"cell": cell, "files": [*FILES], "results": results}))

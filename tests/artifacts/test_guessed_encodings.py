@@ -98,9 +98,9 @@ def test_encoding_declared_in_a_text_is_tried_after_the_uploaders(text: str, enc
 
 def test_declared_encoding_that_contradicts_the_bytes_is_ignored() -> None:
     """A declared encoding is ignored if the text is valid UTF-8, or if it says UTF-16 in ASCII letters."""
-    assert detected_encoding('<meta charset="gbk"><p>价格</p>'.encode()) == "utf-8"
-    assert detected_encoding(f'<?xml version="1.0" encoding="UTF-16"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
-    assert detected_encoding(f'<?xml version="1.0" encoding="x-none"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
+    assert encoding_of('<meta charset="gbk"><p>价格</p>'.encode()) == "utf-8"
+    assert encoding_of(f'<?xml version="1.0" encoding="UTF-16"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
+    assert encoding_of(f'<?xml version="1.0" encoding="x-none"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
 
 
 @pytest.mark.parametrize("encoding", ["cp1251", "koi8-r", "iso8859-5", "cp866", "cp855", "mac-cyrillic"])

@@ -86,7 +86,7 @@ async def test_cancellation_by_the_server_is_no_disconnect(key, loopback):
 
 
 async def test_caller_that_stops_reading_its_stream_is_disconnected(key, loopback, monkeypatch):
-    monkeypatch.setattr(application, "SLOWEST_READER_SECONDS", 0.01)
+    monkeypatch.setattr(application, "READ_TIMEOUT_SECONDS", 0.01)
     call = chat_call(key, "stall", ID, stream=True)
 
     async def stop_reading(message: object) -> None:

@@ -27,10 +27,12 @@ BUDGET = 0.05
 REFERENCE = 0.004
 FULL, SMALL = 64 * 1024, 8 * 1024
 SUSPICIOUS = 0.001
-"""CPU seconds. If `SMALL` characters take less, `FULL` characters are within budget even with quadratic growth."""
+"""If `SMALL` characters take fewer CPU seconds, `FULL` characters are within budget even with quadratic growth."""
 TOLERANCE = 4
 ATTEMPTS = 10
-"""Number of measurements. A slow call exceeds its budget in all of them, a quick call on a busy machine in some."""
+"""A slow call fails them all, a quick one on a busy machine succeeds in one of them."""
+MAX_STOPS = 2
+"""A call that is stopped this often at twice the tolerated time is slow: a busy machine does not explain that."""
 
 
 @cache
@@ -169,7 +171,7 @@ def cpu_seconds(call: Callable[[], Any], limit: float = 4 * BUDGET) -> float:
         raise OverBudgetError
 
     before = signal.signal(signal.SIGVTALRM, end)
-    # A garbage collection visits all objects that the tests have loaded, which takes longer than the budget.
+    # A collection looks through everything that the tests have loaded, which takes longer than the budget.
     gc.disable()
     began = time.process_time()
     try:

@@ -86,7 +86,6 @@ PARAMETERS: Mapping[str, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         },
     }
 )
-"""Each tool's parameters, as JSON Schema."""
 
 REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"get_artifact": ("ref",), "find_capable_agents": ("capability",), "store_artifact": ("filename",)}

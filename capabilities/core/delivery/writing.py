@@ -133,7 +133,7 @@ def description(file: FilePart, reason: Reason, style: TextStyle) -> str:
     """Return the text that replaces a file: a description, or a note that its bytes cannot be read (MCR-E4)."""
     if reason.code is ReasonCode.UNREADABLE:
         return failed_block(file.filename, file.artifact_id, style.language)
-    # No agent's model could open the file either.
+    # Other agents' models could not open the file either.
     flaw = FLAWS.get(reason.code)
     return attachment_block(
         file.kind,

@@ -46,7 +46,7 @@ OUTPUT: Mapping[str, str] = {
 }
 DETAILS: Mapping[str, Mapping[str, str]] = {
     "input_tokens_details": INPUT,
-    "input_token_details": INPUT,  # For transcripts.
+    "input_token_details": INPUT,  # These two names occur in the usage of transcripts.
     "prompt_tokens_details": INPUT,
     "output_tokens_details": OUTPUT,
     "completion_tokens_details": OUTPUT,
@@ -129,7 +129,7 @@ class OperationReply:
     @property
     def content_type(self) -> str:
         content_type = next((value for name, value in self.headers.items() if name.lower() == "content-type"), "")
-        # Empty if the value is not allowed in a header.
+        # The content type is empty if it contains characters that headers do not allow.
         return (
             content_type
             if content_type.isascii() and content_type.isprintable() and len(content_type) <= TYPE_CHARS

@@ -133,7 +133,7 @@ class EventStream:
         return whole_pieces
 
     def _rest(self) -> list[Delta]:
-        # Halves whose other half never arrived.
+        # The first halves of surrogate pairs whose second half never arrived.
         rest = self._halves.rest() if self._halves is not None else {}
         texts: dict[str, Any] = {name: half for name, half in rest.items() if name in WORDS}
         calls = tuple(ToolCallDelta(index, arguments=half) for index, half in rest.items() if index not in WORDS)

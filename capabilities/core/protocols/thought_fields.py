@@ -9,7 +9,7 @@ from typing import Any
 from capabilities.core.protocols.answer_fields import non_empty_text
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 
-# OpenRouter's field.
+# OpenRouter's field for reasoning.
 DETAILS = "reasoning_details"
 EXTRA = "extra_content"
 # The `dialect` of a signature in a message's `extra_content`.

@@ -86,7 +86,7 @@ def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabil
 
 
 def _declared(raw: object) -> bool:
-    # A null instead of a list declares nothing.
+    # A null instead of a list of capabilities declares nothing.
     return isinstance(raw, Mapping) and any(raw.get(side) is not None for side in SIDES)
 
 

@@ -149,7 +149,7 @@ def _add(message: Message, conversation: Conversation, ids: _Ids, quirks: Mappin
         outcome = "error" if message.is_error else "result"
         conversation.user([{"type": "text", "text": f"Tool {outcome}: {message.text}"}, *_media(message)])
     elif message.role is Role.SYSTEM:
-        conversation.postpone(_blocks(message.parts))  # The text begins the next user turn.
+        conversation.postpone(_blocks(message.parts))  # The text is the beginning of the next user turn.
     else:
         conversation.user([*_blocks(message.parts), *(item.value for item in message.vendor)])
 
@@ -217,7 +217,7 @@ def _blocks(parts: tuple[Part, ...], *, marked: bool = True) -> list[dict[str, A
     return [
         _block(part, part.cache if marked else None)
         for part in parts
-        # Empty text would be rejected.
+        # Anthropic rejects empty text.
         if isinstance(part, NativePart) or (isinstance(part, TextPart) and part.text.strip())
     ]
 

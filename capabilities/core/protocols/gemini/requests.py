@@ -105,7 +105,7 @@ def _url(target: Target, *, stream: bool) -> str:
     # The endpoint is already the URL of a model call, in which the model and the method are replaced.
     if verb_in_path in {"generateContent", "streamGenerateContent"}:
         path, has_model, _ = call.rpartition("/models/")
-        call_path = f"{path}/models/{_model_part(target)}" if has_model else call  # A tuned model has its own path.
+        call_path = f"{path}/models/{_model_part(target)}" if has_model else call  # Tuned models have their own path.
     else:
         call_path = f"{path}/models/{_model_part(target)}"
     query = "&".join(item for item in parts.query.split("&") if item and item != "alt=sse")

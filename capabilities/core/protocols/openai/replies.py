@@ -113,7 +113,8 @@ def parse_usage(value: Any) -> Usage:
     read_counts(value, TOTALS, counts)
     for name, names in DETAILS.items():
         read_counts(value.get(name), names, counts)
-    if "prompt_tokens" not in counts and "prompt_cache_miss_tokens" in value:  # DeepSeek counts the two separately.
+    # DeepSeek counts cache hits and misses separately.
+    if "prompt_tokens" not in counts and "prompt_cache_miss_tokens" in value:
         hit, miss = counts.get("cached_tokens"), parse_count(value["prompt_cache_miss_tokens"])
         return Usage(sum_counts(hit, miss), **counts)
     return Usage(**counts)
@@ -222,7 +223,7 @@ def text_and_thoughts(content: Any) -> tuple[str, str]:
 
 
 def parse_reasoning(message: Mapping[str, Any]) -> str:
-    # Hosts use one of two field names.
+    # The name of the reasoning field differs between hosts.
     for name in ("reasoning_content", "reasoning"):
         if isinstance(message.get(name), str) and message[name]:
             return str(message[name])

@@ -152,7 +152,7 @@ def _with_logprobs(pieces: list[Delta | Supplement | Failure], logprobs: Any) ->
 
 def _first_choice(choices: list[Any]) -> dict[str, Any] | None:
     for item in choices:
-        # Other choices were not requested.
+        # Only one choice was requested, so ignore others.
         if isinstance(item, dict) and item.get("index", 0) == 0:
             return item
     return None

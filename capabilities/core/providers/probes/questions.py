@@ -132,7 +132,7 @@ def pdf(word: str) -> bytes:
         b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
         b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
         b"<</Length %d>>stream\n%b\nendstream" % (len(stream), stream),
-        # Every PDF reader provides this font.
+        # Every PDF reader provides Helvetica.
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
     )
     out, offsets = bytearray(b"%PDF-1.4\n"), []
