@@ -62,9 +62,9 @@ def test_a_minus_sign_reverses_a_sort_and_equal_rows_keep_their_order() -> None:
 
 def test_a_heading_shows_how_its_column_is_sorted_and_what_a_click_does() -> None:
     listing = list_machines({"sort": "-load"})
-    assert (listing.order_of("load"), listing.order_of("name")) == ("descending", "")
+    assert (listing.sort_order("load"), listing.sort_order("name")) == ("descending", "")
     assert (listing.next_sort("load"), listing.next_sort("name")) == ("load", "name")
-    assert list_machines({}).order_of("name") == "ascending"
+    assert list_machines({}).sort_order("name") == "ascending"
     assert (list_machines({}).next_sort("load"), list_machines({}).next_sort("name")) == ("-load", "-name")
 
 
