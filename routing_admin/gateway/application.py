@@ -86,7 +86,7 @@ async def _answer_body(
 ) -> None:
     # When the caller disconnects, the watch cancels this task and the call ends silently. Any other cancellation, such
     # as a server shutdown, is passed on.
-    watch, slot, keep_alive = _Watch(receive), Slot(calls()), KeepAlive(send)
+    watch, slot, keep_alive = _DisconnectWatch(receive), Slot(calls()), KeepAlive(send)
     try:
         await _send_reply(await _reply_to(api, scope, body, slot, keep_alive), send, keep_alive)
     except asyncio.CancelledError:
@@ -167,7 +167,7 @@ async def _send_reply(reply: HttpReply, send: Send, keep_alive: KeepAlive) -> No
         await reply.blocks.aclose()
 
 
-class _Watch:
+class _DisconnectWatch:
     """Cancel the running task when the server reports `http.disconnect`."""
 
     def __init__(self, receive: Receive) -> None:

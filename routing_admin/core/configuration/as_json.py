@@ -54,7 +54,7 @@ def _decode(value: Any, hint: Any) -> Any:
         return value
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return _decode(value, _arm(value, arguments))
+        return _decode(value, _select_type(value, arguments))
     if origin is tuple:
         return tuple(_decode(item, arguments[0]) for item in value)
     if origin is not None and isinstance(value, Mapping):
@@ -68,7 +68,7 @@ def _decode(value: Any, hint: Any) -> Any:
     return value
 
 
-def _arm(value: Any, arguments: tuple[Any, ...]) -> Any:
+def _select_type(value: Any, arguments: tuple[Any, ...]) -> Any:
     # Choose the member of a union type: a dataclass or collection for objects and lists, otherwise a scalar.
     is_object = isinstance(value, Mapping | list)
     for argument in arguments:

@@ -38,10 +38,10 @@ def consequences(
     old, new = _Reach(before, unusable or {}), _Reach(after, unusable or {})
     changed = _changed_providers(before, after)
     found = [
-        *_of_routes(old, new, changed),
-        *_of_aliases(before, after),
-        *_of_agents(old, new, changed),
-        *_of_languages(before, after),
+        *_route_consequences(old, new, changed),
+        *_alias_consequences(before, after),
+        *_agent_consequences(old, new, changed),
+        *_language_consequences(before, after),
     ]
     return tuple(sorted(found, key=lambda consequence: ORDER.index(consequence.gravity)))
 
@@ -84,14 +84,14 @@ class _Reach:
         return model is not None and model.has(capability)
 
 
-def _of_routes(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[Consequence]:
+def _route_consequences(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[Consequence]:
     for route in filter(is_taken, old.configuration.routes):
         now = new.configuration.route(route.task_type)
         effects: Iterable[Notice] = ()
         if now is None or not is_taken(now):
             effects = [_route_notice(route, new.configuration, is_there=now is not None)]
         elif _is_touched(route, now, changed):
-            effects = _of_chain(route.task_type, old.chain(route), new.chain(now))
+            effects = _chain_notices(route.task_type, old.chain(route), new.chain(now))
         yield from (Consequence(*effect, "route", route.task_type) for effect in effects)
 
 
@@ -132,7 +132,7 @@ def _route_notice(route: RouteSpec, after: Configuration, *, is_there: bool) -> 
     return Gravity.CHANGES, text
 
 
-def _of_chain(route: str, old: ChainLint, new: ChainLint) -> Iterator[Notice]:
+def _chain_notices(route: str, old: ChainLint, new: ChainLint) -> Iterator[Notice]:
     # A chain that could not answer before the change loses nothing.
     if not old.callable:
         return
@@ -143,7 +143,7 @@ def _of_chain(route: str, old: ChainLint, new: ChainLint) -> Iterator[Notice]:
     if lost:
         text = translatable("%(route)s loses its last model that reads %(kinds)s.", route=route, kinds=_kinds(lost))
         yield Gravity.DEGRADES, text
-    yield from _of_candidates(route, old, new, lost)
+    yield from _candidate_notices(route, old, new, lost)
     first, now = old.callable[0], new.callable[0]
     removed = [_name(candidate) for candidate in old.callable if _key(candidate) not in map(_key, new.callable)]
     if _key(first) != _key(now):
@@ -156,12 +156,12 @@ def _of_chain(route: str, old: ChainLint, new: ChainLint) -> Iterator[Notice]:
         yield Gravity.CHANGES, text
 
 
-def _of_candidates(route: str, old: ChainLint, new: ChainLint, lost_by_all: Sequence[str]) -> Iterator[Notice]:
+def _candidate_notices(route: str, old: ChainLint, new: ChainLint, lost_by_all: Sequence[str]) -> Iterator[Notice]:
     before = {_key(candidate): candidate for candidate in old.callable}
     for candidate in new.callable:
         earlier = before.get(_key(candidate))
         lost = [
-            # `_of_chain` has already reported what the whole route loses.
+            # `_chain_notices` has already reported what the whole route loses.
             capability
             for capability in _read([earlier] if earlier else [])
             if not candidate.capabilities.has(capability) and capability not in lost_by_all
@@ -176,7 +176,7 @@ def _of_candidates(route: str, old: ChainLint, new: ChainLint, lost_by_all: Sequ
             yield Gravity.DEGRADES, text
 
 
-def _of_aliases(before: Configuration, after: Configuration) -> Iterator[Consequence]:
+def _alias_consequences(before: Configuration, after: Configuration) -> Iterator[Consequence]:
     for alias in before.aliases:
         # An alias without a target before the change loses nothing.
         if alias in after.aliases and is_target(before, alias.target) and not is_target(after, alias.target):
@@ -188,7 +188,7 @@ def _of_aliases(before: Configuration, after: Configuration) -> Iterator[Consequ
             )
 
 
-def _of_agents(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[Consequence]:
+def _agent_consequences(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[Consequence]:
     remaining = {agent.id: agent for agent in new.configuration.agents}
     unread: set[str] = set()
     for agent in old.configuration.agents:
@@ -229,7 +229,7 @@ def _concerns(agent: AgentSpec, old: _Reach, new: _Reach, changed: Collection[st
     return service is not None and service.provider in changed
 
 
-def _of_languages(before: Configuration, after: Configuration) -> Iterator[Consequence]:
+def _language_consequences(before: Configuration, after: Configuration) -> Iterator[Consequence]:
     now = _directives(after.languages)
     for code, directive in _directives(before.languages).items():
         if now.get(code) == directive:

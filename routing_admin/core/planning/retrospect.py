@@ -272,13 +272,13 @@ def _differences(pair: PastPair) -> Iterator[tuple[DifferenceKey, int | None]]:
         pair, before.has_reader, after.has_reader, DifferenceKind.HAS_READER, DifferenceKind.NO_READER
     )
     if before.forms and after.forms:
-        arrived_before, arrived_after = _arrivals(before), _arrivals(after)
+        arrived_before, arrived_after = _received_files(before), _received_files(after)
         yield from _file_differences(
             pair, arrived_before, arrived_after, DifferenceKind.KEEPS_FILE, DifferenceKind.LOSES_FILE
         )
 
 
-def _arrivals(walk: Walk) -> list[bool]:
+def _received_files(walk: Walk) -> list[bool]:
     return [form is not DeliveryForm.DESCRIBED for form in walk.forms]
 
 

@@ -75,7 +75,7 @@ class Command(command.Command):
         if key:
             self.stdout.write(f"  agent key  {key}   (of {demo.KEYED_AGENT}, shown this once)")
         else:
-            self.stdout.write(f"  {self.way_to_a_key()}")
+            self.stdout.write(f"  {self.find_key_command()}")
 
     def check_store(self) -> None:
         """Report problems of the artifact store; raise `StoreAwayError` on an installation's first start."""
@@ -94,7 +94,7 @@ class Command(command.Command):
         except BackupError as refusal:
             raise CommandError(str(refusal)) from refusal
 
-    def way_to_a_key(self) -> str:
+    def find_key_command(self) -> str:
         """Return the command that issues an agent's key, for an existing agent if there is one."""
         agents = list_agent_ids()
         if not agents:
