@@ -190,6 +190,12 @@ class Part:
         """Return the row with this name, such as the text of the link in its heading."""
         return _required(name, {row.row_name: row for row in reversed(self.table_rows)})
 
+    def column(self, heading: str) -> list[str]:
+        """Return the text of each row's cell in the column with this heading. This element must have only one table."""
+        position = _required(heading, {name: position for position, name in enumerate(self.columns)})
+        rows = ([cell for cell in row.controls if cell.tag in {"th", "td"}] for row in self.table_rows)
+        return [cells[position].text for cells in rows]
+
     def fact(self, term: str) -> Control:
         """Return the description beside this term of a description list."""
         pairs = [control for control in self.controls if control.tag in {"dt", "dd"}]

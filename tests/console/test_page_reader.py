@@ -53,6 +53,14 @@ def test_a_row_is_named_by_the_beginning_of_its_heading() -> None:
     assert not keys.row("team").link("deploy")
 
 
+def test_a_column_has_the_cells_below_its_heading() -> None:
+    rows = "<tr><th>deploy</th><td>Ready</td></tr><tr><th>team</th><td>Refused</td></tr>"
+    keys = Page(f"<table><thead><tr><th>Key</th><th>State</th></tr></thead>{rows}</table>")
+    assert keys.column("State") == ["Ready", "Refused"]
+    with pytest.raises(LookupError, match="'Key', 'State'"):
+        keys.column("Missing")
+
+
 def test_facts_are_found_by_their_term() -> None:
     page = Page(PARTS)
     assert page.region("About").fact("Asked for").code("gpt")
