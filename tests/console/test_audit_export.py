@@ -63,14 +63,13 @@ def test_a_file_is_found_by_its_name(admin: Client) -> None:
     write_event(SYSTEM, AuditedAction("artifact.store", "artifact", "0a1b", {"filename": "计划.pdf"}))
     write_event(SYSTEM, AuditedAction("artifact.store", "artifact", "0c2d", {"size": 3}))
     for text in ("计划", "0a1"):
-        (event,) = admin.get(reverse("audit"), {"object": text}).context["events"]
-        assert event.event.object_name == "0a1b"
+        assert Page(admin.get(reverse("audit"), {"object": text})).column("What") == ["计划.pdf Reference: 0a1b"]
 
 
 def test_a_range_of_days_includes_its_last_day(admin: Client) -> None:
     write_event(Actor("person", "ada"), AuditedAction("user.invite", "user", "eve"))
     today = str(AuditEvent.objects.get().created_at.date())
-    assert len(admin.get(reverse("audit"), {"since": today, "until": today}).context["events"]) == 1
+    assert Page(admin.get(reverse("audit"), {"since": today, "until": today})).column("What") == ["eve"]
     assert Page(admin.get(reverse("audit"), {"until": "2020-01-01"})).shows("Nothing matches these filters")
 
 

@@ -47,6 +47,10 @@ def config_json(**changes: Any) -> str:
     return json.dumps(FILE | changes, indent=2)
 
 
+def shown_changes(page: Page) -> list[str]:
+    return [item.text for item in page.region("Changes").items]
+
+
 def import_files(client: Client, *texts: str, **fields: Any) -> Any:
     return client.post(reverse("config_import"), {"text": list(texts), "mode": "merge", **fields})
 
@@ -116,14 +120,13 @@ def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, d
     before = newest_revision()
     page = import_files(admin, config_json())
     assert page.status_code == 200
-    assert [(change.label, change.kind, change.name) for change in page.context["changes"][:1]] == [
-        ("New", "provider", "deepseek")
-    ]
-    assert page.context["kept_fields"] == [("providers[0].region", (8, 7))]
-    assert [(group.first.problem.field, group.first.place) for group in page.context["warning_groups"]] == [
-        ("routing.review.fallback[0]", (18, 9))
-    ]
-    assert page.context["rows"]
+    shown = Page(page)
+    assert shown_changes(shown)[0].startswith("New provider deepseek")
+    notes = shown.region("Notes")
+    assert notes.shows("providers[0].region line 8, column 7")
+    warning = next(item for item in notes.items if item.code("routing.review.fallback[0]"))
+    assert warning.shows("line 18, column 9")
+    assert shown.disclosure("Line by line").shows("deepseek")
     assert newest_revision() == before
 
 
@@ -137,7 +140,7 @@ def test_a_key_appears_only_in_the_pasted_text(admin: Client, demo: None) -> Non
 def test_applying_makes_one_revision_with_its_message_and_undo(admin: Client, demo: None) -> None:
     """Applying makes one revision with Undo. The form carries the pasted text, so no session is needed."""
     page = import_files(admin, config_json())
-    form = {"expected": page.context["revision"], "act": "apply", "message": "deepseek joins"}
+    form = {"expected": Page(page).hidden("expected"), "act": "apply", "message": "deepseek joins"}
     answer = admin.post(reverse("config_import"), {"text": [config_json()], "mode": "merge", **form}, follow=True)
     assert answer.redirect_chain == [(reverse("revision", args=[newest_revision()]), 302)]
     assert Revision.objects.get(number=newest_revision()).message == "deepseek joins"
@@ -148,26 +151,25 @@ def test_applying_makes_one_revision_with_its_message_and_undo(admin: Client, de
 
 
 def test_replacing_removes_what_the_file_does_not_mention(admin: Client, demo: None) -> None:
-    merged = {
-        change.name for change in import_files(admin, config_json()).context["changes"] if change.label == "Removed"
-    }
-    replaced = {
-        change.name
-        for change in import_files(admin, config_json(), mode="replace").context["changes"]
-        if change.label == "Removed"
-    }
-    assert merged == set()
-    assert "planning" in replaced
+    merged, replaced = (
+        [change for change in shown_changes(Page(import_files(admin, config_json(), mode=mode))) if "Removed" in change]
+        for mode in ("merge", "replace")
+    )
+    assert merged == []
+    assert any(change.startswith("Removed task route planning") for change in replaced)
 
 
 def test_problems_stop_the_import_and_name_path_and_line(admin: Client, demo: None) -> None:
     invalid_file = config_json(routing={"default": {"provider": "gone"}, "x": {"provider": "deepseek", "maxTokens": 0}})
     page = import_files(admin, invalid_file)
     assert page.status_code == 422
-    assert [(error.problem.field, error.place) for error in page.context["errors"]] == [
-        ("routing.default.provider", (13, 7)),
-        ("routing.x.maxTokens", (17, 7)),
-    ]
+    problems = Page(page).region("2 problems prevent this import")
+    for field, place in (
+        ("routing.default.provider", "line 13, column 7"),
+        ("routing.x.maxTokens", "line 17, column 7"),
+    ):
+        (problem,) = (item for item in problems.items if item.code(field))
+        assert problem.shows(place)
     before = newest_revision()
     assert import_files(admin, invalid_file, act="apply", expected=before).status_code == 422
     assert newest_revision() == before
@@ -192,22 +194,22 @@ def test_both_files_at_once_are_one_import(admin: Client, demo: None) -> None:
     files = [SimpleUploadedFile(f"{name}.json", body.encode()) for name, body in texts.items()]
     page = admin.post(reverse("config_import"), {"file": files, "mode": "replace"})
     assert page.status_code == 200
-    assert page.context["changes"] == []
-    assert [file_format for _file, file_format in page.context["files"]] == [
-        "recognized as task routing",
-        "recognized as model services",
-    ]
+    shown = Page(page)
+    assert shown.region("No changes")
+    assert [
+        text for text in ("recognized as task routing", "recognized as model services") if not shown.shows(text)
+    ] == []
 
 
 def test_applying_after_another_users_change_is_409_and_shows_the_new_difference(admin: Client, demo: None) -> None:
     page = import_files(admin, config_json())
-    revision_shown = page.context["revision"]
+    revision_shown = Page(page).hidden("expected")
     save_route(ADA, TaskRoute(task_type="meanwhile"), [CandidateSpec("echo")])
     before = newest_revision()
     answer = import_files(admin, config_json(), act="apply", expected=revision_shown)
     assert answer.status_code == 409
     assert Page(answer).shows("changed in the meantime")
-    assert (newest_revision(), answer.context["revision"]) == (before, before)
+    assert (newest_revision(), Page(answer).hidden("expected")) == (before, str(before))
     assert import_files(admin, config_json(), act="apply", expected=before).status_code == 302
     assert TaskRoute.objects.filter(task_type="meanwhile").exists()
 
@@ -215,7 +217,8 @@ def test_applying_after_another_users_change_is_409_and_shows_the_new_difference
 def test_the_first_import_needs_no_configuration(admin: Client) -> None:
     """The first import is compared with an empty configuration; a first revision in between is a conflict."""
     page = import_files(admin, config_json())
-    assert page.context["revision"] == 0
+    assert Page(page).hidden("expected") == "0"
+    assert Page(page).shows("against an empty configuration")
     load_demo()
     assert import_files(admin, config_json(), act="apply", expected=0).status_code == 409
 
@@ -230,8 +233,8 @@ def test_problems_of_the_whole_configuration_are_shown(admin: Client, demo: None
     before = newest_revision()
     answer = import_files(admin, '{"services": []}', mode="replace", act="apply", expected=before)
     assert answer.status_code == 422
-    assert all("which would no longer exist" in error.message for error in answer.context["errors"])
-    assert len(answer.context["errors"]) == 3
+    problems = Page(answer).region("3 problems prevent this import")
+    assert problems.text.count("which would no longer exist") == 3
     assert newest_revision() == before
 
 
@@ -242,8 +245,9 @@ def test_warnings_of_one_kind_are_one_row(admin: Client, count: int) -> None:
         for number in range(count)
     ]
     answer = import_files(admin, config_json(providers=providers, routing={"default": {"provider": "host-0"}}))
-    (group,) = answer.context["warning_groups"]
-    assert (len(group.alike), len(group.listed)) == (count - 1, min(count - 1, 20))
     page = Page(answer)
+    notes = page.region("Notes")
+    listed = notes.disclosures[0].items if count > 1 else []
+    assert len(listed) == (21 if count == 37 else count - 1), "the last line counts those that are not listed"
     assert bool(page.shows("and 16 more")) == (count == 37), "those that are not listed are counted"
     assert bool(page.shows(f"{count - 1} more of this kind")) == (count > 1)

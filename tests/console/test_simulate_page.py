@@ -166,7 +166,7 @@ def test_a_logged_request_is_repeated_with_its_outcomes(admin: Client) -> None:
         )
     page = admin.get(reverse("simulate"), {"request": row.pk})
     assert [word for _card, _name, word in page.context["panel"].outcomes] == ["503", "timeout", "200"]
-    assert page.context["panel"].run_view.sentence == "Candidate 3, echo/echo-text, answers"
+    assert Page(page).shows("Candidate 3, echo/echo-text, answers")
     assert Page(page).shows("was not recorded")
 
 
@@ -209,23 +209,22 @@ def test_placeholders_are_attached_by_kind_and_size(viewer: Client) -> None:
 @pytest.mark.parametrize("sizes", ["much", "0", "-5", "99999999", "nan", "inf", "1,1,1,1,1,1,1,1,1,1,1"])
 def test_invalid_size_shows_an_error(viewer: Client, sizes: str) -> None:
     data = {"act": "simulate", "task": "design", "sim-message": "Look", "sim-image": sizes}
-    panel = viewer.post("/simulate/", data).context["panel"]
-    assert panel.problem.startswith("Enter placeholder sizes in KiB, up to 25600")
-    assert panel.run_view is None
+    simulation = Page(viewer.post("/simulate/", data)).control("simulation")
+    assert simulation.shows("Enter placeholder sizes in KiB, up to 25600")
+    assert not simulation.shows("Candidate 1")
 
 
 def test_a_placeholder_is_never_sent(admin: Client) -> None:
     """A placeholder has no content. Nothing is logged either."""
     data = {"act": "send", "task": "design", "sim-message": "Look", "sim-image": "20"}
-    panel = admin.post("/simulate/", data).context["panel"]
-    assert panel.problem.startswith("A placeholder has no content")
+    assert Page(admin.post("/simulate/", data)).control("simulation").shows("A placeholder has no content")
     journal().flush()
     assert not RequestLog.objects.exists()
 
 
 def test_simulate_is_in_the_navigation(admin: Client) -> None:
-    nav = [item for group in admin.get("/simulate/").context["nav"] for item in group["items"]]
-    assert [item["url"] for item in nav if item["current"]] == ["/simulate/"]
+    current = [one for one in Page(admin.get("/simulate/")).controls if one.attributes.get("aria-current") == "page"]
+    assert {one.attributes["href"] for one in current} == {"/simulate/"}
 
 
 @pytest.mark.parametrize(("client", "offers"), [("admin", True), ("viewer", False)])
@@ -240,8 +239,6 @@ def test_without_a_route_the_page_says_what_a_simulation_is(
 
 
 def test_the_page_opens_with_a_run_in_which_every_candidate_answers(admin: Client) -> None:
-    answer = admin.get("/simulate/?task=design")
-    assert answer.context["panel"].run_view.sentence == "Candidate 1, echo/echo-503, answers"
-    page = Page(answer)
+    page = Page(admin.get("/simulate/?task=design"))
     assert page.shows("Candidate 1, echo/echo-503, answers")
     assert page.control("simulate-now").attributes["hx-trigger"] == "click, change from:#draft"
