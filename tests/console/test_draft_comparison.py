@@ -52,7 +52,10 @@ def post_comparison(admin: Client, data: dict[str, Any], task_type: str = "desig
 
 
 def row_texts(answer: Any) -> list[str]:
-    return [row.text for row in answer.context["rows"]]
+    """Return the texts of the comparison's badges."""
+    comparison = Page(answer).region("Against the last 24 hours")
+    badges = (one for one in comparison.controls if "badge" in (one.attributes.get("class") or "").split())
+    return [badge.text for badge in badges]
 
 
 def test_a_drafts_effect_on_past_requests_is_counted_and_shown(admin: Client, demo: None) -> None:
@@ -71,9 +74,13 @@ def test_a_drafts_effect_on_past_requests_is_counted_and_shown(admin: Client, de
         "Not known: 1 would reach echo/echo-text, which was not called then",
         "1 fewer falls back",
     ]
-    (example,) = answer.context["rows"][0].examples
-    assert (example.file, str(example.before)) == ("plan.png", "echo/echo-vision: As it is")
-    assert answer.context["rows"][2].hint == "echo/echo-text answered 100% of its calls in these 24 hours (1)."
+    comparison = Page(answer).region("Against the last 24 hours")
+    (example,) = comparison.disclosure("1 now has its image only described").table_rows
+    assert example.shows("plan.png")
+    assert example.shows("echo/echo-vision: As it is")
+    assert comparison.disclosure("Not known: 1 would reach").shows(
+        "echo/echo-text answered 100% of its calls in these 24 hours (1)."
+    )
 
 
 def test_older_requests_and_those_of_another_route_are_not_counted(admin: Client, demo: None) -> None:
@@ -117,7 +124,7 @@ def test_a_new_route_is_compared_with_requests_to_default_for_its_task_type(admi
     answer = admin.post(reverse("route_new"), {**data, "act": "past"})
     assert Page(answer).shows("3 requests asked for this task type in the last 24 hours and went to default.")
     assert row_texts(answer)[-1] == "Not known: 3 would reach echo/echo-vision, which was not called for them then"
-    assert answer.context["rows"][-1].hint == "echo/echo-vision was not called in these 24 hours."
+    assert Page(answer).shows("echo/echo-vision was not called in these 24 hours.")
     response = admin.post(reverse("route_new"), {**data, "task_type": "", "act": "past"})
     assert Page(response).shows("What this draft would have changed for the requests")
 
