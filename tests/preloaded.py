@@ -125,7 +125,7 @@ def start_helper() -> socket.socket:
     return ours
 
 
-# In the helper.
+# This process is the helper.
 
 
 def preload() -> None:
@@ -149,7 +149,7 @@ def next_program(requests: socket.socket) -> tuple[list[str], dict[str, str]] | 
         reading, writing = os.pipe()
         if child := os.fork():
             os.waitpid(child, 0)
-            requests.sendall(os.read(reading, 4))  # not before the program is adopted
+            requests.sendall(os.read(reading, 4))  # sent only after the program was adopted
             for file in (*files, reading, writing):
                 os.close(file)
             continue

@@ -166,7 +166,7 @@ ONLY_SERVED = frozenset(
         *("BODY_SECONDS", "CONNECTIONS_PER_ADDRESS", "CORS_ORIGINS", "DRAIN_SECONDS", "HEAD_SECONDS"),
         *("KEEP_ALIVE_SECONDS", "LOG_FORMAT", "MAX_JSON_BYTES", "MAX_UPLOAD_BYTES", "METRICS_PORT"),
         *("ALERT_WEBHOOK", "NEWCOMERS", "NEWCOMER_DOMAINS", "PUBLIC_URL", "TRUSTED_PROXIES"),
-        *("ALLOWED_ORIGINS", "DATA_DIR"),  # the template has its own
+        *("ALLOWED_ORIGINS", "DATA_DIR"),  # the template has its own values for these
     )
 )
 """Settings on which nothing depends that `bootstrap` or `import_config` writes."""

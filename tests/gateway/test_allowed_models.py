@@ -87,6 +87,7 @@ def test_the_agents_api_refuses_other_routes(caller: Callable[..., AgentProgram]
 
 
 def test_agent_created_at_run_time_has_its_creators_limits(demo: None) -> None:
+    """An agent cannot escape its limits by creating another agent."""
     key = key_of("text-agent", scopes=["route", "agents:write"])
     put_agent(SYSTEM, "text-agent", "made")
     limit_agent(models=["task:planning"])

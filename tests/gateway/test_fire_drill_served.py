@@ -29,7 +29,7 @@ SOON = (
     "FireDrill.objects.update(ends_at=timezone.now() + timedelta(seconds=2)); "
     "Installation.objects.update(version=F('version') + 1)"
 )
-"""Let the running drill end in two seconds."""
+"""A program that lets the running drill end in two seconds."""
 
 
 @pytest.fixture(scope="module")

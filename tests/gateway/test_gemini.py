@@ -283,9 +283,7 @@ def test_mode_without_functions_is_ignored():
 
 
 def test_a_response_without_an_id_answers_the_first_open_call_of_its_name():
-    """Clients of Gemini omit ids, so results are matched to calls by name and order. A result that reports a failure
-    still does.
-    """
+    """Clients of Gemini omit ids, so results are matched to calls by name and order. A reported failure is kept."""
     calls = [{"functionCall": {"name": name, "args": {}}} for name in ("a", "b", "a")]
     answers = [
         {"functionResponse": {"name": name, "response": {key: name}}}

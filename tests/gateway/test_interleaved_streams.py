@@ -24,11 +24,9 @@ from tests.gateway.stream_readers import ParsedAnswer, read_chat, read_gemini, r
 
 Json = dict[str, Any]
 Step = tuple[str, int, str]
-"""A piece of an answer: `text`, `reasoning`, or `call` with the number of the call. The first piece of a call is empty
-and stands for its name.
-
-Vendors send calls one after another. The generated pieces may be mixed, but the arguments of a call begin no later than
-those of the calls named after it.
+"""A chunk of an answer: `text`, `reasoning`, or `call` with the number of the call. The first chunk of a call is
+empty and represents its name. Vendors send calls one after another. The generated chunks may be mixed, but the
+arguments of a call begin no later than those of the calls named after it.
 """
 Call = tuple[str, Json]
 UNITS = st.lists(st.sampled_from(["a", "é", "中", "\ud83d", "\ude00", "\U0001f680"]), min_size=1, max_size=5).map(
@@ -55,9 +53,8 @@ def joined(pieces: Iterable[str]) -> str:
 
 @st.composite
 def mixed_answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
-    """Generate calls and the pieces of an answer in any order that keeps each call's own pieces in sequence.
-
-    A call without input may have no argument pieces, because some hosts send none for tools without parameters.
+    """Generate calls and the chunks of an answer in any order that keeps each call's own chunks in sequence. A call
+    without input may have no argument chunks, because some hosts send none for tools without parameters.
     """
     inputs = draw(st.lists(st.dictionaries(st.text(max_size=4), VALUES, max_size=3), max_size=3))
     calls = [(f"tool_{number}", arguments) for number, arguments in enumerate(inputs)]
@@ -105,7 +102,7 @@ def openai_chunks(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
 
 
 def openai_late_names(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
-    """Send the name of a call in its second piece, if the call has one, as some hosts do."""
+    """Send the name of a call in its second chunk, if the call has one, as some hosts do."""
     names: Json = {}
     follows = {number for kind, number, piece in steps if kind == "call" and piece}
     for chunk in openai_chunks(calls, steps):
@@ -172,7 +169,7 @@ def response_events(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
 
 
 def gemini_chunks(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
-    """Send each call in one piece, in place of its first piece, since Gemini does not split calls."""
+    """Send each call in one chunk, in place of its first chunk, since Gemini does not split calls."""
     for kind, number, piece in steps:
         if kind == "call" and piece:
             continue

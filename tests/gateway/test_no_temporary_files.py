@@ -20,7 +20,7 @@ from tests.processes import wait_until
 MB = 1_000_000
 BLOCK = 500_000
 TEXT = "word and word again " * MB
-"""20 MB."""
+"""A text of 20 MB."""
 
 
 @pytest.fixture

@@ -30,7 +30,9 @@ from tests.lab import SCENARIOS, Lab
 
 CONCURRENCY = 16
 OF_CHAT = frozenset({"empty_content", "strict"})
-"""A response that is empty in chat has content in these calls, and the lab's strict hosts only know chat."""
+"""Scenarios that exist only in chat: the lab's strict hosts, and an answer that is empty in chat but complete in
+these calls.
+"""
 OTHER_TRIES = {"unsupported_parameter": 1, "capability_mismatch": 1}
 """A call that passes through unchanged is never repeated with fewer parameters, so these faults are tried once."""
 

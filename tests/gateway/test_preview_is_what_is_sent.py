@@ -206,7 +206,7 @@ def put_back(shown: Any, sent: Any, data: bytes) -> Any:
 
 def payloads_on_page(admin: Client, artifact: str, services: Sequence[ReaderService]) -> dict[str, bytes]:
     """Return the payload that an artifact's page shows for each service, encoded as for the provider."""
-    opened = {"fragment": "card", "language": "zh"}  # the language of calls without one
+    opened = {"fragment": "card", "language": "zh"}  # the language of calls that name none
     cards = [
         admin.get(f"/artifacts/{artifact}/", {"service": reader_service.service, **opened})
         for reader_service in services

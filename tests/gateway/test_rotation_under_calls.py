@@ -48,7 +48,7 @@ def test_no_call_fails_while_both_secrets_change(installation_with_key: Installa
         assert at_once(call, change) == []
         assert set(statuses) == {200}
     files = {name: (installation_with_key.directory / name).read_text() for name in ("secret_key", "keys")}
-    # A comma would precede an older secret.
+    # If an older secret were left, the files would contain a comma between the secrets.
     assert not any("," in text for text in files.values())
     with installation_with_key.serve() as server:
         assert chat(server, "after-it-all").status == 200

@@ -36,7 +36,7 @@ def request(server: Server, method: str, path: str, body: object = None) -> tupl
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_chat_call_with_extra_slashes_is_served(server, path, stream):
-    """Clients follow redirects without the body."""
+    """Clients follow redirects without the request's body."""
     status, answer = request(server, "POST", path, {**CHAT, "stream": stream})
     assert (status, b"hello" in answer) == (200, True)
     assert answer.endswith(b"data: [DONE]\n\n") is stream

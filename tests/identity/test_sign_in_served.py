@@ -13,7 +13,8 @@ from oidc_provider_mock import User, run_server_in_thread
 from tests.gateway.serving import Server, served
 from tests.identity.visitors import PASSWORD, Browser, fields_of, invite
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:authlib")  # the provider's own package
+# raised within the package of the simulated provider
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:authlib")
 
 PEOPLE = (
     User(sub="ines-1", claims={"preferred_username": "ines", "email": "ines@example.com", "email_verified": True}),

@@ -49,7 +49,7 @@ def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: S
     assert NAME in account
     later_browser = Browser(installation)
     assert finish_sign_in(later_browser, vendor, CODE, next="/routes/").headers["location"] == "/routes/"
-    assert "/routes/new/" not in later_browser.pages.get("/routes/").text  # a viewer
+    assert "/routes/new/" not in later_browser.pages.get("/routes/").text  # viewers get no such link
     events = later_browser.events()
     assert "Sign-in account linked" in events
     assert "Signed in" in events

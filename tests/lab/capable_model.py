@@ -116,7 +116,6 @@ def _definition(reference: str, root: Schema) -> Schema:
 
 
 def _plain_value(kind: str, schema: Schema, question: str) -> Any:
-    """Return the first number or the first quoted words in the question."""
     if kind in {"integer", "number"}:
         number = NUMBER.search(question)
         value = float(number[0]) if number else float(schema.get("minimum", 1))

@@ -53,7 +53,6 @@ def _rows_of_film(data: bytes, width: int, height: int) -> list[bytes]:
 
 
 def _read_grey(rows: Sequence[bytes]) -> str:
-    """Return the letters of 5 × 7 dots in an image, at any scale."""
     dark = [[pixel < 128 for pixel in row] for row in rows]
     inked = [row for row in dark if any(row)]
     if not inked:
@@ -86,7 +85,6 @@ def _trim(columns: Sequence[tuple[bool, ...]]) -> tuple[tuple[bool, ...], ...]:
 
 
 def _hear(data: bytes) -> str:
-    """Return the spoken digits in the order in which their recordings start."""
     with wave.open(io.BytesIO(data)) as sound:
         samples = sound.readframes(sound.getnframes())[1::2]  # the upper byte of each sample
     with wave.open(str(Path(probes.__path__[0]) / "digits.wav")) as recorded:

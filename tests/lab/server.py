@@ -56,7 +56,6 @@ class Received:
 
 
 def _count(protocol: str, body: bytes) -> bytes:
-    """Return a token count in the vendor's format, with one token per byte."""
     return json.dumps({"totalTokens" if protocol == "gemini" else "input_tokens": len(body)}).encode()
 
 

@@ -141,7 +141,6 @@ def _tool_schemas(tools: Iterable[Body], key: str, strict: Dialect | None, defau
 
 
 def _schema(schema: Any, dialect: Dialect | None) -> Iterator[str]:
-    """Yield the parts of the schema that the dialect does not support."""
     if schema is None or dialect is None:
         return
     if dialect.object_root and (

@@ -158,7 +158,6 @@ def _functions(code: CodeType) -> Iterator[CodeType]:
 
 
 def _skeletons(code: CodeType) -> list[object]:
-    """Return the code that runs when the module is imported, including its class bodies."""
     plain = [None if isinstance(constant, CodeType) else (type(constant), constant) for constant in code.co_consts]
     own = [code.co_code, code.co_names, plain]
     return [own, *(_skeletons(nested) for nested in _nested(code) if not nested.co_flags & 1)]

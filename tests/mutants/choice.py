@@ -56,7 +56,6 @@ def area_of(path: str) -> str | None:
 
 
 def _mutants_of(area: str, only: str, chance: random.Random) -> Iterator[Mutant]:
-    """Yield one mutant of each file in turn until none are left."""
     files = [ROOT / area] if area.endswith(".py") else sorted((ROOT / area).rglob("*.py"))
     paths = [path.relative_to(ROOT).as_posix() for path in files]
     paths = [path for path in paths if path.startswith(only) and area_of(path) == area]
@@ -119,7 +118,6 @@ def _below(module: str, package: str) -> bool:
 
 
 def _distances(module: str, graph: Graph) -> Mapping[str, int]:
-    """Map every module that imports this one, directly or indirectly, to the number of imports in between."""
     importers: dict[str, list[str]] = {}
     for name, imported in graph.items():
         for target in imported:

@@ -156,6 +156,7 @@ def test_every_call_asks_for_a_key_and_its_scope(name: str, client: Client) -> N
 
 @pytest.mark.parametrize("name", SCOPE_OF)
 def test_the_scope_of_a_call_is_all_that_its_key_needs(name: str, client: Client) -> None:
+    """A key with only the call's scope is authorized."""
     assert call(client, name, key_with(SCOPE_OF[name])).status_code not in (401, 403)
 
 
@@ -169,7 +170,8 @@ def test_the_description_lists_exactly_these_calls(client: Client) -> None:
     assert list(document["components"]["securitySchemes"]) == ["LimitedKeyAuth", "AdminTokenAuth"]
     names = [operation["operationId"] for item in document["paths"].values() for operation in item.values()]
     assert len(set(names)) == len(names)
-    assert not [name for name in names if name.startswith("routing_admin")]  # a client's functions, not our modules
+    # clients generate function names from these ids, so they must not be our module names
+    assert not [name for name in names if name.startswith("routing_admin")]
     assert client.get("/api/v1/docs").status_code == 200
 
 

@@ -69,6 +69,7 @@ def test_editor_cannot_restore_over_a_provider_change(demo: None, editor: Client
 
 
 def test_going_back_to_what_differs_in_routes_alone_is_the_editors(demo: None, editor: Client) -> None:
+    """An editor can restore a revision that differs only in routes."""
     before = newest_revision()
     provider = Provider.objects.get(name="echo")
     save_alias(SYSTEM, "gpt-4o", "task:default")

@@ -80,6 +80,7 @@ def test_leading_system_words_are_the_system_field_and_later_ones_lead_the_next_
 
 
 def test_a_conversation_begins_with_the_user_and_speakers_take_turns() -> None:
+    """Consecutive messages of one role are merged, and a first user turn is added if missing."""
     conversation = (
         message(Role.ASSISTANT, "I begin"),
         message(Role.USER, "a"),
@@ -266,6 +267,7 @@ def test_callers_thinking_is_translated_for_the_model(model, thinking, effort, e
 
 
 def test_a_callers_own_thinking_goes_as_it_came_and_sampling_steps_aside() -> None:
+    """Temperature is dropped, and `max_tokens` exceeds the thinking budget."""
     thinking = {"type": "enabled", "budget_tokens": 6000}
     request = encode(temperature=0.5, extra={"thinking": thinking}, quirks={"sampling": True})
     assert (request.payload["thinking"], request.dropped_params) == (thinking, ("temperature",))

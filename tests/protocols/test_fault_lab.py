@@ -86,6 +86,7 @@ def test_addresses_that_cannot_be_reached_fail_each_in_its_own_way() -> None:
 
 
 def test_every_play_says_what_it_does_and_names_its_row() -> None:
+    """Each scenario has a description, and each one that fails names its row of the fault table."""
     for scenario in SCENARIOS.values():
         assert scenario.meaning
         assert scenario.row or (scenario.plain is None and scenario.stream is None), scenario.name

@@ -46,6 +46,7 @@ def test_a_huge_body_is_as_long_as_it_says() -> None:
 
 @pytest.mark.parametrize("scenario", ["stall", "stall_first", "drip", "comments_forever", "comments_after", "endless"])
 def test_an_open_stream_ends_when_the_caller_goes_and_the_moment_is_known(scenario: str) -> None:
+    """Endless scenarios send headers and then too little to complete a response."""
     with Lab({"lab": f"{scenario}:seconds=0.01"}) as lab:
         response = opened(lab, STREAM)
         assert response.status == 200

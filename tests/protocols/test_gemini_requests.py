@@ -55,6 +55,7 @@ def test_the_smallest_request_has_contents_alone() -> None:
 
 
 def test_system_words_are_an_instruction_and_speakers_take_turns() -> None:
+    """Leading system messages become `systemInstruction`, later ones user text."""
     conversation = (
         message(Role.SYSTEM, "one"),
         message(Role.ASSISTANT, "yes"),
@@ -202,6 +203,7 @@ def test_stop_reasons_are_translated_to_openai(reason: str, expected: str) -> No
 
 
 def test_thinking_is_counted_with_what_the_model_wrote() -> None:
+    """Completion tokens are the sum of the candidates' tokens and the thoughts' tokens."""
     usage = '{"promptTokenCount":5,"candidatesTokenCount":3,"thoughtsTokenCount":4,"totalTokenCount":12}'
     answer = decode(f'{{"candidates":[{{"content":{{"parts":[{{"text":"x"}}]}}}}],"usageMetadata":{usage}}}')
     assert isinstance(answer, Answer)

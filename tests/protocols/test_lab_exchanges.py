@@ -55,6 +55,7 @@ EACH_PROTOCOL = pytest.mark.parametrize("protocol", list(VENDORS))
 
 @pytest.mark.parametrize(("protocol", "name", "stream"), BYTES)
 def test_every_play_is_understood_as_what_it_is(lab: Lab, protocol: str, name: str, stream: bool) -> None:
+    """Every scenario decodes to its fault, complete and streamed."""
     outcome = exchange(protocol, lab.url(protocol), f"fault:{name}", CHAT, stream=stream)
     assert lab.requests[-1].scenario == name
     assert lab.requests[-1].heard.stream is stream

@@ -62,6 +62,7 @@ def test_the_smallest_request_has_nothing_but_model_and_messages() -> None:
     ],
 )
 def test_the_call_is_appended_unless_it_is_there(endpoint: str, url: str) -> None:
+    """`/v1` is never inserted into an endpoint, and a query string is kept."""
     assert encode(endpoint=endpoint).url == url
 
 
@@ -115,6 +116,7 @@ def test_no_key_means_no_header(key: str | None) -> None:
     ],
 )
 def test_a_file_takes_its_slot_in_the_provider_s_shape(part: Any, quirks: dict[str, Any], shape: Any) -> None:
+    """Quirks decide the format of a content part at each compatible host."""
     kind = next(name for name in shape if name != "document_name")
     assert content(part, **quirks) == {"type": kind, **shape}
 
@@ -209,6 +211,7 @@ SHAPE = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": 
 def test_json_is_asked_for_in_the_way_the_provider_takes(
     structured: str, response_format: Any, is_asked_in_words: bool
 ) -> None:
+    """If the provider has no field for the schema, the schema is part of the system prompt."""
     payload = encode(response_format=SHAPE, quirks={"structured": structured}).payload
     assert payload.get("response_format") == response_format
     system = [message["content"] for message in payload["messages"] if message["role"] == "system"]

@@ -84,6 +84,7 @@ def test_models_that_think_nothing_are_not_asked_for_thoughts(model: str) -> Non
 
 
 def test_words_calls_and_results_are_items_in_their_order() -> None:
+    """System messages keep their position; calls and results of custom tools have their own item types."""
     calls = (ToolCall("c1", "look", "{}"), ToolCall("c2", "patch", "*** Begin", custom=True))
     sent_items = items(
         message_of(Role.SYSTEM, "Be brief."),

@@ -102,6 +102,7 @@ def anthropic_stream(blocks: Sequence[dict[str, Any]]) -> list[Any]:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_claude_gets_every_thinking_block_back_in_its_position(stream: bool) -> None:
+    """Encrypted thinking blocks and blocks with omitted text are sent back as well."""
     response_body = {"type": "message", "content": BLOCKS, "stop_reason": "tool_use"}
     answer = read_stream("anthropic", anthropic_stream(BLOCKS)) if stream else read_whole("anthropic", response_body)
     assert answer.reasoning == "first"
@@ -148,6 +149,7 @@ def test_gemini_gets_the_signature_of_its_words_and_of_its_calls_again(stream: b
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_google_s_proofs_pass_through_its_openai_interface(stream: bool) -> None:
+    """`extra_content` is kept on calls and on text, complete and streamed."""
     host = "https://generativelanguage.googleapis.com/v1beta/openai"
     call = {
         "id": "c1",

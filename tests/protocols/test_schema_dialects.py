@@ -164,6 +164,7 @@ def test_a_reference_in_a_circle_keeps_the_words_beside_it() -> None:
 
 
 def test_all_of_one_thing_is_that_thing() -> None:
+    """An `allOf` of several object schemas is merged into one schema."""
     schema = {"allOf": [obj(a={"type": "string"}), {"$ref": "#/$defs/B"}], "$defs": {"B": obj(b={"type": "null"})}}
     fitted, lost_paths = fit_schema(schema, GEMINI_ANSWER)
     assert set(fitted["properties"]) == {"a", "b"} == set(fitted["required"])

@@ -179,6 +179,7 @@ def test_a_giant_event_is_too_large() -> None:
     offsets=st.lists(st.integers(0, 1000), max_size=6),
 )
 def test_events_come_out_as_they_went_in(events: list[str], offsets: list[int]) -> None:
+    """The parser yields the same texts in the same order for any texts and any splits."""
     data = "".join(f": note\nid: 7\ndata: {text}\n\n" for text in events).encode()
     parser = SseParser()
     parsed = [event for block in cut(data, offsets) for event in parser.feed(block)]

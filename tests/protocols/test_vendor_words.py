@@ -108,7 +108,7 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "response": (
         {"id", "model", "output", "usage", "status", "error", "incomplete_details", "service_tier"},
-        {  # The request, repeated.
+        {  # Fields that repeat the request.
             *("access_programs", "image", "input_transformations", "prompt_cache_diagnostics", "tool_usage"),
             *(
                 "object",

@@ -61,7 +61,7 @@ class TraceHandler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Log nothing."""
+        pass
 
 
 def values_of(thing: Any) -> dict[str, Any]:
@@ -221,7 +221,7 @@ async def test_sampler_of_the_environment_is_respected(
 async def test_unreachable_collector_fails_no_call_and_is_logged_in_one_line(
     loopback: Loopback, key: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    # Nothing listens on port 9.
+    # Port 9 has no listener.
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     tracing().start()

@@ -200,7 +200,7 @@ def test_backlog_starts_with_the_first_entry(journal: Journal) -> None:
     with locked():
         journal.record(entry("one"))
         journal.flush()
-        # Long enough for a second attempt.
+        # This is long enough for a second attempt to write.
         since, until = journal.behind_since, time.monotonic() + 1.2 * RETRY_SECONDS
         while time.monotonic() < until:
             journal.flush()

@@ -57,7 +57,7 @@ class Echo(BaseHTTPRequestHandler):
     do_GET = do_POST  # noqa: N815 - as the library calls it
 
     def log_message(self, *args: Any) -> None:
-        """Log nothing."""
+        pass
 
 
 @pytest.fixture(scope="module")

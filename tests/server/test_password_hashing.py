@@ -104,6 +104,7 @@ def test_threads_never_hold_more_than_the_slots() -> None:
 
 
 def test_slot_goes_to_the_address_that_holds_fewest() -> None:
+    """Many attempts from one address must not delay others."""
     slots = FairSlots(2, 8, 30.0)
     holders = [Holder(slots, "many") for _ in range(2)]
     for holder in holders:

@@ -119,6 +119,7 @@ async def test_request_that_crashes_its_host_is_sent_at_most_twice(upstream: Ups
 
 
 async def test_idle_connections_of_one_host_make_room_for_those_to_another(upstream: Upstream) -> None:
+    """The limit covers connections in use and idle connections together."""
     upstream.limit_connections(10)
     async with ImpatientHost(answers=9).serve() as first, ImpatientHost(answers=9).serve() as second:
         for host in (first, second):

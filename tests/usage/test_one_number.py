@@ -216,7 +216,7 @@ def test_a_number_on_a_page_leads_to_the_search_that_finds_as_many(
     admin: Client, now: datetime, address: str, query: dict[str, str], numbers: dict[str, int]
 ) -> None:
     log_of(now)
-    if query.get("by") == "day":  # all within one day
+    if query.get("by") == "day":  # all rows have to be within one day
         RequestLog.objects.all().delete()
         UsageSum.objects.all().delete()
         write(

@@ -130,6 +130,7 @@ def test_request_in_time_costs_no_query_of_roll_ups(now: datetime) -> None:
 def test_overtaken_roll_up_leaves_nothing_half_written(
     now: datetime, monkeypatch: pytest.MonkeyPatch, between: str
 ) -> None:
+    """A roll-up is overtaken by a late request, or by another process that rolls up the same day."""
     fill(now)
     day = day_start(now - timedelta(days=2))
     original: Callable[..., Any] = usage_rollups.sum_up
