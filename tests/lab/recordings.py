@@ -214,7 +214,7 @@ SPEECH = {
         usage={"promptTokenCount": 3, "candidatesTokenCount": 4},
     ),
 }
-"""Audio, which is streamed in pieces. Anthropic's models do not generate audio."""
+"""Audio, which is streamed in chunks. Anthropic's models do not generate audio."""
 
 PAGE = {"url": "https://example.org/wien", "title": "Wien"}
 WHERE = {"type": "web_search_result_location", "cited_text": "Wien ist schön.", "encrypted_index": "x", **PAGE}
@@ -314,7 +314,7 @@ HALVES = {
         usage={"promptTokenCount": 3, "candidatesTokenCount": 4},
     ),
 }
-"""A lone surrogate in every text, which the next piece completes or which stays alone."""
+"""A lone surrogate in every text, which the next chunk completes or which remains alone."""
 
 RECORDINGS = {
     "broken_image": BROKEN,

@@ -137,7 +137,7 @@ def check_proof(host: StrictHost, call_id: str, proof: Any) -> None:
 
 
 def wants_its_details(host: StrictHost, body: Body) -> None:
-    """OpenRouter requires that a model's `reasoning_details` come back unmodified."""
+    """OpenRouter requires that a model's `reasoning_details` are sent back unmodified."""
     for message in body["messages"]:
         for detail in message.get("reasoning_details") or ():
             demand(detail.get("signature") in host.proofs.values(), "Invalid signature in reasoning_details")

@@ -21,9 +21,9 @@ AREAS = (
 )
 """The mutated files and folders. A file belongs to the first area that contains it."""
 FOLDERS: Mapping[str, Sequence[str]] = {"capabilities/access.py": ("permissions", "server", "api")}
-"""The test folders of a module, if no folder has its name."""
+"""The test folders of modules whose names no test folder has."""
 Graph = Mapping[str, Sequence[str]]
-"""Which of our modules each module imports."""
+"""The project's modules that each module imports."""
 TOPS = ("capabilities", "artifacts", "routing_admin", "tests")
 
 

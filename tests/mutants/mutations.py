@@ -24,7 +24,7 @@ SWAPPED: Mapping[type[ast.AST], tuple[str, str]] = {
     ast.Add: (r"\+", "-"),
     ast.Sub: ("-", "+"),
 }
-"""What each operator looks like in the source, and what replaces it."""
+"""Each operator's source text and its replacement."""
 
 LOG_METHODS = {"debug", "info", "warning", "error", "exception", "critical"}
 TRANSLATORS = {"_", "gettext", "gettext_lazy", "ngettext", "pgettext", "message", "translatable"}

@@ -91,7 +91,7 @@ SCOPE_OF = {
 """Every call of an agent and the scope it needs."""
 
 BY_ITS_ADDRESS = {"PUT /api/v1/uploads/{token}"}
-"""Calls without a key, because their address contains a secret."""
+"""Calls without a key, because their URL contains a secret."""
 ARGUMENTS = {
     "service_id": "text-model",
     "agent_id": "unknown",

@@ -36,7 +36,7 @@ ANYBODY = {
     "GET": {"login", "join", "set_language", "own_page", "own_call", *CALLBACKS},
     "POST": {"login", "join", "set_language", "set_theme", "sign_in_with"},
 }
-"""What is allowed without signing in; everything else redirects to the login page."""
+"""URLs that need no sign-in. Every other URL redirects to the login page."""
 
 VIEWERS = {
     "GET": {
@@ -79,7 +79,7 @@ VIEWERS = {
         "requests_columns",
     },
 }
-"""What a viewer may do in addition; of a route's page only simulating, which stores nothing."""
+"""What a viewer may do in addition. On a route's page a viewer may only simulate, which stores nothing."""
 
 EDITORS = {
     "GET": {

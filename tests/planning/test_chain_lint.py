@@ -81,7 +81,7 @@ def test_a_repeat_is_unreachable_however_it_is_written() -> None:
 
 
 def test_only_the_first_other_model_is_called_cross_model() -> None:
-    """Another model than the first is reported only once, since the finding applies to every later candidate."""
+    """A model other than the first is reported only once, since the finding applies to every later candidate."""
     chain = checked("qwen", "openai", "deepseek")
     assert [Finding.CROSS_MODEL in candidate_findings for candidate_findings in findings(chain)] == [False, True, False]
 

@@ -112,7 +112,7 @@ def test_when_all_fail_the_error_holds_one_attempt_for_every_candidate(configura
 @pytest.mark.requirement("MMR-P10")
 @given(configurations(), task_types, st.data())
 def test_refusal_is_raised_at_once_and_no_later_candidate_is_called(configuration, task, data):
-    """400, 401 and 403 anywhere in the chain are neither retried nor passed to a later candidate."""
+    """The statuses 400, 401 and 403 anywhere in the chain cause neither a retry nor a call to a later candidate."""
     names = [candidate.provider for candidate in make_plan(configuration, RoutingQuery(task)).candidates]
     refuser = data.draw(st.integers(0, len(names) - 1))
     script = {name: [503] for name in names[:refuser]} | {name: ["never"] for name in names[refuser + 1 :]}

@@ -218,7 +218,7 @@ def test_effort_is_translated_for_the_model(model: str, effort: str, expected: d
     ],
 )
 def test_an_effort_that_cannot_be_kept_is_dropped_visibly(chat: dict[str, Any]) -> None:
-    """An effort is dropped and reported if its budget does not fit `max_tokens` or a tool call is forced."""
+    """An effort is dropped and reported if its token budget does not fit `max_tokens` or if a tool call is forced."""
     target = Target("p", "https://api.anthropic.com/v1", "claude-haiku-4-5", "k")
     chat_request = ChatRequest((message(Role.USER, "hi"),), extra={"reasoning_effort": "high"}, **chat)
     request = PROTOCOLS["anthropic"].encode(chat_request, target, stream=False)

@@ -1,4 +1,4 @@
-"""The fault lab, a server that plays providers and their faults, plays its scenarios as described."""
+"""The fault lab is a server that simulates providers and their faults. Its scenarios do what their descriptions say."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_calls_carry_a_signature_and_results_the_name_of_their_call() -> None:
 
 
 def test_parameters_have_their_own_names_and_the_rest_is_dropped_visibly() -> None:
-    """Gemini has seed and penalties, but no user id and no switch for parallel calls."""
+    """Gemini has a seed and penalties, but no user id and no switch for parallel tool calls."""
     request = encode(
         temperature=1.5,
         top_p=0.5,

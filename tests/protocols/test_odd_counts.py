@@ -92,7 +92,7 @@ def test_a_whole_answer_with_numbers_that_lie_is_an_answer() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(PROTOCOLS) - {"echo"}))
 def test_an_answer_of_many_small_values_is_a_failure_of_who_sent_it(name: str) -> None:
-    """Decoding stops before it builds the lists."""
+    """Decoding stops before it builds the response's many small values."""
     bomb = b'{"x":[' + b"[]," * 200_000 + b"[]]}"
     outcome = PROTOCOLS[name].decode(200, {"content-type": "application/json"}, bomb)
     # This many malformed events break a stream.

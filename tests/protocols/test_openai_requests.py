@@ -125,9 +125,8 @@ def test_a_file_takes_its_slot_in_the_provider_s_shape(part: Any, quirks: dict[s
     ("part", "quirks"), [(LINK, {"no_remote_image_urls": True}), (VIDEO, {}), (PDF, {"file_part": "none"})]
 )
 def test_a_file_without_a_slot_is_named_and_never_vanishes(part: Any, quirks: dict[str, Any]) -> None:
-    """Delivery replaces such a part earlier.
-
-    If such a part reaches the encoder nevertheless, text says that it cannot be sent.
+    """Delivery replaces a content part that a provider cannot accept. If such a part reaches the encoder
+    nevertheless, a text says that it cannot be sent.
     """
     shape = content(part, **quirks)
     assert shape["type"] == "text"

@@ -98,7 +98,7 @@ def test_session_cookie_makes_a_caller_known_until_the_sign_out(admin_account: A
 
 
 def test_token_of_a_script_makes_a_caller_known(admin_account: Any) -> None:
-    """An agent's key does not count as a token."""
+    """An agent's key does not count as a script's token."""
     assert is_known({"authorization": f"Bearer {token_of(admin_account)}"})
     assert not is_known({"authorization": "Bearer rat_wrong"})
     assert authenticate_token({"authorization": "Bearer rat_wrong"}) is BAD_TOKEN

@@ -28,7 +28,7 @@ from routing_admin.upstream.response import UpstreamResponse
 QUICK = Timeouts(2.0, 2.0, 2.0, 4.0)
 FINE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 TOO_LARGE = b"HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\n{}"
-# The socket buffers are so small that a large body cannot be sent in one piece.
+# The socket buffers are so small that a large body needs several writes.
 SMALL_BUFFER = 32 * 1024
 Converse = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -338,7 +338,7 @@ def test_blobs_in_memory_can_be_read_more_than_once():
 
 
 def test_lab_records_the_text_that_was_sent(lab):
-    """Tests the fake provider itself."""
+    """Check the fake provider itself."""
     lab.requests.clear()
     chat = ChatRequest((Message(Role.USER, (TextPart("can you hear me"),)),))
     Upstream(ANY).call_sync(request_to(lab, chat=chat), protocol("openai"), QUICK)
