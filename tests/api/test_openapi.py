@@ -63,7 +63,6 @@ CASES = [
     for mode in GenerationMode
     if mode is GenerationMode.POSITIVE or has_checked_input(DOCUMENT["paths"][path][method])
 ]
-EXAMPLES = 20
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -75,7 +74,8 @@ CHECKS = [
 FORM = "multipart/form-data"
 IN_PATHS = re.compile(r"\{(\w+)\}")
 SETTINGS = settings(
-    max_examples=EXAMPLES,
+    # 10 before a commit, 80 with the profile `deep`
+    max_examples=settings.default.max_examples * 2 // 5,
     derandomize=True,
     database=None,
     deadline=None,
