@@ -61,7 +61,7 @@ def choose_model(expected: dict[str, Any], model: str, program: str, streamed: b
     own = f"by={program}-{streamed}"
     if "refused" in expected:
         return f"{model}/fault:http_{expected['refused']}:retry_after=30:{own}"
-    return f"{model}/fault:{'reset_mid_body' if streamed else 'http_500'}:{own}" if "breaks" in expected else model
+    return f"{model}/fault:{'reset_mid_body' if streamed else 'http_501'}:{own}" if "breaks" in expected else model
 
 
 def check(reply: Reply, expected: dict[str, Any], streamed: bool) -> None:

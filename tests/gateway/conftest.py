@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.gateway.serving import Server
-from tests.processes import wait_until
+from tests.processes import NO_CERTIFICATES, wait_until
 
 if TYPE_CHECKING:
     import anthropic
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 def client(server: Server) -> openai.OpenAI:
     import openai
 
-    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
+    local = openai.DefaultHttpxClient(verify=NO_CERTIFICATES)
+    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0, http_client=local)
 
 
 @pytest.fixture
 def claude(server: Server) -> anthropic.Anthropic:
     import anthropic
 
-    return anthropic.Anthropic(api_key=server.key, base_url=server.url, max_retries=0)
+    local = anthropic.DefaultHttpxClient(verify=NO_CERTIFICATES)
+    return anthropic.Anthropic(api_key=server.key, base_url=server.url, max_retries=0, http_client=local)
 
 
 @pytest.fixture
@@ -35,7 +37,8 @@ def google(server: Server) -> genai.Client:
     """Return a client with its default API version, `v1`."""
     from google import genai
 
-    return genai.Client(api_key=server.key, http_options={"base_url": server.url})
+    local: Any = {"client_args": {"verify": NO_CERTIFICATES}, "async_client_args": {"ssl": NO_CERTIFICATES}}
+    return genai.Client(api_key=server.key, http_options={"base_url": server.url, **local})
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from tests.gateway.plane import PNG
 from tests.gateway.serving import Server, served
+from tests.processes import NO_CERTIFICATES
 
 pytestmark = pytest.mark.usefixtures("reset_lab")
 
@@ -54,7 +55,8 @@ def test_whole_and_streamed_answers_agree_over_each_protocol(google, upstream):
 
 def test_api_version_of_googles_other_clients_is_served(server):
     """Google's agents and its JavaScript client use `v1beta`."""
-    google = genai.Client(api_key=server.key, http_options={"base_url": server.url, "api_version": "v1beta"})
+    options = {"base_url": server.url, "api_version": "v1beta", "client_args": {"verify": NO_CERTIFICATES}}
+    google = genai.Client(api_key=server.key, http_options=options)
     assert google.models.generate_content(model="auto", contents="hello").text
     assert google.models.get(model="auto").name == "models/auto"
 
@@ -88,6 +90,7 @@ def test_files_and_schemas_reach_a_model(google, server):
         headers={"authorization": f"Bearer {server.key}"},
         data={"purpose": "user_data"},
         files={"file": ("a.png", PNG, "image/png")},
+        verify=NO_CERTIFICATES,
     ).json()
     parts = [
         types.Part.from_bytes(data=PNG, mime_type="image/png"),
@@ -164,20 +167,22 @@ def test_a_stream_without_events_is_one_json_list(server):
     """Without `alt=sse`, a stream is one JSON list. Its last element has the finish reason and the usage."""
     path = f"{server.url}/v1beta/models/one/lab:streamGenerateContent"
     headers = {"x-goog-api-key": server.key, "idempotency-key": "list"}
-    answer = httpx.post(path, json=HELLO, headers=headers)
+    client = httpx.Client(verify=NO_CERTIFICATES)
+    answer = client.post(path, json=HELLO, headers=headers)
     chunks = answer.json()
     assert answer.headers["content-type"] == "application/json"
     assert all(types.GenerateContentResponse.model_validate(chunk) for chunk in chunks)
     assert chunks[-1]["candidates"][0]["finishReason"] == "STOP"
     assert chunks[-1]["usageMetadata"]["totalTokenCount"] > 0
-    assert httpx.post(path, json=HELLO, headers=headers).content == answer.content
-    assert httpx.post(f"{path}?alt=sse", json=HELLO, headers=headers).status_code == 422
-    broken = httpx.post(path.replace("lab", "fault:no_finish"), json=HELLO, headers={"x-goog-api-key": server.key})
+    assert client.post(path, json=HELLO, headers=headers).content == answer.content
+    assert client.post(f"{path}?alt=sse", json=HELLO, headers=headers).status_code == 422
+    broken = client.post(path.replace("lab", "fault:no_finish"), json=HELLO, headers={"x-goog-api-key": server.key})
     assert broken.json()[-1]["error"]["status"]
 
 
 def test_large_body_without_a_valid_key_is_401_in_googles_shape(server):
-    answer = httpx.post(f"{server.url}/v1beta/models/one/lab:generateContent", content=json.dumps("x" * 100_000))
+    url = f"{server.url}/v1beta/models/one/lab:generateContent"
+    answer = httpx.post(url, content=json.dumps("x" * 100_000), verify=NO_CERTIFICATES)
     assert (answer.status_code, answer.json()["error"]["status"]) == (401, "UNAUTHENTICATED")
 
 

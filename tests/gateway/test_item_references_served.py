@@ -10,12 +10,18 @@ import pytest
 
 from tests.gateway.serving import Server, served
 from tests.gateway.test_responses_served import TOOL, UPSTREAMS
+from tests.processes import NO_CERTIFICATES
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with served(tmp_path_factory.mktemp("references"), options=("--workers", "2")) as server:
         yield server
+
+
+def local_client(server: Server) -> openai.OpenAI:
+    local = openai.DefaultHttpxClient(verify=NO_CERTIFICATES)
+    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0, http_client=local)
 
 
 def conversation(server: Server, upstream: str, *, streamed: bool, by: str = "") -> Any:
@@ -25,7 +31,7 @@ def conversation(server: Server, upstream: str, *, streamed: bool, by: str = "")
     server.lab.play({})
     options: dict[str, Any] = {"model": f"{upstream}/fault:capable", "tools": [TOOL], "reasoning": {"effort": "low"}}
     first = [{"role": "user", "content": "double 4"}]
-    with openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0) as client:
+    with local_client(server) as client:
         if streamed:
             with client.responses.stream(**options, input=first) as stream:
                 answer = stream.get_final_response()
@@ -35,7 +41,7 @@ def conversation(server: Server, upstream: str, *, streamed: bool, by: str = "")
     items = [{"type": "item_reference", "id": item.id} for item in answer.output] if by == "reference" else dumped
     call = next(item for item in answer.output if item.type == "function_call")
     result = {"type": "function_call_output", "call_id": call.call_id, "output": "8"}
-    with openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0) as client:
+    with local_client(server) as client:
         if by == "previous":
             assert client.responses.create(**options, input=[result], previous_response_id=answer.id).output_text
         else:

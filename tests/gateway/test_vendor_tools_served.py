@@ -10,6 +10,7 @@ import pytest
 
 from tests.gateway.serving import Server, routing, served
 from tests.lab import Lab
+from tests.processes import NO_CERTIFICATES
 
 SEARCH = {
     "/v1/messages": {"type": "web_search_20260318", "name": "web_search", "max_uses": 3},
@@ -69,7 +70,7 @@ def ask(server: Server, path: str, model: str, *, stream: bool = False, **header
     else:
         body |= {"model": model, "stream": stream}
     sent = {"authorization": f"Bearer {server.key}", **headers}
-    return httpx.post(server.url + path, json=body, headers=sent, timeout=30)
+    return httpx.post(server.url + path, json=body, headers=sent, timeout=30, verify=NO_CERTIFICATES)
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -9,6 +9,7 @@ from html import unescape
 import httpx
 
 from tests.gateway.serving import Server
+from tests.processes import NO_CERTIFICATES
 
 PASSWORD = "an administrator's own"
 CSRF = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
@@ -16,8 +17,8 @@ CSRF = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 class Browser:
     def __init__(self, server: Server) -> None:
-        self.pages = httpx.Client(base_url=server.url, timeout=30)
-        self.provider_client = httpx.Client(timeout=30)
+        self.pages = httpx.Client(base_url=server.url, timeout=30, verify=NO_CERTIFICATES)
+        self.provider_client = httpx.Client(timeout=30, verify=NO_CERTIFICATES)
 
     def send(self, page: str, address: str, **fields: str) -> httpx.Response:
         token = CSRF.search(self.pages.get(page).text)

@@ -20,6 +20,7 @@ from routing_admin.upstream import process_upstream, run_sync
 from tests.console.visits import response_text
 from tests.gateway.serving import Server, routing, served
 from tests.lab import MALFORMED, SCENARIOS, Lab
+from tests.processes import NO_CERTIFICATES
 
 HELLO = [{"role": "user", "content": "hello"}]
 ADDRESS = "Check the base URL: host, port, and whether it should begin with https://."
@@ -57,7 +58,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def client(server: Server) -> openai.OpenAI:
-    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
+    local = openai.DefaultHttpxClient(verify=NO_CERTIFICATES)
+    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0, http_client=local)
 
 
 @pytest.mark.requirement("MMR-P8")
