@@ -76,6 +76,17 @@ key_missing           next  next      next   1     -     -     -        502    u
 fire_drill            next  next      next   1     -     -     -        503    fire_drill                502       -
 """
 
+BYTES_DIFFER = frozenset(
+    {
+        *("ok", "http_400", "http_401", "http_403", "http_429", "http_500", "http_529", "wait", "gemini_retry"),
+        *("gemini_bad_key", "quota", "context_length", "parameter", "policy", "capability", "error_in_200"),
+        *("empty_choices", "empty_content", "other_object", "reasoning_only", "length", "filtered", "tool_call"),
+        *("error_event_first", "error_event_mid", "stream_empty", "no_finish", "no_done", "bad_event", "bad_events"),
+        *("reset_mid_body", "stall", "bytes", "held_open", "reset_after_finish"),
+    }
+)
+"""Scenarios of the lab whose bytes differ by protocol. The others are the same in every protocol."""
+
 
 @dataclass(frozen=True)
 class ExpectedFault:

@@ -12,7 +12,7 @@ import pytest
 from capabilities.core.wire import Answer, Failure, Fault, Finish
 from routing_admin.core.fallback.chain import PlannedCandidate, RunResult, Timeouts
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
-from tests.fallback.expected_faults import EXPECTED
+from tests.fallback.expected_faults import BYTES_DIFFER, EXPECTED
 from tests.fallback.network_runs import QUICK, NetworkRun, protocol
 from tests.lab import SCENARIOS, Lab
 from tests.lab.shapes import VENDORS

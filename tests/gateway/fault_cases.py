@@ -1,4 +1,4 @@
-"""Every fault of the lab as a call to /v1: plain and streamed, in each protocol, with and without a second candidate.
+"""Every fault of the lab as a call to /v1: plain and streamed, with and without a second candidate.
 
 One server answers all calls, many of them concurrently. Each call has its own provider and route, since a fault may put
 a whole provider on cooldown. The expected results are written by hand in tests/fallback/expected_faults.py.
@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from tests.fallback.expected_faults import EXPECTED, ExpectedFault
+from tests.fallback.expected_faults import BYTES_DIFFER, EXPECTED, ExpectedFault
 from tests.gateway.serving import Server, routing, serving
 from tests.lab import SCENARIOS, Lab
 from tests.lab.shapes import VENDORS
@@ -121,6 +121,12 @@ def first_protocol(scenario: str) -> str:
     return known.needs[0] if known else "openai"
 
 
+def protocol_in_turn(scenario: str) -> str:
+    known = SCENARIOS.get(scenario)
+    protocols = known.needs if known else tuple(VENDORS)
+    return protocols[(*SCENARIOS, *OUT_OF_REACH, *NOT_SENT).index(scenario) % len(protocols)]
+
+
 ALL_CASES = (
     FaultCase(protocol, scenario, stream, alone)
     for protocol in VENDORS
@@ -128,6 +134,7 @@ ALL_CASES = (
     for stream in (False, True)
     for alone in (False, True)
     if scenario not in SCENARIOS or protocol in SCENARIOS[scenario].needs
+    if scenario in BYTES_DIFFER or protocol in (first_protocol(scenario), protocol_in_turn(scenario))
     if scenario not in HEAVY or protocol == "openai"
 )
 CASES = [
@@ -135,10 +142,12 @@ CASES = [
     for case in ALL_CASES
     if (case.fault is not None or (case.stream and not case.alone))
     and (not case.alone or case.protocol == first_protocol(case.scenario))
+    and (case.alone or case.scenario in BYTES_DIFFER | HEAVY or case.protocol == protocol_in_turn(case.scenario))
 ]
 """Scenarios without a fault run only streamed and with a second candidate, which must not be called. The heavy
-scenarios have the same bytes in every protocol, so they run in one protocol only. Without a second candidate, the
-caller receives a refusal that depends on the fault alone, so each fault has it in one protocol.
+scenarios run in one protocol only, and so do all others whose bytes are the same in every protocol: each in the next
+protocol. Without a second candidate, the caller receives a refusal that depends on the fault alone, so each fault has
+it in one protocol.
 """
 
 

@@ -1,4 +1,4 @@
-"""The fault matrix through /v1: each fault, plain and streamed, in each protocol, with and without a fallback."""
+"""The fault matrix through /v1: each fault, plain and streamed, with and without a fallback."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_cases_include_every_fault_of_a_provider() -> None:
     assert {case.fault for case in CASES} - {None} == {fault.value for fault in Fault} - {Fault.FIRE_DRILL.value}
     plain = {(case.protocol, case.fault) for case in CASES if case.fault and not case.stream}
     for protocol in ("openai", "openai-responses", "anthropic", "gemini"):
-        assert len({fault for name, fault in plain if name == protocol}) > 40
+        assert len({fault for name, fault in plain if name == protocol}) > 20
 
 
 @pytest.mark.requirement("MMR-P8", "MMR-P9", "MMR-P10")
