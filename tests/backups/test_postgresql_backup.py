@@ -20,7 +20,7 @@ from tests.chaos.installation import Installation, installed, write_import
 from tests.chaos.kills import back_up_under_load
 from tests.engines.cluster import Cluster, find_programs, running_cluster
 from tests.engines.s3 import s3_server
-from tests.gateway.serving import ROOT, listening, manage
+from tests.gateway.serving import ROOT, listening, manage, manage_all
 from tests.preloaded import run_python
 
 FACTS = str(ROOT / "tests" / "databases" / "moved_facts.py")
@@ -102,8 +102,7 @@ def test_backup_of_postgresql_under_load_can_be_restored_to_postgresql_and_to_fi
     for environment in (on_postgresql, in_files):
         result = run_python(environment, "manage.py", "restore", str(saved.backup))
         assert (result.returncode, result.stderr) == (0, "")
-        assert "is intact" in manage(environment, "audit_verify")
-        manage(environment, "doctor")
+        assert "is intact" in manage_all(environment, ("audit_verify",), ("doctor",))[0]
     first, second = collect_facts(on_postgresql), collect_facts(in_files)
     assert first["rows"].pop(AUDIT_TABLE)[0] == second["rows"].pop(AUDIT_TABLE)[0]
     assert first == second

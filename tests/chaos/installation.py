@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.gateway.serving import Server, environment_of, listening, manage, routing
+from tests.gateway.serving import Server, environment_of, listening, manage, manage_all, routing
 from tests.lab import Lab
 
 PASSWORD = "pushed-and-pulled-about"
@@ -66,10 +66,11 @@ def installed(database: str = "", **settings: str) -> Iterator[Installation]:
             f"ROUTING_ADMIN_{name}": value for name, value in variables.items()
         }
         environment |= {"DATABASE_URL": database} if database else {}
-        manage(environment, "bootstrap")
-        write_import(environment, directory, routing(lab))
-        options: Sequence[str] = [argument for scope in SCOPES for argument in ("--scope", scope)]
-        yield Installation(directory, lab, environment, manage(environment, "issue_agent_key", "text-agent", *options))
+        file = directory / "import.json"
+        file.write_text(json.dumps(routing(lab)))
+        scopes: Sequence[str] = [argument for scope in SCOPES for argument in ("--scope", scope)]
+        commands = (("bootstrap",), ("import_config", str(file)), ("issue_agent_key", "text-agent", *scopes))
+        yield Installation(directory, lab, environment, manage_all(environment, *commands)[-1])
 
 
 def write_import(environment: dict[str, str], directory: Path, content: Any) -> None:
