@@ -311,7 +311,7 @@ def test_overdue_backup_and_prune_are_reported_until_they_run(monkeypatch):
 def test_crash_of_a_process_is_reported_once_and_a_normal_exit_is_not(tmp_path):
     program = (
         "import django; django.setup(); "
-        "from routing_admin.platform.server.draining import process_mark as own; m = own(); m.place(); "
+        "from routing_admin.platform.server.draining import process_marker as own; m = own(); m.place(); "
     )
     environment = {"DJANGO_SETTINGS_MODULE": "routing_admin.settings", "ROUTING_ADMIN_DATA_DIR": str(tmp_path)}
     for ending in ("m.remove()", "import os; os.kill(os.getpid(), 9)"):

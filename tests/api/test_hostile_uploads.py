@@ -86,7 +86,15 @@ class Uploader:
 
 
 @pytest.fixture
-def upload(text_agent: Any, caplog: pytest.LogCaptureFixture) -> Iterable[Uploader]:
+def uploader(text_agent: Any, caplog: pytest.LogCaptureFixture) -> Iterable[Uploader]:
+    """Upload with the demo's policies, which suffices if the upload itself is tested."""
+    yield Uploader(text_agent)
+    assert list_unfinished(byte_store()) == []
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
+
+
+@pytest.fixture
+def upload(uploader: Uploader) -> Uploader:
     """Return an uploader for services that extract every supported document and convert every image."""
     with ledger.exclusive():  # This reads the new configuration once.
         for row in Service.objects.filter(service_id__in=SERVICES):
@@ -150,8 +158,8 @@ def test_invalid_type_is_stored_as_given(upload: Uploader) -> None:
 
 @pytest.mark.parametrize("fault", FORMS)
 @pytest.mark.parametrize("path", ["/api/v1/artifacts", "/v1/files"])
-def test_malformed_form_never_causes_a_server_error(fault: str, path: str, upload: Uploader) -> None:
-    answer = upload.send(FORMS[fault], path)
+def test_malformed_form_never_causes_a_server_error(fault: str, path: str, uploader: Uploader) -> None:
+    answer = uploader.send(FORMS[fault], path)
     if answer.status_code not in (200, 201):
         error_text(answer)
 

@@ -18,6 +18,7 @@ from routing_admin.console.providers.actions import save_provider
 from routing_admin.console.routes.actions import save_alias, save_route
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.models import RequestLog, Revision, TaskRoute
+from routing_admin.platform.databases.router import LOGS
 from tests.console.page import Control, Page
 from tests.console.visits import count_queries
 

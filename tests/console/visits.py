@@ -20,9 +20,15 @@ STAMP = f'FROM "{Installation._meta.db_table}"'
 def count_queries(
     client: Client, address: str, *, using: str = DEFAULT_DB_ALIAS, post: dict[str, Any] | None = None
 ) -> int:
-    """Return the number of queries that a page makes to one database in a warm process; `post` sends a form.
+    """Return the number of queries that a page makes to one database, see `query_counts`."""
+    return query_counts(client, address, post=post)[(DEFAULT_DB_ALIAS, LOGS).index(using)]
 
-    The configuration snapshot is refreshed first. Queries of the stamp are not counted, since they depend on time.
+
+def query_counts(client: Client, address: str, *, post: dict[str, Any] | None = None) -> tuple[int, int]:
+    """Return the numbers of queries that a page makes to the main database and the log in a warm process.
+
+    `post` sends a form. The configuration snapshot is refreshed first. Queries of the stamp are not counted, since they
+    depend on time.
     """
 
     def visit() -> int:
@@ -32,10 +38,10 @@ def count_queries(
     snapshot.refresh()
     with (
         CaptureQueriesContext(connections[DEFAULT_DB_ALIAS]) as queries,
-        CaptureQueriesContext(connections[LOGS]) as queries_of_log,
+        CaptureQueriesContext(connections[LOGS]) as log_queries,
     ):
         assert visit() == 200
-    return sum(STAMP not in query["sql"] for query in queries), len(queries_of_log)
+    return sum(STAMP not in query["sql"] for query in queries), len(log_queries)
 
 
 def response_text(answer: Any) -> str:

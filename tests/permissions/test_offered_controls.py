@@ -24,31 +24,22 @@ def link_targets(page: Page) -> list[str]:
     return [attributes.get("hx-get") or attributes.get("href") or "" for attributes in offered]
 
 
-    @property
-    def targets(self) -> list[str]:
-        actions = (self.forms.get(form) if target is None else target for form, target in self.buttons)
-        return [action for action in actions if action is not None]
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        has = dict(attrs)
-        self.blanks += tag == "template"  # a script fills a template before the template is shown
-        if self.blanks or "disabled" in has:
-            return
-        if tag == "a" or "hx-get" in has:
-            self.links.append(has.get("hx-get") or has.get("href") or "")
-        if tag == "form":
-            self.open_form = has.get("id") or f"form {len(self.forms)}"
-            if has.get("method") == "post":
-                self.forms[self.open_form] = has.get("action") or ""
-        elif "hx-post" in has:
-            self.buttons.append(("", has["hx-post"]))
-        if tag == "button" and has.get("type") != "button":
-            self.buttons.append((has.get("form") or self.open_form, has.get("formaction")))
-
-    def handle_endtag(self, tag: str) -> None:
-        self.blanks -= tag == "template"
-        if tag == "form":
-            self.open_form = ""
+def post_targets(page: Page) -> list[str]:
+    """Return the URLs that forms and buttons post to."""
+    forms = [form for form in page.controls if form.tag == "form"]
+    owners = {id(control): form for form in forms for control in form.controls}
+    by_id = {form.attributes.get("id"): form for form in forms}
+    targets = []
+    for control in page.controls:
+        if control.is_disabled or control.tag == "form":
+            continue
+        targets.append(control.attributes.get("hx-post"))
+        if control.tag == "button" and control.attributes.get("type") != "button":
+            form = by_id.get(control.attributes.get("form", "")) or owners.get(id(control))
+            is_post = form is not None and form.attributes.get("method") == "post"
+            action = form.attributes.get("action", "") if form is not None and is_post else None
+            targets.append(control.attributes.get("formaction", action))
+    return [target for target in targets if target is not None]
 
 
 def addresses(role: str) -> list[str]:
@@ -79,6 +70,7 @@ def not_allowed(role: UserRole, url: str, right: Right, page_url: str) -> bool:
 def test_no_page_offers_what_its_reader_may_not_do(
     role: str, demo: None, viewer: Client, editor: Client, admin: Client
 ) -> None:
+    """Links lead to pages that the role may see, and forms and buttons to URLs that it may post to."""
     browser = {"viewer": viewer, "editor": editor, "administrator": admin}[role]
     refused = []
     for page_url in addresses(role):
