@@ -17,7 +17,7 @@ import pytest
 from tests.chaos.callers import send
 from tests.chaos.installation import Installation, installed
 from tests.chaos.kills import back_up_under_load
-from tests.gateway.serving import listening, manage
+from tests.gateway.serving import listening, manage, manage_all
 from tests.preloaded import run_python
 
 
@@ -44,6 +44,21 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SavedInstallatio
         yield SavedInstallation(installation, backup, back_up_under_load(installation, server, backup))
 
 
+@pytest.fixture(scope="module")
+def restored(saved: SavedInstallation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a data directory to which the backup was restored. Tests copy it."""
+    directory = tmp_path_factory.mktemp("restored") / "new"
+    result = run(saved.environment(directory, "secret_key", "keys"), "restore", str(saved.backup))
+    assert (result.returncode, result.stderr) == (0, "")
+    return directory
+
+
+def copy_restored(saved: SavedInstallation, restored: Path, directory: Path) -> dict[str, str]:
+    """Copy the restored data directory, and return the environment for it."""
+    shutil.copytree(restored, directory)
+    return saved.installation.environment | {"ROUTING_ADMIN_DATA_DIR": str(directory)}
+
+
 def dump_tables(path: Path) -> dict[str, list[Any]]:
     with closing(sqlite3.connect(path)) as rows:
         names = [name for (name,) in rows.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -68,12 +83,12 @@ def test_backup_under_load_is_restored_byte_for_byte(saved: SavedInstallation, t
     for name in ("routing_admin.sqlite3", "logs.sqlite3"):
         assert dump_tables(tmp_path / "new" / name) == dump_tables(saved.backup / name)
     assert bytes_below(tmp_path / "new" / "artifacts") == bytes_below(saved.backup / "artifacts")
-    assert "is intact" in manage(environment, "audit_verify")
-    manage(environment, "doctor")
-    for name in ("llm-routing", "llmservices"):
-        assert json.loads(manage(environment, "export_config", name)) == json.loads(
-            (saved.backup / f"{name}.json").read_text()
-        )
+    names = ("llm-routing", "llmservices")
+    exports = [("export_config", name) for name in names]
+    intact, _, *exported = manage_all(environment, ("audit_verify",), ("doctor",), *exports)
+    assert "is intact" in intact
+    for name, text in zip(names, exported, strict=True):
+        assert json.loads(text) == json.loads((saved.backup / f"{name}.json").read_text())
     lab, key = saved.installation.lab, saved.installation.key
     server = listening(environment, key, lab, tmp_path / "new")
     try:

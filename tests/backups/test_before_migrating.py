@@ -21,10 +21,23 @@ OLD = ROOT / "tests" / "upgrade" / "installations" / "before-the-rooms.tar.gz"
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    folder = tmp_path / "old"
+    return unpack(tmp_path / "old")
+
+
+def unpack(folder: Path) -> Path:
     shutil.unpack_archive(OLD, folder)
     for name in ("keys", "secret_key"):
         (folder / name).chmod(0o600)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an installation that a newer version has migrated."""
+    folder = unpack(tmp_path_factory.mktemp("newer") / "old")
+    run(folder, "bootstrap")
+    with closing(sqlite3.connect(folder / "routing_admin.sqlite3")) as rows, rows:
+        rows.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('capabilities', '0999_later', '2030')")
     return folder
 
 
