@@ -4,8 +4,8 @@
 `cost_nanos` is the cost by the price at that moment, in billionths of `currency`'s unit, and `saved_nanos` what the
 provider's cache saved; null if unknown.
 
-`sentence` says why a request failed, in the format of `capabilities.core.translatable.encode_text`; `error` is the English
-text of earlier versions. The text of requests is in the log only while the installation records bodies.
+`sentence` says why a request failed, in the format of `capabilities.core.translatable.encode_text`; `error` is the
+English text of earlier versions. The text of requests is in the log only while the installation records bodies.
 
 `ending` classifies `outcome` (`core.fallback.endings.request_ending`) when the row is written. Every count of answered,
 failed, refused and cancelled requests uses it.
