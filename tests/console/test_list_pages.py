@@ -41,7 +41,7 @@ from tests.cast import HTMX
 from tests.console.page import Page
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
-MANY = 60
+MANY, FEW = 60, 3
 ADA = Actor("person", "ada")
 
 
@@ -50,45 +50,53 @@ def admin(demo: None, admin: Client) -> Client:
     return admin
 
 
-def add_configuration() -> None:
+def add_configuration(count: int = MANY) -> None:
     echo, owner = Provider.objects.get(name="echo"), User.objects.get(username="admin")
     soon = timezone.now() + timedelta(days=1)
-    for number in range(MANY):
-        name = f"many-{number}"
-        Provider.objects.create(name=name, endpoint="https://a.example/v1", default_model="m")
-        service = Service.objects.create(service_id=name, name=name, provider=echo, model=name)
-        Agent.objects.create(agent_id=name, service=service)
-        route = TaskRoute.objects.create(task_type=name, position=100 + number)
-        Candidate.objects.create(route=route, position=1, provider=echo)
-        Alias.objects.create(name=name, target="task:design")
-        LabelBudget.objects.create(label=f"team:{name}", limits={"tokensPerDay": 100})
-        User.objects.create(username=name, password="!")
-        AdminToken.objects.create(
-            owner=owner, name=name, public_id=name, digest="0", expires_at=soon, last_used_at=timezone.now()
-        )
+    used, names = timezone.now(), [f"many-{number}" for number in range(count)]
+    Provider.objects.bulk_create(
+        Provider(name=name, endpoint="https://a.example/v1", default_model="m") for name in names
+    )
+    services = Service.objects.bulk_create(
+        Service(service_id=name, name=name, provider=echo, model=name) for name in names
+    )
+    Agent.objects.bulk_create(Agent(agent_id=service.service_id, service=service) for service in services)
+    routes = TaskRoute.objects.bulk_create(TaskRoute(task_type=name, position=100 + n) for n, name in enumerate(names))
+    Candidate.objects.bulk_create(Candidate(route=route, position=1, provider=echo) for route in routes)
+    Alias.objects.bulk_create(Alias(name=name, target="task:design") for name in names)
+    LabelBudget.objects.bulk_create(LabelBudget(label=f"team:{name}", limits={"tokensPerDay": 100}) for name in names)
+    User.objects.bulk_create(User(username=name, password="!") for name in names)
+    AdminToken.objects.bulk_create(
+        AdminToken(owner=owner, name=name, public_id=name, digest="0", expires_at=soon, last_used_at=used)
+        for name in names
+    )
     snapshot.refresh()
 
 
-def add_artifacts() -> None:
-    for number in range(MANY):
-        values = {"sha256": "0" * 64, "size": number, "kind": "text", "mime_type": "text/plain", "is_binary": False}
-        Artifact.objects.create(id=f"a{number}", filename=f"many-{number}.txt", **values)
+def add_artifacts(count: int = MANY) -> None:
+    values = {"sha256": "0" * 64, "kind": "text", "mime_type": "text/plain", "is_binary": False}
+    Artifact.objects.bulk_create(
+        Artifact(id=f"a{number}", filename=f"many-{number}.txt", size=number, **values) for number in range(count)
+    )
 
 
-def add_history() -> None:
+def add_history(count: int = MANY) -> None:
     first = Revision.objects.earliest("number").number
-    for number in range(MANY):
-        Revision.objects.create(number=first + 1 + number, actor="ada", message="many", snapshot={}, sha256="x")
+    Revision.objects.bulk_create(
+        Revision(number=first + 1 + number, actor="ada", message="many", snapshot={}, sha256="x")
+        for number in range(count)
+    )
+    for number in range(count):
         write_event(ADA, AuditedAction("user.invite", "user", f"many-{number}"))
 
 
-def add_requests() -> None:
+def add_requests(count: int = MANY) -> None:
     now = timezone.now()
     facts = [RequestFacts(f"r{number}", now, "v1", agent=f"many-{number}") for number in range(MANY)]
     write([build_entry(fact, (Attempt("echo", "echo-text", "ok"),)) for fact in facts])
 
 
-LISTS: dict[str, Callable[[], None]] = {
+LISTS: dict[str, Callable[[int], None]] = {
     "/agents/": add_configuration,
     "/providers/": add_configuration,
     "/services/": add_configuration,
@@ -104,7 +112,7 @@ LISTS: dict[str, Callable[[], None]] = {
     "/requests/": add_requests,
     "/usage/": add_requests,
 }
-"""URL of a list → the function that fills it."""
+"""URL of a list → the function that adds so many rows to it."""
 NOTHING = {
     **dict.fromkeys(LISTS, "q=no-such-thing"),
     "/history/audit/": "object=no-such-thing",
@@ -116,7 +124,7 @@ TIMES = ("/users/", "/tokens/", "/artifacts/", "/history/", "/history/audit/", "
 
 def count_rows(answer: Any) -> int:
     # The list is the last table of its page; charts have tables, too.
-    tables = [control for control in Page(answer).controls if control.tag == "table"]
+    tables = [control for control in page.controls if control.tag == "table"]
     return len(tables[-1].rows)
 
 
@@ -125,6 +133,7 @@ def test_the_page_size_of_a_list_is_chosen_and_remembered(admin: Client, address
     LISTS[address]()
     assert count_rows(admin.get(address)) == 25
     page = Page(admin.get(address))
+    assert count_rows(page) == 25
     for size in ("25", "50", "100"):
         assert page.link(size), size
     assert count_rows(admin.get(f"{address}?rows=50")) == count_rows(admin.get(address)) == 50
@@ -157,14 +166,14 @@ def test_a_list_is_sorted_by_each_of_its_columns(admin: Client, address: str) ->
 
 @pytest.mark.parametrize("address", NOTHING)
 def test_a_list_without_a_match_offers_to_clear_the_filters(admin: Client, address: str) -> None:
-    LISTS[address]()
+    LISTS[address](FEW)
     page = Page(admin.get(f"{address}?{NOTHING[address]}"))
     assert page.link("Clear filters")
 
 
 @pytest.mark.parametrize("address", TIMES)
 def test_a_list_shows_exact_times_and_names_their_zone(admin: Client, address: str) -> None:
-    LISTS[address]()
+    LISTS[address](FEW)
     page = Page(admin.get(address))
     assert [control for control in page.controls if control.tag == "th" and "UTC" in control.text]
     assert [control for control in page.controls if re.fullmatch(r"\d\d-\d\d \d\d:\d\d:\d\d", control.text)]
