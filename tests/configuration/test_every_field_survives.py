@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from capabilities.core.exchange import ExchangeRate
 from routing_admin.configuration import rows
@@ -97,7 +97,6 @@ def test_revision_preserves_every_field(configuration: Configuration) -> None:
     assert same_value(from_json(json.loads(json.dumps(to_json(configuration)))), configuration)
 
 
-@settings(max_examples=40)
 @given(configurations())
 @pytest.mark.django_db
 def test_rows_preserve_every_field(configuration: Configuration) -> None:
