@@ -12,6 +12,7 @@ from django.test import Client
 from capabilities.acts import Actor
 from capabilities.errors import ConflictError
 from capabilities.models import Provider, Service
+from routing_admin.configuration.revisions import ledger
 from routing_admin.console.history.actions import undo as act_undo
 from routing_admin.console.providers.actions import save_provider
 from routing_admin.console.routes.actions import save_alias
@@ -33,11 +34,12 @@ def admin(demo: None, admin: Client) -> Client:
 
     The demo also has an unused alias and provider, and a service without capabilities.
     """
-    save_alias(ADA, "spare", "task:default")
-    save_provider(ADA, Provider(name="spare", endpoint="https://spare.example/v1", default_model="m"))
-    openai = Provider.objects.get(name="openai")
-    unknown = Service(service_id="gpt", name="gpt", provider=openai, model="gpt-4o", declares_capabilities=False)
-    save_service(ADA, unknown)
+    with ledger.exclusive():  # reads the new configuration once
+        save_alias(ADA, "spare", "task:default")
+        save_provider(ADA, Provider(name="spare", endpoint="https://spare.example/v1", default_model="m"))
+        openai = Provider.objects.get(name="openai")
+        unknown = Service(service_id="gpt", name="gpt", provider=openai, model="gpt-4o", declares_capabilities=False)
+        save_service(ADA, unknown)
     return admin
 
 
