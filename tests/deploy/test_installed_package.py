@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from tests.identity.visitors import CSRF
-from tests.processes import PROGRAM, RELEASED, free_port, wait_for_success
+from tests.processes import NO_CERTIFICATES, PROGRAM, RELEASED, free_port, wait_for_success
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLATIONS = sorted((ROOT / "tests" / "upgrade" / "installations").glob("*.tar.gz"))
@@ -118,6 +118,7 @@ def test_first_start_prints_the_data_directory_and_serves_a_call(installed: Inst
         with urllib.request.urlopen(url + style[1], timeout=20) as response:
             assert response.status == 200
         installed.run("backup", str(installed.home / "backup"))
+        check_pages(url, text)
     assert (installed.home / "backup").is_dir()
     assert installed.run("--version").startswith("routing-admin 1.")
     assert "ok" in installed.run("doctor")
