@@ -131,7 +131,7 @@ class FairSlots:
     def release(self, name: str) -> None:
         """Release a slot. It goes to the waiting name that has the fewest slots and was served least recently.
 
-        Among names with equally few slots, one that is still patient comes last.
+        Among names with equally few slots, one that is still patient is served last.
         """
         with self._lock:
             self._held -= Counter([name])  # Counter subtraction removes names without slots.

@@ -94,7 +94,7 @@ def person(name: str, *, is_editor: bool = False, **role: Any) -> Any:
     return account
 
 
-def browser_of(account: Any = None, **options: Any) -> Client:
+def open_browser(account: Any = None, **options: Any) -> Client:
     """Return a browser without JavaScript, signed in if an account is given."""
     client = Client(**options)
     if account is not None:
@@ -109,12 +109,12 @@ def limit_agent(agent: str = "text-agent", /, **limits: Any) -> None:
     save_agent(SYSTEM, row)
 
 
-def key_of(agent: str, **options: Any) -> str:
+def create_key(agent: str, **options: Any) -> str:
     key, _ = issue_key(SYSTEM, Agent.objects.get(agent_id=agent), label="test", **options)
     return str(key)
 
 
-def token_of(owner: Any, *scopes: str, name: str = "deploy") -> str:
+def create_token(owner: Any, *scopes: str, name: str = "deploy") -> str:
     """Issue an administrator's token, by default with every scope."""
     token, _ = issue_token(Actor("person", owner.get_username()), owner, name, scopes or ADMIN_SCOPES)
     return str(token)

@@ -22,7 +22,7 @@ from capabilities.runtime import renew
 from routing_admin.configuration.audit import NOTED
 from routing_admin.limits.reservations import keeper
 from routing_admin.platform.databases.append_only import statements_to_allow
-from tests.cast import AgentProgram, browser_of, key_of, load_demo, person
+from tests.cast import AgentProgram, create_key, load_demo, open_browser, person
 from tests.engines.redis import RedisServer, redis_running
 
 if TYPE_CHECKING:
@@ -191,22 +191,22 @@ def viewer_account(db: None) -> Any:
 
 @pytest.fixture
 def admin(admin_account: Any) -> Client:
-    return browser_of(admin_account)
+    return open_browser(admin_account)
 
 
 @pytest.fixture
 def viewer(viewer_account: Any) -> Client:
-    return browser_of(viewer_account)
+    return open_browser(viewer_account)
 
 
 @pytest.fixture
 def editor(db: None) -> Client:
-    return browser_of(person("edith", is_editor=True))
+    return open_browser(person("edith", is_editor=True))
 
 
 @pytest.fixture
 def anonymous() -> Client:
-    return browser_of()
+    return open_browser()
 
 
 @pytest.fixture
@@ -214,7 +214,7 @@ def caller(demo: None) -> Callable[..., AgentProgram]:
     """Return a factory of agents' programs with new keys, by default with every scope."""
 
     def make(agent_id: str, *scopes: str) -> AgentProgram:
-        return AgentProgram(agent_id, key_of(agent_id, scopes=scopes or SCOPES))
+        return AgentProgram(agent_id, create_key(agent_id, scopes=scopes or SCOPES))
 
     return make
 
@@ -231,4 +231,4 @@ def vision_agent(caller: Callable[..., AgentProgram]) -> AgentProgram:
 
 @pytest.fixture
 def key(demo: None) -> str:
-    return key_of("text-agent")
+    return create_key("text-agent")

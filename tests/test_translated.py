@@ -34,17 +34,17 @@ def sentences_for_people(tree: ast.AST) -> Iterator[ast.expr]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
-        name = name_of(node.func)
+        name = last_name(node.func)
         if name in ERRORS or (name == "Problem" and len(node.args) > 1):
             yield node.args[1 if name == "Problem" else 0] if node.args else ast.Constant("")
-        if isinstance(node.func, ast.Attribute) and name in MESSAGES and name_of(node.func.value) == "messages":
+        if isinstance(node.func, ast.Attribute) and name in MESSAGES and last_name(node.func.value) == "messages":
             yield from node.args[1:2] if name != "add_message" else node.args[2:3]
         if name == "add_error" and len(node.args) > 1:
             yield node.args[1]
         yield from (keyword.value for keyword in node.keywords if keyword.arg in SENTENCE_ARGUMENTS)
 
 
-def name_of(node: ast.expr) -> str:
+def last_name(node: ast.expr) -> str:
     """Return the last part of a dotted name; empty for anything else."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 

@@ -259,7 +259,7 @@ class ChartReader:
             levels[-1][self._index] = self._text
         elif name == "ser":
             title = " ".join(self._values("series").values())
-            # For nested categories, the inner level comes first. A group's name is at its first category.
+            # Nested categories begin with the inner level. A group's name is at its first category.
             inner, *groups = [level for level in self._series.get("category", []) if level] or [{}]
             names = [""] * len(groups)
             for index, value in sorted(self._values("value").items()):

@@ -21,7 +21,7 @@ from routing_admin.console.alerts.queries import find_webhook
 from routing_admin.core.alerts.kinds import STATE, AlertKind, Condition, Stage, build_condition, spent_subject
 from routing_admin.core.alerts.webhook import parse_webhook
 from routing_admin.models import AuditEvent, Installation
-from tests.cast import HTMX, token_of
+from tests.cast import HTMX, create_token
 from tests.console.page import Page
 from tests.console.visits import response_text
 from tests.engines.webhook import WebhookReceiver, running_receiver
@@ -240,7 +240,7 @@ def test_stored_webhook_that_cannot_be_decrypted_is_reported(admin: Client, sett
 def test_scripts_acknowledge_and_mute_alerts_and_set_the_webhook(admin_account: Any, settings: Any) -> None:
     settings.ALERT_WEBHOOK = None
     record_condition(build_condition(AlertKind.KEY_REFUSED, "deepseek", status=401), timezone.now())
-    headers = {"authorization": f"Bearer {token_of(admin_account)}"}
+    headers = {"authorization": f"Bearer {create_token(admin_account)}"}
 
     def call(method: str, path: str, body: Any = None) -> Any:
         url = f"/api/v1/admin/alerts{path}"
@@ -265,7 +265,7 @@ def test_scripts_acknowledge_and_mute_alerts_and_set_the_webhook(admin_account: 
 
 def test_scripts_read_alerts_and_send_tests(admin_account: Any, receiver: WebhookReceiver) -> None:
     record_condition(build_condition(AlertKind.KEY_REFUSED, "deepseek", status=401), timezone.now())
-    headers = {"authorization": f"Bearer {token_of(admin_account)}"}
+    headers = {"authorization": f"Bearer {create_token(admin_account)}"}
     answer = Client().get("/api/v1/admin/alerts", headers=headers)
     (alert,) = answer.json()["alerts"]
     assert (alert["kind"], alert["subject"], alert["ended"], alert["sent"]) == ("key_refused", "deepseek", None, None)

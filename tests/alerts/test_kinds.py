@@ -14,7 +14,7 @@ from routing_admin.core.alerts.kinds import KINDS, AlertKind, Stage, build_condi
 
 ROOT = Path(__file__).resolve().parents[2]
 FACTS = {"name": "deepseek", "status": "401", "percent": 80, "meter": "Tokens per day", "free": 12}
-MORE_FACTS = {"day": "2026-11-01", "problem": "routes: a name stands twice.", "server": "one", "seconds": 7, "count": 2}
+MORE_FACTS = {"day": "2026-11-01", "problem": "routes: a name is repeated.", "server": "one", "seconds": 7, "count": 2}
 SENTENCES = [(kind, stage) for kind in AlertKind for stage in KINDS[kind].sentences]
 
 

@@ -27,7 +27,7 @@ from routing_admin.models import Alert, Candidate, LimitWindow, TaskRoute
 from routing_admin.platform.server import store_monitor
 from routing_admin.request_log.call_outcomes import call_outcomes
 from routing_admin.request_log.journal import journal
-from tests.cast import key_of, limit_agent
+from tests.cast import create_key, limit_agent
 from tests.engines.webhook import WebhookReceiver, running_receiver
 from tests.gateway.plane import chat_body, post
 
@@ -62,7 +62,7 @@ def provider(demo: None) -> Iterator[WebhookReceiver]:
 
 def send_requests(*replies: tuple[int, bytes], provider: WebhookReceiver) -> None:
     provider.replies[:] = replies
-    post(key_of("text-agent"), chat_body("hello", model="task:night"))
+    post(create_key("text-agent"), chat_body("hello", model="task:night"))
     journal().flush()
 
 
@@ -92,7 +92,7 @@ def test_failed_call_alerts_once_and_an_answer_ends_it(receiver, provider, reply
 
 def test_unconfigured_model_named_by_a_caller_raises_no_alert(receiver, provider):
     provider.replies[:] = [refusal(404, "no such model", "model_not_found")]
-    post(key_of("text-agent"), chat_body("hello", model="night-owl/owl-xl"))
+    post(create_key("text-agent"), chat_body("hello", model="night-owl/owl-xl"))
     journal().flush()
     watch().round()
     assert "retired_model" not in [kind for _, kind, _ in received(receiver)]
@@ -125,7 +125,7 @@ def test_budget_alerts_when_low_and_when_exhausted(receiver, demo):
     """A limit per minute is not a budget."""
     limits = {"tokensPerDay": 100, "requestsPerMinute": 1}
     limit_agent(**limits)
-    key = key_of("vision-agent", terms={"limits": {"tokensPerMonth": 1000}})
+    key = create_key("vision-agent", terms={"limits": {"tokensPerMonth": 1000}})
     snapshot.refresh()
     for agent_tokens, key_tokens in ((85, 150), (100, 900)):
         set_drawn("agent:text-agent", Meter.TOKENS_PER_DAY, agent_tokens)

@@ -293,7 +293,7 @@ BROKEN_PDFS: Mapping[str, Callable[[], bytes]] = {
     "a script": lambda: build_pdf(b"", catalog=b"/Pages 2 0 R /OpenAction << /S /JavaScript /JS (app.alert(1)) >>"),
     "a launch": lambda: build_pdf(b"", catalog=b"/Pages 2 0 R /OpenAction << /S /Launch /F (/bin/sh) >>"),
     "a page as wide as the world": lambda: pdf("x").replace(b"MediaBox [0 0", b"MediaBox [0 -9999999999999"),
-    "an unknown lock": lambda: pdf("x").replace(b"trailer <<", b"trailer << /Encrypt << /Filter /Nobody /V 99 >> "),
+    "an unknown lock": lambda: pdf("x").replace(b"trailer <<", b"trailer << /Encrypt << /Filter /Unknown /V 99 >> "),
     "an image of no filter": lambda: build_pdf(
         b"x" * 99, b"/Filter /JBIG2Decode /DecodeParms << /JBIG2Globals 4 0 R >>"
     ),

@@ -20,7 +20,7 @@ from routing_admin.console.people.actions import issue_token, revoke_token
 from routing_admin.console.people.queries import list_outdated_tokens
 from routing_admin.console.routes.actions import save_alias
 from routing_admin.models import AdminToken, AuditEvent, Revision, TaskRoute
-from tests.cast import browser_of, key_of, person, token_of
+from tests.cast import create_key, create_token, open_browser, person
 from tests.console.visits import newest_revision
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -47,7 +47,7 @@ class Script:
 
 @pytest.fixture
 def script(demo: None, admin_account: User) -> Script:
-    return Script(token_of(admin_account))
+    return Script(create_token(admin_account))
 
 
 PROVIDER = {"endpoint": "https://api.deepseek.com", "defaultModel": "deepseek-chat"}
@@ -115,7 +115,7 @@ def test_token_ends_with_its_expiry_its_revocation_and_its_owners_role(end: str,
 
 
 def test_keys_sessions_and_tokens_are_not_interchangeable(script: Script, admin: Client) -> None:
-    key = {"authorization": f"Bearer {key_of('text-agent', scopes=SCOPES)}"}
+    key = {"authorization": f"Bearer {create_key('text-agent', scopes=SCOPES)}"}
     for call in ADMIN_CALLS:
         method, path = call.replace("{number}", "1").split(" ")
         assert Client().generic(method, path, headers=key).json()["error"] == "token_missing"
@@ -355,7 +355,7 @@ def test_keys_are_issued_rotated_and_revoked_and_each_is_shown_once(script: Scri
 
 
 def test_deactivation_ends_sessions_and_the_last_administrator_stays(script: Script, viewer_account: User) -> None:
-    browser = browser_of(viewer_account)
+    browser = open_browser(viewer_account)
     answer = script.call("PUT", "/people/vera", {"role": "editor"})
     assert answer.json()["person"]["role"] == "editor"
     assert script.call("PUT", "/people/vera", {"active": False}).json()["person"]["state"] == "deactivated"
@@ -425,7 +425,7 @@ def test_new_invitation_link_voids_the_previous_one(script: Script, client: Clie
 def test_role_change_with_a_stale_etag_is_refused(script: Script, viewer_account: User) -> None:
     """Signing in does not change a user's ETag. Changing the role does."""
     etag = script.call("GET", "/people/vera")["etag"]
-    browser_of(viewer_account)
+    open_browser(viewer_account)
     assert script.call("PUT", "/people/vera", {"role": "editor"}, if_match=etag).status_code == 200
     assert script.call("PUT", "/people/vera", {"role": "viewer"}, if_match=etag).status_code == 409
 

@@ -13,7 +13,7 @@ from capabilities.core.permissions import ADMIN_SCOPES
 from capabilities.core.services.agent_limits import CURRENCY, MODELS, Meter
 from capabilities.models import Provider
 from routing_admin.models import AuditEvent, TaskRoute
-from tests.cast import load_demo, person, token_of
+from tests.cast import create_token, load_demo, person
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "automation.md"
 TEXT = DOCUMENT.read_text("utf-8")
@@ -24,7 +24,11 @@ BLOCKS = re.findall(r"```sh run\n(.*?)```", TEXT, re.DOTALL)
 def test_documented_commands_work_in_order(live_server: Any, tmp_path: Path) -> None:
     load_demo()
     (tmp_path / ".curlrc").write_text("fail-with-body\nshow-error\n")
-    surroundings = {"BASE": live_server.url, "TOKEN": token_of(person("admin", is_staff=True)), "HOME": str(tmp_path)}
+    surroundings = {
+        "BASE": live_server.url,
+        "TOKEN": create_token(person("admin", is_staff=True)),
+        "HOME": str(tmp_path),
+    }
     surroundings["PATH"] = "/usr/local/bin:/usr/bin:/bin"
     assert len(BLOCKS) > 5
     for block in BLOCKS:

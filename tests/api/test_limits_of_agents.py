@@ -14,7 +14,7 @@ from django.test import Client
 from capabilities.acts import SYSTEM
 from capabilities.models import Agent
 from routing_admin.configuration.agents.actions import put_agent
-from tests.cast import AgentProgram, key_of, limit_agent
+from tests.cast import AgentProgram, create_key, limit_agent
 from tests.console.visits import response_text
 from tests.gateway.asgi_caller import Call
 
@@ -52,7 +52,7 @@ def test_agent_created_at_run_time_shares_the_budget_of_its_creator(text_agent: 
     limit_agent(bytesPerDay=400)
     put_agent(SYSTEM, "text-agent", "made")
     put_agent(SYSTEM, "made", "made-of-made")
-    child, grandchild = (AgentProgram(name, key_of(name)) for name in ("made", "made-of-made"))
+    child, grandchild = (AgentProgram(name, create_key(name)) for name in ("made", "made-of-made"))
     prompt_body = {"prompt": "x" * 300, "taskType": "planning"}
     assert child.post("/llm/send", prompt_body).status_code == 200
     for program in (child, grandchild, text_agent):
@@ -105,7 +105,7 @@ def test_counting_tokens_counts_as_a_request(text_agent: AgentProgram) -> None:
 
 
 async def test_mcp_calls_count_as_requests_and_are_rejected_before_mcp_reads_them(demo: None) -> None:
-    key = await asyncio.to_thread(key_of, "text-agent")
+    key = await asyncio.to_thread(create_key, "text-agent")
     await asyncio.to_thread(limit_agent, requestsPerMinute=1)
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
     headers = [

@@ -24,7 +24,7 @@ from artifacts.core.delivery.tools import tool_definitions
 from capabilities.core.permissions import TOOL_SCOPES
 from routing_admin.api.artifacts.tool_calls import TOOLS
 from tests.artifacts.samples import SAMPLES
-from tests.gateway.serving import ROOT, Server, environment_of, manage, served
+from tests.gateway.serving import ROOT, Server, manage, served, server_environment
 
 FILES = {sample.name: sample for sample in SAMPLES}
 READERS = ("text-agent", "vision-agent", "multimodal-agent")
@@ -69,7 +69,7 @@ class Installation:
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     directory = tmp_path_factory.mktemp("mcp")
     with served(directory) as server:
-        output = manage(environment_of(directory, server.lab), "shell", "--no-imports", "-c", KEYS)
+        output = manage(server_environment(directory, server.lab), "shell", "--no-imports", "-c", KEYS)
         installed = Installation(server, json.loads(output))
         for name in ("photo.png", "song.mp3", "report.pdf", "readme.md"):
             installed.refs[name] = _upload(server, installed.keys["text-agent"], name)

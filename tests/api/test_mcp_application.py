@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.cast import key_of
+from tests.cast import create_key
 from tests.gateway.asgi_caller import Call
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 def test_second_event_loop_of_a_process_is_served(demo: None) -> None:
     """The first event loop ends without shutting its server down."""
-    key = key_of("text-agent")
+    key = create_key("text-agent")
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
     headers = [
         (b"host", b"127.0.0.1"),

@@ -25,7 +25,7 @@ from schemathesis.specs.openapi.checks import (
 
 from capabilities.core.permissions import SCOPES
 from routing_admin.console.api import agents_api
-from tests.cast import AgentProgram, key_of, token_of
+from tests.cast import AgentProgram, create_key, create_token
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -87,7 +87,7 @@ SETTINGS = settings(
 @pytest.fixture
 def path_values(demo: None, admin_account: Any) -> dict[str, str]:
     """Return existing names for the parameters in paths."""
-    program = AgentProgram("text-agent", key_of("text-agent", scopes=SCOPES))
+    program = AgentProgram("text-agent", create_key("text-agent", scopes=SCOPES))
     ref = program.stored("note.txt", b"Gr\xc3\xbcezi.", "text/plain")["ref"]
     request = program.post("/llm/send", {"prompt": "hello"})
     token = program.post("/uploads", {"filename": "a.bin"}).json()["uploadUrl"].rsplit("/", 1)[-1]
@@ -95,7 +95,7 @@ def path_values(demo: None, admin_account: Any) -> dict[str, str]:
     script = {"provider": "echo", "task_type": "planning", "username": "admin", "number": "1"}
     script |= {"key_id": "none", "link_id": "none"}
     script |= {"alias": "gpt-4o", "code": "en"}
-    secrets = {"key": program.key, "admin_token": token_of(admin_account)}
+    secrets = {"key": program.key, "admin_token": create_token(admin_account)}
     return {**names, **script, **secrets, "request_id": request["x-request-id"]}
 
 

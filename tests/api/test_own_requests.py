@@ -15,7 +15,7 @@ from django.utils import timezone
 from capabilities.models import Agent
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.databases.router import LOGS
-from tests.cast import AgentProgram, key_of, token_of
+from tests.cast import AgentProgram, create_key, create_token
 from tests.gateway.plane import PNG_URL, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -166,7 +166,8 @@ def test_query_of_a_page_uses_an_index(old_key: None, text_agent: AgentProgram, 
 
 def test_list_needs_the_scope_of_model_calls(demo: None) -> None:
     assert (
-        AgentProgram("text-agent", key_of("text-agent", scopes=["registry:read"])).get("/requests").status_code == 403
+        AgentProgram("text-agent", create_key("text-agent", scopes=["registry:read"])).get("/requests").status_code
+        == 403
     )
 
 
@@ -180,7 +181,9 @@ def test_administrators_list_all_requests_or_those_of_one_agent_without_bodies(
 
     def get(path: str, *scopes: str, **filters: str) -> Any:
         scopes = scopes or ("requests:read",)
-        token = tokens[scopes] = tokens.get(scopes) or token_of(admin_account, *scopes, name=f"script {len(tokens)}")
+        token = tokens[scopes] = tokens.get(scopes) or create_token(
+            admin_account, *scopes, name=f"script {len(tokens)}"
+        )
         return Client().get(f"/api/v1/admin{path}", filters, headers={"authorization": f"Bearer {token}"})
 
     assert ids(get("/requests")) == ["req_1", "req_2"]

@@ -21,7 +21,7 @@ from routing_admin.console.providers.actions import enable_providers, save_provi
 from routing_admin.console.routes.actions import save_alias
 from routing_admin.console.services.actions import delete_service
 from tests.api.test_administration import Script
-from tests.cast import HTMX, browser_of, load_demo, person, token_of
+from tests.cast import HTMX, create_token, load_demo, open_browser, person
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 # The entries that both writers change, each with the rival's change.
@@ -40,7 +40,7 @@ READ_ONLY = {"version", "origin", "keys", "builtIn", "code"}
 def script() -> Script:
     load_demo()
     save_alias(SYSTEM, "gpt-4o", "task:default")
-    new_script = Script(token_of(person("admin", is_staff=True)))
+    new_script = Script(create_token(person("admin", is_staff=True)))
     assert new_script.call("PUT", "/languages/ja", {"directive": "日本語で答えてください。"}).status_code == 201
     return new_script
 
@@ -134,7 +134,7 @@ def test_switch_of_an_entry_that_is_being_deleted_creates_nothing(script: Script
     service = Service.objects.create(
         service_id="gone", name="gone", provider=Provider.objects.get(name="echo"), model="x"
     )
-    browser = browser_of(User.objects.get(username="admin"))
+    browser = open_browser(User.objects.get(username="admin"))
     address = f"/matrix/cell/{service.pk}/?side=input&name=vision"
     with act_before_next_write(lambda: delete_service(SYSTEM, Service.objects.get(pk=service.pk))):
         answer = browser.post(address, {"on": "on"}, headers=HTMX)

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from capabilities.core.permissions import SCOPES
-from tests.cast import key_of, token_of
+from tests.cast import create_key, create_token
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 BODIES = [
@@ -42,7 +42,7 @@ PATHS = [
 @pytest.mark.parametrize("path", PATHS)
 def test_lone_surrogate_is_rejected_with_a_reason(path: str, admin_account: Any) -> None:
     client = Client(raise_request_exception=False)
-    for bearer in (key_of("text-agent", scopes=SCOPES), token_of(admin_account)):
+    for bearer in (create_key("text-agent", scopes=SCOPES), create_token(admin_account)):
         for body in BODIES:
             headers = {"authorization": f"Bearer {bearer}", "accept": "application/json"}
             answer = client.post(path, body, content_type="application/json", headers=headers)
@@ -51,7 +51,7 @@ def test_lone_surrogate_is_rejected_with_a_reason(path: str, admin_account: Any)
 
 @pytest.mark.parametrize("body", BODIES[:5])
 def test_import_with_a_lone_surrogate_names_its_path_and_changes_nothing(body: bytes, admin: Client) -> None:
-    headers = {"authorization": f"Bearer {key_of('text-agent', scopes=SCOPES)}"}
+    headers = {"authorization": f"Bearer {create_key('text-agent', scopes=SCOPES)}"}
     answer = Client().post("/api/v1/config/import", body, content_type="application/json", headers=headers)
     assert answer.status_code in (400, 422)
     assert "half a surrogate pair" in answer.content.decode()

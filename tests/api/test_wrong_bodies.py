@@ -11,7 +11,7 @@ import pytest
 from capabilities.core.permissions import SCOPES
 from routing_admin.api.calls import inline_references
 from routing_admin.console.api import agents_api
-from tests.cast import AgentProgram, token_of
+from tests.cast import AgentProgram, create_token
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -132,7 +132,7 @@ class AgentOrAdministrator:
 
 @pytest.fixture
 def agent(caller: Any, admin_account: Any, viewer_account: Any) -> Any:
-    return AgentOrAdministrator(caller("text-agent", *SCOPES), token_of(admin_account))
+    return AgentOrAdministrator(caller("text-agent", *SCOPES), create_token(admin_account))
 
 
 def error_fields(response: Any) -> tuple[int, list[str]]:

@@ -50,10 +50,10 @@ def finish_with(upload: Upload, data: bytes) -> None:
 @pytest.mark.parametrize("call", CALLS)
 def test_every_call_reports_a_missing_bucket(tmp_path: Path, call: str) -> None:
     """Uploading the bytes again would not help, so they must not be reported as missing."""
-    store = store_at(replace(s3_server().bucket, name="nobody-made-it"), tmp_path)
+    store = store_at(replace(s3_server().bucket, name="missing-bucket"), tmp_path)
     with pytest.raises(StoreUnavailableError) as error:
         CALLS[call](store)
-    assert "The bucket s3://nobody-made-it at" in error.value.details
+    assert "The bucket s3://missing-bucket at" in error.value.details
     assert "ROUTING_ADMIN_ARTIFACTS_URL" in error.value.details
 
 

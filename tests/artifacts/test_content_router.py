@@ -95,9 +95,9 @@ PDF   text+vision     binary       text
 PDF   text+file       binary       file
 BIN   text            binary       text
 BIN   text+file       binary       file
-PNG   nobody-knows    image        text
+PNG   not-configured    image        text
 PNG   down            image        text
-PDF   nobody-knows    binary       text
+PDF   not-configured    binary       text
 PDF   down            binary       text
 """
 ARTIFACTS = {"TXT": TXT, "PNG": PNG, "MP3": MP3, "MP4": MP4, "PDF": PDF, "BIN": BIN}
@@ -193,7 +193,8 @@ def test_page_past_the_end_is_empty(offset: int, content: str) -> None:
 
 @pytest.mark.requirement("ABR-8.4")
 @pytest.mark.parametrize(
-    ("service", "warnings"), [("text", ()), ("nobody-knows", ("unknown_service",)), ("down", ("capabilities_unknown",))]
+    ("service", "warnings"),
+    [("text", ()), ("not-configured", ("unknown_service",)), ("down", ("capabilities_unknown",))],
 )
 def test_unknown_or_failing_service_is_a_warning(service: str, warnings: tuple[str, ...]) -> None:
     result = ROUTER.route_content(PNG, service)
@@ -270,7 +271,7 @@ def test_image_url_is_built_from_bytes_or_base64() -> None:
 
 SERVICES = st.lists(st.sampled_from(["vision", "audio", "video", "file"]), unique=True).map(
     lambda capabilities: "+".join(["text", *capabilities])
-) | st.sampled_from(["nobody-knows", "down"])
+) | st.sampled_from(["not-configured", "down"])
 BINARY = st.builds(
     make_artifact,
     kind=st.sampled_from([Kind.IMAGE, Kind.AUDIO, Kind.VIDEO, Kind.DOCUMENT, Kind.OTHER]),

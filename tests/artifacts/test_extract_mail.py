@@ -18,7 +18,7 @@ def mail(body: str = "Hello\n") -> EmailMessage:
     message = EmailMessage()
     message["From"], message["To"] = "Ann <ann@example.com>", "ben@example.com"
     message["Subject"], message["Date"] = "计划 and more", "Sun, 22 Nov 2026 10:00:00 +0100"
-    message["X-Trace"] = "nobody reads this"
+    message["X-Trace"] = "a trace"
     message.set_content(body)
     return message
 

@@ -21,7 +21,7 @@ def read(data: bytes, **options: object) -> str | None:
     return "".join(decode_blocks([data], text_encoding.encoding)) if text_encoding else None
 
 
-def encoding_of(data: bytes, **options: object) -> str | None:
+def read_encoding(data: bytes, **options: object) -> str | None:
     text_encoding = detect_text(data, whole=True, **options)
     return text_encoding.encoding if text_encoding else None
 
@@ -37,10 +37,10 @@ def test_korean_is_recognized_whatever_the_language_of_the_reader(encoding: str,
 def test_guesser_decides_between_two_likely_encodings() -> None:
     """The user's language decides only if the guesser returns nothing."""
     both = "技情".encode("gbk")
-    assert encoding_of(both, prefer="zh") == "gb18030"
-    assert encoding_of(both, prefer="zh", guess=lambda _: "cp949") == "cp949"
-    assert encoding_of(both, prefer="en", guess=lambda _: "cp949") == "cp949"
-    assert encoding_of(both, prefer="ko") == "cp949"
+    assert read_encoding(both, prefer="zh") == "gb18030"
+    assert read_encoding(both, prefer="zh", guess=lambda _: "cp949") == "cp949"
+    assert read_encoding(both, prefer="en", guess=lambda _: "cp949") == "cp949"
+    assert read_encoding(both, prefer="ko") == "cp949"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_escape_sequences_are_tried_before_utf8(text: str, encoding: str) -> Non
 )
 def test_escape_without_east_asian_text_is_ascii(text: bytes) -> None:
     """Escape sequences also occur in terminal colours."""
-    assert encoding_of(text) == "utf-8"
+    assert read_encoding(text) == "utf-8"
 
 
 @pytest.mark.parametrize(
@@ -98,9 +98,9 @@ def test_encoding_declared_in_a_text_is_tried_after_the_uploaders(text: str, enc
 
 def test_declared_encoding_that_contradicts_the_bytes_is_ignored() -> None:
     """A declared encoding is ignored if the text is valid UTF-8, or if it says UTF-16 in ASCII letters."""
-    assert encoding_of('<meta charset="gbk"><p>价格</p>'.encode()) == "utf-8"
-    assert encoding_of(f'<?xml version="1.0" encoding="UTF-16"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
-    assert encoding_of(f'<?xml version="1.0" encoding="x-none"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
+    assert read_encoding('<meta charset="gbk"><p>价格</p>'.encode()) == "utf-8"
+    assert read_encoding(f'<?xml version="1.0" encoding="UTF-16"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
+    assert read_encoding(f'<?xml version="1.0" encoding="x-none"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
 
 
 @pytest.mark.parametrize("encoding", ["cp1251", "koi8-r", "iso8859-5", "cp866", "cp855", "mac-cyrillic"])
@@ -133,14 +133,14 @@ def test_language_is_recognized_by_its_letters(text: str, encoding: str) -> None
     """Letters specific to a language outweigh Western European encodings."""
     data = text.encode(encoding)
     assert read(data) == text
-    assert "".join(decode_blocks([data], encoding_of(data))) == text
+    assert "".join(decode_blocks([data], read_encoding(data))) == text
 
 
 @pytest.mark.parametrize("text", [ZH, KO, RU, "Plain words, Größe\n"])
 @pytest.mark.parametrize("encoding", ["utf-32-le", "utf-32-be"])
 def test_utf32_without_a_byte_order_mark_is_text(text: str, encoding: str) -> None:
     """Each character has a NUL in the same position."""
-    assert (encoding_of(text.encode(encoding)), read(text.encode(encoding))) == (encoding, text)
+    assert (read_encoding(text.encode(encoding)), read(text.encode(encoding))) == (encoding, text)
 
 
 @pytest.mark.parametrize("step", [2, 3, 4, 5, 7])
@@ -148,7 +148,7 @@ def test_utf32_without_a_byte_order_mark_is_text(text: str, encoding: str) -> No
 def test_ascii_with_regular_nuls_is_not_utf16(step: int, first: int) -> None:
     """Names separated by NULs, such as the output of `find -print0`, could be decoded as UTF-16."""
     data = b"\0" * first + b"\0".join(b"abcdefgh"[:step] for _ in range(40)) + b"\0"
-    assert encoding_of(data) is None
+    assert read_encoding(data) is None
     assert DETECT.detect(data).is_binary
 
 

@@ -66,11 +66,13 @@ def styled(text: str, style: str) -> str:
 
 
 def word_field(instruction: str, result: str) -> str:
-    def part_of(kind: str) -> str:
+    def build_part(kind: str) -> str:
         return f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>'
 
     instruction = f"<w:r><w:instrText> {instruction} </w:instrText></w:r>"
-    return f"{part_of('begin')}{instruction}{part_of('separate')}<w:r><w:t>{result}</w:t></w:r>{part_of('end')}"
+    return (
+        f"{build_part('begin')}{instruction}{build_part('separate')}<w:r><w:t>{result}</w:t></w:r>{build_part('end')}"
+    )
 
 
 LISTS = (

@@ -200,7 +200,7 @@ def test_restore_with_replace_moves_old_tables_to_another_schema(saved: SavedIns
         connection.execute("SELECT 1")
         refused = run_python(environment, *arguments)
     assert (refused.returncode, "Stop the servers on every machine first" in refused.stderr) == (1, True)
-    missing_bucket = environment["ROUTING_ADMIN_ARTIFACTS_URL"].replace("s3://artifacts/", "s3://nobody/")
+    missing_bucket = environment["ROUTING_ADMIN_ARTIFACTS_URL"].replace("s3://artifacts/", "s3://missing/")
     assert run_python(environment | {"ROUTING_ADMIN_ARTIFACTS_URL": missing_bucket}, *arguments).returncode == 1
     assert dump_tables(environment["DATABASE_URL"]) == before
     result = run_python(environment, *arguments)

@@ -60,10 +60,10 @@ def actions() -> dict[str, Callable[[], Any]]:
     from django.core.files.uploadedfile import SimpleUploadedFile
     from django.test import Client
 
-    from tests.cast import key_of
+    from tests.cast import create_key
     from tests.gateway.plane import chat_body, post
 
-    key, browser = key_of("text-agent"), administrator()
+    key, browser = create_key("text-agent"), administrator()
     file = (ROOT / "routing_admin/console/demo/llm-routing.json").read_text()
     fields = _fields(browser.get("/routes/planning/").content.decode())
 

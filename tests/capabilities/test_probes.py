@@ -107,7 +107,7 @@ ANSWERS = [
     ("vision", "LANTERN or PUMPKIN", AnswerReading.HEDGED),
     ("vision", " ".join(WORDS), AnswerReading.HEDGED),
     ("vision", "Yes, I can see it.", AnswerReading.HEDGED),
-    ("vision", "A red car stands in front of a house.", AnswerReading.HEDGED),
+    ("vision", "A red car is parked in front of a house.", AnswerReading.HEDGED),
     ("vision", "LANTERNS", AnswerReading.HEDGED),
     ("vision", "I cannot see any image, but perhaps it says LANTERN.", AnswerReading.HEDGED),
     ("vision", "NONE", AnswerReading.DENIED),

@@ -1,4 +1,4 @@
-"""SIGTERM under load: every response is complete, or its caller is told that the server is stopping."""
+"""SIGTERM under load: every response is complete, or its caller learns that the server is stopping."""
 
 from __future__ import annotations
 

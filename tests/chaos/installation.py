@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.gateway.serving import Server, environment_of, listening, manage, manage_all, routing
+from tests.gateway.serving import Server, listening, manage, manage_all, routing, server_environment
 from tests.lab import Lab
 
 PASSWORD = "pushed-and-pulled-about"
@@ -62,7 +62,7 @@ def installed(database: str = "", **settings: str) -> Iterator[Installation]:
     with tempfile.TemporaryDirectory(prefix="routing-admin-chaos-") as folder, Lab({}) as lab:
         directory = Path(folder)
         variables = {"ADMIN_PASSWORD": PASSWORD, **settings}
-        environment = environment_of(directory, lab) | {
+        environment = server_environment(directory, lab) | {
             f"ROUTING_ADMIN_{name}": value for name, value in variables.items()
         }
         environment |= {"DATABASE_URL": database} if database else {}

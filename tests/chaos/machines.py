@@ -28,7 +28,7 @@ from tests.chaos.proxy import BreakableProxy, proxy_to
 from tests.engines.cluster import Cluster, running_cluster
 from tests.engines.redis import RedisServer, redis_running
 from tests.engines.s3 import CREDENTIALS, s3_server
-from tests.gateway.serving import Server, environment_of, listening, manage, routing
+from tests.gateway.serving import Server, listening, manage, routing, server_environment
 from tests.lab import Lab
 
 MACHINES = 3
@@ -275,7 +275,7 @@ def machines(keys: int, settings: Mapping[str, str] = MappingProxyType({})) -> I
             **CREDENTIALS,
             **settings,
         }
-        environments = [environment_of(folder / str(number), lab) | shared for number in range(MACHINES)]
+        environments = [server_environment(folder / str(number), lab) | shared for number in range(MACHINES)]
         manage(environments[0], "bootstrap")
         secrets = {
             "ROUTING_ADMIN_SECRET_KEY": (folder / "0" / "secret_key").read_text().strip(),

@@ -73,5 +73,5 @@ def test_tool_is_called(model: Any) -> None:
 
 def test_unknown_model_is_an_error() -> None:
     for make in CHAT_APIS.values():
-        with pytest.raises(Exception, match="nobody"):
-            make("nobody").prompt("hello", key=KEY).text()
+        with pytest.raises(Exception, match="unknown-model"):
+            make("unknown-model").prompt("hello", key=KEY).text()

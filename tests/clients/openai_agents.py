@@ -113,5 +113,5 @@ async def test_agent_hands_off_to_another(model: Any) -> None:
 async def test_unknown_model_is_an_error_of_the_client() -> None:
     async with AsyncOpenAI(base_url=URL, api_key=KEY, max_retries=0) as client:
         with pytest.raises(NotFoundError) as refused:
-            await Runner.run(make_agent(OpenAIResponsesModel("nobody", client)), "hello")
+            await Runner.run(make_agent(OpenAIResponsesModel("unknown-model", client)), "hello")
     assert refused.value.code == "model_not_found"

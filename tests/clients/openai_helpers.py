@@ -130,7 +130,7 @@ async def test_each_of_many_concurrent_calls_gets_its_own_answer() -> None:
 
 def test_refusal_has_its_class_and_names_the_parameter(client: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError) as unknown:
-        client.chat.completions.create(model="nobody", messages=HELLO)
+        client.chat.completions.create(model="unknown-model", messages=HELLO)
     assert (unknown.value.code, unknown.value.param) == ("model_not_found", "model")
     with pytest.raises(openai.BadRequestError) as several:
         client.chat.completions.create(model=MODELS["openai"], messages=HELLO, n=2)

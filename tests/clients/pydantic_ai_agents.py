@@ -209,7 +209,7 @@ async def test_settings_are_accepted(model: Model) -> None:
         "stop_sequences": ["END"],
         "parallel_tool_calls": False,
         "logit_bias": {"1": 1},
-        "openai_user": "somebody",
+        "openai_user": "user-7",
         "openai_reasoning_effort": "low",
         "extra_headers": {"x-request-id": "pydantic-ai"},
     }
@@ -217,7 +217,7 @@ async def test_settings_are_accepted(model: Model) -> None:
     assert result.output == "You said: hello"
 
 
-@pytest.mark.parametrize(("name", "key", "status"), [("nobody", KEY, 404), (MODELS["openai"], "wrong", 401)])
+@pytest.mark.parametrize(("name", "key", "status"), [("unknown-model", KEY, 404), (MODELS["openai"], "wrong", 401)])
 async def test_refusal_is_an_error_with_its_status(name: str, key: str, status: int) -> None:
     """The errors are pydantic-ai's own."""
     with pytest.raises(ModelHTTPError) as refusal:

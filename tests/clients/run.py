@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.clients.document import RECIPES, SUITES, Outcome, Suite, insert_tables, table
-from tests.gateway.serving import Server, environment_of, manage, serving
+from tests.gateway.serving import Server, manage, server_environment, serving
 from tests.lab import Lab
 
 HERE = Path(__file__).resolve().parent
@@ -142,7 +142,7 @@ def run_suite(suite: Suite, server: Server, directory: Path, arguments: list[str
         "CLIENTS_SUITE": suite.name,
         "CLIENTS_URL": f"{server.url}/v1",
         "CLIENTS_KEY": server.key,
-        "CLIENTS_VISION_KEY": manage(environment_of(directory, server.lab), "issue_agent_key", "vision-agent"),
+        "CLIENTS_VISION_KEY": manage(server_environment(directory, server.lab), "issue_agent_key", "vision-agent"),
         "CLIENTS_RECIPE": recipe,
         "CLIENTS_MODELS": json.dumps(MODELS),
         "CLIENTS_REPORT": str(report),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.document import BEGIN, END, SUITES, Outcome, insert_tables
-from tests.lab.capable_model import example, reply_of
+from tests.lab.capable_model import choose_reply, example
 from tests.lab.received_requests import read
 
 HERE = Path(__file__).resolve().parent
@@ -81,7 +81,7 @@ TOOLS = {
 def test_capable_model_calls_the_tool_it_is_offered(protocol: str) -> None:
     """A tool call has the number from the question. Without a tool, the model answers in text."""
     path, body = REQUESTS[protocol]
-    reply = reply_of(read(path, json.dumps(body | {"tools": TOOLS[protocol]}).encode()))
+    reply = choose_reply(read(path, json.dumps(body | {"tools": TOOLS[protocol]}).encode()))
     assert reply is not None
     assert reply.tool == ("double", {"number": 4})
-    assert reply_of(read(path, json.dumps(body).encode())) is None
+    assert choose_reply(read(path, json.dumps(body).encode())) is None

@@ -18,7 +18,7 @@ from capabilities.errors import NotFoundError
 from routing_admin.configuration import publishing, revisions, snapshot
 from routing_admin.console.people import actions as people
 from routing_admin.models import Revision, TaskRoute
-from tests.cast import browser_of, person, token_of
+from tests.cast import create_token, open_browser, person
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADA = Actor("person", "ada")
@@ -27,7 +27,7 @@ ROUTE = {"provider": "echo", "model": "echo-text"}
 
 @pytest.fixture
 def script(demo: None, admin_account: User) -> Client:
-    return Client(headers={"authorization": f"Bearer {token_of(admin_account)}"}, raise_request_exception=False)
+    return Client(headers={"authorization": f"Bearer {create_token(admin_account)}"}, raise_request_exception=False)
 
 
 def write_route(script: Client, name: str) -> Any:
@@ -65,7 +65,7 @@ def test_failure_after_the_commit_is_logged_and_the_change_reported_as_done(
 @pytest.mark.parametrize("act", ["role", "active", "link", "withdraw"])
 def test_action_on_a_deleted_user_returns_404(act: str, admin_account: User) -> None:
     user = person("gone")
-    client = browser_of(admin_account)
+    client = open_browser(admin_account)
     form = {"role": "editor", "was": "viewer", "active": "0"}
     people.withdraw_invitation(ADA, people.invite(ADA, "other", "viewer")[0].pk)
     User.objects.filter(pk=user.pk).delete()

@@ -19,7 +19,7 @@ from routing_admin.configuration.keys import KeyFrom
 from routing_admin.console.history.actions import restore, undo
 from routing_admin.console.providers.actions import KeyAct, KeyChange, add_provider_key, delete_provider, save_provider
 from routing_admin.models import AuditEvent
-from tests.cast import browser_of, key_of, person, token_of
+from tests.cast import create_key, create_token, open_browser, person
 from tests.console.page import Page
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -48,13 +48,13 @@ def usable_key(name: str) -> str | None:
 
 def by_token(method: str, path: str, body: Any, scope: str) -> Any:
     owner = User.objects.filter(username="root").first() or person("root", is_staff=True)
-    token = token_of(owner, scope, name=f"{scope} {AuditEvent.objects.count()}")
+    token = create_token(owner, scope, name=f"{scope} {AuditEvent.objects.count()}")
     client = Client(headers={"authorization": f"Bearer {token}"})
     return client.generic(method, f"/api/v1/admin{path}", json.dumps(body).encode(), "application/json")
 
 
 def by_agent(body: Any) -> Any:
-    client = Client(headers={"authorization": f"Bearer {key_of('text-agent', scopes=SCOPES)}"})
+    client = Client(headers={"authorization": f"Bearer {create_key('text-agent', scopes=SCOPES)}"})
     return client.post("/api/v1/config/import", json.dumps(body).encode(), "application/json")
 
 
@@ -128,7 +128,7 @@ def allow(client: Client, **fields: str) -> Any:
 
 def test_allowed_origin_is_audited_and_survives_undo(admin_account: User) -> None:
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
-    admin = browser_of(admin_account)
+    admin = open_browser(admin_account)
     assert Page(admin.get("/providers/keyed/")).button("Send this variable's key to https://evil.example:443")
     stamp = snapshot.stamp()
     assert allow(admin).status_code == 302
@@ -147,10 +147,10 @@ def test_allowed_origin_is_audited_and_survives_undo(admin_account: User) -> Non
 def test_only_administrators_can_allow_an_origin(viewer_account: User) -> None:
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     for account in (person("eve", is_editor=True), viewer_account):
-        page = Page(browser_of(account).get("/providers/keyed/"))
+        page = Page(open_browser(account).get("/providers/keyed/"))
         assert page.shows("is sent to https://api.openai.com:443 only")
         assert not page.shows("Send this variable")
-        assert allow(browser_of(account)).status_code == 403
+        assert allow(open_browser(account)).status_code == 403
     assert usable_key("keyed") is None
 
 
@@ -162,7 +162,7 @@ def test_approval_applies_only_to_the_displayed_origin_and_variable(
 ) -> None:
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     before = VariableOrigin.objects.count()
-    assert allow(browser_of(admin_account), **fields).status_code == 302
+    assert allow(open_browser(admin_account), **fields).status_code == 302
     assert (usable_key("keyed"), VariableOrigin.objects.count()) == (None, before)
 
 

@@ -22,7 +22,7 @@ from routing_admin.configuration.agents.actions import delete_agent
 from routing_admin.console.providers.stored_keys import list_outdated_agents
 from routing_admin.models import AttemptLog, AuditEvent, Installation, RequestLog, SignInAttempt
 from routing_admin.platform.databases.router import LOGS
-from tests.cast import PASSWORD, key_of, person
+from tests.cast import PASSWORD, create_key, person
 from tests.console.page import Page
 from tests.console.visits import count_queries
 
@@ -118,7 +118,7 @@ def test_only_administrators_make_and_see_links(admin: Client, is_editor: bool) 
 
 def test_a_link_opens_the_agents_page_without_an_account(admin: Client, settings: Any) -> None:
     settings.PUBLIC_URL = "https://ra.example"
-    key = key_of("text-agent")
+    key = create_key("text-agent")
     Agent.objects.filter(agent_id="text-agent").update(limits={"tokensPerDay": 1000})
     log_request("r1")
     answer = Client().get(make_link(admin))
@@ -218,7 +218,7 @@ def test_calls_are_listed_newest_first_twenty_to_a_page(admin: Client) -> None:
 
 
 def test_expired_and_unknown_links_get_the_same_response(admin: Client) -> None:
-    """An unknown, mistyped, revoked or expired link, or one to an expired or deleted agent, cannot be told apart."""
+    """An unknown, mistyped, revoked or expired link, or one to an expired or deleted agent, are indistinguishable."""
     links = [make_link(admin, "vision-agent") for _ in range(4)]
     revoked, expired = AgentLink.objects.order_by("id")[:2]
     admin.post(f"/links/{revoked.public_id}/revoke/vision-agent/")
@@ -341,7 +341,7 @@ def test_query_count_does_not_grow_with_the_data(admin: Client) -> None:
     for number in range(60):
         log_request(f"more{number}", ago=number + 1)
     for _ in range(6):
-        key_of("text-agent")
+        create_key("text-agent")
         make_link(admin)
     assert [
         (count_queries(Client(), url), count_queries(Client(), url, using="logs")) for url in (address, call)

@@ -106,7 +106,7 @@ def test_a_currency_without_a_rate_leaves_no_total(admin: Client, priced_request
 
 
 def test_groups_are_ordered_by_converted_cost(admin: Client, priced_requests: datetime) -> None:
-    """Groups are ordered by converted cost, so that a dollar comes before two yuan."""
+    """Groups are ordered by converted cost, so that a dollar precedes two yuan."""
     set_rate(admin)
     rows = list(csv.DictReader(io.StringIO(admin.get("/csv/usage/?by=provider").content.decode("utf-8-sig"))))
     assert [(row["provider"], row["total_cost"], row["total_currency"]) for row in rows] == [

@@ -19,7 +19,7 @@ from routing_admin.console.find.queries import find_requests
 from routing_admin.core.ranking import MAX_OF_KIND, Findable, FoundKind, rank, without_kind_words
 from routing_admin.models import RequestLog
 from routing_admin.platform.databases.router import LOGS
-from tests.cast import HTMX, browser_of, key_of, person
+from tests.cast import HTMX, create_key, open_browser, person
 from tests.console.page import Page
 from tests.engines.databases import is_postgresql
 
@@ -115,7 +115,7 @@ def test_only_permitted_actions_are_offered(demo: None) -> None:
     queries = ("new route", "provider", "test all", "import", "invite", "token", "issue")
     offered = {}
     for name, role in {"viewer": {}, "editor": {"is_editor": True}, "administrator": {"is_staff": True}}.items():
-        client = browser_of(person(name, **role))
+        client = open_browser(person(name, **role))
         found = {address for query in queries for address in find(client, query).link_urls}
         offered[name] = acts & found
         assert "/providers/" in found
@@ -160,7 +160,7 @@ def test_any_query_gets_a_response(demo: None, admin: Client, query: str) -> Non
 
 
 def test_a_pasted_key_finds_its_agent(demo: None, admin: Client) -> None:
-    key = key_of("text-agent")
+    key = create_key("text-agent")
     assert "/agents/text-agent/#keys" in find(admin, key).link_urls
 
 

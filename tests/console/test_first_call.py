@@ -22,7 +22,7 @@ from routing_admin.platform.server.rejected_calls import (
     rejected_calls,
 )
 from routing_admin.request_log.journal import journal
-from tests.cast import key_of
+from tests.cast import create_key
 from tests.console.page import Page
 from tests.console.visits import response_text
 
@@ -34,7 +34,7 @@ CHAT = "/v1/chat/completions"
 @pytest.fixture
 def key() -> str:
     renew(rejected_calls)
-    return key_of("text-agent")
+    return create_key("text-agent")
 
 
 def panel(client: Client, key: str, **query: Any) -> Any:
@@ -96,7 +96,7 @@ def test_a_failed_call_with_the_key_is_explained(admin: Client, key: str) -> Non
     assert page.shows("with this key went to /v1/v1/chat/completions, which does not exist here. The base URL is")
     assert page.shows("It may have been cut off when copied")
     assert not page.shows("Other calls arrived in the meantime")
-    narrow = key_of("text-agent", scopes=["registry:read"])
+    narrow = create_key("text-agent", scopes=["registry:read"])
     renew(rejected_calls)
     assert send_call(narrow) == 403
     assert Page(panel(admin, narrow)).shows("for which the key lacks the scope")

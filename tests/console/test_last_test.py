@@ -27,7 +27,7 @@ from routing_admin.dispatch.model_endpoints import KeyNote
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import Candidate, TaskRoute
 from routing_admin.request_log.health import Sample, judge
-from tests.cast import HTMX, token_of
+from tests.cast import HTMX, create_token
 from tests.console.page import Page
 
 NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
@@ -106,7 +106,7 @@ def read_state_everywhere(admin: Client, name: str) -> tuple[str, str]:
     word = next(str(BADGES[one][2]) for one in BADGES_BY_SEVERITY if lead.startswith(str(BADGES[one][2])))
     assert tile
     assert word in tile.name
-    token = token_of(User.objects.get(username="admin"), name=f"token {timezone.now()}")
+    token = create_token(User.objects.get(username="admin"), name=f"token {timezone.now()}")
     answer = Client().get(f"/api/v1/admin/providers/{name}", headers={"authorization": f"Bearer {token}"})
     state = str(answer.json()["state"])
     found = {one for one in STATES if name in listed_providers(Page(admin.get(f"/providers/?state={one}&q={name}")))}

@@ -15,7 +15,7 @@ from routing_admin.platform.server import store_monitor
 from routing_admin.request_log.entries import RequestFacts, build_entry
 from routing_admin.request_log.insertion import build_rows
 from routing_admin.request_log.journal import journal
-from tests.cast import browser_of
+from tests.cast import open_browser
 from tests.console.page import Page
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -38,7 +38,7 @@ def two_unwritten_requests() -> Iterator[None]:
 def test_dashboard_shows_waiting_entries(
     two_unwritten_requests: None, language: str, expected: str, admin_account: Any
 ) -> None:
-    page = Page(browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")))
+    page = Page(open_browser(admin_account, headers={"accept-language": language}).get(reverse("dashboard")))
     assert page.shows(expected)
     assert journal().behind_since is not None
     assert page.shows(exact(journal().behind_since))
@@ -55,7 +55,7 @@ def test_dashboard_shows_a_full_disk(
     monkeypatch.setattr(journal(), "lost", 7)
     waiting = [build_entry(RequestFacts(name, timezone.now(), "v1")) for name in ("c", "d", "e")]
     monkeypatch.setattr(journal(), "waiting", deque(waiting))
-    page = Page(browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")))
+    page = Page(open_browser(admin_account, headers={"accept-language": language}).get(reverse("dashboard")))
     assert page.shows(f"3 {expected}")
     assert page.shows({"en": "7 requests could not be logged", "zh-hans": "有 7 条请求未能记录"}[language])
     assert page.shows({"en": "left on the disk", "zh-hans": "可用空间"}[language])

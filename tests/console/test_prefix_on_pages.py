@@ -13,7 +13,7 @@ from capabilities.acts import SYSTEM
 from capabilities.models import Agent, Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import save_agent
-from tests.cast import key_of
+from tests.cast import create_key
 from tests.console.page import Page
 from tests.gateway.plane import PNG, image, logged, post
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture
 def key(demo: None) -> str:
-    return key_of("text-agent")
+    return create_key("text-agent")
 
 
 def set_limit(max_images: int) -> None:

@@ -36,7 +36,7 @@ from routing_admin.request_log.entries import requested_target
 from routing_admin.request_log.search import MAX_RARE_ROWS, PAGE, find, suggest
 from routing_admin.request_log.search_words import KEYS, Search, moment, parse
 from routing_admin.request_log.sentences import render_reason
-from tests.cast import key_of
+from tests.cast import create_key
 from tests.console.page import Page
 
 CANNOT_SEE = make_reason(ReasonCode.NO_CAPABILITY, capability="vision").sentence()
@@ -149,7 +149,7 @@ def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
 
 def test_a_leaked_key_finds_its_requests(demo: None, admin: Client) -> None:
     """The key or its public part also finds calls as an agent that the key's agent created."""
-    key = key_of("vision-agent")
+    key = create_key("vision-agent")
     owner, mine = Agent.objects.get(agent_id="vision-agent"), {"key": key.split("_")[1]}
     for number, agent, fields in ((1, "vision-agent", mine), (2, "vision-agent", {"key": "another1"})):
         RequestLog.objects.filter(pk=log_request(f"req_{number}", number, agent=agent).pk).update(**fields)

@@ -19,7 +19,7 @@ from routing_admin.platform.auth.session_activity import (
     program_and_system,
     session_activity,
 )
-from tests.cast import PASSWORD, browser_of, person
+from tests.cast import PASSWORD, open_browser, person
 from tests.console.page import Page
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -31,7 +31,7 @@ NEW = "violet umbrella quarterly sonnet"
 
 def sign_in(account: User, agent: str = FIREFOX, address: str = "192.0.2.7") -> Client:
     """Sign in and open a page, so that the session's use is recorded."""
-    browser = browser_of(account, headers={"user-agent": agent}, REMOTE_ADDR=address)
+    browser = open_browser(account, headers={"user-agent": agent}, REMOTE_ADDR=address)
     assert browser.get("/").status_code == 200
     return browser
 

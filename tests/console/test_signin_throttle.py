@@ -24,7 +24,7 @@ from routing_admin.platform.auth.throttle import (
     digest_name,
     seconds_to_wait,
 )
-from tests.cast import browser_of
+from tests.cast import open_browser
 from tests.console.page import Page
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -145,7 +145,7 @@ def test_failures_and_successes_are_in_the_audit_log(alice: User) -> None:
 
 
 def test_signing_out_is_in_the_audit_log(alice: User) -> None:
-    client = browser_of(alice)
+    client = open_browser(alice)
     for _ in range(2):
         client.post("/logout/", REMOTE_ADDR=ADDRESS_A)
     events = AuditEvent.objects.filter(action="user.sign_out").values_list("actor", "object_name", "address")
@@ -250,7 +250,7 @@ def test_spellings_of_a_name_are_counted_as_one(spelling: str) -> None:
 
 def test_changing_a_password_is_throttled_like_signing_in(alice: User) -> None:
     """Otherwise a stolen session could guess the password faster."""
-    client, new = browser_of(alice), "violet umbrella quarterly sonnet"
+    client, new = open_browser(alice), "violet umbrella quarterly sonnet"
 
     def change(old: str) -> Any:
         form = {"old_password": old, "new_password1": new, "new_password2": new}
@@ -268,6 +268,6 @@ def test_changing_a_password_is_throttled_like_signing_in(alice: User) -> None:
 
 def test_the_right_old_password_is_not_counted(alice: User) -> None:
     form = {"old_password": PASSWORD, "new_password1": "short", "new_password2": "short"}
-    client = browser_of(alice)
+    client = open_browser(alice)
     assert [client.post("/password/", form, REMOTE_ADDR=ADDRESS_A).status_code for _ in range(6)] == [422] * 6
     assert not SignInAttempt.objects.exists()

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from routing_admin.models import AdminToken, AuditEvent
-from tests.cast import token_of
+from tests.cast import create_token
 from tests.console.page import Page
 from tests.console.visits import newest_revision
 
@@ -65,7 +65,7 @@ def test_the_form_proposes_ninety_days(admin: Client) -> None:
 
 
 def test_a_token_is_revoked_by_any_administrator(admin: Client, admin_account: User) -> None:
-    token_of(admin_account, "routes:read")
+    create_token(admin_account, "routes:read")
     row = AdminToken.objects.get()
     for _ in range(2):
         admin.post(reverse("token_revoke", args=[row.public_id]))
@@ -78,7 +78,7 @@ def test_a_token_is_revoked_by_any_administrator(admin: Client, admin_account: U
 
 
 def test_owner_of_a_token_is_shown_in_the_readers_language(admin: Client, admin_account: User) -> None:
-    token = token_of(admin_account, "routes:write", "providers:write")
+    token = create_token(admin_account, "routes:write", "providers:write")
     body = {"endpoint": "https://api.deepseek.com", "defaultModel": "deepseek-chat"}
     headers = {"authorization": f"Bearer {token}"}
     Client().put("/api/v1/admin/providers/deepseek", body, "application/json", headers=headers)

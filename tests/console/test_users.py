@@ -15,7 +15,7 @@ from capabilities.acts import SYSTEM, Actor
 from capabilities.errors import ConflictError, InUseError
 from routing_admin.console.people import actions as people
 from routing_admin.models import AuditEvent, Person
-from tests.cast import PASSWORD, browser_of
+from tests.cast import PASSWORD, open_browser
 from tests.console.page import Page
 from tests.console.visits import count_queries
 
@@ -35,13 +35,13 @@ def page_language(page: Any) -> str | None:
 
 
 def invite(admin_account: User, name: str = "ines", role: str = "viewer") -> str:
-    page = browser_of(admin_account).post("/users/invite/", {"username": name, "role": role})
+    page = open_browser(admin_account).post("/users/invite/", {"username": name, "role": role})
     assert page.status_code == 200
     return read_link(page)
 
 
 def accept(link: str, password: str = NEW, language: str = "zh-hans") -> tuple[Client, Any]:
-    client = browser_of()
+    client = open_browser()
     return client, client.post(link, {"new_password1": password, "new_password2": password, "language": language})
 
 
@@ -62,7 +62,7 @@ def test_accepting_an_invitation_signs_in_with_its_role_and_the_chosen_language(
 
 def test_a_users_language_applies_in_every_browser(admin_account: User) -> None:
     accept(invite(admin_account))
-    other_browser = browser_of()
+    other_browser = open_browser()
     other_browser.post("/login/", {"username": "ines", "password": NEW, "next": "/users/"})
     assert page_language(other_browser.get("/users/")) == "zh-Hans"
     other_browser.post("/language/", {"language": "en", "next": "/users/"})
@@ -72,7 +72,7 @@ def test_a_users_language_applies_in_every_browser(admin_account: User) -> None:
 def test_an_invitation_link_works_once(admin_account: User) -> None:
     link = invite(admin_account)
     accept(link)
-    assert browser_of().get(link).status_code == 410
+    assert open_browser().get(link).status_code == 410
     assert accept(link, "another long password")[1].status_code == 410
     assert User.objects.get(username="ines").check_password(NEW)
 
@@ -80,20 +80,20 @@ def test_an_invitation_link_works_once(admin_account: User) -> None:
 def test_an_invitation_link_expires(admin_account: User, settings: Any) -> None:
     link = invite(admin_account)
     settings.PASSWORD_RESET_TIMEOUT = -1
-    assert browser_of().get(link).status_code == 410
+    assert open_browser().get(link).status_code == 410
 
 
 def test_a_new_link_invalidates_the_previous_one(admin_account: User) -> None:
     first = invite(admin_account)
     ines = User.objects.get(username="ines")
-    second = read_link(browser_of(admin_account).post(f"/users/{ines.pk}/link/"))
-    assert browser_of().get(first).status_code == 410
+    second = read_link(open_browser(admin_account).post(f"/users/{ines.pk}/link/"))
+    assert open_browser().get(first).status_code == 410
     assert accept(second)[1].status_code == 302
 
 
 @pytest.mark.parametrize("link", ["/join/MQ/wrong/", "/join/!!/x/", "/join/OTk5OTk5/abc-def/", "/join/LTE/abc-def/"])
 def test_a_malformed_or_unknown_link_is_410(admin_account: User, link: str) -> None:
-    assert browser_of().get(link).status_code == 410
+    assert open_browser().get(link).status_code == 410
 
 
 def test_a_weak_password_is_rejected_and_the_link_still_works(admin_account: User) -> None:
@@ -105,7 +105,7 @@ def test_a_weak_password_is_rejected_and_the_link_still_works(admin_account: Use
 
 
 def test_inviting_an_existing_name_in_any_case_keeps_the_entry(admin_account: User) -> None:
-    page = browser_of(admin_account).post("/users/invite/", {"username": "ADMIN", "role": "administrator"})
+    page = open_browser(admin_account).post("/users/invite/", {"username": "ADMIN", "role": "administrator"})
     assert page.status_code == 422
     assert "The user ADMIN already exists." in Page(page).error("User name")
     name = Page(page).field("User name")
@@ -117,17 +117,17 @@ def test_inviting_an_existing_name_in_any_case_keeps_the_entry(admin_account: Us
 def test_an_invitation_can_be_withdrawn_until_it_is_accepted(admin_account: User) -> None:
     link = invite(admin_account)
     ines = User.objects.get(username="ines")
-    browser_of(admin_account).post(f"/users/{ines.pk}/withdraw/")
-    assert browser_of().get(link).status_code == 410
+    open_browser(admin_account).post(f"/users/{ines.pk}/withdraw/")
+    assert open_browser().get(link).status_code == 410
     assert not User.objects.filter(username="ines").exists()
-    assert browser_of(admin_account).post(f"/users/{admin_account.pk}/withdraw/").status_code == 409
+    assert open_browser(admin_account).post(f"/users/{admin_account.pk}/withdraw/").status_code == 409
     assert User.objects.filter(username="admin").exists()
 
 
 def test_the_last_administrator_can_be_neither_demoted_nor_deactivated(
     admin_account: User, viewer_account: User
 ) -> None:
-    client = browser_of(admin_account)
+    client = open_browser(admin_account)
     assert (
         client.post(f"/users/{admin_account.pk}/role/", {"role": "viewer", "was": "administrator"}).status_code == 409
     )
@@ -167,7 +167,7 @@ def test_concurrent_role_change_is_a_conflict(admin_account: User, viewer_accoun
     people.set_role(SYSTEM, viewer_account.pk, "administrator", expected="viewer")
     with pytest.raises(ConflictError):
         people.set_role(SYSTEM, viewer_account.pk, "administrator", expected="viewer")
-    page = browser_of(admin_account).post(f"/users/{viewer_account.pk}/role/", {"role": "viewer", "was": "viewer"})
+    page = open_browser(admin_account).post(f"/users/{viewer_account.pk}/role/", {"role": "viewer", "was": "viewer"})
     assert page.status_code == 409
     assert Page(page).shows("Someone else changed this in the meantime.")
 
@@ -175,22 +175,22 @@ def test_concurrent_role_change_is_a_conflict(admin_account: User, viewer_accoun
 def test_deactivating_ends_sessions_and_links_and_reactivating_restores_the_password(
     admin_account: User, viewer_account: User
 ) -> None:
-    session = browser_of(viewer_account)
+    session = open_browser(viewer_account)
     assert session.get("/users/").status_code == 200
-    link = read_link(browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/"))
-    browser_of(admin_account).post(f"/users/{viewer_account.pk}/active/", {"active": "0"})
+    link = read_link(open_browser(admin_account).post(f"/users/{viewer_account.pk}/link/"))
+    open_browser(admin_account).post(f"/users/{viewer_account.pk}/active/", {"active": "0"})
     assert session.get("/users/").status_code == 302
-    assert browser_of().get(link).status_code == 410
-    assert browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/").status_code == 409
-    browser_of(admin_account).post(f"/users/{viewer_account.pk}/active/", {"active": "1"})
-    response = browser_of().post("/login/", {"username": "vera", "password": PASSWORD, "next": "/users/"})
+    assert open_browser().get(link).status_code == 410
+    assert open_browser(admin_account).post(f"/users/{viewer_account.pk}/link/").status_code == 409
+    open_browser(admin_account).post(f"/users/{viewer_account.pk}/active/", {"active": "1"})
+    response = open_browser().post("/login/", {"username": "vera", "password": PASSWORD, "next": "/users/"})
     assert response.status_code == 302
     assert [name for name, _ in list_events()] == ["user.link", "user.deactivate", "user.reactivate", "user.sign_in"]
 
 
 def test_a_reset_link_ends_other_sessions_only_when_it_is_used(admin_account: User, viewer_account: User) -> None:
-    browser = browser_of(viewer_account)
-    link = read_link(browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/"))
+    browser = open_browser(viewer_account)
+    link = read_link(open_browser(admin_account).post(f"/users/{viewer_account.pk}/link/"))
     assert browser.get("/users/").status_code == 200
     client, _ = accept(link, language="en")
     assert browser.get("/users/").status_code == 302
@@ -199,7 +199,7 @@ def test_a_reset_link_ends_other_sessions_only_when_it_is_used(admin_account: Us
 
 
 def test_changing_ones_password_ends_all_other_sessions(viewer_account: User) -> None:
-    browser, other_browser = browser_of(viewer_account), browser_of(viewer_account)
+    browser, other_browser = open_browser(viewer_account), open_browser(viewer_account)
     form = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
     assert browser.post("/password/", {**form, "old_password": "wrong"}).status_code == 422
     assert browser.post("/password/", form).status_code == 302
@@ -233,22 +233,22 @@ def test_actions_need_the_administrator_role_and_a_post(
     viewer_account: User, name: str, of_one: bool, data: dict[str, str]
 ) -> None:
     url = reverse(name, args=[viewer_account.pk] if of_one else [])
-    assert browser_of(viewer_account).post(url, data).status_code == 403
-    assert browser_of().post(url, data).headers["Location"].startswith("/login/")
-    assert browser_of(User.objects.create_superuser("root", password=PASSWORD)).get(url).status_code == 405
+    assert open_browser(viewer_account).post(url, data).status_code == 403
+    assert open_browser().post(url, data).headers["Location"].startswith("/login/")
+    assert open_browser(User.objects.create_superuser("root", password=PASSWORD)).get(url).status_code == 405
     viewer_account.refresh_from_db()
     assert (viewer_account.is_staff, viewer_account.is_active) == (False, True)
 
 
 def test_a_viewer_sees_the_users_without_buttons(admin_account: User, viewer_account: User) -> None:
-    page = Page(browser_of(viewer_account).get("/users/"))
+    page = Page(open_browser(viewer_account).get("/users/"))
     assert page.shows("needs the administrator role")
     assert not page.button("Issue invitation link")
-    assert not Page(browser_of(viewer_account).get(f"/users/{admin_account.pk}/")).button("Deactivate")
+    assert not Page(open_browser(viewer_account).get(f"/users/{admin_account.pk}/")).button("Deactivate")
 
 
 def test_query_count_of_the_list_does_not_grow(admin_account: User) -> None:
-    client = browser_of(admin_account)
+    client = open_browser(admin_account)
     query_count = count_queries(client, "/users/")
     User.objects.bulk_create([User(username=f"user{n}", password="!") for n in range(30)])
     assert count_queries(client, "/users/") == query_count
@@ -256,10 +256,10 @@ def test_query_count_of_the_list_does_not_grow(admin_account: User) -> None:
 
 def test_a_link_of_an_unknown_user_page_is_not_found(admin_account: User) -> None:
     for name in ("user_active", "user_link", "user_withdraw"):
-        assert browser_of(admin_account).post(reverse(name, args=[999]), {}).status_code == 404
-    assert browser_of(admin_account).get("/users/999/").status_code == 404
+        assert open_browser(admin_account).post(reverse(name, args=[999]), {}).status_code == 404
+    assert open_browser(admin_account).get("/users/999/").status_code == 404
 
 
 def test_new_invitation_shows_how_long_its_link_works(admin_account: User) -> None:
-    page = Page(browser_of(admin_account).post("/users/invite/", {"username": "ines", "role": "viewer"}))
+    page = Page(open_browser(admin_account).post("/users/invite/", {"username": "ines", "role": "viewer"}))
     assert page.shows(f"for {timedelta(days=3).days} days")

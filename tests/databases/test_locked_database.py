@@ -25,11 +25,11 @@ from routing_admin.gateway.admission import open_endpoint
 from routing_admin.platform.databases.lock_timeout import lock_timeout, queued_work
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_unavailable
 from routing_admin.platform.server.upkeep import Upkeep
-from tests.cast import browser_of
+from tests.cast import open_browser
 from tests.chaos.callers import ask, chat
 from tests.engines.others import LOG, MAIN, locked, other_connection
 from tests.gateway.plane import PNG_URL, chat_body, image, post, unreadable_tables
-from tests.gateway.serving import environment_of, listening, served
+from tests.gateway.serving import listening, served, server_environment
 from tests.processes import wait_until
 
 rows = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
@@ -168,7 +168,7 @@ def test_failed_statement_is_closed_at_once() -> None:
 
 
 def browser_in(language: str, account: Any) -> Client:
-    return browser_of(account, raise_request_exception=False, headers={"accept-language": language})
+    return open_browser(account, raise_request_exception=False, headers={"accept-language": language})
 
 
 @rows
@@ -246,7 +246,7 @@ def test_entries_are_spooled_while_the_log_is_locked(tmp_path: Path) -> None:
             assert spooled.read_bytes().count(b"\n") == 5
             server.process.kill()
             server.process.wait()
-        restarted = listening(environment_of(tmp_path, server.lab), server.key, server.lab, tmp_path)
+        restarted = listening(server_environment(tmp_path, server.lab), server.key, server.lab, tmp_path)
         try:
             paths = [f"/api/v1/requests/{request_id}" for request_id in ids]
             wait_until(lambda: all(ask(restarted, "GET", path).status != 503 for path in paths))

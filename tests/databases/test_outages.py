@@ -39,7 +39,7 @@ from routing_admin.platform.databases.unavailable import (
 from routing_admin.request_log.entries import Entry, RequestFacts, build_entry
 from routing_admin.request_log.insertion import build_rows
 from routing_admin.request_log.journal import BATCH, Journal
-from tests.cast import PASSWORD, browser_of
+from tests.cast import PASSWORD, open_browser
 from tests.chaos.callers import Reply, ask, chat
 from tests.engines.databases import database_environment, is_postgresql
 from tests.engines.journals import catch_up, spooling_journal
@@ -323,7 +323,7 @@ def switch(directory: Path, statement: str, *, end: bool = True) -> None:
 def test_page_that_must_write_to_a_read_only_database_returns_503(
     demo: None, admin_account: Any, language: str, sentence: str
 ) -> None:
-    signed_in = browser_of(admin_account, raise_request_exception=False, headers={"accept-language": language})
+    signed_in = open_browser(admin_account, raise_request_exception=False, headers={"accept-language": language})
     anonymous = Client(raise_request_exception=False, headers={"accept-language": language})
     with read_only():
         assert signed_in.get(reverse("dashboard")).status_code == 200

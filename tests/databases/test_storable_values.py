@@ -20,7 +20,7 @@ from routing_admin.console.providers.actions import save_provider
 from routing_admin.core.configuration.checks import check
 from routing_admin.models import Revision
 from tests.api.test_administration import Script
-from tests.cast import AgentProgram, token_of
+from tests.cast import AgentProgram, create_token
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 TEXTS = st.text(st.characters(codec=None) | st.sampled_from("\0\ud83d\ude00\U0001f600\\u"), max_size=6)
@@ -102,7 +102,7 @@ def test_unknown_field_of_an_additional_key_is_dropped_with_a_warning(demo: None
 
 @pytest.fixture
 def script(demo: None, admin_account: Any) -> Script:
-    return Script(token_of(admin_account))
+    return Script(create_token(admin_account))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The installed package, built from the checkout and run elsewhere with an empty home directory."""
+"""The installed package: built from the checkout and run elsewhere, with an empty home directory."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Installed:
 
     @contextmanager
     def served(self, *options: str) -> Iterator[tuple[str, Path]]:
-        """Start the program without a command, and yield its URL and its output file."""
+        """Start the program without a command. Yield its URL and its output."""
         port, printed = free_port(), self.home / "printed.txt"
         with printed.open("w") as output:
             process = subprocess.Popen(
@@ -81,7 +81,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return Installed(folder / "files", folder / "home")
 
 
-def test_package_contains_every_tracked_file(installed: Installed) -> None:
+def test_the_package_has_what_git_has(installed: Installed) -> None:
+    """Every tracked file of the program is in the package, with templates, static files and documents."""
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     places = {"templates": "routing_admin/files/", "static": "routing_admin/files/", "docs": "routing_admin/files/"}
     programs = ("routing_admin", "capabilities", "artifacts")
@@ -103,7 +104,10 @@ def call(url: str, key: str) -> Any:
         return json.loads(response.read())
 
 
-def test_first_start_prints_the_data_directory_and_serves_a_call(installed: Installed) -> None:
+def test_one_line_serves_a_first_answered_call_and_every_page(installed: Installed) -> None:
+    """Data are stored in the user's folder, which the first start prints. A call and a backup succeed, and every page
+    of the navigation is served.
+    """
     with installed.served() as (url, printed):
         text = printed.read_text()
         assert f"routing_admin: {url}\n" in text
@@ -124,10 +128,10 @@ def test_first_start_prints_the_data_directory_and_serves_a_call(installed: Inst
     assert "ok" in installed.run("doctor")
 
 
-def test_every_page_of_the_navigation_is_served_from_the_package(installed: Installed) -> None:
-    data = installed.home / "pages"
-    with installed.served("--data", str(data)) as (url, printed), httpx.Client(base_url=url) as browser:
-        password = re.search(r"password   (\S+)", printed.read_text())
+def check_pages(url: str, printed: str) -> None:
+    """Sign in with the printed password. Templates, styles and scripts of every page come out of the package."""
+    with httpx.Client(base_url=url, verify=NO_CERTIFICATES) as browser:
+        password = re.search(r"password   (\S+)", printed)
         assert password is not None
         token = CSRF.search(browser.get("/login/").text)
         assert token is not None
@@ -145,8 +149,8 @@ def test_every_page_of_the_navigation_is_served_from_the_package(installed: Inst
 
 
 @pytest.mark.parametrize("archive", INSTALLATIONS, ids=lambda path: path.name.partition(".")[0])
-def test_start_saves_and_upgrades_the_data_of_an_earlier_version(installed: Installed, archive: Path) -> None:
-    """The tests in tests/upgrade check the upgraded contents."""
+def test_a_start_saves_the_data_of_an_earlier_version_and_upgrades_it(installed: Installed, archive: Path) -> None:
+    """The next start finds nothing to do. What the upgraded installation contains, tests/upgrade looks at."""
     data = installed.home / archive.name.partition(".")[0]
     shutil.unpack_archive(archive, data)
     for name in ("keys", "secret_key"):

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 
 from tests.deploy.proxies import inner_proxy, tls_proxy
-from tests.gateway.serving import environment_of, manage, served
+from tests.gateway.serving import manage, served, server_environment
 from tests.lab.certificate import self_signed
 
 OUTER, CALLER, OTHER_CALLER = "127.0.0.2", "127.0.0.9", "127.0.0.7"
@@ -74,7 +74,7 @@ def test_sign_in_behind_tls_is_not_redirected_and_logged_with_its_address(tmp_pa
         signed_in = caller.post("/login/", data=form, headers=FORGED)
         assert (signed_in.status_code, signed_in.headers["location"]) == (302, "/")
         assert caller.get("/").status_code == 200
-        environment = environment_of(data, server.lab) | {f"ROUTING_ADMIN_{k}": v for k, v in SETTINGS.items()}
+        environment = server_environment(data, server.lab) | {f"ROUTING_ADMIN_{k}": v for k, v in SETTINGS.items()}
         entries = [
             json.loads(line) for line in manage(environment, "audit_export", "--action", "user.sign_in").splitlines()
         ]

@@ -18,7 +18,7 @@ from PIL import Image
 from tests.artifacts.samples import pdf
 from tests.deploy.confined import missing, read_unit
 from tests.deploy.proxies import own_environment
-from tests.gateway.serving import ROOT, bootstrap, environment_of, listening, manage
+from tests.gateway.serving import ROOT, bootstrap, listening, manage, server_environment
 from tests.lab import Lab
 
 DEPLOY = ROOT / "deploy"
@@ -61,7 +61,7 @@ def test_program_works_under_the_restrictions_of_its_unit(tmp_path: Path):
         skip_or_fail(reason)
     confined = [sys.executable, str(ROOT / "tests/deploy/confined.py"), str(DEPLOY / UNITS[0])]
     with Lab() as lab:
-        environment = environment_of(data := tmp_path / "data", lab)
+        environment = server_environment(data := tmp_path / "data", lab)
         bootstrap(environment, data)
         key = manage(environment, "issue_agent_key", "text-agent")
         data.chmod(0o755)

@@ -21,7 +21,7 @@ from routing_admin.console.services.actions import save_service, set_capabilitie
 from routing_admin.console.settings.actions import set_content_policy
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, CandidateSpec, RouteSpec
 from routing_admin.models import Revision, TaskRoute
-from tests.cast import person, token_of
+from tests.cast import create_token, person
 from tests.console.visits import response_text
 from tests.describing.describers import POLICY
 
@@ -91,7 +91,7 @@ def test_policies_of_installation_and_service_are_checked_too(demo: None) -> Non
     row.content = {"policy": POLICY}
     with pytest.raises(InvalidError):
         save_service(SYSTEM, row)
-    token = token_of(person("root", is_staff=True))
+    token = create_token(person("root", is_staff=True))
     client = Client(headers={"authorization": f"Bearer {token}"})
     body = {"provider": "echo", "model": "echo-text", "content": {"policy": POLICY}}
     answer = client.put("/api/v1/admin/routes/other", json.dumps(body), "application/json")

@@ -31,9 +31,9 @@ from routing_admin.gateway.responses import parsing as responses_parsing
 from routing_admin.gateway.responses.events import ResponseEvents
 from routing_admin.gateway.responses.rendering import ResponseHead, response_json
 from tests.dispatch.test_conversations_of_presets import assemble_message
-from tests.gateway.sdk_types import check_whole, events_in, message_of
+from tests.gateway.sdk_types import accumulate_message, check_whole, events_in
 from tests.lab.strict_hosts import PLACES, ROUNDS, TOOL, StrictHost, strict_host
-from tests.lab.vendor_rules import refusals_of
+from tests.lab.vendor_rules import find_refusals
 
 Json = dict[str, Any]
 VENDORS: Mapping[str, tuple[str, str]] = {
@@ -129,7 +129,7 @@ class Messages:
         return MessageEvents("m", origin)
 
     def take(self, value: Json | bytes) -> str:
-        content = message_of(value).to_dict()["content"] if isinstance(value, bytes) else value["content"]
+        content = accumulate_message(value).to_dict()["content"] if isinstance(value, bytes) else value["content"]
         self.history.append({"role": "assistant", "content": content})
         calls = [block["id"] for block in content if block["type"] == "tool_use"]
         if not calls:
@@ -283,8 +283,8 @@ TOO_MANY_STOPS: Mapping[str, Json] = {
 def test_strict_vendors_reject_invalid_requests(protocol: str) -> None:
     """Each of the fake hosts' rules rejects a request that violates it."""
     valid, tool = VALID_REQUESTS[protocol], TOOL_ENTRY[protocol]
-    assert not list(refusals_of(protocol, valid))
-    assert not list(refusals_of(protocol, {**valid, "tools": [tool("look", {"type": "object"})]}))
+    assert not list(find_refusals(protocol, valid))
+    assert not list(find_refusals(protocol, {**valid, "tools": [tool("look", {"type": "object"})]}))
     wrong = INVALID_SCHEMAS.get(protocol, {"type": "object", "anyOf": [{}]})
     for fields in (
         {"surprise": 1},
@@ -292,4 +292,4 @@ def test_strict_vendors_reject_invalid_requests(protocol: str) -> None:
         {"tools": [tool("look", wrong)]},
         TOO_MANY_STOPS.get(protocol, {"surprise": None}),
     ):
-        assert list(refusals_of(protocol, {**valid, **fields})), fields
+        assert list(find_refusals(protocol, {**valid, **fields})), fields

@@ -13,7 +13,7 @@ from capabilities.core.delivery.vendor_items import RULES, fit_tools, restore_na
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, Tool, ToolCall
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Target, ToolCallDelta
-from tests.protocols.exchange import body_of
+from tests.protocols.exchange import join_body
 
 
 def make_chat(name: str, call_id: str = "call_1") -> ChatRequest:
@@ -34,7 +34,7 @@ def test_tool_name_is_valid_for_the_vendor_in_every_place(protocol: str, name: s
         *(tool.name, (tool.name,), tool.name),
     )
     assert names.get(tool.name, tool.name) == name
-    body = body_of(PROTOCOLS[protocol].encode(chat, Target("p", "https://p.example/v1", "m", "k"), stream=False))
+    body = join_body(PROTOCOLS[protocol].encode(chat, Target("p", "https://p.example/v1", "m", "k"), stream=False))
     assert name == tool.name or json.dumps(name)[1:-1] not in body.decode()
 
 

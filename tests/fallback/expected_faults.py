@@ -6,7 +6,7 @@ Each row has these columns:
 - `tries`: how often a route with the preset `seed` and two retries calls the failing candidate.
 - `1st`, `3rd`: the cooldown in seconds after the first and after the third failure in a row.
 - `cools`: whether the cooldown applies to the model or to its whole provider.
-- `status`, `code`: what the agent gets if the fault is raised. `own` stands for the provider's status, and `stream` for
+- `status`, `code`: what the agent gets if the fault is raised. `own` is the provider's status, and `stream` for
   the content so far followed by an error event.
 - `exhausted`: the status of a chain in which every candidate failed in this way, or `-` if the chain ends at the first.
 - `mark`: whether an administrator is alerted.

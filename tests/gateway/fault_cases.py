@@ -227,7 +227,7 @@ def configuration(lab: Lab, unreachable: Mapping[str, str]) -> dict[str, Any]:
         good = {"providerName": f"good-{protocol}", "apiKey": "NOT_NEEDED", "protocol": protocol}
         file["providers"].append(good | {"endpoint": lab.url(protocol, "good"), "defaultModel": "lab-model"})
     for case in CASES:
-        file["providers"].append(provider_of(case, lab, unreachable))
+        file["providers"].append(build_provider(case, lab, unreachable))
         file["routing"][case.name] = {
             "provider": case.name,
             "fallback": [] if case.alone else [f"good-{case.fallback_protocol}"],
@@ -237,7 +237,7 @@ def configuration(lab: Lab, unreachable: Mapping[str, str]) -> dict[str, Any]:
     return file
 
 
-def provider_of(case: FaultCase, lab: Lab, unreachable: Mapping[str, str]) -> dict[str, Any]:
+def build_provider(case: FaultCase, lab: Lab, unreachable: Mapping[str, str]) -> dict[str, Any]:
     endpoint = unreachable.get(case.scenario, lab.url(case.protocol, case.name))
     if case.scenario == "origin_refused":
         endpoint = "http://127.0.0.1:1/v1"

@@ -78,19 +78,19 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def kinds_of(union: Any) -> Mapping[str, Any]:
+def members_by_type(union: Any) -> Mapping[str, Any]:
     """Return the members of a union of events, by their `type`."""
     members: dict[str, Any] = {}
     for member in typing.get_args(union):
         if isinstance(member, type) and issubclass(member, BaseModel):
             members |= dict.fromkeys(typing.get_args(member.model_fields["type"].annotation), member)
         else:
-            members |= kinds_of(member)
+            members |= members_by_type(member)
     return members
 
 
-RESPONSE_EVENTS = kinds_of(openai.types.responses.ResponseStreamEvent)
-MESSAGE_EVENTS = kinds_of(anthropic.types.RawMessageStreamEvent)
+RESPONSE_EVENTS = members_by_type(openai.types.responses.ResponseStreamEvent)
+MESSAGE_EVENTS = members_by_type(anthropic.types.RawMessageStreamEvent)
 
 
 def read_chunks(stream: bytes) -> str:
@@ -128,11 +128,11 @@ def _without_count(value: Json) -> Json:
 
 
 def read_message_events(stream: bytes) -> str:
-    message = message_of(stream)
+    message = accumulate_message(stream)
     return "".join(block.text for block in message.content if block.type == "text") if message else ""
 
 
-def message_of(stream: bytes) -> Any:
+def accumulate_message(stream: bytes) -> Any:
     """Return the message that the SDK accumulates from a stream, or None if the stream broke off."""
     snapshot: Any = None
     buffers: dict[int, bytes] = {}

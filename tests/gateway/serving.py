@@ -252,7 +252,9 @@ def serving(
     prefix: Sequence[str] = (),
 ) -> Iterator[Server]:
     """Start a server with the demo and import these files in order."""
-    environment = environment_of(directory, lab) | {f"ROUTING_ADMIN_{name}": value for name, value in settings.items()}
+    environment = server_environment(directory, lab) | {
+        f"ROUTING_ADMIN_{name}": value for name, value in settings.items()
+    }
     key = prepare(environment, directory, files)
     server = listening(environment, key, lab, directory, options, prefix=prefix)
     try:
@@ -263,7 +265,7 @@ def serving(
         drop_database(directory)
 
 
-def environment_of(directory: Path, lab: Lab) -> dict[str, str]:
+def server_environment(directory: Path, lab: Lab) -> dict[str, str]:
     """Return the server's environment: its own data directory, and the lab as the only private address it may call."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     origin = lab.url("openai").split("/lab")[0]

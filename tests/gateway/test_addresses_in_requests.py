@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from tests.capabilities.disguises import disguised_urls
-from tests.cast import key_of
+from tests.cast import create_key
 from tests.gateway.plane import chat_body, image, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.mark.parametrize("agent", ["text-agent", "vision-agent"])
 def test_url_of_an_image_is_never_fetched(demo, agent):
-    key = key_of(agent)
+    key = create_key(agent)
     with socket.create_server(("127.0.0.1", 0)) as trap:
         trap.setblocking(False)
         urls = disguised_urls(f"127.0.0.1:{trap.getsockname()[1]}")

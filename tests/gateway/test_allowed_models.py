@@ -12,7 +12,7 @@ from capabilities.acts import SYSTEM
 from capabilities.models import Agent
 from routing_admin.configuration.agents.actions import put_agent
 from routing_admin.models import Revision
-from tests.cast import AgentProgram, key_of, limit_agent
+from tests.cast import AgentProgram, create_key, limit_agent
 from tests.console.page import Page
 from tests.gateway.plane import chat_body, post
 
@@ -24,7 +24,7 @@ def listed_models(key: str) -> list[str]:
     return [model["id"] for model in answer.json()["data"]]
 
 
-def error_of(answer: Any) -> tuple[int, str]:
+def read_error(answer: Any) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["code"]
 
 
@@ -58,7 +58,7 @@ def test_other_names_are_403_and_the_error_lists_the_allowed_ones(key: str, path
 def test_responses_api_refuses_a_model_that_is_not_allowed(key: str, path: str) -> None:
     limit_agent(models=["task:planning"])
     answer = post(key, {"model": "task:design", "input": "hello"}, path)
-    assert error_of(answer) == (403, "model_not_allowed")
+    assert read_error(answer) == (403, "model_not_allowed")
 
 
 def test_list_of_models_has_only_what_the_agent_may_use(key: str) -> None:
@@ -66,7 +66,7 @@ def test_list_of_models_has_only_what_the_agent_may_use(key: str) -> None:
     limit_agent(models=["task:planning", "text-model"])
     assert listed_models(key) == ["task:planning", "text-model"]
     answer = Client().get("/v1/models/task:design", headers={"authorization": f"Bearer {key}"})
-    assert error_of(answer) == (403, "model_not_allowed")
+    assert read_error(answer) == (403, "model_not_allowed")
     limit_agent()
     assert listed_models(key) == everything
 
@@ -88,11 +88,11 @@ def test_the_agents_api_refuses_other_routes(caller: Callable[..., AgentProgram]
 
 def test_agent_created_at_run_time_has_its_creators_limits(demo: None) -> None:
     """An agent cannot escape its limits by creating another agent."""
-    key = key_of("text-agent", scopes=["route", "agents:write"])
+    key = create_key("text-agent", scopes=["route", "agents:write"])
     put_agent(SYSTEM, "text-agent", "made")
     limit_agent(models=["task:planning"])
     answer = post(key, chat_body("hello", model="task:design"), **{"x-agent-id": "made"})
-    assert error_of(answer) == (403, "model_not_allowed")
+    assert read_error(answer) == (403, "model_not_allowed")
 
 
 def test_key_of_a_created_agent_is_bound_by_its_creators_limits(demo: None) -> None:
@@ -102,9 +102,12 @@ def test_key_of_a_created_agent_is_bound_by_its_creators_limits(demo: None) -> N
     put_agent(SYSTEM, "made", "made-of-made")
     own = {"limits": {"models": ["text-model", "vision-model"]}}
     for agent in ("made", "made-of-made"):
-        assert listed_models(key_of(agent)) == ["task:planning", "text-model"]
-        assert error_of(post(key_of(agent), chat_body("hello", model="task:design"))) == (403, "model_not_allowed")
-        assert listed_models(key_of(agent, terms=own)) == ["text-model"]
+        assert listed_models(create_key(agent)) == ["task:planning", "text-model"]
+        assert read_error(post(create_key(agent), chat_body("hello", model="task:design"))) == (
+            403,
+            "model_not_allowed",
+        )
+        assert listed_models(create_key(agent, terms=own)) == ["text-model"]
 
 
 def test_page_sets_the_allowed_names_and_history_undoes_it(admin: Client, key: str) -> None:

@@ -31,7 +31,7 @@ from tests.gateway.sdk_types import (
     SDK_APIS,
     check_nulls,
     check_whole,
-    kinds_of,
+    members_by_type,
     strictly,
 )
 from tests.gateway.test_interleaved_streams import PROVIDERS, Call, Step, mixed_answers
@@ -54,7 +54,7 @@ STREAMED: Mapping[str, Callable[[], AnswerEvents]] = {
 }
 FEW = settings(max_examples=max(settings().max_examples // 8, 20))
 """Fewer examples than usual, since validating each one with an SDK is slow."""
-KNOWN_KINDS = kinds_of(anthropic.types.ContentBlock) | kinds_of(openai.types.responses.ResponseOutputItem)
+KNOWN_KINDS = members_by_type(anthropic.types.ContentBlock) | members_by_type(openai.types.responses.ResponseOutputItem)
 each_api = pytest.mark.parametrize("api", SDK_APIS)
 
 

@@ -14,7 +14,7 @@ CALLS = (ToolCall("c1", "look", '{"a": 1}'), ToolCall("c2", "smell", "{}"))
 CUSTOM = ToolCall("c1", "sql", "select 1", custom=True)
 
 
-def choice_of(answer: Answer, **more: Any) -> dict[str, Any]:
+def first_choice(answer: Answer, **more: Any) -> dict[str, Any]:
     choice: dict[str, Any] = completion_json(answer, "m", **more)["choices"][0]
     return choice
 
@@ -25,8 +25,8 @@ def chunk(event: bytes) -> dict[str, Any]:
 
 
 def test_log_probabilities_are_part_of_the_choice():
-    assert choice_of(Answer("hi", logprobs=PROBABLE))["logprobs"] == PROBABLE
-    assert choice_of(Answer("hi"))["logprobs"] is None
+    assert first_choice(Answer("hi", logprobs=PROBABLE))["logprobs"] == PROBABLE
+    assert first_choice(Answer("hi"))["logprobs"] is None
     chunks = Chunks("m")
     first, second = (chunk(chunks.write_delta(delta)) for delta in (Delta("hi", logprobs=PROBABLE), Delta("!")))
     assert (first["logprobs"], first["delta"]["content"]) == (PROBABLE, "hi")
@@ -34,7 +34,7 @@ def test_log_probabilities_are_part_of_the_choice():
 
 
 def test_call_of_a_custom_tool_has_its_input_as_text():
-    (call,) = choice_of(Answer(tool_calls=(CUSTOM,), finish_reason="tool_calls"))["message"]["tool_calls"]
+    (call,) = first_choice(Answer(tool_calls=(CUSTOM,), finish_reason="tool_calls"))["message"]["tool_calls"]
     assert call == {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
     begun, rest = ToolCallDelta(0, "c1", "sql", "sel", custom=True), ToolCallDelta(0, arguments="ect", custom=True)
     chunks = Chunks("m")
@@ -49,7 +49,7 @@ def test_call_of_a_custom_tool_has_its_input_as_text():
 
 def test_caller_that_offered_functions_gets_a_function_call():
     """A caller that sent `functions` gets only the first call, as `function_call`, which is also the finish reason."""
-    choice = choice_of(Answer(tool_calls=CALLS, finish_reason="tool_calls"), old_calls=True)
+    choice = first_choice(Answer(tool_calls=CALLS, finish_reason="tool_calls"), old_calls=True)
     assert choice["message"]["function_call"] == {"name": "look", "arguments": '{"a": 1}'}
     assert ("tool_calls" in choice["message"], choice["finish_reason"]) == (False, "function_call")
     chunks = Chunks("m", old_calls=True)

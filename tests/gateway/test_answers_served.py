@@ -116,7 +116,7 @@ def test_explanation_of_a_refusal_reaches_caller_and_log(client, server, stream)
 MAKERS = pytest.mark.parametrize("provider", ["one", "by-gemini"])
 
 
-def parts_of(chunks: list[Any], name: str) -> list[Any]:
+def field_values(chunks: list[Any], name: str) -> list[Any]:
     """Return the values of a field of the messages or deltas, in order."""
     choices = [chunk.choices[0] for chunk in chunks if chunk.choices]
     parts = [choice.message if hasattr(choice, "message") else choice.delta for choice in choices]
@@ -137,7 +137,7 @@ def check_log(server: Server, request_id: str, data: bytes, *, kind: str) -> Non
 @MAKERS
 def test_generated_image_has_a_reference_to_its_artifact(client, server, provider, stream):
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=image", stream=stream)
-    ((image,),) = parts_of(chunks, "images")
+    ((image,),) = field_values(chunks, "images")
     assert image["image_url"]["url"] == f"data:image/png;base64,{b64(PICTURE)}"
     assert (image["type"], image["index"]) == ("image_url", 0)
     assert client.files.content(image["artifact"]).read() == PICTURE
@@ -148,7 +148,7 @@ def test_generated_image_has_a_reference_to_its_artifact(client, server, provide
 @MAKERS
 def test_large_generated_image_arrives_complete(client, provider, stream):
     _, chunks = ask(client, f"{provider}/fault:recorded:name=large_image", stream=stream)
-    ((image,),) = parts_of(chunks, "images")
+    ((image,),) = field_values(chunks, "images")
     assert image["image_url"]["url"] == f"data:image/png;base64,{b64(PHOTO)}"
     assert client.files.content(image["artifact"]).read() == PHOTO
 
@@ -157,7 +157,7 @@ def test_large_generated_image_arrives_complete(client, provider, stream):
 @MAKERS
 def test_generated_audio_has_a_reference_to_its_artifact(client, server, provider, stream):
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=speech", stream=stream)
-    pieces = parts_of(chunks, "audio")
+    pieces = field_values(chunks, "audio")
     assert b"".join(base64.b64decode(piece.get("data", "")) for piece in pieces) == SOUND
     if provider == "one":
         assert "".join(piece.get("transcript", "") for piece in pieces) == "Good day."
@@ -171,8 +171,8 @@ def test_generated_audio_has_a_reference_to_its_artifact(client, server, provide
 @BOTH
 def test_image_that_cannot_be_stored_is_still_returned(client, server, stream):
     request_id, chunks = ask(client, "one/fault:recorded:name=broken_image", stream=stream)
-    ((image,),) = parts_of(chunks, "images")
-    assert (parts_of(chunks, "content"), "artifact" in image) == (["Look:"], False)
+    ((image,),) = field_values(chunks, "images")
+    assert (field_values(chunks, "content"), "artifact" in image) == (["Look:"], False)
     (media,) = server.timeline(request_id)["answer"]["media"]
     assert media["artifactId"] is None
     assert "could not be stored" in server.log
@@ -182,10 +182,10 @@ def test_image_that_cannot_be_stored_is_still_returned(client, server, stream):
 @PROVIDERS
 def test_citations_reach_the_caller(client, server, provider, stream):
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=cited", stream=stream)
-    citations = [citation for part in parts_of(chunks, "annotations") for citation in part]
+    citations = [citation for part in field_values(chunks, "annotations") for citation in part]
     assert citations[0]["url_citation"].items() >= {**PAGE, "start_index": 4, "end_index": 16}.items()
     assert provider != "one" or citations == [{**URL_CITATION, "index": 0} if stream else URL_CITATION]
-    files = [citation for part in parts_of(chunks, "file_annotations") for citation in part]
+    files = [citation for part in field_values(chunks, "file_annotations") for citation in part]
     assert [citation["type"] for citation in files] == (["file_citation"] if provider == "by-anthropic" else [])
     assert server.timeline(request_id)["answer"]["citations"] == len(citations + files)
 

@@ -116,7 +116,7 @@ async def test_repeated_unused_header_causes_no_error(key, loopback):
 async def test_request_id_of_the_caller_is_kept(key, loopback, request_id):
     call = await run_served(loopback, chat_call(key, "plain", (b"x-request-id", request_id.encode())))
     assert call.answer_headers["x-request-id"] == request_id
-    assert await outcome_of(request_id) == "ok"
+    assert await logged_outcome(request_id) == "ok"
 
 
 @pytest.mark.parametrize("request_ids", [[], [b""], [b"two words"], [b"A" * 65], [b"\xe4"], [b"one", b"two"]])
@@ -124,7 +124,7 @@ async def test_a_request_without_a_usable_id_gets_one(key, loopback, request_ids
     call = await run_served(loopback, chat_call(key, "plain", *((b"x-request-id", value) for value in request_ids)))
     request_id = call.answer_headers["x-request-id"]
     assert request_id.startswith("req_")
-    assert await outcome_of(request_id) == "ok"
+    assert await logged_outcome(request_id) == "ok"
 
 
 async def test_a_refusal_carries_its_id_in_header_and_body(loopback):
@@ -142,5 +142,5 @@ async def test_stream_has_the_type_of_events_and_no_length(key, loopback):
     assert call.sent[-1] == {"type": "http.response.body", "body": b""}
 
 
-async def outcome_of(request_id: str) -> str:
+async def logged_outcome(request_id: str) -> str:
     return str((await asyncio.to_thread(logged, request_id)).outcome)

@@ -34,7 +34,7 @@ def importer(caller: Callable[..., AgentProgram]) -> AgentProgram:
     return caller("text-agent", "config:write", "artifacts:write", "artifacts:read", "route")
 
 
-def call_of(path: str, messages: list[Any], **more: Any) -> dict[str, Any]:
+def build_call(path: str, messages: list[Any], **more: Any) -> dict[str, Any]:
     return {"model": "task:planning", "max_tokens": 9, CHAT_APIS[path]: messages, **more}
 
 
@@ -50,11 +50,14 @@ def test_messages_parts_and_tools_are_bounded_each_by_its_setting(path: str, key
     api_path = COUNTS.get(path, path)
     part = PART.get(api_path, {"type": "text", "text": "x"})
     three_parts = {"role": "user", "content": [part] * 3}
-    assert post(key, call_of(api_path, [WORD, WORD, three_parts, three_parts]), path).status_code == 200
+    assert post(key, build_call(api_path, [WORD, WORD, three_parts, three_parts]), path).status_code == 200
     for body, setting in (
-        (call_of(api_path, [WORD] * 5), "ROUTING_ADMIN_MAX_MESSAGES"),
-        (call_of(api_path, [three_parts, three_parts, {"role": "user", "content": [part]}]), "ROUTING_ADMIN_MAX_PARTS"),
-        (call_of(api_path, [WORD], tools=[TOOL] * 3), "ROUTING_ADMIN_MAX_TOOLS"),
+        (build_call(api_path, [WORD] * 5), "ROUTING_ADMIN_MAX_MESSAGES"),
+        (
+            build_call(api_path, [three_parts, three_parts, {"role": "user", "content": [part]}]),
+            "ROUTING_ADMIN_MAX_PARTS",
+        ),
+        (build_call(api_path, [WORD], tools=[TOOL] * 3), "ROUTING_ADMIN_MAX_TOOLS"),
     ):
         status, code, message = refusal(post(key, body, path))
         assert (status, code) == (400, "too_many_items")
@@ -70,7 +73,7 @@ def test_nested_parts_and_calls_are_counted(key: str, settings: Any) -> None:
         ("/v1/messages", [{"role": "user", "content": [tool_result, tool_result]}]),
         ("/v1/chat/completions", [WORD, {"role": "assistant", "tool_calls": calls}]),
     ):
-        assert refusal(post(key, call_of(path, messages), path))[:2] == (400, "too_many_items")
+        assert refusal(post(key, build_call(path, messages), path))[:2] == (400, "too_many_items")
 
 
 @rows
@@ -91,7 +94,7 @@ def test_json_values_in_tool_arguments_are_counted_together(path: str, key: str)
     calls = [{"id": f"call_{n}", "type": "function", "function": {"name": "f", "arguments": text}} for n in range(9)]
     items = [{"type": "function_call", "call_id": call["id"], "name": "f", "arguments": text} for call in calls]
     messages = items if path == "/v1/responses" else [{"role": "assistant", "tool_calls": calls}]
-    status, code, message = refusal(post(key, call_of(path, [WORD, *messages]), path))
+    status, code, message = refusal(post(key, build_call(path, [WORD, *messages]), path))
     assert (status, code) == (413, "json_too_large")
     assert "ROUTING_ADMIN_MAX_JSON_VALUES" in message
 

@@ -163,14 +163,14 @@ def broken_bodies(body: dict[str, Any], path: tuple[Any, ...]) -> Iterator[dict[
     """Yield the body with each odd value at this path, then the body without a value at this path."""
     for value in ODD:
         changed = copy.deepcopy(body)
-        holder_of(changed, path)[path[-1]] = copy.deepcopy(value)
+        find_container(changed, path)[path[-1]] = copy.deepcopy(value)
         yield changed
     changed = copy.deepcopy(body)
-    del holder_of(changed, path)[path[-1]]
+    del find_container(changed, path)[path[-1]]
     yield changed
 
 
-def holder_of(body: Any, path: tuple[Any, ...]) -> Any:
+def find_container(body: Any, path: tuple[Any, ...]) -> Any:
     for key in path[:-1]:
         body = body[key]
     return body

@@ -20,7 +20,7 @@ from routing_admin.limits.reservations import keeper
 from routing_admin.limits.rows import MAX_USERS, OTHER_USERS, CountedUsers
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import AuditEvent, LabelBudget
-from tests.cast import key_of, limit_agent
+from tests.cast import create_key, limit_agent
 from tests.console.visits import response_text
 from tests.gateway.asgi_caller import COST, TOKENS, chat_call, price_plain_provider
 from tests.gateway.plane import chat_body, post
@@ -43,7 +43,7 @@ async def test_200_parallel_calls_of_two_agents_pass_none_of_their_budgets(loopb
     await asyncio.to_thread(budget, LabelKind.TEAM, "search", moneyPerDay="1.00", currency="USD")
     await asyncio.to_thread(limit_agent, "text-agent", tokensPerDay=10**6, inFlight=150)
     terms = {"team": "search", "limits": {"requestsPerMinute": 10**6}}
-    keys = [await asyncio.to_thread(key_of, agent, terms=terms) for agent in ("text-agent", "vision-agent")]
+    keys = [await asyncio.to_thread(create_key, agent, terms=terms) for agent in ("text-agent", "vision-agent")]
     async with loopback.serve():
         calls = await asyncio.gather(
             *(chat_call(keys[number % 2], "plain", max_tokens=900).run() for number in range(200))
@@ -107,7 +107,7 @@ def test_end_users_beyond_the_maximum_share_one_budget() -> None:
 
 
 def test_budget_applies_at_once_and_can_be_undone(demo: None) -> None:
-    key = key_of("text-agent", terms={"project": "atlas"})
+    key = create_key("text-agent", terms={"project": "atlas"})
     revision = budget(LabelKind.PROJECT, "atlas", tokensPerDay=1)
     assert revision is not None
     refused = post(key, chat_body("hi", model="task:planning"))
@@ -150,7 +150,7 @@ def test_the_page_sets_changes_and_removes_budgets(admin: Client, demo: None) ->
 
 def test_dashboard_names_labels_whose_budget_is_nearly_used_up(admin: Client, demo: None) -> None:
     budget(LabelKind.TEAM, "search", tokensPerDay=10_000)
-    key = key_of("text-agent", terms={"team": "search"})
+    key = create_key("text-agent", terms={"team": "search"})
     assert "<b>search</b>" not in admin.get("/").content.decode()
     budget(LabelKind.TEAM, "search", tokensPerDay=20)
     while post(key, chat_body("hi", model="task:planning", max_tokens=1)).status_code == 200:

@@ -74,7 +74,7 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
     return costs
 
 
-async def cost_of(key: str, provider: str, costs: Costs, **body: Any) -> Call:
+async def measure_call(key: str, provider: str, costs: Costs, **body: Any) -> Call:
     """Make a call after another call has filled the caches. Repeat it if the configuration's stamp was read meanwhile.
 
     The stamp is read every second, no matter which call is running, so the call is not charged for it. Nor is it
@@ -107,7 +107,7 @@ async def test_call_with_a_known_key_uses_no_rows_threads_or_tasks(
     """
     monkeypatch.setattr(application, "WATCH_AFTER_SECONDS", watch_after)
     async with loopback.serve():
-        call = await cost_of(key, provider, costs, stream=stream)
+        call = await measure_call(key, provider, costs, stream=stream)
     assert (call.status, costs.rows, costs.threads) == (200, [], [])
     assert (b"[DONE]" in call.answer, b"bench" in call.answer) == (stream, True)
     assert costs.ours == watches
@@ -124,7 +124,7 @@ async def test_call_within_its_share_of_a_limit_uses_no_rows_or_threads(key, loo
     await asyncio.to_thread(limit_agent, requestsPerMinute=10**6, tokensPerDay=10**9, inFlight=1000)
     provider = "stream" if stream else "plain"
     async with loopback.serve():
-        call = await cost_of(key, provider, costs, stream=stream)
+        call = await measure_call(key, provider, costs, stream=stream)
         rows, threads = [*costs.rows], [*costs.threads]
         await asyncio.to_thread(keeper().stop)
     assert call.answer_headers["x-ratelimit-limit-requests"] == str(10**6)

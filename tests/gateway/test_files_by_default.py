@@ -22,10 +22,10 @@ pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default
 
 
 def file(data: bytes, filename: str, mime_type: str) -> dict[str, object]:
-    return {"type": "file", "file": {"filename": filename, "file_data": url_of(data, mime_type)}}
+    return {"type": "file", "file": {"filename": filename, "file_data": build_data_url(data, mime_type)}}
 
 
-def url_of(data: bytes, mime_type: str) -> str:
+def build_data_url(data: bytes, mime_type: str) -> str:
     return f"data:{mime_type};base64,{base64.b64encode(data).decode()}"
 
 

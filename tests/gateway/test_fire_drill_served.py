@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.chaos.callers import CUT, ask, chat, send
-from tests.gateway.serving import Server, environment_of, manage, served
+from tests.gateway.serving import Server, manage, served, server_environment
 from tests.gateway.test_limits_served import workers
 from tests.processes import wait_until
 
@@ -44,7 +44,7 @@ def script(server: Server) -> Server:
 
 
 def shell(server: Server, code: str) -> str:
-    return manage(environment_of(server.directory, server.lab), "shell", "-v", "0", "-c", code)
+    return manage(server_environment(server.directory, server.lab), "shell", "-v", "0", "-c", code)
 
 
 def providers_reached(server: Server) -> list[str]:
@@ -84,7 +84,7 @@ def test_provider_is_not_called_until_the_drill_expires(server: Server, script: 
     wait_until(lambda: providers_reached(server) == ["one"])
     metrics = send(server, "GET", "/metrics").body.decode()
     assert "routing_admin_cooling_seconds{" not in metrics
-    env = environment_of(server.directory, server.lab)
+    env = server_environment(server.directory, server.lab)
     wait_until(lambda: "provider.drill_end" in manage(env, "audit_export"))
     (count,) = logged(server, "SELECT COUNT(*) FROM routing_admin_attemptlog WHERE outcome = 'fire_drill'")[0]
     assert count >= CALLS
@@ -117,7 +117,7 @@ def test_drill_that_expired_while_stopped_is_over_and_audited_once(server: Serve
     past += "ends_at=now - timedelta(seconds=5)); Installation.objects.update(version=F('version') + 1)"
     shell(server, past)
     assert providers_reached(server) == ["one"]
-    env = environment_of(server.directory, server.lab)
+    env = server_environment(server.directory, server.lab)
 
     def ends() -> list[str]:
         lines = manage(env, "audit_export").splitlines()

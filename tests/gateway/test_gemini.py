@@ -34,7 +34,7 @@ from routing_admin.gateway.gemini.events import GeminiChunks
 from routing_admin.gateway.gemini.fields import read_fields
 from routing_admin.gateway.gemini.parsing import needs_thread, parse
 from routing_admin.gateway.gemini.rendering import blocked_json, response_json
-from tests.cast import key_of, limit_agent
+from tests.cast import create_key, limit_agent
 from tests.gateway.plane import PNG, logged, post
 from tests.lab.recordings import RECORDINGS
 from tests.lab.response_recordings import RESPONSE_RECORDINGS
@@ -79,7 +79,7 @@ RECORDED = {
 CALL_PART = {"functionCall": {"id": "c1", "args": {"n": 2}, "name": "double"}}
 
 
-def call_of(body: dict[str, Any], *, stream: bool = False) -> ChatCall:
+def parse_call(body: dict[str, Any], *, stream: bool = False) -> ChatCall:
     return parse({**read_fields(body, ""), "model": "echo-text", "stream": stream}, lambda _: None)
 
 
@@ -94,7 +94,7 @@ def ask(key: str, body: Any, model: str = "echo-text", path: str = GENERATE) -> 
 
 def refusal(body: dict[str, Any]) -> BadRequestError:
     with pytest.raises(BadRequestError) as refused:
-        call_of(body)
+        parse_call(body)
     return refused.value
 
 
@@ -149,7 +149,7 @@ def test_every_api_version_is_served(key, path):
 
 
 def test_every_field_of_the_client_is_read():
-    chat = call_of(RECORDED).chat
+    chat = parse_call(RECORDED).chat
     assert [(message.role, message.text) for message in chat.messages] == [
         (Role.SYSTEM, "Be brief."),
         (Role.USER, "hello"),
@@ -226,7 +226,7 @@ def test_fields_without_an_equivalent_are_listed_as_dropped(key):
         "tools": [{"google_search": {}, "functionDeclarations": {"name": "f", "response": {"type": "STRING"}}}],
     }
     body |= {"generationConfig": {"audioTimestamp": True}}
-    assert call_of(body).chat.inner == (
+    assert parse_call(body).chat.inner == (
         *("tools[0].functionDeclarations[0].response", "contents[0].parts[1].videoMetadata"),
         *("generationConfig.audioTimestamp", "store"),
     )
@@ -246,18 +246,18 @@ def test_functions_and_the_choice_among_them_are_read():
         "parameters_json_schema": {"type": "object", "properties": {"some_name": {"type": "string"}}},
     }
     body = gemini_body("hi", tools=[{"functionDeclarations": [first, second]}])
-    chat = call_of(
+    chat = parse_call(
         body | {"toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["b"]}}}
     ).chat
     assert chat.tools[0].parameters == {"type": "object", "properties": {"n": {"type": "integer", "minItems": 1}}}
     assert (chat.tools[1].parameters, chat.tool_name) == (second["parameters_json_schema"], "b")
     chats = [
-        call_of(body | {"toolConfig": {"functionCallingConfig": {"mode": mode}}}).chat
+        parse_call(body | {"toolConfig": {"functionCallingConfig": {"mode": mode}}}).chat
         for mode in ("NONE", "ANY", "AUTO")
     ]
     assert [chat.tool_choice for chat in chats] == ["none", "required", "auto"]
     allowed = {"functionCallingConfig": {"mode": "VALIDATED", "allowed_function_names": ["a", "b"]}}
-    chat = call_of(body | {"tool_config": allowed}).chat
+    chat = parse_call(body | {"tool_config": allowed}).chat
     assert (chat.tool_choice, chat.allowed_tools) == ("auto", ("a", "b"))
 
 
@@ -267,7 +267,7 @@ def test_validated_mode_reaches_only_a_gemini_model(names):
     body = gemini_body(
         "hi", tools=[{"functionDeclarations": [{"name": "a"}]}], toolConfig={"functionCallingConfig": calling}
     )
-    chat = call_of(body).chat
+    chat = parse_call(body).chat
     gemini_request = PROTOCOLS["gemini"].encode(
         chat, Target("p", "https://llm.example/v1beta", "gemini-3-flash"), stream=False
     )
@@ -279,7 +279,7 @@ def test_validated_mode_reaches_only_a_gemini_model(names):
 
 
 def test_mode_without_functions_is_ignored():
-    assert call_of(gemini_body("hi", toolConfig={"functionCallingConfig": {"mode": "VALIDATED"}})).chat.extra == {}
+    assert parse_call(gemini_body("hi", toolConfig={"functionCallingConfig": {"mode": "VALIDATED"}})).chat.extra == {}
 
 
 def test_a_response_without_an_id_answers_the_first_open_call_of_its_name():
@@ -296,7 +296,7 @@ def test_a_response_without_an_id_answers_the_first_open_call_of_its_name():
             {"role": "user", "parts": answers},
         ]
     }
-    _, calling, *results = call_of(body).chat.messages
+    _, calling, *results = parse_call(body).chat.messages
     ids = [call.id for call in calling.tool_calls]
     assert len(set(ids)) == 3
     assert [result.tool_call_id for result in results] == [ids[1], ids[0], ids[2]]
@@ -311,7 +311,7 @@ def test_files_are_read_from_every_kind_of_part():
         *({"fileData": {"fileUri": url}} for url in urls),
         {"functionResponse": response},
     )
-    chat = call_of(body).chat
+    chat = parse_call(body).chat
     picture, document, video = (part for part in chat.messages[0].parts if isinstance(part, FilePart))
     assert (picture.kind, picture.filename, picture.size) == (Kind.IMAGE, "a.png", len(PNG))
     assert (document.kind, document.mime_type, document.url) == (Kind.DOCUMENT, "application/pdf", urls[0])
@@ -350,12 +350,12 @@ def test_reasoning_of_every_vendor_survives_in_a_signature():
     )
     answer = Answer("So", (ToolCall("c1", "f", "{}", "sig+/=="), ToolCall("c2", "g", "{}")), "Hm.", thoughts=thoughts)
     written = types.GenerateContentResponse.model_validate(
-        response_json(answer, call_of(gemini_body("hi")), "m", ORIGIN)
+        response_json(answer, parse_call(gemini_body("hi")), "m", ORIGIN)
     )
     assert written.candidates
     assert written.candidates[0].content
     content = json.loads(written.candidates[0].content.model_dump_json(exclude_none=True))
-    turn = call_of({"contents": [*gemini_body("go")["contents"], content]}).chat.messages[1]
+    turn = parse_call({"contents": [*gemini_body("go")["contents"], content]}).chat.messages[1]
     assert (turn.text, [call.id for call in turn.tool_calls]) == ("So", ["c1", "c2"])
     assert [(thought.proof, thought.offset, thought.origin) for thought in turn.thoughts] == [
         ("abc=", 0, ORIGIN),
@@ -366,7 +366,9 @@ def test_reasoning_of_every_vendor_survives_in_a_signature():
 
 def test_signature_issued_by_gemini_is_kept():
     parts = [{"text": "a", "thoughtSignature": "cHJvb2Y="}, {**CALL_PART, "thoughtSignature": "YWJj"}]
-    turn = call_of({"contents": [*gemini_body("go")["contents"], {"role": "model", "parts": parts}]}).chat.messages[1]
+    turn = parse_call({"contents": [*gemini_body("go")["contents"], {"role": "model", "parts": parts}]}).chat.messages[
+        1
+    ]
     assert [(thought.proof, thought.origin) for thought in turn.thoughts] == [("cHJvb2Y=", "")]
     assert (turn.tool_calls[0].signature, turn.tool_calls[0].origin) == ("YWJj", "")
 
@@ -374,7 +376,9 @@ def test_signature_issued_by_gemini_is_kept():
 def test_reasoning_text_appears_only_if_requested():
     answer = Answer("Yes", reasoning="Hm.")
     for includes_thoughts in (False, True):
-        call = call_of(gemini_body("hi", generationConfig={"thinkingConfig": {"includeThoughts": includes_thoughts}}))
+        call = parse_call(
+            gemini_body("hi", generationConfig={"thinkingConfig": {"includeThoughts": includes_thoughts}})
+        )
         parts = response_json(answer, call, "m", ORIGIN)["candidates"][0]["content"]["parts"]
         assert parts == ([{"text": "Hm.", "thought": True}] if includes_thoughts else []) + [{"text": "Yes"}]
         streamed = GeminiChunks(model="m", origin=ORIGIN, shows_thoughts=includes_thoughts).write_delta(
@@ -396,7 +400,7 @@ def test_usage_and_finish_reason_have_geminis_names():
     finishes = []
     for reason, vendor_reason in reasons:
         answer = Answer("x", finish_reason=reason, usage=usage, details=AnswerDetails(vendor_reason))
-        written = response_json(answer, call_of(gemini_body("hi")), "m", ORIGIN)
+        written = response_json(answer, parse_call(gemini_body("hi")), "m", ORIGIN)
         finishes.append(written["candidates"][0]["finishReason"])
     assert finishes == ["STOP", "MAX_TOKENS", "STOP", "RECITATION", "SAFETY"]
     assert written["usageMetadata"] == {
@@ -418,7 +422,7 @@ def test_generated_media_have_data_and_artifact():
     }
     media = Media(Kind.IMAGE, "image/png", PICTURE, artifact_id="a1")
     answer = Answer("你好", media=(media,), annotations=(cited,))
-    candidate = response_json(answer, call_of(gemini_body("hi")), "m", ORIGIN)["candidates"][0]
+    candidate = response_json(answer, parse_call(gemini_body("hi")), "m", ORIGIN)["candidates"][0]
     assert candidate["content"]["parts"][1]["partMetadata"] == {"artifact": f"{REF_PREFIX}a1"}
     supports = candidate["groundingMetadata"]["groundingSupports"]
     assert supports == [{"segment": {"startIndex": 0, "endIndex": 6, "text": "你好"}, "groundingChunkIndices": [0]}]
@@ -455,7 +459,7 @@ def test_error_has_googles_shape(key):
     assert failed["details"][-1]["value"]["attempts"][0]["statusCode"] == 503
     assert ask("ra_wrong", gemini_body("hi")).json()["error"]["status"] == "UNAUTHENTICATED"
     assert (
-        ask(key_of("text-agent", scopes=["registry:read"]), gemini_body("hi")).json()["error"]["status"]
+        ask(create_key("text-agent", scopes=["registry:read"]), gemini_body("hi")).json()["error"]["status"]
         == "PERMISSION_DENIED"
     )
     response = Client().get(GENERATE.format("echo-text"), headers={"x-goog-api-key": key})
@@ -551,7 +555,7 @@ def all_recordings() -> list[tuple[str, Any]]:
 )
 def test_any_answer_of_any_protocol_is_accepted_by_googles_types(protocol, recording):
     """Every complete response and every chunk is valid for google-genai's types, which forbid unknown fields."""
-    call = call_of(gemini_body("hi", generationConfig={"thinkingConfig": {"includeThoughts": True}}))
+    call = parse_call(gemini_body("hi", generationConfig={"thinkingConfig": {"includeThoughts": True}}))
     body = json.dumps(recording.whole).encode()
     answer = repair_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
     if isinstance(answer, Answer):
@@ -571,5 +575,5 @@ def test_any_answer_of_any_protocol_is_accepted_by_googles_types(protocol, recor
 
 
 def test_single_text_part_is_a_turn():
-    chat = call_of({"contents": {"parts": {"text": "hi"}}}).chat
+    chat = parse_call({"contents": {"parts": {"text": "hi"}}}).chat
     assert chat.messages[0].parts == (TextPart("hi"),)

@@ -48,7 +48,7 @@ def as_audio(ref: str) -> dict[str, Any]:
 FORMS = {"image_url": as_image, "file_id": as_file, "input_audio": as_audio}
 
 
-def result_of(ref: str) -> dict[str, Any]:
+def build_result(ref: str) -> dict[str, Any]:
     """Return the short form of a `get_artifact` result, with the artifact's name and without data."""
     metadata = {"id": ref.removeprefix("artifact:"), "filename": "seen.png", "mimeType": "image/png"}
     return {"contentType": "image", "routing": "image_url", "metadata": metadata}
@@ -58,7 +58,7 @@ def tool_turn(ref: str) -> list[dict[str, Any]]:
     call = {"id": "c1", "type": "function", "function": {"name": "get_artifact", "arguments": "{}"}}
     return [
         {"role": "assistant", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c1", "content": json.dumps(result_of(ref))},
+        {"role": "tool", "tool_call_id": "c1", "content": json.dumps(build_result(ref))},
     ]
 
 

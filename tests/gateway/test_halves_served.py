@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def body_of(path: str, provider: str, *, stream: bool) -> dict[str, Any]:
+def build_body(path: str, provider: str, *, stream: bool) -> dict[str, Any]:
     return {**APIS[path][0], "model": f"{provider}/fault:recorded:name=halves", "stream": stream}
 
 
@@ -41,7 +41,7 @@ EACH_PROVIDER = pytest.mark.parametrize("provider", ["one", "by-openai-responses
 @EACH_PROVIDER
 @pytest.mark.parametrize("path", APIS)
 def test_surrogates_in_a_stream_are_joined_or_replaced(server: Server, path: str, provider: str) -> None:
-    reply = ask(server, "POST", path, body_of(path, provider, stream=True))
+    reply = ask(server, "POST", path, build_body(path, provider, stream=True))
     text, thought, calls = APIS[path][1](reply.body)
     assert (text, thought, repair(calls)) == (TEXT, THOUGHT, [CALLED])
     assert server.timeline(reply.headers["x-request-id"])["outcome"] == "ok"
@@ -50,7 +50,7 @@ def test_surrogates_in_a_stream_are_joined_or_replaced(server: Server, path: str
 @EACH_PROVIDER
 @pytest.mark.parametrize("path", APIS)
 def test_surrogates_in_a_whole_answer_are_joined_or_replaced(server: Server, path: str, provider: str) -> None:
-    reply = ask(server, "POST", path, body_of(path, provider, stream=False))
+    reply = ask(server, "POST", path, build_body(path, provider, stream=False))
     texts = [*texts_in(reply.json)]
     for text in (TEXT, THOUGHT, *CALLED[:2]):
         assert text in texts, text

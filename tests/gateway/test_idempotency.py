@@ -23,7 +23,7 @@ from routing_admin.request_log.outcomes import (
     StoredOutcome,
     claim_key,
 )
-from tests.cast import key_of
+from tests.cast import create_key
 from tests.gateway.plane import chat_body, logged, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -94,7 +94,7 @@ def test_same_key_with_another_strict_header_is_422(key: str) -> None:
 
 def test_idempotency_keys_are_separate_for_each_agent_key(key: str) -> None:
     first = post(key, chat_body("hello"), **{"idempotency-key": "k"})
-    for other_key in (key_of("vision-agent"), key_of("text-agent")):
+    for other_key in (create_key("vision-agent"), create_key("text-agent")):
         answer = post(other_key, chat_body("hello"), **{"idempotency-key": "k"})
         assert (answer.status_code, "x-routing-replayed" in answer) == (200, False)
         assert answer.content != first.content
@@ -119,7 +119,7 @@ def test_idempotency_key_is_used_unchanged(key: str, idempotency_key: str) -> No
 def test_unauthorized_call_is_refused_before_the_look_up(key: str) -> None:
     post(key, chat_body("hello"), **{"idempotency-key": "k"})
     assert post("ra_wrong", chat_body("hello"), **{"idempotency-key": "k"}).status_code == 401
-    narrow = key_of("text-agent", scopes=("registry:read",))
+    narrow = create_key("text-agent", scopes=("registry:read",))
     assert post(narrow, chat_body("hello"), **{"idempotency-key": "k"}).status_code == 403
     assert count_records() == 1
 

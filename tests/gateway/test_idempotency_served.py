@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from tests.engines.others import LOG, locked
-from tests.gateway.serving import Server, environment_of, listening, served
+from tests.gateway.serving import Server, listening, served, server_environment
 
 pytestmark = pytest.mark.usefixtures("reset_lab")
 
@@ -92,7 +92,7 @@ def test_outcomes_survive_a_restart(client: openai.OpenAI, server: Server) -> No
     first = client.chat.completions.create(model="one/lab", messages=HELLO, **with_key("kept"))
     server.process.terminate()
     server.process.wait(timeout=40)
-    environment = environment_of(server.directory, server.lab)
+    environment = server_environment(server.directory, server.lab)
     restarted = listening(environment, server.key, server.lab, server.directory)
     try:
         second_client = client.with_options(base_url=restarted.url + "/v1")

@@ -41,7 +41,7 @@ VALUES = st.recursive(
 )
 
 
-def units_of(text: str) -> str:
+def split_units(text: str) -> str:
     """Split the text into UTF-16 units, so that it can be cut between surrogates."""
     data = text.encode("utf-16-le", "surrogatepass")
     return "".join(chr(data[at] | data[at + 1] << 8) for at in range(0, len(data), 2))
@@ -61,7 +61,7 @@ def mixed_answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
     tracks: list[list[Step]] = []
     for number, (_, arguments) in enumerate(calls):
         whole = json.dumps(arguments, ensure_ascii=False) if arguments or draw(st.booleans()) else ""
-        rest, track = units_of(whole), [("call", number, "")]
+        rest, track = split_units(whole), [("call", number, "")]
         while rest:
             size = draw(st.integers(1, len(rest)))
             track.append(("call", number, rest[:size]))

@@ -27,7 +27,7 @@ from routing_admin.gateway.responses.rendering import without_images
 from routing_admin.models import KeptAnswer
 from routing_admin.request_log import kept_answers as store
 from routing_admin.request_log.kept_answers import KeptAnswers, KeptTooLargeError, kept_answers
-from tests.cast import key_of
+from tests.cast import create_key
 from tests.gateway.plane import logged, post
 from tests.protocols.test_vendor_tools import RESPONSE
 
@@ -122,11 +122,11 @@ def test_unknown_reference_is_refused_with_a_suggestion(key: str, reference: dic
 
 
 def test_reference_of_another_agent_is_refused(key: str) -> None:
-    item, other = answered_item(key), key_of("vision-agent")
+    item, other = answered_item(key), create_key("vision-agent")
     for _ in range(2):
         assert ask(other, USER, reference_to(item)).status_code == 400
         kept_answers().write()
-    assert ask(key_of("text-agent"), USER, reference_to(item), MORE).status_code == 200
+    assert ask(create_key("text-agent"), USER, reference_to(item), MORE).status_code == 200
 
 
 def test_expired_answer_is_refused_and_its_row_removed(key: str) -> None:
@@ -205,7 +205,7 @@ def test_items_of_openais_own_tools_keep_their_ids(key: str) -> None:
         assert referred.headers["x-routing-dropped"] == whole.headers["x-routing-dropped"]
         kept_answers().write()
     assert kept_answers().find("text-agent", ["ws_1"], 10_000) == {"ws_1": [RESPONSE["output"][1]]}
-    assert ask(key_of("vision-agent"), USER, reference_to(items[1]), MORE).status_code == 400
+    assert ask(create_key("vision-agent"), USER, reference_to(items[1]), MORE).status_code == 400
 
 
 @pytest.mark.parametrize("how", ["broke", "disconnected"])
@@ -240,7 +240,7 @@ def fill(kept: KeptAnswers, agent: str, answers: int, size: int) -> None:
         kept.write()
 
 
-def keys_of(kept: KeptAnswers, agent: str, answers: int) -> list[int]:
+def row_keys(kept: KeptAnswers, agent: str, answers: int) -> list[int]:
     found_answers = kept.find(agent, (f"{number:024x}" for number in range(answers)), 10**9)
     return sorted(int(key, 16) for key in found_answers)
 
@@ -257,10 +257,10 @@ def test_oldest_answers_are_evicted_per_agent_and_in_total(monkeypatch: pytest.M
     monkeypatch.setattr(store, "AGENT_BYTES", stored * 3 + stored // 2)
     fill(kept, "two", 1, 10)
     fill(kept, "one", 6, 10)
-    assert (keys_of(kept, "one", 6), keys_of(kept, "two", 1)) == ([3, 4, 5], [0])
+    assert (row_keys(kept, "one", 6), row_keys(kept, "two", 1)) == ([3, 4, 5], [0])
     monkeypatch.setattr(store, "ALL_BYTES", stored * 2 + stored // 2)
     fill(kept, "three", 1, 10)
-    assert (keys_of(kept, "one", 6), keys_of(kept, "two", 1), keys_of(kept, "three", 1)) == ([5], [], [0])
+    assert (row_keys(kept, "one", 6), row_keys(kept, "two", 1), row_keys(kept, "three", 1)) == ([5], [], [0])
 
 
 def test_memory_is_bounded_while_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +268,7 @@ def test_memory_is_bounded_while_nothing_is_written(monkeypatch: pytest.MonkeyPa
     kept = KeptAnswers()
     for number in range(10):
         kept.keep("one", None, f"{number:024x}", [{"id": f"msg_{number:024x}00", "text": "x" * 250}])
-    assert keys_of(kept, "one", 10) == [7, 8, 9]
+    assert row_keys(kept, "one", 10) == [7, 8, 9]
 
 
 def test_referenced_items_count_towards_the_size_limit(key: str, settings: Any) -> None:

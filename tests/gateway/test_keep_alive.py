@@ -81,12 +81,12 @@ async def answer_next(loopback: Loopback, name: str) -> None:
     loopback.unanswered[-1].play(name)
 
 
-def comments_of(call: Call) -> dict[str, str]:
+def read_comments(call: Call) -> dict[str, str]:
     lines = [line[2:] for line in call.answer.decode().split("\n") if line.startswith(": x-") or "retry" in line[:10]]
     return dict(line.split(": ", 1) for line in lines)
 
 
-def events_of(call: Call) -> list[Any]:
+def read_events(call: Call) -> list[Any]:
     """Return the data of the events as a parser of server-sent events sees them, without pings."""
     lines = call.answer.decode().split("\n")
     assert all(not line or line.startswith((":", "data: ", "event: ")) for line in lines)
@@ -94,7 +94,7 @@ def events_of(call: Call) -> list[Any]:
     return [event for event in data if event.get("type") != "ping"]
 
 
-async def row_of(name: str = "the-call") -> Any:
+async def log_row(name: str = "the-call") -> Any:
     return await asyncio.to_thread(logged, name)
 
 
@@ -117,10 +117,10 @@ async def test_stream_without_content_begins_with_comments(key, loopback, path):
     assert call.answer_headers["x-accel-buffering"] == "no"
     assert call.answer_headers["x-request-id"] == "the-call"
     late_headers = {name: value for name, value in prompt.answer_headers.items() if name not in call.answer_headers}
-    assert comments_of(call) == late_headers
+    assert read_comments(call) == late_headers
     assert late_headers["x-routing-provider"] == "silent"
-    assert [event.keys() for event in events_of(call)] == [event.keys() for event in events_of(prompt)]
-    row = await row_of()
+    assert [event.keys() for event in read_events(call)] == [event.keys() for event in read_events(prompt)]
+    row = await log_row()
     assert (row.outcome, row.status) == ("ok", 200)
     assert row.answer["keepAliveMs"] > 0
     assert b": x-routing" not in prompt.answer
@@ -133,9 +133,9 @@ async def test_fallback_continues_after_the_comments(key, loopback, path):
         running = await begin(call)
         await answer_next(loopback, "fail")
         await running
-    assert (comments_of(call)["x-routing-provider"], comments_of(call)["x-routing-attempts"]) == ("stream", "2")
+    assert (read_comments(call)["x-routing-provider"], read_comments(call)["x-routing-attempts"]) == ("stream", "2")
     assert "word 199" in call.answer.decode()
-    assert "error" not in {name for event in events_of(call) for name, value in event.items() if value}
+    assert "error" not in {name for event in read_events(call) for name, value in event.items() if value}
 
 
 @pytest.mark.parametrize("ending", ["stream", "fail"])
@@ -202,11 +202,11 @@ async def test_begun_stream_of_a_failed_chain_ends_with_an_error_event(key, loop
         running = await begin(call)
         await answer_next(loopback, "fail")
         await running
-    assert (call.status, ERRORS[path](events_of(call)[-1])) == (200, expected)
+    assert (call.status, ERRORS[path](read_events(call)[-1])) == (200, expected)
     assert b"[DONE]" not in call.answer
-    assert comments_of(call) == {"x-routing-attempts": "1", "x-should-retry": "false"}
+    assert read_comments(call) == {"x-routing-attempts": "1", "x-should-retry": "false"}
     assert call.sent[-1] == {"type": "http.response.body", "body": b""}
-    row = await row_of()
+    row = await log_row()
     assert (row.outcome, row.status) == ("all_providers_failed", 200)
 
 
@@ -234,7 +234,7 @@ async def test_zero_seconds_never_begin_a_stream_early(key, loopback, settings, 
         await running
     assert call.answer_headers["x-routing-provider"] == "silent"
     assert call.answer.startswith(b"data: ")
-    assert "keepAliveMs" not in (await row_of()).answer
+    assert "keepAliveMs" not in (await log_row()).answer
 
 
 async def test_installations_seconds_apply_without_a_route(key, loopback, settings):
@@ -244,7 +244,7 @@ async def test_installations_seconds_apply_without_a_route(key, loopback, settin
         running = await begin(call)
         await answer_next(loopback, "stream")
         await running
-    assert comments_of(call)["x-routing-provider"] == "silent"
+    assert read_comments(call)["x-routing-provider"] == "silent"
 
 
 async def test_disconnect_from_a_begun_stream_ends_the_chain(key, loopback):
@@ -256,7 +256,7 @@ async def test_disconnect_from_a_begun_stream_ends_the_chain(key, loopback):
         await running
         await loopback.closed.wait()
     assert b"data" not in call.answer
-    row = await row_of()
+    row = await log_row()
     assert (row.outcome, row.status) == ("client_cancelled", 499)
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -268,9 +268,9 @@ async def test_stopping_process_ends_a_begun_stream_with_an_error_event(key, loo
         await loopback.requested.wait()
         draining().give_up()
         await running
-    assert events_of(call)[-1]["error"]["code"] == "server_draining"
-    assert comments_of(call)["x-should-retry"] == "true"
-    assert ((await row_of()).outcome, (await row_of()).status) == ("server_draining", 200)
+    assert read_events(call)[-1]["error"]["code"] == "server_draining"
+    assert read_comments(call)["x-should-retry"] == "true"
+    assert ((await log_row()).outcome, (await log_row()).status) == ("server_draining", 200)
 
 
 async def test_exception_in_a_begun_stream_is_an_error_event(key, loopback, monkeypatch):
@@ -280,8 +280,8 @@ async def test_exception_in_a_begun_stream_is_an_error_event(key, loopback, monk
         running = await begin(call)
         await answer_next(loopback, "stream")
         await running
-    assert events_of(call)[-1]["error"]["type"] == "upstream_error"
-    assert (await row_of()).status == 200
+    assert read_events(call)[-1]["error"]["type"] == "upstream_error"
+    assert (await log_row()).status == 200
 
 
 @pytest.mark.parametrize("ending", ["stream", "fail"])
@@ -298,7 +298,7 @@ async def test_only_a_complete_begun_stream_keeps_its_idempotency_key(key, loopb
             again = await call_to("alone", key, idempotency_key).run()
             assert again.answer_headers["x-routing-replayed"] == "true"
             assert again.answer_headers["x-routing-provider"] == "silent"
-            assert events_of(again) == events_of(call)
+            assert read_events(again) == read_events(call)
             assert b": " not in again.answer.partition(b"data")[0]
 
 

@@ -17,7 +17,7 @@ from routing_admin.configuration import integrity
 from routing_admin.configuration.agents.actions import change_key, roll_key
 from routing_admin.console.history.actions import restore, undo
 from routing_admin.models import AuditEvent, Revision
-from tests.cast import key_of, limit_agent
+from tests.cast import create_key, limit_agent
 from tests.console.visits import response_text
 from tests.gateway.plane import chat_body, post
 
@@ -28,7 +28,7 @@ pytestmark = [
 PLANNING = {"limits": {"models": ["task:planning"]}}
 
 
-def row_of(key: str) -> AgentKey:
+def key_row(key: str) -> AgentKey:
     return AgentKey.objects.select_related("agent").get(public_id=key.split("_")[1])
 
 
@@ -45,7 +45,7 @@ def test_key_may_use_what_both_it_and_its_agent_allow() -> None:
     """A key's limits do not affect the agent's other keys. A limit that the agent gets later applies to the key as
     well.
     """
-    free, narrow = key_of("text-agent"), key_of("text-agent", terms=PLANNING)
+    free, narrow = create_key("text-agent"), create_key("text-agent", terms=PLANNING)
     assert [forbids(key) for key in (free, narrow)] == [False, True]
     assert post(narrow, chat_body("hi", model="task:planning")).status_code == 200
     listed = Client().get("/v1/models", headers={"authorization": f"Bearer {narrow}"}).json()["data"]
@@ -61,10 +61,10 @@ def test_key_may_use_what_both_it_and_its_agent_allow() -> None:
 )
 def test_a_key_is_never_allowed_more_than_its_agent(name: str, message: str) -> None:
     limit_agent(models=["task:planning"])
-    key = row_of(key_of("text-agent"))
+    key = key_row(create_key("text-agent"))
     terms = {"limits": {"models": [name]}}
     for action in (
-        lambda: key_of("text-agent", terms=terms),
+        lambda: create_key("text-agent", terms=terms),
         lambda: change_key(SYSTEM, key, label="", terms=terms),
     ):
         with pytest.raises(InvalidError, match=message):
@@ -72,11 +72,11 @@ def test_a_key_is_never_allowed_more_than_its_agent(name: str, message: str) -> 
 
 
 def test_a_keys_requests_are_counted_beside_its_agents() -> None:
-    free, narrow = key_of("text-agent"), key_of("text-agent", terms={"limits": {"tokensPerDay": 30}})
+    free, narrow = create_key("text-agent"), create_key("text-agent", terms={"limits": {"tokensPerDay": 30}})
     answers = [post(narrow, chat_body("hi", model="task:planning", max_tokens=20)) for _ in range(3)]
     refused = answers[-1]
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "budget_exceeded")
-    assert refused.json()["error"]["message"].startswith(f"The key {row_of(narrow)} has a daily token limit of 30")
+    assert refused.json()["error"]["message"].startswith(f"The key {key_row(narrow)} has a daily token limit of 30")
     assert post(free, chat_body("hi", model="task:planning", max_tokens=20)).status_code == 200
     limits = own_limits(narrow)
     assert (limits["limits"], limits["keyLimits"]["amounts"][0]["limit"]) == (None, 30)
@@ -84,12 +84,12 @@ def test_a_keys_requests_are_counted_beside_its_agents() -> None:
 
 
 def test_change_of_a_key_applies_at_once_and_can_be_undone() -> None:
-    key = key_of("text-agent")
-    change = change_key(SYSTEM, row_of(key), label="night", terms=PLANNING)
+    key = create_key("text-agent")
+    change = change_key(SYSTEM, key_row(key), label="night", terms=PLANNING)
     assert forbids(key)
     changes = Revision.objects.get(number=change.revision).changes
     assert [entry["name"] for entry in changes] == ["text-agent"]
-    assert row_of(key).public_id in changes[0]["field"]
+    assert key_row(key).public_id in changes[0]["field"]
     assert AuditEvent.objects.filter(action="key.change", object_name="text-agent").count() == 1
     assert integrity.configuration() == []
     assert change.revision is not None
@@ -101,14 +101,14 @@ def test_change_of_a_key_applies_at_once_and_can_be_undone() -> None:
 def test_restoring_keeps_the_limits_a_key_was_issued_with() -> None:
     """Issuing a key is not a revision, so restoring one does not undo it. A rolled key inherits the limits."""
     before = Revision.objects.order_by("-number").first()
-    key = key_of("text-agent", terms=PLANNING)
+    key = create_key("text-agent", terms=PLANNING)
     assert Revision.objects.order_by("-number").first() == before
-    change_key(SYSTEM, row_of(key), label="", terms={})
+    change_key(SYSTEM, key_row(key), label="", terms={})
     assert not forbids(key)
     assert before is not None
     restore(SYSTEM, before.number)
     assert forbids(key)
-    rolled, _ = roll_key(SYSTEM, row_of(key), overlap=timedelta(0))
+    rolled, _ = roll_key(SYSTEM, key_row(key), overlap=timedelta(0))
     assert forbids(rolled)
 
 

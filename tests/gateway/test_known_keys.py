@@ -17,7 +17,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import revoke_key
 from routing_admin.gateway import key_cache
 from routing_admin.models import Installation
-from tests.cast import key_of
+from tests.cast import create_key
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -36,7 +36,7 @@ def test_revoked_key_is_refused_and_a_new_one_accepted_at_once(key):
     assert is_accepted(key)
     revoke_key(SYSTEM, AgentKey.objects.get(public_id=key.split("_")[1]))
     assert not is_accepted(key)
-    assert is_accepted(key_of("text-agent"))
+    assert is_accepted(create_key("text-agent"))
 
 
 def test_key_revoked_by_another_process_is_refused_after_a_refresh(key):

@@ -19,7 +19,7 @@ from routing_admin.console.settings import actions as exchange
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import Candidate, TaskRoute
 from tests.bench.upstream import NAME
-from tests.cast import key_of, limit_agent
+from tests.cast import create_key, limit_agent
 from tests.gateway.asgi_caller import COST, TOKENS, Call, chat_call, price_plain_provider
 from tests.gateway.plane import logged
 
@@ -34,7 +34,7 @@ async def find_used() -> Mapping[Meter, int]:
     return {meter: amount for (_, meter), amount in uses.items()}
 
 
-def refusals_of(calls: list[Call]) -> set[str]:
+def refusal_codes(calls: list[Call]) -> set[str]:
     return {call.error_code for call in calls if call.status != 200}
 
 
@@ -52,7 +52,7 @@ async def test_200_parallel_calls_never_pass_a_rate(key, loopback):
         while last.status != 429:
             last = await chat_call(key, "plain").run()
     assert sum(call.status == 200 for call in calls) <= 37 * minutes
-    assert refusals_of(calls) == {"rate_limit_exceeded"}
+    assert refusal_codes(calls) == {"rate_limit_exceeded"}
     assert last.error_code == "rate_limit_exceeded"
     assert 1 <= int(last.answer_headers["retry-after"]) <= 60
     assert last.answer_headers["x-should-retry"] == "true"
@@ -67,7 +67,7 @@ async def test_200_parallel_calls_never_pass_a_budget(key, loopback):
     async with loopback.serve():
         calls = await asyncio.gather(*(chat_call(key, "plain", max_tokens=900).run() for _ in range(200)))
         answered = sum(call.status == 200 for call in calls)
-        assert refusals_of(calls) == {"budget_exceeded"}
+        assert refusal_codes(calls) == {"budget_exceeded"}
         assert answered in range(11, 200)
         assert await find_used() == {Meter.TOKENS_PER_DAY: answered * TOKENS}
 
@@ -221,7 +221,7 @@ async def test_request_bytes_are_limited_per_day(key, loopback):
 
 async def test_agent_without_limits_has_no_headers_and_no_rows(key, loopback):
     await asyncio.to_thread(limit_agent, requestsPerMinute=1)
-    other = await asyncio.to_thread(key_of, "vision-agent")
+    other = await asyncio.to_thread(create_key, "vision-agent")
     async with loopback.serve():
         calls = [await chat_call(other, "plain").run() for _ in range(3)]
     assert [call.status for call in calls] == [200] * 3
@@ -235,7 +235,7 @@ async def test_200_parallel_calls_never_pass_a_budget_of_money(key, loopback):
     async with loopback.serve():
         calls = await asyncio.gather(*(chat_call(key, "plain", max_tokens=900).run() for _ in range(200)))
         answered = [call for call in calls if call.status == 200]
-        assert refusals_of(calls) == {"budget_exceeded"}
+        assert refusal_codes(calls) == {"budget_exceeded"}
         assert len(answered) in range(11, 200)
         assert await find_used() == {Meter.MONEY_PER_DAY: len(answered) * COST}
         refused = await chat_call(key, "plain", max_tokens=100_000).run()

@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from routing_admin.configuration.stamped_cache import FRESH_SECONDS
-from tests.gateway.serving import Server, environment_of, manage, served
+from tests.gateway.serving import Server, manage, served, server_environment
 
 HELLO = [{"role": "user", "content": "hello"}]
 SET = (
@@ -45,7 +45,7 @@ BUDGET = (
 
 def limit(server: Server, **limits: Any) -> None:
     """Set the text agent's limits from another process, and wait until no call uses the previous limits."""
-    manage(environment_of(server.directory, server.lab), "shell", "-c", SET % json.dumps(limits))
+    manage(server_environment(server.directory, server.lab), "shell", "-c", SET % json.dumps(limits))
     # The snapshot that calls use is never older than `FRESH_SECONDS`; the agents' API reads the rows.
     refreshed_at = time.monotonic() + FRESH_SECONDS
     reported: list[dict[str, Any]] = []
@@ -81,7 +81,7 @@ def amounts(server: Server) -> dict[str, int]:
     return {amount["meter"]: amount["used"] for amount in server.get("/api/v1/agents/me")["limits"]["amounts"]}
 
 
-def bill_of(server: Server, team: str) -> float:
+def logged_cost(server: Server, team: str) -> float:
     groups = server.get(f"/api/v1/usage?groupBy=team&team={team}")["groups"]
     return sum(float(cost["amount"]) for group in groups for cost in group["costs"])
 
@@ -129,7 +129,7 @@ async def test_200_parallel_calls_never_pass_a_rate_in_two_processes(server: Ser
 
 
 async def test_200_parallel_calls_never_pass_the_money_of_agent_and_team_in_two_processes(server: Server) -> None:
-    manage(environment_of(server.directory, server.lab), "shell", "-c", BUDGET)
+    manage(server_environment(server.directory, server.lab), "shell", "-c", BUDGET)
     limit(server, moneyPerDay="5.00", currency="USD")
     answers = await ask_together(server, 200, max_tokens=900, metadata={"team": "search"})
     usages = [answer.json()["usage"] for answer in answers if answer.status_code == 200]
@@ -144,7 +144,7 @@ async def test_200_parallel_calls_never_pass_the_money_of_agent_and_team_in_two_
             refusal = refused.json()["error"]["message"]
     # The other process writes its part to the ledger and the log with a delay.
     async with asyncio.timeout(60):
-        while {round((await asyncio.to_thread(amounts, server))["moneyPerDay"], 6), bill_of(server, "search")} != {
+        while {round((await asyncio.to_thread(amounts, server))["moneyPerDay"], 6), logged_cost(server, "search")} != {
             round(spent, 6)
         }:
             await asyncio.sleep(0)

@@ -69,7 +69,7 @@ def upload(server: Server, length: Mapping[str, str] = MappingProxyType({})) -> 
     return send(server, "POST", "/api/v1/artifacts", picture(), headers | dict(length))
 
 
-def memory_of(server: Server, field: str) -> int:
+def read_memory(server: Server, field: str) -> int:
     """Return the server process's memory in bytes: the present size for `VmRSS`, the peak since `reset_peak` for
     `VmHWM`.
     """
@@ -80,7 +80,7 @@ def memory_of(server: Server, field: str) -> int:
 
 def reset_peak(server: Server) -> int:
     Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")
-    return memory_of(server, "VmRSS")
+    return read_memory(server, "VmRSS")
 
 
 def test_a_large_file_is_uploaded_previewed_and_sent_in_blocks(server: Server) -> None:
@@ -91,7 +91,7 @@ def test_a_large_file_is_uploaded_previewed_and_sent_in_blocks(server: Server) -
     def measure(name: str, call: Callable[[], Reply]) -> bytes:
         before = reset_peak(server)
         reply = call()
-        peaks[name] = (memory_of(server, "VmHWM") - before) / MIB
+        peaks[name] = (read_memory(server, "VmHWM") - before) / MIB
         assert reply.status < 300, reply.body[:500]
         return reply.body
 
@@ -127,7 +127,7 @@ def test_an_answer_with_a_large_file_in_it_is_sent_in_blocks(server: Server) -> 
         # Measured for each call, since the one before may have left memory to the garbage collector.
         before = reset_peak(server)
         reply = ask(server, *call)
-        peaks[name] = (memory_of(server, "VmHWM") - before) / MIB
+        peaks[name] = (read_memory(server, "VmHWM") - before) / MIB
         assert (reply.status, len(reply.body) > SIZE * 4 // 3) == (200, True)
     assert {name: mib for name, mib in peaks.items() if mib > 20} == {}
 
@@ -151,5 +151,5 @@ def test_ten_concurrent_answers_take_a_few_blocks_each(server: Server) -> None:
             thread.join()
     assert (len(lengths), len(set(lengths)), lengths[0] > SIZE * 4 // 3) == (20, 1, True)
     # Ten copies of the file would take 250 MiB.
-    assert (memory_of(server, "VmHWM") - before) / MIB < 60
-    assert (memory_of(server, "VmRSS") - before) / MIB < 60
+    assert (read_memory(server, "VmHWM") - before) / MIB < 60
+    assert (read_memory(server, "VmRSS") - before) / MIB < 60

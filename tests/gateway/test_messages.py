@@ -28,7 +28,7 @@ def request(*content: object, role: str = "user", **more: object) -> dict[str, o
     return {"model": "echo-text", "max_tokens": 100, "messages": [{"role": role, "content": parts}], **more}
 
 
-def call_of(body: dict[str, object]) -> ChatCall:
+def parse_call(body: dict[str, object]) -> ChatCall:
     return parse(body, lambda _: None)
 
 
@@ -64,7 +64,7 @@ def test_tool_results_become_separate_messages():
             {"role": "user", "content": [result, {"type": "text", "text": "and now?"}]},
         ]
     }
-    messages = call_of(body).chat.messages
+    messages = parse_call(body).chat.messages
     assert [message.role for message in messages] == [Role.USER, Role.ASSISTANT, Role.TOOL, Role.USER]
     assert (messages[1].tool_calls[0].name, messages[1].tool_calls[0].arguments) == ("add", '{"a": 1}')
     assert (messages[2].tool_call_id, messages[2].is_error, messages[2].text) == ("t1", True, "42")
@@ -73,7 +73,7 @@ def test_tool_results_become_separate_messages():
 def test_a_screenshot_in_a_tool_result_is_a_file():
     """An image in a tool result, as coding agents send it, becomes a file part."""
     result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "image", "source": PICTURE}]}
-    (message,) = call_of(request(result)).chat.messages
+    (message,) = parse_call(request(result)).chat.messages
     (part,) = message.parts
     assert isinstance(part, FilePart)
     assert (message.role, part.kind, part.mime_type) == (Role.TOOL, Kind.IMAGE, "image/png")
@@ -88,7 +88,7 @@ def test_a_screenshot_in_a_tool_result_is_a_file():
     ],
 )
 def test_documents_are_read_from_text_data_or_url(source, kind):
-    (part,) = call_of(request({"type": "document", "source": source, "title": "a.pdf"})).chat.messages[0].parts
+    (part,) = parse_call(request({"type": "document", "source": source, "title": "a.pdf"})).chat.messages[0].parts
     assert isinstance(part, FilePart)
     assert kind is None or part.kind is kind
 
@@ -99,7 +99,7 @@ def test_parameters_are_read_into_the_request():
         {"name": "add", "description": "adds", "input_schema": schema, "cache_control": {"type": "ephemeral"}},
         {"type": "web_search_20250305", "name": "web_search"},
     ]
-    chat = call_of(
+    chat = parse_call(
         request(
             "x",
             tools=tools,
@@ -152,7 +152,7 @@ def test_parameters_are_read_into_the_request():
 )  # fmt: skip
 def test_invalid_request_is_refused_with_the_place(body, param):
     with pytest.raises(BadRequestError) as refused:
-        call_of(body)
+        parse_call(body)
     assert refused.value.param == param
 
 
@@ -208,7 +208,7 @@ def test_an_answer_has_its_blocks_in_order():
         thoughts=(thought,),
         media=(Media(Kind.IMAGE, "image/png", artifact_id="a1"),),
     )
-    body = message_json(answer, call_of(request("x", thinking=THINK)), "m", ORIGIN)
+    body = message_json(answer, parse_call(request("x", thinking=THINK)), "m", ORIGIN)
     assert [block["type"] for block in body["content"]] == ["thinking", "text", "text"]
     assert body["content"][0] == {"type": "thinking", "thinking": "hm", "signature": f"{ORIGIN}:sig"}
     assert body["content"][2]["text"] == "[image/png artifact:a1]"
@@ -241,7 +241,7 @@ def list_nulls(value: object, path: str = "") -> list[str]:
 
 def test_nothing_but_the_stop_sequence_is_null_in_a_message():
     """Keys that Anthropic omits are omitted, because `"citations": null` breaks @ai-sdk/anthropic 3."""
-    body = message_json(Answer("x", (ToolCall("t1", "add", "{}"),)), call_of(request("x")), "m", ORIGIN)
+    body = message_json(Answer("x", (ToolCall("t1", "add", "{}"),)), parse_call(request("x")), "m", ORIGIN)
     assert list_nulls(body) == [".stop_sequence"]
 
 
@@ -249,7 +249,7 @@ def test_message_has_the_vendors_refusal_details_caller_and_usage():
     refused = AnswerDetails(stop_details={"type": "refusal", "category": "cyber"}, service_tier="priority")
     call = ToolCall("t1", "add", "{}")
     answer = Answer("x", (call,), usage=Usage(9, 7, reasoning_tokens=3), details=refused)
-    body = message_json(answer, call_of(request("x")), "m", ORIGIN)
+    body = message_json(answer, parse_call(request("x")), "m", ORIGIN)
     assert body["stop_details"] == {"type": "refusal", "category": "cyber"}
     assert body["content"][1]["caller"] == {"type": "direct"}
     assert body["usage"]["output_tokens_details"] == {"thinking_tokens": 3}
@@ -265,26 +265,26 @@ def test_unknown_category_of_a_refusal_is_null():
 def test_thinking_budget_becomes_an_effort_for_other_vendors(budget, effort):
     """A thinking budget becomes the lowest effort that covers it. An explicit effort takes precedence."""
     thinking = {"type": "enabled", "budget_tokens": budget}
-    assert call_of(request("x", thinking=thinking)).chat.extra.get("reasoning_effort") == effort
+    assert parse_call(request("x", thinking=thinking)).chat.extra.get("reasoning_effort") == effort
     explicit = request("x", thinking=thinking, output_config={"effort": "max"})
-    assert call_of(explicit).chat.extra["reasoning_effort"] == "max"
+    assert parse_call(explicit).chat.extra["reasoning_effort"] == "max"
 
 
 @pytest.mark.parametrize("model", ["claude-opus-4-6", "claude-haiku-4-5", "another-hosts-model"])
 def test_thinking_budget_reaches_a_claude_unchanged(model):
     thinking = {"type": "enabled", "budget_tokens": 1024}
     target = Target("p", "https://llm.example/v1", model)
-    sent = PROTOCOLS["anthropic"].encode(call_of(request("x", thinking=thinking)).chat, target, stream=False)
+    sent = PROTOCOLS["anthropic"].encode(parse_call(request("x", thinking=thinking)).chat, target, stream=False)
     assert (sent.payload["thinking"], "output_config" in sent.payload) == (thinking, False)
     assert sent.dropped_params == ()
 
 
 def test_unsigned_thinking_is_shown_and_not_sent_back():
     """Another vendor's unsigned reasoning is shown to the user as thinking. It is not sent back as signed reasoning."""
-    body = message_json(Answer("Hi", reasoning="let me see"), call_of(request("x", thinking=THINK)), "m", ORIGIN)
+    body = message_json(Answer("Hi", reasoning="let me see"), parse_call(request("x", thinking=THINK)), "m", ORIGIN)
     assert body["content"][0] == {"type": "thinking", "thinking": "let me see", "signature": "routing:unsigned"}
     turn = request("again") | {"messages": [{"role": "assistant", "content": body["content"]}]}
-    (message,) = call_of(turn).chat.messages
+    (message,) = parse_call(turn).chat.messages
     assert (message.text, message.reasoning, message.thoughts) == ("Hi", "let me see", ())
 
 
@@ -305,18 +305,19 @@ def test_thinking_is_shown_if_thinking_or_tools_are_requested(options, kinds):
     """Thinking is never the last block. Gemini sends its signature last, where clients look for the answer."""
     thought = ReasoningBlock(ThoughtForm.ENCRYPTED, "", "c2ln", 2, 0, dialect="google-gemini-v1")
     answer = Answer("Hi", reasoning="let me see", thoughts=(thought,))
-    call = call_of(request("x", **options))
+    call = parse_call(request("x", **options))
     body = message_json(answer, call, "m", ORIGIN)
     assert [block["type"] for block in body["content"]] == kinds
     if "redacted_thinking" in kinds:
         turn = {"messages": [{"role": "assistant", "content": body["content"]}], "model": "m"}
-        assert [thought.proof for thought in call_of(turn).chat.messages[0].thoughts] == ["c2ln"]
+        assert [thought.proof for thought in parse_call(turn).chat.messages[0].thoughts] == ["c2ln"]
 
 
 def test_message_with_only_another_vendors_signature_is_empty():
     thought = ReasoningBlock(ThoughtForm.ENCRYPTED, "", "c2ln", dialect="google-gemini-v1")
     assert (
-        message_json(Answer("", thoughts=(thought,)), call_of(request("x", tools=[TOOL])), "m", ORIGIN)["content"] == []
+        message_json(Answer("", thoughts=(thought,)), parse_call(request("x", tools=[TOOL])), "m", ORIGIN)["content"]
+        == []
     )
 
 
@@ -347,7 +348,7 @@ def test_only_stored_and_large_files_need_a_thread(block, threaded):
 
 def test_system_prompt_keeps_its_text_and_cache_mark():
     system = [{"type": "text", "text": "You are", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]
-    system_message, user_message = call_of(request("x", system=system)).chat.messages
+    system_message, user_message = parse_call(request("x", system=system)).chat.messages
     (part,) = system_message.parts
     assert isinstance(part, TextPart)
     assert (system_message.role, part.cache and part.cache.seconds, user_message.text) == (Role.SYSTEM, 3600, "x")

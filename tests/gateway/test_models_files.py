@@ -12,7 +12,7 @@ from django.test import Client
 
 from artifacts.models import Artifact
 from routing_admin.gateway.messages.models import write_page
-from tests.cast import key_of
+from tests.cast import create_key
 from tests.gateway.plane import PNG, chat_body, post
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
@@ -103,7 +103,7 @@ def test_charset_parameter_does_not_change_the_type_of_a_file(key, charset):
 
 
 def test_public_file_is_readable_by_others_and_deletable_by_its_owner(key):
-    file, other_key = upload(key).json(), key_of("vision-agent")
+    file, other_key = upload(key).json(), create_key("vision-agent")
     assert get(other_key, f"/v1/files/{file['id']}").status_code == 200
     assert get(other_key, "/v1/files").json()["data"] == []
     assert get(other_key, f"/v1/files/{file['id']}", "delete").status_code == 404
@@ -154,7 +154,7 @@ def test_similar_url_is_404_and_names_the_right_one(key, path, suggestion):
 
 
 def test_keys_and_scopes_are_checked_and_session_cookies_ignored(key, admin):
-    reader = key_of("text-agent", scopes=["registry:read"])
+    reader = create_key("text-agent", scopes=["registry:read"])
     for sent_key, status in (("", 401), ("ra_wrong", 401), (reader, 403)):
         for response in (post(sent_key, chat_body("hello")), get(sent_key, "/v1/models"), upload(sent_key)):
             assert response.status_code == status

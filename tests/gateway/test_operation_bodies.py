@@ -16,7 +16,7 @@ from capabilities.acts import SYSTEM
 from capabilities.core.operations.table import OPERATIONS, BodyShape
 from capabilities.json_bodies import body_limit
 from routing_admin.console.settings import actions as installation
-from tests.cast import key_of, limit_agent
+from tests.cast import create_key, limit_agent
 from tests.gateway.asgi_caller import Call, Loopback, headers
 from tests.gateway.plane import logged, post
 
@@ -31,7 +31,7 @@ def post_form(key: str, path: str = TRANSCRIPTS, **fields: Any) -> Any:
     return Client().post(path, fields, headers={"authorization": f"Bearer {key}"})
 
 
-def error_of(response: Any) -> tuple[int, str, str | None]:
+def read_error(response: Any) -> tuple[int, str, str | None]:
     error = response.json()["error"]
     assert error["request_id"] == response.headers["x-request-id"]
     return response.status_code, error["code"], error["param"]
@@ -44,7 +44,7 @@ def wav(name: str = "a.wav", data: bytes = WAV) -> SimpleUploadedFile:
 @pytest.mark.parametrize("path", PATHS)
 def test_every_operation_requires_a_key_its_scope_and_post(key, path) -> None:
     assert post("", {}, path).status_code == 401
-    assert post(key_of("text-agent", scopes=["registry:read"]), {}, path).status_code == 403
+    assert post(create_key("text-agent", scopes=["registry:read"]), {}, path).status_code == 403
     refused = Client().get(path, headers={"authorization": f"Bearer {key}"})
     assert (refused.status_code, refused.headers["Allow"]) == (405, "POST")
 
@@ -65,33 +65,33 @@ def test_every_operation_requires_a_key_its_scope_and_post(key, path) -> None:
 )
 def test_invalid_body_is_refused_and_logged(key, path, body, code, param) -> None:
     refused = post(key, body, path)
-    assert error_of(refused)[1:] == (code, param)
+    assert read_error(refused)[1:] == (code, param)
     row = logged(refused.headers["x-request-id"])
     assert (row.outcome, row.surface[:3], row.agent) == (code, "v1/", "text-agent")
 
 
 def test_wrong_content_type_is_refused(key) -> None:
     refused = post_form(key, EMBEDDINGS, model="m", input="a")
-    assert error_of(refused) == (400, "invalid_content_type", None)
+    assert read_error(refused) == (400, "invalid_content_type", None)
     assert "application/json" in refused.json()["error"]["message"]
     refused = post(key, {"model": "m"}, TRANSCRIPTS)
-    assert error_of(refused) == (400, "invalid_content_type", None)
+    assert read_error(refused) == (400, "invalid_content_type", None)
     assert "multipart/form-data with the fields model, file" in refused.json()["error"]["message"]
 
 
 def test_a_form_without_a_file_or_a_model_is_refused(key) -> None:
-    assert error_of(post_form(key, file=wav())) == (400, "missing_required_parameter", "model")
-    assert error_of(post_form(key, model="m")) == (400, "missing_required_parameter", "file")
-    assert error_of(post_form(key, EDITS, model="m", prompt="p")) == (400, "missing_required_parameter", "image")
-    assert error_of(post_form(key, model="m", file="artifact:" + "0" * 32)) == (400, "artifact_not_found", "file")
-    assert error_of(post_form(key, model="m", file="no id")) == (400, "artifact_not_found", "file")
+    assert read_error(post_form(key, file=wav())) == (400, "missing_required_parameter", "model")
+    assert read_error(post_form(key, model="m")) == (400, "missing_required_parameter", "file")
+    assert read_error(post_form(key, EDITS, model="m", prompt="p")) == (400, "missing_required_parameter", "image")
+    assert read_error(post_form(key, model="m", file="artifact:" + "0" * 32)) == (400, "artifact_not_found", "file")
+    assert read_error(post_form(key, model="m", file="no id")) == (400, "artifact_not_found", "file")
 
 
 def test_private_file_of_another_agent_is_not_found(key, demo) -> None:
-    other_key = key_of("vision-agent", scopes=["artifacts:write"])
+    other_key = create_key("vision-agent", scopes=["artifacts:write"])
     ref = post_form(other_key, "/v1/files", file=wav(), purpose="user_data").json()["id"]
     Artifact.objects.update(visibility="private")
-    assert error_of(post_form(key, model="m", file=ref)) == (400, "artifact_not_found", "file")
+    assert read_error(post_form(key, model="m", file=ref)) == (400, "artifact_not_found", "file")
 
 
 @pytest.mark.parametrize(
@@ -101,15 +101,15 @@ def test_a_form_that_cannot_be_read_is_refused(key, content_type) -> None:
     sent = {"authorization": f"Bearer {key}"}
     refused = Client().generic("POST", TRANSCRIPTS, b"--y\r\n\r\nz", content_type=content_type, headers=sent)
     assert refused.status_code == 400
-    assert error_of(refused)[1] in ("invalid_form", "missing_required_parameter")
+    assert read_error(refused)[1] in ("invalid_form", "missing_required_parameter")
 
 
 def test_file_above_the_upload_limit_is_refused(key, settings) -> None:
     settings.MAX_UPLOAD_BYTES = 1000
-    assert error_of(post_form(key, model="m", file=wav(data=b"x" * 1001))) == (413, "file_too_large", "file")
-    assert error_of(post_form(key, model="m", file=wav(data=b"x" * 1000))) == (404, "model_not_found", "model")
+    assert read_error(post_form(key, model="m", file=wav(data=b"x" * 1001))) == (413, "file_too_large", "file")
+    assert read_error(post_form(key, model="m", file=wav(data=b"x" * 1000))) == (404, "model_not_found", "model")
     bomb = gzip.compress(b" " * (body_limit(EMBEDDINGS) + 1), 1)
-    assert error_of(post(key, bomb, EMBEDDINGS, **{"content-encoding": "gzip"})) == (413, "body_too_large", None)
+    assert read_error(post(key, bomb, EMBEDDINGS, **{"content-encoding": "gzip"})) == (413, "body_too_large", None)
 
 
 def test_model_that_is_not_allowed_is_403(key) -> None:
@@ -131,7 +131,7 @@ def test_form_is_recorded_if_recording_is_on(key) -> None:
 def test_operation_that_only_the_demo_could_answer_is_refused(key) -> None:
     """The demo's provider answers only chat."""
     refused = post(key, {"model": "auto", "input": "a"}, EMBEDDINGS)
-    assert error_of(refused) == (400, "operation_not_offered", "model")
+    assert read_error(refused) == (400, "operation_not_offered", "model")
     assert logged(refused.headers["x-request-id"]).attempts.first().outcome == "skipped_protocol"
 
 

@@ -21,8 +21,8 @@ from tests.gateway.fault_cases import (
     PLANTED_KEY,
     CaseResult,
     FaultCase,
+    build_provider,
     check_cases,
-    provider_of,
     read_rows,
 )
 from tests.gateway.serving import Server, routing, serving
@@ -60,7 +60,7 @@ def configured(lab: Lab, unreachable: dict[str, str]) -> dict[str, Any]:
     file = routing(lab)
     good = {"providerName": "good", "apiKey": "NOT_NEEDED", "endpoint": lab.url("openai", "good")}
     good["defaultModel"] = "lab-model"
-    file["providers"] += [good, *(provider_of(case, lab, unreachable) for case in CASES)]
+    file["providers"] += [good, *(build_provider(case, lab, unreachable) for case in CASES)]
     for case in CASES:
         fallback = [] if case.alone else [{"provider": "good", "model": "lab-model"}]
         # The deadline is short only if the deadline is the fault.

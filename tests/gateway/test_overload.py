@@ -27,7 +27,7 @@ from routing_admin.platform.server.fair_semaphore import (
     requests,
     threads,
 )
-from tests.cast import key_of
+from tests.cast import create_key
 from tests.gateway.asgi_caller import Call, chat_call
 from tests.gateway.plane import logged
 
@@ -63,7 +63,7 @@ async def disconnect_all(unanswered: list[Call], running: list[asyncio.Task[Call
 
 
 async def test_an_agent_that_fills_the_process_is_refused_and_another_one_served(key, loopback, four_slots):
-    other_key = await asyncio.to_thread(key_of, "vision-agent")
+    other_key = await asyncio.to_thread(create_key, "vision-agent")
     unanswered = [chat_call(key, "silent") for _ in range(4)]
     async with loopback.serve():
         assert (await chat_call(key, "plain").run()).status == 200

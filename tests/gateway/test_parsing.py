@@ -43,11 +43,11 @@ def refusal(body: Any) -> BadRequestError:
     return caught.value
 
 
-def base64_of(data: bytes) -> str:
+def encode_base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-CSV = base64_of(b"a,b\n1,2\n")
+CSV = encode_base64(b"a,b\n1,2\n")
 
 
 def test_thinking_blocks_in_the_history_become_reasoning():
@@ -85,9 +85,14 @@ def test_thinking_blocks_in_the_history_become_reasoning():
             "text/csv",
             "a.csv",
         ),
-        ({"type": "file", "file": {"data": base64_of(PNG), "mimeType": "image/png"}}, Kind.IMAGE, "image/png", None),
         (
-            {"type": "input_audio", "input_audio": {"data": base64_of(WAV), "format": "wav"}},
+            {"type": "file", "file": {"data": encode_base64(PNG), "mimeType": "image/png"}},
+            Kind.IMAGE,
+            "image/png",
+            None,
+        ),
+        (
+            {"type": "input_audio", "input_audio": {"data": encode_base64(WAV), "format": "wav"}},
             Kind.AUDIO,
             "audio/wav",
             None,
@@ -228,6 +233,6 @@ def test_text_and_parameters_are_read_unchanged(text, temperature, max_tokens):
 
 @given(st.binary(max_size=300))
 def test_inline_bytes_are_kept_unchanged(data):
-    part = only_file({"type": "file", "file": {"file_data": base64_of(data), "filename": "x.bin"}})
+    part = only_file({"type": "file", "file": {"file_data": encode_base64(data), "filename": "x.bin"}})
     assert part.content is not None
     assert b"".join(part.content.blob().blocks()) == data

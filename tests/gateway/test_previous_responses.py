@@ -17,7 +17,7 @@ from routing_admin.gateway.responses.references import resolve_references
 from routing_admin.models import KeptAnswer
 from routing_admin.request_log import kept_answers as store
 from routing_admin.request_log.kept_answers import KeptAnswers, Turn, kept_answers
-from tests.cast import key_of
+from tests.cast import create_key
 from tests.gateway.plane import PNG_URL, logged, post
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("kept_in_this_process")]
@@ -136,11 +136,11 @@ async def test_conversation_is_not_looked_up_for_a_call_without_an_input(items: 
 
 
 def test_id_of_another_agent_is_refused(key: str) -> None:
-    first, other_key = answered(key, [FIRST]), key_of("vision-agent")
+    first, other_key = answered(key, [FIRST]), create_key("vision-agent")
     for _ in range(2):
         assert ask(other_key, [SECOND], first["id"]).status_code == 400
         kept_answers().write()
-    assert ask(key_of("text-agent"), [SECOND], first["id"]).status_code == 200
+    assert ask(create_key("text-agent"), [SECOND], first["id"]).status_code == 200
 
 
 def test_answer_with_store_false_cannot_be_continued(key: str) -> None:

@@ -36,7 +36,7 @@ ENOUGH = {
 TOOL = {"type": "function", "name": "add", "parameters": {"type": "object"}}
 
 
-def call_of(*items: object, **more: object) -> ChatCall:
+def parse_call(*items: object, **more: object) -> ChatCall:
     return parse({"model": "m", "input": list(items), **more}, lambda _: None)
 
 
@@ -56,7 +56,7 @@ def test_tools_of_a_namespace_are_offered_with_joined_names():
     """Codex groups other servers' tools in namespaces. The model is offered each tool under a joined name. The client
     receives the tool's own name, whole, streamed and in the next turn.
     """
-    call = call_of({"type": "additional_tools", "tools": [NAMESPACE]}, MESSAGE, tools=[TOOL])
+    call = parse_call({"type": "additional_tools", "tools": [NAMESPACE]}, MESSAGE, tools=[TOOL])
     assert [tool.name for tool in call.chat.tools] == ["add", "files__find"]
     assert call.chat.inner == ("input[0].tools[0].description",)
     (item,) = response_json(Answer(tool_calls=(ToolCall("c1", "files__find", "{}"),)), call, "m", ORIGIN)["output"]
@@ -69,7 +69,7 @@ def test_tools_of_a_namespace_are_offered_with_joined_names():
         ("files", "find"),
     ]
     assert next(event["name"] for event in streamed if event["type"].endswith("arguments.done")) == "find"
-    assert call_of(item).chat.messages[0].tool_calls[0].name == "files__find"
+    assert parse_call(item).chat.messages[0].tool_calls[0].name == "files__find"
 
 
 def test_long_joined_names_are_cut_distinctly_and_stably():
@@ -84,7 +84,7 @@ def test_long_joined_names_are_cut_distinctly_and_stably():
 
 def test_calls_of_openais_shell_become_ordinary_tool_calls():
     action = {"type": "exec", "command": ["ls"]}
-    called, answered = call_of(
+    called, answered = parse_call(
         {"type": "local_shell_call", "call_id": "c1", "action": action},
         {"type": "local_shell_call_output", "id": "c1", "output": "notes.txt"},
     ).chat.messages
@@ -104,13 +104,13 @@ def test_every_item_type_of_openais_client_is_read_listed_or_refused(kind):
     if kind == "item_reference":
         with pytest.raises(BadRequestError):
             # A reference is replaced by its item before the request is parsed.
-            call_of(item)
+            parse_call(item)
     elif kind == "compaction_trigger":
         with pytest.raises(BadRequestError) as refused:
-            call_of(item)
+            parse_call(item)
         assert refused.value.code == "unsupported_value"
     else:
-        chat = call_of(item).chat
+        chat = parse_call(item).chat
         named = [entry.path for message in chat.messages for entry in message.vendor]
         assert (named, chat.inner) == ([] if kind in ENOUGH else ["input[0]"], ())
 
@@ -127,6 +127,6 @@ def test_every_parameter_of_openais_client_is_read_passed_on_or_listed():
     assert set(get_type_hints(ResponseCreateParamsBase)) - PARSED_FIELDS == THROUGH | VENDORS_OWN.keys() - {
         "client_metadata"
     }
-    chat = call_of(MESSAGE, **dict.fromkeys(sorted(VENDORS_OWN), "x")).chat
+    chat = parse_call(MESSAGE, **dict.fromkeys(sorted(VENDORS_OWN), "x")).chat
     assert [item.path for item in chat.vendor] == sorted(VENDORS_OWN)
     assert (chat.inner, chat.extra) == ((), {})

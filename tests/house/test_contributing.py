@@ -24,7 +24,7 @@ BLOCK = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMING = "(coming)"
 
 
-def text_of(document: str) -> str:
+def read_document(document: str) -> str:
     return (ROOT / document).read_text("utf-8")
 
 
@@ -82,21 +82,21 @@ def unanswered(text: str) -> list[str]:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_files_named_in_a_document_exist(document: str) -> None:
-    text = text_of(document)
+    text = read_document(document)
     assert missing_files(text) == []
     assert missing_modules(text) == []
 
 
 @pytest.mark.parametrize("record", RECORDS)
 def test_decision_record_is_short_and_names_existing_files(record: str) -> None:
-    text = text_of(record)
+    text = read_document(record)
     assert len(text.splitlines()) <= 25
     assert re.findall(r"^\*\*(\w+)\.\*\*", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
     assert missing_files(text) == []
 
 
 def test_folders_in_the_drawing_exist_and_it_fits_a_screen() -> None:
-    tree = tree_in(text_of("README.md"))
+    tree = tree_in(read_document("README.md"))
     assert len(tree.splitlines()) <= 30
     folders = list(folders_in(tree))
     assert len(folders) > 20
@@ -106,7 +106,7 @@ def test_folders_in_the_drawing_exist_and_it_fits_a_screen() -> None:
 
 def test_each_of_twelve_questions_is_answered_in_at_most_three_files() -> None:
     """An answer that needs more files shows that a rule is defined in several modules."""
-    text = text_of("CONTRIBUTING.md")
+    text = read_document("CONTRIBUTING.md")
     assert len(answers_in(text)) == QUESTIONS
     assert unanswered(text) == []
 

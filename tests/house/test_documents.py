@@ -18,7 +18,7 @@ LINK = re.compile(r"\]\((?!https?:)([^)\s]+)\)")
 FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 
 
-def name_of(document: Path) -> str:
+def document_name(document: Path) -> str:
     return document.relative_to(ROOT).as_posix()
 
 
@@ -47,15 +47,15 @@ def not_in_the_index(index: str) -> list[str]:
     """Return the pages in docs/ that the index does not link. The pages of the runbook have their own index."""
     linked = {(INDEX.parent / link).resolve() for link in LINK.findall(index)}
     pages = [page for page in PAGES if page != INDEX and (page.parent.name != "runbook" or page.name == "README.md")]
-    return [name_of(page) for page in pages if page not in linked]
+    return [document_name(page) for page in pages if page not in linked]
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=document_name)
 def test_every_link_of_a_document_leads_to_a_file_and_heading(document: Path) -> None:
     assert list(broken_links(document.read_text("utf-8"), document)) == []
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=document_name)
 def test_lines_of_a_document_fit_a_screen(document: Path) -> None:
     assert long_lines(document.read_text("utf-8")) == []
 

@@ -11,7 +11,7 @@ from tests.mutants.choice import choose, group_tests
 from tests.mutants.mutations import find_mutations, is_sound
 
 
-def mutants_of(source: str) -> list[str]:
+def list_mutants(source: str) -> list[str]:
     encoded = source.encode()
     return [mutation.apply(encoded).decode() for mutation in find_mutations(encoded) if is_sound(mutation, encoded)]
 
@@ -35,7 +35,7 @@ def mutants_of(source: str) -> list[str]:
 )
 def test_each_kind_of_mutation_is_one_edit(source: str, expected: str) -> None:
     """`ast` counts columns in bytes, so multibyte characters before a node must not shift the edit."""
-    assert expected in mutants_of(source)
+    assert expected in list_mutants(source)
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def test_each_kind_of_mutation_is_one_edit(source: str, expected: str) -> None:
 )
 def test_what_no_test_could_notice_is_left_alone(source: str) -> None:
     """Type annotations, prose, log messages and tuning constants are not mutated."""
-    assert mutants_of(source) == []
+    assert list_mutants(source) == []
 
 
 def test_a_mutation_keeps_the_lines_after_it() -> None:
     """Removing a guard or a default of several lines does not change the number of lines."""
     guard, default = "    if (\n        a\n    ):\n        return 1\n", "    x = (\n        a\n        or 1.5\n    )\n"
     source = f"def f(a):\n{guard}{default}    return x\n"
-    found = mutants_of(source)
+    found = list_mutants(source)
     assert {text.count("\n") for text in found} == {source.count("\n")}
     assert all(text.splitlines()[-1] == "    return x" for text in found)
 

@@ -219,16 +219,20 @@ ANSWERS = {"All", "Dark", "It", "Light", "System"}
 """Submit buttons that answer a question above them instead of naming an action."""
 
 
-def verbs_of(source: str) -> set[str]:
+def button_verbs(source: str) -> set[str]:
     """Return the first words of the buttons that submit a form, and of the verbs given to dialogs that ask first."""
     submits = {word for body in SUBMIT.findall(source) for word, is_busy in SENTENCE.findall(body) if not is_busy}
     return submits | set(re.findall(r'\{% translate "(\w+)[^"]*" as (?:verb|other|enable|disable) %\}', source))
 
 
 def test_a_button_says_what_it_does_with_the_verb_of_its_act() -> None:
-    found = {path.name: verbs_of(path.read_text(encoding="utf-8")) - VERBS - ANSWERS for path in TEMPLATES}
+    found = {path.name: button_verbs(path.read_text(encoding="utf-8")) - VERBS - ANSWERS for path in TEMPLATES}
     assert {name: words for name, words in found.items() if words} == {}
-    assert set().union(*(verbs_of(path.read_text(encoding="utf-8")) for path in TEMPLATES)) >= {"Add", "Save", "Rotate"}
+    assert set().union(*(button_verbs(path.read_text(encoding="utf-8")) for path in TEMPLATES)) >= {
+        "Add",
+        "Save",
+        "Rotate",
+    }
 
 
 def test_templates_are_found() -> None:

@@ -11,7 +11,7 @@ import pytest
 from oidc_provider_mock import User, run_server_in_thread
 
 from tests.gateway.serving import Server, served
-from tests.identity.visitors import PASSWORD, Browser, fields_of, invite
+from tests.identity.visitors import PASSWORD, Browser, form_fields, invite
 
 # raised within the package of the simulated provider
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:authlib")
@@ -67,7 +67,7 @@ def test_uninvited_person_cannot_sign_in(invited_only):
 def test_invitation_is_accepted_with_an_external_account(invited_only):
     link = invite(invited_only, "ines")
     first = Browser(invited_only)
-    assert first.enter("ines-1", link, **fields_of(link)).headers["location"] == "/"
+    assert first.enter("ines-1", link, **form_fields(link)).headers["location"] == "/"
     assert "ines" in first.pages.get("/password/").text
     assert first.pages.get(link).status_code == 410
     later_browser = Browser(invited_only)
@@ -78,8 +78,8 @@ def test_invitation_is_accepted_with_an_external_account(invited_only):
 def test_an_account_of_one_user_never_signs_in_another(invited_only):
     link = invite(invited_only, "invited")
     mine, stranger = invite(invited_only, "otto"), Browser(invited_only)
-    assert stranger.enter("otto-2", mine, **fields_of(mine)).status_code == 302
-    answer = Browser(invited_only).enter("otto-2", link, **fields_of(link))
+    assert stranger.enter("otto-2", mine, **form_fields(mine)).status_code == 302
+    answer = Browser(invited_only).enter("otto-2", link, **form_fields(link))
     assert answer.status_code == 403
     assert "is already linked to another user" in answer.text
     assert Browser(invited_only).pages.get(link).status_code == 200

@@ -10,7 +10,7 @@ import pytest
 
 from tests.gateway.serving import Server, served
 from tests.identity.vendors import CODE, ID, NAME, SECRET, TOKEN, make_certificate, running_vendors
-from tests.identity.visitors import PASSWORD, Browser, fields_of, invite
+from tests.identity.visitors import PASSWORD, Browser, form_fields, invite
 
 TITLES = {"feishu": "Feishu", "dingtalk": "DingTalk", "weixin": "Weixin"}
 CODES = {"dingtalk": "authCode"}
@@ -43,7 +43,7 @@ def finish_sign_in(browser: Browser, vendor: str, code: str, page: str = "/login
 def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: Server, vendor: str) -> None:
     link = invite(installation, f"of-{vendor}")
     first = Browser(installation)
-    assert finish_sign_in(first, vendor, CODE, link, **fields_of(link)).headers["location"] == "/"
+    assert finish_sign_in(first, vendor, CODE, link, **form_fields(link)).headers["location"] == "/"
     account = first.pages.get("/password/").text
     assert f"of-{vendor}" in account
     assert NAME in account

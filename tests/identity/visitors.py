@@ -58,6 +58,6 @@ def invite(server: Server, name: str) -> str:
     return match[0]
 
 
-def fields_of(link: str) -> Mapping[str, str]:
+def form_fields(link: str) -> Mapping[str, str]:
     _, _, uid, token, _ = link.split("/")
     return {"uid": uid, "token": token}

@@ -37,13 +37,13 @@ SCHEMA_IN_WORDS = re.compile(r"schema\b[^{]*(?=\{)", re.I)
 """The text before a schema, for protocols without a field for one."""
 
 
-def reply_of(request: ReceivedRequest) -> ReplyText | None:
+def choose_reply(request: ReceivedRequest) -> ReplyText | None:
     """Return a call to the matching tool, or JSON if requested, or None if the answer is plain text."""
-    tools = _tools_of(request)
+    tools = _choose_tools(request)
     if tools:
         first, *more = ((tool, example(request.parameters.get(tool, {}), request.question)) for tool in tools)
         return ReplyText("", tool=first, finish="tool_calls", call=len(request.calls) + 1, more=tuple(more))
-    schema = _schema_of(request)
+    schema = _find_schema(request)
     if schema is not None:
         return ReplyText(text=json.dumps(example(schema, request.question), ensure_ascii=False))
     return None
@@ -53,7 +53,7 @@ def wants_thought(request: ReceivedRequest) -> bool:
     return not THINKING.isdisjoint(request.names)
 
 
-def _tools_of(request: ReceivedRequest) -> list[str]:
+def _choose_tools(request: ReceivedRequest) -> list[str]:
     """Return the required tool, else the tools that the question mentions or the first tool that was not called.
 
     Return several tools if the question requests them together, and none if it requests text or a tool has answered.
@@ -73,7 +73,7 @@ def _tools_of(request: ReceivedRequest) -> list[str]:
     return [] if request.results_last or asked_for_words else (uncalled or request.tools)[:1]
 
 
-def _schema_of(request: ReceivedRequest) -> Schema | None:
+def _find_schema(request: ReceivedRequest) -> Schema | None:
     """Return the request's schema, a schema in its text, or one for an object with the names the question quotes."""
     if request.schema:
         return request.schema

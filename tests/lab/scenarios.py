@@ -11,7 +11,7 @@ from email.utils import formatdate
 from typing import Any
 
 from capabilities.core.wire import Fault
-from tests.lab.capable_model import reply_of, wants_thought
+from tests.lab.capable_model import choose_reply, wants_thought
 from tests.lab.operations import OPERATIONS
 from tests.lab.received_requests import ReceivedRequest
 from tests.lab.recordings import RECORDINGS
@@ -151,7 +151,7 @@ async def unstreamed(exchange: ScriptedExchange) -> None:
 
 @scenario("capable", "calls the tool that fits, by its schema, or answers JSON by schema; else what it heard")
 async def capable(exchange: ScriptedExchange) -> None:
-    reply = reply_of(exchange.request) or exchange.reply_text()
+    reply = choose_reply(exchange.request) or exchange.reply_text()
     await exchange.speak(replace(reply, reasoning=THOUGHT) if wants_thought(exchange.request) else reply)
 
 
@@ -560,10 +560,10 @@ async def parameter(exchange: ScriptedExchange) -> None:
     named = exchange.params.get("param")
     present = [name for name in named.split("+") if name in exchange.request.names] if named else ["temperature"]
     refused = present[0] if present else None
-    await (ok(exchange) if refused is None else exchange.fail(400, _refusal_of(exchange, refused)))
+    await (ok(exchange) if refused is None else exchange.fail(400, _build_refusal(exchange, refused)))
 
 
-def _refusal_of(exchange: ScriptedExchange, param: str) -> Any:
+def _build_refusal(exchange: ScriptedExchange, param: str) -> Any:
     messages = {
         "openai": f"Unsupported parameter: '{param}' is not supported with this model.",
         "anthropic": f"{param}: Extra inputs are not permitted",

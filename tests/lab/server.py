@@ -59,10 +59,10 @@ def _count(protocol: str, body: bytes) -> bytes:
     return json.dumps({"totalTokens" if protocol == "gemini" else "input_tokens": len(body)}).encode()
 
 
-def step_of(word: str | int) -> Step:
+def parse_step(word: str | int) -> Step:
     """Parse `ok`, `http_429:retry_after=2`, a status number or `say:any words`. Raise `ValueError` for other names."""
     if isinstance(word, int):
-        return step_of(f"http_{word}")
+        return parse_step(f"http_{word}")
     name, _, rest = word.partition(":")
     if name == "say":
         return Step("ok", {"text": rest})
@@ -109,7 +109,7 @@ class Lab:
 
     @staticmethod
     def _queue(steps: str | int | Iterable[str | int]) -> Step | deque[Step]:
-        return step_of(steps) if isinstance(steps, str | int) else deque(step_of(step) for step in steps)
+        return parse_step(steps) if isinstance(steps, str | int) else deque(parse_step(step) for step in steps)
 
     @property
     def played(self) -> list[str]:
@@ -224,7 +224,7 @@ class Lab:
         parsed = read_operation(operation, body) if operation else read(path, body)
         name = path.strip("/").split("/")[0]
         key = key_in(headers)
-        step = step_of(self.model(parsed)) if self.model else self._next(name, parsed.model, key)
+        step = parse_step(self.model(parsed)) if self.model else self._next(name, parsed.model, key)
         # The vendor would reject the request, so the response is 400 with the reason.
         if step.name == "ok" and parsed.problem:
             step = Step("http_400", {"message": parsed.problem})
@@ -260,7 +260,7 @@ class Lab:
 
     def _next(self, name: str, model: str, key: str) -> Step:
         if model.startswith("fault:"):
-            return step_of(model.removeprefix("fault:"))
+            return parse_step(model.removeprefix("fault:"))
         steps = self._queues.get(f"{name}/{key}", self._queues.get(name))
         if isinstance(steps, Step):
             return steps

@@ -17,7 +17,7 @@ from typing import Any
 from capabilities.core.providers.hosts.worldwide import GEMINI_THROUGH_OPENAI
 from capabilities.core.providers.presets import PRESETS
 from tests.lab.shapes import sse
-from tests.lab.vendor_rules import refusals_of
+from tests.lab.vendor_rules import find_refusals
 
 ROUNDS = 3
 # Gemini accepts this placeholder for a call whose signature it did not issue.
@@ -338,7 +338,7 @@ def speak_gemini(host: StrictHost, body: Body, stream: bool) -> bytes:
 
 def takes_its_own_requests(host: StrictHost, body: Body) -> None:
     """Reject requests that the vendor's SDK cannot produce or its reference excludes."""
-    for sentence in refusals_of(host.protocol, body):
+    for sentence in find_refusals(host.protocol, body):
         raise RefusedError(sentence)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from capabilities.core.protocols.dialects import CLAUDE, GEMINI, OPENAI, Dialect
 from capabilities.core.protocols.schema_fit import SCHEMA_LISTS, SCHEMA_MAPS, SINGLE_SCHEMAS
-from tests.lab.vendor_types import misfit_of
+from tests.lab.vendor_types import find_misfit
 
 Body = dict[str, Any]
 PLAIN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -19,9 +19,9 @@ GEMINI_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
 IMAGES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 
-def refusals_of(protocol: str, body: Body) -> Iterator[str]:
+def find_refusals(protocol: str, body: Body) -> Iterator[str]:
     """Yield a message for each reason why the vendor rejects the request."""
-    if misfit_found := misfit_of(protocol, body):
+    if misfit_found := find_misfit(protocol, body):
         yield misfit_found
     yield from RULES[protocol](body)
 

@@ -49,7 +49,7 @@ def literals_in(annotation: Any) -> set[str]:
     return {argument for argument in arguments if isinstance(argument, str)}.union(*map(literals_in, arguments))
 
 
-def misfit_of(protocol: str, body: Any) -> str:
+def find_misfit(protocol: str, body: Any) -> str:
     """Return what the vendor rejects in the body, with its path, or an empty string if it rejects nothing."""
     if protocol != "gemini":
         return misfit(body, TYPES[protocol])

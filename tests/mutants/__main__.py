@@ -85,7 +85,7 @@ class Copy:
         with os.fdopen(reading) as lines:
             for mutant, line in zip(mutants, lines, strict=True):
                 answer = json.loads(line)
-                files = f"{answer['ran']} tests of {', '.join(folders_of(group_tests(mutant.path, imports())))}"
+                files = f"{answer['ran']} tests of {', '.join(test_folders(group_tests(mutant.path, imports())))}"
                 verdict = Verdict(mutant=mutant, noticed_by=answer["by"], ran=[files], seconds=answer["seconds"])
                 print(
                     verdict
@@ -105,7 +105,7 @@ class Copy:
                 started = time.monotonic()
                 code, output = self.run(["-x", *skipped, *files], left)
                 left -= time.monotonic() - started
-                ran.append(f"{', '.join(folders_of([files]))}: {(COUNTS.findall(output) or ['none'])[-1]}")
+                ran.append(f"{', '.join(test_folders([files]))}: {(COUNTS.findall(output) or ['none'])[-1]}")
                 if code not in NOTHING_FAILED:
                     noticed = (FAILED.findall(output) or [f"exit code {code}: {output.strip()[-200:]}"])[0]
                 if noticed or left <= 0:
@@ -155,7 +155,7 @@ class Copy:
         return child
 
 
-def folders_of(groups: Sequence[Sequence[str]]) -> list[str]:
+def test_folders(groups: Sequence[Sequence[str]]) -> list[str]:
     return sorted({path.split("/")[1] for group in groups for path in group})
 
 

@@ -39,7 +39,7 @@ def choose(seed: int, count: int, only: str = "") -> list[Mutant]:
 
     The choice within an area does not depend on the other areas.
     """
-    queues = [_mutants_of(area, only, random.Random(f"{seed} {area}")) for area in AREAS]
+    queues = [_iterate_mutants(area, only, random.Random(f"{seed} {area}")) for area in AREAS]
     chosen: list[Mutant] = []
     while queues and len(chosen) < count:
         for queue in list(queues):
@@ -51,14 +51,14 @@ def choose(seed: int, count: int, only: str = "") -> list[Mutant]:
     return sorted(chosen, key=lambda mutant: (AREAS.index(mutant.area), mutant.path, mutant.mutation.line))
 
 
-def area_of(path: str) -> str | None:
+def find_area(path: str) -> str | None:
     return next((area for area in AREAS if path == area or path.startswith(f"{area}/")), None)
 
 
-def _mutants_of(area: str, only: str, chance: random.Random) -> Iterator[Mutant]:
+def _iterate_mutants(area: str, only: str, chance: random.Random) -> Iterator[Mutant]:
     files = [ROOT / area] if area.endswith(".py") else sorted((ROOT / area).rglob("*.py"))
     paths = [path.relative_to(ROOT).as_posix() for path in files]
-    paths = [path for path in paths if path.startswith(only) and area_of(path) == area]
+    paths = [path for path in paths if path.startswith(only) and find_area(path) == area]
     chance.shuffle(paths)
     left: dict[str, list[Mutation]] = {}
     while paths:

@@ -8,7 +8,7 @@ import pytest
 
 from capabilities.access import BAD_KEY, NO_KEY, Principal, act_for, authenticate, make_key, read_key, refuse_call
 from capabilities.models import AgentKey
-from tests.cast import key_of
+from tests.cast import create_key
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_call_without_a_row_or_a_scope_is_refused() -> None:
 
 def test_only_a_stored_key_with_its_secret_is_accepted(demo: Any) -> None:
     """A key of the right form without a row, and one with another secret, get the same refusal."""
-    key = key_of("text-agent")
+    key = create_key("text-agent")
     other = make_key()[0]
     forged = "_".join((*key.split("_")[:2], *other.split("_", 2)[2:]))
     assert isinstance(authenticate({"authorization": f"Bearer {key}"}), Principal)
@@ -62,7 +62,7 @@ def test_a_key_acts_as_its_own_agent_and_not_as_one_it_did_not_make(demo: Any) -
 
 
 def test_a_key_signed_with_an_older_secret_is_signed_again_and_still_accepted(demo: Any) -> None:
-    headers = {"authorization": f"Bearer {key_of('text-agent')}"}
+    headers = {"authorization": f"Bearer {create_key('text-agent')}"}
     AgentKey.objects.update(signed_with="older")
     assert isinstance(authenticate(headers), Principal)
     assert not AgentKey.objects.filter(signed_with="older").exists()

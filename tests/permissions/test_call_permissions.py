@@ -18,7 +18,7 @@ from capabilities.core.permissions import (
     WITHOUT_A_KEY,
     route_path,
 )
-from tests.cast import key_of, token_of
+from tests.cast import create_key, create_token
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -120,10 +120,10 @@ def call(client: Client, name: str, headers: dict[str, str]) -> Any:
 
 
 def key_with(*scopes: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {key_of('text-agent', scopes=scopes)}"}
+    return {"authorization": f"Bearer {create_key('text-agent', scopes=scopes)}"}
 
 
-def code_of(answer: Any) -> str:
+def error_code(answer: Any) -> str:
     """Return the error code, which each API has in its own format. A response to HEAD has no body."""
     if not answer.content:
         return ""
@@ -146,7 +146,7 @@ def test_every_call_asks_for_a_key_and_its_scope(name: str, client: Client) -> N
         assert answer.status_code == status
         if name.startswith("HEAD "):
             continue
-        assert code_of(answer) == code
+        assert error_code(answer) == code
         assert status == 401 or SCOPE_OF[name] in answer.content.decode()
         if "/api/v1/" in name:
             assert answer.json()["requestId"] == answer["x-request-id"]
@@ -237,7 +237,7 @@ ADMIN_SCOPE_OF = {
 
 
 def token_with(account: Any, *scopes: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {token_of(account, *scopes)}"}
+    return {"authorization": f"Bearer {create_token(account, *scopes)}"}
 
 
 @pytest.mark.parametrize("name", ADMIN_SCOPE_OF)
@@ -251,9 +251,9 @@ def test_every_call_of_a_script_asks_for_a_token_and_its_scope(name: str, client
         (token_of_other_scopes, 403, "scope_missing"),
     ):
         answer = call(client, name, headers)
-        assert (answer.status_code, code_of(answer)) == (status, code)
+        assert (answer.status_code, error_code(answer)) == (status, code)
         assert status == 401 or answer.json()["scope"] == needed
-    answer = call(client, name, {"authorization": f"Bearer {token_of(admin_account, needed, name='fitting')}"})
+    answer = call(client, name, {"authorization": f"Bearer {create_token(admin_account, needed, name='fitting')}"})
     assert answer.status_code not in (401, 403)
 
 

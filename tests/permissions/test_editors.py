@@ -15,7 +15,7 @@ from routing_admin.console.providers.actions import enable_providers, save_provi
 from routing_admin.console.routes.actions import save_alias
 from routing_admin.core.configuration.diff import LISTS
 from routing_admin.models import Alias, AuditEvent, Person
-from tests.cast import key_of
+from tests.cast import create_key
 from tests.console.page import Page
 from tests.console.visits import newest_revision
 
@@ -82,7 +82,7 @@ def test_going_back_to_what_differs_in_routes_alone_is_the_editors(demo: None, e
 
 def test_an_editor_takes_back_no_change_of_a_key(demo: None, editor: Client, admin: Client) -> None:
     """An editor cannot undo a change of a key, although the key's limits are on the agent's page."""
-    key_of("text-agent")
+    create_key("text-agent")
     key = AgentKey.objects.get(agent__agent_id="text-agent")
     change_key(SYSTEM, key, label=key.label, terms={"team": "search"})
     changed = newest_revision()

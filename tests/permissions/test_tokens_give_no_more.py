@@ -12,7 +12,7 @@ from django.test import Client
 from capabilities.core.permissions import ADMIN_CALLS, ADMIN_SCOPES, CALLS, PAGES, ROLE_SCOPES, SCOPES, Right, UserRole
 from capabilities.models import AgentKey
 from routing_admin.models import AuditEvent, Person
-from tests.cast import key_of, person, token_of
+from tests.cast import create_key, create_token, person
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 READING = [scope for scope in ADMIN_SCOPES if scope.endswith(":read")]
@@ -27,12 +27,12 @@ def people(demo: None) -> None:
 
 
 def call(scopes: list[str], method: str, path: str, body: Any = None) -> Any:
-    token = token_of(User.objects.get(username="root"), *scopes, name=f"t{AuditEvent.objects.count()}")
+    token = create_token(User.objects.get(username="root"), *scopes, name=f"t{AuditEvent.objects.count()}")
     client = Client(headers={"authorization": f"Bearer {token}"})
     return client.generic(method, f"/api/v1/admin{path}", json.dumps(body or {}).encode(), "application/json")
 
 
-def role_of(name: str) -> str:
+def read_role(name: str) -> str:
     user = User.objects.get(username=name)
     return (
         "administrator" if user.is_staff else "editor" if Person.objects.filter(user=user, is_editor=True) else "viewer"
@@ -67,15 +67,15 @@ def test_a_token_makes_links_and_roles_up_to_what_it_has(scopes: list[str], may:
         assert call(scopes, "POST", "/people", {"username": f"new-{role}", "role": role}).status_code == status
     for role in ("editor", "administrator"):
         assert (call(scopes, "PUT", "/people/vera", {"role": role}).status_code == 200) == (role in may)
-        assert role_of("vera") == (role if role in may else role_of("vera"))
-        assert role_of("vera") in ("viewer", *may)
+        assert read_role("vera") == (role if role in may else read_role("vera"))
+        assert read_role("vera") in ("viewer", *may)
 
 
 def test_who_has_more_than_the_token_is_not_demoted_and_then_reached_by_it() -> None:
     """A token cannot demote a user with more rights, since it could then create a password link and promote again."""
     scopes = ["people:write", *READING]
     assert call(scopes, "PUT", "/people/ada", {"role": "viewer"}).status_code == 403
-    assert role_of("ada") == "administrator"
+    assert read_role("ada") == "administrator"
 
 
 def test_leaving_is_possible_with_people_write_and_coming_back_is_not() -> None:
@@ -97,7 +97,7 @@ def test_a_key_gets_no_scope_of_the_configuration_that_its_maker_lacks(scope: st
     body = {"scopes": ["route", scope]}
     assert call(["keys:write"], "POST", "/agents/text-agent/keys", body).status_code == 403
     assert call(["keys:write", scope], "POST", "/agents/text-agent/keys", body).status_code == 201
-    key_of("text-agent", scopes=SCOPES)
+    create_key("text-agent", scopes=SCOPES)
     identity = AgentKey.objects.order_by("id").last()
     assert identity
     path = f"/agents/text-agent/keys/{identity.public_id}/rotate"

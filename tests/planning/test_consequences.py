@@ -49,7 +49,7 @@ HERE = Configuration(
 )
 
 
-def sentences_of(after: Configuration, before: Configuration = HERE, **unusable: str) -> list[str]:
+def list_consequences(after: Configuration, before: Configuration = HERE, **unusable: str) -> list[str]:
     changes = consequences(before, after, {name: (SkipReason.NO_KEY, why) for name, why in unusable.items()})
     return [consequence.sentence for consequence in changes]
 
@@ -59,7 +59,7 @@ def test_disabling_a_service_lists_stopped_routes_and_agents_before_degraded_one
     loses its last model that reads images.
     """
     after = switch_off(HERE, "service", ["qwen-vl"])
-    assert sentences_of(after) == [
+    assert list_consequences(after) == [
         "look has no model left that can be called.",
         "The agent eyes no longer reaches any model.",
         "The agent painter no longer reaches any model.",
@@ -71,7 +71,7 @@ def test_disabling_a_service_lists_stopped_routes_and_agents_before_degraded_one
 
 
 def test_disabling_a_provider_lists_the_consequences_of_all_its_models() -> None:
-    assert sentences_of(switch_off(HERE, "provider", ["deepseek"])) == [
+    assert list_consequences(switch_off(HERE, "provider", ["deepseek"])) == [
         "default has no model left that can be called.",
         "The agent writer no longer reaches any model.",
         "design starts with qwen-vl instead of chat.",
@@ -83,7 +83,7 @@ def test_a_deleted_service_leaves_its_model_as_text_only() -> None:
     images.
     """
     before = replace(HERE, agents=(), aliases=())
-    assert sentences_of(without_items(before, "service", ["qwen-vl"]), before) == [
+    assert list_consequences(without_items(before, "service", ["qwen-vl"]), before) == [
         "design loses its last model that reads images.",
         "look loses its last model that reads images.",
     ]
@@ -92,7 +92,7 @@ def test_a_deleted_service_leaves_its_model_as_text_only() -> None:
 def test_candidate_that_reads_less_is_reported_though_others_still_read() -> None:
     more = replace(HERE, services=(*HERE.services, service("qwen-plus", "qwen", "vision")), agents=(), aliases=())
     before = replace(more, routes=(route("design", "qwen/qwen-vl", "qwen/qwen-plus"),))
-    assert sentences_of(without_items(before, "service", ["qwen-plus"]), before) == [
+    assert list_consequences(without_items(before, "service", ["qwen-plus"]), before) == [
         "In design, qwen/qwen-plus gets images as descriptions."
     ]
 
@@ -100,25 +100,25 @@ def test_candidate_that_reads_less_is_reported_though_others_still_read() -> Non
 def test_disabling_a_provider_without_a_key_has_no_consequences() -> None:
     """Disabling a provider without a key has no consequences, since it was skipped before."""
     before = replace(HERE, agents=(), aliases=())
-    assert sentences_of(switch_off(before, "provider", ["qwen"]), before, qwen="qwen has no key") == []
+    assert list_consequences(switch_off(before, "provider", ["qwen"]), before, qwen="qwen has no key") == []
 
 
 def test_removed_route_reports_its_new_route_and_dangling_aliases() -> None:
     """After a route is removed, its agents use the default route, and its aliases have no target."""
-    assert sentences_of(without_items(HERE, "route", ["look"])) == [
+    assert list_consequences(without_items(HERE, "route", ["look"])) == [
         "The alias gpt-4 no longer leads anywhere.",
         "The agent painter no longer reads images.",
         "look is removed; its tasks go to default.",
     ]
-    assert "design is removed, and no route takes its tasks." in sentences_of(
+    assert "design is removed, and no route takes its tasks." in list_consequences(
         without_items(HERE, "route", ["default", "design", "look"])
     )
-    assert sentences_of(switch_off(HERE, "route", ["design"])) == ["design is disabled; its tasks go to default."]
+    assert list_consequences(switch_off(HERE, "route", ["design"])) == ["design is disabled; its tasks go to default."]
 
 
 def test_deleted_agents_report_their_keys_and_the_lost_capability() -> None:
     both = ["eyes", "painter"]
-    assert sentences_of(without_items(HERE, "agent", both)) == [
+    assert list_consequences(without_items(HERE, "agent", both)) == [
         "No agent is left to read images.",
         "The agent eyes is deleted, and its keys stop working.",
         "The agent painter is deleted, and its keys stop working.",
@@ -127,20 +127,22 @@ def test_deleted_agents_report_their_keys_and_the_lost_capability() -> None:
 
 def test_agent_with_another_service_reads_what_that_service_reads() -> None:
     blind = replace(HERE.agents[0], service_id="chat")
-    assert sentences_of(replace(HERE, agents=(blind, *HERE.agents[1:]))) == ["The agent eyes no longer reads images."]
+    assert list_consequences(replace(HERE, agents=(blind, *HERE.agents[1:]))) == [
+        "The agent eyes no longer reads images."
+    ]
 
 
 def test_removed_language_reports_its_replacement() -> None:
-    assert sentences_of(without_items(HERE, "language", ["pt"])) == ["Requests in pt are answered in en."]
-    assert sentences_of(without_items(HERE, "language", ["en"])) == [
+    assert list_consequences(without_items(HERE, "language", ["pt"])) == ["Requests in pt are answered in en."]
+    assert list_consequences(without_items(HERE, "language", ["en"])) == [
         "The directive for en becomes: Please respond in English."
     ]
 
 
 def test_removing_an_unused_model_has_no_consequences() -> None:
     more = replace(HERE, services=(*HERE.services, service("spare", "qwen")))
-    assert sentences_of(without_items(more, "service", ["spare"]), more) == []
-    assert sentences_of(HERE) == []
+    assert list_consequences(without_items(more, "service", ["spare"]), more) == []
+    assert list_consequences(HERE) == []
 
 
 def test_removed_names_are_listed_by_kind() -> None:

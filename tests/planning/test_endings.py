@@ -23,14 +23,14 @@ ANTHROPIC, OPENAI = "https://api.anthropic.com/v1", "https://api.openai.com/v1"
 SEES = Capabilities(("text", "vision"), ("text",))
 
 
-def day_of(endpoint: str, model: str) -> date:
+def end_date(endpoint: str, model: str) -> date:
     retirement = default_catalogue().retirement_at("host", endpoint, model)
     assert retirement is not None
     return retirement.day
 
 
-SONNET = day_of(ANTHROPIC, "claude-sonnet-4-5")
-GPT = day_of(OPENAI, "gpt-4o")
+SONNET = end_date(ANTHROPIC, "claude-sonnet-4-5")
+GPT = end_date(OPENAI, "gpt-4o")
 
 
 def installed(*chain: CandidateSpec) -> Configuration:

@@ -56,7 +56,7 @@ def request(tries: Mapping[CandidateKey, PastTry], *files: PastFile, number: int
     return PastRequest(f"r{number}", NOW, files, tries)
 
 
-def differences_of(past_request: PastRequest, before: WalkChain, after: WalkChain) -> set[str]:
+def find_differences(past_request: PastRequest, before: WalkChain, after: WalkChain) -> set[str]:
     return {f"{kind} {word}".strip() for kind, word in compare_routes([past_request], before, after).differences}
 
 
@@ -75,14 +75,14 @@ def test_image_is_kept_for_a_model_that_reads_images() -> None:
 def test_past_failure_repeats_and_the_error_policy_applies() -> None:
     """A past failure happens again in the simulation. The draft's error policy decides what follows."""
     past_request = request({SEEING: DOWN, BLIND: OK})
-    assert differences_of(past_request, chain(BLIND, SEEING), chain(SEEING, BLIND)) == {
+    assert find_differences(past_request, chain(BLIND, SEEING), chain(SEEING, BLIND)) == {
         "falls_back",
         "first_changes echo/vision",
     }
     strict = Policy(ErrorPreset.SEED, {"5xx": Action.RAISE})
     assert walk(past_request, chain(SEEING, BLIND, policy=strict)).end is WalkEnd.UNANSWERED
-    assert differences_of(past_request, chain(SEEING, BLIND), chain(SEEING, BLIND, policy=strict)) == {"fails"}
-    assert differences_of(past_request, chain(SEEING, BLIND, policy=strict), chain(BLIND)) == {
+    assert find_differences(past_request, chain(SEEING, BLIND), chain(SEEING, BLIND, policy=strict)) == {"fails"}
+    assert find_differences(past_request, chain(SEEING, BLIND, policy=strict), chain(BLIND)) == {
         "answers",
         "first_changes echo/text",
     }
@@ -95,14 +95,14 @@ def test_walk_ends_as_unknown_at_a_model_that_was_not_called() -> None:
     past_request = request({BLIND: OK}, PICTURE)
     walked = walk(past_request, chain(SEEING, BLIND))
     assert (walked.end, walked.last, walked.forms) == (WalkEnd.UNKNOWN, "echo/vision", (DeliveryForm.AS_IS,))
-    assert differences_of(past_request, chain(BLIND), chain(SEEING, BLIND)) == {
+    assert find_differences(past_request, chain(BLIND), chain(SEEING, BLIND)) == {
         "unknown echo/vision",
         "first_changes echo/vision",
         "keeps_file image",
         "has_reader image",
     }
-    assert differences_of(past_request, chain(("qwen", "vl"), BLIND), chain(SEEING)) >= {"unknown echo/vision"}
-    assert "stays" not in differences_of(
+    assert find_differences(past_request, chain(("qwen", "vl"), BLIND), chain(SEEING)) >= {"unknown echo/vision"}
+    assert "stays" not in find_differences(
         request({SEEING: DOWN, BLIND: OK}), chain(SEEING, BLIND), chain(("qwen", "vl"))
     )
 
@@ -127,7 +127,7 @@ def test_native_only_candidate_is_skipped_if_it_needs_a_description() -> None:
     strict = WalkChain((place(BLIND, policy="native_only"),))
     past_request = request({BLIND: OK}, PICTURE)
     assert walk(past_request, strict).end is WalkEnd.UNANSWERED
-    assert differences_of(past_request, chain(BLIND, SEEING), strict) == {"fails", "no_reader image"}
+    assert find_differences(past_request, chain(BLIND, SEEING), strict) == {"fails", "no_reader image"}
 
 
 def test_skipped_candidate_keeps_its_position() -> None:

@@ -77,7 +77,7 @@ PUBLISHED: tuple[tuple[str, str, str, int, dict[str, str]], ...] = (
 """The newest price of each model, typed from the vendors' pages and not copied from the project's table."""
 
 
-def rows_of(host: str, model: str) -> Iterator[Mapping[str, Any]]:
+def find_rows(host: str, model: str) -> Iterator[Mapping[str, Any]]:
     """Yield the rows whose names or patterns match a model at a host."""
     for row in ROWS:
         if host in row["hosts"] and any(fnmatchcase(model, pattern) for pattern in row["models"]):
@@ -137,7 +137,7 @@ def test_no_model_has_two_prices_on_one_day() -> None:
 def test_a_price_is_the_published_one(
     page: str, host: str, model: str, tokens: int, published: Mapping[str, str]
 ) -> None:
-    newest = max(rows_of(host, model.lower()), key=lambda row: row["from"] or "")
+    newest = max(find_rows(host, model.lower()), key=lambda row: row["from"] or "")
     tier = next(tier for tier in newest["tiers"] if tier["upTo"] is None or tokens <= tier["upTo"])
     assert {name: Decimal(tier[name]) for name in published} == {
         name: Decimal(amount) for name, amount in published.items()

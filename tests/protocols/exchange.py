@@ -26,7 +26,7 @@ from capabilities.core.wire import (
 KEY = "sk-canary-0123456789abcdef"
 
 
-def body_of(request: UpstreamRequest) -> bytes:
+def join_body(request: UpstreamRequest) -> bytes:
     body = b""
     for piece in request.pieces():
         body += b"".join(base64_blocks(piece.blob)) if isinstance(piece, MediaData) else piece
@@ -41,7 +41,7 @@ def exchange(protocol: str, url: str, model: str, chat: ChatRequest, *, stream: 
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=10)
     try:
         path = f"{address.path}?{address.query}" if address.query else address.path
-        connection.request("POST", path, body_of(request), dict(request.headers))
+        connection.request("POST", path, join_body(request), dict(request.headers))
         response = connection.getresponse()
         headers = dict(response.getheaders())
         if not stream or response.status != 200:

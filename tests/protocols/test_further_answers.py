@@ -10,7 +10,7 @@ import pytest
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, ToolCall
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.wire import Answer, Delta, Finish, StreamEvent, Target, ToolCallDelta
-from tests.protocols.exchange import body_of
+from tests.protocols.exchange import join_body
 
 PROBABLE = {"content": [{"token": "hi", "logprob": -0.1, "bytes": [104, 105], "top_logprobs": []}], "refusal": None}
 
@@ -96,4 +96,4 @@ def test_every_model_reads_that_a_tool_failed(protocol: str, expected: str) -> N
     failed = Message(Role.TOOL, (TextPart("no such city"),), tool_call_id="c1", is_error=True)
     chat = ChatRequest((Message(Role.USER, (TextPart("Look"),)), call, failed))
     request = PROTOCOLS[protocol].encode(chat, Target("p", "https://p.example/v1", "m", "k"), stream=False)
-    assert expected in body_of(request).decode()
+    assert expected in join_body(request).decode()

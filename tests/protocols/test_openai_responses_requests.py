@@ -32,14 +32,14 @@ SCHEMA = {"type": "object", "properties": {}}
 CLOSED = {"additionalProperties": False}
 
 
-def message_of(role: Role, *parts: Any, **fields: Any) -> Message:
+def build_message(role: Role, *parts: Any, **fields: Any) -> Message:
     return Message(role, tuple(TextPart(part) if isinstance(part, str) else part for part in parts), **fields)
 
 
 def encode(
     *messages: Message, quirks: dict[str, Any] | None = None, endpoint: str = BASE, model: str = "gpt-5.6", **chat: Any
 ) -> UpstreamRequest:
-    conversation = messages or (message_of(Role.USER, "hi"),)
+    conversation = messages or (build_message(Role.USER, "hi"),)
     return PROTOCOLS[NAME].encode(
         ChatRequest(conversation, **chat), Target("p", endpoint, model, "k", quirks=quirks or {}), stream=False
     )
@@ -87,11 +87,11 @@ def test_words_calls_and_results_are_items_in_their_order() -> None:
     """System messages keep their position; calls and results of custom tools have their own item types."""
     calls = (ToolCall("c1", "look", "{}"), ToolCall("c2", "patch", "*** Begin", custom=True))
     sent_items = items(
-        message_of(Role.SYSTEM, "Be brief."),
-        message_of(Role.USER, "hi", IMAGE, PAPER),
-        message_of(Role.ASSISTANT, "I look.", tool_calls=calls),
-        message_of(Role.TOOL, "seen", tool_call_id="c1"),
-        message_of(Role.TOOL, "done", tool_call_id="c2"),
+        build_message(Role.SYSTEM, "Be brief."),
+        build_message(Role.USER, "hi", IMAGE, PAPER),
+        build_message(Role.ASSISTANT, "I look.", tool_calls=calls),
+        build_message(Role.TOOL, "seen", tool_call_id="c1"),
+        build_message(Role.TOOL, "done", tool_call_id="c2"),
     )
     assert sent_items == [
         {"type": "message", "role": "system", "content": "Be brief."},
@@ -122,11 +122,11 @@ def test_words_calls_and_results_are_items_in_their_order() -> None:
 )
 def test_an_image_in_a_tools_result_stays_there(tool_media: str, output: Any, after: int) -> None:
     """Unlike in chat completions, a tool result may contain images. Quirks adapt it to hosts that reject them."""
-    calling = message_of(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}"),))
+    calling = build_message(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}"),))
     sent_items = items(
-        message_of(Role.USER, "hi"),
+        build_message(Role.USER, "hi"),
         calling,
-        message_of(Role.TOOL, IMAGE, tool_call_id="c1"),
+        build_message(Role.TOOL, IMAGE, tool_call_id="c1"),
         quirks={"tool_media": tool_media},
     )
     assert sent_items[2]["output"] == output
@@ -183,13 +183,13 @@ def test_the_end_of_a_prefix_is_marked_on_a_part() -> None:
     """An assistant turn cannot carry OpenAI's cache marker, so its marker is reported as dropped."""
     mark = CacheBreakpoint(3600, "messages[0].content[0].cache_control")
     quirks = {"cache_marks": "prompt_cache_breakpoint"}
-    (item,) = items(message_of(Role.USER, TextPart("hi", mark)), quirks=quirks)
+    (item,) = items(build_message(Role.USER, TextPart("hi", mark)), quirks=quirks)
     assert item["content"] == [
         {"type": "input_text", "text": "hi", "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"}}
     ]
     request = encode(
-        message_of(Role.USER, "hi"),
-        message_of(Role.ASSISTANT, TextPart("yes", mark)),
+        build_message(Role.USER, "hi"),
+        build_message(Role.ASSISTANT, TextPart("yes", mark)),
         quirks=quirks,
         inner=(mark.path,),
     )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.message import Blob
 from capabilities.core.wire import MediaData, UpstreamRequest, base64_blocks, elide
-from tests.protocols.exchange import body_of
+from tests.protocols.exchange import join_body
 
 BLOCKS = st.lists(st.binary(max_size=50), max_size=6)
 TEXTS = st.text(max_size=30)
@@ -43,7 +43,7 @@ def test_the_length_is_that_of_the_body_and_the_body_is_the_payload(
     """For any texts and files, Content-Length is exact and the JSON parses back with each file in its place."""
     payload = {"texts": texts, "files": [{"data": MediaData(blob(blocks), prefix)} for blocks in files]}
     request = UpstreamRequest("http://h", {}, payload)
-    body = body_of(request)
+    body = join_body(request)
     assert len(body) == request.content_length
     expected_files = [{"data": prefix + base64.b64encode(b"".join(blocks)).decode()} for blocks in files]
     assert json.loads(body) == {"texts": texts, "files": expected_files}

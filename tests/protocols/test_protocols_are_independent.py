@@ -18,7 +18,7 @@ PACKAGE = protocols.__name__
 SHARED = {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
 
 
-def folder_of(protocol: str) -> Path:
+def protocol_folder(protocol: str) -> Path:
     """Return the protocol's folder; hyphens in its name become underscores."""
     return FOLDER / protocol.replace("-", "_")
 
@@ -37,16 +37,16 @@ def imported(path: Path) -> set[str]:
 @pytest.mark.parametrize("vendor", list(PROTOCOLS))
 def test_a_protocol_knows_no_other(vendor: str) -> None:
     """No file in a vendor's folder imports from another vendor's folder."""
-    files = sorted(folder_of(vendor).glob("*.py"))
+    files = sorted(protocol_folder(vendor).glob("*.py"))
     assert len(files) > 1
     for path in files:
-        assert imported(path) <= {folder_of(vendor).name} | SHARED, path.name
+        assert imported(path) <= {protocol_folder(vendor).name} | SHARED, path.name
 
 
 @pytest.mark.parametrize("vendor", list(PROTOCOLS))
 def test_a_protocol_has_its_modules(vendor: str) -> None:
     """Requests, complete answers and streams are in separate modules."""
-    modules = {path.stem for path in folder_of(vendor).glob("*.py")}
+    modules = {path.stem for path in protocol_folder(vendor).glob("*.py")}
     assert modules >= {"requests", "replies", "stream"}
 
 
@@ -54,7 +54,7 @@ def test_what_they_share_knows_none_of_them() -> None:
     """The shared modules import no vendor's package."""
     assert "stream" in SHARED
     for name in SHARED:
-        assert not imported(FOLDER / f"{name}.py") & {folder_of(protocol).name for protocol in PROTOCOLS}, name
+        assert not imported(FOLDER / f"{name}.py") & {protocol_folder(protocol).name for protocol in PROTOCOLS}, name
 
 
 @pytest.mark.parametrize("name", list(PROTOCOLS))

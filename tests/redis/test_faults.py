@@ -28,8 +28,8 @@ def test_unreachable_address_is_named():
 
 
 def test_unresolvable_host_is_named():
-    sentence = outage("redis://nobody.invalid:6379")
-    assert sentence.startswith("Redis at nobody.invalid:6379 cannot be reached: ")
+    sentence = outage("redis://redis.invalid:6379")
+    assert sentence.startswith("Redis at redis.invalid:6379 cannot be reached: ")
 
 
 def test_missing_socket_is_named(tmp_path):

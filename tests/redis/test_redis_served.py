@@ -12,7 +12,7 @@ import pytest
 
 from tests.chaos.callers import Reply, chat
 from tests.engines.redis import RedisServer, redis_running
-from tests.gateway.serving import Server, environment_of, listening, manage, routing, serving
+from tests.gateway.serving import Server, listening, manage, routing, server_environment, serving
 from tests.lab import Lab
 from tests.processes import wait_until
 
@@ -38,7 +38,7 @@ class Pair:
     redis: RedisServer
 
     def manage(self, *arguments: str) -> str:
-        return manage(environment_of(self.one.directory, self.one.lab), *arguments)
+        return manage(server_environment(self.one.directory, self.one.lab), *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     with redis_running(folder) as redis, pytest.MonkeyPatch.context() as patch, Lab({}) as lab:
         patch.setenv("REDIS_URL", redis.url)
         with serving(folder, lab, [routing(lab)]) as first:
-            second = listening(environment_of(folder, lab), first.key, lab, folder)
+            second = listening(server_environment(folder, lab), first.key, lab, folder)
             try:
                 yield Pair(first, second, redis)
             finally:
@@ -122,10 +122,10 @@ def limit(pair: Pair, tokens: int) -> None:
     """Set the limit, and wait until both processes use it."""
     pair.manage("shell", "-c", LIMIT % tokens)
     for server in (pair.one, pair.two):
-        wait_until(lambda server=server: limit_of(server) == tokens)
+        wait_until(lambda server=server: read_limit(server) == tokens)
 
 
-def limit_of(server: Server) -> int:
+def read_limit(server: Server) -> int:
     return sum(amount["limit"] for amount in server.get("/api/v1/agents/me")["limits"]["amounts"])
 
 
@@ -170,8 +170,8 @@ def test_doctor_reports_an_outage_of_redis(pair: Pair) -> None:
     with pytest.raises(AssertionError, match=rf"redis: Redis at 127.0.0.1:{pair.redis.port} cannot be reached"):
         pair.manage("doctor")
     pair.redis.start()
-    assert "Traceback" not in log_of(pair.one.directory)
+    assert "Traceback" not in read_log(pair.one.directory)
 
 
-def log_of(directory: Path) -> str:
+def read_log(directory: Path) -> str:
     return (directory / "server.log").read_text()

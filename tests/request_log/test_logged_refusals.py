@@ -19,7 +19,7 @@ UNKNOWN = (
 )
 GONE = "This agent has no such artifact. Upload the file, or ask its owner for the reference."
 REFUSED: tuple[tuple[Any, int, str, dict[str, Any], str], ...] = (
-    (chat_body("x", model="nobody"), 404, UNKNOWN, {"name": "nobody"}, "模型“nobody”不存在。"),
+    (chat_body("x", model="unknown-model"), 404, UNKNOWN, {"name": "unknown-model"}, "模型“unknown-model”不存在。"),
     (chat_body("x", top_p=7), 400, "%(param)s must be a number from %(low)s to %(high)s.",
      {"param": "top_p", "low": "0", "high": "1"}, "top_p 必须是 0 到 1 之间的数字。"),
     (chat_body("x", stop=1), 400, "%(param)s must be a string or a list of strings.", {"param": "stop"},

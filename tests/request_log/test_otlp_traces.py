@@ -25,7 +25,7 @@ from routing_admin.models import TaskRoute
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.tracing import Tracing, is_wanted, tracing
 from tests.bench.upstream import NAME
-from tests.cast import key_of
+from tests.cast import create_key
 from tests.gateway.asgi_caller import Call, Loopback, chat_call
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
@@ -47,7 +47,7 @@ class Receiver(ThreadingHTTPServer):
 
     def take(self, body: bytes) -> None:
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-            self.resources.append(values_of(resource.resource))
+            self.resources.append(attribute_values(resource.resource))
             self.received += [span for scope in resource.scope_spans for span in scope.spans]
 
 
@@ -64,7 +64,7 @@ class TraceHandler(BaseHTTPRequestHandler):
         pass
 
 
-def values_of(thing: Any) -> dict[str, Any]:
+def attribute_values(thing: Any) -> dict[str, Any]:
     """Return the attributes of a span, an event or a resource as Python values."""
     attributes = {}
     for attribute in thing.attributes:
@@ -76,7 +76,7 @@ def values_of(thing: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def key(loopback: Loopback) -> str:
-    return key_of("vision-agent")
+    return create_key("vision-agent")
 
 
 @pytest.fixture
@@ -114,13 +114,13 @@ async def ask(loopback: Loopback, call: Call) -> Call:
 async def test_call_is_a_trace_with_a_span_per_candidate(loopback: Loopback, key: str, receiver: Receiver):
     call = await ask(loopback, chat_call(key, "plain"))
     request, (attempt,) = await asyncio.to_thread(spans, receiver)
-    request_values = values_of(request)
+    request_values = attribute_values(request)
     assert request.name == "POST /v1/chat/completions"
     assert request.parent_span_id == b""
     assert (request_values["http.route"], request_values["http.response.status_code"]) == ("/v1/chat/completions", 200)
     assert request_values["routing_admin.request.id"] == call.answer_headers["x-request-id"]
     assert request_values["gen_ai.agent.name"] == "vision-agent"
-    attempt_values = values_of(attempt)
+    attempt_values = attribute_values(attempt)
     assert attempt.name == f"chat {NAME}"
     assert (attempt_values["gen_ai.operation.name"], attempt_values["gen_ai.provider.name"]) == ("chat", "plain")
     assert (attempt_values["gen_ai.request.model"], attempt_values["gen_ai.response.model"]) == (NAME, NAME)
@@ -145,7 +145,7 @@ async def test_streamed_call_has_the_time_to_its_first_chunk(loopback: Loopback,
     """
     await ask(loopback, chat_call(key, "stream", stream=True))
     _request, (attempt,) = await asyncio.to_thread(spans, receiver)
-    attributes, duration = values_of(attempt), attempt.end_time_unix_nano - attempt.start_time_unix_nano
+    attributes, duration = attribute_values(attempt), attempt.end_time_unix_nano - attempt.start_time_unix_nano
     assert attributes["gen_ai.request.stream"] is True
     assert 0 < attributes["gen_ai.response.time_to_first_chunk"] * 1e9 <= duration
     assert attributes["gen_ai.response.finish_reasons"] == ["stop"]
@@ -172,21 +172,21 @@ async def test_call_that_fell_back_has_a_span_for_each_candidate(loopback: Loopb
     assert (await ask(loopback, call)).status == 200
     request, attempts = await asyncio.to_thread(spans, receiver)
     unreachable, answered = sorted(attempts, key=lambda span: span.start_time_unix_nano)
-    assert (values_of(unreachable)["error.type"], unreachable.status.code) == ("connect_refused", ERROR)
+    assert (attribute_values(unreachable)["error.type"], unreachable.status.code) == ("connect_refused", ERROR)
     assert {event.name for event in unreachable.events} == {"routing_admin.try_failed"}
-    assert values_of(answered)["routing_admin.fallback.position"] == 2
+    assert attribute_values(answered)["routing_admin.fallback.position"] == 2
     assert answered.status.code != ERROR
     (skip,) = request.events
-    assert values_of(skip)["gen_ai.provider.name"] == "off"
-    assert values_of(skip)["routing_admin.skip.reason"] == "skipped_disabled"
-    assert values_of(request)["routing_admin.route"] == "traced"
+    assert attribute_values(skip)["gen_ai.provider.name"] == "off"
+    assert attribute_values(skip)["routing_admin.skip.reason"] == "skipped_disabled"
+    assert attribute_values(request)["routing_admin.route"] == "traced"
 
 
 async def test_refused_call_is_a_trace_without_candidates(loopback: Loopback, key: str, receiver: Receiver):
-    call = await ask(loopback, chat_call(key, "nobody"))
+    call = await ask(loopback, chat_call(key, "unknown-model"))
     request, attempts = await asyncio.to_thread(spans, receiver)
     assert attempts == []
-    attributes = values_of(request)
+    attributes = attribute_values(request)
     assert (attributes["http.response.status_code"], attributes["error.type"]) == (404, "model_not_found")
     assert attributes["routing_admin.request.id"] == call.answer_headers["x-request-id"]
 

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.chaos.callers import Person, Reply, chat, send, upload
 from tests.chaos.installation import PASSWORD, write_import
-from tests.gateway.serving import Server, bootstrap, environment_of, listening, manage, routing
+from tests.gateway.serving import Server, bootstrap, listening, manage, routing, server_environment
 from tests.lab import Lab
 from tests.runbook.pages import SERVER, run_block
 
@@ -82,7 +82,7 @@ def installed(folder: Path) -> Iterator[Installation]:
     directory = folder / "var"
     directory.mkdir(mode=0o700)
     with Lab({}) as lab:
-        environment = environment_of(directory, lab) | {"ROUTING_ADMIN_ADMIN_PASSWORD": PASSWORD}
+        environment = server_environment(directory, lab) | {"ROUTING_ADMIN_ADMIN_PASSWORD": PASSWORD}
         bootstrap(environment, directory)
         write_import(environment, directory, routing(lab))
         yield Installation(directory, folder, lab, environment, manage(environment, "issue_agent_key", "text-agent"))

@@ -17,12 +17,12 @@ DATA = re.compile(r"(?<![/\w.-])var\b(?=[/ )])")
 SERVER = "http://127.0.0.1:8000"
 
 
-def text_of(page: str) -> str:
+def read_page(page: str) -> str:
     return (FOLDER / f"{page}.md").read_text("utf-8")
 
 
-def blocks_of(page: str) -> list[tuple[str, str]]:
-    return BLOCK.findall(text_of(page))
+def find_blocks(page: str) -> list[tuple[str, str]]:
+    return BLOCK.findall(read_page(page))
 
 
 def run_block(page: str, name: str, environment: Mapping[str, str], replacements: Mapping[str, str]) -> str:
@@ -30,7 +30,7 @@ def run_block(page: str, name: str, environment: Mapping[str, str], replacements
 
     Raise `AssertionError` if a command fails.
     """
-    (commands,) = [text for block_name, text in blocks_of(page) if block_name == name]
+    (commands,) = [text for block_name, text in find_blocks(page) if block_name == name]
     commands = DATA.sub(environment["ROUTING_ADMIN_DATA_DIR"], commands)
     for placeholder, value in replacements.items():
         prefix = r"(?<![\w/.-])" if placeholder.startswith("/") else ""

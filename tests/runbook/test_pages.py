@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from routing_admin.core.alerts.kinds import AlertKind
 from routing_admin.platform.server.metrics import request_metrics
 from routing_admin.program import ENTRIES
-from tests.runbook.pages import BLOCK, FOLDER, PAGES, ROOT, blocks_of, text_of
+from tests.runbook.pages import BLOCK, FOLDER, PAGES, ROOT, find_blocks, read_page
 
 DEPLOYED = [path for path in (ROOT / "deploy").iterdir() if path.is_file()]
 DOCUMENTS = sorted([*(ROOT / "docs").rglob("*.md"), *DEPLOYED, ROOT / "README.md"])
@@ -32,7 +32,7 @@ TESTS = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.
 
 @pytest.mark.parametrize("page", PAGES)
 def test_each_page_has_the_same_form(page: str) -> None:
-    text = text_of(page)
+    text = read_page(page)
     assert tuple(re.findall(r"^## (.+)$", text, re.MULTILINE)) == FORM
     symptoms = text.split("## What it means")[0]
     assert set(re.findall(r"^\| (alert|page|metric|log) \|", symptoms, re.MULTILINE)) == ROWS
@@ -42,14 +42,14 @@ def test_each_page_has_the_same_form(page: str) -> None:
 
 
 def test_index_links_every_page_and_names_every_alert() -> None:
-    text = text_of("README")
+    text = read_page("README")
     assert {f"{page}.md" for page in PAGES} <= set(re.findall(r"\]\(([^)]+)\)", text))
     assert set(AlertKind) <= set(re.findall(r"`(\w+)`", text))
 
 
 @pytest.mark.parametrize("page", ["README", *PAGES])
 def test_every_link_leads_to_a_file_and_heading(page: str) -> None:
-    for link in re.findall(r"\]\((?!https?:)([^)]+)\)", text_of(page)):
+    for link in re.findall(r"\]\((?!https?:)([^)]+)\)", read_page(page)):
         name, _, anchor = link.partition("#")
         target = FOLDER / name if name else FOLDER / f"{page}.md"
         assert target.exists(), link
@@ -92,7 +92,7 @@ def test_every_command_of_the_documents_exists_with_its_options() -> None:
 @pytest.mark.parametrize("page", ["README", *PAGES])
 def test_every_marked_block_is_run_by_a_test(page: str) -> None:
     """A test in this directory contains the names of page and block. The name of a block is unique on its page."""
-    assert len(dict(blocks_of(page))) == len(blocks_of(page))
-    for name, _commands in blocks_of(page):
+    assert len(dict(find_blocks(page))) == len(find_blocks(page))
+    for name, _commands in find_blocks(page):
         assert name
         assert f'"{page}", "{name}"' in TESTS, f"{page}: {name}"

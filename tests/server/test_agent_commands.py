@@ -14,8 +14,8 @@ from capabilities.access import Principal, Refusal, authenticate
 from capabilities.models import Agent
 from routing_admin.models import AuditEvent, Revision
 from routing_admin.platform.auth.admin_tokens import authenticate_token
-from tests.cast import token_of
-from tests.gateway.serving import environment_of, manage
+from tests.cast import create_token
+from tests.gateway.serving import manage, server_environment
 from tests.lab import Lab
 
 OWN_FILE = {
@@ -39,7 +39,7 @@ def test_commands_printed_by_bootstrap_work(tmp_path: Path) -> None:
     file = tmp_path / "llm-routing.json"
     file.write_text(json.dumps(OWN_FILE))
     with Lab() as lab:
-        environment = environment_of(tmp_path / "data", lab) | {"LLM_ROUTING_CONFIG": str(file)}
+        environment = server_environment(tmp_path / "data", lab) | {"LLM_ROUTING_CONFIG": str(file)}
     first = manage(environment, "bootstrap")
     assert "routing-admin create-agent NAME --key" in first
     assert "issue_agent_key" not in first
@@ -106,7 +106,7 @@ def test_public_part_of_a_key_is_enough_to_revoke_it_twice(demo: None, capsys: p
 
 def test_leaked_token_is_revoked_by_its_text(admin_account: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """`revoke_key` accepts the text of a leaked token. A new token can only be created on the tokens page."""
-    token = token_of(admin_account)
+    token = create_token(admin_account)
     with pytest.raises(CommandError, match="Leave out --replace"):
         run("revoke_key", token, "--replace")
     run("revoke_key", token)

@@ -23,7 +23,7 @@ import httpx
 import pytest
 from django.urls import Resolver404, resolve
 
-from tests.gateway.serving import Server, environment_of, manage, served
+from tests.gateway.serving import Server, manage, served, server_environment
 from tests.processes import NO_CERTIFICATES
 
 PASSWORDS = {
@@ -186,7 +186,7 @@ def walk(browser: Browser) -> None:
     waiting, kinds, done = ["/", "/history/audit/", "/tokens/"], Counter[str](), set[str]()
     while waiting:
         here = waiting.pop(0)
-        kind = kind_of(here)
+        kind = page_kind(here)
         if here in done or not kind or kinds[kind] == 2:
             continue
         done.add(here)
@@ -195,7 +195,7 @@ def walk(browser: Browser) -> None:
     assert len(kinds) > 20
 
 
-def kind_of(path: str) -> str:
+def page_kind(path: str) -> str:
     try:
         name = resolve(path.split("?")[0]).view_name
     except Resolver404:
@@ -268,7 +268,7 @@ def test_planted_secrets_do_not_leak(tmp_path: Path, leaky: str) -> None:
         for browser in people:
             walk(browser)
         sessions = {f"{browser.name}'s session": browser.client.cookies["sid"] for browser in people}
-        environment = environment_of(data, server.lab)
+        environment = server_environment(data, server.lab)
         manage(environment, "backup", str(tmp_path / "backup"))
         output = {name: manage(environment, *name.split()).encode() for name in ("doctor", "export_config llm-routing")}
         planted = {

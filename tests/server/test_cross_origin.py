@@ -9,7 +9,7 @@ import pytest
 
 from routing_admin.environment import browser_origin
 from routing_admin.platform.server.cross_origin import share
-from tests.gateway.serving import environment_of
+from tests.gateway.serving import server_environment
 from tests.lab import Lab
 from tests.preloaded import run_python
 
@@ -136,7 +136,7 @@ def test_origin_is_accepted_only_as_browsers_write_it(text: str, origin: str | N
 )
 def test_invalid_origin_in_the_setting_ends_the_start_with_one_line(tmp_path: Path, value: str, sentence: str) -> None:
     with Lab({}) as lab:
-        environment = environment_of(tmp_path, lab) | {"ROUTING_ADMIN_CORS_ORIGINS": value}
+        environment = server_environment(tmp_path, lab) | {"ROUTING_ADMIN_CORS_ORIGINS": value}
     result = run_python(environment, "manage.py", "serve")
     assert result.returncode == 1
     (line,) = result.stderr.splitlines()

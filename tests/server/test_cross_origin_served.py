@@ -36,7 +36,7 @@ def ask(
         ("GET", "/v1/models", b"", 200),
         ("POST", "/v1/chat/completions", b"{", 400),
         ("POST", "/v1/chat/completions", FAILING, 502),
-        ("POST", "/v1/messages", b'{"model": "nobody"}', 400),
+        ("POST", "/v1/messages", b'{"model": "unknown-model"}', 400),
         ("POST", "/api/v1/llm/resolve", b'{"taskType": 1}', 422),
         ("GET", "/api/v1/nothing", b"", 404),
         ("GET", "/v1/nothing", b"", 404),

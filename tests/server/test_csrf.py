@@ -10,7 +10,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.urls.converters import IntConverter
 
 from capabilities.core.permissions import MACHINE_NAMESPACES, Right, is_offered
-from tests.cast import browser_of
+from tests.cast import open_browser
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -22,7 +22,7 @@ def pages(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, str]]
             yield from () if pattern.namespace in MACHINE_NAMESPACES else pages(pattern.url_patterns)
         else:
             kinds = pattern.pattern.converters.items()
-            arguments = {name: 987 if isinstance(kind, IntConverter) else "nobody" for name, kind in kinds}
+            arguments = {name: 987 if isinstance(kind, IntConverter) else "unknown" for name, kind in kinds}
             yield str(pattern.name), reverse(str(pattern.name), kwargs=arguments)
 
 
@@ -56,7 +56,7 @@ def test_token_of_another_browser_is_refused(admin_account: object) -> None:
 
 
 def test_form_with_its_token_is_accepted(admin_account: object) -> None:
-    browser = browser_of(admin_account, enforce_csrf_checks=True)
+    browser = open_browser(admin_account, enforce_csrf_checks=True)
     browser.get("/")
     answer = browser.post(
         reverse("set_theme"), {"csrfmiddlewaretoken": browser.cookies["csrftoken"].value, "theme": "dark"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.serving import environment_of, manage
+from tests.gateway.serving import manage, server_environment
 from tests.lab import Lab
 from tests.preloaded import run_python
 
@@ -30,7 +30,7 @@ print(*modes, RequestLog.objects.count())
 def test_unsupported_engine_is_named_in_one_line(url: str, engine: str, tmp_path: Path) -> None:
     """The one-line error about an unsupported engine contains no part of the URL, which may contain a password."""
     with Lab() as lab:
-        environment = environment_of(tmp_path, lab) | {"DATABASE_URL": url}
+        environment = server_environment(tmp_path, lab) | {"DATABASE_URL": url}
     for arguments in (("bootstrap",), ("serve", "--port", "0")):
         result = run_python(environment, "manage.py", *arguments)
         (line,) = result.stderr.splitlines()
@@ -43,7 +43,7 @@ def test_with_another_sqlite_file_the_request_log_is_beside_it(tmp_path: Path) -
     data, other = tmp_path / "data", tmp_path / "elsewhere"
     other.mkdir()
     with Lab() as lab:
-        environment = environment_of(data, lab) | {"DATABASE_URL": f"sqlite:///{other}/ours.sqlite3"}
+        environment = server_environment(data, lab) | {"DATABASE_URL": f"sqlite:///{other}/ours.sqlite3"}
     manage(environment, "bootstrap", "--no-traffic")
     assert manage(environment, "shell", "--no-imports", "-c", QUERY).split() == ["IMMEDIATE", "IMMEDIATE", "1"]
     assert sorted(path.name for path in other.glob("*.sqlite3")) == ["ours-logs.sqlite3", "ours.sqlite3"]

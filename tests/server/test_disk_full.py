@@ -15,7 +15,7 @@ import pytest
 
 from routing_admin.platform.server.request_limit import limit_bodies
 from tests.chaos.callers import ask, chat, upload
-from tests.gateway.serving import Server, environment_of, manage, served
+from tests.gateway.serving import Server, manage, served, server_environment
 from tests.processes import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limits of another process are set as Linux does")
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limits of a
 def test_calls_succeed_while_the_disk_is_full_and_are_logged_later(tmp_path: Path):
     """A file size limit of 0 acts like a full disk."""
     with served(tmp_path) as server:
-        environment = environment_of(tmp_path, server.lab)
+        environment = server_environment(tmp_path, server.lab)
         key = manage(environment, "issue_agent_key", "text-agent", "--scope", "agents:write")
         assert upload(server, b"before").status == 200
         set_room(server, 0)

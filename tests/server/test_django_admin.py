@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.serving import bootstrap, environment_of, manage
+from tests.gateway.serving import bootstrap, manage, server_environment
 from tests.lab import Lab
 
 VISIT = """
@@ -47,7 +47,7 @@ print(json.dumps({
 def visited(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with Lab() as lab:
         directory = tmp_path_factory.mktemp("admin")
-        environment = environment_of(directory, lab) | {"ROUTING_ADMIN_DJANGO_ADMIN": "1"}
+        environment = server_environment(directory, lab) | {"ROUTING_ADMIN_DJANGO_ADMIN": "1"}
         bootstrap(environment, directory)
         return json.loads(manage(environment, "shell", "--no-imports", "-c", VISIT).splitlines()[-1])
 
@@ -75,4 +75,4 @@ def test_only_superusers_have_access(visited: Any) -> None:
 def test_django_admin_is_not_installed_by_default(tmp_path: Path) -> None:
     with Lab() as lab:
         code = "from django.apps import apps; print(apps.is_installed('django.contrib.admin'))"
-        assert manage(environment_of(tmp_path, lab), "shell", "--no-imports", "-c", code) == "False"
+        assert manage(server_environment(tmp_path, lab), "shell", "--no-imports", "-c", code) == "False"

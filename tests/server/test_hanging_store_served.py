@@ -15,7 +15,7 @@ from tests.chaos.callers import Reply, ask, chat, upload
 from tests.chaos.proxy import BreakableProxy, proxy_to
 from tests.engines.cluster import running_cluster
 from tests.engines.s3 import CREDENTIALS, s3_server
-from tests.gateway.serving import Server, environment_of, listening, manage
+from tests.gateway.serving import Server, listening, manage, server_environment
 from tests.lab import Lab
 from tests.processes import wait_until
 
@@ -36,7 +36,7 @@ def server(tmp_path: Path, gate: BreakableProxy, monkeypatch: pytest.MonkeyPatch
     try:
         with running_cluster() as cluster, Lab({}) as lab:
             url = f"s3://artifacts/{tmp_path.name}?endpoint_url=http://127.0.0.1:{gate.port}"
-            environment = environment_of(tmp_path, lab) | {
+            environment = server_environment(tmp_path, lab) | {
                 "DATABASE_URL": cluster.make_database("hanging"),
                 "ROUTING_ADMIN_ARTIFACTS_URL": f"{url}&allow_http=true&region=us-east-1&style=path",
             }

@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.chaos.callers import CUT, send, upload
 from tests.engines.others import locked, other_connection
 from tests.engines.s3 import S3Server, s3_server
-from tests.gateway.serving import Server, environment_of, listening, manage, served
+from tests.gateway.serving import Server, listening, manage, served, server_environment
 from tests.processes import wait_until
 
 WAITING = os.urandom(50_000)
@@ -74,7 +74,7 @@ def hashes_in(folder: Path) -> set[str]:
 
 @contextmanager
 def restarted(server: Server, **settings: str) -> Iterator[Server]:
-    environment = environment_of(server.directory, server.lab) | settings
+    environment = server_environment(server.directory, server.lab) | settings
     restarted_server = listening(environment, server.key, server.lab, server.directory)
     try:
         yield restarted_server
@@ -107,7 +107,7 @@ def test_prune_removes_only_what_killed_uploads_left(tmp_path: Path) -> None:
         # Bytes stored within the last hour are kept, since their row may still be written.
         for path in artifacts.rglob("*"):
             os.utime(path, (time.time() - 7200,) * 2)
-        manage(environment_of(tmp_path, server.lab), "prune")
+        manage(server_environment(tmp_path, server.lab), "prune")
         assert hashes_in(artifacts) == hashes_of_rows(server)
         with restarted(server) as restarted_server:
             check_content(restarted_server, older)
@@ -133,7 +133,7 @@ def test_prune_removes_from_a_bucket_only_what_killed_uploads_left(tmp_path: Pat
         # Bytes stored within the last hour are kept, since their row may still be written.
         for key in s3.keys(bucket):
             s3.date(bucket, key, time.time() - 7200)
-        manage(environment_of(tmp_path, server.lab) | settings, "prune")
+        manage(server_environment(tmp_path, server.lab) | settings, "prune")
         assert list_hashes() == hashes_of_rows(server)
         with restarted(server, **settings) as restarted_server:
             check_content(restarted_server, older)

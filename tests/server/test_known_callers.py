@@ -17,7 +17,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.platform.auth.admin_tokens import BAD_TOKEN, NO_TOKEN, authenticate_token
 from routing_admin.platform.auth.known_callers import UNKNOWN_BYTES, is_known_caller
 from routing_admin.platform.databases.lock_timeout import lock_timeout
-from tests.cast import browser_of, token_of
+from tests.cast import create_token, open_browser
 from tests.gateway.plane import unreadable_tables
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
@@ -89,7 +89,7 @@ async def test_small_bodies_of_unauthenticated_callers_are_read(demo: None) -> N
 
 
 def test_session_cookie_makes_a_caller_known_until_the_sign_out(admin_account: Any, anonymous: Client) -> None:
-    client = browser_of(admin_account)
+    client = open_browser(admin_account)
     cookie = client.cookies[settings.SESSION_COOKIE_NAME].value
     headers = {"cookie": f"theme=dark; {settings.SESSION_COOKIE_NAME}={cookie}"}
     assert is_known(headers)
@@ -99,7 +99,7 @@ def test_session_cookie_makes_a_caller_known_until_the_sign_out(admin_account: A
 
 def test_token_of_a_script_makes_a_caller_known(admin_account: Any) -> None:
     """An agent's key does not count as a script's token."""
-    assert is_known({"authorization": f"Bearer {token_of(admin_account)}"})
+    assert is_known({"authorization": f"Bearer {create_token(admin_account)}"})
     assert not is_known({"authorization": "Bearer rat_wrong"})
     assert authenticate_token({"authorization": "Bearer rat_wrong"}) is BAD_TOKEN
     for headers in ({}, {"authorization": "Bearer ra_wrong"}):

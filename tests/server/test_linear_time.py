@@ -144,11 +144,11 @@ def find_attack(pattern: re.Pattern[Any], method: str, location: str = "") -> tu
     search = getattr(pattern, method) if method in AT_BEGINNING else lambda text: pattern.sub(nothing, text)
     for attack in attacks(pattern):
 
-        def text_of(size: int, attack: tuple[str, str, str] = attack) -> Any:
+        def build_text(size: int, attack: tuple[str, str, str] = attack) -> Any:
             text = build(attack, size)
             return text.encode("latin-1", "replace") if is_bytes else text
 
-        if is_slow(search, text_of, CUT_BEFORE.get(location, 65_536)):
+        if is_slow(search, build_text, CUT_BEFORE.get(location, 65_536)):
             return attack
     return None
 

@@ -73,7 +73,7 @@ def test_costs_are_counted_by_currency():
     silent = (Try(0.0, 1.0, "empty_content", 200, usage=Usage(1_000_000, 0)),)
     facts = RequestFacts("paid", timezone.now(), "v1", task_type="paid", usage=Usage(1_000_000, 0))
     facts.first_content_ms = 30.0
-    attempts = (Attempt("host", "gpt-4o", "empty_content", tries=silent), Attempt("nobody", "m", "http_503"))
+    attempts = (Attempt("host", "gpt-4o", "empty_content", tries=silent), Attempt("unknown-model", "m", "http_503"))
     journal = Journal()
     journal.record(build_entry(facts, (*attempts, Attempt("host", "own", "ok", started_ms=10.0))))
     journal.flush()

@@ -89,7 +89,7 @@ def test_counters_of_a_killed_worker_stay_and_its_successor_takes_its_slot(serve
     before = scrape(port)
     while requests_in(before) < counted + 1 and time.monotonic() < until:
         before = scrape(port)
-    os.kill(worker_of(server), signal.SIGKILL)
+    os.kill(find_worker(server), signal.SIGKILL)
     workers = initial = workers_in(before)
     seen = [counted + 1]
     while (workers == initial or len(workers) != 2) and time.monotonic() < until:
@@ -108,7 +108,7 @@ def test_counters_of_a_killed_worker_stay_and_its_successor_takes_its_slot(serve
     assert seen[-1] == seen[0] + CALLS
 
 
-def worker_of(server: Server) -> int:
+def find_worker(server: Server) -> int:
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
     return next(int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes())
 
@@ -125,12 +125,12 @@ def test_metrics_port_serves_only_metrics_and_trusts_no_proxy(server: Server, po
 def test_stopped_server_leaves_no_file(tmp_path: Path) -> None:
     folders = [Path("/dev/shm"), tmp_path]
     with served(tmp_path, options=("--workers", "2")) as server:
-        boards = [path for folder in folders for path in folder.glob(f"{PREFIX}*") if is_of(path, server)]
+        boards = [path for folder in folders for path in folder.glob(f"{PREFIX}*") if is_held_by(path, server)]
         assert len(boards) == 1
     assert not boards[0].exists()
 
 
-def is_of(folder: Path, server: Server) -> bool:
+def is_held_by(folder: Path, server: Server) -> bool:
     """Return whether a process of the server holds the folder's lock."""
     open_files = (os.readlink(link) for link in Path(f"/proc/{server.process.pid}/fd").iterdir() if link.is_symlink())
     return str(folder / "server.lock") in open_files

@@ -35,16 +35,16 @@ def test_killed_server_keeps_what_it_logged(tmp_path: Path):
     with served(tmp_path) as server:
         for name in names:
             assert chat(server, name).status == 200
-        while len(rows_of(tmp_path)) < len(names):
+        while len(read_rows(tmp_path)) < len(names):
             assert server.get("/v1/models")  # this call is not logged and does not read the log
         server.process.kill()
         server.process.wait(timeout=30)
-    assert rows_of(tmp_path) == [(name, "ok", "one") for name in names]
+    assert read_rows(tmp_path) == [(name, "ok", "one") for name in names]
     with closing(sqlite3.connect(tmp_path / "logs.sqlite3")) as rows:
         assert rows.execute("pragma integrity_check").fetchall() == [("ok",)]
 
 
-def rows_of(directory: Path) -> list[tuple[str, str, str]]:
+def read_rows(directory: Path) -> list[tuple[str, str, str]]:
     query = (
         "select request.id, request.outcome, attempt.provider from routing_admin_requestlog request "
         "join routing_admin_attemptlog attempt on attempt.request_id = request.id "

@@ -16,7 +16,7 @@ from django.test import Client
 from capabilities.fair_slots import FairSlots, OverloadedError
 from routing_admin.models import SignInAttempt
 from routing_admin.platform.auth.password_hashing import hashing_slots
-from tests.cast import PASSWORD, browser_of
+from tests.cast import PASSWORD, open_browser
 from tests.console.test_users import NEW, accept, invite
 
 ARGON2 = "routing_admin.platform.auth.password_hashing.BoundedArgon2Hasher"
@@ -165,7 +165,7 @@ def test_sign_in_answers_503_while_too_many_passwords_are_checked(admin_account:
 @pytest.mark.usefixtures("busy")
 def test_password_change_answers_503_while_too_many_passwords_are_hashed(viewer_account: User) -> None:
     form = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
-    answer = browser_of(viewer_account).post("/password/", form)
+    answer = open_browser(viewer_account).post("/password/", form)
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
 
 

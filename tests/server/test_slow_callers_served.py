@@ -24,7 +24,7 @@ RESET = b"reset"
 """Result if the connection was closed before the server read all data. The error response may be lost then."""
 
 
-async def status_of(reader: asyncio.StreamReader) -> bytes:
+async def read_status(reader: asyncio.StreamReader) -> bytes:
     try:
         response = await reader.read()
         return response.split(b" ", 2)[1] if response else RESET
@@ -38,7 +38,7 @@ async def test_half_open_connections_are_closed_and_calls_are_answered_meanwhile
         for number, (_, writer) in enumerate(opened):
             writer.write(UNFINISHED[number % len(UNFINISHED)])
         assert await asyncio.to_thread(server.get, "/v1/models")
-        ends = [await status_of(reader) for reader, _ in opened]
+        ends = [await read_status(reader) for reader, _ in opened]
         soft, hard = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
     assert soft == min(hard, MAX_DESCRIPTORS)
     assert set(ends) <= {b"408", b"503", RESET}

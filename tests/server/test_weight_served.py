@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import pytest
 from django.conf import settings
 
-from tests.gateway.serving import Server, environment_of, manage, served
+from tests.gateway.serving import Server, manage, served, server_environment
 
 PASSWORD = "a password for weighing 1"
 STATIC = Path(settings.BASE_DIR) / "static"
@@ -168,7 +168,7 @@ def test_every_page_loads_htmx_once_and_only_routes_the_drag_library(caller: Cal
 
 def test_collectstatic_produces_the_same_names(server: Server, caller: Caller) -> None:
     """Another server can serve the collected files."""
-    manage(environment_of(server.directory, server.lab), "collectstatic", "--no-input")
+    manage(server_environment(server.directory, server.lab), "collectstatic", "--no-input")
     collected = {
         f"/static/{path.relative_to(server.directory / 'static')}" for path in server.directory.rglob("static/**/*.*")
     }

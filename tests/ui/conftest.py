@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from routing_admin.models import Installation
-from tests.cast import browser_of, load_demo
+from tests.cast import load_demo, open_browser
 
 FOLDER = Path(__file__).parent
 SHOTS = FOLDER / "shots"
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-REASON = "Chromium is not installed; on Debian: apt-get install chromium fonts-noto-core fonts-wqy-microhei"
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser")
+"""Programs in the order of preference: the first has no windows, and takes a fifth less CPU time for a page."""
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+REASON = "Chromium is missing; on Debian: apt-get install chromium-headless-shell fonts-noto-core fonts-wqy-microhei"
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--font-render-hinting=none"]
 REPLACED = ("htmx:sendAbort", "htmx:afterRequest")  # hx-sync replaced a request, while a real fault also logs sendError
 LISTENER = """
@@ -90,7 +92,7 @@ def sign_in(admin_account: Any, live_server: Any) -> Callable[[Any], Any]:
     """Return a function that gives a page the administrator's session."""
 
     def sign_in_page(page: Any) -> Any:
-        client = browser_of(admin_account)
+        client = open_browser(admin_account)
         name = next(iter(client.cookies))
         page.context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": live_server.url}])
         return page

@@ -28,13 +28,13 @@ def look(folder: Path) -> dict[str, Any]:
         "signedIn": signed_in,
         "revisions": [browser.get(f"/history/{number}/").status_code for number in revisions],
         "audit": browser.get("/history/audit/").status_code,
-        "requests": {request_id: page_of(browser, request_id) for request_id in expected["requests"]},
+        "requests": {request_id: read_page(browser, request_id) for request_id in expected["requests"]},
         "timelines": {
             request_id: agent.get(f"/api/v1/requests/{request_id}", headers=headers).json().get("status")
             for request_id in expected["requests"]
         },
         "artifacts": {
-            ref: hashlib.sha256(bytes_of(agent.get(f"/api/v1/artifacts/{ref}/raw", headers=headers))).hexdigest()
+            ref: hashlib.sha256(join_bytes(agent.get(f"/api/v1/artifacts/{ref}/raw", headers=headers))).hexdigest()
             for ref in expected["artifacts"]
         },
         "models": agent.get("/v1/models", headers=headers).status_code,
@@ -45,7 +45,7 @@ def look(folder: Path) -> dict[str, Any]:
     return {**contents, "undone": undo(browser, expected["revisions"]), "restored": restore(browser)}
 
 
-def page_of(browser: Any, request_id: str) -> dict[str, Any]:
+def read_page(browser: Any, request_id: str) -> dict[str, Any]:
     """Return the status and the text of the page about a request, including its recorded body."""
     answer = browser.get(f"/requests/{request_id}/")
     text = answer.content.decode()
@@ -54,7 +54,7 @@ def page_of(browser: Any, request_id: str) -> dict[str, Any]:
     return {"status": answer.status_code, "text": text}
 
 
-def bytes_of(answer: Any) -> bytes:
+def join_bytes(answer: Any) -> bytes:
     return b"".join(answer.streaming_content) if answer.streaming else bytes(answer.content)
 
 

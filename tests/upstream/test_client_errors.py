@@ -41,7 +41,7 @@ ADDRESS_REFUSED = (
 )
 
 
-def modules_of(package: ModuleType) -> Iterator[ModuleType]:
+def list_modules(package: ModuleType) -> Iterator[ModuleType]:
     yield package
     for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         if not info.name.startswith(SERVER_SIDE):
@@ -51,15 +51,15 @@ def modules_of(package: ModuleType) -> Iterator[ModuleType]:
 def raised_by(package: ModuleType) -> list[type[BaseException]]:
     kinds = {
         kind
-        for module in modules_of(package)
+        for module in list_modules(package)
         for kind in vars(module).values()
         if isinstance(kind, type) and issubclass(kind, BaseException) and not issubclass(kind, Warning)
         if kind.__module__.split(".")[0] == package.__name__ and not kind.__module__.startswith(SERVER_SIDE)
     }
-    return sorted(kinds, key=name_of)
+    return sorted(kinds, key=exception_name)
 
 
-def name_of(kind: type[BaseException]) -> str:
+def exception_name(kind: type[BaseException]) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
@@ -72,10 +72,10 @@ def bare(kind: type[BaseException]) -> BaseException:
     return instance
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=name_of)
+@pytest.mark.parametrize("kind", KINDS, ids=exception_name)
 def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[BaseException]) -> None:
     """A new exception of aiohttp is covered by its base class or fails this test until it is classified."""
-    if name_of(kind) in NEVER:
+    if exception_name(kind) in NEVER:
         assert not issubclass(kind, CLIENT_ERRORS)
         return
     assert issubclass(kind, CLIENT_ERRORS), "it would pass the net and be a 500"
@@ -84,7 +84,7 @@ def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[B
 
 def test_excluded_exceptions_exist_in_the_client() -> None:
     """Every entry of `NEVER` still exists in aiohttp. The search through its modules finds well-known exceptions."""
-    assert set(NEVER) <= {name_of(kind) for kind in KINDS}
+    assert set(NEVER) <= {exception_name(kind) for kind in KINDS}
     assert {aiohttp.ClientResponseError, http_exceptions.BadStatusLine} <= set(KINDS)
 
 

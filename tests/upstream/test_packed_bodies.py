@@ -35,7 +35,7 @@ TIMES = Timeouts(connect=10, first_content=600, between=600, total=600)
 PACKED = gzip.compress(b"hello, ") + gzip.compress(b"") + gzip.compress(b"you")
 
 
-def head_of(blocks: list[bytes], status: int = 200, encoding: str = "gzip") -> UpstreamResponse:
+def build_response(blocks: list[bytes], status: int = 200, encoding: str = "gzip") -> UpstreamResponse:
     loop = asyncio.get_running_loop()
     content = aiohttp.StreamReader(BaseProtocol(loop), 2**20, loop=loop)
     for block in blocks:
@@ -80,23 +80,23 @@ def test_cut_or_extended_body_is_refused(encoding: str, pack) -> None:
 async def test_answer_with_cut_gzip_is_truncated(cut: int) -> None:
     """HTTP reports no error, since the connection ended properly. The partial message of an error response is kept."""
     packed = gzip.compress(b'{"choices": []}')[:-cut]
-    body = await read_body(head_of([packed]), TIMES, PhaseTimer(600))
+    body = await read_body(build_response([packed]), TIMES, PhaseTimer(600))
     assert isinstance(body, Failure)
     assert body.fault is Fault.TRUNCATED_BODY
-    assert await read_body(head_of([packed], 400), TIMES, PhaseTimer(600)) == b'{"choices": []}'
+    assert await read_body(build_response([packed], 400), TIMES, PhaseTimer(600)) == b'{"choices": []}'
 
 
 async def test_an_answer_in_two_members_is_read_whole() -> None:
     """A response in two gzip members, as a proxy may send it, is read completely."""
     packed = [gzip.compress(b'{"choices": '), gzip.compress(b"[]}")]
-    assert await read_body(head_of(packed), TIMES, PhaseTimer(600)) == b'{"choices": []}'
+    assert await read_body(build_response(packed), TIMES, PhaseTimer(600)) == b'{"choices": []}'
 
 
 async def test_stream_with_cut_gzip_is_broken() -> None:
     frames = VENDORS["openai"].frames(ReplyText(text="half of it"), "m")
     packed = gzip.compress(b"".join([*frames.head, *frames.content]))[:-8]
     decoder = protocol("openai").decoder()
-    batches = event_batches(head_of([packed]), decoder, TIMES, PhaseTimer(600), lambda failed: failed)
+    batches = event_batches(build_response([packed]), decoder, TIMES, PhaseTimer(600), lambda failed: failed)
     events = [event async for batch in batches for event in batch]
     assert "".join(event.text for event in events if isinstance(event, Delta)) == "half of it"
     assert isinstance(events[-1], Failure)

@@ -59,7 +59,7 @@ def request_to(
     return protocol("openai").encode(chat, target, stream=stream)
 
 
-async def events_of(upstream: Upstream, request: UpstreamRequest, timeouts: Timeouts = QUICK) -> list[object]:
+async def collect_events(upstream: Upstream, request: UpstreamRequest, timeouts: Timeouts = QUICK) -> list[object]:
     opened = await upstream.open(request, protocol("openai"), timeouts)
     assert isinstance(opened, Stream)
     return [event async for batch in opened for event in batch]
@@ -233,7 +233,7 @@ async def test_cancelled_call_closes_the_socket_within_a_second(lab, upstream, s
         request = request_to(lab, f"fault:{scenario}", stream=stream)
         long = Timeouts(first_content=30, between=30, total=60)
         if stream:
-            await events_of(upstream, request, long)
+            await collect_events(upstream, request, long)
         else:
             await upstream.call(request, protocol("openai"), long)
 
@@ -272,7 +272,7 @@ async def test_finished_answer_does_not_wait_for_the_end_of_its_stream(lab, upst
     patient = Timeouts(first_content=30, between=30, total=60)
     request = request_to(lab, "fault:held_open:text=all of it", stream=True)
     began = time.monotonic()
-    events = await events_of(upstream, request, patient)
+    events = await collect_events(upstream, request, patient)
     assert isinstance(events[-1], Finish)
     assert time.monotonic() - began < 5
 
@@ -393,6 +393,6 @@ async def test_an_encrypted_connection_works_where_its_certificate_is_trusted(la
     url = lab.broken_url("tls_cert_error")
     request = protocol("openai").encode(HELLO, Target("lab", url, "lab-model"), stream=True)
     trusting = Upstream(ANY, verify=context)
-    events = await events_of(trusting, request)
+    events = await collect_events(trusting, request)
     await trusting.close()
     assert isinstance(events[-1], Finish)

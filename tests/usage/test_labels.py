@@ -23,7 +23,7 @@ from routing_admin.request_log.insertion import write
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.usage import sum_usage
 from routing_admin.request_log.usage_sums import MAX_TEAMS, MAX_USERS, OTHERS, sum_labels
-from tests.cast import key_of
+from tests.cast import create_key
 from tests.console.page import Page
 from tests.gateway.plane import chat_body, post
 
@@ -68,9 +68,9 @@ def test_a_label_is_one_line_of_bounded_length(value: Any, label: str) -> None:
 
 
 def test_labels_are_logged_and_searchable(admin: Client) -> None:
-    key = key_of("text-agent", terms={"team": "ops"})
+    key = create_key("text-agent", terms={"team": "ops"})
     body = chat_body("hi", model="task:planning", user="<b>eve</b>", metadata={"team": "search", "project": "a b"})
-    for agent_key in (key, key_of("text-agent")):
+    for agent_key in (key, create_key("text-agent")):
         post(agent_key, body)
     journal().flush()
     for page in ("/requests/?q=team:ops", '/requests/?q=project:"a b" user:<b>eve</b>'):
@@ -112,10 +112,10 @@ def test_cost_of_a_label_equals_a_manual_sum(admin: Client, priced: None) -> Non
 
 
 def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
-    key = key_of("text-agent", terms={"team": "ops"})
+    key = create_key("text-agent", terms={"team": "ops"})
     for user in ("eve", "ada", "eve"):
         post(key, chat_body("hi", model="task:planning", user=user))
-    post(key_of("vision-agent"), chat_body("hi", model="task:planning", user="other"))
+    post(create_key("vision-agent"), chat_body("hi", model="task:planning", user="other"))
     headers = {"authorization": f"Bearer {key}"}
     answer = Client().get("/api/v1/usage?groupBy=user", headers=headers).json()
     assert {group["name"]: group["requests"] for group in answer["groups"]} == {"eve": 2, "ada": 1}

@@ -65,7 +65,7 @@ def entry(name: str, at: datetime, outcome: str, *, fell_back: bool = False) -> 
     return build_entry(facts, (*before, Attempt("echo", "echo-text", outcome)))
 
 
-def log_of(now: datetime) -> list[Entry]:
+def log_requests(now: datetime) -> list[Entry]:
     """Log requests with every ending: near each edge of the time window, and just outside of it."""
     start = now.replace(minute=0) - timedelta(hours=24)
     outcomes = [outcome for outcome, count in OUTCOMES.items() for _ in range(count)]
@@ -90,8 +90,8 @@ def linked_searches(page: Page) -> dict[str, str]:
 
 
 def test_every_ending_is_the_same_number_everywhere(admin: Client, text_agent: AgentProgram, now: datetime) -> None:
-    before = {name: metric_of(name) for name in RequestEnding}
-    count_entries(log_of(now))
+    before = {name: read_metric(name) for name in RequestEnding}
+    count_entries(log_requests(now))
     today, _yesterday = health.two_days(now)
     assert (today.total, sum(today.failed), sum(today.fell_back)) == (REQUESTS, FAILED, 1)
     traffic = map_traffic(["planning"], now)["planning"]
@@ -106,7 +106,7 @@ def test_every_ending_is_the_same_number_everywhere(admin: Client, text_agent: A
             *(f"{FAILED} failed (21.1%)", "1 answered by a fallback", f"{REFUSED} refused", f"{CANCELLED} cancelled")
         ]
     assert Page(admin.get("/requests/", {"q": "status:failed since:24h"})).shows(f"{FAILED} requests")
-    sums = next(iter(csv.DictReader(io.StringIO(csv_of(admin)))))
+    sums = next(iter(csv.DictReader(io.StringIO(read_csv(admin)))))
     assert [sums[name] for name in ("requests", "failures", "refused", "cancelled", "fallbacks", "attempts")] == [
         str(number) for number in (REQUESTS, FAILED, REFUSED, CANCELLED, 1, ATTEMPTS)
     ]
@@ -115,7 +115,7 @@ def test_every_ending_is_the_same_number_everywhere(admin: Client, text_agent: A
     assert [row[name] for name in ("requests", "failures", "refused", "cancelled", "fallbacks", "attempts")] == [
         *(REQUESTS, FAILED, REFUSED, CANCELLED, 1, ATTEMPTS)
     ]
-    counted = {name: metric_of(name) - before[name] for name in RequestEnding}
+    counted = {name: read_metric(name) - before[name] for name in RequestEnding}
     assert counted == dict(zip(RequestEnding, (9, FAILED, REFUSED, CANCELLED), strict=True))
 
 
@@ -144,7 +144,7 @@ def test_every_outcome_is_the_same_number_everywhere(
     fallbacks = len(find(parse("status:fallback", now), now=now, size=999).rows)
     assert (traffic.failed, traffic.fell_back) == (listed["failed"], fallbacks)
     assert (sum(today.failed), sum(today.fell_back)) == (listed["failed"], fallbacks)
-    sums = next(iter(csv.DictReader(io.StringIO(csv_of(admin)))))
+    sums = next(iter(csv.DictReader(io.StringIO(read_csv(admin)))))
     (row,) = text_agent.get("/usage?groupBy=route").json()["rows"]
     expected = {
         "requests": len(outcomes),
@@ -190,11 +190,11 @@ def metrics_now() -> dict[str, float]:
     return totals
 
 
-def csv_of(admin: Client) -> str:
+def read_csv(admin: Client) -> str:
     return str(admin.get("/csv/usage/", {"by": "route", "days": "1"}).content.decode("utf-8-sig"))
 
 
-def metric_of(ending: str) -> float:
+def read_metric(ending: str) -> float:
     family = next(metric for metric in request_metrics().families() if metric.name == "routing_admin_requests")
     return sum(value for labels, value in family.values.items() if labels[-1] == ending)
 
@@ -215,7 +215,7 @@ def metric_of(ending: str) -> float:
 def test_a_number_on_a_page_leads_to_the_search_that_finds_as_many(
     admin: Client, now: datetime, address: str, query: dict[str, str], numbers: dict[str, int]
 ) -> None:
-    log_of(now)
+    log_requests(now)
     if query.get("by") == "day":  # all rows have to be within one day
         RequestLog.objects.all().delete()
         UsageSum.objects.all().delete()

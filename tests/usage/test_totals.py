@@ -54,7 +54,7 @@ def now(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
         yield moment
 
 
-def log_of(now: datetime) -> list[Entry]:
+def log_requests(now: datetime) -> list[Entry]:
     draw = random.Random(11)
     entries = []
     for number in range(200):
@@ -75,7 +75,7 @@ def log_of(now: datetime) -> list[Entry]:
 
 def test_totals_count_what_the_search_matches(now: datetime) -> None:
     """For every range, totals equal a count one by one, even without hourly sums or if days begin at half past."""
-    log = log_of(now)
+    log = log_requests(now)
     for text in (f"{terms} {times}" for terms in TERMS for times in TIMES):
         search = parse(text, now)
         since, until = (moment(search.get(key), now) if search.get(key) else None for key in ("since", "until"))

@@ -111,12 +111,12 @@ def test_a_bar_leads_to_its_requests(viewer: Client, noon: datetime) -> None:
     write([*entries(4, noon - timedelta(hours=3), "ann"), *entries(2, noon - timedelta(hours=2), "ann")])
     page = Page(viewer.get("/usage/", {"days": "1", "metric": "requests"}))
     bars = [bar for bar in list_bars(page) if not bar.shows("total 0")]
-    counted = [len(find(parse(query_of(bar.link_urls[0]))).rows) for bar in bars]
+    counted = [len(find(parse(read_query(bar.link_urls[0]))).rows) for bar in bars]
     assert counted == [4, 2]
     assert all(bar.shows(f"total {count}") for bar, count in zip(bars, counted, strict=True))
 
 
-def query_of(url: str) -> str:
+def read_query(url: str) -> str:
     return parse_qs(urlsplit(url).query)["q"][0]
 
 
@@ -170,7 +170,7 @@ def test_any_days_can_be_chosen(viewer: Client, noon: datetime) -> None:
     assert read_legend(page) == [("agent-3", "4"), ("agent-2", "3")]
     bars = list_bars(page)
     assert len(bars) == 2
-    assert len(find(parse(query_of(bars[0].link_urls[0]), noon)).rows) == 4
+    assert len(find(parse(read_query(bars[0].link_urls[0]), noon)).rows) == 4
     (link,) = [url for url in page.link_urls if url.startswith("/csv/usage/") and url.endswith("chart=1")]
     lines = viewer.get(link).content.decode("utf-8-sig").split()
     assert [line.split(",")[1:] for line in lines] == [["agent-3", "agent-2"], ["4", "0"], ["0", "3"]]

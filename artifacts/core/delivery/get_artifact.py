@@ -138,7 +138,7 @@ def _part(
 
 
 def _result(text: str) -> dict[str, Any] | None:
-    # This cheap check comes first, because a tool message can be any text of any size and nesting depth.
+    # Make this cheap check first, because a tool message can be any text of any size and nesting depth.
     if not text.lstrip().startswith("{") or '"routing"' not in text or not is_bounded(text):
         return None
     try:

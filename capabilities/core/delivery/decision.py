@@ -277,7 +277,7 @@ CANDIDATE_INDEPENDENT = frozenset(
 
 
 def _pick_reason(reader: Reader, reasons: list[Reason]) -> Reason:
-    # Under `native_only`, a reason that applies to all candidates comes first, so that not all candidates are skipped.
+    # Under `native_only`, prefer a reason that applies to all candidates, so that not all candidates are skipped.
     hopeless = [reason for reason in reasons if reason.code in CANDIDATE_INDEPENDENT]
     return hopeless[0] if hopeless and ContentPolicy.NATIVE_ONLY in reader.policies else reasons[0]
 

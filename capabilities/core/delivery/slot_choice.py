@@ -39,7 +39,7 @@ def slots_for(
 @lru_cache(maxsize=1000)
 def _default_slots(protocol: str, template: str | None, model: str) -> Slots:
     slots = with_limits(Slots(name=protocol), limits.PROTOCOLS.get(protocol, {}))
-    # The provider's template comes after the model's: Bedrock and Vertex offer the same Claude with lower limits.
+    # Prefer the model's template to the provider's: Bedrock and Vertex offer the same Claude with lower limits.
     for pattern, model_limits in limits.MODELS.get(protocol, ()):
         slots = with_limits(slots, model_limits) if pattern.search(model.lower()) else slots
     return with_limits(slots, limits.TEMPLATES.get(template or "", {}))

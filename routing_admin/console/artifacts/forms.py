@@ -91,7 +91,7 @@ class CorrectionForm(forms.Form):
 
 
 def encoding_choices(current: str) -> list[Any]:
-    """Return the encodings in groups. A current encoding that is in no group comes first."""
+    """Return the encodings in groups. A current encoding that is in no group is listed first."""
     offered = {name for _, names in ENCODINGS for name in names}
     current_group = [] if current in offered else [(current, current or _("none (not text)"))]
     return [*current_group, *((label, [(name, _label(name)) for name in names]) for label, names in ENCODINGS)]

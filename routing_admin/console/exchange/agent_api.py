@@ -133,7 +133,7 @@ async def export_config(
 ) -> HttpResponse:
     """Return a file of the configuration, keys only as `${…}`; its ETag is the revision.
 
-    With `since`, the answer comes immediately unless `since` is the current revision; then it comes with the next
+    With `since`, the answer is immediate unless `since` is the current revision; then it arrives with the next
     revision, after at most `wait` seconds. `If-None-Match` with the current ETag gives 304.
     """
     file = parse_format(name)

@@ -51,7 +51,7 @@ def main() -> None:
     os.environ.clear()
     os.environ.update(environment)
     if _is_prepared(folder, wanted, fresh=options.fresh):
-        print(f"{folder} is already prepared and is used as it is (--fresh makes it anew).")
+        print(f"{folder} is already prepared and is used as it is (--fresh makes a new one).")
     else:
         (folder / STATE_FILE).write_text(json.dumps({**wanted, "complete": False}))
         _make(planned, folder)
@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--serve", type=int, metavar="PORT", help="serve the installation afterwards")
     parser.add_argument("--seed", type=int, default=1, help="another seed makes another installation (1)")
     parser.add_argument("--small", action="store_true", help="the size that the tests of pages use")
-    parser.add_argument("--fresh", action="store_true", help="make a prepared folder anew")
+    parser.add_argument("--fresh", action="store_true", help="replace a prepared folder")
     return parser
 
 
@@ -90,7 +90,7 @@ def _is_prepared(folder: Path, wanted: Mapping[str, object], *, fresh: bool) -> 
     if found is None and folder.exists() and any(folder.iterdir()):
         sys.exit(f"{folder} is not empty and was not made by this command. Name another folder.")
     if found is not None and found.get("complete") and not fresh:
-        sys.exit(f"{folder} holds an installation of another size or seed. Add --fresh to make it anew.")
+        sys.exit(f"{folder} holds an installation of another size or seed. Add --fresh to replace it.")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return False

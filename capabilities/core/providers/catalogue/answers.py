@@ -167,7 +167,7 @@ class Catalogue:
         days = [
             (labels[index], date.fromisoformat(day)) for index, day in self.document.ends.get(host, {}).get(name, ())
         ]
-        # The manually maintained table comes last, so its date is used only if no source states one.
+        # The manually maintained table is last, so its date is used only if no source states one.
         announced = self._announced.get((host, name), {}).get("ends")
         return days + ([(self._announced_by, date.fromisoformat(announced))] if announced else [])
 

@@ -49,7 +49,7 @@ class CatalogueDocument:
     """The catalogue as stored in a file.
 
     `models` has the statements of `sources` by host and name, as one string per row. `ends` has the retirement dates by
-    host and name, each with the index of its source in `sources` + `origins`. The maker's own date comes first.
+    host and name, each with the index of its source in `sources` + `origins`. The maker's own date is the first.
     """
 
     sources: tuple[SourceNote, ...]

@@ -90,7 +90,7 @@ def read_edition(data: bytes, current: CatalogueDocument, day: date) -> Catalogu
         if listings:
             note = SourceNote("LiteLLM", edition, edition, "MIT")
             return renew(current, note, group_rows(listings, "litellm"), group_ends(listings, "litellm"))
-    # The file comes from outside and may contain anything.
+    # The file is foreign and may contain anything.
     except (TypeError, ValueError, AttributeError) as error:
         raise UnreadableCatalogueError(NO_SOURCE) from error
     raise UnreadableCatalogueError(NO_SOURCE)
