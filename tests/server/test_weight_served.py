@@ -173,3 +173,13 @@ def test_collectstatic_produces_the_same_names(server: Server, caller: Caller) -
         f"/static/{path.relative_to(server.directory / 'static')}" for path in server.directory.rglob("static/**/*.*")
     }
     assert set(static_names(caller)) <= collected
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "css", "css/", "css/none.css", "css/app.000000000000.css", "../manage.py", "..%2f..%2fmanage.py", "%00"],
+)
+def test_only_static_files_are_served(caller: Caller, path: str) -> None:
+    """A folder, an unknown name, a wrong hash and a path that leads out of the folder are not found."""
+    answer, _ = caller.ask(f"/static/{path}")
+    assert answer.status == 404

@@ -19,6 +19,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.contrib.staticfiles.storage import StaticFilesStorage
+from django.core.exceptions import SuspiciousFileOperation
 from django.http import HttpRequest, HttpResponseBase
 from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.responders import Response
@@ -90,15 +91,23 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # a pa
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         url = request.path_info
         if url.startswith(self.static_prefix) and url not in self.files and not self.autorefresh:
-            self.add_hashed(url)
+            self.add_requested(url)
         answer: HttpResponseBase = super().__call__(request)
         return answer
 
-    def add_hashed(self, url: str) -> None:
-        """Register a hashed URL, if it matches the file's current content."""
-        name = self.get_name_without_hash(url.removeprefix(self.static_prefix))
-        path = finders.find(name) if self.immutable_file_test("", url) else None
-        if isinstance(path, str):
+    def add_files_from_finders(self) -> None:
+        """Register nothing at the start: reading the state of every file would delay it."""
+
+    def add_requested(self, url: str) -> None:
+        """Register the URL of a file. A hashed URL must match the file's current content."""
+        name = url.removeprefix(self.static_prefix)
+        if self.immutable_file_test("", url):
+            name = self.get_name_without_hash(name)
+        try:
+            path = finders.find(name)
+        except SuspiciousFileOperation:  # the name leads out of the folders
+            return
+        if isinstance(path, str) and os.path.isfile(path):
             self.add_file_to_dictionary(url, path)
 
     def get_static_file(self, path: str, url: str, stat_cache: Any = None) -> Any:
