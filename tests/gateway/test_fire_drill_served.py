@@ -26,7 +26,7 @@ TOKEN = (
 SOON = (
     "from datetime import timedelta; from django.db.models import F; from django.utils import timezone; "
     "from routing_admin.models import FireDrill, Installation; "
-    "FireDrill.objects.update(ends_at=timezone.now() + timedelta(seconds=2)); "
+    "FireDrill.objects.update(ends_at=timezone.now() + timedelta(seconds=1)); "
     "Installation.objects.update(version=F('version') + 1)"
 )
 """A program that lets the running drill end in two seconds."""
@@ -55,9 +55,15 @@ def providers_reached(server: Server) -> list[str]:
     return sorted({received.name for received in server.lab.requests})
 
 
-def logged(server: Server, query: str) -> list[Any]:
-    with closing(sqlite3.connect(server.directory / "logs.sqlite3", timeout=30)) as rows:
+def logged(server: Server, query: str, database: str = "logs") -> list[Any]:
+    with closing(sqlite3.connect(server.directory / f"{database}.sqlite3", timeout=30)) as rows:
         return rows.execute(query).fetchall()
+
+
+def ends_of(provider: str, server: Server) -> list[Any]:
+    """Return the audit events of the ends of a provider's drills."""
+    query = f"SELECT * FROM routing_admin_auditevent WHERE action = 'provider.drill_end' AND object_name = '{provider}'"
+    return logged(server, query, "routing_admin")
 
 
 def test_provider_is_not_called_until_the_drill_expires(server: Server, script: Server) -> None:
@@ -88,8 +94,10 @@ def test_provider_is_not_called_until_the_drill_expires(server: Server, script: 
     wait_until(lambda: "provider.drill_end" in manage(env, "audit_export"))
     (count,) = logged(server, "SELECT COUNT(*) FROM routing_admin_attemptlog WHERE outcome = 'fire_drill'")[0]
     assert count >= CALLS
-    assert manage(env, "audit_export").count("provider.drill_end") == 1
-    assert "drill" not in manage(env, "export_config", "llm-routing").lower()
+    env = server_environment(server.directory, server.lab)
+    audit, configuration = manage_all(env, ("audit_export",), ("export_config", "llm-routing"))
+    assert audit.count("provider.drill_end") == len(ends_of("one", server)) == 1
+    assert "drill" not in configuration.lower()
 
 
 def test_script_ends_a_drill_during_which_a_route_without_fallback_fails(server: Server, script: Server) -> None:
