@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from encodings.aliases import aliases
 from typing import Any
 
 import pytest
 from api_samples import BINARY, CHINESE, GB18030, pdf, png
 
 from artifacts import library as actions
-from artifacts.core.detection.encoding_names import canonical_encoding
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM

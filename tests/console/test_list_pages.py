@@ -150,7 +150,7 @@ def test_a_list_that_fits_on_the_smallest_page_has_no_pager(admin: Client, addre
 def sorting_in(page: Page) -> list[str]:
     """Return the URLs that the headings of columns lead to."""
     heads = [control for control in page.controls if control.tag == "th"]
-    return [address for head in heads for address in head.addresses if "sort=" in address]
+    return [address for head in heads for address in head.link_urls if "sort=" in address]
 
 
 @pytest.mark.parametrize("address", [address for address in LISTS if address not in ("/requests/", "/history/")])
@@ -224,10 +224,10 @@ def test_budgets_are_filtered_by_what_they_are_for_and_lead_to_their_usage(admin
         LabelBudget.objects.create(label=label, limits={"tokensPerDay": 100})
     page = Page(admin.get("/usage/budgets/?kind=team"))
     assert page.rows == ["billing"]
-    assert page.row("billing").addresses[0] == "/usage/?by=agent&team=billing"
+    assert page.row("billing").link_urls[0] == "/usage/?by=agent&team=billing"
     page = Page(admin.get("/usage/budgets/?state=each"))
     assert page.rows == ["text-agent"]
-    assert page.row("text-agent").addresses[0] == "/usage/?by=user"
+    assert page.row("text-agent").link_urls[0] == "/usage/?by=user"
     assert Page(admin.get("/usage/budgets/?sort=-name")).rows == ["text-agent", "billing", "apollo"]
 
 
@@ -259,7 +259,7 @@ def test_artifacts_are_sorted_by_the_database_and_all_that_match_are_deleted(adm
     add_artifacts()
     Artifact.objects.create(id="other", filename="z.png", kind="image", size=1, sha256="0" * 64, is_binary=True)
     page = Page(admin.get("/artifacts/?sort=-size&kind=text"))
-    assert [page.row(name).addresses for name in page.rows[:2]] == [["/artifacts/a59/"], ["/artifacts/a58/"]]
+    assert [page.row(name).link_urls for name in page.rows[:2]] == [["/artifacts/a59/"], ["/artifacts/a58/"]]
     page = Page(admin.get("/artifacts/?sort=-name"))
     assert page.row(page.rows[0]).link("z.png")
     assert Page(admin.get("/artifacts/?kind=text")).shows("Select all 60 that match")
