@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from encodings.aliases import aliases
 from typing import Any
 
 import pytest
 from api_samples import BINARY, CHINESE, GB18030, pdf, png
 
 from artifacts import library as actions
+from artifacts.core.detection.encoding_names import canonical_encoding
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
@@ -193,6 +195,9 @@ def test_invalid_correction_is_rejected_with_a_valid_value(
 
 
 def test_every_codec_of_python_is_used_or_rejected(text_agent: Any) -> None:
+    names = sorted({*aliases, *aliases.values()})
+    refused = [name for name in names if canonical_encoding(name) is None]
+    one_of_each = {canonical_encoding(name): name for name in names}.values()
     ref = text_agent.stored("data.bin", BINARY * 40 + b"\xd8\x00\x1b$B~{")["ref"]
     statuses = {}
     for name in sorted({*refused, *one_of_each, "gbk"}):
