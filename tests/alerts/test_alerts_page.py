@@ -67,7 +67,7 @@ def test_page_lists_open_ended_and_unsent_alerts(viewer: Client) -> None:
     assert document.attributes["href"] == "/docs/alerts/#key_refused"
     assert page.shows("It answered with status 503: busy")
     assert page.region("Resolved").shows("Only 12 MiB left on the data directory's disk.")
-    assert "/alerts/" in Page(viewer.get("/")).addresses
+    assert "/alerts/" in Page(viewer.get("/")).link_urls
     page = Page(viewer.get("/alerts/", headers={"accept-language": "zh-CN"}))
     assert page.shows("提供商 openai 拒绝了密钥")
 

@@ -68,8 +68,8 @@ def failing_watch() -> AlertWatch:
     """Return the watch of a process whose database has failed for longer than a restart takes."""
     watch = AlertWatch()
     watch.round()
-    assert watch.asking_since is not None
-    watch.asking_since -= troubles.OUTAGE_DELAY
+    assert watch.querying_since is not None
+    watch.querying_since -= troubles.OUTAGE_DELAY
     return watch
 
 
@@ -135,7 +135,7 @@ def test_an_outage_shorter_than_a_restart_is_no_alert(receiver, database_outage)
     assert received(receiver) == []
     database_outage.undo()
     watch.round()
-    assert watch.asking_since is None
+    assert watch.querying_since is None
 
 
 def test_alert_that_was_sent_from_the_database_is_not_sent_again_from_the_file(receiver, database_outage):
@@ -145,8 +145,8 @@ def test_alert_that_was_sent_from_the_database_is_not_sent_again_from_the_file(r
     watch.round()
     database_outage.setattr(watching, "check_writable", lambda: (_ for _ in ()).throw(OperationalError("gone")))
     watch.round()
-    assert watch.asking_since is not None
-    watch.asking_since -= troubles.OUTAGE_DELAY
+    assert watch.querying_since is not None
+    watch.querying_since -= troubles.OUTAGE_DELAY
     watch.offline_round()
     assert received(receiver) == [("begun", "database")]
 
@@ -164,7 +164,7 @@ def test_outage_after_a_reported_recovery_is_reported_again(receiver, database_o
     for seconds, begun in ((0, 1), (60, 2)):
         shift = timedelta(seconds=seconds)
         monkeypatch.setattr(timezone, "now", lambda shift=shift: datetime.now(UTC) + shift)
-        watch.asking_since = None
+        watch.querying_since = None
         watch.round()
         monkeypatch.setattr(timezone, "now", lambda shift=shift: datetime.now(UTC) + shift + troubles.OUTAGE_DELAY)
         watch.offline_round()
@@ -188,8 +188,8 @@ def test_unsent_alert_in_the_database_is_sent_from_the_file_during_an_outage(rec
     watch.round()
     database_outage.setattr(watching, "check_writable", lambda: (_ for _ in ()).throw(OperationalError("gone")))
     watch.round()
-    assert watch.asking_since is not None
-    watch.asking_since -= troubles.OUTAGE_DELAY
+    assert watch.querying_since is not None
+    watch.querying_since -= troubles.OUTAGE_DELAY
     watch.offline_round()
     assert received(receiver) == [("begun", "redis"), ("begun", "database"), ("begun", "redis")]
     database_outage.undo()
@@ -202,11 +202,11 @@ def test_claiming_alerts_is_marked_as_a_query_and_waiting_for_the_chat_is_not(re
     watch, asking = AlertWatch(), []
     ledger.record_condition(build_condition(AlertKind.DISK, "data directory", free=1), timezone.now())
     claim, send = ledger.claim_next, sending.send
-    monkeypatch.setattr(ledger, "claim_next", lambda now: (asking.append(watch.asking_since), claim(now))[1])
-    monkeypatch.setattr(sending, "send", lambda *arguments: (asking.append(watch.asking_since), send(*arguments))[1])
+    monkeypatch.setattr(ledger, "claim_next", lambda now: (asking.append(watch.querying_since), claim(now))[1])
+    monkeypatch.setattr(sending, "send", lambda *arguments: (asking.append(watch.querying_since), send(*arguments))[1])
     watch.round()
     assert [since is not None for since in asking] == [True, False, True]
-    assert watch.asking_since is None
+    assert watch.querying_since is None
 
 
 def test_failure_outside_the_database_is_raised_and_is_no_outage(monkeypatch):
@@ -214,7 +214,7 @@ def test_failure_outside_the_database_is_raised_and_is_no_outage(monkeypatch):
     watch = AlertWatch()
     with pytest.raises(ZeroDivisionError):
         watch.round()
-    assert watch.asking_since is None
+    assert watch.querying_since is None
 
 
 def test_process_with_a_full_disk_sends_an_alert_once(receiver, database_outage, monkeypatch):

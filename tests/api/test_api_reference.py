@@ -98,8 +98,8 @@ def test_signed_in_users_see_the_navigation(path: str, admin: Client) -> None:
 
 def test_breadcrumb_leads_signed_in_users_to_the_documentation(client: Client, admin: Client) -> None:
     for path in ("/api/v1/docs", "/api/v1/docs?operation=send"):
-        assert Page(admin.get(path)).addresses.count("/docs/") == 2
-        assert "/docs/" not in Page(client.get(path)).addresses
+        assert Page(admin.get(path)).link_urls.count("/docs/") == 2
+        assert "/docs/" not in Page(client.get(path)).link_urls
 
 
 def test_calls_are_found_by_all_words_of_method_path_and_title(client: Client) -> None:

@@ -11,7 +11,7 @@ from artifacts.extract.numbering import ListLevel, ListNumbers, parse_level
 def test_parent_level_without_an_item_counts_as_one(kind: str, start: int, shown: str) -> None:
     numbers, levels = ListNumbers(), {0: ListLevel(kind, "%1.", start), 1: ListLevel(pattern="%1.%2")}
     numbers.restart("list", 0, start)
-    assert numbers.mark("list", levels, 1).strip() == shown
+    assert numbers.next_marker("list", levels, 1).strip() == shown
 
 
 def test_tenth_level_of_opendocument_is_numbered() -> None:

@@ -86,7 +86,7 @@ def make_installation(planned: Planned, now: datetime) -> None:
         settle_budgets()
         traffic.write_wide(now)
         traffic.note_evidence()
-        AlertWatch().look(now)
+        AlertWatch().update_alerts(now)
         if planned.size.roll_ups:
             make_roll_ups(now)
 
@@ -158,7 +158,7 @@ def _alert_rounds(behavior: ProviderBehavior, now: datetime) -> Iterator[Event]:
 
 def _alert_round(is_sent: bool) -> None:
     now = timezone.now()
-    AlertWatch().look(now)
+    AlertWatch().update_alerts(now)
     # Older alerts were sent. Today's alerts have not been sent yet.
     while is_sent and (claimed := claim_next(now)) is not None:
         if claimed.id % 5 == 3:
