@@ -89,4 +89,4 @@ def test_rare_encodings_are_found_or_uncertain(data: bytes, name: str, found: tu
 def test_undecodable_bytes_are_counted(data: bytes, encoding: str, text: str, strays: int) -> None:
     """A U+FFFD that the file itself contains does not count as undecodable."""
     found = decode_text(lambda: (data,), encoding)
-    assert (found.text, found.strays) == (text, strays)
+    assert (found.text, found.invalid_bytes) == (text, strays)
