@@ -56,6 +56,7 @@ def new_page(browser: Any, live_server: Any) -> Iterator[Callable[..., Any]]:
             viewport={"width": width, "height": 900},
             color_scheme=scheme,
             locale=language,
+            permissions=["clipboard-write"],  # the shell grants it to no page, other browsers to the visible one
             reduced_motion="reduce",
             **options,
         )
