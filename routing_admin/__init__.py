@@ -1,1 +1,1 @@
-"""Project package: settings, routing of tasks to models, the gateway, the console and the request log."""
+"""Project package: settings, task routing, the gateway, the console and the request log."""

@@ -12,7 +12,8 @@ class RoutingAdminConfig(AppConfig):
         from routing_admin.platform.databases.append_only import refuse_changes
         from routing_admin.wiring import connect
 
-        # `capabilities` and `artifacts` must not import this package, so it registers the functions that they need.
+        # `capabilities` and `artifacts` must not import this package, so `connect` hands them the functions that they
+        # need.
         connect()
-        # Create the triggers again, because SQLite drops a table's triggers when a migration alters the table.
+        # Recreate the triggers after each migration, because SQLite drops a table's triggers when the table is altered.
         post_migrate.connect(refuse_changes, sender=self)

@@ -26,7 +26,7 @@ from routing_admin.runtime import Message, Receive, Send, lifespan, mcp_app  # n
 
 
 def find_agent_id(headers: Mapping[str, str]) -> str:
-    """Return the agent whose cached key the request has, or "" for any other caller."""
+    """Return the agent whose key is in the request's headers, or "" if that key is not in the cache."""
     caller = cached_principal(headers)
     return "" if caller is None else caller.key_owner
 
@@ -42,11 +42,10 @@ async def answer_request(scope: MutableMapping[str, Any], receive: Receive, send
     if scope["type"] == "lifespan":
         await lifespan(receive, send)
         return
-    # The metrics port serves only metrics.
     if is_metrics_port(scope):
         await answer_scrape(scope, send)
         return
-    # A known path needs no correction.
+    # Paths of chat APIs are correct already, and resolving them would only cost time.
     if scope["path"] not in CHAT_APIS:
         scope["path"] = resolve_path(scope["path"])
     api = find_chat_api(scope) if scope["type"] == "http" else None
@@ -62,7 +61,7 @@ application = share(cast(App, answer_request), settings.CORS_ORIGINS)
 
 
 def limit_slow_readers(send: Send, seconds: float = READ_TIMEOUT_SECONDS) -> Send:
-    """Wrap `send` with a timeout for callers that read nothing for that long; it also ends their upstream request."""
+    """Wrap `send` with a timeout for callers that stop reading; the timeout also ends the upstream request."""
 
     async def sending(message: Message) -> None:
         async with asyncio.timeout(seconds):

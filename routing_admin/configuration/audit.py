@@ -25,10 +25,10 @@ from routing_admin.platform.databases.append_only import missing_triggers
 from routing_admin.platform.databases.router import one_moment
 
 QUEUE = 0x617564
-"""Key of the advisory lock."""
+"""Key of the PostgreSQL advisory lock under which audit entries are appended."""
 NOTED = "audit_heads"
-"""File in the data directory with one recorded head per line. It reveals that entries were cut off at the end of the
-log.
+"""File in the data directory with one recorded chain head per line. It reveals whether entries were removed from the
+end of the log.
 """
 
 
@@ -47,7 +47,7 @@ def write_event(actor: Actor, act: AuditedAction) -> None:
             action=act.action,
             object_kind=act.object_kind,
             object_name=storable_text(act.object_name[:300]),
-            # Normalised as every database returns it, because the hash covers it.
+            # The hash covers the details, so they are normalised to the form in which every database returns them.
             details=json.loads(write_json(act.details)),
             revision=act.revision,
         )
@@ -68,13 +68,13 @@ def find_head() -> AuditHead | None:
 
 
 RUNS = 20
-"""Number of newest entries that are searched for runs of an action."""
+"""Maximum number of entries of one action that are read."""
 
 
 def list_runs(action: str) -> list[datetime]:
     """Return the times at which an action was performed, newest first."""
     events = AuditEvent.objects.filter(action=action).order_by("-number")[:RUNS]
-    # A copy that was made before a migration has a folder, and does not count as a backup.
+    # A backup entry with a folder is the automatic copy before a migration, which does not count as a backup run.
     return [event.created_at for event in events if "folder" not in event.details]
 
 
@@ -109,7 +109,7 @@ def build_audit_entry(row: AuditEvent) -> AuditEntry:
 
 
 def verify_audit(heads: Iterable[AuditHead] = ()) -> AuditVerdict:
-    """Verify the audit log's hash chain against these heads and those recorded in the data directory.
+    """Verify the audit log's hash chain against the given heads and those recorded in the data directory.
 
     A head is the number and hash of an entry that was once the last one.
     """

@@ -1,4 +1,4 @@
-"""Checks before an action: an object's version, name and remaining users."""
+"""Checks before an action: an object's version, its name, and the objects that still use it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def check_version(row: Any, expected: int | None) -> None:
 
 
 def save_row(row: Any, expected: int | None) -> None:
-    """Save a row that is new or has the expected version, and increment its version. Call it inside a ledger's change.
+    """Save a row that is new or has the expected version, and increment its version.
 
-    Raise `ConflictError` like `check_version`.
+    Call it inside the ledger's `change`. Raise `ConflictError` like `check_version`.
     """
     if row.pk is None:
         row.save()
@@ -38,7 +38,7 @@ def save_row(row: Any, expected: int | None) -> None:
 
 
 def save_fields(row: Any, *fields: str) -> None:
-    """Save only these fields and increment the version; call it inside a ledger's change."""
+    """Save only these fields and increment the version; call it inside the ledger's `change`."""
     row.version = type(row)._default_manager.filter(pk=row.pk).values_list("version", flat=True).first() or 0
     row.version += 1
     row.save(update_fields=["version", *fields])
@@ -52,16 +52,16 @@ def check_one_line(field: str, text: str) -> None:
 
 
 def check_unused(kind: str, users: Sequence[str], sentence: str) -> None:
-    """Raise `InUseError` if the object has users.
+    """Raise `InUseError` if other objects use this one.
 
-    All of them are of one kind; they replace `%(users)s` in the sentence.
+    The users, which are all of one kind, replace `%(users)s` in the sentence.
     """
     if users:
         raise InUseError(sentence % {"users": join_names(users)}, kind=kind, count=len(users))
 
 
 def find_refusal(check: Callable[..., None], *arguments: Any) -> str:
-    """Return the message of the check's error, to explain a disabled button, or "" if the check passes."""
+    """Return the error message of a check, to explain a disabled button, or "" if the check passes."""
     try:
         check(*arguments)
     except ActionError as refusal:

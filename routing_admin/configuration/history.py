@@ -23,7 +23,7 @@ def newest_change() -> tuple[int, str, datetime] | None:
 
 
 def number_before(number: int) -> int:
-    """Return the previous revision's number; before the first it is 0, the empty configuration."""
+    """Return the previous revision's number, or 0, the empty configuration, for the first revision."""
     return Revision.objects.filter(number__lt=number).values_list("number", flat=True).first() or 0
 
 
@@ -33,7 +33,10 @@ def newest_configuration() -> Configuration:
 
 
 def configuration_at(number: int) -> Configuration:
-    """Return a revision's configuration, which is empty for revision 0. Raise `NotFoundError`."""
+    """Return a revision's configuration, which is empty for revision 0.
+
+    Raise `NotFoundError` if the revision does not exist.
+    """
     if number == 0:
         return EMPTY
     revision = Revision.objects.filter(number=number).first()
@@ -43,5 +46,5 @@ def configuration_at(number: int) -> Configuration:
 
 
 def _read(revision: Revision) -> Configuration:
-    # In older revisions, a service may have a base URL other than its provider's.
+    # In older revisions, a service's base URL may belong to another provider.
     return without_foreign_base_urls(from_json(revision.snapshot))

@@ -10,7 +10,7 @@ from routing_admin.models import Installation, Language
 
 @dataclass(frozen=True, slots=True)
 class RetentionSettings:
-    """Retention in days and quotas in bytes, in total and per agent; None is unlimited."""
+    """Retention in days, and storage quotas in bytes, in total and per agent; None means unlimited."""
 
     request_days: int
     artifact_days: int | None = None
@@ -27,7 +27,7 @@ def read_retention_settings() -> RetentionSettings:
 
 
 def added_languages() -> dict[str, str]:
-    """Return the directives of added languages and of changed built-in ones, by code."""
+    """Return the language directives that administrators added or changed, by language code."""
     return dict(Language.objects.values_list("code", "directive"))
 
 

@@ -40,7 +40,8 @@ def databases() -> list[str]:
     try:
         check_writable()
     except DatabaseError as error:
-        if classify_error(error) is not DatabaseFault.OUTDATED:  # missing tables are reported by the check `migrations`
+        # Missing tables are reported by the check `migrations`.
+        if classify_error(error) is not DatabaseFault.OUTDATED:
             raise
     for alias in connections:
         with connections[alias].cursor() as cursor:
@@ -64,7 +65,7 @@ def migrations() -> list[str]:
 
 
 def configuration() -> list[str]:
-    """Return the problems of the rows, which must be valid and equal to the newest revision."""
+    """Return the problems of the configuration's rows, which must be valid and equal to the newest revision."""
     now = rows.read()
     found = [f"{problem.field}: {problem.message}" for problem in check(now) if problem.severity == "error"]
     changes = diff(newest_configuration(), now)

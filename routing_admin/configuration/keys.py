@@ -1,4 +1,4 @@
-"""Resolve providers' keys: where they come from, which are usable, and which form a pool."""
+"""Resolve provider keys: their source, which of them are usable, and which form a key pool."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_key_origins() -> Mapping[str, Collection[str]]:
 
 
 def bind_first_uses(actor: Actor, before: Configuration, after: Configuration) -> None:
-    """Bind variables to the origins for which a change uses them first.
+    """Bind each variable that a change uses for the first time to the provider's origin.
 
     Variables that are already bound keep their origin.
     """
@@ -52,7 +52,7 @@ def bind_first_uses(actor: Actor, before: Configuration, after: Configuration) -
 
 
 def list_variable_origins(configuration: Configuration) -> set[tuple[str, str]]:
-    """Return each variable that may hold a provider's key, set or not, with the provider's origin."""
+    """Return each variable that may hold a provider's key, whether or not it is set, with the provider's origin."""
     own = find_overrides({provider.name: provider.env_name for provider in configuration.providers}).variables
     found = set()
     for provider in configuration.providers:
@@ -62,7 +62,7 @@ def list_variable_origins(configuration: Configuration) -> set[tuple[str, str]]:
 
 
 ALLOWED_VARIABLES = ("LLM_API_KEY",)
-"""Variables that may hold a key besides `LLM_PROVIDER_*_API_KEY`."""
+"""Variables, besides `LLM_PROVIDER_*_API_KEY`, that may hold a key."""
 
 KEY_UNSET = translatable("%(name)s has no key: set %(variable)s in the environment, or store a key.")
 NO_KEY_ANYWHERE = translatable("%(name)s has no key: store a key.")
@@ -162,7 +162,7 @@ def provider_keys(
     by_mark: dict[str, NamedKey] = {}
     for named_key in enabled:
         if named_key.mark and named_key.state.usable:
-            by_mark.setdefault(named_key.mark, named_key)  # equal keys count once
+            by_mark.setdefault(named_key.mark, named_key)  # Count equal keys only once.
     pool = tuple(by_mark.values())
     first = next((key.state for key in (*pool, *enabled)), None)
     if first is None:
@@ -185,7 +185,7 @@ def key_state(
     refused: str,
     env: Mapping[str, str],
 ) -> KeyState:
-    """Resolve one key: the variable `override`, else its row; `refused` is why its URL may not be called."""
+    """Resolve one key, from the variable `override` or its row; `refused` says why the provider may not be called."""
     value = read_variable(override, env) if override else None
     if value and override:
         return variable_state(

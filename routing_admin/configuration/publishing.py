@@ -1,7 +1,8 @@
 """Keep both JSON files in `ROUTING_ADMIN_PUBLISH_DIR` equal to the newest revision.
 
-A change publishes them after its commit. Serving processes also publish at their start and whenever the stamp changes,
-because a process that was killed after its commit, or that has no such directory, published nothing.
+A change publishes them after its commit. Serving processes also publish when they start and whenever the
+configuration's stamp changes, because a process that was killed after its commit, or that has no such directory, has
+published nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from routing_admin.platform.redis.news import Fields, News, news
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 60.0
-"""Seconds without another attempt after a write has failed."""
+"""Seconds between attempts after a write has failed."""
 
 
 class Publisher:
@@ -59,7 +60,7 @@ class Publisher:
     def _publish_newest(self, directory: Path) -> None:
         # Read under the lock, so that an older revision cannot overwrite a newer one.
         snapshot.look()
-        # If the rows cannot be read, the known configuration may be outdated.
+        # If the rows cannot be read, the configuration in memory may be outdated, so it is not published.
         if snapshot.unread_since() is not None:
             return
         state = snapshot.current()
@@ -82,7 +83,7 @@ def _alone_in(directory: Path) -> Iterator[None]:
     # Exclude other processes that publish to this directory.
     number = os.open(directory, os.O_RDONLY)
     try:
-        with suppress(OSError):  # network file systems may not support locks on directories
+        with suppress(OSError):  # Network file systems may not support locks on directories.
             fcntl.flock(number, fcntl.LOCK_EX)
         yield
     finally:

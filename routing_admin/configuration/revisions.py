@@ -25,7 +25,7 @@ from capabilities.core.storable import make_storable
 from capabilities.errors import ConflictError, InvalidError, TakenError
 from routing_admin.configuration import publishing, rows, snapshot
 from routing_admin.configuration.audit import was_recorded
-from routing_admin.configuration.audit import write_event as write_event  # re-exported for the actions
+from routing_admin.configuration.audit import write_event as write_event  # Re-exported for the actions.
 from routing_admin.configuration.history import newest_configuration, newest_number
 from routing_admin.configuration.keys import bind_first_uses
 from routing_admin.configuration.publishing import notify_change
@@ -43,16 +43,18 @@ CREATING_SUFFIXES = (".add", ".put")
 UNIQUE, UNIQUE_STATE = "UNIQUE constraint failed", "23505"
 """How SQLite and PostgreSQL report that a name is already used."""
 GONE, FOREIGN, FOREIGN_STATE = "did not affect any rows", "FOREIGN KEY constraint failed", "23503"
-"""How Django, SQLite and PostgreSQL report that a row, or a row that it references, was deleted."""
+"""How Django, SQLite and PostgreSQL report that the row to be written, or a row that it references, was deleted."""
 READING = timedelta(minutes=10)
-"""Repeated views of an object by one user within this time are recorded once."""
+"""If a user views the same object repeatedly within this time, the audit log records it once."""
 IN_SNAPSHOT = frozenset({"agent", "installation"})
-"""Objects of the snapshot that are not part of the configuration, or only in part: run-time agents, body recording."""
+"""Kinds of objects in the snapshot that are not fully part of the configuration, such as run-time agents and the
+setting for body recording.
+"""
 
 FRESH_START = "provider.try_again"
-"""Reset of cooldowns in every process; the entry's details list the providers."""
+"""Action that resets cooldowns in every process; the audit entry's details list the providers."""
 DRILL_START, DRILL_STOP, DRILL_END = "provider.drill", "provider.drill_stop", "provider.drill_end"
-"""Start of a fire drill, its early stop, and its end."""
+"""Actions that start a fire drill, stop it early, and record its end."""
 KEY_ORIGIN = "provider.key_origin"
 """Action that allows a variable's key to be sent to another origin."""
 ANNOUNCED_ACTIONS = frozenset({FRESH_START, DRILL_START, DRILL_STOP, DRILL_END, KEY_ORIGIN})
@@ -66,7 +68,7 @@ _after_commit: ContextVar[list[Callable[[], object]] | None] = ContextVar("after
 def _refuse_taken_names(act: AuditedAction) -> Iterator[None]:
     try:
         yield
-    # Another process used the name between the check and the write.
+    # Another process took the name between this process's check and its write.
     except IntegrityError as error:
         if not (_is_violation(error, UNIQUE, UNIQUE_STATE) and act.action.endswith(CREATING_SUFFIXES)):
             raise
@@ -116,7 +118,7 @@ class RevisionRecorder:
 
     @contextmanager
     def change(self, actor: Actor, act: AuditedAction) -> Iterator[AuditedAction]:
-        """Record one revision and one audit event for everything inside; within an open change, join that change.
+        """Record one revision and one audit event for all changes in the block; a nested block joins the open change.
 
         Raise `InvalidError` and roll back if the configuration would be invalid.
         """
@@ -160,7 +162,7 @@ def _finish(step: Callable[[], object]) -> None:
     try:
         step()
     except Exception as error:
-        # The change is committed, so a later failure is only logged. The next use reads the rows.
+        # The change is committed, so a failure to load the snapshot is only logged. Its next use reads the rows.
         problem = explain_failure(error) or f"{type(error).__name__}: {error}"
         log.error("a change was committed, but %s failed afterwards: %s", step.__qualname__, problem)
 
@@ -189,9 +191,11 @@ def record(actor: Actor, act: AuditedAction, inner: Sequence[AuditedAction] = ()
     if not changes:
         return None
     bind_first_uses(actor, before, configuration)
-    value = make_storable(to_json(configuration))  # normalised as every database returns it, for the digest
+    # Normalised to the form in which every database returns it, because the digest covers it.
+    value = make_storable(to_json(configuration))
     revision = Revision.objects.create(
-        number=(newest_number() or 0) + 1,  # not a sequence, because it would leave a gap after each refused change
+        # The number is not taken from a database sequence, which would leave a gap after each refused change.
+        number=(newest_number() or 0) + 1,
         actor_kind=actor.kind,
         actor=actor.name,
         message=act.message or act.action,

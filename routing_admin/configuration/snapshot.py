@@ -1,4 +1,4 @@
-"""The configuration in use: one immutable snapshot per process, which each change replaces as a whole.
+"""The configuration in use: one immutable snapshot per process, replaced as a whole by each change.
 
 A request reads `current()` once and uses that snapshot until it ends. The installation's stamp reveals changes by other
 processes; `newest` checks it often enough that no request uses a snapshot that was replaced more than a second ago.
@@ -53,7 +53,7 @@ class Snapshot:
 
     @cached_property
     def keys(self) -> Mapping[str, KeyState]:
-        """The key to use for each provider, by provider name: the first usable one."""
+        """The first usable key of each provider, by provider name."""
         return {name: keys.first for name, keys in self.provider_keys.items()}
 
     @cached_property
@@ -73,7 +73,7 @@ class Snapshot:
     def configured(self) -> AgentDirectory:
         """The agents that administrators configured.
 
-        Text that stays in a conversation names only these, because run-time agents expire.
+        Text that stays in a conversation names only these agents, because run-time agents expire.
         """
         return self.all_agents.select_configured()
 
@@ -105,7 +105,7 @@ def build() -> Snapshot:
 
 
 def stamp() -> int:
-    """Return the number of the last change to any part of a snapshot."""
+    """Return the number of the last change to any data that a snapshot contains."""
     return Installation.current().version
 
 
@@ -113,7 +113,7 @@ newest = owned(lambda: StampedCache(build, stamp))
 
 
 def current() -> Snapshot:
-    """Return the newest snapshot; raise an error if none could be read yet."""
+    """Return the newest snapshot; raise an error if none has been read yet."""
     return newest().current()
 
 

@@ -1,4 +1,4 @@
-"""Cache of a value that is stored in rows with a stamp, for processes that cannot read it at each use.
+"""Cache of a value that is stored in rows with a stamp, for processes that cannot afford to read the rows at each use.
 
 The stamp is the number of the newest change that the value includes. `current()` returns a value no older than
 `FRESH_SECONDS`; callers that find an older one wait for one shared check. While the rows cannot be read, the cached
@@ -25,9 +25,11 @@ from routing_admin.platform.databases.router import drop_connections
 log = logging.getLogger(__name__)
 
 FRESH_SECONDS = 0.9
-"""Maximum age of a check. It is below one second, within which a change must apply in every process."""
+"""Maximum seconds since the last check of the stamp. This is less than the one second within which a change must apply
+in every process.
+"""
 OUTAGE_SECONDS = 15 * 60.0
-"""Maximum seconds since the last successful check for which requests continue while the database does not respond."""
+"""Maximum seconds for which requests continue after the last successful check while the database does not respond."""
 NEVER = float("-inf")
 
 
@@ -45,8 +47,9 @@ S = TypeVar("S", bound=Stamped)
 class ReadState(Generic[S]):
     """The cache's state at one moment, replaced as a whole: the value, its last check and its last confirmation.
 
-    `looked_at` and `read_at` are by the clock of `StampedCache`. `unread_since` is a time of day, None while the rows
-    can be read. `stamp` is the last stamp read, which is newer than the value's if the rows could not be read.
+    `looked_at` and `read_at` are times of the cache's monotonic clock. `unread_since` is a wall-clock time, None while
+    the rows can be read. `stamp` is the last stamp read; it is newer than the value's own stamp if the rows could not
+    be read.
     """
 
     value: S
@@ -57,7 +60,7 @@ class ReadState(Generic[S]):
 
 
 class StampedCache(Generic[S]):
-    """The newest value. `stamp` reads the number of the last change, `build` reads all rows."""
+    """Cache of the newest value. `stamp` reads the number of the last change, `build` reads all rows."""
 
     def __init__(
         self, build: Callable[[], S], stamp: Callable[[], int], clock: Callable[[], float] = time.monotonic
@@ -67,7 +70,7 @@ class StampedCache(Generic[S]):
         self._looking = threading.Lock()
 
     def current(self) -> S:
-        """Return the newest value; raise an error if none could be read yet."""
+        """Return the newest value; raise an error if none has been read yet."""
         requested_at, state = self._clock(), self._state
         if state is not None and requested_at - state.looked_at <= FRESH_SECONDS:
             return state.value
@@ -127,7 +130,7 @@ class StampedCache(Generic[S]):
             with lock_timeout(LOOK_WAIT_SECONDS):
                 stamp = self._ask_stamp()
                 value = state.value if stamp == state.value.stamp else self._build()
-        except SynchronousOnlyOperation:  # a programming error: this was called on an event loop
+        except SynchronousOnlyOperation:  # A programming error: this was called on an event loop.
             raise
         # Whatever the error, requests continue with the cached value.
         except Exception as error:

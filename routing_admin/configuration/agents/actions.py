@@ -1,4 +1,7 @@
-"""Change agents and issue keys. Changes of keys and of run-time agents are audited but create no revision."""
+"""Change agents and issue keys.
+
+Issuing or revoking a key, or changing a run-time agent, is audited but creates no revision.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from routing_admin.models import TaskRoute
 
 
 def save_agent(actor: Actor, row: Agent, *, expected: int | None = None) -> AuditedAction:
-    """Save an administrator's agent; raise `InvalidError` for references to missing objects."""
+    """Save an administrator's agent; raise `InvalidError` for a reference to a missing object."""
     new = row.pk is None
     with ledger.change(actor, AuditedAction("agent.add" if new else "agent.change", "agent", row.agent_id)) as act:
         check_uses_one_thing(row)
@@ -49,8 +52,8 @@ def put_agent(
 ) -> Agent:
     """Create or replace a run-time agent that belongs to the agent `owner`; repeating a call changes nothing.
 
-    `expires_in` is in seconds. Raise `ConflictError` for an id of another creator. Raise `InvalidError` for both a
-    service and a route, or if either does not exist.
+    `expires_in` is in seconds. Raise `ConflictError` if another creator's agent has this id. Raise `InvalidError` for
+    both a service and a route, or if either does not exist.
     """
     with ledger.audit(actor, AuditedAction("agent.put", "agent", agent_id)):
         owner_row = Agent.objects.get(agent_id=owner)
@@ -81,7 +84,7 @@ def check_can_make_agent(maker: Agent) -> None:
 
 
 def find_service(service_id: str | None) -> Service | None:
-    """Return the service, or None if the id is None. Raise `InvalidError` if the service does not exist."""
+    """Return the service with this id, or None for None. Raise `InvalidError` if it does not exist."""
     if not service_id:
         return None
     row = Service.objects.filter(service_id=service_id).first()
@@ -91,7 +94,7 @@ def find_service(service_id: str | None) -> Service | None:
 
 
 def check_uses_one_thing(row: Agent) -> None:
-    """Raise `InvalidError` unless the agent uses at most one existing service or route."""
+    """Raise `InvalidError` unless the agent refers to at most one service or route, which must exist."""
     if row.service_id and row.task_type:
         raise InvalidError([Problem("serviceId", _("An agent uses a service or a task route, not both."), "range")])
     if row.task_type and not TaskRoute.objects.filter(task_type=row.task_type).exists():
@@ -120,7 +123,7 @@ def _is_route(name: str) -> bool:
 
 
 def check_key_terms(agent: Agent, terms: Mapping[str, Any], before: Mapping[str, Any]) -> None:
-    """Raise `InvalidError` if the terms allow a missing model, or a model that the agent may not use."""
+    """Raise `InvalidError` if a key's terms allow a missing model, or a model that the agent may not use."""
     names = terms.get(LIMITS, {}).get(MODELS, ())
     check_names_exist(names, before.get(LIMITS, {}).get(MODELS, ()))
     allowed = agent.limits.get(MODELS)
@@ -218,7 +221,7 @@ def change_key(
     `expires_at` sets another expiry, None removes it; undo does not restore it. Raise `InvalidError` for terms that
     allow a missing model, or a model that the key's agent may not use.
     """
-    # The label may stay unchanged.
+    # Check the label only if it has changed.
     check_one_line("label", label if label != row.label else "")
     check_key_terms(row.agent, terms, row.terms)
     facts = {"key": f"ra_{row.public_id}", "before": row.terms, "after": dict(terms)}
@@ -242,13 +245,14 @@ def revoke_key(actor: Actor, row: AgentKey) -> None:
 
 
 def roll_key(actor: Actor, row: AgentKey, *, overlap: timedelta) -> tuple[str, AgentKey]:
-    """Issue a successor with the same scopes and terms; the old key expires after `overlap`, or earlier if due.
+    """Replace a key by one with the same scopes and terms.
 
-    Raise `ConflictError` for a revoked key.
+    The old key expires after `overlap`, or at its own expiry if that is earlier. Raise `ConflictError` for a revoked
+    key.
     """
     ends = timezone.now() + overlap
     with ledger.audit(actor, AuditedAction("key.roll", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
-        # Read the row again inside the transaction, because the key may have been revoked since.
+        # Read the row again inside the transaction, because the key may have been revoked meanwhile.
         row.refresh_from_db()
         if row.revoked_at is not None:
             raise ConflictError(_("The key %(key)s is revoked. Issue a new one.") % {"key": f"ra_{row.public_id}"})

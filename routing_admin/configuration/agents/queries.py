@@ -1,4 +1,4 @@
-"""Queries for agents' pages: their keys, what each agent reads, and which agents can handle the rest."""
+"""Queries for the agent pages: an agent's keys, the content it reads, and the agents that can read the rest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ READABLE = ("text", "vision", "audio", "file", "video")
 
 @dataclass(frozen=True, slots=True)
 class CapabilityReading:
-    """Whether an agent's model reads one kind of content and, if not, which `others` do."""
+    """Whether an agent's model reads one kind of content, and which `others` do."""
 
     name: str
     itself: bool
@@ -30,12 +30,12 @@ class CapabilityReading:
 
 
 NAMES = 5
-"""Maximum number of agents that are listed by name for a hand-over."""
+"""Maximum number of agents that a page lists by name as able to take over a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentLine:
-    """An agent, what its model reads, the number of its working keys, and the status of its best key."""
+    """An agent in the list: what its model reads, how many of its keys work, and the status of its best key."""
 
     row: Agent
     reads: tuple[str, ...]
@@ -83,7 +83,7 @@ def list_keys(row: Agent) -> list[AgentKey]:
 
 
 def find_profile(row: Agent, directory: AgentDirectory) -> AgentProfile:
-    # An expired agent is not in the directory and counts as one that reads only text.
+    # An expired agent is not in the agent directory, and is shown as one that reads only text.
     return directory.get(row.agent_id) or AgentProfile(row.agent_id, row.name, row.description)
 
 
@@ -96,7 +96,7 @@ def list_readings(profile: AgentProfile, directory: AgentDirectory) -> list[Capa
 
 
 def list_agents() -> list[AgentLine]:
-    """Return the agents that have not expired, by id, in two queries."""
+    """Return the agents that have not expired, sorted by id, in two queries."""
     keys = AgentKey.objects.only("agent_id", "public_id", "revoked_at", "expires_at", "last_used_at")
     rows = filter_living(
         Agent.objects.select_related("service", "owner")
@@ -117,7 +117,7 @@ def _line(row: Agent, directory: AgentDirectory) -> AgentLine:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A candidate of a route's chain: its service's id or `provider/model`, and its capabilities."""
+    """A candidate of a route's chain; `name` is the id of its service, or `provider/model` if it has none."""
 
     name: str
     capabilities: Capabilities
@@ -141,7 +141,7 @@ def _link(configuration: Configuration, candidate: CandidateSpec) -> Link:
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """What a chain reads: `all` or only `some` of its candidates; `unserved` are candidates without a service."""
+    """The content that `all` or only `some` candidates of a chain read; `unserved` are candidates without a service."""
 
     links: tuple[Link, ...]
     all: tuple[str, ...]

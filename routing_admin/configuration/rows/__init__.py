@@ -1,6 +1,6 @@
 """Read the configuration from rows and write it back.
 
-Rows and JSON (`core/configuration/as_json.py`) are two forms of one value.
+Rows and JSON (`core/configuration/as_json.py`) are two forms of one `Configuration`.
 """
 
 from routing_admin.configuration.rows.reading import read

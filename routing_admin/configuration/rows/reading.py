@@ -33,8 +33,8 @@ M = TypeVar("M", bound=models.Model)
 def read() -> Configuration:
     """Return the configuration in the rows, in eleven queries regardless of its size."""
     installation = Installation.current()
-    # Joins and whole tables, because Django would otherwise fetch the related rows by a list of all their ids. SQLite
-    # accepts only a thousand ids, and building the lists takes a third of the time.
+    # Read joins and whole tables. Otherwise Django would fetch related rows by a list of all their ids. SQLite accepts
+    # only a thousand ids, and building the lists takes a third of the time.
     providers = list(Provider.objects.select_related("stored_key"))
     more_keys = group_by("provider_id", ProviderKey.objects.select_related("stored_key").order_by("position", "id"))
     services = list(Service.objects.select_related("provider"))
@@ -130,7 +130,7 @@ def build_capabilities(cells: Iterable[ServiceCapability]) -> Capabilities:
 
 
 def route_spec(row: TaskRoute, candidates: Iterable[Candidate] | None = None) -> RouteSpec:
-    """Return a route's values; `candidates` avoids a query if its rows are known."""
+    """Return a route's values; `candidates` avoids a query if the candidates' rows are known."""
     chain = row.candidates.all() if candidates is None else candidates
     return RouteSpec(
         task_type=row.task_type,
@@ -165,7 +165,7 @@ def candidate_spec(row: Candidate) -> CandidateSpec:
 
 def agent_spec(row: Agent, limited_keys: Iterable[AgentKey]) -> AgentSpec:
     service_id = row.service.service_id if row.service else None
-    # Return only the keys whose terms have changed since they were issued.
+    # Include only the keys whose terms have changed since they were issued.
     keys = {key.public_id: key.terms for key in sorted(limited_keys, key=by_public_id) if key.terms != key.issued_terms}
     return AgentSpec(row.agent_id, row.name, row.description, service_id, row.task_type or None, row.limits, keys)
 

@@ -37,9 +37,10 @@ KEY_FIELDS = ("key", "more_keys", "keys")
 
 
 def write(new: Configuration) -> None:
-    """Make the rows equal to the value: create, change and delete what differs. Call it inside a ledger's change.
+    """Make the rows equal to a configuration: create, change and delete what differs.
 
-    A stored key is found by its fingerprint; if it no longer exists, the provider's key is read from the environment.
+    Call it inside the ledger's `change`. A stored key is found by its fingerprint; if it no longer exists, the
+    provider's key is read from the environment.
     """
     delete_removed_chains(new)
     providers = sync(
@@ -57,7 +58,7 @@ def write(new: Configuration) -> None:
     )
     for route in new.routes:
         write_chain(routes[route.task_type], route.candidates, providers)
-    # Run-time agents are not part of the value and stay unchanged.
+    # Run-time agents are not part of the configuration and stay unchanged.
     sync(Agent, "agent_id", {spec.id: agent_fields(spec, rows) for spec in new.agents}, delete=False)
     write_key_terms(new)
     sync(Alias, "name", {spec.name: {"target": spec.target} for spec in new.aliases})
@@ -78,7 +79,7 @@ def write(new: Configuration) -> None:
 
 
 def check_written(new: Configuration) -> None:
-    """Raise `InvalidError`, which rolls back, if the rows that were written differ from the value."""
+    """Raise `InvalidError`, which rolls back, if the written rows differ from the configuration."""
     problems = [
         Problem(
             change.field or change.kind,
@@ -86,8 +87,8 @@ def check_written(new: Configuration) -> None:
             "range",
         )
         for change in diff(new, read())
-        # Keys may differ: a key whose ciphertext no longer exists cannot be written, nor can the terms of a deleted
-        # agent key.
+        # Keys may differ: neither a key whose ciphertext no longer exists nor the terms of a deleted agent key can be
+        # written.
         if not change.field.startswith(KEY_FIELDS)
     ]
     if problems:
@@ -106,7 +107,7 @@ def delete_removed_chains(new: Configuration) -> None:
 
 
 def delete_removed_agents(new: Configuration) -> None:
-    """Delete administrators' agents that are missing from the value, and detach agents from services to be deleted."""
+    """Delete administrators' agents that the configuration lacks, and detach agents from services to be deleted."""
     remaining_ids = [agent.id for agent in new.agents]
     Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).exclude(agent_id__in=remaining_ids).delete()
     services = [service.id for service in new.services]
@@ -243,7 +244,7 @@ def agent_fields(spec: AgentSpec, services: Mapping[str, Service]) -> dict[str, 
 def write_key_terms(new: Configuration) -> None:
     terms_by_key = {public_id: terms for agent in new.agents for public_id, terms in agent.keys.items()}
     for row in AgentKey.objects.filter(agent__origin=Agent.Origin.ADMINISTRATOR):
-        # A key that the value omits has the terms with which it was issued.
+        # A key that the configuration omits has the terms with which it was issued.
         terms = terms_by_key.get(row.public_id, row.issued_terms)
         if not same_json(row.terms, terms):
             row.terms = terms
@@ -251,11 +252,11 @@ def write_key_terms(new: Configuration) -> None:
 
 
 def write_cells(row: Service, spec: ServiceSpec) -> None:
-    """Make a service's capability cells equal to the value, and increment its version if they change."""
+    """Make a service's capability rows equal to the configuration, and increment its version if they change."""
     expected = {cell: (at, True) for at, cell in enumerate(list_capabilities(spec.capabilities))}
     for cell in spec.sources:
         side, _, name = cell.partition(":")
-        # The model's capabilities come first, followed by those that it lacks.
+        # Capabilities that the model has come first, followed by those that it lacks.
         expected.setdefault((side, name), (len(expected), False))
     found = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
     removed = [cell.pk for key, cell in found.items() if key not in expected]
