@@ -49,7 +49,7 @@ class AuditHead:
 
 @dataclass(frozen=True, slots=True)
 class AuditVerdict:
-    """Result of a verification: the number of entries, the newest entry, and a sentence per problem."""
+    """Result of a verification: the number of entries, the newest entry, and one sentence per problem."""
 
     count: int
     head: AuditHead | None
@@ -57,7 +57,7 @@ class AuditVerdict:
 
 
 def digest_entry(entry: AuditEntry, *, number: int | None = None, previous: str | None = None) -> str:
-    """Return the SHA-256 of an entry's canonical JSON, optionally with another number or predecessor."""
+    """Return the SHA-256 of an entry's canonical JSON, optionally computed with another number or previous hash."""
     value = asdict(entry)
     del value["sha256"]
     value["number"] = entry.number if number is None else number
@@ -71,7 +71,7 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    # Databases return whole numbers in different types, so these are written without a decimal point.
+    # Databases return whole numbers as different types, so whole numbers are written without a decimal point.
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

@@ -1,1 +1,1 @@
-"""Kinds of alerts, and the messages that webhooks send to chats."""
+"""Kinds of alerts, and the messages that are sent to chat services by webhook."""

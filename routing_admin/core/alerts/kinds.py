@@ -45,7 +45,7 @@ class Severity(StrEnum):
 
 
 class Stage(StrEnum):
-    """Variant of an alert. Each kind has a sentence for each of its stages."""
+    """Variant of an alert kind. Each kind has one sentence per stage."""
 
     USUAL = "usual"
     EVERY_PROVIDER = "every_provider"
@@ -60,7 +60,7 @@ class Stage(StrEnum):
 
 
 STATE, EVENT, EVIDENCE = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-"""Time that an alert lasts after its last occurrence: STATE for continuously monitored conditions, EVENT for single
+"""How long an alert lasts after its last occurrence: STATE for continuously monitored conditions, EVENT for single
 events, EVIDENCE for problems that only requests reveal.
 """
 
@@ -307,7 +307,7 @@ class Condition:
 
     @property
     def is_state(self) -> bool:
-        """Whether the condition is monitored continuously, so that its alert ends soon after the last occurrence."""
+        """Whether the condition is monitored continuously, which lets its alert end soon after the last occurrence."""
         return self.lasts <= STATE
 
 
@@ -316,7 +316,8 @@ def build_condition(
 ) -> Condition:
     """Return the condition for an alert, described by the sentence of its stage.
 
-    `facts` fill in that sentence; its `name` is the subject unless given. `lasts` overrides the kind's duration.
+    `facts` are inserted into that sentence; the fact `name` defaults to the subject. `lasts` overrides the kind's
+    duration.
     """
     row = KINDS[kind]
     return Condition(
@@ -328,14 +329,14 @@ def build_condition(
 
 DAY = timedelta(days=1)
 MIN_INTERVAL = timedelta(hours=6)
-"""Runs closer together count as one, because a manual repetition is not part of the schedule."""
+"""Runs that are closer together than this count as one, because a manual repetition is not part of the schedule."""
 DEFAULT_INTERVAL = timedelta(days=4)
-"""Assumed interval of a job that ran once."""
+"""Assumed interval of a job that has run only once."""
 MAX_INTERVAL = 31 * DAY
 
 
 def is_overdue(runs: Sequence[datetime], now: datetime) -> bool:
-    """Return whether twice the usual interval has passed since the last run; `runs` are the newest first."""
+    """Return whether twice the usual interval has passed since the last run; `runs` lists the newest first."""
     # A job that has never run is not set up, so it cannot be overdue.
     if not runs:
         return False

@@ -35,7 +35,7 @@ from capabilities.core.translatable import Translatable, translatable
 TEXT_BYTES = 2000
 """Maximum length of a message's text, below the smallest limit of the chat services."""
 MAX_QUOTED = 300
-"""Maximum characters of a refusal's message that are shown."""
+"""Maximum number of characters shown of a chat service's error message."""
 
 
 class ShapeName(StrEnum):
@@ -139,14 +139,14 @@ NO_CODE = translatable("It answered with status %(status)s, but not like %(shape
 
 
 def write(shape: ShapeName, notice: Notice, url: str, secret: str, now: float) -> Signed:
-    """Return the URL and payload of a notice; `now`, in seconds since 1970, is part of the signature."""
+    """Return the URL and payload of a notice; the signature includes `now`, in seconds since 1970."""
     row = SHAPES[shape]
     body = row.body(notice)
     return row.sign(url, body, secret, now) if row.sign and secret else (url, body)
 
 
 def refusal_in(shape: ShapeName, status: int, body: bytes) -> Translatable | None:
-    """Return why the response refuses the notice, or None if it accepts it."""
+    """Return why the chat service refused the notice, or None if it accepted it."""
     row, text = SHAPES[shape], body.decode(errors="replace").strip()
     answer = _object_in(text)
     code = next((answer[name] for name in row.codes if name in answer), None)
@@ -199,14 +199,14 @@ class Webhook:
         return urlsplit(self.url).netloc
 
     def hide(self, text: str) -> str:
-        """Redact the webhook's secret, its URL and each longer part of the URL."""
+        """Redact the webhook's secret, its URL and each longer component of the URL."""
         parts = urlsplit(self.url)
         pieces = [*re.split(r"[/&=?]", f"{parts.path}?{parts.query}"), parts.path, parts.query, self.url, self.secret]
         return redact(text, [piece for piece in pieces if len(piece) >= MIN_SECRET_CHARS])
 
 
 MIN_SECRET_CHARS = 8
-"""Minimum length of redacted parts of a URL: shorter parts grant no access, and may be ordinary words."""
+"""Minimum length of a URL component that is redacted: shorter components grant no access and may be ordinary words."""
 
 
 def parse_webhook(text: str) -> Webhook:
@@ -230,7 +230,7 @@ def _options(fragment: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in parse_qsl(fragment.replace("+", "%2B"), keep_blank_values=True):
         if name not in OPTIONS or name in found or not value:
-            # An unknown name may be part of a secret.
+            # An unknown name may be a fragment of a secret, so the message does not repeat it.
             known = name if name in OPTIONS else "…"
             raise WebhookAddressError(translatable(UNKNOWN_OPTION, name=known))
         found[name] = value

@@ -1,7 +1,6 @@
-"""Convert the configuration to JSON and back, the form in which revisions store it.
+"""Convert the configuration to and from the JSON that revisions store.
 
-The conversion is exact: `from_json(to_json(c)) == c`. It is an internal format. The formats of files are in
-`core/files`.
+The conversion is exact: `from_json(to_json(c)) == c`. This is an internal format; the file formats are in `core/files`.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from routing_admin.core.documents.kept_fields import same_json
 
 
 def to_json(configuration: Configuration) -> dict[str, Any]:
-    """Return the configuration as plain JSON. A key is reduced to its variable, ciphertext and fingerprint."""
+    """Return the configuration as plain JSON, with only the variable, ciphertext and fingerprint of each key."""
     return cast(dict[str, Any], _encode(configuration))
 
 
 def from_json(value: Mapping[str, Any]) -> Configuration:
-    """Read the output of `to_json`, ignoring fields of newer or older versions."""
+    """Read the output of `to_json`, ignoring fields that only newer or older versions of the program have."""
     return cast(Configuration, _decode(value, Configuration))
 
 
@@ -61,7 +60,7 @@ def _decode(value: Any, hint: Any) -> Any:
         return {key: _decode(item, arguments[1]) for key, item in value.items()}
     if isinstance(hint, type) and is_dataclass(hint):
         hints = _hints(hint)
-        # Ignore fields of other versions.
+        # Ignore fields that only other versions of the program have.
         return hint(**{name: _decode(item, hints[name]) for name, item in value.items() if name in hints})
     if isinstance(hint, type) and issubclass(hint, Enum):
         return hint(value)

@@ -33,7 +33,7 @@ NAME_FIELDS: Mapping[str, Mapping[str, str]] = {
     "languages": {"code": "code"},
     "label_budgets": {"id": "id"},
 }
-"""List of the configuration → the field with an item's name, and the name of that field in files."""
+"""Each list of the configuration → the field with its items' names, and that field's name in files."""
 
 
 def check(configuration: Configuration, before: Configuration | None = None) -> list[Problem]:
@@ -106,7 +106,7 @@ def check_routes(configuration: Configuration) -> Iterator[Problem]:
 
 
 MEDIA = ("vision", "audio", "video", "file")
-"""Capabilities of which a model needs at least one to describe files."""
+"""Capabilities for media; a model needs at least one of them to describe files."""
 
 
 def check_describing(configuration: Configuration) -> Iterator[Problem]:
@@ -122,7 +122,7 @@ def check_describing(configuration: Configuration) -> Iterator[Problem]:
 
 
 def check_describers(before: Configuration, configuration: Configuration) -> Iterator[Problem]:
-    """Yield a problem if files are to be described but no model on the describing route reads media."""
+    """Yield a problem if a content policy has files described but no model on the describing route reads media."""
     route = configuration.route(DESCRIBE_ROUTE)
     if route is None or not wants_describer(configuration) or not is_blind(configuration, route):
         return
@@ -134,8 +134,8 @@ def check_describers(before: Configuration, configuration: Configuration) -> Ite
         "Add one that does to its chain.",
         name=DESCRIBE_ROUTE,
     )
-    # This is an error only if this change selected the chain or causes more files to be described. If the capabilities
-    # of a model have changed or are unknown, it is a warning, because the next imported file may declare them.
+    # The problem is an error only if this change selected the chain or has more files described. If a model's
+    # capabilities have changed or are unknown, it is a warning, because the next imported file may declare them.
     is_known = None not in _services_along(configuration, route)
     severity = "error" if is_known and (is_chosen or is_wanted_anew) else "warning"
     yield Problem(child("routing", DESCRIBE_ROUTE), message, "reference", severity)

@@ -61,7 +61,7 @@ UNORDERED = frozenset({"alias", "agent", "language", "budget"})
 
 
 def required_right(kind: str, field: str) -> str:
-    """Return the kind of object whose permission a change requires, which is `key` for settings of an agent's keys."""
+    """Return the kind of object whose permission a change requires, which is `key` for settings of agent keys."""
     return "key" if kind == "agent" and field.startswith(("keys.", "keys[")) else kind
 
 
@@ -128,7 +128,7 @@ def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) ->
             else:
                 yield from _field_changes(kind, name, subfield, before[key], after[key])
         return
-    # An empty value counts as absent.
+    # Report an empty value as absent.
     action = (
         ChangeKind.ADDED
         if before in (None, "", {})
@@ -140,7 +140,7 @@ def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) ->
 
 
 def _order_change(kind: str, name: str, before: list[str], after: list[str]) -> Iterator[Change]:
-    # Report a change of order only for keys on both sides, because added and removed keys are reported elsewhere.
+    # Report a change of order only for keys on both sides, because added and removed keys are reported separately.
     common = [[key for key in keys if key in before and key in after] for keys in (before, after)]
     if common[0] != common[1]:
         yield Change(action=ChangeKind.CHANGED, kind=kind, name=name, field=MORE_KEYS, before=before, after=after)

@@ -15,7 +15,7 @@ from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.problem_sentences import unknown_provider
 
 OBJECT_FIELDS: Mapping[str, tuple[str, str]] = {kind: (field, name) for kind, field, name in LISTS}
-"""Kind → the field of the configuration with its objects, and the field with their name."""
+"""Each kind of object → the configuration field that lists its objects, and the field with an object's name."""
 
 
 def without_items(configuration: Configuration, kind: str, names: Collection[str]) -> Configuration:
@@ -40,8 +40,7 @@ def keep_agents(earlier: Configuration, current: Configuration) -> Configuration
     newer = (
         replace(
             agent,
-            # A newer agent's service or route may be missing in the earlier configuration. In that case the agent
-            # refers to none.
+            # If a newer agent's service or route is missing in the earlier configuration, the reference is cleared.
             service_id=agent.service_id if earlier.service(agent.service_id or "") else None,
             task_type=agent.task_type if earlier.route(agent.task_type or "") else None,
         )
@@ -57,7 +56,7 @@ def _with(configuration: Configuration, field: str, items: Any) -> Configuration
 
 
 def removed_names(before: Configuration, after: Configuration) -> dict[str, tuple[str, ...]]:
-    """Return the names that only `before` contains, by kind, without kinds that lost none."""
+    """Return the names that `before` contains but the new configuration lacks, by kind, without empty kinds."""
     found = {}
     for kind, (field, name) in OBJECT_FIELDS.items():
         remaining = {getattr(item, name) for item in getattr(after, field)}
@@ -86,7 +85,7 @@ def _route(route: RouteSpec, providers: set[str]) -> Iterator[Problem]:
     path = child("routing", route.task_type)
     for index, candidate in enumerate(route.candidates):
         if candidate.provider not in providers:
-            # In a file the first candidate is the route itself, and fallbacks count from 0.
+            # In a file, the route's own fields are the first candidate, and the fallbacks are numbered from 0.
             candidate_path = f"{path}.fallback[{index - 1}]" if index else f"{path}.provider"
             yield unknown_provider(candidate_path, candidate.provider)
 

@@ -1,4 +1,4 @@
-"""Changes to a route's draft as values: candidates added, removed, moved or changed."""
+"""The differences between a route and its draft: candidates added, removed, moved or changed."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _chain_changes(before: Sequence[CandidateSpec], after: Sequence[CandidateSpe
 
 
 def _find_moved(old: list[Identity], new: list[Identity]) -> list[Identity]:
-    # Report as few candidates as possible as moved, because the order of the others has not changed.
+    # Report as few candidates as possible as moved; the relative order of the others is unchanged.
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     unmoved = {key for block in matcher.get_matching_blocks() for key in new[block.b : block.b + block.size]}
     return [key for key in new if key not in unmoved]

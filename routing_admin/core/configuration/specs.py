@@ -24,7 +24,7 @@ from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Source
 JsonObject = Mapping[str, Any]
 
 DESCRIBE_ROUTE = "describe"
-"""Task type of the route for descriptions of files, used by models that cannot read them."""
+"""Task type of the route whose models describe files for models that cannot read them."""
 
 DEFAULT_ROUTE = "default"
 """Task type of the route for all tasks without a route of their own."""
@@ -34,7 +34,7 @@ class KeyKind(StrEnum):
     NONE = "none"
     """No key is needed (`NOT_NEEDED`, or an empty key)."""
     ENV = "env"
-    """The key is in an environment variable, also if the file has only a placeholder."""
+    """The key is read from an environment variable, even if the file contains only a placeholder."""
     STORED = "stored"
     """Encrypted in the database."""
 
@@ -43,8 +43,8 @@ class KeyKind(StrEnum):
 class KeySpec:
     """Reference to a provider's key: a variable's name, or the ciphertext and its fingerprint.
 
-    `token` is empty for a key just read from a file, until it is encrypted. `name` distinguishes a provider's keys; it
-    is empty for a first key without a name.
+    `token`, the ciphertext, is empty until a key that was read from a file is encrypted. `name` distinguishes a
+    provider's keys; it is empty for a first key without a name.
     """
 
     kind: KeyKind = KeyKind.NONE
@@ -131,7 +131,10 @@ class ServiceSpec:
 
 @dataclass(frozen=True, slots=True)
 class CandidateSpec:
-    """A candidate of a chain. None means the provider's default for `model`, and the route's value for parameters."""
+    """A candidate of a chain.
+
+    If `model` is None, the provider's default applies; if a parameter is None, the route's value applies.
+    """
 
     provider: str
     model: str | None = None
@@ -185,7 +188,7 @@ class RouteSpec:
 
 @dataclass(frozen=True, slots=True)
 class AliasSpec:
-    """An alias for a model, and its target (`task:…`, a service id …); the name `*` matches everything."""
+    """An alias and the model to which it refers (`task:…`, a service id …); the alias `*` matches every name."""
 
     name: str
     target: str
@@ -221,13 +224,13 @@ class LabelBudgetSpec:
 
 @dataclass(frozen=True, slots=True)
 class LanguageSpec:
-    """An additional language, or another directive for a built-in one."""
+    """An additional language, or a built-in one with another directive."""
 
     code: str
     directive: str
 
 
-# No slots: cached properties need a `__dict__`.
+# There are no slots, because cached properties need a `__dict__`.
 @dataclass(frozen=True)
 class Configuration:
     """The whole configuration. `default_language` is as written, None if absent (then `en`).
@@ -261,7 +264,7 @@ class Configuration:
         return self._services_by_id.get(service_id)
 
     def route(self, task_type: str) -> RouteSpec | None:
-        """Return the route with exactly this task type; the router is what falls back to `default`."""
+        """Return the route with exactly this task type; only the router falls back to `default`."""
         return self._routes_by_task.get(task_type)
 
     def services_at(self, provider: str, model: str) -> tuple[ServiceSpec, ...]:

@@ -1,4 +1,4 @@
-"""Map paths in a JSON text to lines and columns; escape CSV cells."""
+"""Map paths in a JSON text to lines and columns, and escape CSV cells."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ class _PathTracker:
     """Parser state: the enclosing objects and lists, outermost first."""
 
     def __init__(self) -> None:
-        self._around: list[tuple[str, int]] = []  # path, and the index of the item, -1 in an object
+        # The path of the enclosing object or list, and the index of the current item, which is -1 in an object.
+        self._around: list[tuple[str, int]] = []
         self._key: str | None = None
 
     def begins(self, piece: str) -> str | None:

@@ -20,7 +20,7 @@ NO_SECRETS: tuple[tuple[Any, Any], ...] = (("", NOT_NEEDED), (None, None), ([], 
 
 
 def find_leftovers(raw: Mapping[str, Any], canonical: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of `raw` that `canonical` lacks; never a key, only spellings of an absent key."""
+    """Return the parts of `raw` that `canonical` lacks; they never include a key, only spellings of an absent one."""
     differing = {key: item for key, item in raw.items() if key not in canonical or not same_json(canonical[key], item)}
     return {
         key: item
@@ -66,6 +66,6 @@ def plain_number(value: Any) -> Any:
 
 
 def merge_items(old: tuple[T, ...], new: Mapping[str, T], name: Callable[[T], str]) -> tuple[T, ...]:
-    """Return the old items in order, each replaced by the new item with its name, followed by the other new items."""
+    """Return the old items in order, each replaced by the new item of the same name, then the remaining new items."""
     merged = {name(item): new.get(name(item), item) for item in old}
     return tuple((merged | {key: item for key, item in new.items() if key not in merged}).values())

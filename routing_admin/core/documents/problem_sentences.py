@@ -73,7 +73,7 @@ def duplicate_name(path: str, what: str, value: str) -> Problem:
 
 
 def repeated(path: str, text: str) -> Problem:
-    """Return the warning about a repeated candidate, which a run skips."""
+    """Return the warning about a repeated candidate, which requests skip."""
     message = translatable(
         "%(path)s: “%(name)s” is already in this chain and will be skipped. Remove one of them.", path=path, name=text
     )

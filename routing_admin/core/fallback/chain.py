@@ -1,4 +1,4 @@
-"""Values of a fallback run: candidates, the plan, steps, tries and attempts."""
+"""Data types of a fallback run: candidates, the plan, steps, tries and attempts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class PoolKey:
     """One of a provider's keys; `mark` is a digest that changes with the key."""
 
     name: str
-    # An HMAC of the key: renaming the key does not change its cooldown, and a new key starts without one.
+    # `mark` is an HMAC of the key, so a renamed key keeps its cooldown, and a new key starts without one.
     mark: str
 
 
@@ -102,7 +102,8 @@ class Plan:
 
     `matched` is False if `task_type` is the default route instead of the requested one. With `refuses_drops`,
     candidates that accept only part of the request are skipped. With `verbatim`, the request is never adjusted.
-    `has_pools` says that a candidate has several keys. Requests with the same non-empty `affinity` use the same key.
+    `has_pools` says whether any candidate has several keys. Requests with the same non-empty `affinity` use the same
+    key.
     """
 
     candidates: tuple[PlannedCandidate, ...]
@@ -147,7 +148,7 @@ Step = Call | Wait
 
 @value_class
 class Reply(Generic[T]):
-    """A call's outcome, with the adaptation of its content and its dropped parameters."""
+    """A call's outcome, with how its content was adapted and which parameters were dropped."""
 
     outcome: T | Failure
     adaptation: str = ""
@@ -172,7 +173,7 @@ class Try:
 
 @value_class
 class Attempt:
-    """The result for one candidate, with one attempt per candidate reached, in the order of the chain.
+    """The result for one candidate; a run has one attempt per candidate reached, in the order of the chain.
 
     `outcome` is `ok`, a fault's code or a skip reason. `cause` is the underlying fault: for a candidate that is cooling
     down, the fault that started the cooldown. Times are in milliseconds, `started_ms` from the request's start, but

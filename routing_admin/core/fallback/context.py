@@ -60,7 +60,7 @@ class RunContext:
 def local_context(
     clock: Callable[[], float], random: Callable[[], float], memory: RefusalMemory | None = None
 ) -> RunContext:
-    """Return a context without known failures; `memory` holds known refusals, none by default."""
+    """Return a context without known failures; `memory` holds the known parameter refusals, by default none."""
     cooldowns, pools = LocalCooldowns(clock, random), KeyPools(clock, LocalCooldowns(clock, random))
     return RunContext(
         clock=clock, random=random, cooldowns=cooldowns, memory=memory or RefusalMemory(clock), pools=pools

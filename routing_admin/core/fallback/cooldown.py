@@ -2,8 +2,8 @@
 
 Faults that will not pass by themselves start a cooldown immediately, other faults after three failures in a row. A
 cooldown lasts as long as the provider asked for. Otherwise random jitter extends it, so that processes that lost a
-provider at the same time do not all call it again at the same time. Afterwards a single request probes the candidate,
-and its outcome ends the cooldown or starts a longer one. Times are in seconds of the given monotonic clock.
+provider at the same time do not all retry it at once. Afterwards a single request probes the candidate, and its outcome
+ends the cooldown or starts a longer one. Times are in seconds of the given monotonic clock.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_JITTER = 0.1
 """Maximum random extension of a cooldown, as a fraction. A cooldown is never shortened."""
 
 Key = tuple[str, str | None]
-"""A provider and a model, or None for the whole provider."""
+"""A provider and one of its models; None as the model means the whole provider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Cooldowns(Protocol):
         """Return the running cooldown of the candidate or its provider, without claiming the probe."""
 
     def enter(self, provider: str, model: str) -> Cooling | None:
-        """Return None if the candidate may be called; claim the probe that follows a cooldown."""
+        """Return the running cooldown; None if the candidate may be called, which claims the probe after a cooldown."""
 
     def record_success(self, provider: str, model: str) -> None:
         """Clear every failure of the candidate and of its provider."""
@@ -96,7 +96,7 @@ def _ignore(key: Key) -> None:
 
 @dataclass(slots=True)
 class LocalCooldowns:
-    """Cooldowns of this process, thread-safe; only candidates that failed have a state.
+    """Thread-safe cooldowns of this process; only candidates that have failed have a state.
 
     `watcher` is called with each key whose state changed here, but not for adopted states.
     """
@@ -108,7 +108,7 @@ class LocalCooldowns:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def look(self, provider: str, model: str) -> Cooling | None:
-        if not self._states:  # the usual case needs no lock
+        if not self._states:  # Usually nothing has failed, and this needs no lock.
             return None
         with self._lock:
             return self._look(provider, model)
@@ -169,7 +169,7 @@ class LocalCooldowns:
             if state is None or state.failure is None:
                 return None
             seconds = state.until - now if state.until else None
-            failure = replace(state.failure, usage=None)  # the usage belongs to that call alone
+            failure = replace(state.failure, usage=None)  # The usage belongs to the failed call alone.
             return CooldownState(
                 failures=state.failures,
                 rounds=state.rounds,
@@ -179,7 +179,7 @@ class LocalCooldowns:
             )
 
     def take_over(self, key: Key, state: CooldownState | None) -> None:
-        """Adopt another process's state, or a recovery if it is None, without calling `watcher`."""
+        """Adopt another process's state, or its recovery if the state is None, without calling `watcher`."""
         with self._lock:
             if state is None:
                 self._states.pop(key, None)
@@ -240,8 +240,8 @@ def _seconds(state: _State, failure: Failure, effect: Effect, random: Callable[[
     named = min(failure.retry_after or 0.0, MAX_NAMED_SECONDS)
     if named > 0 and effect is not Effect.LONG:
         return named
-    # A refusal for lack of credit may also contain a wait. It belongs to the rate limit, and credit does not return
-    # after it, so the longer of the two times applies.
+    # A refusal for lack of credit may also name a wait. That wait is for the rate limit and does not restore credit, so
+    # the longer of the two times applies.
     return max(_own_seconds(state, effect) * (1 + MAX_JITTER * random()), named)
 
 
@@ -254,5 +254,5 @@ def _own_seconds(state: _State, effect: Effect) -> float:
     if effect is Effect.COUNT and state.failures < FAILURES_IN_A_ROW and state.rounds == 0:
         return 0.0
     state.rounds += 1
-    # 30 s, 60 s … at most 300 s.
+    # The cooldown starts at 30 s and doubles up to 300 s.
     return min(STEP_SECONDS * state.rounds, MAX_COOLDOWN_SECONDS)

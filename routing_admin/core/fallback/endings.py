@@ -1,4 +1,4 @@
-"""How requests end: the classification that the log stores and every count uses.
+"""How requests end: the classification that the request log stores and all statistics use.
 
 Failures caused by the caller do not count against the installation or a provider.
 """
@@ -34,7 +34,7 @@ FAILURES = frozenset(
         *(ALL_FAILED, ABORTED, BROKEN, NO_ROUTE, UNAVAILABLE, DRAINED, OVERLOADED),
     }
 )
-"""Outcomes of requests that should have been answered; any other failure is due to the caller."""
+"""Outcomes that count as failures of the installation or a provider; any other failure is due to the caller."""
 ENDINGS = {OK: RequestEnding.ANSWERED, CANCELLED: RequestEnding.CANCELLED} | dict.fromkeys(
     FAILURES, RequestEnding.FAILED
 )

@@ -1,4 +1,4 @@
-"""Routing errors, each with all attempts so far, and the status and code for the caller.
+"""Routing errors, each with all attempts so far, with the status and code that the caller receives.
 
 `AggregateRouterError` is raised after every candidate has failed, `UpstreamRefused` immediately.
 """
@@ -124,7 +124,7 @@ class UpstreamRefused(RouterError):  # noqa: N818  # the provider refused: the n
         status, code = caller_status(failure)
         super().__init__(_refusal(failure, attempts), attempts, status, code)
         self.failure = failure
-        self.retry_after = failure.retry_after  # the wait of an earlier candidate does not apply to this refusal
+        self.retry_after = failure.retry_after  # The wait of an earlier candidate does not apply to this refusal.
 
 
 def exhausted_status(attempts: Iterable[Attempt]) -> int:

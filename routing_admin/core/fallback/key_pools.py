@@ -40,7 +40,7 @@ def _ignore(provider: str, affinity: str) -> None:
 
 @dataclass(slots=True)
 class KeyPools:
-    """Use and health of keys in this process, thread-safe; `clock` is in monotonic seconds.
+    """Thread-safe record of the use and health of keys in this process; `clock` is in monotonic seconds.
 
     `health` contains cooldowns of keys, with the key's mark in place of a model. `watcher` is called when a
     conversation changes its key, and from time to time while it continues.

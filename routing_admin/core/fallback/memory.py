@@ -10,7 +10,9 @@ VALUE_SECONDS = 3600.0
 """Seconds for which a parameter is omitted after only its value was refused; another value may be accepted."""
 MAX_PER_MODEL = 64
 MAX_MODELS = 2000
-"""Limits of the cache, because callers choose the names of parameters and models; the oldest entries are evicted."""
+"""Limits of the cache, which callers could otherwise fill with made-up parameter and model names; the oldest entries
+are evicted.
+"""
 
 ModelKey = tuple[str, str]
 """Provider and model."""
@@ -32,7 +34,7 @@ class ParameterRefusal:
 
 @dataclass(slots=True)
 class RefusalMemory:
-    """Refusals by provider and model in this process, thread-safe.
+    """Thread-safe cache of refusals by provider and model in this process.
 
     `clock` is in monotonic seconds, the same as the run's. `watcher` is called with each model that changes here, but
     not for adopted refusals.
@@ -44,7 +46,7 @@ class RefusalMemory:
     watcher: Callable[[ModelKey], object] | None = None
 
     def refusals(self, provider: str, model: str) -> tuple[ParameterRefusal, ...]:
-        """Return the model's current refusals, the latest last."""
+        """Return the model's current refusals, the newest last."""
         known = self._refusals.get((provider, model), ())
         if not known:
             return known
@@ -58,7 +60,7 @@ class RefusalMemory:
     def refuse(
         self, provider: str, model: str, param: str, sent_as: str | None = None, *, value_only: bool = False
     ) -> None:
-        """Record that the model refused a parameter. The name under which it is sent now counts as accepted."""
+        """Record that the model refused a parameter; the name under which it is sent now counts as accepted."""
         learned = ParameterRefusal(param, sent_as, self.clock() + VALUE_SECONDS if value_only else None)
         with self._lock:
             remaining = [refusal for refusal in self.refusals(provider, model) if refusal.param not in (param, sent_as)]
@@ -69,7 +71,7 @@ class RefusalMemory:
         self._notify((provider, model))
 
     def forget(self, provider: str, model: str, *params: str) -> None:
-        """Delete the refusals of these parameters, or of all without arguments."""
+        """Delete the refusals of these parameters, or of all parameters if none is named."""
         with self._lock:
             remaining = [
                 refusal for refusal in self.refusals(provider, model) if params and refusal.param not in params

@@ -30,7 +30,7 @@ class ErrorPreset(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """How to handle a failure, and what the caller receives if it is the last one."""
+    """How to handle a failure, and what the caller receives if no further candidate is called."""
 
     action: Action
     effect: Effect
@@ -51,7 +51,7 @@ STATUS_WORD = re.compile(r"[1-9][0-9]{2}")
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A route's error policy: a preset, rules that override it, and the retries of one candidate.
+    """A route's error policy: a preset, rules that override it, and the number of retries per candidate.
 
     `on_error` maps a fault code, a status (`"404"`) or a group (`"5xx"`) to an action; the most specific applies.
     `fallback_on` lists further such names, whose faults lead to the next candidate.
@@ -91,7 +91,7 @@ class Policy:
 
     def _action(self, failure: Failure) -> Action:
         row = TABLE[failure.fault]
-        # No rule can change these: no time is left, or the caller has received part of the answer.
+        # No rule applies to these failures: no time is left, or the caller has already received part of the answer.
         if failure.fault is Fault.DEADLINE or row.after_content:
             return Action.RAISE
         own = self.own_action(failure)
@@ -145,13 +145,13 @@ class Explanation:
 
 
 def explain(failure: Failure, policy: Policy | None = None) -> Explanation:
-    """Explain a failure, and list the names by which a route's rule can match it."""
+    """Explain a failure, with the names by which a route's rule can match it."""
     chosen = policy or Policy()
     return Explanation(failure.fault, TABLE[failure.fault].meaning, chosen.verdict(failure), error_classes(failure))
 
 
 MAX_NAMED_SECONDS = 3600.0
-"""Maximum wait in seconds that is accepted from a provider."""
+"""Maximum wait, in seconds, that is accepted when a provider asks for one."""
 BACKOFF_CAP = 2.0
 BACKOFF_BASE = 0.2
 
@@ -175,7 +175,7 @@ def is_long(seconds: float, time_left: float) -> bool:
 
 
 def refine_wait(failure: Failure, preset: ErrorPreset, time_left: float) -> Failure:
-    """Return the failure with a validated wait; a 429 is also classified by whether its wait is short enough."""
+    """Return the failure with a validated wait; a 429 is also classified by whether its wait allows a retry."""
     seconds = named_wait(failure)
     failure = replace(failure, retry_after=seconds)
     # `strict` retries every 429, regardless of its wait.

@@ -102,8 +102,8 @@ class FallbackRun(Generic[T]):
         return None if cooling is None else cooling_attempt(candidate, cooling, now)
 
     def _find_last_resort(self) -> PlannedCandidate | None:
-        # If every callable candidate is cooling down, the first to recover is called once, unless it waits for a quota,
-        # which a call cannot restore.
+        # If every callable candidate is cooling down, the first to recover is called once as a last resort, unless its
+        # quota is exhausted, because then the call would fail too.
         cooling_down: list[tuple[float, PlannedCandidate]] = []
         for candidate in self.plan.candidates:
             if candidate.skip is not None:
@@ -131,7 +131,7 @@ class FallbackRun(Generic[T]):
         if isinstance(outcome, Failure):
             self._record_failure(trial, outcome)
             return None
-        # The success of a stream is known only at its end, see `end_stream`.
+        # The success of a stream is known only at its end, so `end_stream` reports it.
         if self._stream:
             run_context.cooldowns.release_probe(*model_key)
         else:
@@ -250,7 +250,7 @@ class FallbackRun(Generic[T]):
         following = self.plan.candidates[len(self.attempts) :]
         logger.log(
             # Log the switch to the next candidate (MMR-E4). Skipped candidates are logged only at DEBUG, because during
-            # an outage every request would repeat them.
+            # an outage every request would repeat the message.
             logging.WARNING if attempt.tries else logging.DEBUG,
             "route %s: %s/%s %s after %d tries; %s",
             *(self.plan.task_type, attempt.provider, attempt.model, attempt.outcome, len(attempt.tries)),

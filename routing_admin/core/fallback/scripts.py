@@ -1,4 +1,4 @@
-"""Scripted outcomes of simulations, fire drills, and the two drivers of a run."""
+"""Scripted outcomes for simulations, fire drills, and the two drivers that execute a fallback run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from routing_admin.core.fallback.run import FallbackRun
 
 @dataclass(frozen=True, slots=True)
 class ScriptedOutcome:
-    """An outcome after `seconds`: a failure, or an answer if `failure` is None. `cut` is a failure in mid-stream."""
+    """An outcome after `seconds`: a failure, or an answer if it is None; the failure `cut` interrupts the stream."""
 
     failure: Failure | None = None
     seconds: float = 0.8
@@ -63,17 +63,17 @@ SCRIPTED: Mapping[str, ScriptedOutcome] = MappingProxyType(
 """Every outcome that a simulation offers, by its name on the page."""
 
 Script = Mapping[int, Sequence[str]]
-"""Outcomes of each candidate's tries, by the candidate's position in the chain. The last outcome repeats; the default
-is `200`.
+"""Outcomes of the calls to each candidate, by its position in the chain. The last outcome repeats; the default is
+`200`.
 """
 
 
 # Fire drills: an administrator makes a provider fail for a while, to test whether its routes fall back. During a drill
-# the provider is not called and no state is stored. A drill ends by the clock alone, even if the process that started
-# it stops. A clock that is set back does not prolong it.
+# the provider is not called and no cooldown is recorded. A drill ends by the clock alone, even if the process that
+# started it stops. A clock that is set back does not prolong it.
 
 CHOICES = (30, 60, 300)
-"""Durations of a fire drill, in seconds."""
+"""Durations that an administrator can choose for a fire drill, in seconds."""
 USUAL_SECONDS = 60
 SKEW_SECONDS = 10.0
 """Tolerated clock difference between machines, in seconds."""
@@ -104,7 +104,7 @@ class DrillWindow:
         return Failure(Fault.FIRE_DRILL, translatable(NOT_CALLED, actor=self.actor))
 
 
-# The two drivers of a run execute its steps and decide nothing.
+# The two drivers execute a run's steps; all decisions are made in `run.py`.
 
 T = TypeVar("T")
 
@@ -160,6 +160,7 @@ async def drive_async(
 
 
 def _throw(steps: Generator[Step, Any, Any], error: Exception) -> None:
-    # Tell the run that an error outside it ended the attempt. If the run raised the error itself, it has already ended.
+    # Tell the run that an error outside the run ended the attempt. If the run raised the error itself, it has already
+    # ended.
     with suppress(type(error), StopIteration):
         steps.throw(error)

@@ -1,4 +1,4 @@
-"""The fault table: all consequences of a fault, in one row. It has a row for every `Fault`, which a test checks.
+"""The fault table: all consequences of a fault, in one row. A test checks that every `Fault` has a row.
 
 The column `strict` is the seed's plain rule. `seed` refines it where a retry of the same candidate cannot help.
 `docs/faults.md` is generated from this table.
@@ -79,7 +79,7 @@ RETRY, NEXT, RAISE = Action.RETRY, Action.NEXT, Action.RAISE
 NONE, COUNT, NOW, MINUTE, LONG, EXACT = tuple(Effect)
 PROVIDER = Scope.PROVIDER
 OWN_STATUS = 0
-"""The caller receives the status with which the provider answered."""
+"""Marks that the caller receives the status with which the provider answered."""
 
 UNREACHABLE_CODE = "upstream_unreachable"
 TIMEOUT_CODE = "upstream_timeout"
@@ -100,21 +100,21 @@ class FaultRow:
     _: KW_ONLY
     seed: Action = RETRY
     strict: Action | None = None
-    """Actions of the presets `strict` and `resilient`; None means the action of `seed`. `resilient` falls back even
-    after some refusals, and flags these attempts for an administrator.
+    """Actions under the presets `strict` and `resilient`; None means the same as under `seed`. `resilient` falls back
+    even after some refusals, and flags these attempts for an administrator.
     """
     resilient: Action | None = None
 
     effect: Effect = COUNT
     """Effect on the candidate's cooldown."""
     cools_when_passed_on: bool = False
-    """Whether the cause is in our configuration, so that the next request would have the same error: if the route falls
-    back, the candidate cools down.
+    """Whether the cause is in our configuration, which means that the next request would fail in the same way: if the
+    route falls back, the candidate cools down.
     """
     scope: Scope = Scope.MODEL
     key_effect: Effect = NONE
-    """Effect on the key's cooldown if the provider has several keys; another key is then used. `none` if the key is not
-    the cause.
+    """Effect on the key's cooldown if the provider has several keys; another key is then used. `NONE` means that the
+    key is not the cause.
     """
 
     status: int = 502
@@ -124,9 +124,9 @@ class FaultRow:
     """Status if every candidate of a chain ended with this fault: 429 for rate limits, 504 for timeouts."""
 
     groups: tuple[Group, ...] = ()
-    """Groups by which a route's rule can match this fault."""
+    """Names, besides its own code, by which a route's rule can match this fault."""
     is_callers: bool = False
-    """Whether the request's contents cause the fault, so that it says nothing about the provider's health."""
+    """Whether the request's contents cause the fault, and therefore says nothing about the provider's health."""
     after_content: bool = False
     """Whether the fault occurs after the first content. In that case no further candidate is called, whatever the
     route's rules say.
@@ -143,7 +143,7 @@ class FaultRow:
 
     @property
     def is_out_of_quota(self) -> bool:
-        """Whether the limit ends only with time, so that calling the candidate as a last resort is pointless."""
+        """Whether only time can end the refusal, which makes a call to the candidate as a last resort pointless."""
         return Group.RATE_LIMIT in self.groups or Group.QUOTA in self.groups
 
 
@@ -426,6 +426,6 @@ CALLERS_FAULTS = frozenset(fault for fault in Fault if TABLE[fault].is_callers)
 
 
 def is_key_fault(outcome: str) -> bool:
-    """Return whether an outcome concerns a single key, so that another key of the provider may work."""
+    """Return whether an outcome concerns a single key, in which case another key of the provider may work."""
     row = TABLE.get(outcome)
     return row is not None and row.key_effect is not Effect.NONE

@@ -23,7 +23,7 @@ from routing_admin.core.fallback.cooldown import Cooling
 from routing_admin.core.fallback.memory import RefusalMemory
 
 MAX_OMISSIONS = 12
-"""Maximum number of parameters that one attempt omits; for further ones the request is not adjusted."""
+"""Maximum number of parameters that one attempt omits; after that, the request is not adjusted any more."""
 
 logger = logging.getLogger("routing_admin.routing")
 
@@ -74,9 +74,9 @@ class CandidateRun:
     def adjust(self, failure: Failure, memory: RefusalMemory) -> bool:
         """Adjust the next call to a refusal; return False if nothing can be adjusted.
 
-        The token limit is renamed and content is described, each at most once. Other parameters are omitted: all those
-        in a refusal at the same time, and more after further refusals. If the model refused the number of tools, the
-        next candidate is called.
+        The token limit is renamed and content is described, each at most once. Other parameters are omitted: all
+        parameters named in one refusal at the same time, and others after further refusals. If the model refused the
+        number of tools, the next candidate is called.
         """
         if failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param in LIMIT_NAMES:
             return self._rename(failure.param, memory)
@@ -107,7 +107,7 @@ class CandidateRun:
         if other_name is None:
             return False
         if self.renamed:
-            memory.forget(*model_key, refused, other_name)  # neither name helps, so neither refusal is stored
+            memory.forget(*model_key, refused, other_name)  # Neither name helps, so neither refusal is stored.
             return False
         self.renamed, self.limit_name = True, other_name
         memory.refuse(*model_key, refused, other_name)

@@ -36,7 +36,7 @@ def base_url(endpoint: str) -> str:
 
 
 def call_url(endpoint: str, protocol: str) -> str:
-    """Return the full call URL: an OpenAI or Anthropic endpoint's, or that of Gemini's OpenAI-compatible API."""
+    """Return the full URL of a call to an OpenAI or Anthropic endpoint, or to Gemini's OpenAI-compatible API."""
     parts = split_url(endpoint)
     if protocol == "gemini" and parts.hostname == GEMINI_HOST:
         return parts._replace(path=GEMINI_OPENAI_PATH, query="").geturl()
@@ -56,7 +56,7 @@ def provider_name(endpoint: str, names: Collection[str]) -> str:
     name = preset.name if preset else _host_name(parts.hostname or "")
     if name not in names:
         return name
-    # If the name is taken, words of the path are appended, then a number.
+    # If the name is taken, words from the URL's path are appended, then a number.
     for word in WORD.findall(parts.path.lower()):
         name = f"{name}-{word}"
         if name not in names:
@@ -104,7 +104,7 @@ def provider_base_url(provider: ProviderSpec) -> str:
 
 
 def own_spelling(url: str, provider: ProviderSpec | None) -> str:
-    """Return the service's own spelling of its provider's base URL, or "" if it does not differ."""
+    """Return the service's own spelling of its provider's base URL, or "" if it is the same as the provider's."""
     if provider is None or url == provider_base_url(provider) or base_url(url) != base_url(provider.endpoint):
         return ""
     return url
@@ -127,7 +127,8 @@ def address_problems(configuration: Configuration, value: Mapping[str, Any]) -> 
         provider = configuration.provider(raw.get("providerName") or "")
         if provider is None or base_url(raw["baseURL"]) == base_url(provider.endpoint):
             continue
-        # This is an error if the entry has a key, because the key would be stored for a provider at another origin.
+        # The problem is an error if the entry has a key, because the key would be stored for a provider at another
+        # origin.
         has_key = classify_key(raw["apiKey"]) is KeyNotation.LITERAL and not same_origin(
             raw["baseURL"], provider.endpoint
         )

@@ -1,4 +1,4 @@
-"""Read and write a single provider, service or route for scripts, checked by the files' rules. The name is in the URL.
+"""Read and write a single provider, service or route for scripts, by the rules for whole files. Its name is in the URL.
 
 A provider's entry without a key leaves the stored key unchanged. A service names its provider, and needs no key and
 usually no base URL.
@@ -66,7 +66,7 @@ def write_entry(configuration: Configuration, kind: EntryKind, name: str) -> dic
 def merge_entry(
     current: Configuration, kind: EntryKind, name: str, value: object, key_context: KeyContext, mark: Fingerprint
 ) -> Imported:
-    """Return the configuration with this entry replaced or added; problems' paths are relative to the entry."""
+    """Return the configuration with this entry added or replaced; the paths of problems are relative to the entry."""
     if not isinstance(value, Mapping):
         return Imported(configuration=current, keys={}, problems=(wrong_type("body", translatable("an object")),))
     field = NAME_FIELDS[kind]
@@ -83,7 +83,8 @@ def merge_entry(
 
 
 def _route_entry(value: Mapping[str, Any], old: RouteSpec | None) -> dict[str, Any]:
-    # Responses always contain `fallback`. An empty one that is sent back is dropped, unless the file contained it.
+    # Responses always contain `fallback`. If a script sends an empty one back, it is dropped unless the file contained
+    # it.
     shown_only = not value.get("fallback") and not (old and "fallback" in old.extra)
     left_out = ("taskType", "fallback") if shown_only else ("taskType",)
     return {key: item for key, item in value.items() if key not in left_out}
@@ -96,7 +97,7 @@ def _merge_provider(
     if value.get("apiKey") is None:
         entry["apiKey"] = _own_key(current, name, value)
     file = {"providers": [entry]}
-    # The file has no routes, so a default route counts as present.
+    # The file built from this entry has no routes, so the check assumes that a default route exists.
     existing = ExistingNames(
         {provider.name: provider.env_name or None for provider in current.providers}, frozenset({DEFAULT_ROUTE})
     )
@@ -111,7 +112,7 @@ def _merge_provider(
 def _own_key(current: Configuration, name: str, value: Mapping[str, Any]) -> str:
     old = current.provider(name)
     env_name = value.get("envName")
-    # A provider without `apiKey` keeps its key; a new provider gets a variable of its own.
+    # A provider's entry without `apiKey` keeps the stored key; a new provider's key is read from its own variable.
     return key_text(old) if old else reference(key_variable(name, env_name if isinstance(env_name, str) else None))
 
 
@@ -127,7 +128,7 @@ def _merge_service(current: Configuration, name: str, value: Mapping[str, Any], 
     if provider is None or problem:
         return Imported(configuration=current, keys={}, problems=(problem or unknown_provider("provider", str(at)),))
     base = service_base_url(old, provider) if old and old.provider == provider.name else provider_base_url(provider)
-    # Fields that are required in files but optional in a single entry.
+    # Fill in fields that are required in files but optional in a single entry.
     defaults = {"name": name, "baseURL": base, "capabilityTags": [], "description": ""}
     entry = {**defaults, **{key: item for key, item in value.items() if key != "provider"}, "id": name}
     entry |= {"apiKey": key_text(provider), "providerName": provider.name}
@@ -148,19 +149,19 @@ def _within(problem: Problem, prefix: str) -> Problem:
     return replace(problem, field=field or "body", message=message.replace(f"{prefix}.", ""))
 
 
-# Entity tags: the `ETag` of an entry, and the tags in `If-Match`.
+# Entity tags: the `ETag` of an entry, and the tags in the `If-Match` header.
 
 ANY_ENTRY = "*"
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """Tags that an entry may have; `*` accepts any existing entry, and None also a missing one."""
+    """Entity tags that the caller accepts; `*` accepts any existing entry, and None also accepts a missing one."""
 
     tags: frozenset[str] | None = None
 
     def allows(self, entry: Mapping[str, Any] | None) -> bool:
-        """Return whether the entry matches; `entry` is None for a missing entry."""
+        """Return whether the entry matches; `entry` is None if it does not exist."""
         if self.tags is None:
             return True
         return entry is not None and (ANY_ENTRY in self.tags or entity_tag(entry) in self.tags)
@@ -183,7 +184,7 @@ def parse_if_match(header: str) -> Expectation:
 
 
 def side_by_side(old: Configuration, new: Configuration, *, context: int = 3) -> tuple[SideBySideRow, ...]:
-    """Return two configurations as rows of their two files; unchanged parts are reduced to `context` lines."""
+    """Return both configurations as rows of their files; unchanged parts are reduced to `context` lines."""
     return (
         *compare_lines(write_document(routing_value(old)), write_document(routing_value(new)), context=context),
         *compare_lines(write_document(services_value(old)), write_document(services_value(new)), context=context),

@@ -73,7 +73,7 @@ def export(
 
 
 def _missing_keys(configuration: Configuration) -> Iterator[str]:
-    # Stored keys are never written to a file, so the export lists those that are missing.
+    # Stored keys are never written to a file, so the export names the variables that must supply them.
     names = tuple(
         provider.name
         for provider in configuration.providers
@@ -121,7 +121,7 @@ def services_value(configuration: Configuration) -> dict[str, Any]:
 
 def _point_at_us(configuration: Configuration, base: str) -> Configuration:
     key = KeySpec(KeyKind.ENV, key_variable(GATEWAY))
-    # Every task type and service keeps its name, and this installation answers it.
+    # In the exported files, every task type and service keeps its name but is answered by this installation.
     gateway = ProviderSpec(GATEWAY, f"{base}/chat/completions", task_name(DEFAULT_ROUTE), key=key)
     routes = (
         RouteSpec(route.task_type, (CandidateSpec(GATEWAY, task_name(route.task_type)),), extra=route.extra)

@@ -144,7 +144,7 @@ def number(minimum: float, maximum: float, expected: str, *, whole: bool = False
 temperature = number(*TEMPERATURE, translatable("a number from 0 to 2"))
 max_tokens = number(*MAX_TOKENS, translatable("a whole number from 1 to %(most)s", most=MAX_TOKENS[1]), whole=True)
 retries = number(*RETRIES, translatable("a whole number from 0 to 10"), whole=True)
-# The smallest number greater than 0.
+# `math.ulp(0.0)` is the smallest number above 0, so 0 is rejected.
 seconds = number(math.ulp(0.0), MAX_SECONDS, translatable("a number of seconds above 0, at most a day"))
 keep_alive = number(0, MAX_SECONDS, translatable("a number of seconds from 0 to a day"))
 
@@ -198,7 +198,7 @@ def _no_effect(path: str, sentence: str) -> Problem:
 
 
 def quirks(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems of compatibility options; an unknown option is a warning."""
+    """Yield the problems of compatibility options; an unknown option yields only a warning."""
     yield from check_quirks(value, path)
 
 
@@ -210,7 +210,7 @@ def url(path: str, value: Any) -> Iterator[Problem]:
     try:
         parts = urlsplit(value)
         is_valid = parts.scheme in SCHEMES and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:  # an invalid port or bracket
+    except ValueError:  # The URL has an invalid port or bracket.
         is_valid = False
     if not is_valid:
         yield wrong_type(

@@ -49,8 +49,8 @@ class FileFormat(StrEnum):
 class Imported:
     """Result of an import; `configuration` is unchanged if `problems` contains an error.
 
-    `keys` are the plaintexts of first keys by provider, `further_keys` those of further keys. `kept_unknown` contains
-    the paths of unknown fields, which are preserved.
+    `keys` maps each provider to its first key in plaintext, `further_keys` contains the plaintexts of additional keys.
+    `kept_unknown` contains the paths of unknown fields, which are preserved.
     """
 
     configuration: Configuration
@@ -65,7 +65,7 @@ class Imported:
 
 
 def sha256(key: str) -> str:
-    """Return a fingerprint that depends on no secret; installations use a keyed function instead."""
+    """Return an unkeyed fingerprint of a key; installations use a keyed function instead."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
@@ -127,7 +127,7 @@ def import_values(
     # Files with providers come first, so that services find their providers.
     sorted_values = sorted(values, key=_import_order)
     current_codes = (language.code for language in current.languages)
-    # Files may use languages that they add themselves.
+    # A file may use languages that the same import adds.
     known = (*languages, *current_codes, *(code for value in sorted_values for code in languages_in(value)))
     # With pruning, files may refer only to each other, because everything that they do not mention is removed.
     context, existing = (
@@ -154,7 +154,7 @@ def import_values(
     problems += [*broken_references(result), *lost_aliases(result, sorted_values)]
     if errors(problems):
         return Imported(configuration=current, keys={}, problems=tuple(problems), kept_unknown=unknown)
-    # Pruning may have removed a key's provider.
+    # Drop keys whose provider was removed by pruning.
     remaining_keys = {name: key for name, key in keys.items() if result.provider(name)}
     return Imported(
         configuration=result,
@@ -166,7 +166,7 @@ def import_values(
 
 
 def _first_problems(problems: Iterable[Problem]) -> list[Problem]:
-    # For a file with very many problems, report the first ones and an error that says so.
+    # Of very many problems, report only the first ones and an error that says so.
     first = list(islice(problems, MAX_PROBLEMS))
     if len(first) == MAX_PROBLEMS:
         first.append(
@@ -176,7 +176,7 @@ def _first_problems(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _import_order(value: object) -> int:
-    # Files with providers come before files with routes alone. Files with services come last.
+    # Import files with providers first, then files with only routes, and files with services last.
     if detect_format(value) is not FileFormat.ROUTING:
         return 2
     return 0 if isinstance(value, Mapping) and "providers" in value else 1
