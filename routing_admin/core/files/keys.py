@@ -31,7 +31,7 @@ from routing_admin.core.configuration.specs import (
 from routing_admin.core.documents.problem_sentences import forbidden_variable, placeholder, unset_variable
 
 Fingerprint = Callable[[str, str], str]
-"""Fingerprint of a key for an endpoint; it depends on the key and on the endpoint's origin."""
+"""Function that fingerprints a key for an endpoint; the result depends on the key and on the endpoint's origin."""
 
 
 def key_from_file(
@@ -39,7 +39,7 @@ def key_from_file(
 ) -> tuple[KeySpec, str | None]:
     """Return the key after an import, and its plaintext if the file contains a new one.
 
-    `existing` is the provider's key for the same origin.
+    `existing` is the key that the provider already has for the same origin.
     """
     form = classify_key(text)
     if form is KeyNotation.LITERAL:
@@ -63,14 +63,14 @@ def further_keys_from_file(
     existing: Sequence[KeySpec],
     fingerprint: Fingerprint,
 ) -> tuple[tuple[KeySpec, ...], tuple[str, ...]]:
-    """Return the further keys after an import, matched by name, and the plaintexts in the file."""
+    """Return a provider's additional keys after an import, matched by name, and the plaintexts in the file."""
     chosen = (referenced_variable(entry["apiKey"]) or "" for entry in entries)
     by_name, keys, plaintexts = {key.name: key for key in existing}, list[KeySpec](), list[str]()
     for number, (entry, variable) in enumerate(zip(entries, further_variables(first_variable, chosen), strict=True), 2):
-        # Unnamed keys are numbered from 2, because the first key is the provider's own.
+        # Unnamed keys are numbered from 2, because the provider's first key is not in this list.
         name = entry.get("name") or str(number)
         key, plaintext = key_from_file(entry["apiKey"], endpoint, variable, by_name.get(name), fingerprint)
-        if key.kind is KeyKind.NONE:  # an additional key without a value would be no key at all
+        if key.kind is KeyKind.NONE:  # An additional key without a value would be no key at all.
             key = KeySpec(KeyKind.ENV, variable)
         keys.append(replace(key, name=name, enabled=entry.get("enabled") is not False))
         plaintexts += [plaintext] if plaintext is not None else []
@@ -81,16 +81,17 @@ def further_keys_from_file(
 
 
 def never_refused(endpoint: str) -> str | None:
-    """Accept every endpoint, for use where the allowed origins are unknown."""
+    """Accept every endpoint; used where the allowed origins are unknown."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class KeyContext:
-    """Environment of a validation. `env` contains the variables (None: not checked).
+    """Context for validating keys and endpoints.
 
-    `allowed` are names that may be read in addition to `LLM_PROVIDER_*_API_KEY`. `refusal` and `proxy_refusal` return
-    why an endpoint or a proxy may not be used.
+    `env` contains the environment variables, or is None to skip their checks. `allowed` are names of variables that may
+    be read in addition to `LLM_PROVIDER_*_API_KEY`. `refusal` and `proxy_refusal` return why an endpoint or a proxy may
+    not be used.
     """
 
     env: Mapping[str, str] | None = None
@@ -120,7 +121,7 @@ def key_warnings(
 ) -> Iterator[Problem]:
     """Yield why the provider has no key: a placeholder, a forbidden variable, or an unset one."""
     env = key_context.env or {}
-    # A set override supplies the key in all three cases.
+    # If the override variable is set, it supplies the key in all three cases.
     if provider and read_variable(key_variable(provider, env_name), env, key_context.allowed):
         return
     variable = referenced_variable(text)
@@ -136,7 +137,7 @@ OPENAI_URL = "https://api.openai.com/v1/chat/completions"
 
 
 class MissingConfigurationError(Exception):
-    """Neither a configuration nor a provider in the environment (MMR-E2); the message names the variable to set."""
+    """No configuration, and no provider in the environment (MMR-E2); the message names the variable to set."""
 
 
 def configuration_from_env(env: Mapping[str, str]) -> Configuration:

@@ -1,7 +1,7 @@
 """Read and write the objects of `llm-routing.json` (seed 003).
 
-Reading expects objects in which `llm_routing_checks.validate` found no errors. Keys beyond the seed's are written only
-if they differ from their default, so a seed's file is returned unchanged.
+The objects to read must have passed `llm_routing_checks.validate`. Fields that the seed lacks are written only if they
+differ from their default, so a seed's file is returned unchanged.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def further_keys_json(provider: ProviderSpec) -> list[dict[str, Any]]:
 
 
 def read_provider(raw: Mapping[str, Any], key: KeySpec, more_keys: tuple[KeySpec, ...] = ()) -> ProviderSpec:
-    """Return the provider that an entry of `providers` describes; its keys have been resolved before."""
+    """Return the provider that an entry of `providers` describes; its keys must have been resolved before."""
     provider = replace(_provider_fields(raw, key), more_keys=more_keys)
     return replace(provider, extra=find_leftovers(raw, _provider_canonical(provider)))
 
@@ -78,7 +78,7 @@ def write_provider(provider: ProviderSpec) -> dict[str, Any]:
     """Return the entry of `providers`, with keys as `${…}`."""
 
     def same(raw: Mapping[str, Any]) -> bool:
-        # The file's empty key field is obsolete once the provider has a key.
+        # An empty key field from the file must not be kept once the provider has a key.
         if raw["apiKey"] == "" and provider.key.kind is not KeyKind.NONE:
             return False
         if bool(raw.get("keys")) != bool(provider.more_keys):
@@ -134,7 +134,7 @@ def _provider_canonical(provider: ProviderSpec) -> dict[str, Any]:
 
 
 def read_route(task_type: str, raw: Mapping[str, Any], providers: Collection[str]) -> RouteSpec:
-    """Return the route that an entry of `routing` describes; its fallbacks may use `providers`."""
+    """Return the route that an entry of `routing` describes; its fallbacks may name any of `providers`."""
     route = _route_fields(task_type, raw, providers)
     return replace(route, extra=find_leftovers(raw, _route_canonical(route, providers)))
 
@@ -194,7 +194,7 @@ def _route_canonical(route: RouteSpec, providers: Collection[str]) -> dict[str, 
 
 
 def resolve_candidate(text: str, providers: Collection[str]) -> tuple[str, str | None]:
-    """Return the provider and model in a fallback text: a provider's name, or both, separated by the first `/`."""
+    """Split a fallback's text into provider and model at the first `/`; a provider's name alone has no model."""
     head, slash, tail = text.partition("/")
     if text not in providers and slash and tail and head in providers:
         return head, tail
@@ -222,7 +222,7 @@ def write_candidate(candidate: CandidateSpec, providers: Collection[str]) -> str
 
 
 def _read_primary(raw: Mapping[str, Any]) -> CandidateSpec:
-    # The route has the first candidate's provider and model; `primary` has its parameters.
+    # The first candidate's provider and model are fields of the route itself; its parameters are in `primary`.
     named = {key: raw[key] for key in ("provider", "model") if raw.get(key)}
     return read_candidate({**(raw.get("primary") or {}), **named}, ())
 

@@ -1,4 +1,4 @@
-"""Check `llm-routing.json`: every problem of any JSON value, without exceptions (MMR-P3, MMR-P4)."""
+"""Check `llm-routing.json`, and return every problem of any JSON value instead of raising (MMR-P3, MMR-P4)."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ ROUTE_RULES = (
 class ExistingNames:
     """Names with which a file is merged: providers by name with their `envName`, and task types.
 
-    `may_have_no_route` accepts a configuration without any route.
+    With `may_have_no_route`, a configuration without routes is valid.
     """
 
     providers: Mapping[str, str | None] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class ExistingNames:
     may_have_no_route: bool = False
 
     def with_names_in(self, value: object) -> ExistingNames:
-        """Return these names with those of another file's providers and task types."""
+        """Return these names and those of the providers and task types in another file."""
         if not isinstance(value, Mapping):
             return self
         routing = value.get("routing")

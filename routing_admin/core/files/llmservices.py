@@ -1,7 +1,8 @@
 """Check, read and write `llmservices.json` (seed 000). An entry's `capabilities` are the declared capabilities.
 
 `capabilitySources` adds capabilities that were probed or found in the catalogue, and capabilities disabled by hand:
-`{"input": {"vision": "probed", "audio": "declared no"}}`. An import keeps the stored ones if its file lacks the field.
+`{"input": {"vision": "probed", "audio": "declared no"}}`. An import keeps the stored values if its file lacks the
+field.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from routing_admin.core.files.llm_routing import key_text
 
 SIDES = ("input", "output")
 NO = " no"
-"""Suffix of a source for a capability that the model lacks."""
+"""Suffix of the source of a capability that the model lacks."""
 SOURCE_VALUES = (*(source.value for source in Source), *(f"{source.value}{NO}" for source in Source))
 
 FIELD = "capabilitySources"
@@ -83,7 +84,7 @@ def write_findings(service: ServiceSpec) -> dict[str, dict[str, str]]:
 def _side(service: ServiceSpec, side: str, declared: Capabilities | None) -> dict[str, str]:
     capabilities: tuple[str, ...] = getattr(service.capabilities, side) if service.capabilities else ()
     first: tuple[str, ...] = getattr(declared, side) if declared else ()
-    # Declared capabilities are also listed if the order of a side would change without them.
+    # Declared capabilities are also listed if omitting them would change the order of the inputs or outputs.
     is_in_order = capabilities[: len(first)] == first
     found = {
         capability: source.value
@@ -98,7 +99,7 @@ def _side(service: ServiceSpec, side: str, declared: Capabilities | None) -> dic
 
 
 def with_findings(service: ServiceSpec, raw: Mapping[str, Any], old: ServiceSpec | None = None) -> ServiceSpec:
-    """Return the service with the sources in its entry, or else with those of the same model before the import."""
+    """Return the service with the capability sources in its entry, else those of the same model before the import."""
     findings = raw.get(FIELD)
     if findings is None and old and (old.provider, old.model) == (service.provider, service.model):
         findings = write_findings(old)
@@ -107,7 +108,7 @@ def with_findings(service: ServiceSpec, raw: Mapping[str, Any], old: ServiceSpec
     for side in SIDES:
         declared: tuple[str, ...] = getattr(service.capabilities, side) if service.capabilities else ()
         entries = (findings or {}).get(side) or {}
-        # A model has a capability if it was found there, or if the entry itself declares it.
+        # A model has a capability if it was probed or catalogued, or if the entry itself declares it.
         present = [
             capability
             for capability, source in entries.items()
@@ -140,7 +141,7 @@ SERVICE_OWN_KEYS = (
 )
 SERVICE_KEYS = SERVICE_SEED_KEYS + SERVICE_OWN_KEYS
 IDENTITY = ("providerName",)
-"""Fields that the spec stores in full, in any spelling."""
+"""Fields whose value the spec stores completely, however a file spells it."""
 
 RULES = (
     Rule("id", rule.filled),
@@ -162,7 +163,7 @@ RULES = (
 
 
 def validate_services(value: object, *, key_context: KeyContext = NOWHERE) -> list[Problem]:
-    """Return every problem of a parsed `llmservices.json`; invalid capabilities are warnings."""
+    """Return every problem of a parsed `llmservices.json`; invalid capabilities only cause warnings."""
     if not isinstance(value, Mapping):
         return [Problem("", translatable("The file must contain an object with the list services."), "type")]
     if "services" not in value:
@@ -202,13 +203,13 @@ def read_service(raw: Mapping[str, Any], provider: ProviderSpec, old: ServiceSpe
     """
     service = with_findings(_fields(raw, provider), raw, old)
     canonical = write_canonical(service, provider, key_text(provider))
-    entry = {**raw, "baseURL": canonical["baseURL"]}  # drops a base URL other than the provider's
+    entry = {**raw, "baseURL": canonical["baseURL"]}  # This drops a base URL other than the provider's.
     leftovers = find_leftovers(entry, canonical)
     return replace(service, extra={key: item for key, item in leftovers.items() if key not in IDENTITY})
 
 
 def write_service(service: ServiceSpec, provider: ProviderSpec, *, is_named: bool = False) -> dict[str, Any]:
-    """Return the entry of `services`. With `is_named` it names the provider, because base URL and key are ambiguous."""
+    """Return the entry of `services`; with `is_named` it names the provider, for ambiguous base URLs and keys."""
     key = key_text(provider)
 
     def same(raw: Mapping[str, Any]) -> bool:

@@ -1,7 +1,7 @@
-"""Fields of `llm-routing.json` beyond the seeds': aliases, agents, languages, budgets, rates, the catalogue.
+"""Fields of `llm-routing.json` that the seeds lack: aliases, agents, languages, budgets, exchange rates, the catalogue.
 
-Empty fields are not written. A file without a field leaves it unchanged, even if the import removes everything that its
-files do not mention. No file contains agents' keys. Limits of agents and labels have the format of database rows.
+Empty fields are not written. A field that a file lacks stays unchanged, even if the import removes everything that its
+files do not mention. No file contains agent keys. Limits of agents and labels have the format of database rows.
 """
 
 from __future__ import annotations
@@ -98,11 +98,13 @@ LIMIT_RULES = (
 
 RATE_FIELDS = ("currency", "into", "rate", "day", "source")
 LAST_DAY = date.max
-"""Files may contain rates for any day. A page, which knows the date, refuses future days."""
+"""Last day for which a file may contain exchange rates. Only the page knows the current date and refuses future
+days.
+"""
 
 
 def single_line(max_length: int) -> Check:
-    """Return a check for text on one line of at most `max_length` characters, its column's width."""
+    """Return a check for one-line text of at most `max_length` characters, the width of the database column."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         if isinstance(value, str) and (len(value) > max_length or any(character in value for character in "\r\n")):
@@ -219,7 +221,8 @@ def _write_agent(agent: AgentSpec) -> dict[str, Any]:
             "description": agent.description or None,
             "serviceId": agent.service_id,
             "taskType": agent.task_type,
-            "limits": dict(sorted(agent.limits.items())) or None,  # databases have no order
+            # Sorted, because databases return the fields of JSON objects in no particular order.
+            "limits": dict(sorted(agent.limits.items())) or None,
         }
     )
 
@@ -290,7 +293,7 @@ def merge_own_sections(current: Configuration, value: Mapping[str, Any], prune: 
             old = getattr(current, part.field)
             new = {part.name(item): item for item in part.read(value[part.key])}
             changes[part.field] = tuple(new.values()) if prune else merge_items(old, new, part.name)
-    if "agents" in changes:  # no file contains agents' keys, so their settings do not change
+    if "agents" in changes:  # No file contains agent keys, so their settings do not change.
         keys_by_agent = {agent.id: agent.keys for agent in current.agents}
         changes["agents"] = tuple(
             replace(agent, keys=keys_by_agent.get(agent.id, agent.keys)) for agent in changes["agents"]
@@ -299,7 +302,7 @@ def merge_own_sections(current: Configuration, value: Mapping[str, Any], prune: 
 
 
 def lost_aliases(configuration: Configuration, values: Iterable[Any]) -> Iterator[Problem]:
-    """Yield a warning for each alias of these files whose target does not exist."""
+    """Yield a warning for each alias in these files whose target does not exist."""
     names = {name for value in values for name in value.get("aliases") or ()}
     for alias in configuration.aliases:
         if alias.name in names and not is_target(configuration, alias.target):

@@ -24,7 +24,7 @@ from routing_admin.core.files.llmservices import read_service
 
 @dataclass(frozen=True, slots=True)
 class KeyedAddress:
-    """A base URL and the mark of a key, which is its variable's name or its fingerprint, never the key."""
+    """A base URL and what identifies a key: its variable's name or its fingerprint, never the key itself."""
 
     base: str
     form: KeyNotation
@@ -51,7 +51,7 @@ def merge_services(
 ) -> tuple[Configuration, dict[str, str]]:
     """Merge a valid `llmservices.json`; return the configuration and the keys in the file.
 
-    `keep` are providers that pruning must not remove.
+    `keep` names the providers that pruning must not remove.
     """
     groups: dict[KeyedAddress | str, list[Mapping[str, Any]]] = {}
     for raw in value["services"]:
@@ -66,7 +66,7 @@ def merge_services(
         if plaintext is not None:
             keys[name] = plaintext
         found |= {raw["id"]: read_service(raw, providers[name], current.service(raw["id"])) for raw in entries}
-    # Restore the order of the file.
+    # Grouping has changed the order, so restore that of the file.
     found = {raw["id"]: found[raw["id"]] for raw in value["services"]}
     result = replace(
         current,
@@ -117,7 +117,7 @@ def _new_provider(name: str, raw: Mapping[str, Any]) -> ProviderSpec:
 
 def _names(current: Configuration, groups: Mapping[KeyedAddress, list[Mapping[str, Any]]]) -> dict[KeyedAddress, str]:
     names: dict[KeyedAddress, str] = {}
-    # Exact matches of all groups come first, so that no weaker match uses their provider.
+    # Look for exact matches of all groups first, so that a weaker match cannot take the provider of an exact one.
     for find in (_find_by_key, _find_previous, _find_by_stored_key):
         for address, entries in groups.items():
             found = None if address in names else find(current, address, entries, set(names.values()))
@@ -138,7 +138,7 @@ def _matches(provider: ProviderSpec, address: KeyedAddress) -> bool:
     return {
         KeyNotation.LITERAL: key.kind is KeyKind.STORED and key.fingerprint == address.mark,
         KeyNotation.REFERENCE: (key.kind is KeyKind.ENV and key.variable == address.mark)
-        # Exports write a stored key as the variable of its provider.
+        # Exports write a stored key as a reference to its provider's variable.
         or (key.kind is KeyKind.STORED and address.mark == own),
         KeyNotation.PLACEHOLDER: key.kind is KeyKind.ENV and key.variable == own,
         KeyNotation.NOT_NEEDED: key.kind is KeyKind.NONE,
@@ -167,7 +167,7 @@ def _find_previous(
 def _find_by_stored_key(
     current: Configuration, address: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
 ) -> str | None:
-    """Return a provider at the same base with a stored key, for an entry whose key is a placeholder."""
+    """Return a provider with a stored key at the same base URL, for an entry whose key is a placeholder."""
     if address.form is not KeyNotation.PLACEHOLDER:
         return None
     stored = (item for item in current.providers if item.key.kind is KeyKind.STORED and item.name not in names)
@@ -186,14 +186,14 @@ def _providers_before(current: Configuration, entries: list[Mapping[str, Any]]) 
 
 @dataclass(frozen=True, slots=True)
 class WrittenIdentity:
-    """The providers that an export must list, and those that its services must name."""
+    """The providers that an export must list, and the providers that its services must name."""
 
     providers: tuple[ProviderSpec, ...]
     with_names: frozenset[str] = frozenset()
 
 
 def written_identity(configuration: Configuration) -> WrittenIdentity:
-    """Return the minimum of the seeds' format if importing it restores every provider and service, else everything."""
+    """Return the seeds' minimum if importing it restores every provider and service, else everything."""
     used = {candidate.provider for route in configuration.routes for candidate in route.candidates}
     listed = tuple(item for item in configuration.providers if item.in_routing_file or item.name in used)
     if _are_distinct(configuration, listed):
@@ -208,7 +208,7 @@ def written_identity(configuration: Configuration) -> WrittenIdentity:
 
 
 def _are_distinct(configuration: Configuration, providers: tuple[ProviderSpec, ...]) -> bool:
-    # Test this by importing services without provider names beside these providers.
+    # Test whether services without provider names, imported with these providers, are restored.
     start = without_stored_keys(replace(EMPTY, providers=providers))
     value = {"services": [write_bare(service, configuration) for service in configuration.services]}
     made, _ = merge_services(start, value, False, lambda key, _endpoint: key)

@@ -1,7 +1,7 @@
 """Export files for the seed programs, and list what their format cannot express.
 
-In the seeds' files an endpoint is the full call URL, a fallback is a provider's name, and a provider has one model. So
-each (provider, model) that a fallback uses has an entry of its own.
+In the seeds' files, an endpoint is the full call URL, a fallback is a provider's name, and a provider has one model.
+Therefore each (provider, model) that a fallback uses becomes a provider entry of its own.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from routing_admin.core.files.llmservices import SERVICE_OWN_KEYS, write_service
 from routing_admin.core.planning.plan import is_taken
 
 SEED_PROTOCOLS = ("openai", "anthropic", "gemini")
-"""Protocols with a call URL that the seeds' adapter supports; Gemini's is its OpenAI-compatible one."""
+"""Protocols whose call URL the seeds' adapter supports; for Gemini, this is its OpenAI-compatible URL."""
 
 UNSUPPORTED_SERVICE_FIELDS: Mapping[str, Any] = MappingProxyType(
     {"limits": {}, "price": {}, "content": {}, "timeouts": {}, "extra_body": {}, "routed": False}
 )
-"""Fields of a service that the seeds' format lacks, with their defaults."""
+"""Service fields that the seeds' format lacks, with their defaults."""
 
 UNSUPPORTED_PROVIDER_FIELDS: Mapping[str, str] = MappingProxyType(
     {
@@ -53,7 +53,7 @@ UNSUPPORTED_ROUTE_FIELDS: Mapping[str, str] = MappingProxyType(
         "keep_alive_seconds": translatable("seconds until keep-alive comments"),
     }
 )
-"""Route fields that the seeds' programs lack, with their names for users."""
+"""Route fields that the seeds' programs lack, with the names that users see."""
 UNSUPPORTED_SECTIONS: Mapping[str, str] = MappingProxyType(
     {
         "agents": translatable("agents"),
@@ -91,7 +91,7 @@ def seed_routing(configuration: Configuration) -> Written:
 
 
 def seed_services(configuration: Configuration) -> Written:
-    """Return `llmservices.json` with base URLs and only the seed's fields, and a sentence for everything else."""
+    """Return `llmservices.json` with base URLs and only the seed's fields, and a sentence per omitted setting."""
     providers = {item.name: item for item in configuration.providers}
     entries, left_out = [], []
     for service in configuration.services:
@@ -153,7 +153,7 @@ def _entries(
 ) -> dict[tuple[str, str], str]:
     used = {item.provider for chain in chains.values() for item in chain}
     listed = [item for item in providers.values() if item.in_routing_file or item.name in used]
-    # A provider's own entry has its default model; each further model has its own entry.
+    # A provider's own entry contains its default model; each further model needs another entry.
     names = {(item.name, item.default_model): item.name for item in listed}
     taken = {item.name for item in configuration.providers}
     for candidate in (item for chain in chains.values() for item in chain[1:]):
@@ -283,7 +283,7 @@ def _list_route_losses(route: RouteSpec, chain: list[CandidateSpec]) -> Iterator
 
 def _is_primary_cut(route: RouteSpec, chain: list[CandidateSpec]) -> bool:
     first = chain[0]
-    # The seed has no parameters for single candidates. A route's parameters apply to every candidate.
+    # In the seed's format, parameters belong to a route and apply to every candidate.
     own = [(first.temperature, route.temperature), (first.max_tokens, route.max_tokens)]
     would_spread = len(chain) > 1 and any(
         candidate_value is not None and candidate_value != route_value for candidate_value, route_value in own
