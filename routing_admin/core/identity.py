@@ -14,7 +14,7 @@ from capabilities.core.translatable import translatable
 PREFIX = "ROUTING_ADMIN_"
 DOMAIN = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 NEWCOMER_ROLES = ("none", "viewer", "editor")
-"""Roles for a user who signs in for the first time without an invitation."""
+"""Roles that a user may get by signing in for the first time without an invitation."""
 OIDC = "oidc"
 
 KINDS: Mapping[str, tuple[str, str]] = {
@@ -23,7 +23,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "dingtalk": ("dingtalk", translatable("DingTalk")),
     "weixin": ("weixin", translatable("Weixin")),
 }
-"""Id of each provider in URLs and variables → its django-allauth provider and its button's label."""
+"""Each identity provider's id in URLs and variables → its django-allauth provider and the label of its button."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class IdentityProvider:
 
 @dataclass(frozen=True, slots=True)
 class IdentityRules:
-    """The configured providers, the role of new users, and the e-mail domains that they must belong to."""
+    """The configured identity providers, the role of new users, and the e-mail domains that new users must have."""
 
     providers: tuple[IdentityProvider, ...] = ()
     newcomers: str = "none"
@@ -65,7 +65,7 @@ def read_identity_rules(variables: Mapping[str, str]) -> IdentityRules:
 
 
 def package_settings(rules: IdentityRules) -> dict[str, Any]:
-    """Return django-allauth's settings for the providers, with PKCE for OpenID Connect."""
+    """Return django-allauth's settings for the identity providers, with PKCE for OpenID Connect."""
     found: dict[str, Any] = {}
     for provider in rules.providers:
         app: dict[str, Any] = {"client_id": provider.client_id, "secret": provider.secret, "name": provider.name}
@@ -86,7 +86,7 @@ def _read_provider(variables: Mapping[str, str], provider_id: str) -> IdentityPr
     kind, name = KINDS[provider_id]
     if provider_id != OIDC:
         return IdentityProvider(id=provider_id, kind=kind, name=name, client_id=client_id, secret=secret)
-    # Only OpenID Connect needs the provider's URL.
+    # Only OpenID Connect needs the URL of the identity provider.
     url = variables.get(_variable(provider_id, "URL"), "").rstrip("/")
     if urlsplit(url).scheme not in ("https", "http") or not urlsplit(url).hostname:
         raise ValueError(
@@ -131,7 +131,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The user linked to an identity; `id` is the primary key."""
+    """The user to whom an identity is linked; `id` is the user's primary key."""
 
     id: int
     is_active: bool
@@ -155,7 +155,7 @@ ADMITTED = frozenset({Admission.SIGN_IN, Admission.LINK, Admission.CREATE})
 def decide_admission(
     identity: Identity, owner: Owner | None, claimant: int | None, *, newcomers: bool, domains: tuple[str, ...] = ()
 ) -> Admission:
-    """Return the result of a sign-in.
+    """Decide the result of a sign-in with an identity.
 
     `claimant` is the user whose invitation was opened, or the signed-in user who links the identity.
     """
@@ -175,6 +175,6 @@ def decide_admission(
 def suggest_username(identity: Identity) -> str:
     """Return a valid user name for a new user; it may already be taken."""
     candidates = (identity.username, identity.email.partition("@")[0], identity.name, identity.provider)
-    # Five characters are left for a number that makes the name unique.
+    # Leave five characters for a number that makes the name unique.
     names = (NOT_IN_NAMES.sub("-", candidate).strip("-")[: MAX_NAME - 5] for candidate in candidates)
     return next(name for name in names if name)

@@ -14,7 +14,7 @@ MAX_RESULTS = 24
 
 
 class FoundKind(StrEnum):
-    """Kinds of results, which also determine the order of equally good matches."""
+    """Kinds of results; their order here is the order of equally good matches."""
 
     PAGE = "page"
     ACT = "act"
@@ -46,7 +46,7 @@ KIND_WORDS: Mapping[FoundKind, tuple[str, ...]] = {
     FoundKind.SETTING: ("setting", "设置"),
     FoundKind.DOCUMENT: ("documentation", "docs", "runbook", "文档"),
 }
-"""Words that match every result of a kind, in addition to names: `channel deepseek` finds a provider."""
+"""Words, in addition to names, that match every result of a kind: `channel deepseek` finds a provider."""
 
 
 class MatchQuality(IntEnum):
@@ -78,7 +78,7 @@ class Ranking:
 
     @property
     def cut(self) -> dict[FoundKind, tuple[int, int]]:
-        """Kinds of which not all matches are shown, with the numbers shown and matching."""
+        """Each kind of which not all matches are shown → the number shown and the number of matches."""
         shown = Counter(item.kind for item in self.shown)
         return {kind: (shown[kind], count) for kind, count in self.matches.items() if shown[kind] < count}
 
@@ -102,7 +102,7 @@ MAX_TYPED = 200
 
 
 def find_match(typed: str, item: Findable) -> MatchQuality | None:
-    """Return how well a result matches the query as a whole, else by its worst word; None if a word does not match."""
+    """Return how well a result matches the whole query, or else its worst word; None if a word does not match."""
     query = " ".join(typed[:MAX_TYPED].casefold().split())
     names = [name.casefold() for name in item.names if name]
     if not query:
@@ -117,7 +117,7 @@ def find_match(typed: str, item: Findable) -> MatchQuality | None:
 
 
 def without_kind_words(typed: str, kind: FoundKind) -> str:
-    """Return the query without words for a kind, for a list that contains only this kind."""
+    """Return the query without the words that stand for a kind, for searching a list of only this kind."""
     names = KIND_WORDS[kind]
     return " ".join(word for word in typed.split() if not any(name.startswith(word.casefold()) for name in names))
 

@@ -23,7 +23,7 @@ DEFAULT_OUTPUT_TOKENS = 1024
 
 
 def estimate_call(chat: ChatRequest, model: str, most: int | None) -> tuple[int, int]:
-    """Return the estimated tokens of a request and of its answer, which has at most `most` tokens."""
+    """Estimate the tokens of a request and of its answer; `most` is the request's limit for the answer, if any."""
     return estimate_chat(chat, model), most or DEFAULT_OUTPUT_TOKENS
 
 
@@ -35,7 +35,7 @@ def total_tokens(usage: Usage | None) -> int | None:
 
 
 def estimate_usage(usage: Usage | None, question: int, reply: Answer | None, *, is_cut: bool = False) -> Usage:
-    """Return a call's usage as its provider reported it, with missing counts estimated from request and reply.
+    """Return a call's usage as reported by its provider, with missing counts estimated from the request and the reply.
 
     The usage is zero if there is neither a report nor a reply. For a reply that was cut off, the larger of the report
     and the estimate is used.
@@ -47,7 +47,7 @@ def estimate_usage(usage: Usage | None, question: int, reply: Answer | None, *, 
     if completion is None or is_cut:
         received = answer_tokens(reply)
         rest = None if total is None or prompt is None or is_cut else max(total - prompt, 0)
-        # After a cut-off, the report covers the beginning at best, so count what was received.
+        # The report on a reply that was cut off covers at most its beginning, so count what was received.
         completion = max(completion or 0, received) if rest is None else rest
     if prompt is None:
         prompt = question if total is None else max(total - completion, 0)
@@ -76,7 +76,7 @@ def price_usage(usage: Usage, price: Price | None, currency: str) -> int | None:
 
 
 def counted_nanos(usage: Usage, price: Price | None, limits: AgentLimits) -> int:
-    """Return the cost that a budget is charged: by `price`, else by the budget's own price, else 0."""
+    """Return the cost to charge to a budget: by `price` if known, else by the budget's own price, else 0."""
     nanos = price_usage(usage, price, limits.currency)
     if nanos is None:
         nanos = price_usage(usage, limits.own_price, limits.currency)

@@ -51,7 +51,7 @@ LIMIT_SENTENCES: Mapping[Meter, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedNeed:
-    """A limit that a request would exceed: `left` is what `who` may still use, `need` what the request requires."""
+    """A limit that a request would exceed: `left` is what `who` may still use, `need` is what the request requires."""
 
     who: str
     meter: Meter

@@ -1,8 +1,8 @@
-"""A process's share of a limit: what it drew from the ledger, reserved for calls, and used.
+"""A process's share of a limit: the amounts drawn from the ledger, reserved for calls, and used.
 
 Calls reserve before they start and settle afterwards, so the shares together never exceed the limit. Two amounts become
-debt, which the ledger books regardless of how much of the limit is left: use beyond a reservation, and extensions
-granted while the ledger did not respond.
+debt, which the ledger books regardless of how much of the limit is left: usage beyond a reservation, and extensions of
+a share while the ledger did not respond.
 """
 
 from __future__ import annotations
@@ -55,25 +55,25 @@ def window_at(period: Period, now: datetime, zone: tzinfo) -> Window:
     if period is Period.NOW:
         return MOMENT
     if period is Period.MINUTE:
-        # Minutes begin on the clock, so a caller may use up two of them within sixty seconds. A token bucket or
-        # weighted windows would admit nearly as much.
+        # Windows are clock minutes, so a caller may use up two of them within sixty seconds. A token bucket or weighted
+        # windows would admit nearly as much.
         minute = now.astimezone(UTC).replace(second=0, microsecond=0)
         return Window(f"{minute:%Y-%m-%dT%H:%MZ}", minute + timedelta(minutes=1))
     today = now.astimezone(zone).date()
     if period is Period.DAY:
         return Window(f"{today:%Y-%m-%d}", _midnight(today + timedelta(days=1), zone))
-    # Day 1 plus 32 days is always in the next month.
+    # The first day of a month plus 32 days is always in the next month.
     return Window(f"{today:%Y-%m}", _midnight((today.replace(day=1) + timedelta(days=32)).replace(day=1), zone))
 
 
 def _midnight(day: date, zone: tzinfo) -> datetime:
-    # Midnight in the zone, also on days when its clocks change.
+    # `datetime.combine` yields midnight in the zone even on days when its clocks change.
     return datetime.combine(day, time(), zone).astimezone(UTC)
 
 
 GRANT_DIVISOR = 16
-"""A process draws 1/16 of what is left, or what its calls need if that is more. So no process holds much that others
-need, and near the limit each process draws only what its calls need.
+"""A process draws 1/16 of what is left, or what its calls need if that is more. This leaves enough for other processes,
+and near the limit each process draws only what its calls need.
 """
 
 
@@ -137,15 +137,15 @@ class Share:
 
 
 def grant_size(limit: int, drawn: int, want: int, least: int) -> int:
-    """Return how much to grant: at least `want` or all that is left, but 0 if less than `least` is left."""
+    """Return how much to grant: `want` or more, or else all that is left, but 0 if less than `least` is left."""
     left = limit - drawn
-    # While much is left, grant more than requested, so that the next calls need no exchange.
+    # While much is left, grant more than requested, so that the next calls need no exchange with the ledger.
     return 0 if left < max(least, 1) else min(left, max(want, left // GRANT_DIVISOR))
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Report and request of one process for one limit of a holder (named as in `limit_holders`).
+    """One process's report on, and request for, one limit of a holder (named as in `limit_holders`).
 
     `granted` is what the process holds. `committed` is what it used or reserved, which may exceed that. `reported` is
     the commitment in its previous order. `give` is returned to the ledger, `want` is requested, and `least` is the
@@ -166,7 +166,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """The ledger's state after an order: the amount held by the process, drawn by all, and granted now.
+    """The ledger's state after an order: the amount held by the process, drawn by all processes, and granted now.
 
     `in_demand` says that another process's order was refused a moment ago.
     """
@@ -183,9 +183,9 @@ def book(drawn: int, held: int | None, order: Order) -> Booking:
     `held` is None once the lease has expired.
     """
     if held is None:
-        # When its lease expires, a process loses everything that it has not reported as committed. Of the limit on
-        # concurrent calls, whose window never ends, it loses everything. Usage that is reported later is booked below
-        # as debt.
+        # When its lease expires, a process loses everything that it has not reported as committed, and its whole share
+        # of the limit on concurrent calls, whose window never ends. Usage that is reported later is booked below as
+        # debt.
         held = min(order.reported, order.granted) if order.window.ends_at is not None else 0
     else:
         give = max(0, min(order.give, held - order.committed))
@@ -198,7 +198,10 @@ def book(drawn: int, held: int | None, order: Order) -> Booking:
 
 
 class Ledger(Protocol):
-    """Shared account of all draws. A process that sends nothing for a whole lease loses what it has not used."""
+    """Account of all draws, shared by the processes.
+
+    A process that sends nothing for a whole lease loses what it has not used.
+    """
 
     def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> Sequence[Booking]:
         """Book all orders, or none. Raise an error if the ledger does not respond."""

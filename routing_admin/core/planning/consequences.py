@@ -23,7 +23,7 @@ KINDS: Mapping[str, str] = {
     "video": translatable("videos"),
     "file": translatable("files"),
 }
-"""Capability of `MEDIA` → the content that a model with this capability can read."""
+"""Each capability in `MEDIA` → the content that a model with this capability can read."""
 Notice = tuple[Gravity, str]
 ORDER = (Gravity.STOPS, Gravity.DEGRADES, Gravity.CHANGES)
 
@@ -33,7 +33,7 @@ def consequences(
 ) -> tuple[Consequence, ...]:
     """Return every consequence of replacing `before` by `after`, the most serious first.
 
-    `unusable` are the providers that cannot be called before or after the change.
+    `unusable` are the providers that cannot be called, whether before or after the change.
     """
     old, new = _Reach(before, unusable or {}), _Reach(after, unusable or {})
     changed = _changed_providers(before, after)
@@ -47,7 +47,7 @@ def consequences(
 
 
 class _Reach:
-    """A configuration and the candidates available to each route and agent. Each route is checked only once."""
+    """The candidates that a configuration makes available to routes and agents. Each route is checked only once."""
 
     def __init__(self, configuration: Configuration, unusable: Mapping[str, Unusable]) -> None:
         self.configuration = configuration
@@ -60,7 +60,7 @@ class _Reach:
         return self._chains[route.task_type]
 
     def agent_route(self, agent: AgentSpec) -> RouteSpec | None:
-        """Return the route of an agent's requests, or None if the agent names none or it does not exist."""
+        """Return the route that an agent's requests take, or None if it names no route or none can be used."""
         if agent.task_type is None:
             return None
         try:
@@ -112,7 +112,7 @@ def _changed_providers(before: Configuration, after: Configuration) -> set[str]:
 
 
 def _differ(first: object, second: object) -> bool:
-    # Two configurations share most of their objects, so compare identity first.
+    # The configurations share most of their objects, so compare by identity before comparing by value.
     return first is not second and first != second
 
 
@@ -133,7 +133,7 @@ def _route_notice(route: RouteSpec, after: Configuration, *, is_there: bool) -> 
 
 
 def _chain_notices(route: str, old: ChainLint, new: ChainLint) -> Iterator[Notice]:
-    # A chain that could not answer before the change loses nothing.
+    # A chain that could not answer before the change has nothing to lose.
     if not old.callable:
         return
     if not new.callable:
@@ -178,7 +178,7 @@ def _candidate_notices(route: str, old: ChainLint, new: ChainLint, lost_by_all: 
 
 def _alias_consequences(before: Configuration, after: Configuration) -> Iterator[Consequence]:
     for alias in before.aliases:
-        # An alias without a target before the change loses nothing.
+        # An alias that had no target before the change has nothing to lose.
         if alias in after.aliases and is_target(before, alias.target) and not is_target(after, alias.target):
             yield Consequence(
                 Gravity.STOPS,
@@ -266,12 +266,12 @@ def _name(candidate: CheckedCandidate) -> str:
     return candidate.service.id if candidate.service else f"{candidate.spec.provider}/{candidate.model}"
 
 
-# The effect of each upcoming retirement on routes and agents, in order of date.
+# The remaining functions determine how each upcoming retirement affects routes and agents, in order of date.
 
 
 @dataclass(frozen=True, slots=True)
 class ModelEnding:
-    """A model's retirement, whether its date has passed, and the consequences."""
+    """A model's retirement, whether its date has passed, and its consequences."""
 
     end: ModelEnd
     is_over: bool
@@ -290,7 +290,7 @@ def foresee_endings(
         if end.retirement.day > today + NOTICE:
             break
         after = without_model(before, end)
-        # Compare with what is left after earlier retirements, so that each one reports only its own effects.
+        # Compare with the configuration after earlier retirements, so that each one reports only its own effects.
         effects = consequences(before, after, unusable)
         if effects:
             found.append(ModelEnding(end, end.retirement.day <= today, effects))

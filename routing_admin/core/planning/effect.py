@@ -17,9 +17,9 @@ from routing_admin.core.configuration.specs import CandidateSpec, Configuration
 MIN_REQUESTS = 20
 """Minimum number of requests on each side of a comparison."""
 MIN_STANDARD_ERRORS = 2.6
-"""Standard errors beyond which a difference counts; chance exceeds this in one of a hundred cases."""
+"""Number of standard errors beyond which a difference counts; chance alone exceeds it in one of a hundred cases."""
 MIN_RATIO = 1.1
-"""Ratio of medians up to which a duration counts as unchanged, whatever the number of requests."""
+"""Ratio of median durations up to which a duration counts as unchanged, whatever the number of requests."""
 
 DESCRIPTIVE_FIELDS = frozenset(
     {"name", "display_name", "description", "price", "sources", "capability_tags", "extra", "routed"},
@@ -29,7 +29,7 @@ DESCRIPTIVE_FIELDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class EffectSample:
-    """A request: whether it failed, whether a later candidate answered it, and its duration."""
+    """A request in the comparison: whether it failed, whether a fallback answered it, and its duration."""
 
     has_failed: bool
     fell_back: bool
@@ -50,7 +50,7 @@ class EffectTrend(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EffectLine:
-    """A measure before and after: a share from 0 to 1, or the median duration of answered requests in ms.
+    """A measure before and after a revision: a share from 0 to 1, or the median duration of answered requests in ms.
 
     A value is None if no request was answered.
     """
@@ -63,7 +63,7 @@ class EffectLine:
 
 @dataclass(frozen=True, slots=True)
 class RevisionEffect:
-    """The requests on each side, and their measures; there are no lines for samples below `MIN_REQUESTS`."""
+    """The number of requests before and after a revision, and their measures, none below `MIN_REQUESTS`."""
 
     before: int
     after: int
@@ -108,7 +108,7 @@ def _trend(then: float, now: float, before: int, after: int) -> EffectTrend:
     # Two-proportion z-test with the pooled share.
     pooled = (then * before + now * after) / (before + after)
     error = sqrt(pooled * (1 - pooled) * (1 / before + 1 / after))
-    # The standard error is 0 if both shares are 0, or both are 1.
+    # The standard error is 0 if both shares are 0 or both are 1.
     if error == 0 or abs(now - then) < MIN_STANDARD_ERRORS * error:
         return EffectTrend.SAME
     return EffectTrend.WORSE if now > then else EffectTrend.BETTER

@@ -29,14 +29,14 @@ def match_language(tag: str | None, directives: Mapping[str, str] = LANGUAGE_DIR
 
 
 def resolve_language(tag: str | None, default: str | None, directives: Mapping[str, str] = LANGUAGE_DIRECTIVES) -> str:
-    """Return the request's language if supported, else the configuration's default, else `en`."""
+    """Return the request's language if it is supported, else the configuration's default, else `en`."""
     return match_language(tag, directives) or match_language(default, directives) or FALLBACK_LANGUAGE
 
 
 def get_language_directive(
     language: str | None, default_language: str | None, directives: Mapping[str, str] = LANGUAGE_DIRECTIVES
 ) -> str:
-    """Return the directive of a language, or of the default language if unsupported (seed 003)."""
+    """Return the directive of a language, or of the default language if this one is unsupported (seed 003)."""
     resolved = resolve_language(language, default_language, directives)
     return directives.get(resolved) or LANGUAGE_DIRECTIVES[FALLBACK_LANGUAGE]
 
@@ -57,7 +57,7 @@ def inject_directive(chat: ChatRequest, directive: str) -> ChatRequest:
     """
     if not directive:
         return chat
-    # Only an opening system message gets the directive, because in a later one the directive would move on every turn.
+    # Only an opening system message gets the directive, because a later one may be at another position in every turn.
     index = find_opening_system(chat.messages)
     if index is None:
         return replace(chat, messages=(Message(Role.SYSTEM, (TextPart(directive),)), *chat.messages))

@@ -20,38 +20,38 @@ from routing_admin.core.planning.plan import Unusable, disabled_service
 MEDIA = ("vision", "audio", "video", "file")
 """Capabilities that a model needs to receive the content itself instead of a description."""
 NOTICE = timedelta(days=120)
-"""Time before a model's retirement from which on it is reported."""
+"""How long before a model's retirement it is first reported."""
 
 
 class Finding(StrEnum):
     MISSING = "missing"
-    """No provider has this name, so it is skipped."""
+    """There is no provider with this name, so the candidate is skipped."""
     DISABLED = "disabled"
-    """Its provider or model service is disabled, so it is skipped."""
+    """The provider or the model service is disabled, so the candidate is skipped."""
     NO_KEY = "no_key"
-    """Its provider has no usable key, so it is skipped."""
+    """The provider has no usable key, so the candidate is skipped."""
     ORIGIN_REFUSED = "origin_refused"
-    """Its provider's origin may not be called, so it is skipped."""
+    """The provider's origin may not be called, so the candidate is skipped."""
     UNREACHABLE = "unreachable"
-    """An earlier candidate has the same provider and model, so it is skipped."""
+    """An earlier candidate has the same provider and model, so this one is skipped."""
     TEXT_ONLY = "text_only"
-    """No model service declares its capabilities, so it counts as text only."""
+    """No model service declares the model's capabilities, so the model counts as text-only."""
     PRIMARY = "primary"
-    """It is the first candidate that is not skipped."""
+    """The candidate is the first that is not skipped."""
     CROSS_MODEL = "cross_model"
-    """The first candidate with a model other than the primary's; answers may differ in style."""
+    """The candidate is the first with a model other than the primary's; answers may differ in style."""
     READS_MORE = "reads_more"
-    """It reads content that all earlier candidates receive only as a description."""
+    """The candidate reads content that all earlier candidates receive only as a description."""
     DOUBTFUL = "doubtful"
-    """It declares a capability that it refused in a request, or that a probe did not confirm."""
+    """The model declares a capability that it refused in a request, or that a probe did not confirm."""
     STOPPED = "stopped"
-    """The nightly probe found that it lost a capability."""
+    """The nightly probe found that the model has lost a capability."""
     ENDED = "ended"
-    """Its vendor has retired the model."""
+    """The vendor has retired the model."""
     ENDS = "ends"
-    """Its vendor will retire the model within `NOTICE`."""
+    """The vendor will retire the model within `NOTICE`."""
     LAST = "last"
-    """The last candidate; its error is returned to the caller."""
+    """The candidate is the last one, so its error is returned to the caller."""
 
 
 SKIPS = frozenset(
@@ -68,9 +68,9 @@ OF_SKIP: Mapping[SkipReason, Finding] = {
 class CheckedCandidate:
     """A candidate with its findings; `detail` says why its provider cannot be called.
 
-    `loses` are media capabilities of an earlier candidate that this one lacks, so that it receives a description.
-    `gains` are those that no earlier candidate has. `drifts` are recent observations of capabilities. `retirement` is
-    set if its model has ended or ends within `NOTICE`.
+    `loses` are media capabilities of an earlier candidate that this one lacks, so that it receives a description
+    instead. `gains` are media capabilities that no earlier candidate has. `drifts` are recent observations of
+    capabilities. `retirement` is set if its model has ended or ends within `NOTICE`.
     """
 
     spec: CandidateSpec
@@ -113,7 +113,7 @@ def lint(
     today: date | None = None,
     catalogue: Catalogue | None = None,
 ) -> ChainLint:
-    """Return the findings about a route, saved or not.
+    """Return the findings about the candidates of a route, saved or not.
 
     `unusable` maps the providers that cannot be called to the reason; `drifts` are recent observations of models. With
     `today`, retirements within `NOTICE` are looked up in `catalogue`, by default the shipped one.

@@ -22,7 +22,7 @@ MAX_NAME = 300
 
 
 class UnknownModelError(LookupError):
-    """No rule matches the name; `sentence` says which names can be requested instead."""
+    """No rule matches the requested model name; `sentence` says which names can be requested instead."""
 
     def __init__(self, name: str) -> None:
         self.sentence = translatable(
@@ -35,10 +35,10 @@ class UnknownModelError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class NamedRoute:
-    """The route for a name; `matched` is False if it is the default instead of the requested one.
+    """The route for a requested name; `matched` is False if it is the default route instead of the requested one.
 
-    `direct` means that it was built for one provider/model pair or for one model service, which is then `service`.
-    `aliased` means that an alias was resolved, including the catch-all `*`.
+    `direct` means that the route was built for one provider/model pair or for one model service, which is then
+    `service`. `aliased` means that an alias was resolved, including the catch-all `*`.
     """
 
     route: RouteSpec
@@ -49,12 +49,12 @@ class NamedRoute:
 
     @property
     def keeps_requested_name(self) -> bool:
-        """Whether answers contain the requested model name instead of the answering model's."""
+        """Whether answers contain the requested name instead of the name of the answering model."""
         return self.direct or self.aliased
 
     @property
     def task_type(self) -> str:
-        """The task type for the request log, empty for a direct route."""
+        """The task type to log, empty for a direct route."""
         return "" if self.direct else self.route.task_type
 
 
@@ -90,7 +90,7 @@ def is_target(configuration: Configuration, name: str) -> bool:
 
 
 MAX_PROVIDER_NAME = 200
-"""Maximum length of a provider name. A later slash does not end a provider's name."""
+"""Maximum length of a provider name; a slash after that does not separate provider and model."""
 
 
 def provider_and_model(configuration: Configuration, name: str) -> tuple[str, str] | None:
@@ -146,7 +146,7 @@ TABLE: tuple[Callable[[Configuration, str], NamedRoute | None], ...] = (_task, _
 NOT_ALLOWED = "model_not_allowed"
 NOTHING = translatable("nothing")
 MAX_NAMES = 20
-"""Maximum number of allowed names in a refusal."""
+"""Maximum number of allowed names that a refusal lists."""
 
 
 class ModelNotAllowedError(LookupError):
@@ -172,7 +172,7 @@ def check_allowed(limits: AgentLimits | None, configuration: Configuration, targ
 
 
 def target_names(configuration: Configuration, target: NamedRoute) -> tuple[str, ...]:
-    """Return the names that permit a target; there is none for a provider's model without a model service."""
+    """Return the names that permit a target; there are none for a provider's model without a model service."""
     if not target.direct:
         return (task_name(target.route.task_type),)
     first = target.route.primary

@@ -1,4 +1,4 @@
-"""Choose the effective parameters: the request's, else the candidate's, the route's, the provider's."""
+"""Choose the effective parameters: the request's, else the candidate's, else the route's, else the provider's."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from routing_admin.core.fallback.chain import Call
 
 @value_class
 class Params:
-    """Sampling parameters, None if unset. A temperature of 0 is a value."""
+    """Sampling parameters, None if unset; a temperature of 0 counts as set."""
 
     temperature: float | None = None
     max_tokens: int | None = None
 
 
 def pick_effective(*levels: Params) -> Params:
-    """Return each parameter's value from the first level that sets it; the strongest level comes first (MMR-P7)."""
-    # The comparison is with None, because 0 is a value.
+    """Return each parameter's value from the first level that sets it; levels are in order of precedence (MMR-P7)."""
     return Params(
         next((level.temperature for level in levels if level.temperature is not None), None),
         next((level.max_tokens for level in levels if level.max_tokens is not None), None),
@@ -50,8 +49,8 @@ OUR_NAMES: Mapping[str, str] = MappingProxyType(
         **{name: name for name in ("temperature", "parallel_tool_calls")},
     }
 )
-"""Vendors' parameter names → the request's fields; any other name is one of its extras. The token limit is missing on
-purpose, because it is never dropped.
+"""Vendors' parameter names → the request's fields; any other name is one of the request's extra parameters. The token
+limit is missing on purpose, because it is never dropped.
 """
 
 EXTRA_NAMES: Mapping[str, str] = MappingProxyType(
@@ -66,20 +65,20 @@ EXTRA_NAMES: Mapping[str, str] = MappingProxyType(
         "frequencyPenalty": "frequency_penalty",
     }
 )
-"""Vendors' names of extras that a protocol translates → the request's names for them."""
+"""Vendors' names of extra parameters that a protocol translates → the request's names for them."""
 
 ADDED = frozenset({"stream_options", "include"})
-"""Parameters that a protocol adds; null among the extras suppresses them."""
+"""Parameters that a protocol adds by itself, unless the request's extra parameters set them to null."""
 
 EMPTY: Mapping[str, Any] = MappingProxyType({"stop": (), "tools": ()})
 
 
 def drop_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
-    """Return the request without the parameters that a model refused, by any vendor's name."""
+    """Return the request without the parameters that a model refused, whichever vendor's names were used."""
     our_names = {OUR_NAMES[name] for name in names if name in OUR_NAMES}
     emptied: dict[str, Any] = {name: EMPTY.get(name) for name in our_names}
     refused = {EXTRA_NAMES.get(name, name) for name in names}
-    if "thinking" in refused:  # some models express the effort in this parameter
+    if "thinking" in refused:  # Some models express the reasoning effort in this parameter.
         refused.add("reasoning_effort")
     kept = {name: value for name, value in chat.extra.items() if name not in refused}
     extra = kept | dict.fromkeys(refused & ADDED)
@@ -89,13 +88,13 @@ def drop_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
 
 
 def apply_params(chat: ChatRequest, call: Call) -> ChatRequest:
-    """Return the request with the candidate's effective parameters and without refused parameters."""
+    """Return the request with the effective parameters for a candidate, and without the parameters that it refused."""
     effective = _apply_effective(chat, call)
     return drop_params(effective, call.without_params) if call.without_params else effective
 
 
 def list_dropped_params(chat: ChatRequest, call: Call) -> tuple[str, ...]:
-    """Return the refused names that remove something from this request, sorted."""
+    """Return, sorted, the names of refused parameters that this request contains."""
     if not call.without_params:
         return ()
     effective = _apply_effective(chat, call)

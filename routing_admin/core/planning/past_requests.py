@@ -1,4 +1,4 @@
-"""Logged requests as values, rebuilt so that the delivery of their files can be decided again.
+"""Logged requests, rebuilt so that the delivery of their files can be decided again.
 
 The log contains neither text nor bytes. A file's properties are inferred from the delivery decisions recorded for it,
 such as its width, that it was in a tool result, or that its bytes were unreadable. A conversion is assumed to succeed
@@ -40,7 +40,7 @@ LONG = "x" * 2_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastFile:
-    """A file of a logged request; `size` in bytes, `width` in pixels, None where unknown.
+    """A file of a logged request; `size` is in bytes and `width` in pixels; values are None if unknown.
 
     `converts` and `has_text` are False once a conversion failed or no text was found. `flaw` is `locked`, `damaged` or
     empty.
@@ -67,7 +67,7 @@ class PastFile:
 
     def shape(self, is_small: bool) -> tuple[Any, ...]:
         """Return a key of all properties that may affect a delivery decision."""
-        # A small file's exact size affects no decision, except whether the file is empty. A text may be cut by its
+        # The exact size of a small file affects no decision unless the file is empty; text may be truncated by its
         # size.
         size = bool(self.size) if is_small and self.kind is not Kind.TEXT and self.size is not None else self.size
         known = (self.width, self.pages, self.problem, self.converts, self.has_text, self.artifact_id is None)
@@ -85,7 +85,7 @@ class PastTry:
 
 @dataclass(frozen=True, slots=True)
 class PastRequest:
-    """A request that reached candidates: its id, start, files, and each candidate's attempt."""
+    """A request that reached at least one candidate: its id, start and files, and each candidate's attempt."""
 
     id: str
     at: datetime
@@ -93,9 +93,10 @@ class PastRequest:
     tries: Mapping[CandidateKey, PastTry] = field(default_factory=dict)
 
     def shape(self, room: int) -> tuple[Any, ...]:
-        """Return a key that is equal for requests that every chain treats alike.
+        """Return a key that is the same for all requests that any chain would treat alike.
 
-        `room` is the number of bytes on the wire that fit every candidate. The key omits exact sizes of files that fit.
+        `room` is the number of bytes on the wire that every candidate accepts. The key omits exact sizes of files that
+        fit.
         """
         is_small = sum(wire_bytes(file.size) for file in self.files) <= room
         tries = [(key, attempt.outcome, attempt.status or 0, attempt.drops) for key, attempt in self.tries.items()]
@@ -129,7 +130,7 @@ ROLES: Mapping[str, Role] = {
     ReasonCode.TOOL_RESULT.value: Role.TOOL,
     ReasonCode.ROLE.value: Role.SYSTEM,
 }
-"""Outcomes and reasons that occur only for files in messages with this role."""
+"""Outcomes and reasons that occur only for files in messages with one role → that role."""
 
 
 def _apply_delivery(file: PastFile, delivery: Mapping[str, Any]) -> PastFile:
@@ -153,7 +154,7 @@ def _apply_delivery(file: PastFile, delivery: Mapping[str, Any]) -> PastFile:
 
 
 def rebuild(files: Sequence[PastFile]) -> ChatRequest:
-    """Return a request with these files at their positions and no text; `adapt` handles it like the real request."""
+    """Return a request with these files at their positions and no text; `adapt` treats it like the real request."""
     messages = []
     for _, parts in groupby(files, lambda file: file.message):
         group = tuple(parts)

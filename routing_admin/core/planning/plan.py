@@ -35,13 +35,13 @@ from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_langua
 from routing_admin.core.planning.params import Params, pick_effective
 
 ALL_DISABLED = translatable("The model service %(service)s is disabled. Enable it, or use another model.")
-"""Reason for skipping a candidate whose model services are all disabled, as a template."""
+"""Template of the reason for skipping a candidate whose model services are all disabled."""
 
 Unusable = tuple[SkipReason, str]
 """Why a provider cannot be called: the reason and its sentence."""
 
 Pools = Mapping[str, tuple[PoolKey, ...]]
-"""Keys of each provider with several keys, by the provider's name."""
+"""Keys by provider name, for providers with several keys."""
 
 CannotRead = Callable[[str, str], str | None]
 """(provider, model) → why the model is skipped for this request's content, or None."""
@@ -60,8 +60,8 @@ class NoRouteError(Exception):
 class RoutingQuery:
     """A request's routing options; fields are None or empty if the request does not set them (MMR-E5).
 
-    `direct` means that it names a model instead of a route. Such a request gets a language directive only if it names a
-    language.
+    `direct` means that the request names a model instead of a route. In that case it gets a language directive only if
+    it names a language.
     """
 
     task_type: str | None = None
@@ -80,10 +80,10 @@ def is_taken(route: RouteSpec) -> bool:
 
 
 def resolve_route(configuration: Configuration, task_type: str | None) -> tuple[RouteSpec, bool]:
-    """Return the route for a task type, and whether it is the requested one (MMR-P5, MMR-P6).
+    """Return the route for a task type, and whether it is the requested route (MMR-P5, MMR-P6).
 
     A task type of None requests the route `default`. A disabled route counts as missing. Raise `NoRouteError` if there
-    is no default.
+    is no default route.
     """
     requested = task_type or DEFAULT_ROUTE
     route = configuration.route(requested)
@@ -109,7 +109,7 @@ def make_plan(
     cannot_read: CannotRead | None = None,
     preset: ErrorPreset = ErrorPreset.SEED,
 ) -> Plan:
-    """Plan a request without calling anything; `preset` applies to routes that set none."""
+    """Plan a request without calling anything; the error preset `preset` applies to routes that set none."""
     route, matched = resolve_route(configuration, query.task_type)
     return plan_route(
         configuration, route, query, matched=matched, unusable=unusable, cannot_read=cannot_read, preset=preset
@@ -193,7 +193,7 @@ def disabled_service(configuration: Configuration, provider: str, model: str) ->
 
 
 def find_unusable(configuration: Configuration, keys: Mapping[str, str], origins: OriginPolicy) -> dict[str, Unusable]:
-    """Return the providers that cannot be called, and why: a forbidden origin or a missing key.
+    """Return why each provider that cannot be called is unusable: a forbidden origin or a missing key.
 
     `keys` are the keys in use by provider name, without providers that need none.
     """
@@ -221,14 +221,15 @@ def route_policy(route: RouteSpec, preset: ErrorPreset = ErrorPreset.SEED) -> Po
     retries = DEFAULT_RETRIES if route.retries is None else route.retries
     table = {"preset": route.on_error} if isinstance(route.on_error, str) else dict(route.on_error)
     named = table.pop("preset", preset)
-    # A route that skips models too small for a request also falls back if a model itself reports this.
+    # A route that skips models too small for a request also falls back if a model itself reports that the request is
+    # too large.
     fallback_on = (*table.pop("fallbackOn", ()), *(("context_length",) if route.on_overflow == SKIP else ()))
     actions = {error_class: Action(action) for error_class, action in table.items() if action in set(Action)}
     return Policy(ErrorPreset(named) if named in set(ErrorPreset) else preset, actions, fallback_on, retries)
 
 
 def _request_timeouts(route: RouteSpec, candidates: Iterable[PlannedCandidate]) -> Timeouts:
-    # Without a total of its own, a route uses the longest total of its candidates.
+    # Without a total timeout of its own, a route uses the longest total timeout of its candidates.
     own = [candidate.timeouts.total for candidate in candidates if candidate.timeouts is not None]
     total = route.deadline or max([Timeouts().total, *own])
     return _override(Timeouts(), {"firstContent": route.first_content, "total": total})
@@ -257,7 +258,9 @@ def _override(base: Timeouts, own: Mapping[str, Any]) -> Timeouts:
 # A conversation is recognised by its opening, so that it uses the same provider key in every turn.
 
 OPENING_CHARACTERS = 4096
-"""Number of characters of each opening text in the digest. Conversations that differ only later may share a key."""
+"""Number of characters of each opening text that the digest covers. Conversations that differ only later may share a
+key.
+"""
 
 
 def opening_text(chat: ChatRequest) -> str:
@@ -275,7 +278,7 @@ def opening_text(chat: ChatRequest) -> str:
     return digest.hexdigest()
 
 
-# Descriptions of files by models: whether their route exists, and which routes use them.
+# File descriptions by models: whether the description route is usable, and which routes use it.
 
 
 class DescribeRouteState(StrEnum):
@@ -325,7 +328,7 @@ READY = "ready"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedCandidate:
-    """The current outcome of a candidate: `ready`, or why it would not be called, with the reason."""
+    """What would happen to a candidate now: it is `ready`, or would be skipped, with the reason."""
 
     candidate: PlannedCandidate
     outcome: str
@@ -333,7 +336,7 @@ class ResolvedCandidate:
 
 
 def resolve_plan(plan: Plan, cooldowns: Cooldowns) -> tuple[ResolvedCandidate, ...]:
-    """Return the current outcome of every candidate, without calling anything or claiming a cooldown probe."""
+    """Return what would happen to every candidate now, without calling any or claiming a cooldown probe."""
     seen: set[tuple[str, str]] = set()
     resolved = []
     for candidate in plan.candidates:
@@ -349,7 +352,7 @@ def _resolve(candidate: PlannedCandidate, seen: set[tuple[str, str]], cooldowns:
         )
     if (candidate.provider, candidate.model) in seen:
         return ResolvedCandidate(candidate, SkipReason.DUPLICATE.value, SKIP_SENTENCES[SkipReason.DUPLICATE])
-    # `enter` would claim the probe.
+    # Use `look`, because `enter` would claim the probe.
     cooling = cooldowns.look(candidate.provider, candidate.model)
     if cooling is None:
         return ResolvedCandidate(candidate, READY)

@@ -1,8 +1,8 @@
-"""Replay logged requests along a route's draft, without calls and without guesses.
+"""Replay logged requests along the draft of a route, without calls and without guesses.
 
 Each request is replayed along the old and the new chain. A candidate's logged attempt repeats: it fails in the same
-way, is skipped for a cooldown, or answers. The replay ends as unknown at a candidate that was not called. `adapt`
-decides the delivery of files, as for a real request.
+way, is skipped for a cooldown, or answers. The replay ends with an unknown result at a candidate that was not called.
+`adapt` decides the delivery of files, as for a real request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from routing_admin.core.fallback.table import Action
 from routing_admin.core.planning.past_requests import CandidateKey, PastRequest, PastTry, rebuild
 
 TEXT_STYLE = TextStyle()
-"""The style has no effect, because wording affects no decision."""
+"""Style of texts in a replay. Any style will do, because wording affects no decision."""
 UNLIMITED = 1 << 62
 """Size limit in bytes if none is known."""
 NO_READER = Reader(Slots())
@@ -51,7 +51,7 @@ class WalkCandidate:
 
 @dataclass(frozen=True, slots=True)
 class WalkChain:
-    """A route's candidates in order, its error policy, and its reasons for skipping candidates."""
+    """A route's candidates in order, its error policy, and its rules for skipping candidates."""
 
     places: tuple[WalkCandidate, ...] = ()
     policy: Policy = field(default_factory=Policy)
@@ -60,7 +60,7 @@ class WalkChain:
 
 
 class WalkEnd(StrEnum):
-    """How a request ends: which candidate answers it, or unknown."""
+    """How a replayed request ends: which candidate answers it, or unknown."""
 
     FIRST = "first"
     LATER = "later"
@@ -72,8 +72,9 @@ class WalkEnd(StrEnum):
 class Walk:
     """A request's path along a chain: the first and the last candidate called, "" if none was called.
 
-    `place` is the position of the last candidate, None if there was no answer. `forms` is the form in which it receives
-    each file. `has_reader` says whether any candidate receives the file itself instead of a description.
+    `place` is the position of the last candidate, None if there was no answer. `forms` contains the form in which that
+    candidate receives each file. `has_reader` says for each file whether any candidate receives the file itself instead
+    of a description.
     """
 
     end: WalkEnd
@@ -174,7 +175,7 @@ SKIPS: Mapping[str, Callable[[WalkCandidate, WalkChain], _Step]] = {
         lambda _, __: _Step.UNKNOWN,
     ),
 }
-"""How to treat a candidate that was skipped when the request was logged, under the new configuration."""
+"""How to treat, under the new configuration, a candidate that was skipped when the request was logged."""
 
 
 class DifferenceKind(StrEnum):
@@ -193,12 +194,15 @@ class DifferenceKind(StrEnum):
 
 
 DifferenceKey = tuple[DifferenceKind, str]
-"""The kind of difference, and the kind of file or the candidate to which it applies, or empty."""
+"""The kind of difference, and the kind of file or the candidate to which it applies, "" if neither."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastPair:
-    """A request with both paths; `file` is the index of the file to which a difference applies, else None."""
+    """A request with its paths along the old and the new chain.
+
+    `file` is the index of the file to which a difference applies, else None.
+    """
 
     request: PastRequest
     before: Walk
@@ -208,7 +212,7 @@ class PastPair:
 
 @dataclass(frozen=True, slots=True)
 class Retrospect:
-    """Effects of a draft: the requests with each difference, and counts of all ends and delivery forms.
+    """Effects of a route's draft: the requests with each difference, and counts of all ends and delivery forms.
 
     `ends` and `files` each contain the counts before and after.
     """
@@ -220,7 +224,7 @@ class Retrospect:
 
 
 def compare_routes(requests: Iterable[PastRequest], before: WalkChain, after: WalkChain) -> Retrospect:
-    """Replay every request along both chains."""
+    """Replay every request along the old and the new chain."""
     memory: dict[tuple[object, ...], tuple[Walk, Walk]] = {}
     room = min(map(_max_bytes, (*before.places, *after.places)), default=0)
     pairs = []
@@ -248,7 +252,7 @@ def compare_routes(requests: Iterable[PastRequest], before: WalkChain, after: Wa
 
 def _max_bytes(place: WalkCandidate) -> int:
     slots = place.reader.slots
-    # Number of bytes that fits every slot, however they are divided among kinds of files.
+    # A request of at most this many bytes is within every limit, however the bytes are divided among kinds of files.
     limits = [slots.max_request_bytes or UNLIMITED]
     for slot in slots.by_kind.values():
         limits += [slot.max_bytes or UNLIMITED, slot.max_total_bytes or UNLIMITED]

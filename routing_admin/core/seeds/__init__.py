@@ -1,1 +1,1 @@
-"""The seed programs' interface, with their names, implemented by this program. No other module imports it."""
+"""The interface of the seed programs, under their names, implemented by this program. No other package imports it."""

@@ -14,7 +14,7 @@ from capabilities.core.services.registry import LlmServiceRegistry
 
 @dataclass(frozen=True, slots=True)
 class AgentRuntime:
-    """One agent among others; `load` reads attachments, `can_read` decides which agents can read a file."""
+    """An agent in a directory of agents; `load` reads attachments, `can_read` decides which agents can read a file."""
 
     agent: AgentProfile
     registry: LlmServiceRegistry
@@ -25,12 +25,12 @@ class AgentRuntime:
 
     @property
     def context(self) -> Mapping[str, Any]:
-        """The agent's capabilities and the agents that can handle the rest, as `GET /agents/me` returns them."""
+        """What `GET /agents/me` returns: the agent's capabilities, and the agents that can handle other content."""
         return self.directory.context(self.agent.id) or AgentDirectory([self.agent]).context(self.agent.id) or {}
 
     @property
     def router(self) -> CapabilityRouter:
-        """Router that suggests other agents in its descriptions, but never this one."""
+        """Router that suggests other agents in its descriptions, but never this agent."""
         adapter = ContentAdapter(
             self.registry, self.directory, self.language, can_read=self.can_read, agent_id=self.agent.id
         )

@@ -1,4 +1,4 @@
-"""ConfigLoader: the routing file with the seed's names in Python spelling (seed 003).
+"""`ConfigLoader` for the routing file, with the seed's names in Python spelling (seed 003).
 
 `RoutingConfig` is the file's content including keys. `Configuration` (core/configuration/specs.py) contains everything
 that is stored.
@@ -24,7 +24,7 @@ Fallback = str | Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderConfig:
-    """A provider in the file; `options` are optional keys beyond the seed's."""
+    """A provider in the file; `options` contains optional fields that the seed lacks."""
 
     provider_name: str
     api_key: str = field(repr=False)
@@ -47,7 +47,7 @@ class TaskRoute:
 
 @dataclass(frozen=True, slots=True)
 class RoutingConfig:
-    """The file: providers, routes by task type, and the default language (None if absent, then `en`)."""
+    """The file: providers, routes by task type, and the default language (None if absent, which means `en`)."""
 
     providers: tuple[ProviderConfig, ...]
     routing: Mapping[str, TaskRoute]
@@ -86,7 +86,7 @@ class ConfigLoader:
         return replace(
             config,
             providers=tuple(
-                # An empty variable does not replace the file's key.
+                # An empty variable does not replace the key in the file.
                 replace(item, api_key=keys.get(item.provider_name) or item.api_key)
                 for item in config.providers
             ),

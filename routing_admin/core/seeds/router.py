@@ -50,7 +50,7 @@ class LLMResponse:
 
 
 Caller = Callable[[Call, ChatRequest], Outcome[Answer]]
-"""Function that calls one candidate with the request as adapted for it."""
+"""Function that calls one candidate with the request adapted for it."""
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class LLMRouter:
     sleep: Callable[[float], object] = time.sleep
 
     def send(self, request: LLMRequest) -> LLMResponse:
-        """Return the answer; raise `AggregateRouterError` (MMR-P9) or `UpstreamRefused` (MMR-P10)."""
+        """Return the answer; raise `AggregateRouterError` (MMR-P9) or `UpstreamRefused` (MMR-P10) if there is none."""
         plan = self.resolve(request)
         run: FallbackRun[Answer] = FallbackRun(plan, self.run_context)
         result = drive(run, lambda call: self.call(call, chat_for(request, plan, call)), self.sleep)
