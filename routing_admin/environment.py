@@ -1,4 +1,4 @@
-"""Settings from the environment: every `ROUTING_ADMIN_…` variable with its default and meaning.
+"""Settings from the environment: every `ROUTING_ADMIN_…` variable, with its default and meaning.
 
 The settings page and the README's table are generated from `SETTINGS`.
 """
@@ -227,7 +227,7 @@ SETTINGS: tuple[Setting, ...] = (
 
 
 class Environment(environ.Env):  # type: ignore[misc]  # the library has no types
-    """Environment that exits with one line if a number is invalid."""
+    """Environment reader that exits with a one-line message if a number is invalid."""
 
     def get_value(self, var: Any, cast: Any = None, default: Any = environ.Env.NOTSET, **options: Any) -> Any:
         try:
@@ -239,7 +239,7 @@ class Environment(environ.Env):  # type: ignore[misc]  # the library has no type
 
 def read_environment() -> environ.Env:
     env = Environment()
-    # Variables that are set override the file.
+    # Variables set in the environment override those in the file.
     env.read_env(str(env_file(_find_data_directory(env))), overwrite=False)
     return env
 
@@ -256,7 +256,7 @@ def data_directory(env: environ.Env) -> Path:
 
 
 def database_files(url: str, data_dir: Path) -> tuple[Path, Path]:
-    """Return the SQLite files of configuration and request log, from DATABASE_URL or in the data directory.
+    """Return the SQLite files of the configuration and the request log, from DATABASE_URL or in the data directory.
 
     Raise `SystemExit` with one line for any other engine, instead of Django's traceback.
     """
@@ -326,14 +326,14 @@ def keep_secret(path: Path, make: str) -> str:
             os.link(part, path)
         except FileExistsError:
             pass
-        except OSError:  # a file system without links
+        except OSError:  # The file system does not support hard links.
             part.rename(path)
         part.unlink(missing_ok=True)
     return path.read_text().strip()
 
 
 def cors_origins(env: environ.Env) -> tuple[str, ...]:
-    """Return the origins whose pages may call the agents' APIs, as browsers send them; a single `*` allows all.
+    """Return the origins whose pages may call the agents' APIs, as browsers send them; a single `*` allows all origins.
 
     Raise `SystemExit` with one line for an invalid origin, or one that browsers write differently.
     """

@@ -13,18 +13,18 @@ from routing_admin.core.limits.sentences import format_duration
 from routing_admin.core.limits.shares import Share
 
 WARN_PERCENT = 80
-"""Percentage of use from which on a budget is named in a warning header."""
+"""Percentage of a budget that must be used before a warning header names it."""
 PLAIN = " =.:@+-"
 """Characters of a holder's name that are sent unquoted besides letters and digits; headers cannot contain other
 scripts.
 """
 
 Held = Sequence[tuple[LimitHolder, Meter, Share]]
-"""Each limit that applies to a call, with this process's share of it."""
+"""The limits that apply to a call, each with its holder and this process's share."""
 
 
 def build_headers(held: Held, unpriced: Collection[str] = ()) -> dict[str, str]:
-    """Return rate limits under OpenAI's header names, budgets under ours, and a warning for nearly exhausted budgets.
+    """Return headers with rate limits (OpenAI's names), budgets (our names), and warnings for nearly exhausted budgets.
 
     `unpriced` are the currencies in which the answer has no known price. Budgets that allowed the call without counting
     its cost are then named in `x-routing-budget-uncounted`.
@@ -88,5 +88,5 @@ def _money_headers(share: Share, currency: str) -> dict[str, str]:
     found = {"limit": amount_text(share.limit), "remaining": amount_text(share.remaining), "currency": currency}
     if share.window.ends_at is not None:
         found["reset"] = format_duration(share.window.ends_at - datetime.now(UTC))
-    # Amounts are sent without thousands separators.
+    # Send amounts without thousands separators.
     return {f"x-routing-budget-{kind}": value.replace(",", "") for kind, value in found.items()}

@@ -1,4 +1,4 @@
-"""One limit of a holder in this process: its share, the calls waiting for it, and its orders to the ledger."""
+"""One limit of a holder in this process: its share, the calls that wait for it, and its reports to the ledger."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from routing_admin.core.limits.shares import GRANT_DIVISOR, PERIODS, Booking, Or
 REPORT_SECONDS = 2.0
 """Interval between usage reports to the ledger, and time after which an unused share is returned."""
 CONCURRENT_REPORT_SECONDS = 0.1
-"""The same two times for the limit on concurrent calls."""
+"""The same interval and time for the limit on concurrent calls."""
 RENEW_SECONDS = 20.0
 """Interval between renewals of an unchanged share. If the ledger does not answer for `LEASE_SECONDS`, the share is no
 longer valid.
@@ -23,7 +23,7 @@ NEVER = float("-inf")
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """A call that has waited for an amount since `since`.
+    """A call that has been waiting for an amount since `since`.
 
     `answer` becomes the window of the amount, or None if too little of the limit is left.
     """
@@ -54,7 +54,7 @@ class LocalQuota:
 
     @property
     def is_released_at_end(self) -> bool:
-        """Return whether usage is released when the call ends."""
+        """Return whether a call's usage is released when the call ends."""
         return PERIODS[self.meter] is Period.NOW
 
     @property
@@ -63,7 +63,7 @@ class LocalQuota:
         return not self.waiters and self.share.granted == self.share.committed == self.reported
 
     def turn(self, limit: int, now: datetime, zone: tzinfo) -> None:
-        """Start the current window if the last one has ended, and adopt a changed limit."""
+        """Start a new window if the last one has ended, and adopt a changed limit."""
         if self.share.window.is_over(now):
             window = window_at(PERIODS[self.meter], now, zone)
             self.share, self.reported, self.heard_at = self.share.move_to(window), 0, NEVER
@@ -71,7 +71,7 @@ class LocalQuota:
             self.share, self.heard_at = replace(self.share, limit=limit), NEVER
 
     def take(self, amount: int, clock: float) -> bool:
-        """Reserve an amount if it is free; nothing is free if the ledger has not responded for a whole lease."""
+        """Reserve an amount if it is free. Nothing is free if the ledger has not responded for a whole lease."""
         if self._is_stale(clock) and not self.share.extension:
             return False
         share = self.share.reserve(amount)
@@ -95,7 +95,7 @@ class LocalQuota:
         return self.take(amount, clock)
 
     def runs_low(self) -> bool:
-        """Return whether half of the last draw is used, so that the next one should be requested in advance."""
+        """Return whether half of the last draw is used and the next one should be requested in advance."""
         share = self.share
         return share.last > 1 and share.free * 2 < share.last and share.limit - share.drawn >= 2 * GRANT_DIVISOR
 

@@ -1,7 +1,7 @@
 """This process's shares of the limits: calls reserve from them in memory, and a thread draws them from the ledger.
 
 Once half of a share is used, the thread draws more in advance. It also reports usage and returns unneeded amounts. A
-call only waits for the thread if the share is exhausted.
+call waits for the thread only if the share is exhausted.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ log = logging.getLogger(__name__)
 PAUSE_SECONDS = 0.1
 """Seconds between rounds of the thread unless a call requests one."""
 WAITING_PAUSE_SECONDS = 0.02
-"""The same delay while calls are waiting."""
+"""Seconds between rounds while calls are waiting."""
 MAX_ORDERS = 200
-"""Maximum number of orders in a transaction."""
+"""Maximum number of orders to the ledger in one transaction."""
 MAX_CACHED_QUOTAS = 1000
-"""Number of quotas above which those of past windows are dropped."""
+"""Number of cached quotas above which those of past windows are dropped."""
 END_SECONDS = 10
 WAIT_SECONDS = 1.0
-"""Maximum seconds that a call waits for all its limits together; a busy machine may need most of this."""
+"""Maximum seconds that a call waits for all its limits together; on a busy machine it may need most of this time."""
 CONCURRENT_WAIT_SECONDS = 0.5
-"""The same if the call waits only for the limit on concurrent calls."""
+"""Maximum seconds that a call waits if it waits only for the limit on concurrent calls."""
 
 
 class QuotaClient:
-    """The shares of one process; `clock` is monotonic, `now` and `zone` determine the window of a call.
+    """Client with the shares of one process; `clock` is monotonic, `now` and `zone` determine the window of a call.
 
     `close` releases the thread's database connections.
     """
@@ -89,7 +89,7 @@ class QuotaClient:
         return waiter
 
     def wait_limit(self, waiter: Waiter) -> float:
-        """Return the seconds for which a call should continue to wait."""
+        """Return the number of seconds that a call should continue to wait."""
         timeout = CONCURRENT_WAIT_SECONDS if waiter.cell.is_released_at_end else WAIT_SECONDS
         return max(0.0, waiter.since + timeout - self._clock())
 
@@ -179,7 +179,7 @@ class QuotaClient:
         return cell
 
     def _drop_cells(self, now: datetime) -> None:
-        # End users also have quotas, and new end users appear every day.
+        # Drop quotas of past windows: end users also have quotas, and new end users appear every day.
         self._cells = {
             key: cell
             for key, cell in self._cells.items()

@@ -36,7 +36,7 @@ from routing_admin.limits.rows import RowLedger
 from routing_admin.platform.databases.unavailable import RETRY_SECONDS
 
 COUNTED_ON_ENTRY = frozenset({Meter.REQUESTS_PER_MINUTE, Meter.BYTES_PER_DAY})
-"""Limits that a call uses as soon as it is admitted, whatever its outcome."""
+"""Limits that count a call as soon as it is admitted, whatever its outcome."""
 
 
 NO_PRICES: Mapping[str, Price | None] = {}
@@ -70,7 +70,7 @@ class Reservation:
 
     @property
     def counts_usage(self) -> bool:
-        """Return whether the tokens of the call, or their cost, count against a limit."""
+        """Return whether the call's tokens or their cost count against a limit."""
         return bool(self.currencies) or any(meter in holder.limits.most for holder in self._holders for meter in TOKENS)
 
     async def enter(self, size: int) -> None:
@@ -94,10 +94,10 @@ class Reservation:
     async def reserve(
         self, question: int, answer: int, nanos: Mapping[str, int], unpriced: Mapping[str, str] = ALL_PRICED
     ) -> None:
-        """Reserve the tokens of the request and of its longest answer, and their cost. `nanos` is the cost by currency.
+        """Reserve the tokens of a request and of its longest possible answer, and their cost.
 
-        `unpriced` contains, by currency, a model that may answer and has no price in that currency. Raise
-        `LimitReachedError`.
+        `nanos` is the cost by currency. `unpriced` names, by currency, a model that may answer and has no price in that
+        currency. Raise `LimitReachedError`.
         """
         self._question = question
         needs, usage = list[Need](), Usage(question, answer)
@@ -124,7 +124,7 @@ class Reservation:
     ) -> None:
         """End the call with the provider's usage, or else with an estimate from the reply received so far.
 
-        `prices` are the prices of its tokens in each of `currencies`.
+        `prices` are the prices of the call's tokens in each of `currencies`.
         """
         self._prices = prices or self._prices
         if not self._held:
@@ -145,7 +145,7 @@ class Reservation:
             self._keeper.settle(holder.id, meter, window, amount, used)
 
     def charge(self, usage: Usage, prices: Mapping[str, Price | None]) -> None:
-        """Add the usage of a failed call, to be settled with the rest."""
+        """Add the usage of a failed provider call, to be settled with that of the others."""
         if self.counts_usage:
             self._charges.append((usage, prices))
 
@@ -190,8 +190,8 @@ class Reservation:
                 waiting = steps.send(window)
 
     def _reserving(self, needs: Sequence[Need]) -> Generator[tuple[LimitHolder, Waiter], Window, None]:
-        # Reserve all needs or none. The call waits for all limits at the same time, so several take no longer than one.
-        # This is a generator, because callers on the event loop and in threads wait in different ways.
+        # Reserve all needs or none. The call waits for all limits at the same time, so several limits take no longer
+        # than one. This is a generator, because callers on the event loop and in threads wait in different ways.
         begun = len(self._held)
         waiting: list[tuple[LimitHolder, Waiter]] = []
         try:
@@ -212,8 +212,8 @@ class Reservation:
             reserved, self._held = self._held[begun:], self._held[:begun]
             for holder, meter, window, amount in reserved:
                 self._keeper.settle(holder.id, meter, window, amount, 0)
-            # Make the headers after everything was returned, so that they are up to date. Without a response from the
-            # ledger there are none.
+            # Build the headers after all reserved amounts have been returned, so that the headers are up to date. If
+            # the ledger does not respond, there are no headers.
             if isinstance(error, LimitReachedError) and error.status != 503:
                 error.headers = self.headers()
             raise

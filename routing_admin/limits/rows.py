@@ -1,4 +1,4 @@
-"""Ledger of limits in rows of the request log's database; each exchange is one transaction."""
+"""The ledger of limits, in rows of the request log's database; each exchange is one transaction."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import LOGS, renew_connections
 
 WAIT_SECONDS = 0.2
-"""Lock timeout of an exchange, which also delays the calls that wait for it."""
+"""Lock timeout in seconds of an exchange with the ledger, which also delays the calls that wait for the exchange."""
 LEASE = timedelta(seconds=LEASE_SECONDS)
-"""Time for which a process keeps its shares without renewing them."""
+"""How long a process keeps its shares without renewing them."""
 DEMAND_LIFETIME = timedelta(seconds=2)
-"""Time for which a process's request that could not be granted counts as demand."""
+"""How long a process's request that could not be granted counts as demand."""
 WINDOW_RETENTION = timedelta(hours=1)
-"""Time for which rows of a past window are kept, because its last calls may still be running."""
+"""How long the rows of a past window are kept, because its last calls may still be running."""
 SWEEP = 200
 
 
@@ -76,7 +76,7 @@ class RowLedger:
             return bookings
 
     def leave(self, process: str) -> None:
-        """Release what the process holds but has neither used nor reserved; raise database errors."""
+        """Release what a process holds but has neither used nor reserved; raise database errors."""
         now = datetime.now(UTC)
         with transaction.atomic(using=LOGS):
             LimitShare.objects.filter(process=process).update(held_until=now)
@@ -120,7 +120,7 @@ def _read_shares(windows: Iterable[LimitWindow], process: str, now: datetime) ->
         window = by_pk[share.limit_window_id]
         if share.held_until <= now:
             expired.append(share.pk)
-            # Amounts in use stay booked. Concurrent calls end with their process, so theirs are released.
+            # Used amounts stay booked. Concurrent calls end with their process, so their amounts are released.
             lapsed[window.pk] += share.granted - (share.committed if window.ends_at else 0)
         else:
             held[window.pk] = share.granted
@@ -131,7 +131,7 @@ def _read_shares(windows: Iterable[LimitWindow], process: str, now: datetime) ->
 
 def _save_drawn(windows: Sequence[LimitWindow]) -> None:
     if windows:
-        # One short statement, because that of `bulk_update` would grow with each row.
+        # Use one short statement, because the statement of `bulk_update` would grow with each row.
         LimitWindow.objects.bulk_create(
             windows, update_conflicts=True, unique_fields=["pk"], update_fields=["drawn", "wanted_at", "wanted_by"]
         )
@@ -159,7 +159,8 @@ def list_used(holders: Iterable[str], now: datetime) -> Mapping[tuple[str, Meter
     }
 
 
-# Budgets that apply to a call because of its labels: the team's, the project's, and the agent's budget per end user.
+# Budgets that apply to a call because of its labels: the budgets of the team and the project, and the agent's budget
+# per end user.
 
 MAX_USERS = 10_000
 """Maximum number of an agent's end users with a budget of their own per day; further end users share one budget."""
@@ -167,7 +168,7 @@ OTHER_USERS = "(other)"
 
 
 class CountedUsers:
-    """End users that this process has counted today, up to a maximum, because callers can make up names."""
+    """End users that this process has counted today, up to a maximum because callers can make up names."""
 
     def __init__(self) -> None:
         self._day = date.min

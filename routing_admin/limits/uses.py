@@ -1,4 +1,7 @@
-"""Usage of limits in all processes. Other processes' usage may be missing for a few seconds, until it is reported."""
+"""Usage of limits in all processes.
+
+The usage of other processes may be missing for a few seconds, until they report it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from routing_admin.platform.databases.unavailable import is_unavailable
 
 
 def find_uses(holders: Iterable[str]) -> Mapping[tuple[str, Meter], int]:
-    """Return what each holder used or reserved in the current windows, by meter; raise database errors."""
+    """Return what each holder has used or reserved in the current windows, by meter; raise database errors."""
     try:
         keeper().report()
     except (DatabaseError, InterfaceError) as error:

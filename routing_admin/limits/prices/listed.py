@@ -1,7 +1,7 @@
-"""Prices in dollars from the package genai-prices (MIT) and the catalogue, by host address; nothing is fetched.
+"""Prices in dollars from the package genai-prices (MIT) and the catalogue, by host address, without network access.
 
 Rates are converted once per model: the package's own calculation takes fifteen times as long and would run for every
-call. `tests/prices/test_listed_prices.py` compares both.
+call. `tests/prices/test_listed_prices.py` compares both calculations.
 
 Prices in yuan of Chinese hosts, which no package lists, are in `cny_prices.json`, each with its source and date.
 """
@@ -44,17 +44,17 @@ SORTS = {
     "output_image": "output_image_mtok",
     "reasoning": "output_reasoning_mtok",
 }
-"""The gateway's token types and the package's names for their prices."""
+"""The gateway's token types → the package's names for their prices."""
 TIERS = frozenset({"flex", "priority", "batch"})
 """Service tiers that may have prices of their own."""
 SOURCE = f"genai-prices {version('genai-prices')}"
 
 _prices = owned(dict[int, Price | None])
-"""Cache by `id` of the package's price objects, which exist as long as the process."""
+"""Cache of converted prices by the `id` of the package's price objects, which exist as long as the process."""
 
 
 def listed_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price | None:
-    """Return the package's price of a model at the endpoint's host, or None if the package lacks host or model.
+    """Return the package's price of a model at the endpoint's host, or None if it does not list host or model.
 
     `tier` is the service tier that the provider named in its response. A tier may have its own price.
     """
@@ -83,7 +83,7 @@ def _find(endpoint: str, model: str) -> ModelInfo | None:
 
 @lru_cache(maxsize=2000)
 def changes_by_hour(endpoint: str, model: str) -> bool:
-    """Return whether the package prices a model by the hour of the day, which no other list does."""
+    """Return whether the package prices a model by the hour of the day. No other price list does."""
     from genai_prices.data_snapshot import get_snapshot
     from genai_prices.types import TimeOfDateConstraint
 
@@ -95,7 +95,7 @@ def changes_by_hour(endpoint: str, model: str) -> bool:
 
 
 def convert_price(prices: ModelPrice) -> Price | None:
-    """Return the price in one of the package's rows as our rates, or None if the model is not priced by token."""
+    """Convert the price in one of the package's rows to our rates, or None if the model is not priced by token."""
     from genai_prices.types import TieredPrices
 
     amounts = {sort: getattr(prices, name) for sort, name in SORTS.items()}
@@ -115,7 +115,7 @@ def convert_price(prices: ModelPrice) -> Price | None:
     return Price("USD", tuple(tiers), SOURCE)
 
 
-# Prices of the catalogue's sources (LiteLLM and models.dev, in dollars), by host.
+# Prices from the catalogue's sources (LiteLLM and models.dev, in dollars), by host.
 
 
 @lru_cache(maxsize=2000)
@@ -140,12 +140,12 @@ YUAN_SORTS: Mapping[str, str] = {
     "cacheWrite": "cache_write",
     "thinkingOutput": "reasoning",
 }
-"""Token types in the file → the gateway's names for them."""
+"""Token types in `cny_prices.json` → the gateway's names for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class YuanRow:
-    """One row of the file: its hosts and models, and the first day on which it is valid, None for always."""
+    """One row of `cny_prices.json`: its hosts and models, and the first day on which it is valid, None for always."""
 
     hosts: tuple[str, ...]
     models: tuple[str, ...]
@@ -160,9 +160,9 @@ class YuanRow:
 
 @lru_cache(maxsize=2000)
 def yuan_price(endpoint: str, model: str, day: date) -> Price | None:
-    """Return the price of a model at the endpoint's host on a day, or None if the file has no such price."""
+    """Return the price of a model at the endpoint's host on a day, or None if `cny_prices.json` has no such price."""
     preset = preset_for_endpoint(endpoint)
-    # Other hosts of the same vendor serve other countries, where it bills in another currency.
+    # Other hosts of the same vendor serve other countries, where the vendor bills in another currency.
     if preset is None or urlsplit(endpoint).hostname != urlsplit(preset.base_url).hostname:
         return None
     matching = [row for row in _rows() if row.matches(preset.name, model.lower(), day)]

@@ -1,4 +1,4 @@
-"""Determine the current price: the administrator's, else the host's price in yuan, else the price in price lists."""
+"""Determine the current price: the administrator's, else the host's price in yuan, else the one in price lists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from routing_admin.limits.prices.listed import TIERS, catalogued_prices, changes
 
 
 class PriceSheet:
-    """Prices of one snapshot; the administrator's prices are parsed once."""
+    """Prices under one configuration snapshot; the administrator's prices are parsed once."""
 
     def __init__(self, state: Snapshot) -> None:
         self._configuration = configuration = state.configuration
@@ -54,7 +54,7 @@ def list_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price
     if yuan is not None:
         return yuan
     listed = listed_price(endpoint, model, at, tier)
-    # Only genai-prices distinguishes service tiers and hours of the day, so other lists do not apply to them.
+    # Only genai-prices distinguishes service tiers and hours of the day, so other price lists are not used for those.
     is_exclusive = tier in TIERS or changes_by_hour(endpoint, model)
     return listed if is_exclusive else _weigh(endpoint, model, listed)
 
@@ -66,11 +66,11 @@ def _weigh(endpoint: str, model: str, first: Price | None) -> Price | None:
 
 
 sheet_of: Callable[[Snapshot], PriceSheet] = lru_cache(maxsize=2)(PriceSheet)
-"""Return a snapshot's price sheet; those of the last two snapshots are cached."""
+"""Return a snapshot's price sheet; the sheets of the last two snapshots are cached."""
 
 
 def cost_now(provider: str, model: str, usage: Usage, at: datetime, tier: str = "") -> Cost | None:
-    """Return the cost of a call by the newest configuration; None if token counts or a price are missing."""
+    """Return a call's cost at the prices of the newest configuration; None without token counts or a price."""
     if usage.prompt_tokens is None and usage.completion_tokens is None:
         return None
     price = sheet_of(snapshot.current()).price(provider, model, at, tier)
