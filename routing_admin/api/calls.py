@@ -1,7 +1,7 @@
 """Authenticate calls of the agents' API, and read their bodies within limits.
 
-The scope of each call is in `capabilities/core/permissions.py`, so that no call can be left unprotected. Refusals are
-`CallError`s, which all have the same JSON format.
+The scope that each call requires is listed in `capabilities/core/permissions.py`, so that no call is unprotected.
+Refusals are `CallError`s, which all have the same JSON format.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from capabilities.json_bodies import (
 S = TypeVar("S", bound=BaseModel)
 
 CONSTRAINTS = {"missing": "required", "literal_error": "enum", "enum": "enum"}
-"""Pydantic's error type → our constraint. For other types the suffix decides."""
+"""Maps Pydantic's error types to our constraint names. For other types the suffix decides."""
 
 
 class CallError(Exception):
@@ -61,7 +61,7 @@ class AgentKeyAuth(AuthBase):
             path = route_path(request.resolver_match.route) if request.resolver_match else ""
             refusal = refuse_call(result, request.method or "", path)
             if refusal is None:
-                # Slots for heavy work are divided fairly between agents, which this name identifies.
+                # Slots for heavy work are divided fairly between agents; this name identifies the agent.
                 requester.set(result.key_owner)
                 return result
             result = refusal
@@ -75,7 +75,7 @@ def agent_actor(request: HttpRequest) -> Actor:
 
 
 def answer(value: Any, status: int = 200, **headers: str) -> HttpResponse:
-    """Return a JSON response, with the set fields of a schema; `_` in header names becomes `-`."""
+    """Return a JSON response with the schema's fields that are set; `_` in header names becomes `-`."""
     if isinstance(value, BaseModel):
         data = value.model_dump_json(exclude_unset=True).encode()
     else:
@@ -85,7 +85,7 @@ def answer(value: Any, status: int = 200, **headers: str) -> HttpResponse:
 
 
 def read_body(request: HttpRequest) -> bytes:
-    """Return the body; raise `CallError`: 413 past the limit, 415 for a content encoding."""
+    """Return the body; raise `CallError` 413 if it is too large, and 415 for a content encoding."""
     limit = body_limit(request.path)
     if request.headers.get("content-encoding", "identity") != "identity":
         raise CallError(415, "unsupported_encoding", "Send the body without Content-Encoding.")
@@ -93,7 +93,7 @@ def read_body(request: HttpRequest) -> bytes:
     too_large = CallError(413, "body_too_large", f"The body is larger than the limit of {limit} bytes.", limit=limit)
     if announced.isdigit() and int(announced) > limit:
         raise too_large
-    # A body without a length is too large if one byte more than allowed can be read.
+    # Without a Content-Length, read one byte more than allowed: if that succeeds, the body is too large.
     data = request.read(limit + 1)
     if len(data) > limit:
         raise too_large
@@ -101,7 +101,7 @@ def read_body(request: HttpRequest) -> bytes:
 
 
 def read_json(request: HttpRequest, *, any_text: bool = False) -> Any:
-    """Return the body as JSON; raise `CallError`: 400 if it is invalid or nested too deeply, 413 if too large.
+    """Return the body as JSON; raise `CallError` 400 if it is invalid or nested too deeply, and 413 if it is too large.
 
     Raise `InvalidError` for text that the database cannot store. With `any_text`, any text is accepted.
     """
@@ -112,7 +112,7 @@ def read_json(request: HttpRequest, *, any_text: bool = False) -> Any:
     except (JsonTooLargeError, OverloadedError) as error:
         raise CallError(error.status, error.code, str(error)) from None
     except ValueError as error:
-        # orjson's message ends with the position.
+        # orjson's message ends with the error's position.
         position = str(error).split(":")[-1].strip()
         raise CallError(
             400, "invalid_json", f"The body is not valid JSON ({position}). Send one JSON object."
@@ -153,7 +153,7 @@ def _build_problem(location: Any, kind: str, message: str) -> Problem:
 
 
 def takes(schema: type[BaseModel]) -> dict[str, Any]:
-    """Return the OpenAPI description of a request body in JSON that follows the schema."""
+    """Return the OpenAPI description of a JSON request body that follows the schema."""
     return {"requestBody": {"required": True, **build_json_schema(schema)}}
 
 
@@ -163,7 +163,7 @@ def build_json_schema(schema: type[BaseModel]) -> dict[str, Any]:
 
 
 def inline_references(value: Any, definitions: dict[str, Any]) -> Any:
-    """Return a JSON schema with every reference to `$defs` replaced by its definition."""
+    """Return a JSON schema in which every reference to `$defs` is replaced by the definition."""
     if isinstance(value, list):
         return [inline_references(item, definitions) for item in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Error responses of the agents' API: `{"error","message","requestId",…}` with the right status."""
+"""Error responses of the agents' API: JSON `{"error","message","requestId",…}` with the matching HTTP status."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ STATUS_OF_CODE: Mapping[str, int] = {
     "artifact_corrupt": 410,
     "unavailable": 503,
 }
-"""Code of an artifact error → status."""
+"""Maps the code of an artifact error to an HTTP status."""
 
 
 def refusal(request: HttpRequest, status: int, code: str, message: str, **more: Any) -> HttpResponse:
@@ -71,7 +71,7 @@ def api_name(path: str) -> str:
 
 def on_call_error(request: HttpRequest, error: CallError) -> HttpResponse:
     if error.status in (401, 403):
-        # Only these statuses mean that the key was refused.
+        # Only these statuses mean that the key was rejected.
         request_metrics().count_refused_key(api_name(request.path), error.code)
     response = refusal(request, error.status, error.code, str(error), **error.more)
     for name, value in error.headers.items():
@@ -150,7 +150,7 @@ HANDLERS: tuple[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse
     (InterfaceError, on_database_error),
     (Exception, on_crash),
 )
-"""Exception → handler; the most specific one applies."""
+"""Maps an exception class to its handler; the most specific class applies."""
 
 PREFIX = "/api/v1"
 DATA_PLANE_CALLS: Mapping[str, str] = {"/models": "GET /v1/models", "/files": "POST /v1/files"}
@@ -162,10 +162,10 @@ URLs answers them in the format of their own API.
 def unknown_call(
     request: HttpRequest, *args: Any, list_calls: Callable[[], Sequence[str]], **kwargs: Any
 ) -> HttpResponse:
-    """Return 404 for an unknown path, with the nearest of the API's calls."""
+    """Return 404 for an unknown path, and suggest the API's most similar calls."""
     path = request.path.removeprefix(PREFIX)
     data_plane_call = DATA_PLANE_CALLS.get(path.rstrip("/"))
-    # A call for the data plane was sent to the wrong base URL.
+    # The client sent a data plane call to this API's base URL.
     suggestions = [data_plane_call] if data_plane_call else similar_calls(request.method or "GET", path, list_calls())
     hint = f" Did you mean {', '.join(suggestions)}?" if suggestions else ""
     message = f"There is no such call.{hint} All calls are described at {PREFIX}/docs."
@@ -188,7 +188,7 @@ def similar_calls(method: str, path: str, calls: Sequence[str]) -> list[str]:
 
 
 def wrap_view(view: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a view: format its 405 as our errors, and apply the lock timeout of agents' calls."""
+    """Wrap a view so that its 405 has our error format and agents' calls have a short lock timeout."""
     if iscoroutinefunction(view):
 
         @wraps(view)
@@ -220,12 +220,12 @@ def _shape_405(request: HttpRequest, response: HttpResponseBase) -> HttpResponse
 
 
 def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
-    """Return the API's URLs, with all errors in our format, and a pattern for unknown URLs."""
+    """Return the API's URLs, all with errors in our format, and a catch-all pattern for unknown URLs."""
     for kind, handler in HANDLERS:
         api.add_exception_handler(kind, handler)
     patterns, app, namespace = api.urls
 
-    @cache  # Built at the first unknown call, because building the document takes 0.3 s, which would delay the start.
+    @cache  # The document is built at the first unknown call: it takes 0.3 s, which would delay the server's start.
     def list_calls() -> Sequence[str]:
         paths = api.get_openapi_schema(path_prefix=f"{PREFIX}/")["paths"]
         return sorted(f"{method.upper()} {path}" for path, item in paths.items() for method in item)

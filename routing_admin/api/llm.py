@@ -62,7 +62,7 @@ router = Router()
 
 
 class ResolveIn(Body):
-    """The routing part of a request; the rest can be omitted."""
+    """The fields of a request that decide its route; all others can be omitted."""
 
     prompt: str = ""
     systemPrompt: str | None = None
@@ -81,9 +81,9 @@ class SendIn(ResolveIn):
 
 @router.post("/llm/send", tags=["llm"], response=SendOut, openapi_extra=takes(SendIn))
 async def send(request: HttpRequest) -> HttpResponse:
-    """Send a prompt along its task's route; return the answer, who gave it, and every attempt.
+    """Send a prompt along its task's route; return the answer, the model that gave it, and every attempt.
 
-    If the caller disconnects, the run ends. 429 if a limit of the agent is reached.
+    If the caller disconnects, the run ends. The status is 429 if a limit of the agent is reached.
     """
     principal = request_principal(request)
     holders = principal.holders
@@ -109,7 +109,7 @@ async def send(request: HttpRequest) -> HttpResponse:
 
 
 def list_own_label_holders(principal: Principal) -> Sequence[LimitHolder]:
-    """Return the budgets of the labels on the agent's key, from the current configuration."""
+    """Return the labels on the agent's key that have a budget, from the current configuration."""
     return list_label_holders(snapshot.current().configuration, principal.key_owner, principal.labels)
 
 
@@ -173,7 +173,10 @@ def _plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
 
 @router.post("/llm/resolve", tags=["llm"], response=ResolveOut, openapi_extra=takes(ResolveIn))
 def resolve(request: HttpRequest) -> HttpResponse:
-    """Make the same decision without calling a provider: route, directive, and each candidate's outcome."""
+    """Make the same decision as `send` without calling a provider.
+
+    Return the route, the directive, and each candidate's outcome.
+    """
     plan = planned_request(read_as(request, ResolveIn, any_text=True), request_principal(request)).plan
     resolved = resolve_plan(plan, process_run_context().cooldowns)
     return answer(
@@ -222,7 +225,7 @@ def planned_request(body: ResolveIn, principal: Principal) -> PlannedRequest:
 
 
 def file_part(attachment: AttachmentIn, rows: RowStore) -> FilePart:
-    """Return the attachment's artifact as a message part, which says so if the artifact is deleted or expired.
+    """Return the artifact of an attachment as a message part; the part says so if the artifact is deleted or expired.
 
     Raise `CallError` 404 if this agent never had such an artifact.
     """
@@ -234,7 +237,7 @@ def file_part(attachment: AttachmentIn, rows: RowStore) -> FilePart:
 
 
 def send_out(planned: PlannedRequest, result: RunResult[Answer]) -> SendOut:
-    """Return the response of `/llm/send`; it has `media` and `annotations` only if there are any."""
+    """Return the response of `/llm/send`; `media` and `annotations` are present only if they are not empty."""
     model_answer, usage = result.answer, result.answer.usage
     media = [
         MediaOut(

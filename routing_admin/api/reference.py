@@ -24,11 +24,11 @@ SUBJECTS: Mapping[str, Promise] = {
     "llm": gettext_lazy("Requests"),
     "administration": gettext_lazy("Administration"),
 }
-"""Tag of the OpenAPI document → heading."""
+"""Maps each tag of the OpenAPI document to a heading."""
 MAX_SEARCH_CHARS = 100
-"""Maximum characters of a search."""
+"""Maximum number of characters in a search."""
 MAX_DEPTH = 3
-"""Maximum depth to which the fields of nested objects are listed."""
+"""Maximum depth to which fields of nested objects are listed."""
 EXAMPLES: Mapping[str, Any] = {"string": "…", "integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}}
 """An example value for each JSON type."""
 
@@ -54,7 +54,7 @@ class Content:
 
 
 TONES = {"GET": "info", "POST": "ok", "PUT": "warn", "PATCH": "acc", "DELETE": "bad"}
-"""Colour of each method, as in most API references."""
+"""Badge colour of each HTTP method, following the convention of most API references."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Operation:
         return TONES.get(self.method, "")
 
     def has(self, words: str) -> bool:
-        """Return whether method, path, title and subject contain each of these words, ignoring case."""
+        """Return whether method, path, title and subject together contain all of these words, ignoring case."""
         text = f"{self.method} {self.path} {self.title} {SUBJECTS.get(self.subject, '')}".casefold()
         return all(word in text for word in words.casefold().split())
 
@@ -150,7 +150,7 @@ def _list_fields(
 
 
 def _object_in(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """Return the object that a schema describes, and a `[]` for each list around it.
+    """Return the object schema within a schema, and one `[]` for each list around it.
 
     The object may be the schema itself, one of its alternatives, or the items of a list.
     """
@@ -180,7 +180,7 @@ def schema_type(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
 
 
 def write_example(method: str, path: str, body: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
-    """Return the call as a command line, with the required fields of its body."""
+    """Return a command line that makes the call, with the required fields of its body."""
     lines = [f'curl -X {method} "$URL{path}"', '-H "Authorization: Bearer $KEY"']
     contents = body.get("content", {})
     if "application/json" in contents:
@@ -226,5 +226,8 @@ class Reference(DocsBase):
 
 @cache
 def operations_by_id(api: NinjaAPI) -> Mapping[str, Operation]:
-    """Return an API's operations by id. The result is cached, because they do not change at run time."""
+    """Map the ids of an API's operations to the operations.
+
+    The result is cached, because they do not change at run time.
+    """
     return {operation.id: operation for operation in list_operations(api.get_openapi_schema())}

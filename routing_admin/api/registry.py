@@ -28,7 +28,7 @@ def capabilities_out(capabilities: Capabilities) -> CapabilitiesOut:
 
 
 def list_services(capability: str | None, direction: Direction) -> list[ServiceOut]:
-    """Return the enabled services in order, or only those with the capability in that direction."""
+    """Return the enabled services in order; with a capability, only the services that read (or write) it."""
     registry = build_registry(snapshot.current())
     services = registry.get_services_by_capability(capability, direction) if capability else registry
     return [service_out(service) for service in services]
@@ -52,7 +52,7 @@ def describe_agent(agent_id: str) -> AgentOut:
     """Return an agent, its model's capabilities, and the agents that can handle the rest (MCR-4.3, 4.4).
 
     For an agent with a route, `capabilities` are those of the route's first ready candidate. `chain` says what all
-    candidates read, and what only some read. Raise `NotFoundError`.
+    candidates read, and what only some read. Raise `NotFoundError` for an unknown id.
     """
     directory = snapshot.current().directory
     profile, context = directory.get(agent_id), directory.context(agent_id)

@@ -1,4 +1,4 @@
-"""The agents' API: an agent's own requests, as pages, and single requests with their attempts."""
+"""Endpoints with which agents list their own requests, and read a single request with its attempts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 router = Router()
 PAGE, MAX_PAGE = 50, 100
 FIELDS = {"task": "route"}
-"""Search field → query parameter, where the names differ."""
+"""Maps search fields to query parameters where the names differ."""
 PageSize = Annotated[int, Query(ge=1, le=MAX_PAGE)]
 
 
@@ -138,9 +138,9 @@ NOT_YET = "The request log cannot be written at the moment; entries are waiting.
 
 @router.get("/requests/{request_id}", tags=["llm"], response=RequestOut)
 def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
-    """Return one of the agent's own requests with its attempts, by its `x-request-id`; 404 for another agent's.
+    """Return one of the agent's own requests with its attempts, by its `x-request-id`; 404 for another agent's request.
 
-    503 while log entries wait to be written.
+    The status is 503 while log entries wait to be written.
     """
     # Write the log entries of finished requests first, so that they are found.
     journal().flush()

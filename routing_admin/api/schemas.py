@@ -1,5 +1,5 @@
 # ruff: noqa: N815 - JSON keys are camelCase
-"""JSON schemas of the agents' API for routing, the configuration and requests."""
+"""JSON schemas of the agents' API: routing, configuration, requests and usage."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class RouteOut(BaseModel):
 
 
 class RoutesOut(BaseModel):
-    """Task routes in order."""
+    """Task routes in their configured order."""
 
     routes: list[RouteOut]
 
 
 class ProviderOut(BaseModel):
-    """A provider and whether it can be called; `reason` says why not."""
+    """A provider and whether it can be called; if not, `reason` says why."""
 
     providerName: str
     protocol: str
@@ -42,13 +42,13 @@ class ProviderOut(BaseModel):
 
 
 class ProvidersOut(BaseModel):
-    """Providers in order."""
+    """Providers in their configured order."""
 
     providers: list[ProviderOut]
 
 
 class ImportOut(BaseModel):
-    """The result of an import, or with `dryRun` what it would be."""
+    """The result of an import or, with `dryRun`, of the import that would be made."""
 
     revision: int | None
     changes: list[dict[str, str]]
@@ -73,7 +73,7 @@ class AttemptOut(BaseModel):
 
 
 class MediaOut(BaseModel):
-    """Generated media: an artifact here, or a URL of the provider's."""
+    """Generated media: an artifact of this installation, or a URL of the provider."""
 
     kind: str
     mimeType: str
@@ -83,7 +83,7 @@ class MediaOut(BaseModel):
 
 
 class SendOut(BaseModel):
-    """An answer, who gave it, and every attempt."""
+    """An answer, the model that gave it, and every attempt."""
 
     content: str
     provider: str
@@ -109,7 +109,7 @@ class CandidateOut(BaseModel):
 
 
 class ResolveOut(BaseModel):
-    """A routing decision without a call."""
+    """A routing decision made without calling a provider."""
 
     taskType: str
     matched: bool
@@ -119,7 +119,7 @@ class ResolveOut(BaseModel):
 
 
 class CostOut(BaseModel):
-    """An amount as exact decimal text with its three-letter currency; `saved` is what the provider's cache saved."""
+    """An amount as exact decimal text, with its three-letter currency; `saved` is the saving from cached tokens."""
 
     amount: str
     saved: str
@@ -127,8 +127,6 @@ class CostOut(BaseModel):
 
 
 class MoneyOut(BaseModel):
-    """An amount as exact decimal text."""
-
     amount: str
     currency: str
 
@@ -144,7 +142,7 @@ class ExchangeRateOut(BaseModel):
 
 
 class UsageCostOut(CostOut):
-    """A group's cost in one currency; `failedAttempts` is the part spent on calls without an answer."""
+    """A group's cost in one currency; `failedAttempts` is the part spent on failed calls."""
 
     failedAttempts: str
 
@@ -152,7 +150,7 @@ class UsageCostOut(CostOut):
 class UsageCountsOut(BaseModel):
     """Counts of a group.
 
-    Of `requests`, `failures`, `refused` and `cancelled` are the requests that ended in this way; the rest were
+    Of `requests`, `failures`, `refused` and `cancelled` count the requests that ended in these ways; the rest were
     answered. `attempts` are the candidates that were reached, `unpriced` the requests without a known price.
     """
 
@@ -170,7 +168,7 @@ class UsageCountsOut(BaseModel):
 
 
 class UsageRowOut(UsageCountsOut):
-    """One group: `cost` by currency, never added up; `converted` is the total if every currency has a rate."""
+    """Usage of one group: `cost` has an amount per currency; `converted` is the total, if all rates are known."""
 
     key: str
     unknownCost: int
@@ -179,7 +177,7 @@ class UsageRowOut(UsageCountsOut):
 
 
 class UsageGroupOut(UsageCountsOut):
-    """A group in the format of earlier versions: `costs` by currency, `cost` the total in one."""
+    """Usage of one group as in earlier versions: `costs` has an amount per currency; `cost` is the total in one."""
 
     name: str
     costs: list[UsageCostOut]
@@ -218,7 +216,7 @@ class RequestHeadOut(BaseModel):
 
 
 class RequestFileOut(BaseModel):
-    """A file of a request, and how it was delivered to the last candidate."""
+    """A file of a request, and how it was delivered to the last candidate that was called."""
 
     kind: str
     filename: str | None
@@ -229,7 +227,7 @@ class RequestFileOut(BaseModel):
 
 
 class ListedRequestOut(RequestHeadOut):
-    """A request in a page; `attempts` is the number of candidates that were reached."""
+    """A request in a list; `attempts` is the number of candidates that were called."""
 
     attempts: int
     files: list[RequestFileOut]
@@ -243,7 +241,7 @@ class RequestsOut(BaseModel):
 
 
 class LoggedAttemptOut(AttemptOut):
-    """A logged attempt: `tries` are its calls, `deliveries` how each file was delivered."""
+    """A logged attempt: `tries` is the number of calls, `deliveries` says how each file was delivered."""
 
     startedMs: float
     firstContentMs: float | None
@@ -266,25 +264,25 @@ class RequestOut(RequestHeadOut):
     attempts: list[LoggedAttemptOut]
 
 
-# Agents' limits for calls of this API: each POST or PUT counts as a request, with its bytes.
+# Agents' limits for calls of this API: each POST or PUT counts as one request, with the size of its body.
 
 COUNTED = frozenset({"POST", "PUT"})
 OWN_COUNT = frozenset({"/api/v1/llm/send"})
-"""Calls that use a model. They reserve larger amounts themselves, and wait without blocking a thread."""
+"""Calls that use a model. They reserve larger amounts themselves, without blocking a thread while they wait."""
 
 
 class LimitedKeyAuth(AgentKeyAuth):
     """`AgentKeyAuth` that also enforces the agent's limits."""
 
     def __call__(self, request: HttpRequest) -> Principal:
-        # Raises what the base class does, 429 if a limit is reached, and 503 if the limits are unavailable.
+        # Raises the errors of the base class, 429 if a limit is reached, and 503 if the limits are unavailable.
         principal = super().__call__(request)
         if not principal.holders or request.method not in COUNTED or request.path in OWN_COUNT:
             return principal
         reservation = make_reservation(principal.holders)
         if reservation is not None:
             try:
-                # Only the request and its bytes count, so nothing remains reserved.
+                # Only the request and its bytes are counted, so nothing stays reserved after this.
                 reservation.enter_in_thread(request_size(request))
             except LimitReachedError as error:
                 raise limit_call_error(error) from None

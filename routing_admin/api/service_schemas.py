@@ -16,7 +16,7 @@ Moment = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"}
 
 
 class CapabilitiesOut(Schema):
-    """What a model reads and writes."""
+    """The capabilities of a model: what it reads and writes."""
 
     input: list[str]
     output: list[str]
@@ -60,7 +60,7 @@ class ChainOut(Schema):
 
 
 class AgentOut(Schema):
-    """An agent: its model's capabilities, and which agents have the others."""
+    """An agent: the capabilities of its model, and the agents that have the other capabilities."""
 
     id: str
     name: str
@@ -89,21 +89,21 @@ class LimitOut(Schema):
 
 
 class LimitsOut(Schema):
-    """What the calling agent or its key may use; `models` are task routes and services, empty for all."""
+    """The limits of the calling agent or its key; an empty `models` means all task routes and services."""
 
     models: list[str]
     amounts: list[LimitOut]
 
 
 class KeyLabelsOut(Schema):
-    """The labels of all calls with this key, which override the calls' own labels; null if the call decides."""
+    """Labels that apply to all calls with this key and override the calls' own; a null label is left to each call."""
 
     team: str | None
     project: str | None
 
 
 class OwnAgentOut(AgentOut):
-    """The calling agent, its limits, and the limits of the key alone. Both are null if there are none."""
+    """The calling agent, the agent's limits, and the limits of its key alone; both are null if there are none."""
 
     limits: LimitsOut | None = None
     keyLimits: LimitsOut | None = None
@@ -140,14 +140,14 @@ class MessageIn(Body):
 
     @model_validator(mode="after")
     def _require_content(self) -> Self:
-        # Otherwise a message under a misspelt key would be accepted as an empty message.
+        # Extra fields are forbidden: a message under a misspelt name would otherwise be accepted as an empty message.
         if self.text is None and self.attachments is None:
             raise PydanticCustomError("missing", "A message has text, attachments or both")
         return self
 
 
 class RouteMessageIn(Body):
-    """A message and the service it is for, by default the service of the calling agent."""
+    """A message and the service that receives it, by default the service of the calling agent."""
 
     message: MessageIn
     serviceId: str | None = Field(None, max_length=200)
@@ -156,13 +156,13 @@ class RouteMessageIn(Body):
 
 
 class RequiredIn(Body):
-    """A message to check."""
+    """A message whose required capabilities are determined."""
 
     message: MessageIn
 
 
 class RequiredOut(Schema):
-    """Capabilities in order of appearance, `text` first."""
+    """Required capabilities in order of appearance; `text` is first."""
 
     capabilities: list[str]
 
@@ -177,7 +177,7 @@ class RoutingResultOut(Schema):
 
 
 class ErrorOut(Schema):
-    """Every error; a 422 lists `details`, and some errors have further fields."""
+    """The format of every error; a 422 lists `details`, and some errors have further fields."""
 
     error: str
     message: str

@@ -45,7 +45,7 @@ RESERVED = frozenset({"me"})
 def list_services(
     request: HttpRequest, capability: str | None = None, direction: Direction = Direction.INPUT
 ) -> HttpResponse:
-    """List model services with what each reads and writes; `capability` selects those that have it."""
+    """List model services with what each reads and writes; `capability` selects the services that have it."""
     return answer(ServicesOut(services=registry.list_services(capability, direction)))
 
 
@@ -68,13 +68,13 @@ def service_has_capability(
 def list_agents(
     request: HttpRequest, capability: str | None = None, direction: Direction = Direction.INPUT
 ) -> HttpResponse:
-    """List the ids of agents; `capability` selects those whose model has it."""
+    """List the ids of agents; `capability` selects the agents whose model has it."""
     return answer(AgentsOut(agents=registry.list_agent_ids(capability, direction)))
 
 
 @router.get("/agents/me", response=OwnAgentOut, tags=["agents"])
 def own_agent(request: HttpRequest) -> HttpResponse:
-    """Return the calling agent: its model's capabilities, who can handle the rest, and its limits' use."""
+    """Return the calling agent: its model's capabilities, the agents that have the others, and its limits."""
     principal = request_principal(request)
     agent, key = agent_holder_id(principal.key_owner), key_holder_id(principal.key)
     uses = find_limit_uses({agent: principal.limits, key: principal.key_limits})
@@ -114,7 +114,7 @@ def _amount(use: LimitUse, amount: int) -> float | int:
 
 @router.get("/agents/{path:agent_id}", response=AgentOut, tags=["agents"])
 def one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Return an agent: its model's capabilities, and who can handle the rest."""
+    """Return an agent: its model's capabilities, and the agents that have the others."""
     return answer(registry.describe_agent(agent_id))
 
 
@@ -144,12 +144,12 @@ def put_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @router.delete("/agents/{path:agent_id}", response={204: None}, tags=["agents"])
 def delete_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Delete an agent that this program created; succeeds if there is none."""
+    """Delete an agent that the caller created; a missing agent is not an error."""
     delete_made_agent(agent_actor(request), maker_name(request), agent_id)
     return HttpResponse(status=204)
 
 
 def maker_name(request: HttpRequest) -> str:
-    # What an agent creates on behalf of another agent belongs to the one whose key the call has.
+    # An agent that is created on behalf of another agent belongs to the agent whose key made the call.
     principal = request_principal(request)
     return principal.acts_through or principal.agent

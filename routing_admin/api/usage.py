@@ -43,13 +43,13 @@ def own_usage(
     project: str = "",
     user: str = "",
 ) -> HttpResponse:
-    """Return what the calling agent used, by `agent`, `route`, `provider`, `model`, label or `day`.
+    """Return what the calling agent used, by `agent`, `route`, `provider`, `model`, `label` or `day`.
 
-    Labels are `team`, `project` and `user`; each also selects calls with that label. `since` and `until` (exclusive)
-    are days or times (ISO 8601). A day is one of the installation's time zone. Without `since` the last 30 days,
-    without `until` up to now. Hours are counted whole, and days if `since` is more than two days ago: `since` and
-    `until` of the answer are the counted range. `cost` has an amount per currency, never added up; `unknownCost` counts
-    requests without a known price. 400 for other values.
+    The labels `team`, `project` and `user` select only calls with these labels. `since` and `until` (exclusive) are
+    days or times (ISO 8601); days are in the installation's time zone. By default the period is the last 30 days.
+    Partial hours are counted as whole hours, and partial days as whole days if `since` is more than two days ago;
+    `since` and `until` of the answer are the counted range. `cost` has an amount per currency, which are not added up;
+    `unknownCost` counts requests without a known price. The status is 400 for other values.
     """
     if groupBy not in GROUPS:
         raise CallError(400, "invalid_request", f"groupBy must be one of {', '.join(GROUPS)}.")

@@ -1,4 +1,4 @@
-"""The agents' API: artifacts, get_artifact, tools, and messages that refer to artifacts."""
+"""Endpoints of the agents' API for artifacts, for tools such as get_artifact, and for messages with artifacts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Router of one agent's messages. It loads the attachments that the agent may read, and completes their metadata.
+    """Router of one agent's messages. It loads the attachments that the agent may read and completes their metadata.
 
     `describe` returns a model's description of a file, if the agent requests descriptions.
     """
@@ -94,7 +94,7 @@ class Messages:
 def can_really_read(agent: AgentProfile, file: FilePart) -> bool:
     """Return whether the agent's model would accept this file.
 
-    If the file's type is unknown, only the model's capability for its kind decides.
+    If the file's type is unknown, the result depends only on whether the model can read files of that kind.
     """
     if file.mime_type == "application/octet-stream":
         return has_capability_for(agent, file)
@@ -128,7 +128,7 @@ def _complete(attachment: AttachmentInfo, row: Artifact | None) -> AttachmentInf
 
 
 def _load(row: Artifact | None) -> Loaded:
-    # This opens the content without reading it.
+    # Opening the content does not read its bytes.
     artifact = open_artifact(row) if row is not None else None
     if artifact is None or artifact.unreadable or artifact.content is None:
         raise UnreadableError((artifact.unreadable if artifact else None) or "artifact_missing")
@@ -154,7 +154,7 @@ AnyKind = Annotated[
     BeforeValidator(lambda value: value or None),
     WithJsonSchema({"type": "string", "enum": ["", *Kind]}),
 ]
-"""A kind of artifact; empty for any."""
+"""A kind of artifact; empty for any kind."""
 Language = Annotated[str | None, Query(max_length=35)]
 
 
@@ -171,9 +171,9 @@ def list_tools(request: HttpRequest, language: Language = None) -> HttpResponse:
     openapi_extra=takes(RouteMessageIn),
 )
 def route_message(request: HttpRequest) -> HttpResponseBase:
-    """Return a message as a service can receive it: supported attachments with data, others described.
+    """Return a message as a service can receive it: supported attachments with data, other attachments as descriptions.
 
-    With `describe`, a model describes the others; this calls the model and needs the scope `route`.
+    With `describe`, a model writes these descriptions; this requires the scope `route`.
     """
     body, agent = read_as(request, RouteMessageIn, any_text=True), request_principal(request).agent
     service = body.serviceId or agent_service_id(agent)
@@ -200,7 +200,7 @@ def required_capabilities(request: HttpRequest) -> HttpResponse:
 def store_artifact(request: HttpRequest) -> HttpResponse:
     """Store a file (multipart `file`) or text (JSON `{text, filename}`), which may be empty.
 
-    415 for any other content type.
+    The status is 415 for any other content type.
     """
     kind = (request.content_type or "").lower()
     if kind == "multipart/form-data":
@@ -272,7 +272,7 @@ def artifact_info(request: HttpRequest, ref: str) -> HttpResponse:
 
 @router.get("/artifacts/{path:ref}/preview", response=PreviewOut, tags=["artifacts"])
 def artifact_preview(request: HttpRequest, ref: str, language: Language = None) -> HttpResponse:
-    """Show how every model service would receive the artifact, with the exact payload except for data."""
+    """Show how every model service would receive the artifact: the exact payload, but without file data."""
     row = find_readable(request, ref)
     previewed = preview(row, language=language, agent=request_principal(request).agent)
     return answer(
@@ -287,9 +287,9 @@ def artifact_preview(request: HttpRequest, ref: str, language: Language = None) 
 
 @router.post("/artifacts/{path:ref}/attachments/{int:number}", response={201: ArtifactOut}, tags=["artifacts"])
 def store_attachment(request: HttpRequest, ref: str, number: int) -> HttpResponse:
-    """Store an attachment of a mail as an artifact of the calling agent, by its number in the mail's text.
+    """Store one attachment of an email as an artifact of the calling agent, by its number in the email's text.
 
-    Equal bytes are stored once. 404 if the mail has no such attachment, or a larger one than may be uploaded.
+    Equal bytes are stored once. The status is 404 if the email has no such attachment, or one above the upload limit.
     """
     row = find_readable(request, ref)
     stored = actions.store_attachment(
@@ -310,10 +310,10 @@ def route_artifact(
     language: Language = None,
     describe: bool = False,
 ) -> HttpResponseBase:
-    """Return the artifact as the given service, or the calling agent's, can read it (get_artifact).
+    """Return the artifact in the form that the given service, or the calling agent's service, can read (get_artifact).
 
-    With `describe`, a model describes a file that the service cannot read; this calls the model and needs the scope
-    `route`. 422 for an `offset` or `limit` (in characters) out of range, 404 for an artifact this agent cannot find.
+    With `describe`, a model describes a file that the service cannot read; this requires the scope `route`. The status
+    is 422 for an `offset` or `limit` (in characters) out of range, and 404 for an artifact that this agent cannot find.
     """
     caller = ToolCaller(
         agent=request_principal(request).agent, actor=agent_actor(request), language=choose_language(language)
@@ -331,8 +331,8 @@ def route_artifact(
 def correct_artifact(request: HttpRequest, ref: str) -> HttpResponse:
     """Correct the type, encoding or visibility of one of the calling agent's artifacts.
 
-    A corrected type or encoding overrides what was declared and detected, everywhere and immediately. 403 for another
-    agent's artifact.
+    A corrected type or encoding overrides what was declared and detected, everywhere and immediately. The status is 403
+    for another agent's artifact.
     """
     body, row = read_as(request, CorrectionIn), find_own(request, ref)
     fields = actions.CorrectionFields()
@@ -348,14 +348,14 @@ def correct_artifact(request: HttpRequest, ref: str) -> HttpResponse:
 
 @router.delete("/artifacts/{path:ref}", response={204: None}, tags=["artifacts"])
 def delete_artifact(request: HttpRequest, ref: str) -> HttpResponse:
-    """Delete one of the calling agent's artifacts; 403 for another agent's."""
+    """Delete one of the calling agent's artifacts. The status is 403 for another agent's artifact."""
     row = find_own(request, ref)
     actions.delete_artifacts(agent_actor(request), [row.pk])
     return HttpResponse(status=204)
 
 
 def find_readable(request: HttpRequest, ref: str) -> Artifact:
-    """Return the artifact that the calling agent may read; raise `CallError` 404."""
+    """Return the artifact if the calling agent may read it; raise `CallError` 404 otherwise."""
     row = RowStore(request_principal(request).agent).row(ref)
     if row is None:
         raise not_found(ref, "The artifact does not exist or has been deleted.")
@@ -363,7 +363,7 @@ def find_readable(request: HttpRequest, ref: str) -> Artifact:
 
 
 def find_own(request: HttpRequest, ref: str) -> Artifact:
-    """Return the artifact that the calling agent stored; raise `CallError` 404, or 403 for another agent's."""
+    """Return the artifact if the calling agent stored it; raise `CallError` 404, or 403 for another agent's."""
     row = find_readable(request, ref)
     if row.owner != request_principal(request).agent:
         raise CallError(403, "forbidden", "Only the agent that stored an artifact can change or delete it.", ref=ref)

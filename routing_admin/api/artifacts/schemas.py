@@ -40,7 +40,7 @@ class UploadIn(Body):
 
 
 class UploadLinkIn(Body):
-    """The file to upload; `size` in bytes, if known."""
+    """The file for which an upload link is requested; `size` in bytes, if known."""
 
     filename: str = Field(max_length=1000)
     mimeType: str = Field("", max_length=255)
@@ -58,10 +58,10 @@ class UploadLinkOut(BaseModel):
 
 
 class CorrectionIn(Body):
-    """A correction of what a file is; omitted fields stay unchanged.
+    """A correction of a file's type, encoding or visibility; omitted fields stay unchanged.
 
-    null restores what was detected. An encoding without a type makes the file text. Common aliases of encodings are
-    accepted.
+    null restores the detected value. If only an encoding is given, the file becomes text. Common aliases of encodings
+    are accepted.
     """
 
     mimeType: str | None = Field(None, max_length=1000, description="For example text/csv; null for what was detected.")
@@ -76,10 +76,10 @@ class CorrectionIn(Body):
 
 
 class ArtifactOut(BaseModel):
-    """An artifact's metadata: `size` in bytes, and for text its encoding and whether that is certain.
+    """An artifact's metadata; `size` is in bytes, and text also has its encoding and whether the encoding is certain.
 
-    `corrected` has the values of a correction, which override what was detected. `mismatch` says that the file is not
-    what it was declared to be, `evidence` why. Measures are present if known.
+    `corrected` contains corrected values, which override detected ones. `mismatch` says that the declared and the
+    detected type differ, and `evidence` why. Measures such as width or duration are present if known.
     """
 
     id: str
@@ -117,7 +117,7 @@ class ArtifactsOut(BaseModel):
 
 
 class ContentRouteOut(BaseModel):
-    """The answer of get_artifact; exactly one of content, imageUrl and file is present.
+    """The result of get_artifact; exactly one of `content`, `imageUrl` and `file` is present.
 
     `suggestedAgents` accompanies a description: the agents that can read the artifact now, including those created at
     run time.
@@ -143,13 +143,13 @@ class PreviewOut(BaseModel):
 
 
 class ToolsOut(BaseModel):
-    """The agents' tools as function definitions."""
+    """The tools that agents can call, as function definitions."""
 
     tools: list[dict[str, object]]
 
 
 def artifact_out(row: Artifact) -> ArtifactOut:
-    """Return an artifact's metadata, with measures if known and an encoding only for text."""
+    """Return an artifact's metadata, with its measures if they are known, and with an encoding only for text."""
     optional_fields: dict[str, Any] = {
         name: value for name in ("width", "height", "pages", "seconds") if (value := getattr(row, name)) is not None
     }

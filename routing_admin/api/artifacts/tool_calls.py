@@ -31,14 +31,15 @@ if TYPE_CHECKING:
 PAGE = 20
 """Default number of artifacts in a list for a model."""
 BRIEF = ("ref", "filename", "mimeType", "size", "kind", "createdAt", "type", "owner")
-"""Fields of an artifact in lists for a model."""
+"""Fields of an artifact that a list for a model contains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCaller:
-    """The caller of a tool, and the language of descriptions. `key` is the public part of the agent's key.
+    """The caller of a tool, and the language of descriptions.
 
-    `base_url` is the URL at which the caller reached this server, for links in answers.
+    `key` is the public part of the agent's key. `base_url` is the URL at which the caller reached this server, for
+    links in answers.
     """
 
     agent: str
@@ -100,7 +101,7 @@ def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[
 
 
 def agent_service_id(agent_id: str) -> str:
-    """Return the service of an agent's model, or "", which is no service's id, if the agent has no model yet."""
+    """Return the id of the service that the agent's model uses, or "" if the agent has no model yet."""
     agent = snapshot.current().directory.get(agent_id)
     return (agent.service_id if agent else None) or ""
 
@@ -138,7 +139,7 @@ def _list(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
         kind=arguments.get("kind") or "",
     )
     listed = {"artifacts": [_brief(row) for row in page.rows], "nextCursor": page.next_cursor}
-    # The note tells the model how to request the next page.
+    # The returned note tells the model how to request the next page.
     return {**listed, "more": TEXTS[nearest_language(caller.language)]["more"]} if page.next_cursor else listed
 
 
@@ -158,4 +159,4 @@ TOOLS: Mapping[str, Callable[[ToolCaller, Mapping[str, Any]], ToolAnswer]] = Map
         "list_artifacts": _list,
     }
 )
-"""Name of a tool → its function; the arguments match the tool's definition."""
+"""Maps each tool's name to its function; the arguments match the tool's definition."""

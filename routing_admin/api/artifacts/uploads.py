@@ -42,7 +42,7 @@ def request_base_url(request: HttpRequest) -> str:
 
 
 def link_out(offered: OfferedUpload, base_url: str) -> UploadLinkOut:
-    """Return an upload link's JSON; `base_url` is the URL by which the agent reached us."""
+    """Return an upload link as JSON; `base_url` is the URL at which the agent reached this server."""
     return UploadLinkOut(
         uploadUrl=f"{base_url}{PATH}{offered.token}",
         method="PUT",
@@ -54,7 +54,7 @@ def link_out(offered: OfferedUpload, base_url: str) -> UploadLinkOut:
 
 @router.post("/uploads", response={201: UploadLinkOut}, tags=["artifacts"], openapi_extra=takes(UploadLinkIn))
 def offer_upload(request: HttpRequest) -> HttpResponse:
-    """Return a link for uploading one file without a key, by one PUT within 15 minutes.
+    """Return a link for uploading one file by a single PUT within 15 minutes, without a key.
 
     `ref` will be the artifact's reference.
     """
@@ -65,14 +65,14 @@ def offer_upload(request: HttpRequest) -> HttpResponse:
 
 @router.put("/uploads/{token}", response={201: ArtifactOut}, auth=None, tags=["artifacts"], openapi_extra=BYTES)
 def receive_upload(request: HttpRequest, token: str) -> HttpResponse:
-    """Store the body as the file of the link.
+    """Store the request body as the file that the link was made for.
 
-    404 for an unknown link, 410 for a used or expired one, 413 for a file that is too large.
+    The status is 404 for an unknown link, 410 for a used or expired one, and 413 for a file that is too large.
     """
-    # The bytes are stored as received, so a compressed file would stay compressed.
+    # Refuse a content encoding: the bytes are stored as received, so a compressed body would stay compressed.
     if request.headers.get("content-encoding", "identity") != "identity":
         raise CallError(415, "unsupported_encoding", "Send the file without Content-Encoding.")
-    # The bytes are stored as received, so the multipart form around the file would be stored, too.
+    # Refuse a multipart form: the bytes are stored as received, so the form's own bytes would be stored with the file.
     if request.content_type == "multipart/form-data":
         message = "Send the file's bytes as the body, not a form: curl -T FILE URL."
         raise CallError(415, "unsupported_media_type", message)
@@ -92,18 +92,18 @@ def _blocks(request: HttpRequest) -> Iterator[bytes]:
         raise UploadFailedError("The upload is incomplete. Send the file again.") from error
 
 
-# Responses that contain files. Base64 is written in chunks, so that no complete file is in memory.
+# Responses that contain files. Base64 is written in chunks, so that a file is never completely in memory.
 
 
 def answer_in_chunks(request: HttpRequest, value: Mapping[str, Any]) -> HttpResponse | StreamingHttpResponse:
-    """Return the same JSON response as `answer`, with each `MediaData` written in chunks."""
+    """Return the JSON response `answer` unchanged, but write each `MediaData` in chunks."""
     pieces = split_payload(value)
     if not any(isinstance(piece, MediaData) for piece in pieces):
         return answer(value)
     blocks = _write_chunks(pieces)
     body = iterate_async(blocks) if isinstance(request, ASGIRequest) else blocks
     response = StreamingHttpResponse(body, content_type="application/json; charset=utf-8")
-    # The length of base64 is known before anything is encoded.
+    # The length of the base64 is computed before anything is encoded.
     length = sum(piece.length if isinstance(piece, MediaData) else len(piece) for piece in pieces)
     response["Content-Length"] = str(length)
     return response

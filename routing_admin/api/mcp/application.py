@@ -1,4 +1,7 @@
-"""The ASGI application at `/mcp`. It authenticates callers, and imports the MCP package at the first valid call."""
+"""The ASGI application at `/mcp`.
+
+It authenticates callers, and imports the MCP package at the first authenticated call.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ class McpApp:
             message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
             await send_refusal(scope, 400, "host_not_allowed", message, send)
             return
-        if scope["method"] in ("GET", "DELETE"):  # older clients would open a stream on which nothing is ever sent
+        if scope["method"] in ("GET", "DELETE"):  # Older clients would open a stream on which nothing is ever sent.
             await send_refusal(scope, 405, "method_not_allowed", NO_STREAM, send)
             return
         try:
@@ -100,7 +103,8 @@ class McpApp:
 
 
 async def _read_body(receive: Receive) -> tuple[bytes, dict[str, str]]:
-    # The MCP package parses bodies on the event loop, which delays all other calls. So long strings are removed first.
+    # The MCP package parses bodies on the event loop, which delays all other calls. Long strings are therefore removed
+    # first.
     body, more = bytearray(), True
     while more:
         message = await receive()
@@ -113,7 +117,7 @@ async def _read_body(receive: Receive) -> tuple[bytes, dict[str, str]]:
             return await asyncio.to_thread(extract_texts, body)
         except JsonTooLargeError:
             raise
-        except ValueError:  # the MCP package reports invalid JSON itself
+        except ValueError:  # The MCP package itself reports invalid JSON.
             return bytes(body[:LARGE_BYTES]), {}
 
 
@@ -127,7 +131,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _named(request_id: str, send: Send) -> Send:
-    # The MCP package may have made an id of its own for a refused request.
+    # For a refused request, the MCP package may have generated an id.
     async def sending(message: Any) -> None:
         if message["type"] == "http.response.start":
             other_headers = [header for header in message["headers"] if header[0].lower() != b"x-request-id"]

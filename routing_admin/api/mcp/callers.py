@@ -21,9 +21,9 @@ from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 
 PATH = "/mcp"
 KEY = "routing_admin.mcp_caller"
-"""Key of the caller in the ASGI scope."""
+"""Name under which the ASGI scope contains the caller."""
 LONG_STRINGS = "routing_admin.mcp_texts"
-"""Key in the ASGI scope for the long strings that were removed from the body, by placeholder."""
+"""Name under which the ASGI scope maps placeholders to the long strings that they replace in the body."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""The tools as a server of the official MCP package, which only this module imports.
+"""An MCP server that offers the agents' tools. Only this module imports the official MCP package.
 
-It is stateless, so any process can answer any call (MCP specification of 2026-07-28).
+The server is stateless, so any process can answer any call (MCP specification of 2026-07-28).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ INSTRUCTIONS = (
     "your model can read; what it cannot read is described, with the agents that can."
 )
 READ_ONLY_TOOLS = frozenset({"get_artifact", "find_capable_agents", "get_my_capabilities", "list_artifacts"})
-"""Names of tools that change nothing, for their MCP annotations."""
+"""Names of tools that change nothing, which their MCP annotations mark as read-only."""
 Context = ServerRequestContext[Any, Any]
 
 
@@ -56,7 +56,7 @@ class ToolServer:
         self._running = AsyncExitStack()
 
     async def start(self) -> None:
-        """Start to answer calls; the same task must call `close`."""
+        """Start answering calls; `close` must be called by the same task."""
         await self._running.enter_async_context(self._sessions.run())
 
     async def close(self) -> None:
@@ -129,7 +129,7 @@ def _run(name: str, caller: McpCaller, language: str, arguments: Mapping[str, An
 
 
 def _read_caller(context: Context) -> tuple[McpCaller, str]:
-    # Descriptions are in the language of `?language=` in the URL, or else in the default language.
+    # Descriptions are in the language of the URL's parameter `language`, or else in the default language.
     scope = _find_scope(context)
     language = parse_qs(scope["query_string"].decode("latin-1")).get("language", [""])[0]
     return scope[KEY], choose_language(language[:35])
@@ -147,11 +147,11 @@ def build_result(answer: ToolAnswer) -> types.CallToolResult:
     if isinstance(answer, dict):
         text = types.TextContent(text=json.dumps(answer, ensure_ascii=False))
         return types.CallToolResult(content=[text], structured_content=answer)
-    # Facts go to `_meta`. With `structuredContent`, Claude Code and Codex would show only that to their models, which
-    # would then never read the file.
+    # Facts about the file go into `_meta`: Claude Code and Codex show their models only `structuredContent` if it is
+    # present, so the models would never receive the file.
     facts = {name: value for name, value in answer.as_json().items() if name not in ("content", "imageUrl", "file")}
     content: list[types.ContentBlock] = [build_content(answer.result)]
-    if answer.readers:  # empty, or None because the model reads the file itself
+    if answer.readers:  # The text is empty, or None if the model reads the file itself.
         names, others = answer.readers[:MAX_NAMED_AGENTS], len(answer.readers) - MAX_NAMED_AGENTS
         more = f" and {others} more (find_capable_agents lists them)" if others > 0 else ""
         content.append(types.TextContent(text=f"suggestedAgents: {', '.join(names)}{more}"))

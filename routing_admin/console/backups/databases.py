@@ -24,7 +24,7 @@ FILE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
 class DatabaseInUseError(Exception):
-    """Another process has the database open that is to be replaced."""
+    """The database to be replaced is open in another process."""
 
 
 def uses_sqlite() -> bool:

@@ -72,7 +72,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, then the file with the hashes of all other files."""
     value = asdict(manifest)
     for database in value["databases"].values():
-        if database["text_bytes"] is None:  # older versions do not know this field
+        if database["text_bytes"] is None:  # Manifests of older versions lack this field.
             del database["text_bytes"]
     text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
     (folder / MANIFEST).write_text(text, encoding="utf-8")
@@ -124,7 +124,7 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-# Cost parameters of scrypt.
+# Cost parameters of the hash function scrypt.
 COST, BLOCK_SIZE, PARALLEL = 2**14, 8, 1
 
 

@@ -37,14 +37,14 @@ from routing_admin.platform.databases.schema import Migration
 from routing_admin.platform.databases.sqlite.base import make_private
 
 FOLDER, END = "logs", ".copy.gz"
-# Level 1 compresses to an eighth, in a quarter of the time in which the database writes the text.
+# Level 1 compresses the text to an eighth, in a quarter of the time that the database takes to write the text.
 COMPRESSION_LEVEL = 1
 INDEXES = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
 
 
 @dataclass(frozen=True, slots=True)
 class PackedRows:
-    """The number of rows of each table, and the size of their text."""
+    """The number of rows of each table, and the size of the tables' text."""
 
     rows: dict[str, int]
     text_bytes: int

@@ -40,7 +40,7 @@ from routing_admin.console.backups.rows import copy_file, has_rows, restore_rows
 from routing_admin.platform.databases.schema import NewerSchemaError, refuse_newer
 from routing_admin.platform.server.file_locks import hold_unless_locked, try_lock
 
-# In SQLite, the log with indexes and temporary files takes this many times the size of its text.
+# On SQLite, the log with its indexes and temporary files takes this many times the size of its text.
 UNPACKED = 4
 SECRET_FILES = ("secret_key", "keys")
 """Files of the data directory that contain secrets."""
@@ -174,7 +174,7 @@ def _restore_contents(folder: Path, manifest: Manifest) -> None:
 
 def _restore_artifacts(folder: Path) -> None:
     if isinstance(byte_store(), FileStore):
-        # This recreates the store's folders, which were set aside. The store computes each hash again, which verifies
+        # This recreates the store's folders, which were moved aside. The store computes each hash again, which verifies
         # the file.
         FileStore(Path(settings.DATA_DIR) / ARTIFACTS)
     # The store computes each hash again, which shows whether the file is intact.
@@ -217,7 +217,7 @@ def _remarks(folder: Path, manifest: Manifest) -> Iterator[str]:
 PART_SUFFIX = ".part"
 """Suffix of an unfinished backup's folder. Its name begins with a dot, so that a shell's `*/` skips it."""
 CONTENTS = (ARTIFACTS, MANIFEST, SUMS, SECRETS, "rows", *FILES.values(), *(f"{file}.json" for file in exports.FILES))
-"""Prefixes of file names in a finished or unfinished backup."""
+"""Prefixes of the file names in a finished or unfinished backup."""
 
 
 @contextmanager
@@ -238,7 +238,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
         raise BackupError(f"{part} exists: another backup is running. If none is, remove it.") from None
     lock = os.open(part, os.O_RDONLY)
     try:
-        with suppress(OSError):  # on a file system without locks, unfinished backups are never deleted
+        with suppress(OSError):  # On a file system without locks, unfinished backups are never deleted.
             try_lock(lock)
         yield part
         os.rename(part, folder)

@@ -45,8 +45,8 @@ from routing_admin.platform.databases.schema import (
     load_migrations,
 )
 
-# Both aliases use one connection, because only a single transaction sees a single snapshot. In PostgreSQL they are one
-# database.
+# Both aliases use one connection, because only a single transaction sees a single snapshot. On PostgreSQL both aliases
+# refer to one database.
 SERVED_ALIASES: AliasMap = {DEFAULT_DB_ALIAS: DEFAULT_DB_ALIAS, LOGS: DEFAULT_DB_ALIAS}
 FILE_NAMES: Mapping[str, str] = {DEFAULT_DB_ALIAS: "rows.sqlite3", LOGS: "rows-logs.sqlite3"}
 """Names of the temporary SQLite files. The second name is derived from the first."""
@@ -158,7 +158,7 @@ def measure_rows() -> int:
 def set_schema_aside() -> Iterator[str | None]:
     """Move the existing tables into another schema, and back if the block fails. Yield the schema's description.
 
-    Yield None if there are no rows. Raise `BackupError` if the database user lacks the privilege.
+    Yield None if the tables are empty. Raise `BackupError` if the database user lacks the privilege.
     """
     if not has_rows():
         yield None

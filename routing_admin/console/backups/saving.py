@@ -61,7 +61,7 @@ def back_up(actor: Actor, folder: Path, *, with_secrets: bool = False) -> Manife
 
 
 def record_backup(actor: Actor, details: dict[str, Any]) -> None:
-    """Record a completed backup for the audit log, the metric and the alert."""
+    """Record a completed backup in the audit log, for the metric and for the alert."""
     with ledger.audit(actor, AuditedAction("installation.backup", details=details)):
         pass
     end_kind(AlertKind.BACKUP_OVERDUE, timezone.now())

@@ -33,7 +33,7 @@ TAG = "administration"
 
 
 class AdminTokenAuth(AuthBase):
-    """Authenticates scripts by their token. Agents' keys and sessions are not accepted."""
+    """Authentication of scripts by their token. Agents' keys and browser sessions are not accepted."""
 
     openapi_type = "http"
     openapi_scheme = "bearer"
@@ -46,7 +46,7 @@ class AdminTokenAuth(AuthBase):
         """
         result = refuse_token_in(request.META.get("QUERY_STRING", "")) or authenticate_token(request.headers)
         if isinstance(result, AdminCaller):
-            # The required scope follows from the route's pattern, not from the requested URL.
+            # The required scope depends on the route's pattern, not on the requested URL.
             path = route_path(request.resolver_match.route) if request.resolver_match else ""
             refusal = refuse_admin_call(result, request.method or "", path)
             if refusal is None:
@@ -84,7 +84,7 @@ def read_expectation(request: HttpRequest) -> Expectation:
 
 
 def answer_entry(value: EntriesOut, entry: Mapping[str, Any], status: int = 200) -> HttpResponse:
-    """Return a response with one entry and the newest revision. The ETag covers the entry."""
+    """Return a response with one entry and the newest revision. The ETag is derived from the entry."""
     response = answer_at_revision(value, status)
     response["ETag"] = f'"{entity_tag(entry)}"'
     return response
@@ -113,7 +113,7 @@ def iso(moment: datetime | None) -> str | None:
     return moment.isoformat(timespec="seconds") if moment else None
 
 
-# The pages' forms validate the limits that scripts send. Form errors are then mapped to JSON fields.
+# Limits that scripts send are validated by the pages' forms. Form errors are then mapped to JSON fields.
 
 LIMIT_FIELDS = frozenset({MODELS, CURRENCY, UNPRICED, UNPRICED_PRICE, *(meter.value for meter in LIMITS)})
 

@@ -62,12 +62,12 @@ USER_SENTENCES: Mapping[str, tuple[str, Any]] = {
         ngettext_lazy("%(count)s agent was created by it.", "%(count)s agents were created by it.", "count"),
     ),
 }
-"""For each kind of user in `InUseError`: the URL name of its list, and a sentence with the number of users."""
+"""Maps each kind of user in `InUseError` to the URL name of its list and a sentence with the number of users."""
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A reason why an entry cannot be deleted, and the URL of the list that must change first, or empty."""
+    """A reason why an entry cannot be deleted. `url` is the list where it can be resolved, or empty."""
 
     sentence: str
     url: str = ""
@@ -116,7 +116,7 @@ CONFIRMED = "confirmed"
 
 
 def find_unconfirmed(request: HttpRequest, form: forms.BaseForm, kind: str, name: str) -> Sequence[Consequence]:
-    """Return the consequences if a valid form disables an entry and the request does not confirm them."""
+    """Return the consequences of a valid form that disables an entry, unless the request confirms them."""
     if "enabled" not in form.changed_data or form.cleaned_data["enabled"]:
         return ()
     return find_unconfirmed_disabling(request, kind, [name])

@@ -48,7 +48,7 @@ def read_policy(content: Any) -> str:
 
 
 class TextLimitField(forms.CharField):
-    """A field for how much of a file's text a model gets, in characters or as a share of the remaining window."""
+    """A field that limits a file's text for a model, in characters or as a share of the remaining context window."""
 
     def __init__(self, inherited: str | Promise) -> None:
         attrs = {"placeholder": inherited, "autocomplete": "off", "inputmode": "text"}
@@ -63,7 +63,7 @@ class TextLimitField(forms.CharField):
 
 
 class HtmlFormField(forms.ChoiceField):
-    """A field for whether a model gets a web page's text or its source."""
+    """A field that selects whether a model gets a web page's text or its source."""
 
     def __init__(self, inherited: str | Promise = "") -> None:
         choices: list[tuple[str, str | Promise]] = [*HTML_LABELS.items()]

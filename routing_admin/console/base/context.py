@@ -1,4 +1,4 @@
-"""Context processor of all pages: the user, the user's rights, and the navigation."""
+"""Context processor of all pages: it provides the user, the user's rights and the navigation."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def find_url(page: str, *arguments: str) -> str:
 
 def build_item(entry: NavigationEntry, current: str | None, counts: dict[str, int | None]) -> dict[str, Any]:
     return {
-        "url": find_url(entry.name),  # empty for a missing page, whose entry `navigation` then omits
+        "url": find_url(entry.name),  # The URL is empty for a missing page, whose entry `navigation` then omits.
         "label": entry.label,
         "short": entry.short,
         "icon": entry.icon,

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 
 APPS = ("routing_admin", "artifacts", "capabilities")
 SECRETS = frozenset({"password", "digest", "ciphertext", "fingerprint"})
-"""Fields that are never shown, even encrypted. A table whose primary key is such a field is omitted."""
+"""Fields that are never shown, even encrypted. A table whose primary key is a secret is omitted."""
 
 
 class RowsAdmin(admin.ModelAdmin):  # type: ignore[type-arg]

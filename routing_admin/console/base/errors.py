@@ -62,7 +62,7 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Render the 503 page if the database, a store or the server's capacity is the cause, else the 500 page."""
+    """Render the 503 page if the database, a store or a full server is the cause, else the 500 page."""
     error = sys.exc_info()[1]
     if isinstance(error, StoreUnavailableError):
         log.error("a page needs an artifact: %s", error.details)
@@ -72,7 +72,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if not is_unavailable(error):
         return render(request, "500.html", BARE_FRAME, status=500)
     snapshot.look()
-    request.user = AnonymousUser()  # loading the user would need the database
+    request.user = AnonymousUser()  # Loading the user would need the database.
     headline, explanation = OUTAGES.get(classify_error(error), NOT_RESPONDING) if error else NOT_RESPONDING
     context = {
         "headline": headline,

@@ -95,7 +95,7 @@ LIMITS: dict[Meter, tuple[Any, Any]] = {
     Meter.MONEY_PER_MONTH: (gettext_lazy("Spend per month"), ""),
     Meter.BYTES_PER_DAY: (gettext_lazy("Request bytes per day"), ""),
 }
-"""Label and hint for each limit, in the order of the form."""
+"""Label and hint of each limit, in the order in which the form shows the limits."""
 COUNT_BOUNDS: dict[str, Any] = {"min_value": 1, "max_value": MOST}
 MONEY_BOUNDS: dict[str, Any] = {"min_value": Decimal("0.000001"), "max_value": MAX_MONEY, "decimal_places": 6}
 USUAL_CURRENCY = "USD"
@@ -118,7 +118,7 @@ def make_models_field(limits: Mapping[str, Any], hint: Any) -> forms.Field:
 
 
 def make_amount_fields(limits: Mapping[str, Any], meters: Iterable[Meter] = tuple(LIMITS)) -> dict[str, forms.Field]:
-    """Return by name the form fields for limits of amounts. The currency follows the amounts of money."""
+    """Return the form fields for amount limits, by name. A currency field follows the money amounts."""
     fields: dict[str, forms.Field] = {}
     for meter in meters:
         label, hint = LIMITS[meter]
@@ -126,7 +126,7 @@ def make_amount_fields(limits: Mapping[str, Any], meters: Iterable[Meter] = tupl
         fields[meter.value] = amount(
             label=label, help_text=hint, required=False, initial=limits.get(meter.value), **bounds
         )
-        # Both amounts of money share the fields below, which therefore follow the second amount.
+        # Both money amounts share the fields below, which are therefore placed after the second one.
         if meter is MONEY[-1]:
             fields[CURRENCY] = _make_currency_field(limits.get(CURRENCY, USUAL_CURRENCY))
             fields[UNPRICED] = forms.ChoiceField(
@@ -191,7 +191,7 @@ TIMEOUTS: tuple[tuple[str, str | Promise], ...] = (
 
 
 class TimeoutField(forms.FloatField):
-    """A timeout in seconds. `full_label` is its name where the heading of the timeouts is missing."""
+    """A timeout in seconds. `full_label` is its name in places without the heading of the timeouts."""
 
     def __init__(self, label: str, initial: float | None) -> None:
         super().__init__(
@@ -210,7 +210,7 @@ def timeout_fields(form: forms.BaseForm) -> list[forms.BoundField]:
 
 def read_timeouts(data: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
     names = {name for name, _label in TIMEOUTS}
-    # Timeouts that only a newer version knows are preserved.
+    # Timeouts that only a newer version of this program knows are preserved.
     unknown = {name: value for name, value in stored.items() if name not in names}
     entered = {name: plain_number(data.get(f"timeout_{name}")) for name, _label in TIMEOUTS}
     return unknown | {name: value for name, value in entered.items() if value is not None}
@@ -225,7 +225,7 @@ def object_text(value: Any) -> str:
 
 
 def _refuse(word: str) -> None:
-    raise ValueError(word)  # NaN and Infinity are not JSON, and databases reject them
+    raise ValueError(word)  # NaN and Infinity are not JSON, and databases reject them.
 
 
 class JsonObjectField(forms.CharField):

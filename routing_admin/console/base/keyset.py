@@ -12,7 +12,7 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class PageCursor:
-    """A page's position: before a number, after a number, or at the newest rows if neither is given."""
+    """The position of a page: before a number, after a number, or at the newest rows if neither is given."""
 
     before: int | None = None
     after: int | None = None

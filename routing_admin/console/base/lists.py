@@ -30,13 +30,13 @@ def page_size(request: HttpRequest) -> int:
 
 
 def find_size(values: Mapping[str, str]) -> int:
-    """Return the number of rows per page in these values, or 0 if it is missing or not in `PAGE_SIZES`."""
+    """Return the number of rows per page in a query string or in cookies, or 0 if it is missing or invalid."""
     return next((size for size in PAGE_SIZES if values.get(SIZE) == str(size)), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[Row]):
-    """A column by which a list can be sorted. If `falling`, the first click sorts in descending order."""
+    """A column by which a list can be sorted. With `falling`, the first click sorts in descending order."""
 
     key: Callable[[Row], Any]
     falling: bool = False
@@ -95,7 +95,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A filter with its options. `value` is the selected value, or empty."""
+    """A filter as a select element. `value` is the selected option's value, or empty."""
 
     name: str
     label: str | Promise
@@ -147,7 +147,7 @@ class Listing(Generic[Row]):
         return DESCENDING if self.sort.startswith("-") else ASCENDING
 
     def next_sort(self, column: str) -> str:
-        """Return the sort order that a click on the column's heading selects."""
+        """Return the sort order that a click on the column's heading applies."""
         order = self.sort_order(column)
         falls = order == ASCENDING or (not order and self.columns[column].falling)
         return f"-{column}" if falls else column

@@ -31,13 +31,13 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""Security headers in addition to Django's own headers and the content security policy."""
+"""Security headers that Django does not set, apart from the content security policy."""
 KEY_HEADERS = ("Authorization", "x-api-key", "api-key", "x-goog-api-key", "x-agent-id")
 """Request headers that responses to API clients depend on."""
 
 
 class HtmxPagesMiddleware(MiddlewareMixin):
-    """Set cache and security headers, send htmx requests without a session to sign-in, send messages as toasts.
+    """Set cache and security headers, redirect htmx requests of anonymous users, and send messages as toasts.
 
     It must follow the session and message middleware and precede the middleware that requires a login.
     """
@@ -45,7 +45,7 @@ class HtmxPagesMiddleware(MiddlewareMixin):
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if request.method in SAFE_METHODS or not isinstance(exception, ActionError) or _is_for_machines(request):
             return None
-        # An error that no view expects, for example after a race, becomes a toast on the requesting page.
+        # An exception that no view expects, for example after a race, becomes a toast on the requesting page.
         messages.error(request, translate_refusal(exception))
         if request.headers.get("HX-Request") == "true":
             return HttpResponse(status=204, headers={"HX-Refresh": "true"})
@@ -99,8 +99,8 @@ def _redirect_to_login(request: HttpRequest) -> HttpResponse:
     query = QueryDict(mutable=True)
     if current.path:
         query["next"] = current.path + (f"?{current.query}" if current.query else "")
-    # On a 302, htmx would insert the sign-in page into the current page. On 204 with HX-Redirect it opens the sign-in
-    # page, whose `next` returns here.
+    # With a 302, htmx would insert the sign-in page into the current page. With a 204 and HX-Redirect it opens the
+    # sign-in page, whose `next` parameter leads back here.
     answer = HttpResponse(status=204)
     answer.headers["HX-Redirect"] = f"{resolve_url(settings.LOGIN_URL)}?{query.urlencode(safe='/')}".rstrip("?")
     patch_vary_headers(answer, ("HX-Request",))

@@ -1,4 +1,4 @@
-"""Audit what users read or download, where the table of permissions requires it."""
+"""Audit the data that users read or download, where the permission table requires it."""
 
 from __future__ import annotations
 

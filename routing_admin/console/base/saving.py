@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 CHANGES = "changes"
-"""Value of `act` with which the save bar requests the changed fields without saving."""
+"""Value of the form field `act` with which the save bar requests the changed fields without saving."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def _initial_value(bound: forms.BoundField) -> Any:
 
 
 def _text(value: Any) -> str:
-    # Values are compared as text, because stored values have other types: 5 is posted as "5", True as "on".
+    # Values are compared as text, because stored values have other types: 5 is posted as "5", and True as "on".
     return "" if value in (None, False) else str(value).replace("\r\n", "\n").strip()
 
 

@@ -20,7 +20,7 @@ MAX_BYTES = 1024 * MEBIBYTE * MEBIBYTE
 
 
 class EntriesOut(BaseModel):
-    """Entries in order, and the revision that contains them."""
+    """Configuration entries in order, and the revision that contains them."""
 
     revision: int = 0
 
@@ -43,7 +43,8 @@ class AdminProviderOut(EntriesOut):
     """A provider; if it cannot be called now, `usable` is false and `reason` says why.
 
     `state` is `ok`, `slow`, `cooling`, `failing`, `down` (no connection or no answer in time), `rejected` (the provider
-    rejects its key), `not_allowed` (its address is not allowed), `no_key` or `disabled`, as on the provider's page.
+    rejects its key), `not_allowed` (its address is not allowed), `no_key` or `disabled`, as on the provider's page in
+    the console.
     """
 
     provider: Thing
@@ -104,7 +105,7 @@ class RouteIn(Body):
 
 
 class KeyTextIn(Body):
-    """A provider's key: the key itself, `${LLM_PROVIDER_…_API_KEY}`, or `NOT_NEEDED`; it cannot be read back."""
+    """A provider's key, `${LLM_PROVIDER_…_API_KEY}`, or `NOT_NEEDED`; it cannot be read back."""
 
     apiKey: Annotated[str, Field(min_length=1, max_length=4096)]
 
@@ -147,7 +148,7 @@ class AdminAgentsOut(EntriesOut):
 
 
 class AdminAgentOut(EntriesOut):
-    """One agent."""
+    """One agent, as in `AgentThing`."""
 
     agent: AgentThing
 
@@ -204,7 +205,7 @@ class KeyIn(Body):
 
 
 class RotateIn(Body):
-    """For how many seconds the old key remains valid."""
+    """A request to replace a key: the number of seconds for which the old key remains valid."""
 
     overlapSeconds: Annotated[int | None, Field(ge=0, le=MAX_SECONDS)] = None
 
@@ -288,7 +289,7 @@ class InvitedOut(PersonOut):
 
 
 class PersonIn(Body):
-    """What to change; omitted fields are unchanged."""
+    """Changes of a user; omitted fields are unchanged."""
 
     role: Literal["viewer", "editor", "administrator"] | None = None
     active: bool | None = None
@@ -384,7 +385,7 @@ class SettingsOut(EntriesOut):
 
 
 class SettingsIn(Body):
-    """What to change; omitted fields are unchanged, null means none or unlimited."""
+    """Changes of settings; omitted fields are unchanged, null means none or unlimited."""
 
     defaultLanguage: Annotated[str | None, Field(max_length=35)] = None
     contentPolicy: Annotated[str | None, Field(max_length=40)] = None

@@ -1,4 +1,4 @@
-"""Tables as CSV files that spreadsheets can open safely."""
+"""Create CSV files that spreadsheets can open safely."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def csv_response(filename: str, rows: Iterable[Sequence[object]]) -> HttpRespons
     """Return rows as a CSV download. Text that a spreadsheet would run as a formula is neutralized."""
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{filename}"'
-    response.write("\ufeff")  # the byte order mark makes spreadsheets read UTF-8
+    response.write("\ufeff")  # The byte order mark makes spreadsheets read the file as UTF-8.
     writer = csv.writer(response)
     for row in rows:
         writer.writerow([safe_cell(cell) if isinstance(cell, str) else cell for cell in row])

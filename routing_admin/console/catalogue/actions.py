@@ -1,7 +1,7 @@
 """Refresh the catalogue of models: store a new edition, preview it, and switch to it.
 
-An edition is one version of the catalogue, from a file or from a provider's own list of models. A cell is one
-capability of a service.
+An edition is one version of the catalogue, from a file or from a provider's own list of models. A cell of the
+capability matrix is one capability of a service.
 """
 
 from __future__ import annotations
@@ -100,9 +100,10 @@ def _cell_changes(row: Service, cells_by_source: Mapping[Source, Mapping[Cell, b
 
 
 def use_edition(actor: Actor, pk: int) -> AuditedAction:
-    """Switch to an edition as one revision, and fill capabilities from it that were neither declared nor probed.
+    """Switch to an edition as one revision.
 
-    Raise `NotFoundError` for an unknown number.
+    Capabilities that were neither declared nor probed are filled from the edition. Raise `NotFoundError` for an unknown
+    number.
     """
     name, _document = _require(pk)
     return _switch_edition(actor, AuditedAction("catalogue.take", "installation", name), name)
@@ -133,7 +134,7 @@ def _require(pk: int) -> tuple[str, CatalogueDocument]:
     return edition
 
 
-# Replace a retired model with its successor in services, in fallback chains, and as its provider's default.
+# Replace a retired model with its successor in services, in fallback chains, and as a provider's default model.
 
 
 def replace_model(actor: Actor, provider: Provider, model: str, successor: str) -> AuditedAction:
@@ -151,7 +152,7 @@ def replace_model(actor: Actor, provider: Provider, model: str, successor: str) 
     with ledger.change(actor, act):
         services = list(Service.objects.filter(provider=provider, model=model))
         for service in services:
-            # Probed and catalogue capabilities describe only the old model.
+            # Probed and catalogue capabilities describe only the old model, so they are not kept.
             service.capabilities.exclude(source=Source.DECLARED.value).delete()
             service.model, service.price = successor, {}
             save_service(actor, service)

@@ -23,7 +23,7 @@ MAX_FOUND = 25
 
 @dataclass(frozen=True, slots=True)
 class FoundModel:
-    """A model of the catalogue at a host. The host is empty if the entry applies to all hosts."""
+    """A catalogue entry for a model at a host. The host is empty if the entry applies to all hosts."""
 
     host: str
     name: str
@@ -48,7 +48,7 @@ def find_called_provider(name: str) -> Provider | None:
     return Provider.objects.filter(enabled=True, name=name).exclude(protocol="echo").first()
 
 
-# Models in use that are retired or will be soon, according to the catalogue of the newest snapshot.
+# Models in use that are retired or will be soon, according to the catalogue in the newest snapshot.
 
 
 def list_endings() -> tuple[ModelEnding, ...]:

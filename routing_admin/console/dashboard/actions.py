@@ -26,7 +26,7 @@ def reset_cooldowns(actor: Actor, names: Sequence[str] = ()) -> list[str]:
         text = _("There is no provider %(name)s. There are: %(names)s.")
         raise NotFoundError(text % {"name": missing[0], "names": join_words(known)})
     chosen = [name for name in known if not names or name in names]
-    # Other processes read this event from the audit log.
+    # Other processes read this event from the audit log and reset their own cooldowns.
     with ledger.audit(
         actor, AuditedAction(FRESH_START, "provider", chosen[0] if len(chosen) == 1 else "", {"providers": chosen})
     ):

@@ -1,4 +1,4 @@
-"""Metrics in `/metrics` that describe the current state. The pages in docs/runbook refer to them."""
+"""Metrics of the current state in `/metrics`. The pages in docs/runbook refer to these metrics."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def list_families() -> Iterator[MetricFamily]:
     """Yield the metrics that are the same in every process. During an outage, the database's metrics are missing."""
     yield number("disk_free_bytes", "Free bytes on the disk of the data directory.", free_bytes())
     counts: dict[tuple[str, ...], int] = {("disk",): journal().spool.waiting()}
-    # `list_process_numbers` has the same metric. Here it counts requests that wait on disk.
+    # `list_process_numbers` reports the metric of the same name. Here it counts requests that wait on disk.
     yield MetricFamily(name=LOG_WAITING, explanation="", values=counts, labels=("place",))
     yield info_family()
     yield number(
@@ -92,7 +92,7 @@ def list_families() -> Iterator[MetricFamily]:
         is_up = False
     yield number("database_up", "Whether the database responds and accepts writes.", is_up)
     yield from families
-    with suppress(DatabaseError, InterfaceError):  # raised if this process has never read a configuration
+    with suppress(DatabaseError, InterfaceError):  # This is raised if this process has never read a configuration.
         yield from [*configuration_families(snapshot.current())]
 
 
@@ -131,7 +131,7 @@ def free_bytes() -> int:
 
 
 def cooling_family(cooldowns: Cooldowns) -> MetricFamily:
-    """Return the remaining seconds of cooldowns by provider, model and fault. An empty model means all models."""
+    """Return the remaining seconds of cooldowns by provider, model and fault. An empty model name means all models."""
     values: dict[tuple[str, ...], float] = {
         (provider, model or "", cooling.failure.fault.value): round(cooling.seconds, 1)
         for (provider, model), cooling in cooldowns.list_cooling()

@@ -1,4 +1,4 @@
-"""The dashboard's notices for administrators: one for each kind of problem, with a count and a link."""
+"""Notices on the dashboard for administrators: one for each kind of problem, with a count and a link."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from routing_admin.core.alerts.kinds import KINDS, AlertKind, Severity
 from routing_admin.core.fallback.cooldown import Cooldowns
 
 MAX_LINES, FEW_LINES = 5, 3
-"""Maximum number of entries that a notice names, and up to how many it names without being opened."""
+"""Maximum number of entries that a notice names, and the number up to which it is shown expanded."""
 MAX_CAUSES = 4
 PLAIN_LINE = "dashboard/notice_line.html"
 
@@ -43,7 +43,7 @@ class NoticeLine:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A cause that several problems share, with the number of problems and the URL of their list."""
+    """A cause shared by several problems, with the number of problems and the URL of their list."""
 
     label: str
     count: int
@@ -52,7 +52,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeGroup:
-    """The problems of one kind. A single problem is shown as its line, several as their number in `sentence`.
+    """The problems of one kind. A single problem is shown as its own line, several problems as a count in `sentence`.
 
     `line_template` renders a line as `line`, and `act_template` renders a button that applies to all lines.
     """
@@ -81,7 +81,10 @@ class NoticeGroup:
 
 
 def split_list(items: Sequence[Item], most: int) -> tuple[Sequence[Item], Sequence[Item]]:
-    """Return the first items and the rest. A rest of one item is included, since "1 more" would take as much space."""
+    """Return the first items and the rest.
+
+    A single remaining item is not split off, because "1 more" would take as much space.
+    """
     end = most if len(items) > most + 1 else len(items)
     return items[:end], items[end:]
 
@@ -96,9 +99,9 @@ def list_notices(
     cooldowns: Cooldowns,
     drifts: Sequence[DriftView],
 ) -> list[NoticeGroup]:
-    """Return a group for each kind of problem that occurs, critical kinds first.
+    """Return a group for each kind of problem that exists, critical kinds first.
 
-    Alerts about budgets and refused keys are omitted if these have a group of their own.
+    Alerts about budgets and refused keys are omitted if budgets or keys have groups of their own.
     """
     grouped = {kind for kind, lines in ((AlertKind.BUDGET, budgets), (AlertKind.KEY_REFUSED, refusals)) if lines}
     groups = (

@@ -38,9 +38,12 @@ from routing_admin.request_log.search_words import Search, moment_text
 from routing_admin.request_log.time_ranges import back_from, window_start, within
 
 MAX_TROUBLED = 8
-"""Maximum number of requests with a fallback or a failure on the page."""
+"""Maximum number of requests with a fallback or a failure that the page shows."""
 TWO_PARTS = "SELECT * FROM ({}) AS first_part UNION ALL SELECT * FROM ({}) AS second_part"
-"""SQL that joins two queries, each of which uses its own index. SQLite allows a LIMIT only in such a subquery."""
+"""SQL that joins two queries, so that each uses its own index.
+
+SQLite allows a LIMIT in a UNION only within such subqueries.
+"""
 
 
 def list_troubled_requests(now: datetime) -> list[RequestLog]:
@@ -56,7 +59,7 @@ def list_troubled_requests(now: datetime) -> list[RequestLog]:
 
 @dataclass(frozen=True, slots=True)
 class FirstSteps:
-    """Which first steps on a new installation are done."""
+    """The first steps on a new installation, and which of them are done."""
 
     loaded_demo: bool
     chose_password: bool
@@ -99,7 +102,7 @@ def _was_answered() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LowBudget:
-    """An agent's or a label's budget above the warning threshold. It is reset at `resets_at`.
+    """A budget of an agent or a label above the warning threshold. It is reset at `resets_at`.
 
     For a label's budget, `agent` is empty and `label` is the label's name.
     """
@@ -135,9 +138,9 @@ def list_low_budgets(configuration: Configuration) -> list[LowBudget]:
 
 
 QUOTA_THRESHOLD = 0.9
-"""Used share of a quota from which on the dashboard shows it."""
+"""The used share of a quota above which the dashboard shows the quota."""
 MAX_AGENTS = 5
-"""Maximum number of agents in the list of quotas."""
+"""Maximum number of agents in the list of low quotas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +240,7 @@ def _share_figure(
 
 
 def percent_text(share: float | None) -> str:
-    """Return a percentage as `4.3%`, `<0.1%` or `0%`, or a dash for None."""
+    """Return a percentage as `4.3%`, `<0.1%` or `0%`; None is a dash."""
     if share is None:
         return NO_VALUE
     if share == 0:

@@ -58,12 +58,12 @@ from routing_admin.request_log.journal import journal
 # The tiles of providers are sorted worst first, so that a problem is visible without searching.
 
 MAX_TILES = 12
-"""Maximum number of tiles. If there are more providers, only called or failing ones have a tile."""
+"""Maximum number of provider tiles. With more providers, only called or failing providers have a tile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """A provider's tile: its state, its calls of the last hour, and whether a route uses it."""
+    """The tile of a provider: its state, its calls of the last hour, and whether a route uses it."""
 
     name: str
     label: str
@@ -73,7 +73,7 @@ class Tile:
 
     @property
     def rank(self) -> tuple[bool, int, bool]:
-        """Return the sort key: the worst providers first, then those with calls.
+        """Return the sort key of a tile: the worst providers first, then providers with calls.
 
         A provider without a key counts as a problem only if a route needs it.
         """
@@ -103,12 +103,12 @@ def build_tiles(state: Snapshot, evidence: Evidence) -> tuple[Tile, ...]:
 
 
 def select_shown(tiles: Sequence[Tile]) -> Sequence[Tile]:
-    """Return all tiles if they are few, else the worst tiles of called or failing providers."""
+    """Return all tiles if there are few, else the worst tiles among called or failing providers."""
     return tiles if len(tiles) <= MAX_TILES else [tile for tile in tiles if tile.is_busy][:MAX_TILES]
 
 
 MAX_NAMED = 4
-"""Maximum number of routes, and of providers, with problems that the sentence names."""
+"""Maximum numbers of routes and of providers with problems that the summary names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "nav": SimpleLazyObject(lambda: navigation(request, alerts.waiting)),
         **_checklist(state, standings, request.user.get_username()),
     }
-    # htmx names the element that it replaces. For `live`, only the live part is rendered.
+    # htmx names the element that it replaces. If that is `live`, only the live part of the page is rendered.
     is_live = request.headers.get("HX-Target") == "live"
     return render(request, "dashboard/dashboard.html#live" if is_live else "dashboard/dashboard.html", context)
 
@@ -214,7 +214,7 @@ def summarize(standings: Sequence[RouteStatus], tiles: Sequence[Tile]) -> str:
     unable = list_unable(standings)
     count = len(standings)
     if len(unable) > MAX_NAMED:
-        # The notice names some of these routes and the causes, so their number suffices here.
+        # A notice names some of these routes and the causes, so a count suffices here.
         first = _("%(count)s of %(all)s task routes cannot answer.") % {"count": len(unable), "all": count}
     elif unable:
         first = ngettext(
@@ -260,7 +260,7 @@ def _checklist(state: Snapshot, standings: Sequence[RouteStatus], user: str) -> 
     }
     finished = [task for task in TASKS if is_done[task.name]]
     open_tasks = [task for task in TASKS if not is_done[task.name]]
-    # If the installation had the demo, removing it is another step.
+    # If the demo was installed, removing it is another step.
     had_demo = state.has_demo or first_steps.loaded_demo
     demo_gone = had_demo and not state.has_demo
     finished_count, total = len(finished) + demo_gone, len(TASKS) + had_demo

@@ -56,21 +56,21 @@ from routing_admin.request_log.recorder import ABANDONED_STATUS
 from routing_admin.request_log.removal import remove_requests
 
 DEMO = "demo"
-"""Value of `surface` for the demo's requests, which do not count as answered calls of a program."""
+"""Value of `surface` for the demo's requests, which do not count as a real program's answered calls."""
 PROJECT = "routing_admin demo"
 AGENT_LABELS: Mapping[str, Labels] = {
     "text-agent": Labels(team="writing", project=PROJECT),
     "vision-agent": Labels(team="design", project=PROJECT),
     "multimodal-agent": Labels(team="research", project=PROJECT),
 }
-"""Labels of the demo's agents. The project separates the usage of the demo's requests from all other usage."""
+"""Labels of the demo's agents. The project label separates the usage of the demo's requests from all other usage."""
 BUDGETED = "multimodal-agent"
 BUDGET: Mapping[str, Any] = {"moneyPerMonth": "0.50", "currency": "USD"}
-"""A budget of which the demo's requests of one day use nearly all."""
+"""A budget that the demo's requests of one day nearly use up."""
 
 COUNT = 320
 HOURLY = (2, 1, 1, 1, 1, 2, 4, 8, 14, 20, 22, 21, 15, 18, 22, 23, 20, 16, 11, 8, 6, 5, 4, 3)
-"""Weight of each hour of the day."""
+"""Relative number of requests in each hour of the day."""
 EMPTY_ACCOUNT, OUTAGE_BEGAN, OUTAGE = "openai", timedelta(hours=7), timedelta(minutes=50)
 """A provider whose account was empty for a while, which raised an alert and caused fallbacks."""
 MODEL_SPEEDS: Mapping[str, tuple[float, float]] = {
@@ -84,7 +84,7 @@ DEFAULT_SPEED = (0.6, 110.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of request: the agent, the requested model, the kind of file, and the candidates' scripted answers.
+    """A kind of demo request: agent, requested model, kind of file, and the candidates' scripted answers.
 
     With `refused`, no candidate is called. With `leaves`, the agent disconnects while the answer is streamed.
     """
@@ -112,7 +112,7 @@ KINDS = (
     Kind(weight=20, agent=MULTIMODAL, asks="multimodal-model", file="document"),
     Kind(weight=24, agent=MULTIMODAL, asks="task:chapter_generation"),
     Kind(weight=12, agent=MULTIMODAL, asks="task:optimization"),
-    # Occasional failures and disconnects.
+    # Occasional failures and disconnects of callers.
     Kind(weight=5, agent=TEXT, asks="task:planning", script={0: ("529",)}),
     Kind(weight=3, agent=TEXT, asks="task:planning", script={0: ("timeout",)}),
     Kind(weight=3, agent=TEXT, asks="task:planning", script={0: ("503",), 1: ("500",)}),
@@ -151,7 +151,7 @@ def load_day() -> None:
 
 @contextmanager
 def _silence_logs() -> Iterator[None]:
-    # Simulated failures do not belong in the server's log. Other threads continue to log.
+    # Simulated failures must not appear in the server's log. Other threads continue to log.
     thread = get_ident()
     loggers = [logging.getLogger(name) for name in ("routing_admin.routing", end_alerts.__module__)]
 
@@ -239,7 +239,8 @@ class _Day:
         return [(began, kind, f"{DEMO}_{rng.getrandbits(64):016x}") for began, kind in moments]
 
     def _play(self, kind: Kind, began: datetime, request_id: str) -> Entry:
-        # The seed is the id alone, so that a request's cost does not depend on the hour at which the demo was loaded.
+        # The random seed is the request's id alone, so that its cost does not depend on the hour at which the demo was
+        # loaded.
         rng = self._rng = Random(request_id)  # noqa: S311
         facts = RequestFacts(
             request_id,
@@ -270,7 +271,7 @@ class _Day:
         key = kind.asks, kind.file, stream
         if key not in self._plans:
             named = resolve_model(self._state.configuration, kind.asks)
-            # The plan assumes that every provider has its key.
+            # The plan assumes that every provider has a key.
             self._plans[key] = plan_request(
                 self._state,
                 named.route,

@@ -104,7 +104,7 @@ def issue_demo_key() -> str:
 
 
 def load_single(env: Mapping[str, str], *, demo_too: bool, budget: bool = False) -> None:
-    """Add the provider that the environment configures, and a default route to it with echo as the fallback."""
+    """Add the provider that the environment configures, and a default route that falls back from it to `echo`."""
     with ledger.change(SYSTEM, AuditedAction("environment.load", message="LLM_API_KEY")):
         if demo_too:
             load(budget=budget)
@@ -267,14 +267,14 @@ def _send(planned: PlannedRequest) -> str:
     record_plan(recorder, planned, TASK_TYPE)
     # A separate context skips the delays between tries and does not affect this process's cooldowns.
     dispatch = Dispatch(planned, FailingModelTransport(DOWN), local_context(time.monotonic, lambda: 0.0))
-    with suppress(RouterError):  # the log records the error if no candidate answers
+    with suppress(RouterError):  # The request log records the error if no candidate answers.
         record_answer_sync(dispatch, recorder)
     journal().flush()
     return request_id
 
 
 def _picture() -> Artifact:
-    # The PNG is a blue square that becomes lighter to the right.
+    # A PNG image of a blue square that becomes lighter to the right.
     rows = b"".join(b"\0" + b"".join(bytes((16 * x, 64 + 8 * y, 200)) for x in range(SIDE)) for y in range(SIDE))
     head = _chunk(b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, 8, 2, 0, 0, 0))
     data = b"\x89PNG\r\n\x1a\n" + head + _chunk(b"IDAT", zlib.compress(rows)) + _chunk(b"IEND", b"")

@@ -20,7 +20,7 @@ from routing_admin.console.backups.data_transfer.tables import Table, list_refer
 from routing_admin.console.backups.data_transfer.target import ALIASES, Destination, MoveError
 from routing_admin.platform.databases.progress import WorkProgress
 
-# Batches per transaction. While the target inserts a batch, the next one is rendered.
+# Batches per transaction. While the target inserts one batch, the next one is rendered.
 BATCHES = 10
 
 
@@ -51,7 +51,7 @@ def verify_rows(table: Table, digest: TextDigest | None, counter: WorkProgress) 
 
 
 FILES = "files"
-"""Value of `--artifacts` that selects the data directory."""
+"""Value of the option `--artifacts` that selects the data directory."""
 
 
 def open_target_store(address: str) -> ByteStore:
@@ -83,7 +83,10 @@ def check_store(store: ByteStore) -> None:
 
 
 def copy_files(store: ByteStore, report: Callable[[int], None]) -> list[str]:
-    """Copy missing files and return the hashes of unreadable files. `report` receives the running count."""
+    """Copy missing files and return the hashes of unreadable files.
+
+    `report` is called with the number of files so far.
+    """
     source, unreadable = byte_store(), []
     for count, sha256 in enumerate(list_digests(), 1):
         try:

@@ -22,16 +22,16 @@ ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 SPECIAL = ("\\", *ESCAPES.values())
 ESCAPING = str.maketrans({"\\": r"\\", **{character: f"\\{letter}" for letter, character in ESCAPES.items()}})
-# Lengths of a timestamp without a fraction, and with microseconds.
+# Lengths of a timestamp's text without a fraction, and with microseconds.
 TIME_LENGTHS = {len("2026-01-31 12:00:00"), len("2026-01-31 12:00:00.123456")}
 
 
 def format_lines(kinds: Sequence[str], rows: Sequence[Row]) -> bytes:
-    """Return rows, whose columns have these kinds, as lines. Text that PostgreSQL cannot store is replaced."""
+    """Return rows as lines, given the kinds of their columns. Text that PostgreSQL cannot store is replaced."""
     columns: list[Iterable[str]] = []
     for kind, values in zip(kinds, zip(*rows, strict=True), strict=True):
         render, first = RENDERERS.get(kind, _render_plain), values[0]
-        if values.count(first) == len(values):  # many columns are empty or repeat one value for hours
+        if values.count(first) == len(values):  # Fast path: many columns are empty, or repeat one value for hours.
             columns.append(repeat(NULL if first is None else next(iter(render([first]))), len(values)))
         elif None in values:
             rendered = iter(render([value for value in values if value is not None]))
@@ -46,7 +46,7 @@ def _render_plain(values: Sequence[Any]) -> Iterable[str]:
 
 
 def _render_text(values: Sequence[Any]) -> Iterable[str]:
-    # Most batches need no escaping, and a single check of all values together detects that.
+    # Most batches need no escaping, which a single check of all their values together detects.
     joined = "".join(values)
     if not is_storable(joined):
         values = [storable_text(value) for value in values]
@@ -67,7 +67,7 @@ def _trim_fraction(text: str) -> str:
 
 
 def _render_floats(values: Sequence[Any]) -> Iterable[str]:
-    return [repr(value + 0.0).removesuffix(".0") for value in values]  # adding 0.0 turns -0.0 into 0.0
+    return [repr(value + 0.0).removesuffix(".0") for value in values]  # Adding 0.0 turns -0.0 into 0.0.
 
 
 def _render_bytes(values: Sequence[Any]) -> Iterable[str]:
@@ -102,11 +102,14 @@ RENDERERS: Mapping[str, Callable[[Sequence[Any]], Iterable[str]]] = {
     "JSONField": _render_json,
     **dict.fromkeys(("CharField", "TextField"), _render_text),
 }
-"""Functions that render a column's non-NULL values, by the kind of column. Numbers and dates need none."""
+"""Functions that render a column's non-NULL values, by the kind of column. Numbers and dates need no such function."""
 
 
 def parse_line(line: str, blob_columns: Sequence[int], json_columns: list[int]) -> Row:
-    """Return a line's values, with bytes and JSON at the given positions. SQLite itself converts digits to numbers."""
+    """Return a line's values; those at the given positions are parsed as bytes and JSON.
+
+    SQLite itself converts digits to numbers.
+    """
     values: list[str | bytes | None] = [
         (None if field == NULL else ESCAPED.sub(_unescape, field)) if "\\" in field else field
         for field in line.rstrip("\n").split("\t")
@@ -122,7 +125,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def escape_json(row: Row, columns: list[int]) -> Row:
-    """Return the row with its JSON's non-ASCII characters escaped, as Django writes JSON into SQLite."""
+    """Return the row with the non-ASCII characters in its JSON escaped, as Django writes JSON into SQLite."""
     if all((row[column] or "").isascii() for column in columns):
         return row
     return [

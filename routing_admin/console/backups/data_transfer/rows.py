@@ -24,7 +24,7 @@ from routing_admin.platform.databases.progress import WorkProgress, show_progres
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 AliasMap = Mapping[str, str]
-"""Maps an alias of the installation's databases to the alias to use instead."""
+"""Maps an alias of one of the installation's databases to the alias to use in its place."""
 
 
 class DifferenceError(Exception):
@@ -32,7 +32,7 @@ class DifferenceError(Exception):
 
 
 def empty_tables(tables: list[Table], aliases: AliasMap) -> None:
-    """Delete all rows. For this, the append-only audit log is made writable, and append-only again afterwards."""
+    """Delete all rows. The append-only audit log is made writable for this, and append-only again afterwards."""
     main = aliases["default"]
     with transaction.atomic(using=main):
         for statement in statements_to_allow(connections[main].vendor):
@@ -114,7 +114,7 @@ def drop_indexes(indexes: Iterable[Index]) -> None:
 
 def make_indexes(indexes: Sequence[Index]) -> None:
     for alias in {alias for alias, _, _ in indexes}:
-        connections[alias].check_constraints()  # pending deferred constraint checks would make CREATE INDEX fail
+        connections[alias].check_constraints()  # Pending deferred constraint checks would make CREATE INDEX fail.
     with show_progress("Indexes", len(indexes)) as counter:
         for alias, _, statement in indexes:
             _execute(alias, re.sub(r"^CREATE (UNIQUE )?INDEX ", r"\g<0>IF NOT EXISTS ", statement))

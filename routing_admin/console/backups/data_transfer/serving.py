@@ -1,4 +1,4 @@
-"""Detect running servers. Anything that a server writes during a move would be lost."""
+"""Detect running servers, because anything that a server writes during a move would be lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def is_in_use() -> bool:
 @contextmanager
 def exclude_writers(tables: Iterable[Table]) -> Iterator[None]:
     """Prevent other processes from writing within the block. Raise `DatabaseError` if one is writing now."""
-    with transaction.atomic("default"), transaction.atomic(LOGS):  # on SQLite, this takes the write locks
+    with transaction.atomic("default"), transaction.atomic(LOGS):  # On SQLite, this takes the write locks.
         if connections["default"].vendor == POSTGRESQL:
             names = ", ".join(f'"{table._meta.db_table}"' for table in tables)
             with connections["default"].cursor() as cursor:
@@ -62,7 +62,7 @@ def _has_others(cursor: Any) -> bool:
 def _is_locked(path: Path) -> bool:
     if not path.exists():
         return False
-    # Every process with the file open holds a shared lock, so another process prevents an exclusive lock.
+    # Every process that has the file open holds a shared lock, so another process prevents an exclusive lock.
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=0.5, isolation_level=None)
     try:
         connection.execute("PRAGMA locking_mode=EXCLUSIVE")

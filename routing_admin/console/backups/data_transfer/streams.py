@@ -28,12 +28,12 @@ FROM_POSTGRESQL = {
     "BinaryField": ("{}", "bytea"),
     **dict.fromkeys(("CharField", "TextField", "JSONField", "DateField"), ("{}::text", "text")),
 }
-"""SQL expression and type that read a kind of column. Any other kind is read as an integer."""
+"""SQL expression and type for reading a kind of column. Any other kind is read as an integer."""
 INTEGER = ("{}::int8", "int8")
 
 
 class Kinds:
-    """A table's columns: their kinds and names, and the positions of the primary key and of the JSON columns."""
+    """The columns of a table: their kinds and names, and the positions of the primary key and of the JSON columns."""
 
     def __init__(self, table: Table) -> None:
         self.table = table._meta.db_table
@@ -45,7 +45,10 @@ class Kinds:
         self.json = [index for index, kind in enumerate(self.kinds) if kind == "JSONField"]
 
     def order(self, vendor: str) -> str:
-        """Return an ORDER BY expression for the primary key that sorts alike on both engines: text by its bytes."""
+        """Return an ORDER BY expression for the primary key that sorts alike on both engines.
+
+        Text is sorted by its bytes.
+        """
         is_text = FROM_POSTGRESQL.get(self.kinds[self.key], INTEGER)[1] == "text"
         return self.names[self.key] + (' COLLATE "C"' if is_text and vendor == POSTGRESQL else "")
 
@@ -87,7 +90,7 @@ def read_batches(table: Table, alias: str, after: Any = None) -> Iterator[Sequen
 
 def _read_sqlite(kinds: Kinds, alias: str, clauses: str, values: list[Any]) -> Iterator[Sequence[Row]]:
     with connections[alias].cursor() as cursor:
-        # The unary plus makes each column an expression without a declared type, so no value is converted.
+        # The unary plus makes each column an expression without a declared type, so SQLite converts no value.
         columns = ", ".join(f"+{name}" for name in kinds.names)
         cursor.execute(f"SELECT {columns}{clauses}", values)
         while rows := cursor.fetchmany(BATCH_ROWS):

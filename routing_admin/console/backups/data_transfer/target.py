@@ -53,7 +53,7 @@ for alias in aliases:
     else:
         call_command("migrate", database=alias, verbosity=0, interactive=False)
 """
-"""Program for a process whose `DATABASE_URL` is the target.
+"""Program that runs in a process whose `DATABASE_URL` is the target.
 
 One process runs all steps, because starting a process for each step would take as long as copying a million rows.
 """
@@ -64,7 +64,7 @@ class MoveError(Exception):
 
 
 class Destination:
-    """The databases at `url`, under their own aliases.
+    """The target databases at `url`, under aliases of their own.
 
     The constructor raises `MoveError` if this is the installation's own database.
     """
@@ -125,7 +125,7 @@ class Destination:
             raise MoveError(f"The tables could not be created in the target: {last_line}")
 
     def claim(self) -> None:
-        """Mark the target as used by a move of this installation."""
+        """Mark the target as reserved for the move of this installation."""
         # `check` reads only the main database's markers, so these are written last.
         for alias in reversed(ALIASES.values()):
             with transaction.atomic(using=alias):
@@ -135,7 +135,10 @@ class Destination:
                 self.write_marker(alias, SOURCE, self.source)
 
     def prepare(self, tables: list[Table]) -> None:
-        """Create the tables and empty those that migrations filled, unless this was done before. Raise `MoveError`."""
+        """Create the tables and empty the tables that migrations filled, unless this was done before.
+
+        Raise `MoveError`.
+        """
         if self.read_marker("target", READY):
             return
         self.make_tables()

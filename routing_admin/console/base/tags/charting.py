@@ -1,4 +1,4 @@
-"""Lay out a chart of stacked bars over time, with round axis values and a text for everything drawn.
+"""Lay out a chart of stacked bars over time, with round axis values and a text alternative for everything drawn.
 
 Horizontal values are percentages of the width and vertical values are pixels, so that text keeps its proportions at any
 width. Only the bars and the previous period's line are stretched, because they contain no text.
@@ -19,23 +19,23 @@ from django.utils.translation import gettext as _
 from routing_admin.request_log.time_ranges import hour_start
 
 MAX_SERIES = 6
-"""Maximum number of series in their own colour. The rest are added up as one series."""
+"""Maximum number of series with a colour of their own. The rest are added up as one series."""
 TONES = tuple(f"c{number}" for number in range(1, MAX_SERIES + 1))
-"""Colours of the series, for the largest first."""
+"""Colours of the series, starting with the largest series."""
 OTHER_TONE = "c0"
 
 HEAD, MARKS, FOOT = 12, 18, 22
-"""Pixels above the highest gridline, for event marks if there are any, and below the axis."""
+"""Heights in pixels: above the highest gridline, for event marks if there are any, and below the axis."""
 UNITS = 10
-"""Width of a bucket in the bars' coordinates. The bar itself takes eight."""
+"""Width of a bucket in the coordinates of the bars. A bar itself takes eight of these units."""
 MIN_HEIGHT = 1.5
 """Minimum height of a bar's segment in pixels, so that one failure among thousands is visible."""
 MAX_INTERVALS, MIN_INTERVALS = 5, 3
 MAX_LABELS = 8
 MAX_NAME = 32
-"""Maximum number of characters of a name. Longer names are shortened in the middle."""
+"""Maximum number of characters of a displayed name. Longer names are shortened in the middle."""
 EDGE_PERCENT = 4
-"""Distance from an end of the axis, in percent of its length, within which labels are aligned inwards."""
+"""Labels closer than this to an end of the axis, in percent of its length, are aligned inwards."""
 
 
 class Step(Enum):
@@ -58,7 +58,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """A bar's time span. `is_partial` is true if only part of it is counted, for example because it has not ended."""
+    """The time span of a bar.
+
+    `is_partial` is true if only part of it is counted, for example because it has not ended.
+    """
 
     start: datetime
     stop: datetime
@@ -110,7 +113,7 @@ FIVE_MINUTES = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The gridlines' values, from zero upwards at equal distances."""
+    """The values of the gridlines, from zero upwards at equal distances."""
 
     values: tuple[float, ...]
 
@@ -232,7 +235,7 @@ def _next_start(start: datetime, step: Step) -> datetime:
 
 
 def _midnight(moment: datetime) -> datetime:
-    # Compute the UTC offset again, because it may have changed in between.
+    # The UTC offset is computed again, because it may have changed since the previous start.
     return timezone.make_aware(moment.replace(hour=0, tzinfo=None))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 ROW_HEIGHT = 42
-"""Height of a candidate's row in a waterfall, in pixels."""
+"""Height of a candidate's row in a waterfall chart, in pixels."""
 
 HEAD_HEIGHT = 24
 """Height of the area for the ticks above the first candidate, in pixels."""
@@ -36,13 +36,13 @@ OUTCOME_TONES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A time span in milliseconds. Its tone is ok, info, warn, bad, or own for our own processing."""
+    """A time span in milliseconds. Its tone is `ok`, `info`, `warn`, `bad`, or `own` for our own processing."""
 
     start: float
     end: float
     tone: str = "ok"
     early: bool = False
-    """Whether the span lies before the first content. Such a bar is drawn paler."""
+    """Whether the span lies before the first content of the answer. Such a bar is drawn paler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A dashed line for a waiting time. Its ends are in percent, `y` is in pixels."""
+    """A dashed line for a waiting time. `y` is in pixels, and the ends are in percent of the width."""
 
     start: str
     end: str
@@ -87,7 +87,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaterfallRow:
-    """A laid-out track. `number` is empty for a call made on a candidate's behalf."""
+    """A laid-out track. `number` is empty for a call that was made to assist a candidate, such as a description."""
 
     number: str
     label: str

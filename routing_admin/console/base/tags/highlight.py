@@ -25,7 +25,7 @@ def json_text(value: Any) -> str:
 
 
 def highlight_json(text: str) -> SafeString:
-    """Return escaped text as HTML: keys have the class `k`, strings `s` and omitted bytes `e`."""
+    """Highlight escaped JSON as HTML: keys have the class `k`, strings `s` and omitted bytes `e`."""
     pieces: list[str] = []
     position = 0
     for match in PARTS.finditer(text):

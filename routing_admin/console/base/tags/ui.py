@@ -113,7 +113,7 @@ def type_icon(name: str) -> SafeString:
 
 @register.simple_tag
 def badge(status: str, label: str = "", tone: str | None = None, icon_name: str = "") -> SafeString:
-    """Render a status as icon, word and colour (`labels.BADGES`). An unknown status is rendered as plain text."""
+    """Render a status as icon, text and colour (`labels.BADGES`). An unknown status is rendered as plain text."""
     own_tone, own_icon, own_label = labels.BADGES.get(status, ("", "info", status))
     shown_tone = own_tone if tone is None else tone
     return format_html(
@@ -123,7 +123,7 @@ def badge(status: str, label: str = "", tone: str | None = None, icon_name: str 
 
 @register.inclusion_tag("components/validity.html")
 def validity(row: Any, used_at: datetime | None) -> dict[str, Any]:
-    """Render whether a row with `revoked_at` and `expires_at` is still valid, and until when."""
+    """Render whether a row with `revoked_at` and `expires_at` is still valid, and until when it is valid."""
     state = judge_validity(revoked_at=row.revoked_at, expires_at=row.expires_at, used_at=used_at, now=timezone.now())
     return {"state": state, "row": row}
 
@@ -162,9 +162,9 @@ def soft_breaks(name: str) -> SafeString:
 
 
 LONG_NAME, NAME_START, NAME_END = 32, 16, 6
-"""Maximum length of an unshortened name, and the numbers of characters kept at its start and end."""
+"""The length above which a name is shortened, and the numbers of characters kept at its start and end."""
 LONG_WORDS = re.compile(r"(?=.{,40}\Z)[^-:/_.]{,24}(?:[-:/_.][^-:/_.]{,24})*\Z")
-"""Pattern for names of several short words, which fit narrow columns on two lines and are not shortened."""
+"""Pattern of names that consist of several short words. They fit narrow columns on two lines, and are not shortened."""
 
 
 @register.filter
@@ -231,13 +231,13 @@ def _capability(name: str, side: str) -> SafeString:
 
 @register.simple_tag
 def cap_icons(names: Iterable[str], side: str = "input") -> SafeString:
-    """Render what a model reads or writes as icons, with the labels as tooltips and for screen readers."""
+    """Render as icons what a model reads or writes, with tooltips and labels for screen readers."""
     return _cap_icons(tuple(names), side, get_language())
 
 
 @lru_cache(maxsize=200)
 def _cap_icons(names: tuple[str, ...], side: str, _language: str | None) -> SafeString:
-    # The result is cached, because a list repeats a few sets of names many times.
+    # The result is cached, because a list repeats a few sets of capabilities many times.
     labels_of = ((name, capability_label(name, side)) for name in names)
     items = ((label, type_icon(name), label) for name, label in labels_of)
     body = format_html_join("", '<li title="{}">{}<span class="sr">{}</span></li>', items)
@@ -260,7 +260,7 @@ def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | st
 
 @register.simple_tag
 def times(moment: datetime | None, now: datetime | None = None, url: str = "") -> SafeString | str:
-    """Render a relative time, as a link if there is a URL, with the exact time below it; nothing for None.
+    """Render a relative time, linked if a URL is given, above the exact time; nothing for None.
 
     After two days the relative time would also be a date, so only the exact time is rendered.
     """
@@ -305,8 +305,9 @@ def code_spans(text: str) -> SafeString:
 def over_time(**terms: str) -> dict[str, Any]:
     """Render a section with a chart of the requests that match these terms, such as `agent=row.agent_id`.
 
-    Without terms it covers a day; with terms, a week or, if that has no requests, a month. If there are none at all, it
-    says so. A section with terms is collapsed, because the rest of the page matters more. This takes one query.
+    Without terms the chart covers a day; with terms, a week or, if the week has no requests, a month. Without any
+    requests, the section says so. A section with terms is collapsed, because the rest of the page matters more. This
+    takes one query.
     """
     search, now = Search(tuple(terms.items())), timezone.now()
     used_at = find_last_use(search) if terms else now
@@ -371,14 +372,14 @@ def chart(chart: charting.Chart, height: int = CHART_HEIGHT) -> dict[str, Any]:
 
 
 # Columns and rows are built as plain strings, because a template would take ten times as long for hundreds of values.
-# Most of them repeat: the names of the series, and zeros.
+# Most values repeat: the names of the series, and zeros.
 
 _escape = lru_cache(maxsize=2048)(html.escape)
 
 
 @register.filter
 def chart_columns(columns: Iterable[charting.Column]) -> SafeString:
-    """Render buckets as links whose values appear on hover and focus."""
+    """Render buckets as links whose values appear on hover and on focus."""
     return SafeString("".join(map(_chart_column, columns)))
 
 
@@ -437,7 +438,7 @@ def option_tags(options: Iterable[Mapping[str, Any]]) -> SafeString:
 
 @register.inclusion_tag("components/problems.html")
 def problems(*all_forms: BaseForm) -> dict[str, Any]:
-    """Render the head of a form: all errors with links to their fields, and the legend for required fields."""
+    """Render the summary of a form: all errors with links to their fields, and the legend for required fields."""
     return {"problems": list_problems(*all_forms), "has_required": any(map(_has_required, all_forms))}
 
 
@@ -506,7 +507,7 @@ def query_with(context: template.Context, **values: object) -> str:
 
 @register.filter
 def mark_parts(parts: Parts) -> SafeString:
-    """Render a diff line, and mark the parts that differ from the other line."""
+    """Render a diff line, in which the parts that differ from the other line are marked."""
     pieces = (format_html("<mark>{}</mark>" if is_different else "{}", text) for text, is_different in parts)
     return format_html_join("", "{}", ((piece,) for piece in pieces))
 
