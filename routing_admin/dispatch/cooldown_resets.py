@@ -25,12 +25,12 @@ def forget_failures(run_context: RunContext, providers: Iterable[str]) -> None:
 
 
 ProviderTargets = Mapping[str, tuple[str, ...]]
-"""Endpoint, proxy and key digests of each provider."""
+"""Maps each provider to its endpoint, proxy and key digests."""
 
 
 @dataclass(slots=True)
 class CooldownResets:
-    """The installation's stamp, and the audit entry up to which this process has applied resets."""
+    """The installation's stamp at the last check, and the last audit entry whose reset this process has applied."""
 
     stamp: int | None = None
     number: int = 0
@@ -42,7 +42,7 @@ class CooldownResets:
         if state is None or state.stamp == self.stamp:
             return
         head, targets = find_head(), provider_targets(state)
-        # On the first call this process has no failures yet.
+        # Before the first call, this process has had no failures to reset.
         if self.stamp is not None:
             requested = [
                 name for details in list_details_since(FRESH_START, self.number) for name in details["providers"]

@@ -1,6 +1,6 @@
 """Cache decisions that depend only on the configuration: model names, plans, endpoints.
 
-Agents repeat the same few requests. A snapshot is immutable, so decisions based on it stay valid; the next snapshot
+Agents repeat a few similar requests. A snapshot is immutable, so decisions based on it stay valid; the next snapshot
 starts with an empty cache.
 """
 
@@ -30,14 +30,14 @@ class Decisions:
     def __init__(self, state: Snapshot) -> None:
         self._state = state
         self._names: dict[Hashable, NamedRoute] = {}
-        # The keys contain `id(route)`, so each value references its route; otherwise another route could get the same
+        # Keys contain `id(route)`. Each value keeps a reference to its route, so that no other route can get the same
         # id.
         self._plans: dict[Hashable, tuple[RouteSpec, Plan]] = {}
         self._endpoints: dict[Hashable, tuple[RouteSpec, ServiceSpec | None, ModelEndpoint]] = {}
         self.unusable = unusable_providers(state)
-        """Providers that cannot be called, and why."""
+        """Providers that cannot be called, with the reasons."""
         self.pools = key_pools(state)
-        """Usable keys of each provider with several keys."""
+        """Usable keys of each provider that has several keys."""
 
     def resolve(self, model: str, task_type: str | None) -> NamedRoute:
         """Resolve a model name; raise `UnknownModelError` or `NoRouteError`, which are not cached."""
@@ -66,7 +66,7 @@ class Decisions:
 
     def endpoint(self, route: RouteSpec, candidate: PlannedCandidate, service: ServiceSpec | None) -> ModelEndpoint:
         """Return a candidate's endpoint. Raise `LookupError` if its provider does not exist."""
-        # Routes without rules of their own for the model share its endpoint.
+        # Routes without rules of their own for the model share one endpoint.
         has_own_rules = bool(route.candidates[candidate.index].extra_body or route.content)
         target_key: Hashable = (id(route), candidate.index) if has_own_rules else (candidate.provider, candidate.model)
         key = (target_key, id(service))
@@ -97,7 +97,7 @@ class Decisions:
             extra_body=route.candidates[candidate.index].extra_body,
             content=route.content or None,
         )
-        # The describing model itself gets no descriptions from other models.
+        # The describing model itself receives no descriptions by other models.
         if route.task_type == DESCRIBE_ROUTE:
             return without_describing(endpoint)
         return endpoint

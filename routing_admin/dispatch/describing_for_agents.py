@@ -29,7 +29,9 @@ from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.upstream import run_sync
 
 MAX_SECONDS = 180.0
-"""Time limit of the agent's request in seconds; `descriptions.describing` sets the share that a description may take.
+"""Time limit of the agent's request in seconds.
+
+`descriptions.describing` sets the share of it that a description may take.
 """
 
 
@@ -74,7 +76,7 @@ class RouteDescriber:
         labels = list_label_holders(state.configuration, principal.key_owner, principal.labels)
         reservation = make_reservation((*principal.holders, *labels))
         return Describing(
-            # Without a conversation, a failure is not stored, and the next call asks a model again.
+            # Without a conversation, a failure is not stored, so the next call asks a model again.
             Dispatch(planned, request_id=request_id, reservation=reservation),
             recorder,
             record_answer,

@@ -52,9 +52,9 @@ def estimate_description(
 
 
 def have_described(planned: PlannedRequest, recorder: RequestRecorder, request_id: str) -> ModelDescription | None:
-    """Let a model describe the file of a previewed request now; return None if no model does."""
+    """Let a model describe the file of a previewed request immediately; return None if no model can describe it."""
     describing = Describing(Dispatch(planned, request_id=request_id), recorder, record_answer)
-    # A failure is normally stored for its conversation. Here a user explicitly asks again.
+    # A failure is normally stored for its conversation, but here a user explicitly asks for another attempt.
     forget_failures(describing.descriptions.conversation)
     call = Call(planned.plan.candidates[0], 1, planned.plan.timeouts)
     prepared = run_sync(describing.prepare(apply_params(planned.chat, call), planned.endpoint(0), call))

@@ -26,7 +26,7 @@ from routing_admin.upstream import process_upstream, run_sync
 
 
 async def reserve_planned(reservation: Reservation, planned: PlannedRequest) -> None:
-    """Reserve the estimated usage. Raise `LimitReachedError`."""
+    """Reserve the estimated usage of a request. Raise `LimitReachedError`."""
     if reservation.counts_usage:
         prompt_tokens, answer_tokens = estimate_planned(planned)
         usage, max_costs, unpriced = Usage(prompt_tokens, answer_tokens), dict[str, int](), dict[str, str]()
@@ -101,14 +101,15 @@ def _list_texts(value: Any) -> Iterator[str]:
             pending.extend(item)
 
 
-# Exact token counts, from the counter of the provider that would be called first.
+# Exact token counts, from the provider that would be called first.
 
 COUNT_SECONDS = Timeouts(connect=2, first_content=4, between=2, total=5)
-"""Seconds to wait for the provider's count. The caller waits for it before sending anything, and an estimate would
-suffice.
+"""Maximum seconds to wait for the provider's token count.
+
+Nothing is sent to a model before the count arrives, and an estimate would suffice.
 """
 COUNTER_RETRY_SECONDS = 60
-"""Seconds without a call to a counter that failed to return a number."""
+"""Seconds for which a token counter is not called again after it failed to return a number."""
 MAX_REMEMBERED = 1000
 
 

@@ -1,4 +1,4 @@
-"""Store the parameters that models refused, for restarts and other processes. Requests never wait for this.
+"""Store the parameters that models refused, for other processes and for restarts. Requests never wait for this.
 
 A refusal is deleted once no configured route or service uses its model, or once the provider's URL has changed.
 """
@@ -62,7 +62,7 @@ class StoredRefusals:
 
     def _write(self, memory: RefusalMemory) -> None:
         for place in tuple(self._changed):
-            # Clear the flag before reading, so that a change in between sets it again.
+            # Clear the flag before reading, so that a change during the read sets it again.
             self._changed.discard(place)
             if place not in self._addresses and place not in self._stored:
                 continue
@@ -88,7 +88,10 @@ stored_refusals = owned(StoredRefusals)
 
 @dataclass(frozen=True, slots=True)
 class RefusedParameter:
-    """A refused parameter, sent as `sent_as`, or omitted if that is None; permanent if `until` is None."""
+    """A refused parameter, which is sent as `sent_as`, or omitted if that is None.
+
+    It is permanent if `until` is None.
+    """
 
     name: str
     sent_as: str | None
@@ -110,6 +113,6 @@ def list_refusals(provider: str, model: str) -> list[RefusedParameter]:
 
 def forget_refusal(provider: str, model: str, name: str) -> None:
     """Send this parameter again, in every process; raise database errors."""
-    stored_refusals().look()  # load the rows first, so that the deletion reaches them
+    stored_refusals().look()  # Load the rows first, so that refusals stored by other processes are also deleted.
     process_run_context().memory.forget(provider, model, name)
     stored_refusals().look()

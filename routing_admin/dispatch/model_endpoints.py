@@ -1,4 +1,4 @@
-"""Build endpoints from a snapshot: for every model service, and for any (provider, model) of a chain."""
+"""Build model endpoints from a snapshot: for every model service, and for any (provider, model) in a chain."""
 
 from __future__ import annotations
 
@@ -92,7 +92,10 @@ DESCRIBER_CONTENT = {"policy": "convert+native_only"}
 
 @lru_cache(maxsize=2)
 def describing_route(state: Snapshot) -> RouteSpec | None:
-    """Return the route that describes files, or None if missing or disabled; `default` does not replace it."""
+    """Return the route that describes files, or None if it is missing or disabled.
+
+    The route `default` never replaces it.
+    """
     route = state.configuration.route(DESCRIBE_ROUTE)
     return replace(route, content=DESCRIBER_CONTENT) if route is not None and route.enabled else None
 
@@ -199,9 +202,9 @@ def default_endpoints(state: Snapshot) -> tuple[ModelEndpoint, ...]:
 def list_readers(
     state: Snapshot, file: FilePart, but: str | None = None, *, only_configured: bool = False
 ) -> list[str]:
-    """Return the ids of agents whose model can read the file itself, except the requesting agent `but`.
+    """Return the ids of agents whose model can read the file itself, without the requesting agent `but`.
 
-    `only_configured` omits agents created at run time, whose number changes constantly.
+    With `only_configured`, agents created at run time are omitted, because their number changes constantly.
     """
     endpoints = list_endpoints(state)
 

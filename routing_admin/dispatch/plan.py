@@ -33,7 +33,7 @@ from routing_admin.request_log.recorder import RequestRecorder
 def pass_overflowed_by(
     plan: Plan, chat: ChatRequest, style: TextStyle, endpoint: Callable[[int], ModelEndpoint]
 ) -> Plan:
-    """Return the plan without the candidates that are too small for the request; each is skipped with its reason."""
+    """Return the plan in which candidates too small for the request are skipped, each with its reason."""
     called = [candidate for candidate in plan.candidates if candidate.skip is None]
     obstacles = {
         candidate.index: _find_obstacle(candidate, chat, style, endpoint(candidate.index)) for candidate in called
@@ -60,7 +60,7 @@ WOULD_DROP = translatable("It would leave out %(names)s.")
 """Reason for skipping a candidate on a route that forbids dropping anything."""
 
 Keep = Callable[[FilePart], FilePart]
-"""Function that stores media from a request, and returns the part with its reference, which a description needs."""
+"""Function that stores media of a request and returns the part with its reference, which a description needs."""
 
 
 @value_class
@@ -95,7 +95,7 @@ class PlannedRequest:
 
         The id is derived from the agent's own name for it, `conversation`, else from the conversation's opening.
         """
-        opening = "" if self.plan.verbatim else opening_text(self.chat)  # only chats are conversations
+        opening = "" if self.plan.verbatim else opening_text(self.chat)  # Only chats are conversations.
         name = f"{agent} {conversation}" if conversation else opening
         return replace(self, plan=replace(self.plan, affinity=name))
 
@@ -120,7 +120,7 @@ def plan_request(
 
     `agent` is the caller, so it is never suggested as another agent that can read a file. For simulations, `unusable`
     replaces the providers that cannot be called because of their keys. `service` is the service requested by name if
-    several share a provider and model. `direct` means that the request names a model instead of a route. With
+    several share a provider and model. With `direct`, the request names a model instead of a route. With
     `refuses_drops`, candidates that would drop something are skipped. With `passing`, decisions that need a chat's
     content are omitted.
     """
@@ -162,7 +162,7 @@ def _judge(planned: PlannedRequest, candidate: PlannedCandidate) -> PlannedCandi
 
 
 def _cannot_read(planned: PlannedRequest, provider: str, model: str) -> str | None:
-    """Return why a model with the policy `native_only` is skipped for these files, or None."""
+    """Return why the policy `native_only` skips a model that cannot read these files, or None."""
     index = next(
         number
         for number, candidate in enumerate(planned.plan.candidates)
@@ -200,7 +200,7 @@ def prepare_for(
         without_capabilities=call.without_capabilities,
     )
     # Media that becomes text must be stored first, so that the text can contain its reference. Only a first attempt
-    # shows whether it does, so the request may be prepared twice.
+    # shows whether any media becomes text, so the request may be prepared twice.
     prepared = prepare_chat(chat)
     if isinstance(prepared, CannotRead) or planned.keep is None:
         return prepared
@@ -209,7 +209,7 @@ def prepare_for(
 
 
 def list_dropped(chat: ChatRequest, prepared: Prepared, call: Call) -> tuple[str, ...]:
-    """Return everything that this call drops: fields that the protocol lacks, and refused parameters."""
+    """Return everything that this call drops: fields that the protocol does not have, and refused parameters."""
     names = prepared.request.dropped_params + list_dropped_params(chat, call)
     return abbreviate_names(names) if names else names
 

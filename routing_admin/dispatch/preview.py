@@ -48,10 +48,10 @@ from routing_admin.dispatch import description_preview
 from routing_admin.dispatch.model_endpoints import build_registry, default_endpoints, default_language, list_readers
 
 REQUEST = "one user message that holds this file and nothing else, sent on as model auto"
-"""Description of the previewed request for pages and the API."""
+"""Describes the previewed request for pages and the API."""
 
 TYPE_MISMATCH = "type_mismatch"
-"""Warning: the content has another type than declared."""
+"""Code of the warning that the content's type differs from the declared type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,10 @@ class DeliveryPreview:
 
     `result` is get_artifact's answer for the same service, without its data. `text` replaces the file in the message
     and is None for media. `bytes` is the length of the body on the wire. `estimate` counts the tokens of the file or
-    its text, None if unknown. `loss` is what is not delivered, `images` the number of images made from the file.
+    its text, None if unknown. `loss` is what is not delivered, and `images` is the number of images made from the file.
     `payload` is None if the service would be skipped. `prefix` says what another such file would change in the next
-    turn, empty if the service would be skipped. `description` is set if another model describes the file,
-    `not_described` if one should but cannot.
+    turn's prompt; it is empty if the service would be skipped. `description` is set if another model describes the
+    file, `not_described` if a model should describe it but cannot.
     """
 
     service_id: str
@@ -114,7 +114,7 @@ class DeliveryPreview:
     not_described: Reason | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return an item of `deliveries`; `contentType`, `routing` and `content` are get_artifact's."""
+        """Return the delivery as JSON; `contentType`, `routing` and `content` come from get_artifact."""
         content = {} if self.result.content is None else {"content": self.result.content}
         text = {} if self.text is None else {"text": self.text}
         return {
@@ -143,7 +143,10 @@ class DeliveryPreview:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """An artifact's delivery to every service, in display order; `readers` are agents whose models read it."""
+    """Previews of an artifact's delivery to every service, in display order.
+
+    `readers` are the agents whose models can read the artifact.
+    """
 
     artifact: StoredArtifact
     deliveries: tuple[DeliveryPreview, ...]
@@ -166,7 +169,7 @@ def loss_as_json(loss: Loss | None) -> dict[str, Any] | None:
 
 
 def preview(row: Artifact, *, language: str | None = None, agent: str | None = None) -> Preview:
-    """Preview the artifact for every enabled service; `agent` is never listed among its readers."""
+    """Preview the artifact's delivery to every enabled service; `agent` is never listed among the readers."""
     previewer = Previewer(row, language=language, agent=agent)
     return previewer.preview(previewer.endpoints)
 
@@ -284,7 +287,7 @@ class Previewer:
 
 def _adaptation_key(reader: Reader) -> Hashable:
     slots = reader.slots
-    # Slots contain dictionaries, which have no hash, so their items are compared.
+    # Slots contain dictionaries, which cannot be hashed, so their items are compared.
     parts = (slots.name, slots.max_request_bytes, slots.tool_media, *slots.by_kind.items())
     own = (reader.policies, reader.tool_media, reader.text_limit, reader.html_source, reader.window)
     return parts, reader.capabilities, *own
@@ -358,7 +361,7 @@ def read_once(artifact: StoredArtifact) -> StoredArtifact:
 
 @dataclass(frozen=True, slots=True)
 class _WithoutData:
-    """Content without bytes but with its text."""
+    """Content whose bytes are hidden but whose text is available."""
 
     content: Content
 
@@ -376,7 +379,7 @@ class _WithoutData:
 
 
 def route_without_data(artifact: StoredArtifact, service_id: str, language: str | None) -> ContentRouteResult:
-    """Return get_artifact's answer for that service, with `<N bytes>` in place of the data."""
+    """Return get_artifact's answer for that service, with `<N bytes>` in place of file data."""
     artifact_without_data = replace(artifact, content=_WithoutData(artifact.content) if artifact.content else None)
     result = ArtifactContentRouter(build_registry(snapshot.current())).route_content(
         artifact_without_data, service_id, language=language

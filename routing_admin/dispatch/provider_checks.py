@@ -39,12 +39,12 @@ PATIENT_TIMEOUTS = Timeouts(connect=5, first_content=60, between=30, total=90)
 GREETING = ChatRequest((Message(Role.USER, (TextPart("Say hello."),)),), max_tokens=64)
 MAX_MODELS = 5000
 MAX_OPTIONS = 4
-"""Number of refusals after which the greeting is sent again without the refused parameter."""
+"""Number of refused parameters after which the test is given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """Result of a call to a provider; `fault` is empty if the provider answered, `ms` is the time until then.
+    """Result of a call to a provider; `fault` is empty if the provider answered, and `ms` is the time it took.
 
     `models` are the ids of the provider's list, `entries` its raw entries. `quirks` are the options that were needed to
     obtain an answer.
@@ -63,10 +63,10 @@ class CheckResult:
 
 
 class ModelList:
-    """Protocol of `GET …/models`; the answer's text contains the entries as JSON."""
+    """Protocol of the call `GET …/models`; the answer's text contains the entries as JSON."""
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
-        """Return the entries of `data` (OpenAI, Anthropic) or `models` (Gemini), or the failure."""
+        """Return the entries in `data` (OpenAI, Anthropic) or `models` (Gemini), or the failure."""
         try:
             value = read_repaired_json(body) if status == 200 else None
         except (ValueError, RecursionError):
@@ -116,7 +116,7 @@ class ProviderChecker:
         choice = PoolKey(key.name, key.mark)
         endpoint = with_key(endpoint_at(state, spec, model or spec.default_model), state, choice)
         prepared = prepare(GREETING, endpoint, TextStyle())
-        if isinstance(prepared, CannotRead):  # text is always readable
+        if isinstance(prepared, CannotRead):  # Every model can read text.
             return CheckResult(ms=0, fault=prepared.reason.code.value)
         began = time.monotonic()
         outcome = await NetworkTransport().call(prepared, endpoint, QUICK_TIMEOUTS, spec.proxy)
@@ -135,12 +135,12 @@ class ProviderChecker:
         return result
 
     async def _greet_with_options(self, endpoint: ModelEndpoint, spec: ProviderSpec) -> CheckResult:
-        # Send the greeting again, adapted to the refusal. The result lists the quirks that were needed.
+        # Send the test message again, adapted to the refusal. The result lists the quirks that were needed.
         options: dict[str, Any] = {}
         while True:
             adjusted = replace(endpoint, target=replace(endpoint.target, quirks={**endpoint.target.quirks, **options}))
             prepared = prepare(GREETING, adjusted, TextStyle())
-            if isinstance(prepared, CannotRead):  # text is always readable
+            if isinstance(prepared, CannotRead):  # Every model can read text.
                 return CheckResult(ms=0, fault=prepared.reason.code.value)
             began = time.monotonic()
             outcome = await NetworkTransport().call(prepared, adjusted, QUICK_TIMEOUTS, spec.proxy)
@@ -153,7 +153,7 @@ class ProviderChecker:
             options |= new_options
 
     def ask_each(self, provider: str, model: str, chats: Sequence[ChatRequest]) -> Sequence[CheckResult]:
-        """Send the requests of probes unchanged, ignoring the model's declared capabilities."""
+        """Send the probes' requests unchanged, ignoring the model's declared capabilities."""
         state, spec = _find_provider(provider)
         if isinstance(refused := _refusal(state, spec), CheckResult):
             return [refused] * len(chats)

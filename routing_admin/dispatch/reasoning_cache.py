@@ -19,12 +19,12 @@ from capabilities.runtime import owned
 
 MAX_TURNS = 10_000
 MAX_CHARACTERS = 32 * 1024 * 1024
-"""Limits of the cache; the oldest turns are evicted."""
+"""Limits of the cache; when one is exceeded, the oldest turns are evicted."""
 
 
 @dataclass(slots=True)
 class AnsweredTurn:
-    """The reasoning and signatures of an answer, which the next turn has to send back."""
+    """The reasoning and the signatures of an answer, which must be sent back with the next turn."""
 
     reasoning: list[str] = field(default_factory=list)
     thoughts: list[ReasoningBlock] = field(default_factory=list)
@@ -40,7 +40,7 @@ class AnsweredTurn:
 
     @property
     def has_reasoning(self) -> bool:
-        """Whether the turn called tools, and has reasoning or a signature to send back."""
+        """Return whether the turn called tools and has reasoning or a signature that must be sent back."""
         signed = any(self.signatures.values())
         return bool(self.signatures and (self.reasoning or self.thoughts or signed))
 

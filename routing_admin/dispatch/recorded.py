@@ -51,9 +51,9 @@ async def record_answer(
 
 
 async def record_stream(dispatch: Dispatch, recorder: RequestRecorder) -> RunResult[Stream]:
-    """Return the stream once it has content; the caller logs its end.
+    """Return the stream once it has content; the caller must log its end.
 
-    Raise `RouterError`, which is logged.
+    Raise `RouterError`, which is logged here.
     """
     done = await _record(dispatch.open(), dispatch, recorder)
     recorder.mark_first_content()
@@ -66,11 +66,11 @@ def record_answer_sync(dispatch: Dispatch, recorder: RequestRecorder) -> RunResu
 
 async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecorder) -> T:
     prepared = dispatch.prepared
-    # The describing model itself gets no descriptions from other models.
+    # The describing model itself receives no descriptions by other models.
     if dispatch.planned.plan.task_type != DESCRIBE_ROUTE:
         dispatch.begin_describing = partial(Describing, dispatch, recorder, record_answer)
     try:
-        # The wait ends at the latest when the server's drain time is over.
+        # The wait ends when the server's drain time is over, at the latest.
         with draining().limit():
             return await work
     except RouterError as error:
@@ -91,7 +91,7 @@ async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecor
         dispatch.begin_describing = dispatch.describing = None
 
 
-# Response headers about routing: provider, model, attempts, adaptation, dropped parameters.
+# Response headers about routing: the provider, the model, the attempts, the adaptation, and dropped parameters.
 
 SAFE = " !#$&'()*+,/:;=?@[]~"
 SKIPPED = "skipped_"

@@ -66,7 +66,7 @@ class Transport(Protocol):
 
 
 class NetworkTransport:
-    """Call providers over the network; the embedded provider answers in-process."""
+    """Calls providers over the network; the built-in provider answers in-process."""
 
     async def call(
         self, prepared: Prepared, endpoint: ModelEndpoint, timeouts: Timeouts, proxy: str
@@ -107,7 +107,7 @@ R = TypeVar("R")
 
 
 class InThread(Protocol):
-    """Function that runs work in a thread, because it may read or store files."""
+    """Function that runs work in a thread, because the work may read or store files."""
 
     async def __call__(self, work: Callable[[], R], /) -> R: ...
 
@@ -118,7 +118,7 @@ Send = Callable[[Prepared, ModelEndpoint, Timeouts, str], Awaitable[T | Failure]
 
 
 async def run_in_own_thread(work: Callable[[], R], /) -> R:
-    """Run `work` in a thread that outlives the request, and close its database connections."""
+    """Run `work` in a thread that continues even if the request ends, and close the thread's database connections."""
     with short_switches():
         return await asyncio.to_thread(partial(_with_rows, work))
 
@@ -137,7 +137,7 @@ def process_run_context() -> RunContext:
 class Dispatch:
     """A planned request that is being sent.
 
-    `prepared` contains the request as prepared for each candidate, by position in the chain. `request_id` and
+    `prepared` contains the request as prepared for each candidate, by position in the chain. The `request_id` and
     `caller_headers` are for providers that accept them. `reservation` is what is reserved from the agent's limits.
     `begin_describing` creates `describing`, which lets a model describe files that a candidate cannot read; without it
     no model is asked. After the run, `delivered_failures` contains the failed descriptions that a model received. With
@@ -160,7 +160,7 @@ class Dispatch:
     delivered_failures: DescriptionCache | None = None
 
     def beside(self, planned: PlannedRequest, request_id: str) -> Dispatch:
-        """Return a dispatch for an auxiliary request over the same transport."""
+        """Return a dispatch for an auxiliary request that uses the same transport."""
         return Dispatch(planned, self.transport, self.run_context, in_thread=self.in_thread, request_id=request_id)
 
     def elapsed_ms(self) -> float:
@@ -213,7 +213,7 @@ class Dispatch:
             return Reply(Failure(Fault.CAPABILITY_MISMATCH, prepared.reason.sentence()))
         self.prepared[call.candidate.index] = prepared
         if endpoint.passes:
-            # The caller's headers are added after the copy for the log has been made.
+            # The caller's headers are added only after the copy for the log was made.
             headers = {**self.caller_headers, "x-request-id": self.request_id}
             prepared = with_forwarded_headers(prepared, endpoint.passes, headers)
         timeouts = call.timeouts
@@ -248,7 +248,7 @@ def find_empty_answer(failed: Failure, chat: ChatRequest) -> Answer | None:
 
 
 def shorten(timeouts: Timeouts, seconds: float) -> Timeouts:
-    """Return the remaining timeouts for a call that starts `seconds` late."""
+    """Return the timeouts that remain for a call that starts `seconds` late."""
     total = max(timeouts.total - seconds, 0.0)
     return replace(timeouts, total=total, first_content=min(timeouts.first_content, total))
 
@@ -261,13 +261,13 @@ def _keep_all(media: tuple[Media, ...], keep: KeepMedia | None, maker: str) -> t
 __all__ = ["Dispatch", "process_run_context"]
 
 
-# Requests that are passed through unchanged: which candidates can be called, and why others are skipped.
+# Requests that are passed through unchanged: decide which candidates can be called, and why others are skipped.
 
 OTHER_PROTOCOL = translatable("%(call)s only works with providers that speak openai; %(provider)s speaks %(protocol)s.")
 OTHER_MODEL = translatable(
     "%(call)s must stay on %(model)s, at any provider: results of different models cannot be mixed."
 )
-"""Reasons for skipping a candidate, as templates."""
+"""Templates of the reasons for skipping a candidate."""
 
 
 def pass_through(planned: PlannedRequest, passing: PassthroughCall) -> PlannedRequest:
@@ -279,7 +279,7 @@ def pass_through(planned: PlannedRequest, passing: PassthroughCall) -> PlannedRe
     required_model = first.model if first is not None and passing.operation.same_model else None
     candidates = tuple(_judge(candidate, passing, required_model) for candidate in planned.plan.candidates)
     plan = replace(planned.plan, candidates=candidates, verbatim=True, language="")
-    # The log stores the fields as a message, but only type and name of files.
+    # The log stores the fields as a message; of files it stores only the type and the name.
     chat = _as_message(planned.chat) if planned.state.record_bodies else planned.chat
     return replace(planned, plan=plan, chat=chat)
 
@@ -315,8 +315,8 @@ def _judge(candidate: PlannedCandidate, passing: PassthroughCall, required_model
     return candidate
 
 
-# Processes share cooldowns and conversations' keys over Redis, if configured. Requests use the state in memory. Changes
-# are sent in the background, and other processes' changes are adopted.
+# If Redis is configured, processes share cooldowns and conversations' keys. Requests read the state in memory. Changes
+# are sent in the background, and changes by other processes are adopted.
 
 CANDIDATES, KEYS, CONVERSATIONS = "candidates", "keys", "conversations"
 MAX_COOLDOWNS = 2000
@@ -334,7 +334,7 @@ def share_health(run_context: RunContext, news: News) -> None:
 class SharedCooldowns:
     """Cooldowns that processes share through one topic.
 
-    Each candidate's latest state applies, whichever process sent it.
+    The latest state of each candidate applies, whichever process sent it.
     """
 
     def __init__(self, topic: str, cooldowns: LocalCooldowns, news: News) -> None:
@@ -353,7 +353,7 @@ class SharedCooldowns:
 
     def adopt(self, fields: Fields, age: float) -> None:
         """Adopt a state that another process sent `age` seconds ago."""
-        # The state of this process is newer and has not been sent yet.
+        # A newer state of this process has not been sent yet, so it takes precedence.
         if self._news.is_waiting(self._topic, fields["key"]):
             return
         provider, model = json.loads(fields["key"])
@@ -376,7 +376,7 @@ def _parse_cooldown(value: Mapping[str, Any], age: float) -> CooldownState:
 
 
 class SharedConversations:
-    """The key that each conversation uses, shared through one topic."""
+    """The provider key that each conversation uses, shared through one topic."""
 
     def __init__(self, pools: KeyPools, news: News) -> None:
         self._pools, self._news = pools, news
@@ -393,6 +393,6 @@ class SharedConversations:
         return {"provider": provider, "affinity": affinity, "mark": self._pools.find_mark(provider, affinity)}
 
     def adopt(self, fields: Fields, age: float) -> None:
-        """Adopt a choice that another process made `age` seconds ago."""
+        """Adopt the key of a conversation that another process chose `age` seconds ago."""
         if not self._news.is_own(fields):
             self._pools.take_over(fields["provider"], fields["affinity"], fields["mark"], age)

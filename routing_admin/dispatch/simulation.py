@@ -1,4 +1,4 @@
-"""Simulate a request: it runs as a real one, but with scripted outcomes, a simulated clock and no network.
+"""Simulate a request: it runs like a real one, but with scripted outcomes, a simulated clock and no network.
 
 It accepts any `RouteSpec`, stored or a draft, and prepares payloads with the function that real requests use.
 """
@@ -60,7 +60,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """The result: every candidate of the chain, and the caller's response."""
+    """The result of a simulation: every candidate of the chain, and the response to the caller."""
 
     planned: PlannedRequest
     stops: tuple[Stop, ...]
@@ -142,7 +142,7 @@ def simulate(
     clock = _Clock()
     memory_copy = (process_run_context().memory if memory is None else memory).copy(clock)
     play = _Simulation(planned, _check_script(script or {}), memory_copy, clock)
-    # Without jitter and with average waits, a simulation always has the same result.
+    # Without jitter and with average delays, a simulation always has the same result.
     run_context = replace(local_context(clock, lambda: 0.0, memory_copy), random=lambda: 0.5)
     run: FallbackRun[Answer] = FallbackRun(planned.plan, run_context, stream=stream)
     try:
@@ -206,7 +206,7 @@ def _stop(play: _Simulation, candidate: PlannedCandidate, attempt: Attempt | Non
     if play.planned.state.configuration.provider(candidate.provider) is None:
         return Stop(candidate, outcome, attempt, reason=reason)
     index = candidate.index
-    # A candidate that was not called has the request as prepared for its first call.
+    # A candidate that was not called has the payload that its first call would send.
     candidate_run = CandidateRun.from_memory(play.memory, candidate, play.clock(), retries=0)
     prepared = play.prepared.get(index) or play.prepare(index, candidate_run.call(Timeouts()))
     endpoint = play.planned.endpoint(index)
@@ -230,7 +230,7 @@ def _predict_next_turn(planned: PlannedRequest, prepared: Prepared, endpoint: Mo
     return describe_prediction(predict_break(planned.chat, adapted, endpoint.reader, planned.style))
 
 
-# Placeholder files of a kind and a size, without real content.
+# Placeholder files of a given kind and size, without real content.
 
 TYPES: Mapping[Kind, tuple[str, str]] = {
     Kind.IMAGE: ("image/png", "png"),
@@ -243,7 +243,7 @@ TYPES: Mapping[Kind, tuple[str, str]] = {
 """MIME type and file extension of each kind."""
 FILLER_TEXTS = "lorem ipsum "
 BYTES_PER_LETTER = 20
-"""Bytes of a document per letter of its text."""
+"""Bytes of a document file per letter of its text."""
 BLOCK = 65_536
 
 
@@ -258,7 +258,7 @@ class PlaceholderContent:
         return Blob(self.size, lambda: _zeros(self.size))
 
     def text(self) -> Text | None:
-        """Return text of the length that a file of this kind usually contains, or None."""
+        """Return as much text as a file of this kind usually contains, or None."""
         if self.kind is Kind.TEXT:
             return Text(_filler_text(self.size), "utf-8")
         if self.kind is Kind.DOCUMENT:
@@ -276,7 +276,7 @@ class PlaceholderContent:
 
 
 def build_placeholder(kind: Kind, size: int, number: int = 1) -> FilePart:
-    """Return a placeholder file; `number` distinguishes several of a kind."""
+    """Return a placeholder file; `number` distinguishes files of the same kind."""
     mime_type, extension = TYPES[kind]
     name = f"stand-in-{number}.{extension}"
     return FilePart(kind, mime_type, name, size, content=PlaceholderContent(kind, size))

@@ -49,9 +49,12 @@ STILL_USED = {
         gettext_noop("Aliases still lead to this service: %(users)s. Change them first."),
     ),
 }
-"""Why a used route or service cannot be removed: one sentence for agents, one for aliases. DELETE uses them too."""
+"""Why a route or service that is in use cannot be removed, for agents and for aliases.
 
-# Kinds of entries that an agent's key with the scope `config:write` may import.
+DELETE calls use the sentences too.
+"""
+
+# Kinds of entries that an import may change if the key of an agent with the scope `config:write` makes it.
 AGENT_KINDS = frozenset({"provider", "service", "route", "configuration"})
 
 
@@ -74,7 +77,7 @@ class AppliedImport:
 
 
 def key_context() -> KeyContext:
-    """Return what the validation of keys needs: the environment, and the origins that may be called."""
+    """Return what the validation of keys needs: the environment's keys, and the origins that may be called."""
     policy = parse_policy(",".join(settings.ALLOWED_ORIGINS))
     return KeyContext(
         env=os.environ,
@@ -87,7 +90,7 @@ def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> Impo
     """Return what importing these files would change, and all problems in the files."""
     before = rows.read()
     imported = import_files(before, files, prune=prune, key_context=key_context(), fingerprint_at=fingerprint)
-    if imported.accepted:  # run the checks of a real import, so that a dry run reports the same problems
+    if imported.accepted:  # Run the checks of a real import, so that a dry run reports the same problems.
         after = imported.configuration
         problems = [*check(after, before), *check_describers(before, after), *check_removals(before, after)]
         problems += missing_catalogue(before, after)
@@ -133,7 +136,7 @@ def check_may_import(actor: Actor, preview: ImportPreview) -> None:
     """Raise `ForbiddenError` if an agent's key would change what only administrators may change."""
     if actor.kind != "agent":
         return
-    # Otherwise an agent could raise its own limits.
+    # Otherwise an agent could raise its own limits by an import.
     if any(change.kind not in AGENT_KINDS or change.field == "catalogue" for change in preview.changes):
         raise ForbiddenError(
             _("Only an administrator can import aliases, agents, languages, budgets, exchange rates or a catalogue.")
@@ -213,7 +216,7 @@ def _stored_key_spec(key: KeySpec, fingerprint: str) -> KeySpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryChange:
-    """A written entry: whether it is new, its changes, warnings, revision and current content."""
+    """A written entry: whether it is new, its changes, the warnings, the revision and its current content."""
 
     is_new: bool
     changes: tuple[Change, ...]
@@ -225,7 +228,7 @@ class EntryChange:
 def put_entry(
     actor: Actor, kind: EntryKind, name: str, value: object, *, expected: Expectation = NO_EXPECTATION
 ) -> EntryChange:
-    """Set the named entry to `value`. An equal value writes nothing.
+    """Set the named entry to `value`. If the entry is already equal to it, nothing is written.
 
     Raise `InvalidError` with all problems, and `ConflictError` if the entry is not as expected.
     """
@@ -252,7 +255,7 @@ def check_entry(kind: EntryKind, name: str, expected: Expectation) -> None:
 
 
 def check_expectation(expected: Expectation, entry: Mapping[str, Any] | None) -> None:
-    """Raise `ConflictError` if the entry is not as expected. None means a missing entry."""
+    """Raise `ConflictError` if the entry is not as expected. If None is expected, the entry must be missing."""
     if not expected.allows(entry):
         raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
 

@@ -1,4 +1,4 @@
-"""The agents' API for routes, providers, and the configuration as files."""
+"""Endpoints of the agents' API for routes, providers, and configuration files."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def list_routes(request: HttpRequest) -> HttpResponse:
 
 @router.get("/providers", tags=["configuration"], response=ProvidersOut)
 def list_providers(request: HttpRequest) -> HttpResponse:
-    """List the providers in their order and whether each can be called; keys are never returned."""
+    """List the providers in their order, and whether each can be called; keys are never returned."""
     return answer(ProvidersOut(providers=list_providers_out(snapshot.current())))
 
 
@@ -89,10 +89,10 @@ def list_providers_out(state: Snapshot) -> list[ProviderOut]:
     openapi_extra=FILE_BODY,
 )
 def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = False) -> HttpResponse:  # noqa: N803
-    """Import a file as one revision or, with `dryRun`, return what would change, also for routes and agents.
+    """Import a file as one revision or, with `dryRun`, return what would change and how that affects routes and agents.
 
-    `If-Match` names the revision the caller has seen; 409 if there is a newer one. A file with an error changes
-    nothing: 422 with every problem.
+    `If-Match` names the revision that the caller has read; the status is 409 if there is a newer revision. If the file
+    has an error, nothing changes and the status is 422 with every problem.
     """
     expected = parse_revision_tag(request.headers.get("if-match", ""))
     return answer_import(request, agent_actor(request), expected, dry_run=dryRun, prune=prune)
@@ -131,10 +131,10 @@ async def export_config(
     wait: Annotated[float, Query(ge=0, description=f"Seconds, of which {MAX_WAIT:g} are waited at most.")] = 0,
     since: int | None = None,
 ) -> HttpResponse:
-    """Return a file of the configuration, keys only as `${…}`; its ETag is the revision.
+    """Return a configuration file, with keys only as `${…}`; its ETag is the revision.
 
-    With `since`, the answer is immediate unless `since` is the current revision; then it arrives with the next
-    revision, after at most `wait` seconds. `If-None-Match` with the current ETag gives 304.
+    With `since`, the answer is immediate unless `since` is the current revision; in that case it is sent with the next
+    revision, or after `wait` seconds. `If-None-Match` with the current ETag gives 304.
     """
     file = parse_format(name)
     return answer_file(request, file, mode, await wait_for_change(since, min(wait, MAX_WAIT)))
@@ -205,7 +205,7 @@ def read_files(request: HttpRequest) -> list[bytes]:
 
 
 def check_text(data: bytes) -> bytes:
-    """Return the file unchanged. Raise `CallError` if it has too many JSON values."""
+    """Return the file's text unchanged. Raise `CallError` if it contains too many JSON values."""
     try:
         check_json(data)
     except JsonTooLargeError as error:

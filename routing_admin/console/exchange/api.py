@@ -64,7 +64,7 @@ def admin_import_config(
     dryRun: bool = False,  # noqa: N803
     prune: bool = False,
 ) -> HttpResponse:
-    """Import a file as one revision or, with `dryRun`, return what would change; 409 for a stale If-Match."""
+    """Import a file as one revision or, with `dryRun`, return what would change; 409 for an outdated If-Match."""
     return answer_import(request, script_actor(request), expected_revision(request), dry_run=dryRun, prune=prune)
 
 
@@ -72,11 +72,11 @@ def admin_import_config(
 def admin_export_config(
     request: HttpRequest, name: str, mode: Annotated[Mode, Query(alias="for")] = Mode.FULL
 ) -> HttpResponse:
-    """Return a file of the configuration, keys only as `${…}`; its ETag is the revision."""
+    """Return a configuration file, with keys only as `${…}`; its ETag is the revision."""
     return answer_file(request, parse_format(name), mode, snapshot.current())
 
 
-# Providers, model services and task routes are written as whole entries.
+# Providers, model services and task routes are always written as complete entries.
 
 
 def find_entries(kind: EntryKind, names: list[str]) -> list[dict[str, Any]]:
@@ -92,7 +92,7 @@ def find_entry(kind: EntryKind, name: str) -> dict[str, Any]:
 def put(request: HttpRequest, kind: EntryKind, name: str, schema: type[BaseModel]) -> HttpResponse:
     """Write an entry. The response is 201 for a new entry, else 200."""
     value = read_json(request)
-    # The result is not used: the schema names only the required fields, but an entry may have any field of the files.
+    # The parsed value is not used: the schema names only required fields, but an entry may have any field of the files.
     parse_as(value, schema)
     return answer_change(put_entry(script_actor(request), kind, name, value, expected=read_expectation(request)))
 
@@ -106,7 +106,10 @@ def answer_change(write: EntryChange) -> HttpResponse:
 def delete(
     request: HttpRequest, kind: EntryKind, name: str, find: Callable[[str], Any], delete_row: Callable[..., Any]
 ) -> HttpResponse:
-    """Delete a row if it exists, and return 204. Raise `ConflictError` for a stale If-Match or from `delete_row`."""
+    """Delete a row if it exists, and return 204.
+
+    Raise `ConflictError` for an outdated If-Match, or if `delete_row` does.
+    """
     with ledger.exclusive():
         check_entry(kind, name, read_expectation(request))
         row = find(name)
@@ -141,7 +144,7 @@ def admin_put_provider(request: HttpRequest, provider: str) -> HttpResponse:
 
 @router.put("/providers/{provider}/key", response=ChangedOut, openapi_extra=takes(KeyTextIn))
 def admin_set_provider_key(request: HttpRequest, provider: str) -> HttpResponse:
-    """Set a provider's key, which can never be read back."""
+    """Set a provider's key, which can never be read again."""
     key = KeyChange(KeyAct.SET, read_as(request, KeyTextIn).apiKey)
     with ledger.exclusive():
         row = require(find_provider(provider), "provider", provider)
@@ -173,7 +176,7 @@ def admin_get_service(request: HttpRequest, service_id: str) -> HttpResponse:
 
 @router.put("/services/{path:service_id}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(ServiceIn))
 def admin_put_service(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Add or replace a model service; what was probed or looked up for the same model is kept."""
+    """Add or replace a model service; probed and catalogue capabilities of the same model are kept."""
     return put(request, EntryKind.SERVICE, service_id, ServiceIn)
 
 

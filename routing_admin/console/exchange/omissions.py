@@ -1,4 +1,4 @@
-"""Group what an export omits by cause, for its page."""
+"""Group by cause what an export omits, for the export page."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ PLURALS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     ),
     "Alias “%(name)s” cannot be expressed.": (_("%(count)s aliases cannot be expressed."), "", {}),
 }
-"""Maps an export's sentence on one entry to the page's sentence on several, and their list's URL and filters."""
+"""Maps an export's sentence about one entry to the page's sentence about several, with their list's URL and filters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +124,15 @@ class Omission:
 
 
 def group_omissions(sentences: Iterable[str]) -> list[Omission]:
-    """Return the export's sentences, merged if they differ only in names, with the largest groups first."""
+    """Return the export's sentences.
+
+    Sentences that differ only in names are merged. The largest groups are first.
+    """
     groups: dict[tuple[str, str], list[str]] = {}
     for text in sentences:
         template, facts = (text.template, text.facts) if isinstance(text, Translatable) else (text, {})
         kind = str(facts.get("protocol") or facts.get("what") or "") if template in PLURALS else str(text)
-        # Both files list the missing keys.
+        # The missing keys are listed for both files, so count each only once.
         if str(text) not in (group := groups.setdefault((template, kind), [])):
             group.append(text)
     omissions = (_omission(template, texts) for (template, _kind), texts in groups.items())

@@ -36,7 +36,7 @@ from routing_admin.core.files.importing import FileFormat, detect_format
 
 @dataclass(frozen=True, slots=True)
 class OfferedFile:
-    """A file to download in the selected mode, and what this mode omits."""
+    """A file that can be downloaded in the selected mode, and what this mode omits from it."""
 
     name: str
     size: int
@@ -102,7 +102,7 @@ def config_import(request: HttpRequest) -> HttpResponse:
         messages.error(request, _("%(names)s: too large for this page.") % {"names": join_words(large)})
         return redirect("config")
     try:
-        # This is checked before parsing, because too many values would take too much memory.
+        # Check this before parsing, because a file with too many values would take too much memory.
         for file in files:
             check_json(file.content.encode() if isinstance(file.content, str) else file.content)
     except JsonTooLargeError as refusal:
@@ -156,7 +156,7 @@ def apply(request: HttpRequest, form: ImportForm, files: list[ConfigFile]) -> Ht
 
 @dataclass(frozen=True, slots=True)
 class ProblemLine:
-    """A problem, its file, and its position in that file."""
+    """A problem with its file and its position in the file."""
 
     problem: Problem
     file: str
@@ -168,7 +168,7 @@ class ProblemLine:
 
 
 MAX_ALIKE = 20
-"""Maximum number of further problems that a group lists."""
+"""Maximum number of further problems that a group of like problems lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,7 @@ def list_kept_fields(preview: ImportPreview, files: list[ConfigFile]) -> list[tu
 def _locate(path: str, places_by_file: FilePositions, files: list[ConfigFile]) -> tuple[str, TextPosition | None]:
     root = path.split(".")[0].split("[")[0]
     matching = [(file, places) for file, places in places_by_file if path and root in places]
-    # Prefer a file that contains the whole path over a file that contains only its beginning.
+    # Prefer a file that contains the problem's whole path to a file that contains only the beginning of the path.
     for file, places in sorted(matching, key=lambda pair: path not in pair[1]):
         return file.name, find_position(places, path)
     unreadable = next((file for file in files if read_document(file.content).value is None), None)

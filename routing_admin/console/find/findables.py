@@ -1,4 +1,4 @@
-"""What the search page Find can find: pages, actions, configuration entries in memory, and a few stored rows."""
+"""Items that the search page Find can find: pages, actions, configuration entries in memory, and some stored rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from routing_admin.core.ranking import MAX_OF_KIND, Findable, FoundKind, Ranking
 from routing_admin.request_log.search_words import quote
 
 SHORTEST_ID = 3
-"""The least number of characters that are searched for as the beginning of an id."""
+"""Minimum number of characters for a search by the beginning of an id."""
 # Only the public part of an agent's key is searched for, even if a whole key was pasted.
 KEY_CHARACTERS = 8
 
@@ -43,7 +43,7 @@ ICONS = {
 
 
 def list_findables(role: UserRole, typed: str, state: Snapshot) -> Iterator[Findable]:
-    """Yield the entries and rows that may match, of each kind whose page the role may see."""
+    """Yield the entries and rows that may match, of each kind whose page the role may open."""
     sources: dict[str, Any] = {
         "route": lambda: list_routes(state),
         "provider": lambda: list_providers(state),
@@ -137,9 +137,9 @@ LISTS: dict[FoundKind, tuple[str, Any]] = {
     FoundKind.ALIAS: ("alias", gettext_lazy("Aliases")),
     FoundKind.PERSON: ("users", gettext_lazy("Users")),
 }
-"""The lists that can be searched for further matches of a kind: their URL names and titles."""
+"""Lists that show further matches of a kind: their URL names and titles."""
 OPEN_ENDED = {FoundKind.KEY, FoundKind.PERSON, FoundKind.REQUEST, FoundKind.ARTIFACT}
-"""Kinds that are stored: only a few rows are read, so there may be more matches than are counted."""
+"""Kinds whose entries are stored rows: only a few are read, so there may be more matches than are counted."""
 
 
 def write_total(ranking: Ranking, kinds: Iterable[FoundKind]) -> str:
@@ -150,7 +150,7 @@ def write_total(ranking: Ranking, kinds: Iterable[FoundKind]) -> str:
 
 
 def link_full_lists(typed: str, ranking: Ranking) -> Iterator[Findable]:
-    """Yield a link to the searched list of each kind of which not all matches are shown."""
+    """Yield a link to the full list of each kind that has more matches than are shown."""
     for kind, (shown, _count) in ranking.cut.items():
         if kind in LISTS:
             page, title = LISTS[kind]
@@ -198,17 +198,16 @@ def _is_id_prefix(typed: str) -> bool:
     return len(typed) >= SHORTEST_ID and not any(character.isspace() for character in typed)
 
 
-# Pages, actions and sections of settings, and who may see or use them.
-#
-# The table of permissions decides by a row's URL name. `also` are further words, in any language, that find the row.
-# An action links to the page on which it is done, so following a link never changes anything.
+# Pages, actions and sections of settings, and who may see or use them. The permission table decides by a row's URL
+# name. `also` contains further words, in any language, that find the row. An action links to the page on which it is
+# done, so following a link never changes anything.
 
 ANY_RIGHT = Right.SEE | Right.TRY | Right.CHANGE
 
 
 @dataclass(frozen=True, slots=True)
 class FindRow:
-    """A page, action or section: its URL name and fragment, and the right or page part that it requires."""
+    """A page, an action or a section: its URL name and fragment, and the permission or page part that it requires."""
 
     kind: FoundKind
     label: Any
@@ -330,7 +329,7 @@ PAGES = (
     FindRow(FoundKind.PAGE, gettext_lazy("Users"), "users", "user", ("people", "roles", "角色")),
     FindRow(FoundKind.PAGE, gettext_lazy("Tokens for scripts"), "tokens", "key", ("admin token", "令牌")),
 )
-"""Pages that are not in the navigation, or not in that of every role."""
+"""Pages that are missing from the navigation, or from the navigation of some roles."""
 
 SECTIONS = (
     section_row(gettext_lazy("Languages of answers"), "#languages", "directive", "语言指令"),
@@ -359,12 +358,12 @@ EXTRA_NAMES: dict[str, tuple[str, ...]] = {
     "history": ("undo", "revisions", "restore", "撤销", "版本"),
     "settings": ("preferences", "configuration", "配置"),
 }
-"""Further words that find the pages of the navigation."""
+"""Further words that find the pages in the navigation."""
 
 
 @cache
 def row_names(row: FindRow) -> tuple[str, ...]:
-    """Return a row's label in every language of the pages, and its further words."""
+    """Return a row's label in every language of the pages, and the further words that find the row."""
     names = []
     for code, _language in settings.LANGUAGES:
         with override(code):
@@ -382,7 +381,7 @@ def list_navigation_pages() -> tuple[FindRow, ...]:
 
 
 def list_suggestions(role: UserRole, *, is_first: bool = False) -> Iterator[Findable]:
-    """Return what the role may see and do. With `is_first`, only what is offered before anything is typed."""
+    """Return what the role may see and do. With `is_first`, return only what is offered before anything is typed."""
     other_pages = () if is_first else (*PAGES, *SECTIONS)
     acts = [row for row in ACTS if row.is_open_to(role)]
     pages = [row for row in (*list_navigation_pages(), *other_pages) if row.is_open_to(role)]

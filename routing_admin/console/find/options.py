@@ -1,4 +1,4 @@
-"""Suggestions for fields that hold names of this installation: the best matches for the typed text."""
+"""Suggestions for fields that hold names from this installation: the names that best match the typed text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from routing_admin.request_log.search import match_names
 
 MAX_OPTIONS = 20
 Options = Mapping[str, str]
-"""Maps each name to a note that distinguishes it from similar names."""
+"""Maps each name to a note that distinguishes the name from similar names."""
 
 
 def list_tasks(state: Snapshot) -> Options:
@@ -55,7 +55,7 @@ def list_actors(state: Snapshot) -> Options:
 
 
 def describe_revisions(part: str) -> Options:
-    """Return revisions whose number begins with `part`, or whose author or description contains it.
+    """Return revisions whose number begins with `part`, or whose author or description contains `part`.
 
     This takes one query.
     """
@@ -83,7 +83,7 @@ NAMES: Mapping[str, Callable[[Snapshot], Options]] = {
 
 @require_safe
 def options(request: HttpRequest, field: str) -> HttpResponse:
-    """Show the options of a field for its value. Raise `Http404` for an unknown kind of field."""
+    """Render the suggestions for a field's current value. Raise `Http404` for an unknown kind of field."""
     # The field posts its value under its own name, which may have a form's prefix.
     part = str(next(iter(request.GET.values()), "")).strip()
     if field == "revision":
@@ -98,7 +98,7 @@ def options(request: HttpRequest, field: str) -> HttpResponse:
 
 @require_POST
 def chosen(request: HttpRequest, field: str) -> HttpResponse:
-    """Render the field `Chosen` after a name was added or removed. Its form saves the value later.
+    """Render a `Chosen` field after a name was added or removed. The field's form saves the value later.
 
     Raise `Http404` for an unknown kind of field.
     """
@@ -114,6 +114,6 @@ def chosen(request: HttpRequest, field: str) -> HttpResponse:
         **({"autofocus": True} if dropped else {}),
     }
     text = "\n".join(line for line in lines if line != dropped)
-    # This event reports the new value to the save bar and the draft, like an event from typing.
+    # This event reports the new value to the save bar and the stored draft, as typing does.
     change = json.dumps({"change": {"target": f"#{identity}-value"}})
     return HttpResponse(widget.render(name, text, attributes), headers={"HX-Trigger-After-Settle": change})

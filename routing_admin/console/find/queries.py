@@ -13,7 +13,7 @@ from routing_admin.models import RequestLog
 from routing_admin.request_log.search import LAST_CHARACTER
 
 MAX_FOUND = MAX_OF_KIND + 1
-"""Maximum number of returned rows of each kind: one more than the page shows, to detect that there are more."""
+"""Maximum number of rows read of each kind: one more than the page shows, which reveals that there are more."""
 
 
 def find_requests(prefix: str) -> list[RequestLog]:
@@ -32,5 +32,5 @@ def find_keys(prefix: str) -> list[AgentKey]:
 
 
 def find_people(part: str) -> list[User]:
-    # No index serves this filter, but an installation has only as many users as an organization has people.
+    # No index supports this filter, but an installation has only as many users as an organization has people.
     return list(User.objects.filter(username__icontains=part).order_by("username")[:MAX_FOUND])

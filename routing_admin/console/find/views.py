@@ -1,4 +1,4 @@
-"""The search page Find. Every page has a dialog with the same list of matches."""
+"""The search page Find. A dialog with the same list of matches is part of every page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from routing_admin.console.find.findables import (
 from routing_admin.core.ranking import FoundKind, Ranking, rank
 
 MAX_QUERY_CHARS = 100
-"""Maximum number of characters of the input. The field accepts no more."""
+"""Maximum number of characters of the search text. The input field accepts no more."""
 
 KIND_NAMES: dict[FoundKind, Any] = {
     FoundKind.PAGE: gettext_lazy("Page"),

@@ -21,7 +21,7 @@ from routing_admin.core.configuration.diff import Change, ChangeKind, diff, sent
 from routing_admin.core.configuration.removals import keep_agents
 
 router = Router(tags=[TAG])
-# This is within the range of a 64-bit column, so that a larger number gives 422 and not a database error.
+# The limit of a 64-bit column, so that a larger number gives a 422 instead of a database error.
 LARGEST = 2**62
 PER_PAGE = 30
 
@@ -34,7 +34,7 @@ def parse_change(value: Mapping[str, Any]) -> Change:
 def admin_list_history(
     request: HttpRequest, before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None
 ) -> HttpResponse:
-    """List revisions, newest first. To page, pass the last number of the previous page as `before`."""
+    """List revisions, newest first. For the next page, pass the last number of this page as `before`."""
     page = list_revisions(PageCursor(before, None), PER_PAGE)
     revisions = [
         RevisionThing(
@@ -43,7 +43,7 @@ def admin_list_history(
             actorKind=row.actor_kind,
             actor=row.actor,
             act=row.message,
-            # A user may have typed a key into any field, so mask the text.
+            # A user may have typed a key into any field, so text that looks like a key is masked.
             changes=[redact(sentence(parse_change(change))) for change in row.changes],
         )
         for row in page.rows
@@ -53,17 +53,17 @@ def admin_list_history(
 
 @router.post("/history/{int:number}/undo", response=EntriesOut)
 def admin_undo(request: HttpRequest, number: int) -> HttpResponse:
-    """Undo the newest revision. 409 if a newer one exists."""
+    """Undo the newest revision. The status is 409 if a newer revision exists."""
     undo(script_actor(request), number)
     return answer_at_revision(EntriesOut())
 
 
 @router.post("/history/{int:number}/restore", response=RestoreOut)
 def admin_restore(request: HttpRequest, number: int, dryRun: bool = False) -> HttpResponse:  # noqa: N803
-    """Restore the configuration of a revision as a new one. Agents created since remain, with their keys.
+    """Restore a revision's configuration as a new revision. Agents created since then remain, with their keys.
 
-    With `dryRun`, nothing is written: the answer lists what would change, and how that affects routes and agents. 404
-    for an unknown number.
+    With `dryRun`, nothing is written: the answer lists what would change, and how that affects routes and agents. The
+    status is 404 for an unknown number.
     """
     if dryRun:
         restored = configuration_at(number)

@@ -1,4 +1,4 @@
-"""The page of the audit log and its export."""
+"""The audit log's page and its export."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ FILTERS: Mapping[str, str | Promise] = {
     "since": gettext_lazy("From date"),
     "until": gettext_lazy("To date"),
 }
-"""Filters of the page, by their names in the query string."""
+"""Filters of the page, as named in the query string."""
 TYPES: Mapping[AuditForm, str] = {
     AuditForm.CSV: "text/csv; charset=utf-8",
     AuditForm.JSON_LINES: "application/jsonl; charset=utf-8",
 }
 SIGN_INS = {"user.sign_in", "user.sign_in_failed", "user.sign_out"}
 MEMORY_BYTES = 4 * 1024 * 1024
-"""Maximum size of an export in memory, in bytes. A larger export uses a temporary file."""
+"""Maximum bytes of an export in memory. A larger export uses a temporary file."""
 
 
 @require_GET
 def audit(request: HttpRequest) -> HttpResponse:
     parameters, size = _parameters(request), page_size(request)
-    if "" in request.GET.values():  # removes the form's empty fields from the URL
+    if "" in request.GET.values():  # Redirect to a URL without the form's empty fields.
         return redirect(link(parameters))
     page = list_audit_events(_filter(parameters), read_cursor(request), size)
     counts = count_entries(event.revision for event in page.rows if event.revision and not event.object_name)
@@ -102,12 +102,12 @@ def audit_export(request: HttpRequest, form: str) -> HttpResponseBase:
     record_audit_export(request_actor(request), {"form": form, **parameters})
     file: SpooledTemporaryFile[bytes] = SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115 - closed behind the last block
     if file_format is AuditForm.CSV:
-        file.write(b"\xef\xbb\xbf")  # the byte order mark makes spreadsheets read UTF-8
+        file.write(b"\xef\xbb\xbf")  # The byte order mark makes spreadsheets read the file as UTF-8.
     file.writelines(line.encode() for line in export_audit(_filter(parameters), file_format))
     size = file.tell()
     file.seek(0)
     blocks = _blocks(file)
-    # Under ASGI a thread reads the blocks, so that a slow disk does not block the event loop.
+    # Under ASGI, a thread reads the file's blocks, so that a slow disk does not block the event loop.
     body = iterate_async(blocks) if isinstance(request, ASGIRequest) else blocks
     answer = StreamingHttpResponse(body, content_type=TYPES[file_format], headers={"Content-Length": str(size)})
     answer["Content-Disposition"] = f'attachment; filename="audit-{timezone.localdate()}.{form}"'
@@ -155,7 +155,7 @@ class AuditLine:
     """An audit event as the log shows it, with links that filter by its action and by its actor.
 
     If the event names no object, `count` is the number of entries that its revision changed, else 0. `earlier` contains
-    the sign-ins that are shown together with it.
+    the earlier sign-ins that the line combines with it.
     """
 
     event: AuditEvent
@@ -171,7 +171,7 @@ class AuditLine:
 
 
 def group_sign_ins(events: Iterable[AuditEvent]) -> Iterator[list[AuditEvent]]:
-    """Yield events in groups: a user's successive sign-ins from one IP address together, any other event alone."""
+    """Yield events in groups: successive sign-ins of a user from one IP address together, any other event alone."""
     for key, group in groupby(events, lambda event: (event.action, event.actor, event.object_name, event.address)):
         if key[0] in SIGN_INS:
             yield list(group)
@@ -180,14 +180,14 @@ def group_sign_ins(events: Iterable[AuditEvent]) -> Iterator[list[AuditEvent]]:
 
 
 def audit_line(events: Sequence[AuditEvent], parameters: Mapping[str, str], counts: Mapping[int, int]) -> AuditLine:
-    """Return the newest of these events, with its details, as a line. Text that looks like a key is masked."""
+    """Return a group of events as a line with the details of the newest. Text that looks like a key is masked."""
     event, *earlier = events
     sentence = describe_recorded_end(event.details) if event.action == DRILL_END else ""
     facts = dict(event.details)
     # Users know a file by its name, not by its reference.
     name = facts.pop("filename", "") if event.object_kind == "artifact" else ""
     lines = [*([(_("Reference"), event.object_name)] if name else []), *list_details(facts)]
-    # File names are shortened as on other pages. Text with spaces wraps between words.
+    # File names are shortened as on other pages. Text with spaces can wrap, so it is not shortened.
     details = format_html_join(
         " · ",
         "{}{}{}",

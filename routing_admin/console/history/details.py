@@ -1,4 +1,4 @@
-"""Details of an audit event, as its line in the audit log shows them."""
+"""Details of an audit event, as shown in the event's line of the audit log."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ FIELD_NAMES: Mapping[str, str | Promise] = {
     "until": gettext_lazy("Until"),
     "variable": gettext_lazy("Variable"),
 }
-"""Maps names of details to labels. Any other name is shown unchanged."""
+"""Maps the names of details to labels. Any other name is shown unchanged."""
 
 VALUE_NAMES: Mapping[str, Mapping[str, str | Promise]] = {"kind": KINDS, "role": ROLES, "from": ROLES, "to": ROLES}
 PUBLIC = re.compile(r"(?:ra|rap|rat)_[0-9a-z]{8}")
-"""Pattern for the public part of a key, a link or a token, which pages show."""
+"""Pattern for the public part of a key, a link or a token, which pages may show."""
 ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d[\d:.]*[+-]\d\d:\d\d")
 
 
@@ -69,7 +69,7 @@ def list_details(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _mask(name: str, text: str) -> str:
-    # Redact name and value together, because the name may reveal that the value is a password.
+    # Redact the name and the value together, because the name may reveal that the value is a password.
     return text if PUBLIC.fullmatch(text) else redact(f"{name}: {text}").partition(": ")[2]
 
 
@@ -85,6 +85,6 @@ def _format_value(name: str, value: Any) -> str:
     if not isinstance(value, str):
         return json.dumps(round_floats(value), ensure_ascii=False)
     if ISO_TIME.fullmatch(value):
-        with suppress(ValueError):  # a name may look like a date that does not exist, such as February 30
+        with suppress(ValueError):  # A value may look like a date that does not exist, such as February 30.
             return exact(datetime.fromisoformat(value))
     return str(VALUE_NAMES.get(name, {}).get(value, value))

@@ -67,17 +67,17 @@ FIELDS: Mapping[str, str | Promise] = {
     "default_language": gettext_lazy("default language"),
     "catalogue": gettext_lazy("edition of the catalogue"),
 }
-"""Maps fields or paths of all kinds of entries to names. Any other field's name is split into words."""
+"""Maps fields or paths of every kind of entry to names. The name of any other field is split into words."""
 
 PARTS: Mapping[str, str | Promise] = {
     **{f"limits.{meter.value}": label for meter, (label, _hint) in LIMITS.items()},
     f"limits.{MODELS}": gettext_lazy("Allowed routes and services"),
     **{f"timeouts.{name}": label for name, label in TIMEOUTS},
 }
-"""Maps paths to the labels of their last parts in the forms. Any other part's name is split into words."""
+"""Maps paths to the labels that the forms give to their last parts. Any other part is split into words."""
 
 UNKNOWN = frozenset({"extra", "extra_routing", "extra_services"})
-"""Parents of unknown fields from imported files. These fields are shown by their original names."""
+"""Parents of unknown fields in imported files. Such fields are shown under their original names."""
 
 _STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")

@@ -28,7 +28,7 @@ Text = str | Promise
 READS = "capabilities.input"
 """Field of a service that lists what its model can read."""
 SPEAKING = frozenset({READS, "enabled"})
-"""Fields whose new value alone shows which field changed."""
+"""Fields whose new value is clear without the field's name."""
 
 BADGES: Mapping[ChangeKind, tuple[str, str, Text]] = {
     ChangeKind.ADDED: ("ok", "plus", pgettext_lazy("change", "New")),
@@ -156,12 +156,12 @@ ACTS: Mapping[str, Text] = {
     "user.unlink": gettext_lazy("Sign-in account unlinked"),
     "user.withdraw": gettext_lazy("Invitation revoked"),
 }
-"""Maps action codes to labels. Any other code is shown unchanged."""
+"""Maps codes of audited actions to labels. Any other code is shown unchanged."""
 MAX_VALUE_CHARS = 200
 
 
 MAX_ROWS = 100
-"""Maximum number of lines of a diff on a page. The list of changes above the diff is complete."""
+"""Maximum number of diff lines on a page. The list of changes above the diff is complete."""
 
 
 def compare_texts(old: Configuration, new: Configuration) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def _mask_line(line: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeLine:
-    """A change as a list item: its badge, the entry's kind and name, the new value and the previous value."""
+    """A change as a list item: its badge, the entry's kind and name, and the new and the previous value."""
 
     tone: str
     icon: str
@@ -259,7 +259,7 @@ def change_line(change: Change) -> ChangeLine:
 
 
 def _reading_text(change: Change) -> str:
-    # Name only the difference, so that users need not compare two whole lists.
+    # Show only the difference between two lists, so that users need not compare them.
     before, after = ([str(content) for content in side or ()] for side in (change.before, change.after))
     gained = [CONTENTS.get(word, capability_label(word)) for word in after if word not in before]
     lost = [CONTENTS.get(word, capability_label(word)) for word in before if word not in after]
@@ -302,7 +302,10 @@ def _chain(candidates: Iterable[Any]) -> str:
 
 
 def value_text(field: str, value: Any) -> str:
-    """Return a value as text: a chain with arrows, a list with commas, a boolean as yes or no, others as short JSON."""
+    """Return a value as text.
+
+    A chain has arrows, a list has commas, a boolean is yes or no, and any other value is short JSON.
+    """
     if field == "candidates" and isinstance(value, list | tuple):
         return _chain_with_parameters(value)
     if field == "enabled":

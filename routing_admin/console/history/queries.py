@@ -38,7 +38,7 @@ def list_revisions(cursor: PageCursor, size: int, q: str = "") -> KeysetPage[Rev
     """
     rows = Revision.objects.defer("snapshot")
     if q := q.replace("\0", ""):
-        # SQLite stores changes as JSON with escapes; PostgreSQL does not.
+        # SQLite stores changes as JSON with escaped characters; PostgreSQL does not.
         texts = {q, json.dumps(q)[1:-1]}
         found = (Q(message__icontains=text) | Q(actor__icontains=text) | Q(changes__icontains=text) for text in texts)
         rows = rows.filter(reduce(or_, found))
@@ -134,7 +134,7 @@ def select_audit_events(audit_filter: AuditFilter) -> QuerySet[AuditEvent]:
     if audit_filter.actor:
         rows = rows.filter(actor__icontains=audit_filter.actor)
     if audit_filter.object:
-        text = audit_filter.object  # the page shows files by name
+        text = audit_filter.object  # The page shows files by name, not by reference.
         rows = rows.filter(Q(object_name__icontains=text) | Q(details__filename__icontains=text))
     if audit_filter.revision is not None:
         rows = rows.filter(revision=audit_filter.revision)
@@ -189,7 +189,7 @@ COLUMNS = {
     "previous": "previous",
     "sha256": "sha256",
 }
-"""Maps exported columns to attributes of the audit event."""
+"""Maps columns of the export to attributes of the audit event."""
 
 
 def _cells(value: Mapping[str, Any]) -> list[Any]:
@@ -199,12 +199,12 @@ def _cells(value: Mapping[str, Any]) -> list[Any]:
 
 # A revision's effect is measured on requests of the routes that it changes, for the same duration before and after it.
 # A window is at most 24 hours long. It ends where another revision changes the same routes, so that their effects are
-# not mixed. On each side, the requests nearest to the revision are read, using an index per route.
+# not mixed. On each side, the requests nearest to the revision are read, by one index range per route.
 
 ANSWERED, FAILED = RequestEnding.ANSWERED.value, RequestEnding.FAILED.value
 MAX_WINDOW = timedelta(hours=24)
 MAX_REQUESTS = 2000
-"""Maximum number of requests that are read on each side, divided among the routes."""
+"""Maximum number of requests that are read before and after the revision, each divided among the routes."""
 MAX_ROUTES = 40
 MAX_LATER = 200
 """Maximum number of later revisions that are searched for one that ends the window."""
@@ -259,7 +259,7 @@ def _find_end(
     newer = Revision.objects.filter(number__gt=row.number, created_at__lt=stop).order_by("number")
     for number, made_at, changes in newer.values_list("number", "created_at", "changes")[:MAX_LATER]:
         if routes & changed_routes(changes, after):
-            # Even if the processes' clocks differ, the window must not end before the revision.
+            # Even if the clocks of processes differ, the window must not end before the revision.
             return number, max(made_at, row.created_at)
     return None, max(stop, row.created_at)
 
@@ -272,14 +272,14 @@ PART_QUERY = (
 
 
 def _read_rows(routes: Sequence[str], moment: datetime, length: timedelta, limit: int) -> list[Sequence[Any]]:
-    # This is raw SQL, because each branch of the UNION needs its own LIMIT to use the index. On SQLite the ORM does not
-    # allow this.
+    # This is raw SQL, because each branch of the UNION needs its own LIMIT to use the index, which Django's ORM does
+    # not allow on SQLite.
     connection = connections[LOGS]
     adapt = connection.ops.adapt_datetimefield_value
     start, middle, stop = map(adapt, (moment - length, moment, moment + length))
     facts = {"table": connection.ops.quote_name(RequestLog._meta.db_table), "most": limit}
     parts, values = [], list[Any]()
-    # Even parts are before the revision, odd parts after it. `find_effect` relies on this.
+    # Parts of the query with an even index are before the revision, odd ones after it. `find_effect` relies on this.
     for number, route in enumerate(routes):
         parts.append(PART_QUERY.format(number=2 * number, order="DESC", **facts))
         parts.append(PART_QUERY.format(number=2 * number + 1, order="ASC", **facts))

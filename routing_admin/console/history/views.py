@@ -49,11 +49,11 @@ if TYPE_CHECKING:
 SHORT = 3
 CAPABILITIES_MESSAGE = "service.capabilities"
 ROUTED = ("route", "provider", "service")
-"""Kinds of entries that can change how requests are routed."""
+"""Kinds of entries that can affect how requests are routed."""
 MAX_DIGITS = 18
-"""Maximum number of digits of a number that fits a 64-bit column."""
+"""Maximum number of digits of a number that fits into a 64-bit column."""
 GROUP_WINDOW = timedelta(minutes=5)
-"""Maximum time between edits of the capability matrix that share a line of the list."""
+"""Maximum time between edits of the capability matrix that share a line of the revision list."""
 
 ICONS: Mapping[str, str] = {
     "person": "user",
@@ -67,7 +67,7 @@ ICONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionLine:
-    """A line of the list: a revision or a group of matrix edits, with its first changes.
+    """A line of the revision list: a revision or a group of matrix edits, with the first changes.
 
     `more` is the number of changes that are not shown.
     """
@@ -171,7 +171,7 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
     row, old, new = placed.row, configuration_at(placed.before), configuration_at(number)
     effect = find_effect(row, old, new, timezone.now())
     effect_context = {"revision": row, "effect": effect, "effects": effect_rows(effect.effect) if effect else []}
-    if "effect" in request.GET:  # a line of the list requests the effect once it is scrolled into view
+    if "effect" in request.GET:  # A line of the list requests the effect when it is scrolled into view.
         return render(request, "history/effect.html#line", effect_context)
     context = {
         **effect_context,
@@ -192,7 +192,7 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
 class ComparedSide:
     """One of two revisions to compare, as typed by the user. `number` is None if there is no such revision.
 
-    Revision 0 is the empty configuration before the first revision; it has no row.
+    Revision 0 is the empty configuration before the first revision; it is not stored.
     """
 
     text: str
@@ -215,7 +215,10 @@ def find_side(request: HttpRequest, name: str, default: int) -> ComparedSide:
 
 @require_GET
 def compare(request: HttpRequest) -> HttpResponse:
-    """Compare revisions `a` and `b`, by default the newest two. An unknown revision is reported at its field."""
+    """Compare revisions `a` and `b`, by default the newest two.
+
+    A field that names an unknown revision shows an error.
+    """
     newest = [*list_newest_numbers(2), 0, 0]
     left, right = find_side(request, "a", newest[1]), find_side(request, "b", newest[0])
     context: dict[str, Any] = {"left": left, "right": right}
@@ -275,7 +278,7 @@ def undo(request: HttpRequest, number: int) -> HttpResponse:
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
     else:
-        # A redo reverts the revision of an undo, whose description would repeat what the toast has just named.
+        # A redo reverts an undo, whose description would repeat what the previous toast has named.
         what = describe_undone(placed.row) if placed and not is_redo else ""
         text = _("Redone.") if is_redo else _("Undone: %(what)s") % {"what": what}
         add_toast(request, text, change.revision, can_redo=not is_redo)
@@ -300,14 +303,14 @@ TRENDS: Mapping[EffectTrend, tuple[str, str, str | Promise]] = {
     EffectTrend.BETTER: ("ok", "check", gettext_lazy("better")),
     EffectTrend.SAME: ("", "info", gettext_lazy("no clear difference")),
 }
-"""Maps trends to tone, icon and label."""
+"""Maps trends to a tone, an icon and a label."""
 SHARE_CLASSES: Mapping[EffectMeasure, str] = {EffectMeasure.FAILURES: "refused", EffectMeasure.FALLBACKS: "described"}
-"""Maps measures to the CSS class of the bar's segment that shows the share."""
+"""Maps each measure to the CSS class of the bar segment that shows its share."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectSide:
-    """A measure on one side of a revision: its text, and its bar's segments in thousandths. Durations have no bar."""
+    """A measure before or after a revision: its text, and its bar segments in thousandths. Durations have no bar."""
 
     text: str
     bar: Mapping[str, int]
@@ -315,7 +318,7 @@ class EffectSide:
 
 @dataclass(frozen=True, slots=True)
 class EffectRow:
-    """A measure as a row of the page."""
+    """A row of the page that compares one measure before and after a revision."""
 
     label: str | Promise
     before: EffectSide
@@ -330,7 +333,7 @@ class EffectRow:
 
 
 def length_text(length: timedelta) -> str:
-    """Return the length of a window in hours, or in minutes if it is below two hours."""
+    """Return a window's length in hours, or in minutes if it is shorter than two hours."""
     minutes = max(1, int(length / timedelta(minutes=1)))
     if minutes < 120:
         return ngettext("%(count)s minute", "%(count)s minutes", minutes) % {"count": minutes}

@@ -1,4 +1,4 @@
-"""Pages of an account: its sessions, tokens and password, and the page that an invitation's link opens."""
+"""Pages of an account: its sessions, tokens and password, and the page of an invitation link."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def user_session_end(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def end_user_sessions(request: HttpRequest, user: User) -> HttpResponse:
-    """End the sessions that the form names, or all sessions, except the current one."""
+    """End the sessions selected in the form, or all sessions, but never the current one."""
     digests = request.POST.getlist("session") or None
     count = end_sessions(request_actor(request), user, digests, staying=request.session.session_key or "")
     if count:
@@ -58,7 +58,7 @@ def end_user_sessions(request: HttpRequest, user: User) -> HttpResponse:
     return redirect("user", user.pk)
 
 
-# A new token for scripts is shown only once, and revoking a token takes effect immediately.
+# A new token for scripts is shown only once. Revoking a token takes effect immediately.
 
 
 @require_safe
@@ -68,7 +68,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def token_new(request: HttpRequest) -> HttpResponse:
-    """Create a token and show it in this response."""
+    """Create a token and show it in this response only."""
     # Do not redirect, because the token would have to be stored until the next request.
     form = TokenForm(request.POST)
     if form.is_valid():
@@ -93,7 +93,7 @@ def token_revoke(request: HttpRequest, public_id: str) -> HttpResponse:
 
 
 def show_tokens(request: HttpRequest, form: TokenForm, status: int = 200, **more: Any) -> HttpResponse:
-    """Render the page of tokens. `token` in `more` is a new token, which is shown only in this response."""
+    """Render the page of tokens. `more["token"]` is a new token, which is shown only in this response."""
     now = timezone.now()
     listing = arrange(
         list_tokens(),
@@ -134,7 +134,10 @@ BACKEND = "routing_admin.console.people.backend.PeopleBackend"
 
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest, uid: str, token: str) -> HttpResponse:
-    """Show the page of a link, or return 410 if the link is used or expired. A valid password signs the user in."""
+    """Show the page for an invitation or password link, or return 410 if the link is used or expired.
+
+    A valid password signs the user in.
+    """
     user = find_user_by_link(uid, token)
     if user is None:
         return render(request, "registration/link_spent.html", status=410)
@@ -148,7 +151,7 @@ def join(request: HttpRequest, uid: str, token: str) -> HttpResponse:
 
 
 def accept_link(request: HttpRequest, user: User, form: JoinForm) -> HttpResponse:
-    """Store the user's choices and sign the user in. Return 410 if the link was used in the meantime."""
+    """Store the user's choices and sign the user in. Return 410 if the link has been used in the meantime."""
     language = form.cleaned_data["language"]
     actor = Actor("person", user.get_username(), visitor_address(request), read_request_id(request))
     try:

@@ -93,7 +93,7 @@ def record_use(caller: AdminCaller, address: str, request_id: str) -> None:
     if last is not None and now - last <= USE_INTERVAL:
         return
     try:
-        # Sign the token with the newest secret, so that the old secret can be removed after a rotation.
+        # Sign the token again with the newest secret, so that the old secret can be removed after a rotation.
         signature = {"digest": hash_secret(caller.secret), "signed_with": secret_name(newest_secret())}
         AdminToken.objects.filter(pk=caller.row.pk).update(last_used_at=now, **signature)
         if last is None or timezone.localdate(last) < timezone.localdate(now):
@@ -106,7 +106,7 @@ def record_use(caller: AdminCaller, address: str, request_id: str) -> None:
 
 
 def end_sessions(actor: Actor, user: User, digests: Collection[str] | None = None, *, staying: str = "") -> int:
-    """End the user's sessions with these digests, or all, except the session with the key `staying`.
+    """End the user's sessions with these digests, or all sessions, but not the session with the key `staying`.
 
     Return the number of ended sessions.
     """
@@ -117,7 +117,7 @@ def end_sessions(actor: Actor, user: User, digests: Collection[str] | None = Non
 
 
 def delete_sessions(user: User, digests: Collection[str] | None = None, *, staying: str = "") -> int:
-    """Delete sessions as `end_sessions` does, but within another audited action."""
+    """Delete sessions as `end_sessions` does, as part of another audited action."""
     own_digest = digest_session(staying) if staying else ""
     keys_by_digest = {
         digest: session.session_key
@@ -130,7 +130,7 @@ def delete_sessions(user: User, digests: Collection[str] | None = None, *, stayi
 
 
 RANKS = tuple(role.value for role in UserRole)
-"""Roles by their rights, least privileged first."""
+"""Roles from the least to the most privileged."""
 
 
 CAN_SIGN_IN = ~Q(password__startswith=UNUSABLE_PASSWORD_PREFIX) | Q(linked_identities__isnull=False)
@@ -219,7 +219,7 @@ def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
 
 def write_role(user: User, role: str) -> None:
     user.is_staff = role == UserRole.ADMINISTRATOR
-    # A superuser passes every permission check, so only an administrator may remain one.
+    # A superuser passes every permission check, so only administrators may be superusers.
     user.is_superuser = user.is_superuser and user.is_staff
     user.save()
     Person.objects.update_or_create(user=user, defaults={"is_editor": role == UserRole.EDITOR})
@@ -259,7 +259,10 @@ def withdraw_invitation(actor: Actor, user_id: int) -> str:
 
 
 def lock_among_administrators(user_id: int) -> User:
-    """Lock the rows of the user and of all administrators. Return the user, or raise `NotFoundError`."""
+    """Lock the rows of the user and of all administrators.
+
+    Return the user, or raise `NotFoundError`.
+    """
     # All rows are locked in the same order, so if two administrators step down at the same time, the second transaction
     # sees the first one's result.
     rows = {
@@ -279,12 +282,15 @@ def lock_user(user_id: int) -> User:
 
 
 def make_link_token(user: User) -> str:
-    """Return the path of a link: the user's id, and a signature that expires or ends with a new password."""
+    """Return the path of a link, which contains the user's id and a signature.
+
+    The signature expires, or ends with a new password.
+    """
     return f"{urlsafe_base64_encode(force_bytes(user.pk))}/{default_token_generator.make_token(user)}"
 
 
 def choose_password(actor: Actor, user: User, password: str, *, language: str = "", staying: str = "") -> None:
-    """Store a validated password and the language of the pages. End the user's sessions except `staying`.
+    """Store a validated password and the language of the pages. End the user's sessions except the session `staying`.
 
     Raise `ConflictError` if the password has changed since `user` was read, so that a link works only once. Raise
     `OverloadedError` if too many passwords are being hashed.

@@ -1,4 +1,4 @@
-"""Administrators' API for users: list, invite, change roles, deactivate."""
+"""Administrators' API for users: list, invite, change the role, deactivate."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def admin_list_people(request: HttpRequest) -> HttpResponse:
 def admin_invite_person(request: HttpRequest) -> HttpResponse:
     """Invite a user, who chooses a password through a link that only this answer shows.
 
-    422 for a name that is taken or invalid, 403 for a role with more rights than the token's scopes.
+    The status is 422 for a name that is taken or invalid, and 403 for a role with more rights than the token's scopes.
     """
     body = read_as(request, InviteIn)
     check_rank(request, body.role)
@@ -73,7 +73,7 @@ def admin_invite_person(request: HttpRequest) -> HttpResponse:
 def admin_link_person(request: HttpRequest, username: str) -> HttpResponse:
     """Create a link for choosing a password; it replaces earlier links. 409 for a deactivated user.
 
-    403 if the user's role has more rights than the token's scopes.
+    The status is 403 if the user's role has more rights than the token's scopes.
     """
     user = require(find_user_named(username), "person", username)
     check_rank(request, role_for(user).value)
@@ -98,7 +98,7 @@ def answer_link(user: User, token: str, status: int) -> HttpResponse:
 
 
 def person_entry(user: User) -> dict[str, Any]:
-    """Return the fields that a user's ETag covers."""
+    """Return the fields of a user from which the ETag is derived."""
     # The last sign-in is excluded, because a sign-in must not conflict with an edit of the entry.
     return person_out(user).model_dump(exclude={"lastSignIn"})
 
@@ -117,7 +117,8 @@ def admin_get_person(request: HttpRequest, username: str) -> HttpResponse:
 def admin_put_person(request: HttpRequest, username: str) -> HttpResponse:
     """Change a role, deactivate or reactivate; 409 for the last administrator. Losing rights ends all sessions.
 
-    403 if the role before or after has more rights than the token's scopes. Deactivating needs `people:write` only.
+    The status is 403 if the old or the new role has more rights than the token's scopes. Deactivation only needs the
+    scope `people:write`.
     """
     user = require(find_user_named(username), "person", username)
     body, actor = read_as(request, PersonIn), script_actor(request)
@@ -125,7 +126,7 @@ def admin_put_person(request: HttpRequest, username: str) -> HttpResponse:
     role = role_for(user).value
     if body.role not in (None, role):
         check_rank(request, role, body.role)
-    # Reactivation restores all rights of the role, so it is checked. Deactivation grants none.
+    # Reactivation restores all rights of the role, so the role is checked. Deactivation grants no rights.
     if body.active and not user.is_active:
         check_rank(request, role)
     if body.role is not None:

@@ -40,15 +40,15 @@ ROLES = (
 class PasswordCheck:
     """A mixin for forms that check a password.
 
-    If the password could not be checked now, `wait` is the number of seconds to wait and `status` the HTTP status.
+    If the password could not be checked, `wait` is the number of seconds to wait and `status` the HTTP status.
     """
 
     wait, status = 0, 200
 
     def check_password(self, name: str, address: str, check: Callable[[], _T]) -> _T:
-        """Return the result of `check`. Raise `ValidationError` after too many failures or on overload."""
+        """Return the result of `check`. Raise `ValidationError` after too many failed attempts or on overload."""
         try:
-            # Take the slot before the throttle, so that an attempt without a slot does not count as failed.
+            # Take the hashing slot before the throttle, so that an attempt without a slot does not count as a failure.
             with hashing_slots().hold(address):
                 self.wait = throttle.enter(name, address)
                 if not self.wait:
@@ -62,7 +62,7 @@ class PasswordCheck:
 
 
 class SignInForm(PasswordCheck, AuthenticationForm):
-    """Name and password. After too many failures the form is invalid, and the password is not checked."""
+    """Form for the name and password. After too many failures the form is invalid, and the password is not checked."""
 
     def clean(self) -> dict[str, Any]:
         name = self.cleaned_data.get("username")
@@ -71,7 +71,7 @@ class SignInForm(PasswordCheck, AuthenticationForm):
         return super().clean()
 
     def get_invalid_login_error(self) -> ValidationError:
-        # A wrong name and a wrong password give the same message, so that it does not reveal which names exist.
+        # An unknown name and a wrong password give the same message, so that it does not reveal which names exist.
         sentence = _("The user name or the password is wrong. Upper and lower case matter.")
         return ValidationError(sentence, code="invalid_login")
 
@@ -100,7 +100,7 @@ class InviteForm(forms.Form):
 
 
 class RoleForm(forms.Form):
-    """A user's role. `was` is the role that the page showed."""
+    """Form for a user's role. `was` is the role that the page showed."""
 
     role = forms.ChoiceField(label=_("Role"), choices=ROLES)
     was = forms.ChoiceField(choices=ROLES, widget=forms.HiddenInput)
@@ -115,7 +115,7 @@ def new_password_fields() -> tuple[Any, Any]:
 
 
 class PasswordForm(PasswordCheck, PasswordChangeForm):
-    """The old password, throttled as at sign-in, and the new password twice."""
+    """Form for a new password, typed twice, and the old password, which is throttled as at sign-in."""
 
     new_password1, new_password2 = new_password_fields()
 
@@ -131,7 +131,7 @@ class PasswordForm(PasswordCheck, PasswordChangeForm):
 
 
 class JoinForm(_SetPasswordForm):
-    """The choices of an invited user: a password, typed twice, and the language of the pages."""
+    """Form for an invited user: a password, typed twice, and the language of the pages."""
 
     new_password1, new_password2 = new_password_fields()
     language = forms.ChoiceField(label=_("Language of the pages"), choices=settings.LANGUAGES, required=False)
@@ -162,7 +162,7 @@ SCOPE_MEANINGS: dict[str, str | Promise] = {
 
 
 class TokenForm(forms.Form):
-    """A new token: its name, scopes and lifetime."""
+    """Form for a new token: its name, scopes and lifetime."""
 
     name = forms.RegexField(
         r"^[\w .:@+-]+$",

@@ -32,7 +32,7 @@ CALLBACKS: tuple[tuple[str, dict[str, str], str], ...] = tuple(
     else (f"sign-in/{word}/callback/", {"provider_id": word}, f"{kind}_callback")
     for word, (kind, _name) in sorted(KINDS.items(), key=lambda item: item[0] == OIDC)
 )
-"""Callback URLs of the identity providers, under the names by which allauth reverses them."""
+"""Callback URL of each identity provider, under the name that allauth looks up."""
 
 
 @require_POST
@@ -64,7 +64,8 @@ def sign_in_back(request: HttpRequest, provider_id: str) -> HttpResponse:
 
     arrival = identity_adapter.run_callback(request, configured)
     if arrival.identity is None:
-        if arrival.cause == "failed":  # anyone who knows the URL can produce the other causes
+        # Any other cause can be produced by anyone who knows the URL, so it is not audited.
+        if arrival.cause == "failed":
             identities.record_failure(build_visitor(request), configured.id)
         return _explain_failure(request, configured, arrival.cause)
     return _sign_in(request, arrival.identity, arrival.notes, arrival.after)
@@ -116,7 +117,7 @@ def _explain_failure(request: HttpRequest, provider: IdentityProvider, cause: st
 
 
 def _find_claimant(request: HttpRequest, notes: Mapping[str, str]) -> User | None:
-    # The account is claimed by the signed-in user who is linking it, or by the holder of an invitation's link.
+    # The external account is claimed by the signed-in user who links it, or by the holder of an invitation link.
     if "user" in notes:
         return find_user(request.user.pk) if str(request.user.pk) == notes["user"] else None
     return find_user_by_link(notes["uid"], notes["token"]) if "uid" in notes and "token" in notes else None

@@ -54,7 +54,8 @@ def record_failure(actor: Actor, provider: str) -> None:
 def unlink(actor: Actor, user_id: int, identity_id: int) -> str:
     """Unlink an external account from a user. Return the account's name.
 
-    Raise `ConflictError` if the user could not sign in otherwise, `NotFoundError` if the account is not this user's.
+    Raise `ConflictError` if the user could not sign in otherwise, and `NotFoundError` if the account is not linked to
+    this user.
     """
     with transaction.atomic():
         user = people.lock_user(user_id)

@@ -1,4 +1,4 @@
-"""The adapter to django-allauth, which calls the identity provider. Our own code handles the result.
+"""Adapter for django-allauth, which makes the calls to identity providers. Our own code handles the results.
 
 Import this module only if an identity provider is configured, because allauth's tables exist only then.
 """
@@ -27,9 +27,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CallbackResult:
-    """The result of a provider's callback: an identity with the notes from before the redirect, or a failure's cause.
+    """The result of an identity provider's callback: an identity and the notes stored before it, or a failure.
 
-    `cause` is `cancelled`, `stale` or `failed`.
+    A failure's `cause` is `cancelled`, `stale` or `failed`.
     """
 
     identity: Identity | None
@@ -62,7 +62,8 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     ) -> None:
         if exception is not None:
             log.warning("signing in with %s failed: %s", provider.id, type(exception).__name__)
-        # Without a known state, the callback belongs to no sign-in that began on this site: the link is old or forged.
+        # Without a known state, the callback does not belong to a sign-in that began on this site: its link is old or
+        # forged.
         knows_attempt = bool((extra_context or {}).get("state"))
         raise ImmediateHttpResponse(_CallbackResponse(CallbackResult(None, "failed" if knows_attempt else "stale")))
 
@@ -105,7 +106,7 @@ class WeixinExchange(WeixinOAuth2Adapter):  # type: ignore[misc]
 
 
 VENDORS = {"feishu": FeishuExchange, "weixin": WeixinExchange}
-"""Adapters for vendors whose documented API differs from what allauth does."""
+"""Adapters for vendors whose documented API differs from what allauth expects."""
 
 
 def find_provider_address(
@@ -127,14 +128,14 @@ def find_provider_address(
 
 
 def run_callback(request: HttpRequest, configured: IdentityProvider) -> CallbackResult:
-    if request.GET.get("error") == "access_denied":  # some providers send this without the state
+    if request.GET.get("error") == "access_denied":  # Some providers omit the state here.
         return CallbackResult(None, "cancelled")
     provider = get_adapter(request).get_provider(request, _provider_id(configured))
     exchange = VENDORS.get(configured.id, provider.get_oauth2_adapter)(request)
     view = OAuth2CallbackView.adapter_view(exchange)
     try:
         answer = view(request)
-    except (OSError, LookupError, TypeError, ValueError) as error:  # the call failed or the response is malformed
+    except (OSError, LookupError, TypeError, ValueError) as error:  # The call failed, or the response is malformed.
         log.warning("signing in with %s failed: %s", configured.id, type(error).__name__)
         return CallbackResult(None, "failed")
     return answer.arrival if isinstance(answer, _CallbackResponse) else CallbackResult(None, "failed")

@@ -1,4 +1,4 @@
-"""The language of the pages, stored in a cookie and with the user."""
+"""The language of the pages, stored in a cookie and in the user's row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ YEAR = 365 * 86_400
 
 
 def set_language(request: HttpRequest) -> HttpResponseBase:
-    """Set the language and redirect to the page. For a signed-in user, it is also stored for other browsers."""
+    """Set the language and redirect to the previous page.
+
+    For a signed-in user, it is also stored for other browsers.
+    """
     response = in_this_browser(request)
     if request.method == "POST" and isinstance(request.user, User):
         people.choose_language(request.user, request.POST.get("language", ""))
@@ -21,7 +24,7 @@ def set_language(request: HttpRequest) -> HttpResponseBase:
 
 
 def remember_language(response: HttpResponse, language: str) -> None:
-    """Set the language's cookie, unless `language` is empty."""
+    """Set the language cookie, unless `language` is empty."""
     if language:
         response.set_cookie(
             settings.LANGUAGE_COOKIE_NAME,

@@ -62,7 +62,7 @@ def list_identities(user: User) -> list[LinkedIdentity]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLine:
-    """A session as the page shows it. `first_seen` and `last_seen` are None if it was never used."""
+    """A session as its page shows it. `first_seen` and `last_seen` are None if it was never used."""
 
     digest: str
     is_current: bool
@@ -78,7 +78,7 @@ def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
     """Return the user's unexpired sessions: the one with `own_key` first, then by last use. This takes two queries."""
     sessions = dict(find_sessions(user_id))
     rows = {row.digest: row for row in SessionSighting.objects.filter(digest__in=list(sessions))}
-    # The last uses of sessions are written in batches, so the newest are still in memory.
+    # Last uses of sessions are written in batches, so the newest ones are still in memory.
     unsaved, own_digest = session_activity().waiting(), digest_session(own_key) if own_key else ""
     lines = []
     for digest, session in sessions.items():
@@ -111,9 +111,9 @@ def find_token(public_id: str) -> AdminToken | None:
 
 
 def list_outdated_tokens() -> list[str]:
-    """Return names of valid tokens that still need an older signing secret.
+    """Return the names of valid tokens that are still signed with an older secret.
 
-    These tokens were not used after the rotation of the secret.
+    These tokens have not been used since the secret was rotated.
     """
     valid = AdminToken.objects.filter(revoked_at=None, expires_at__gt=timezone.now()).select_related("owner")
     outdated = valid.exclude(signed_with=secret_name(newest_secret()))

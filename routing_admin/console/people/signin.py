@@ -22,7 +22,7 @@ from routing_admin.platform.server.request_id import read_request_id
 
 
 class SignIn(LoginView):
-    """The sign-in page. It returns 429 after too many failures from an IP address, and 503 on overload.
+    """The sign-in page. It returns 429 after too many failed attempts from an IP address, and 503 on overload.
 
     Both responses have a Retry-After header.
     """

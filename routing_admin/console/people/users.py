@@ -1,4 +1,4 @@
-"""Pages of users: the list, invitations, roles and deactivation."""
+"""Pages of users: the list of users, invitations, roles and deactivation."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def user(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def user_role(request: HttpRequest, pk: int) -> HttpResponse:
-    """Change a role. Return 409 if it was changed in the meantime, or for the last administrator."""
+    """Change a user's role. Return 409 if it has changed in the meantime, or if the user is the last administrator."""
     person = user_or_404(pk)
     form = RoleForm(request.POST)
     if not form.is_valid():

@@ -122,14 +122,14 @@ def save_language(actor: Actor, code: str, directive: str) -> AuditedAction:
 
 
 def check_can_remove_language(code: str, default: str, others: dict[str, str]) -> None:
-    """Raise `InUseError` if the default language depends on this language. `others` are the remaining ones."""
+    """Raise `InUseError` if the default language depends on this language. `others` are the other languages."""
     # The default may fall back to a less specific language, such as `pt-BR` to `pt`.
     if match_language(default, {**others, code: ""}) == code and match_language(default, others) is None:
         raise InUseError(_("%(code)s is the default language. Choose another default first.") % {"code": code})
 
 
 def remove_language(actor: Actor, code: str) -> AuditedAction:
-    """Remove an added language. A built-in language gets its original directive back."""
+    """Remove an added language. A built-in language is reset to its original directive."""
     act = AuditedAction("language.remove", "language", code)
     with ledger.change(actor, act):
         remaining = {
@@ -159,7 +159,7 @@ def record_bodies(actor: Actor, on: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredSetting:
-    """A setting that is part of the configuration: its check and its action."""
+    """A setting that is part of the configuration: the function that checks a value, and the action that sets it."""
 
     check: Callable[[str], None]
     save: Callable[[Actor, str], AuditedAction]
@@ -174,7 +174,7 @@ CONFIGURED = {
 
 
 def save_settings(actor: Actor, changes: Mapping[str, Any], *, expected: Mapping[str, Any]) -> int | None:
-    """Change these settings, named as in `read_settings`. Return the revision if the configuration changed.
+    """Change these settings, which are named as in `read_settings`. Return the revision if the configuration changed.
 
     Raise `InvalidError`, or `ConflictError` if a setting is no longer as expected. In both cases nothing is changed.
     """
@@ -201,14 +201,14 @@ def _save_configured(actor: Actor, changes: Mapping[str, str]) -> int | None:
     if len(changes) == 1:
         [(name, value)] = changes.items()
         return CONFIGURED[name].save(actor, value).revision
-    # Actions within a change share its revision.
+    # Actions within one change share its revision.
     with ledger.change(actor, AuditedAction("installation.settings", "installation")) as act:
         for name, value in changes.items():
             CONFIGURED[name].save(actor, value)
     return act.revision
 
 
-# Each change of an exchange rate is a revision.
+# Each change of an exchange rate is a revision of its own.
 
 
 def set_rate(actor: Actor, rate: ExchangeRate) -> AuditedAction:

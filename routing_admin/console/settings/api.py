@@ -45,9 +45,9 @@ NAMES = {
     "agentQuotaBytes": "agent_quota_bytes",
     "recordBodies": "record_bodies",
 }
-"""Maps JSON fields to names of settings."""
+"""Maps JSON fields to the names of settings."""
 TEXTS = {"default_language", "content_policy", "content_text", "content_html"}
-"""Settings that are null in JSON if they are empty."""
+"""Settings that are text; an empty text is null in JSON."""
 
 
 def settings_out() -> SettingsThing:
@@ -72,7 +72,7 @@ def language_out(code: str) -> LanguageThing | None:
 
 @router.get("/settings", response=SettingsOut)
 def admin_get_settings(request: HttpRequest) -> HttpResponse:
-    """Return the settings of the settings page, without settings from the environment."""
+    """Return the settings that the settings page can change, without settings from the environment."""
     return answer_settings()
 
 
@@ -86,7 +86,10 @@ def admin_put_settings(request: HttpRequest) -> HttpResponse:
 
 
 def write_settings(request: HttpRequest, body: SettingsIn) -> None:
-    """Write the settings that differ. Raise `ConflictError` if they are not as expected, or `InvalidError`."""
+    """Write the settings that differ from the stored ones.
+
+    Raise `ConflictError` if they are not as expected, or `InvalidError`.
+    """
     check_expectation(read_expectation(request), settings_out().model_dump())
     posted = {NAMES[field]: value for field, value in body.model_dump(include=body.model_fields_set).items()}
     changes = {name: value or "" if name in TEXTS else value for name, value in posted.items()}
@@ -110,7 +113,7 @@ def admin_get_language(request: HttpRequest, code: str) -> HttpResponse:
 
 @router.put("/languages/{code}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(LanguageIn))
 def admin_put_language(request: HttpRequest, code: str) -> HttpResponse:
-    """Add a language, or change the directive of an existing one."""
+    """Add a language, or change the directive of an existing language."""
     body, changes = read_as(request, LanguageIn), list[str]()
     with ledger.exclusive():
         before = language_out(code)
@@ -125,7 +128,7 @@ def admin_put_language(request: HttpRequest, code: str) -> HttpResponse:
 
 @router.delete("/languages/{code}", response={204: None})
 def admin_delete_language(request: HttpRequest, code: str) -> HttpResponse:
-    """Remove an added language; a built-in language gets its original directive back.
+    """Remove an added language; a built-in language is reset to its original directive.
 
     A missing language is not an error.
     """

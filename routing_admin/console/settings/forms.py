@@ -26,9 +26,9 @@ NUMBERS = ("request_days", "artifact_days", *IN_MEBIBYTES)
 
 
 class SettingsForm(forms.Form):
-    """The settings that are saved together. An empty number means no limit.
+    """Settings that are saved together. An empty number means no limit.
 
-    `shown` contains the stored values with which the form was rendered. Only values that differ from these are saved.
+    `shown` contains the stored values that the form was rendered with. Only values that differ from these are saved.
     """
 
     default_language = forms.ChoiceField(
@@ -92,7 +92,7 @@ class SettingsForm(forms.Form):
         language.choices = [("", _("none (then en)")), *((code, code) for code in codes)]
         for field in self.fields.values():
             field.disabled = is_read_only
-            # Other forms lie between the fields on the page, so each field names its form.
+            # On the page, other forms lie between the fields, so each field refers to its form by id.
             field.widget.attrs["form"] = FORM_ID
 
     @property
@@ -114,7 +114,7 @@ class SettingsForm(forms.Form):
 
     @property
     def change_lines(self) -> list[str]:
-        """Return the settings that the user changed, as text, even if they are not valid."""
+        """Return the settings that the user changed, as text, even if the values are invalid."""
         return [
             f"{self[name].label}{gettext(': ')}{self.describe(name, self[name].value())}" for name in self.changed_data
         ]
@@ -126,7 +126,10 @@ class SettingsForm(forms.Form):
         return render_value(value) if isinstance(value, bool) else str(value or "∞")
 
     def find_differences(self, stored: Mapping[str, Any]) -> list[Difference]:
-        """Return the settings that both this user and another user have changed. Saving again overwrites them."""
+        """Return the settings that both this user and another user have changed.
+
+        If the form is saved again, it overwrites them.
+        """
         theirs, found = to_fields(stored), []
         for name in self.changed_data:
             if stored[name] != self.shown[name]:
@@ -144,7 +147,7 @@ def to_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_shown(text: str, stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values with which the posted form was rendered. Missing values are the stored ones."""
+    """Return the values that the posted form was rendered with. Missing values are replaced by the stored ones."""
     try:
         shown = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Pruning by the retention settings: old requests, expired artifacts, ended sessions.
+"""Prune old requests, expired artifacts and ended sessions, by the retention settings.
 
 Rows are deleted in small transactions so that requests do not wait, and an interrupted run is completed by the next.
 The audit log and the history are never pruned.
@@ -40,7 +40,7 @@ from routing_admin.request_log.usage_sums import HOUR_RETENTION
 BATCH, MANY = 500, 1000
 """Maximum numbers of rows per transaction.
 
-The log allows more, since neighbouring rows share index pages. Such a transaction takes about 25 ms.
+`MANY` applies to the request log, whose neighbouring rows share index pages. Such a transaction takes about 25 ms.
 """
 INTERVAL_SECONDS = 0.01
 """Pause after each transaction in seconds, so that other writers can get SQLite's lock."""
@@ -51,7 +51,7 @@ UNDO_WINDOW = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """What pruning removed.
+    """Numbers of the rows and bytes that pruning removed.
 
     `bytes` is the size of the removed artifacts, and `forgotten` the number of stored files that never had a row.
     """
@@ -69,8 +69,7 @@ class Pruned:
 def prune(actor: Actor, now: datetime, *, request_days: float | None = None, undo: timedelta = UNDO_WINDOW) -> Pruned:
     """Remove everything whose retention period is over, and audit how much was removed.
 
-    `request_days` overrides the setting. `undo` is the minimum time since an artifact's deletion after which it is
-    removed.
+    `request_days` overrides the setting. A deleted artifact is removed once its deletion is at least `undo` ago.
     """
     # Remove files without a row first. On a full disk this frees the space that deleting rows needs.
     leftovers, thumbnails = byte_store().sweep(), sweep_thumbnails()
@@ -87,7 +86,7 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
     agent_count = agents.count()
     sessions = prune_sessions(now)
     forgotten, freed = sweep_bytes(now.timestamp())
-    # Remove thumbnails again, for the artifacts that were just removed.
+    # Remove thumbnails again, this time those of the artifacts that were just removed.
     thumbnails += sweep_thumbnails()
     pruned = Pruned(
         requests=requests,
@@ -99,20 +98,22 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
         forgotten=forgotten,
         thumbnails=thumbnails,
     )
-    # A run is audited even if it removed nothing.
+    # A run is audited even if nothing was removed.
     with ledger.audit(actor, AuditedAction("installation.prune", "installation", details=asdict(pruned))):
         agents.delete()
     end_kind(AlertKind.PRUNE_OVERDUE, timezone.now())
-    # The last entry is also recorded outside the database, so that missing entries at the log's end are detected.
+    # The audit log's last entry is also recorded outside the database, so that missing entries at the log's end are
+    # detected.
     if (head := find_head()) is not None:
         record_head(head)
     return pruned
 
 
 def prune_requests(before: datetime) -> int:
-    """Remove requests that began before a time, with attempts and bodies. Return their number."""
+    """Remove requests that began before a time, with their attempts and bodies. Return the number of requests."""
     if connections[LOGS].vendor == POSTGRESQL:
-        # PostgreSQL has a partition per day, which is dropped as a whole. Requests are removed up to a day late.
+        # PostgreSQL has one partition per day, which is dropped as a whole. Requests are therefore removed up to a day
+        # late.
         return drop_days(before)
     expired = RequestLog.objects.using(LOGS).filter(started_at__lt=before)
     total = 0
@@ -120,7 +121,8 @@ def prune_requests(before: datetime) -> int:
         for ids in batches(expired.order_by("started_at"), MANY):
             with transaction.atomic(using=LOGS):
                 for rows in (AttemptLog.objects.filter(request_id__in=ids), RequestLog.objects.filter(pk__in=ids)):
-                    # Django's delete would first read all rows to find related rows, which are known here.
+                    # Django's delete would first read all rows to find related rows, but the related rows are known
+                    # here.
                     rows.using(LOGS)._raw_delete(LOGS)
             total += len(ids)
             counter.advance(len(ids))
@@ -129,7 +131,7 @@ def prune_requests(before: datetime) -> int:
 
 
 def prune_usage(now: datetime) -> None:
-    """Remove sums that no page reads any more: hourly sums after a week, daily sums after 13 months."""
+    """Remove sums that pages no longer read: hourly sums after a week, and daily sums after 13 months."""
     for span, retention in ((UsageSum.HOUR, HOUR_RETENTION), (UsageSum.DAY, USAGE_RETENTION)):
         for table in (UsageRollup, UsageSum):
             table._base_manager.filter(span=span, start__lt=now - retention).delete()
@@ -169,6 +171,6 @@ def prune_sessions(now: datetime) -> int:
 
 
 def batches(rows: QuerySet[RequestLog] | QuerySet[Artifact], limit: int = BATCH) -> Iterator[list[str]]:
-    """Yield the keys of rows in batches until none are left. The caller deletes each batch before the next."""
+    """Yield the keys of rows in batches until no rows are left. The caller must delete each batch before the next."""
     while ids := list(rows.values_list("pk", flat=True)[:limit]):
         yield ids

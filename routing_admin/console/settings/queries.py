@@ -23,12 +23,12 @@ from routing_admin.places import env_file
 
 
 def find_installation() -> Installation:
-    """Return the installation's row, or an unsaved one with defaults."""
+    """Return the installation's row, or an unsaved row with default values."""
     return Installation.current()
 
 
 def read_settings() -> dict[str, Any]:
-    """Return the settings of the settings page by name, except languages, exchange rates and environment settings."""
+    """Return the settings of the settings page by name, without languages, exchange rates and environment settings."""
     return stored_settings(Installation.current())
 
 
@@ -66,22 +66,25 @@ SECRET_NAMES = {"ROUTING_ADMIN_SECRET_KEY": "secret_key", "ROUTING_ADMIN_KEYS": 
 """Secrets that are generated into files of the data directory."""
 
 DEFAULT = "default"
-"""Source of a value that was not set."""
+"""Source of a setting that was not set."""
 
 TRANSLATED_VALUES = {
     "files in the data directory": gettext_lazy("files in the data directory"),
     "single sign-on": gettext_lazy("single sign-on"),
 }
-"""Defaults that are descriptions and not values, for translation."""
+"""Defaults that are descriptions instead of values, listed here for translation."""
 
 
 MAX_SHOWN = 3
-"""Maximum number of list entries that the page shows unfolded."""
+"""Maximum number of list entries that the page shows without a click."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """A setting as shown. `source` is environment, dotenv, generated or default; a secret's `value` is empty."""
+    """A setting as the page shows it.
+
+    `source` is environment, dotenv, generated or default; a secret's `value` is empty.
+    """
 
     setting: Setting
     value: str
@@ -119,7 +122,7 @@ def read_dotenv(path: Path) -> dict[str, str]:
 
 
 def setting_rows(environment: Mapping[str, str], dotenv: Mapping[str, str], data_dir: Path) -> list[SettingRow]:
-    """Return the settings that this environment, `.env` file and data directory define."""
+    """Return the page's rows for the settings that this environment, `.env` file and data directory define."""
     rows: list[SettingRow] = []
     for setting in SETTINGS:
         names = list_variables(setting, environment)
@@ -138,11 +141,11 @@ def list_variables(setting: Setting, environment: Mapping[str, str]) -> list[str
 def setting_row(
     setting: Setting, names: list[str], environment: Mapping[str, str], dotenv: Mapping[str, str]
 ) -> SettingRow:
-    # The .env file is loaded into the environment at start, so a variable with the file's value came from the file.
+    # The `.env` file is loaded into the environment at start, so a variable with the file's value was set by the file.
     source = "dotenv" if all(dotenv.get(name) == environment[name] for name in names) else "environment"
     value = environment[names[0]]
     if setting.secret:
-        # The name of a provider's variable may be shown, but never its key.
+        # The name of a provider's key variable may be shown, but never its value.
         value = ",".join(names) if "{NAME}" in setting.name else ""
     return SettingRow(setting, strip_password(value), source, is_set=True)
 

@@ -1,4 +1,4 @@
-"""The settings page: one form, lists that are edited by rows, and the values in effect from the environment."""
+"""The settings page: one form, lists whose rows are edited singly, and the values set in the environment."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest) -> HttpResponse:
-    """Show the settings, save them or, for the save bar, list what would be saved."""
+    """Show the page or save the settings. For the save bar, list what would be saved."""
     if request.method != "POST":
         return render(request, "settings/settings.html", context(request))
     form = settings_form(request, find_installation(), list(directives()), request.POST)
@@ -122,7 +122,7 @@ def demo_remove(request: HttpRequest) -> HttpResponse:
 
 
 def answer_saved(request: HttpRequest, name: str, message: str, revision: int | None = None) -> HttpResponse:
-    """Show the section or the page again with a toast, which offers Undo if there is a revision."""
+    """Show the section or the whole page again with a toast, which offers Undo if there is a revision."""
     add_toast(request, message, revision)
     return render_section(request, name, 200) if getattr(request, "htmx", None) else redirect("settings")
 
@@ -138,7 +138,7 @@ def settings_form(
     # The default language may have no directive, such as `pt-BR` beside `pt`, but must remain selectable.
     codes = list(dict.fromkeys((*codes, *filter(None, [row.default_language]))))
     form = SettingsForm(data, stored=stored_settings(row), codes=codes, is_read_only=not can_edit(request))
-    # If a section is rendered again, an unsaved choice is kept.
+    # If only a section is rendered again, an unsaved choice is kept.
     if data is None and request.POST.get("default_language") in codes:
         form.initial["default_language"] = request.POST["default_language"]
     return form
@@ -176,7 +176,7 @@ PARTS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     ("environment", gettext_lazy("From the environment"), ()),
     ("delete", gettext_lazy("Delete"), ()),
 )
-"""Sections of the page: anchors, titles, and fields of the form."""
+"""Sections of the page: their anchors, their titles, and the form fields in them."""
 
 
 def list_parts(form: SettingsForm) -> list[dict[str, Any]]:
@@ -203,7 +203,7 @@ def language_lines(default: str) -> list[dict[str, Any]]:
                 "directive": directive,
                 "built_in": code in LANGUAGE_DIRECTIVES,
                 "removable": code in added,
-                # For a built-in language, only the changed directive can be removed.
+                # A built-in language cannot be removed, but its directive can be reset.
                 "stays": find_refusal(actions.check_can_remove_language, code, default, remaining)
                 if code in added
                 else "",

@@ -1,1 +1,4 @@
-"""Models' descriptions of files. They are stored, so that each is requested once and prompt prefixes stay the same."""
+"""File descriptions written by models.
+
+Each is stored, so that it is requested only once and prompt prefixes stay the same.
+"""

@@ -24,9 +24,9 @@ from routing_admin.platform.databases.unavailable import is_unavailable
 
 @dataclass(slots=True)
 class DescriptionCache:
-    """Descriptions of a request's files for all its candidates. It reads the database, so it must be called in threads.
+    """Descriptions of a request's files for all its candidates; must be used in a thread.
 
-    `outcomes` and `calls` are keyed by digests of description keys.
+    Lookups read the database. `outcomes` and `calls` are keyed by digests of description keys.
     """
 
     planned: PlannedRequest
@@ -47,7 +47,7 @@ class DescriptionCache:
         return self._conversation
 
     def plan_for(self, reader: Reader) -> PlannedRequest:
-        """Return the request with a text style that looks up descriptions for this reader."""
+        """Return the request with a text style that looks up the descriptions that this reader needs."""
         style = replace(self.planned.style, description_of=partial(self.find, reader))
         return replace(self.planned, style=style)
 
@@ -79,7 +79,7 @@ class DescriptionCache:
         return ModelDescription(DescriptionState.BY_MODEL, outcome.describer, text, call)
 
     def answer_id_after(self, message: int) -> str:
-        """Return the conversation's id after the answer to that message, or "" if there is no answer."""
+        """Return the id of the conversation after the answer to that message, or "" if there is no answer."""
         later = self.planned.chat.messages[message + 1 :]
         answer = next((later_message for later_message in later if later_message.role is Role.ASSISTANT), None)
         return self.conversation_after(answer.text, (call.id for call in answer.tool_calls)) if answer else ""

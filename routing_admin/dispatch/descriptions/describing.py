@@ -63,7 +63,7 @@ def process_single_flight() -> SingleFlight[DescriptionOutcome]:
 
 @dataclass(slots=True)
 class Describing:
-    """Descriptions for a request that is being sent; `record` sends a description's request and logs it.
+    """The descriptions for a request that is being sent; `record` sends the request for a description and logs it.
 
     `keeps_failures` is set if the request belongs to a conversation, for which failed descriptions are stored.
     """
@@ -91,7 +91,7 @@ class Describing:
 
     @property
     def delivered_failures(self) -> DescriptionCache | None:
-        """The cache, if a model received failed descriptions that must be stored for its conversation, else None."""
+        """Return the cache if it has failed descriptions to store for the conversation, else None."""
         has_failures = self.keeps_failures and any(outcome.fault for outcome in self.descriptions.outcomes.values())
         return self.descriptions if has_failures else None
 
@@ -129,14 +129,14 @@ class Describing:
         )
         try:
             return await self.dispatch.in_thread(work)
-        except UnreadableError:  # deleted meanwhile; the next lookup reports it
+        except UnreadableError:  # The file has been deleted meanwhile, which the next lookup reports.
             return None
 
     async def _ask(self, key: DescriptionKey, file: FilePart, question: str | None, seconds: float) -> None:
         walk = partial(self._walk, key, file, question, seconds)
         outcome = await process_single_flight().join(key.digest, walk, lambda result: result.fault not in OWN_FAULTS)
         drill = self.dispatch.planned.state.drill
-        is_drill = drill is not None and drill.lasts(time.time())  # during a drill no failures are stored
+        is_drill = drill is not None and drill.lasts(time.time())  # During a fire drill, no failures are stored.
         if outcome.fault and (is_drill or not self.keeps_failures):
             self.descriptions.outcomes[key.digest] = outcome
             self.descriptions.lookups.pop(key.digest, None)
@@ -186,7 +186,7 @@ class Describing:
             raise LookupError("there is no route that describes")
         chat = describing_chat(file, question, language)
         if route.max_tokens or any(candidate.max_tokens for candidate in route.candidates):
-            # Otherwise the request's own limit would override the route's.
+            # Otherwise the chat's own token limit would override the limits of the route and its candidates.
             chat = replace(chat, max_tokens=None)
         planned = plan_request(state, route, chat, agent=self.dispatch.planned.agent, direct=True)
         timeouts = planned.plan.timeouts

@@ -23,7 +23,7 @@ USE_INTERVAL = timedelta(hours=12)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescriptionOutcome:
-    """A description by `describer`, or the fault that prevented it, with the tokens used.
+    """A description by `describer`, or the fault that prevented it, with the used tokens.
 
     `unsettled` means that `settle_description` must update the rows once a model has received this outcome.
     """
@@ -48,7 +48,7 @@ def find_description(key: DescriptionKey, conversation: str, answered: str = "")
     rows = {match.conversation: match for match in matches}
     description, failure, now = rows.get(ALL_CONVERSATIONS), rows.get(conversation), datetime.now(UTC)
     if answered:
-        # A model has answered, so the conversation continues with what that model received.
+        # A model has answered, so the conversation continues with the text that this model received.
         row = rows.get(answered) or failure or description
         unsettled = row is not None and row is failure
     else:
@@ -76,7 +76,7 @@ def store_description(
     earlier = find_description(key, conversation, answered)
     if earlier is not None:
         return earlier
-    if not answered:  # The earlier failure has expired, and the model was asked again.
+    if not answered:  # The earlier failure has expired, so a model was asked again.
         FileDescription.objects.filter(digest=key.digest, conversation=conversation).delete()
     _write(key, (answered or conversation) if outcome.fault else ALL_CONVERSATIONS, outcome)
     return find_description(key, conversation, answered) or outcome

@@ -329,7 +329,7 @@ def thousands(count: int) -> str:
 
 @register.filter
 def money(nanos: int | None, currency: str) -> str:
-    """Format billionths of a currency unit as `12.34 USD`, small amounts as `0.0035 USD`, and None as empty."""
+    """Format an amount in billionths of a currency unit: `12.34 USD`, `0.0035 USD` if it is small, empty for None."""
     return "" if nanos is None else money_text(nanos, currency)
 
 
